@@ -1,0 +1,147 @@
+package bucket
+
+import (
+	"fmt"
+	"time"
+)
+
+// Unit is what a limit counts.
+type Unit string
+
+const (
+	// Points is the unit of query cost, and the unit of a limit that names none.
+	Points Unit = "points"
+	// Requests counts each operation once, whatever it costs.
+	Requests Unit = "requests"
+)
+
+// Amount is a quantity of one unit.
+type Amount struct {
+	Unit Unit
+	N    int64
+}
+
+// Amounts is what one operation takes: one amount a unit. A unit that is absent counts as zero.
+type Amounts []Amount
+
+// Of returns the amount of the unit, zero if it is absent.
+func (a Amounts) Of(unit Unit) int64 {
+	for i := range a {
+		if a[i].Unit == unit {
+			return a[i].N
+		}
+	}
+	return 0
+}
+
+// Mode is what a limit does to an operation that exceeds it. The zero value enforces.
+type Mode uint8
+
+const (
+	// Enforce refuses the operation.
+	Enforce Mode = iota
+	// Shadow reports what Enforce would have refused, charges nothing for it, and refuses nothing.
+	Shadow
+	// Off neither judges nor charges.
+	Off
+)
+
+// String returns the word the policy document uses.
+func (m Mode) String() string {
+	switch m {
+	case Enforce:
+		return "enforce"
+	case Shadow:
+		return "shadow"
+	case Off:
+		return "off"
+	default:
+		return fmt.Sprintf("mode(%d)", uint8(m))
+	}
+}
+
+// FailMode is what happens to an operation while the store cannot answer. The zero value admits.
+type FailMode uint8
+
+const (
+	// FailOpen admits the operation unjudged and says so.
+	FailOpen FailMode = iota
+	// FailClosed refuses the operation.
+	FailClosed
+)
+
+// String returns the word the policy document uses.
+func (f FailMode) String() string {
+	switch f {
+	case FailOpen:
+		return "open"
+	case FailClosed:
+		return "closed"
+	default:
+		return fmt.Sprintf("failmode(%d)", uint8(f))
+	}
+}
+
+// Limit is one budget rule of an owner: a token bucket that holds at most Capacity and gains Refill
+// each Period, continuously. The zero value is not a limit; [Compile] says what is missing.
+type Limit struct {
+	// Name tells the limits of one owner apart and addresses its stored state: second, minute, hour,
+	// day, or what the user chooses. Renaming a limit starts it full.
+	Name string
+	// Unit is what the limit counts. Empty means [Points].
+	Unit Unit
+	// Capacity is the largest amount that can be taken at once.
+	Capacity int64
+	// Refill is how much comes back in each Period. Zero means Capacity.
+	Refill int64
+	// Period is the time in which Refill comes back: whole milliseconds, at most ten years.
+	Period time.Duration
+	// Mode is what happens to an operation that exceeds the limit.
+	Mode Mode
+	// FailMode is what happens while the store is away.
+	FailMode FailMode
+}
+
+// Level is the rank of an owner.
+type Level uint8
+
+const (
+	// Tenant is the organisation, customer or account at the top.
+	Tenant Level = iota
+	// Team is a group within a tenant.
+	Team
+	// User is a person or client within a tenant.
+	User
+	// Operation is a root field, or a pattern of them, within a tenant.
+	Operation
+)
+
+// String returns the level in the word that clients and policies see.
+func (l Level) String() string {
+	switch l {
+	case Tenant:
+		return "tenant"
+	case Team:
+		return "team"
+	case User:
+		return "user"
+	case Operation:
+		return "operation"
+	default:
+		return fmt.Sprintf("level(%d)", uint8(l))
+	}
+}
+
+// Owner is whom a budget belongs to within a tenant. The zero value is the tenant itself.
+type Owner struct {
+	Level Level
+	// Name tells owners of one level apart. It is empty at the level of the tenant, and may hold any
+	// bytes elsewhere: stores encode it.
+	Name string
+}
+
+// Bucket is one owner with the limits it is under.
+type Bucket struct {
+	Owner  Owner
+	Limits *Limits
+}

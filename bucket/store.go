@@ -1,0 +1,176 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// Errors of a store. Every error of a [Store] method matches one of them, or is the error of a
+// request that was wrong in itself ([ErrInvalid]).
+var (
+	// ErrUnavailable says that the store did not act: nothing was charged.
+	ErrUnavailable = errors.New("bucket: store unavailable")
+	// ErrAmbiguous says that no answer came back: the store may or may not have acted.
+	ErrAmbiguous = errors.New("bucket: no answer from the store, the charge may have been applied")
+	// ErrInvalid says that the call itself was wrong: a negative amount, two buckets of one owner.
+	ErrInvalid = errors.New("bucket: invalid call")
+)
+
+// Store keeps the buckets of all tenants and the claims of their idempotency keys.
+//
+// A refusal is a value; an error means that the store broke. Implementations are safe for
+// concurrent use and give the same answers for the same sequence of calls: buckettest runs one
+// contract against all of them. Time is the store's own: a caller's clock decides nothing.
+type Store interface {
+	// Take charges all buckets or none, and writes the claim, if there is one, in the same step. It
+	// returns the verdict with the state of every limit.
+	Take(ctx context.Context, take Take) (Result, error)
+
+	// Settle corrects a charge and ends a claim, once: a repeated call changes nothing and returns
+	// Applied false.
+	Settle(ctx context.Context, settlement Settlement) (Settled, error)
+
+	// Renew extends the lease of a claim. It returns false if the attempt holds the claim no longer.
+	Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error)
+
+	// Peek returns the state of the limits and changes nothing.
+	Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error)
+
+	// Grant gives budget back, as support does for a customer: each limit gains the amount of its
+	// unit, up to its capacity.
+	Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error)
+
+	// Reset makes the buckets full again by forgetting them.
+	Reset(ctx context.Context, tenant string, buckets []Bucket) error
+}
+
+// Take is one decision to be made: may the tenant have these amounts from all these buckets?
+type Take struct {
+	// Tenant is the top owner. Its buckets and claims are stored together.
+	Tenant string
+	// Buckets are charged together, all or nothing. No owner may stand in it twice.
+	Buckets []Bucket
+	// Amounts are what to take, one for each unit, none negative.
+	Amounts Amounts
+	// Claim marks an idempotency key as in use. Nil means that there is no key.
+	Claim *idempotency.Claim
+}
+
+// Verdict is the answer to a [Take].
+type Verdict uint8
+
+const (
+	// Admitted says that the operation may run. It was charged, unless Result.Repeat is set.
+	Admitted Verdict = iota + 1
+	// Limited says that an enforced limit does not have the amount now and will have it after
+	// Result.RetryAfter.
+	Limited
+	// Never says that the amount exceeds the capacity of an enforced limit: no waiting helps.
+	Never
+	// Replayed says that the key is done and Result.Answer is what the first attempt answered.
+	Replayed
+	// InFlight says that another attempt under the key is running.
+	InFlight
+	// KeyReused says that the key was used for something else.
+	KeyReused
+	// AnswerUnavailable says that the key is done, that its answer was not stored, and that the
+	// claim permits no further run.
+	AnswerUnavailable
+)
+
+// String returns the verdict as telemetry writes it.
+func (v Verdict) String() string {
+	switch v {
+	case Admitted:
+		return "admitted"
+	case Limited:
+		return "limited"
+	case Never:
+		return "never"
+	case Replayed:
+		return "replayed"
+	case InFlight:
+		return "in_flight"
+	case KeyReused:
+		return "key_reused"
+	case AnswerUnavailable:
+		return "answer_unavailable"
+	default:
+		return "unknown"
+	}
+}
+
+// Result is what a [Take] led to.
+type Result struct {
+	Verdict Verdict
+	// Repeat says that an admitted operation was charged by an earlier attempt under its key, and
+	// not by this one: the claim was abandoned, or the answer of a query was not stored.
+	Repeat bool
+	// RetryAfter is when the whole take would be admitted if nothing else were taken: the longest
+	// wait over the limits that refuse. It is set when Verdict is Limited.
+	RetryAfter time.Duration
+	// Limits holds the state of every limit after the decision, in the order of the buckets and of
+	// their limits. Limits whose mode is Off are left out.
+	Limits []LimitState
+	// Answer is what the first attempt answered. It is set when Verdict is Replayed.
+	Answer []byte
+	// Receipt settles the charge. It is zero when nothing was charged.
+	Receipt Receipt
+}
+
+// LimitState is one limit of one owner as a store sees it.
+type LimitState struct {
+	Owner Owner
+	Limit *Limit
+	// Remaining is what could be taken now, at least 0.
+	Remaining int64
+	// ResetAfter is the time until the limit is full.
+	ResetAfter time.Duration
+	// Charged is what this call took from the limit. It is negative for what it gave back.
+	Charged int64
+	// Exceeded says that the limit does not have the amount: it refused the operation, or would have
+	// refused it if its mode is Shadow.
+	Exceeded bool
+	// Never says that the amount exceeds the capacity of the limit.
+	Never bool
+	// RetryAfter is when this limit would have the amount. It is set when Exceeded is set and Never
+	// is not.
+	RetryAfter time.Duration
+}
+
+// MaxReceiptAge is how long after a take its receipt can still be settled. It is the life of the
+// marker that makes a settlement happen once, so that a late one cannot happen twice.
+const MaxReceiptAge = 60 * time.Second
+
+// Settlement says what an operation came to after it ran.
+type Settlement struct {
+	// Receipt is that of the take. A zero Receipt settles only the claim.
+	Receipt Receipt
+	// Actual is what the operation was worth in the end. A unit that is absent keeps its charge. Less
+	// than was taken is given back, at most what the refill has not repaid since the take. More is
+	// charged on, which cannot be refused and may overdraw to twice the capacity.
+	Actual Amounts
+	// Claim ends the claim of the operation. Nil means that there is none.
+	Claim *ClaimSettlement
+}
+
+// ClaimSettlement ends a claim.
+type ClaimSettlement struct {
+	Tenant  string
+	Claim   *idempotency.Claim
+	Outcome idempotency.Outcome
+	// Answer is stored for replays when Outcome is Done. Nil stores none.
+	Answer []byte
+}
+
+// Settled is what a [Settlement] led to.
+type Settled struct {
+	// Applied says that this call settled. It is false when an earlier call had done so, when the
+	// receipt was older than [MaxReceiptAge], or when another attempt holds the claim.
+	Applied bool
+	// Limits holds the state of every limit of the receipt. It is empty when Applied is false.
+	Limits []LimitState
+}

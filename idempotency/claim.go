@@ -1,0 +1,85 @@
+package idempotency
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"time"
+)
+
+// Defaults of a [Claim], used where its field is zero.
+const (
+	// DefaultLease is how long a claim stays in flight without being renewed.
+	DefaultLease = 30 * time.Second
+	// DefaultRenewEvery is how often the holder of a claim renews its lease while it works.
+	DefaultRenewEvery = 10 * time.Second
+	// DefaultMutationTTL is how long the record of a mutation lives, counted from its first charge.
+	DefaultMutationTTL = 24 * time.Hour
+	// DefaultQueryTTL is how long the record of a query lives, counted from its first charge.
+	DefaultQueryTTL = 10 * time.Minute
+	// DefaultMaxAnswer is the size in bytes of the largest answer that is stored.
+	DefaultMaxAnswer = 16 << 10
+	// DefaultFreeRepeats is how often a query whose answer was not stored runs again uncharged.
+	DefaultFreeRepeats = 3
+)
+
+// AttemptID tells one try of an operation from another try under the same key. Only the attempt
+// that holds a claim may renew or settle it.
+type AttemptID [16]byte
+
+// NewAttemptID returns a random attempt id from the system's secure source.
+func NewAttemptID() AttemptID {
+	var id AttemptID
+	// crypto/rand.Read never returns an error since Go 1.24; it ends the program instead.
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+// Claim asks a store to mark a key as in use by one attempt.
+//
+// The store writes it in the same step that charges, and only if the charge is admitted.
+type Claim struct {
+	// Subject names whom the key belongs to. Keys of different subjects never meet, not even within
+	// one tenant.
+	Subject string
+	// Key is the client's key.
+	Key Key
+	// Fingerprint is what the client asked for under the key.
+	Fingerprint Fingerprint
+	// Attempt is this try.
+	Attempt AttemptID
+	// Lease is how long the claim stays in flight unless it is renewed. Zero means [DefaultLease].
+	Lease time.Duration
+	// TTL is how long the record lives from the first charge on. Neither a replay nor a renewal
+	// extends it. Zero means [DefaultMutationTTL].
+	TTL time.Duration
+	// FreeRepeats is how often the operation may run again uncharged when it is done but no answer
+	// is stored; after that it is charged again. Zero refuses such a repeat, which is right for
+	// mutations.
+	FreeRepeats int
+}
+
+// RecordName returns the name of the record of the claim: a fixed-size digest of subject and key,
+// so that no client chooses the length or the bytes of a stored key.
+func (c *Claim) RecordName() string {
+	h := sha256.New()
+	// A length prefix keeps ("ab", "c") and ("a", "bc") apart.
+	var n [8]byte
+	for i, l := 0, uint64(len(c.Subject)); i < len(n); i, l = i+1, l>>8 {
+		n[i] = byte(l)
+	}
+	h.Write(n[:])
+	h.Write([]byte(c.Subject))
+	h.Write([]byte(c.Key))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
+}
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+const (
+	// Done says that the operation ran. Its answer, if one is given, is stored for replays.
+	Done Outcome = iota + 1
+	// Released says that nothing ran: the record is removed and the key is free again.
+	Released
+)
