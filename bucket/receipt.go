@@ -1,0 +1,58 @@
+package bucket
+
+import "math/rand/v2"
+
+// Receipt is what a [Take] returns for settling: who was charged what, and when. It is opaque, may
+// be copied, and belongs to the store that issued it. The zero Receipt is that of no charge.
+//
+// It refers to the buckets of the take, which must not change while it is in use.
+type Receipt struct {
+	// id names the marker that makes a settlement happen once.
+	id      [16]byte
+	tenant  string
+	takenAt int64
+	buckets []Bucket
+	amounts receiptAmounts
+	// uncharged has a bit for each limit, in the order of the result, that was left uncharged because
+	// its mode is Shadow and it was over its budget.
+	uncharged uint64
+}
+
+// receiptAmounts copies the amounts of a take: a caller may use the slice again. The usual few units
+// need no allocation.
+type receiptAmounts struct {
+	few  [3]Amount
+	n    int
+	many Amounts
+}
+
+func (a *receiptAmounts) copyFrom(amounts Amounts) {
+	if len(amounts) > len(a.few) {
+		a.many = append(Amounts(nil), amounts...)
+		return
+	}
+	a.n = copy(a.few[:], amounts)
+}
+
+func (a *receiptAmounts) all() Amounts {
+	if a.many != nil {
+		return a.many
+	}
+	return a.few[:a.n]
+}
+
+// IsZero reports whether nothing was charged, so that there is nothing to settle.
+func (r Receipt) IsZero() bool {
+	return r.id == [16]byte{}
+}
+
+// newReceipt returns the receipt of a charge. Its id is random but no secret: it never leaves the
+// store and its owner.
+func newReceipt(take *Take, takenAt int64, uncharged uint64) Receipt {
+	receipt := Receipt{tenant: take.Tenant, takenAt: takenAt, buckets: take.Buckets, uncharged: uncharged}
+	receipt.amounts.copyFrom(take.Amounts)
+	id := appendUint(receipt.id[:0], 8, rand.Uint64())
+	// An id of zeros would read as no receipt.
+	appendUint(id, 8, rand.Uint64()|1)
+	return receipt
+}
