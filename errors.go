@@ -1,0 +1,227 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+// The codes of refusals, in errors[].extensions.code. Package ratelimitclient has the same for Go
+// clients.
+const (
+	// CodeRateLimited (429): the budget is used up for now; retryAfter says how long.
+	CodeRateLimited = ratelimitclient.CodeRateLimited
+	// CodeCostLimitExceeded (400): the operation costs more than it ever may.
+	CodeCostLimitExceeded = ratelimitclient.CodeCostLimitExceeded
+	// CodeQueryLimitExceeded (400): the operation breaks a rule of shape.
+	CodeQueryLimitExceeded = ratelimitclient.CodeQueryLimitExceeded
+	// CodeTenantBlocked (403): the tenant may not use the API.
+	CodeTenantBlocked = ratelimitclient.CodeTenantBlocked
+	// CodeUnavailable (503): the store is away, and the operation must not run unjudged.
+	CodeUnavailable = ratelimitclient.CodeUnavailable
+	// CodeSubjectUnknown (401): nobody could be found who pays.
+	CodeSubjectUnknown = ratelimitclient.CodeSubjectUnknown
+	// CodeKeyInvalid (400): the idempotency key is malformed.
+	CodeKeyInvalid = ratelimitclient.CodeKeyInvalid
+	// CodeKeyReused (422): the idempotency key was used for something else.
+	CodeKeyReused = ratelimitclient.CodeKeyReused
+	// CodeInFlight (409): another attempt under the idempotency key is running.
+	CodeInFlight = ratelimitclient.CodeInFlight
+	// CodeAnswerUnavailable (409): the operation ran under this key and its answer was not stored.
+	CodeAnswerUnavailable = ratelimitclient.CodeAnswerUnavailable
+)
+
+// ErrRefused is matched by every [RefusedError].
+var ErrRefused = errors.New("ratelimit: refused")
+
+// RefusedError says why an operation, or a [Charge] inside it, was refused. It is wrapped by the
+// GraphQL error that the client sees, so an error presenter finds it with errors.As.
+type RefusedError struct {
+	// Code is one of the Code constants.
+	Code string
+	// Outcome is the same for telemetry.
+	Outcome Outcome
+	// Message is what the client reads.
+	Message string
+	// Status is the HTTP status that belongs to Code.
+	Status int
+	// RetryAfter is when the operation can pass. Zero means that waiting does not help, or that
+	// nobody knows.
+	RetryAfter time.Duration
+	// Limit is the limit that refused, with its owner. Nil means that it was not a limit.
+	Limit *bucket.Limit
+	Owner bucket.Owner
+	// Cost and MaxCost are what the operation costs and what it may cost, where that is the reason.
+	Cost    int64
+	MaxCost int64
+
+	// presented is the error as its user wants the client to see it.
+	presented *gqlerror.Error
+}
+
+// Error returns the message for the client.
+func (e *RefusedError) Error() string { return e.Message }
+
+// Is matches [ErrRefused].
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+// graphQL returns the error that the client sees.
+func (e *RefusedError) graphQL() *gqlerror.Error {
+	if e.presented != nil {
+		return e.presented
+	}
+	extensions := map[string]any{"code": e.Code}
+	if e.RetryAfter > 0 {
+		extensions["retryAfter"] = seconds(e.RetryAfter)
+	}
+	if e.Limit != nil {
+		extensions["limit"] = e.Limit.Name
+		extensions["level"] = e.Owner.Level.String()
+		extensions["unit"] = string(e.Limit.Unit)
+		if e.Owner.Name != "" {
+			extensions["owner"] = e.Owner.Name
+		}
+	}
+	if e.MaxCost > 0 {
+		extensions["cost"] = e.Cost
+		extensions["maxCost"] = e.MaxCost
+	}
+	return &gqlerror.Error{Err: e, Message: e.Message, Extensions: extensions}
+}
+
+// enforced and shadowed choose the limits of a refusal.
+func enforced(l *bucket.LimitState) bool { return l.Exceeded && l.Limit.Mode == bucket.Enforce }
+func shadowed(l *bucket.LimitState) bool { return l.Exceeded && l.Limit.Mode == bucket.Shadow }
+
+// refusedByLimits names the limit that stands most in the way: one that can never pass before one
+// that can, and of these the one with the longest wait. It returns nil if none was chosen.
+func refusedByLimits(limits []bucket.LimitState, chosen func(*bucket.LimitState) bool) *RefusedError {
+	var worst *bucket.LimitState
+	for i := range limits {
+		l := &limits[i]
+		if !chosen(l) {
+			continue
+		}
+		if worst == nil || (l.Never && !worst.Never) || (l.Never == worst.Never && l.RetryAfter > worst.RetryAfter) {
+			worst = l
+		}
+	}
+	switch {
+	case worst == nil:
+		return nil
+	case worst.Never:
+		return &RefusedError{
+			Code: CodeCostLimitExceeded, Outcome: TooExpensive, Status: http.StatusBadRequest,
+			Message: fmt.Sprintf("the operation needs more %s than the limit %q of this %s can ever hold (%d): "+
+				"ask for less at a time", worst.Limit.Unit, worst.Limit.Name, worst.Owner.Level, worst.Limit.Capacity),
+			Limit: worst.Limit, Owner: worst.Owner,
+		}
+	default:
+		return &RefusedError{
+			Code: CodeRateLimited, Outcome: Limited, Status: http.StatusTooManyRequests,
+			Message: fmt.Sprintf("rate limit %q of this %s exceeded: %d of %d %s left, try again in %s",
+				worst.Limit.Name, worst.Owner.Level, worst.Remaining, worst.Limit.Capacity, worst.Limit.Unit,
+				roundUp(worst.RetryAfter)),
+			RetryAfter: worst.RetryAfter, Limit: worst.Limit, Owner: worst.Owner,
+		}
+	}
+}
+
+func refusedTooExpensive(points, maxCost int64) *RefusedError {
+	return &RefusedError{
+		Code: CodeCostLimitExceeded, Outcome: TooExpensive, Status: http.StatusBadRequest,
+		Message: fmt.Sprintf("the operation costs %d points, the limit for one operation is %d: "+
+			"ask for fewer list items or fields", points, maxCost),
+		Cost: points, MaxCost: maxCost,
+	}
+}
+
+func refusedQuery(err error) *RefusedError {
+	return &RefusedError{
+		Code: CodeQueryLimitExceeded, Outcome: QueryLimited, Status: http.StatusBadRequest, Message: err.Error(),
+	}
+}
+
+func refusedBlocked() *RefusedError {
+	return &RefusedError{
+		Code: CodeTenantBlocked, Outcome: Blocked, Status: http.StatusForbidden,
+		Message: "this account may not use the API: contact support",
+	}
+}
+
+// retryUnavailable is how long a client should wait for a store that is away.
+const retryUnavailable = time.Second
+
+func refusedUnavailable() *RefusedError {
+	return &RefusedError{
+		Code: CodeUnavailable, Outcome: Unavailable, Status: http.StatusServiceUnavailable,
+		Message:    "rate limiting is temporarily unavailable: nothing was run, try again",
+		RetryAfter: retryUnavailable,
+	}
+}
+
+func refusedSubject(err error) *RefusedError {
+	var presented *gqlerror.Error
+	if errors.As(err, &presented) {
+		return &RefusedError{
+			Code: CodeSubjectUnknown, Outcome: SubjectUnknown, Status: http.StatusUnauthorized,
+			Message: presented.Message, presented: presented,
+		}
+	}
+	if errors.Is(err, ErrNoSubject) {
+		return &RefusedError{
+			Code: CodeSubjectUnknown, Outcome: SubjectUnknown, Status: http.StatusUnauthorized,
+			Message: "the caller could not be identified: send valid credentials",
+		}
+	}
+	return refusedUnavailable()
+}
+
+func refusedKeyInvalid(err error) *RefusedError {
+	return &RefusedError{
+		Code: CodeKeyInvalid, Outcome: KeyInvalid, Status: http.StatusBadRequest, Message: err.Error(),
+	}
+}
+
+// refusedByClaim returns the refusal of a verdict about an idempotency key.
+func refusedByClaim(result *bucket.Result) *RefusedError {
+	switch result.Verdict {
+	case bucket.KeyReused:
+		return &RefusedError{
+			Code: CodeKeyReused, Outcome: KeyReused, Status: http.StatusUnprocessableEntity,
+			Message: "this idempotency key was used for another operation or other variables: use a new key",
+		}
+	case bucket.InFlight:
+		return &RefusedError{
+			Code: CodeInFlight, Outcome: InFlight, Status: http.StatusConflict,
+			Message:    "an operation with this idempotency key is still running: try again with the same key",
+			RetryAfter: max(result.RetryAfter, time.Second),
+		}
+	default:
+		return &RefusedError{
+			Code: CodeAnswerUnavailable, Outcome: AnswerUnavailable, Status: http.StatusConflict,
+			Message: "the operation ran under this idempotency key, but its answer was not kept: " +
+				"read its effect before you send it again with a new key",
+		}
+	}
+}
+
+var errUploadKey = fmt.Errorf("%w: it cannot be used with file uploads", idempotency.ErrKeyInvalid)
+
+// seconds rounds up to whole milliseconds, so that a client that waits so long never comes early.
+func seconds(d time.Duration) float64 {
+	return math.Ceil(float64(d)/float64(time.Millisecond)) / 1000
+}
+
+func roundUp(d time.Duration) time.Duration {
+	const grain = time.Millisecond
+	return (d + grain - 1) / grain * grain
+}

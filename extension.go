@@ -1,0 +1,194 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+)
+
+// Extension is a gqlgen handler extension that prices, charges and reports each operation. Make it
+// with [New] and give it to srv.Use before any other extension, except tracers that should see
+// refusals. It is safe for concurrent use and belongs to one server.
+type Extension struct {
+	cfg       Config
+	estimator *cost.Estimator
+	telemetry *telemetry
+}
+
+var _ interface {
+	graphql.HandlerExtension
+	graphql.OperationContextMutator
+	graphql.OperationInterceptor
+	graphql.ResponseInterceptor
+	graphql.RootFieldInterceptor
+} = (*Extension)(nil)
+
+// New returns an extension. Mistakes in the configuration are reported when srv.Use calls
+// [Extension.Validate].
+func New(cfg Config) *Extension {
+	return &Extension{cfg: cfg.withDefaults()}
+}
+
+// extensionName is the name that gqlgen and the operation's statistics know.
+const extensionName = "RateLimit"
+
+// ExtensionName returns RateLimit.
+func (e *Extension) ExtensionName() string { return extensionName }
+
+// Validate checks the configuration and reads the weights out of the schema. The error holds every
+// mistake of both, each with its field or coordinate; gqlgen panics with it in srv.Use.
+func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
+	configErr := e.cfg.validate()
+	estimator, costErr := cost.New(schema.Schema(), e.cfg.Cost)
+	instruments, telemetryErr := newTelemetry(e.cfg.Telemetry)
+	if err := errors.Join(configErr, costErr, telemetryErr); err != nil {
+		return err
+	}
+	e.estimator, e.telemetry = estimator, instruments
+	if unsized := estimator.UnsizedLists(); len(unsized) > 0 {
+		const shown = 20
+		e.cfg.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
+			slog.Int("count", len(unsized)), slog.Any("fields", unsized[:min(shown, len(unsized))]))
+	}
+	return nil
+}
+
+// priced is what the mutator leaves for the decision.
+type priced struct {
+	plan   *cost.Plan
+	cost   cost.Cost
+	points int64
+	err    error
+}
+
+// MutateOperationContext prices the operation and does nothing else: an operation that another
+// extension refuses, or a mutation that came by GET, is never charged.
+func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
+	p := &priced{}
+	opCtx.Stats.SetExtension(extensionName, p)
+	if p.plan, p.err = e.estimator.Plan(opCtx.Doc, opCtx.Operation); p.err != nil {
+		return nil
+	}
+	if p.cost, p.err = p.plan.Evaluate(opCtx.Variables); p.err == nil {
+		p.points = e.price(p.cost)
+	}
+	return nil
+}
+
+// price calls the pricing function. A panic in it, in gqlgen's hook, would end a whole WebSocket.
+func (e *Extension) price(c cost.Cost) (points int64) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			e.cfg.Logger.Error("ratelimit: Config.Price panicked", slog.String("cause", fmt.Sprint(cause)))
+			points = cost.MaxPoints
+		}
+	}()
+	return min(max(0, e.cfg.Price(c)), cost.MaxPoints)
+}
+
+// InterceptOperation decides. An operation that is refused does not reach its resolvers; a replay
+// is answered at once.
+func (e *Extension) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	opCtx := graphql.GetOperationContext(ctx)
+	op, answer := e.decide(ctx, opCtx)
+	ctx = context.WithValue(ctx, operationKey{}, op)
+	decision := op.snapshot()
+	e.signal(exchangeFrom(ctx), &decision)
+
+	switch {
+	case answer != nil:
+		return graphql.OneShot(answered(answer, &decision))
+	case decision.Refusal != nil && opCtx.Operation.Operation == ast.Subscription:
+		// The resolver of a subscription runs inside next, so this is the last moment.
+		return graphql.OneShot(answered(
+			&graphql.Response{Errors: gqlerror.List{decision.Refusal.graphQL()}}, &decision))
+	case decision.Refusal != nil || op.claim == nil:
+		return next(ctx)
+	default:
+		return e.keyed(op, next(ctx))
+	}
+}
+
+// InterceptResponse reports the decision with the first payload, and answers a refused operation in
+// the place of its resolvers, so that the error presenter sees the refusal.
+func (e *Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	op := operationFrom(ctx)
+	if op == nil {
+		return e.interceptUndecided(ctx, next)
+	}
+	first := op.firstAnswer()
+	if refusal := op.snapshot().Refusal; refusal != nil {
+		if !first {
+			return nil
+		}
+		return e.refuse(ctx, op)
+	}
+	response := next(ctx)
+	if response == nil || !first {
+		return response
+	}
+	decision := op.snapshot()
+	e.signal(exchangeFrom(ctx), &decision)
+	return answered(response, &decision)
+}
+
+// refuse returns the answer to a refused operation, with the error as the server presents it.
+func (e *Extension) refuse(ctx context.Context, op *operation) *graphql.Response {
+	decision := op.snapshot()
+	graphql.AddError(ctx, decision.Refusal.graphQL())
+	response := &graphql.Response{Errors: graphql.GetErrors(ctx), Extensions: graphql.GetExtensions(ctx)}
+	return answered(response, &decision)
+}
+
+// interceptUndecided handles what never became an operation. A document that failed to parse or
+// validate is charged a flat amount; what another extension refused, and a body that is not JSON,
+// is not.
+func (e *Extension) interceptUndecided(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	if !graphql.HasOperationContext(ctx) || e.cfg.InvalidDocumentPoints < 0 {
+		return next(ctx)
+	}
+	opCtx := graphql.GetOperationContext(ctx)
+	failedBeforePricing := opCtx.RawQuery != "" && opCtx.Stats.GetExtension(extensionName) == nil
+	if !failedBeforePricing {
+		return next(ctx)
+	}
+	op := e.decideInvalid(ctx, opCtx)
+	decision := op.snapshot()
+	e.signal(exchangeFrom(ctx), &decision)
+	if decision.Refusal != nil {
+		response := &graphql.Response{Errors: gqlerror.List{decision.Refusal.graphQL()}}
+		return answered(response, &decision)
+	}
+	response := next(ctx)
+	if response == nil {
+		return nil
+	}
+	return answered(response, &decision)
+}
+
+// InterceptRootField notes that a resolver may have run, after which a claim is not released.
+func (e *Extension) InterceptRootField(ctx context.Context, next graphql.RootResolver) graphql.Marshaler {
+	if op := operationFrom(ctx); op != nil && op.claim != nil {
+		op.started.Store(true)
+	}
+	return next(ctx)
+}
+
+// answered adds extensions.rateLimit to a response.
+func answered(response *graphql.Response, decision *Decision) *graphql.Response {
+	if decision.Outcome == Exempt {
+		return response
+	}
+	if response.Extensions == nil {
+		response.Extensions = make(map[string]any, 1)
+	}
+	response.Extensions[extensionKey] = decision.rateLimit()
+	return response
+}

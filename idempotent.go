@@ -1,0 +1,242 @@
+package ratelimit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// keyExtension is where a WebSocket operation carries its key.
+const keyExtension = "idempotencyKey"
+
+// claim returns the claim of the operation, nil if it has no key. A subscription and an anonymous
+// subject have none: the first has no single answer, and the second cannot be told from others
+// behind the same address.
+func (e *Extension) claim(opCtx *graphql.OperationContext, subject Subject) (*idempotency.Claim, error) {
+	if e.cfg.Idempotency.Disabled {
+		return nil, nil
+	}
+	key, found, err := requestKey(opCtx, e.cfg.Idempotency.Header)
+	kind := opCtx.Operation.Operation
+	if err != nil || !found || subject.Anonymous || kind == ast.Subscription {
+		return nil, err
+	}
+	if hasUpload(opCtx.Variables, 0) {
+		return nil, errUploadKey
+	}
+	fingerprint, err := idempotency.NewFingerprint(opCtx.RawQuery, opCtx.Operation.Name, opCtx.Variables)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", idempotency.ErrKeyInvalid, err)
+	}
+	claim := &idempotency.Claim{
+		Subject:     claimSubject(subject),
+		Key:         key,
+		Fingerprint: fingerprint,
+		Attempt:     idempotency.NewAttemptID(),
+		Lease:       e.cfg.Idempotency.Lease,
+		TTL:         e.cfg.Idempotency.MutationTTL,
+	}
+	if kind == ast.Query {
+		claim.TTL = e.cfg.Idempotency.QueryTTL
+		claim.FreeRepeats = e.cfg.Idempotency.FreeRepeats
+	}
+	return claim, nil
+}
+
+// requestKey returns the key that the client sent: in the header, and on a WebSocket in the
+// operation's extensions, because there the header belongs to the connection.
+func requestKey(opCtx *graphql.OperationContext, header string) (idempotency.Key, bool, error) {
+	if onWebSocket(opCtx.Headers) {
+		value, found := opCtx.Extensions[keyExtension]
+		if !found {
+			return "", false, nil
+		}
+		text, isString := value.(string)
+		if !isString {
+			return "", false, fmt.Errorf("%w: extensions.%s is not a string", idempotency.ErrKeyInvalid, keyExtension)
+		}
+		key, err := idempotency.ParseKey(text)
+		return key, err == nil, err
+	}
+	values := opCtx.Headers.Values(header)
+	switch len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+		key, err := idempotency.ParseKey(values[0])
+		return key, err == nil, err
+	default:
+		return "", false, fmt.Errorf("%w: the header is given %d times", idempotency.ErrKeyInvalid, len(values))
+	}
+}
+
+// claimSubject names the owner of a key: two users of one tenant never meet. Each part is preceded
+// by its length, so that no two subjects have one name.
+func claimSubject(s Subject) string {
+	return fmt.Sprintf("%d:%s%d:%s%d:%s", len(s.Tenant), s.Tenant, len(s.Team), s.Team, len(s.User), s.User)
+}
+
+// maxUploadDepth is how deep uploads are looked for. gqlgen puts them where the client's map says,
+// which validation has bounded by the depth of the input types.
+const maxUploadDepth = 64
+
+// hasUpload finds files among the variables. Their content is not part of a fingerprint, so two
+// different files would pass for one.
+func hasUpload(value any, depth int) bool {
+	if depth > maxUploadDepth {
+		return true
+	}
+	switch v := value.(type) {
+	case graphql.Upload, *graphql.Upload:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if hasUpload(inner, depth+1) {
+				return true
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if hasUpload(inner, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// storedAnswer is what the record of a claim keeps: data and errors, as the client got them. The
+// extensions are made anew for each replay.
+type storedAnswer struct {
+	Errors gqlerror.List   `json:"errors,omitempty"`
+	Data   json.RawMessage `json:"data"`
+}
+
+// replay returns the stored answer.
+func (e *Extension) replay(op *operation, stored []byte) *graphql.Response {
+	op.claim = nil
+	var answer storedAnswer
+	if err := json.Unmarshal(stored, &answer); err != nil {
+		// The record is not what this version writes, so nobody knows the answer any more.
+		e.cfg.Logger.Error("ratelimit: a stored answer cannot be read", "error", err)
+		op.decision.refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
+		return nil
+	}
+	op.decision.Outcome = Replayed
+	return &graphql.Response{Data: answer.Data, Errors: answer.Errors}
+}
+
+// keyed wraps the handler of an operation that holds a claim: the lease is renewed while it works,
+// and the claim is settled before the answer is sent.
+func (e *Extension) keyed(op *operation, next graphql.ResponseHandler) graphql.ResponseHandler {
+	var settle sync.Once
+	return func(ctx context.Context) *graphql.Response {
+		stop := e.renewLease(ctx, op)
+		defer stop()
+		response := next(ctx)
+		settle.Do(func() { e.settleClaim(ctx, op, response) })
+		return response
+	}
+}
+
+// renewLease renews the claim three times in each lease until the returned function is called.
+func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func()) {
+	every := e.cfg.Idempotency.Lease / 3
+	// The client may leave while the operation still works: the lease outlives its context.
+	ctx = context.WithoutCancel(ctx)
+	tenant := op.snapshot().Subject.Tenant
+
+	var mu sync.Mutex
+	stopped := false
+	var timer *time.Timer
+	renew := func() {
+		start := time.Now()
+		held, err := e.cfg.Store.Renew(ctx, tenant, op.claim)
+		e.telemetry.stored(ctx, "renew", time.Since(start), err)
+		mu.Lock()
+		defer mu.Unlock()
+		// An attempt that lost its claim has nothing left to renew; a store that is away may return.
+		if !stopped && (held || err != nil) {
+			timer.Reset(every)
+		}
+	}
+	mu.Lock()
+	timer = time.AfterFunc(every, renew)
+	mu.Unlock()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}
+
+// settleAttempts is how often settling a claim is tried: a claim that stays in flight would let a
+// later attempt run the operation again.
+const settleAttempts = 2
+
+// settleClaim ends the claim: with the answer of a mutation, which is stored before it is sent, or
+// by releasing the key and the charge if nothing ran.
+func (e *Extension) settleClaim(ctx context.Context, op *operation, response *graphql.Response) {
+	settlement := bucket.Settlement{
+		Claim: &bucket.ClaimSettlement{
+			Tenant:  op.snapshot().Subject.Tenant,
+			Claim:   op.claim,
+			Outcome: idempotency.Done,
+		},
+	}
+	if op.ran(response) {
+		settlement.Claim.Answer = e.answerToStore(op, response)
+	} else {
+		settlement.Claim.Outcome = idempotency.Released
+		settlement.Receipt = op.receipt
+		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests}}
+	}
+	// The client may be gone; its next attempt still needs the answer.
+	ctx = context.WithoutCancel(ctx)
+	var err error
+	for range settleAttempts {
+		start := time.Now()
+		_, err = e.cfg.Store.Settle(ctx, settlement)
+		e.telemetry.stored(ctx, "settle", time.Since(start), err)
+		if err == nil {
+			return
+		}
+	}
+	e.cfg.Logger.Error("ratelimit: a claim could not be settled: until its lease ends, repeats are told that "+
+		"it is in flight, and after that the next one runs again",
+		slog.String("error", err.Error()), slog.Bool("mutation", op.mutation))
+}
+
+// ran says whether anything of the operation may have happened. A query always counts as run: if it
+// could be released, a key would make what has no resolver, such as introspection, free.
+func (op *operation) ran(response *graphql.Response) bool {
+	if !op.mutation || op.started.Load() {
+		return true
+	}
+	return response != nil && len(response.Data) > 0 && string(response.Data) != "null"
+}
+
+// answerToStore returns what a replay will answer, nil if nothing is stored: for queries, for
+// answers that come in several parts, and for those that are too large.
+func (e *Extension) answerToStore(op *operation, response *graphql.Response) []byte {
+	inParts := response != nil && response.HasNext != nil && *response.HasNext
+	if !op.mutation || response == nil || inParts {
+		return nil
+	}
+	encoded, err := json.Marshal(storedAnswer{Errors: response.Errors, Data: response.Data})
+	if err != nil || len(encoded) > e.cfg.Idempotency.MaxAnswer {
+		return nil
+	}
+	return encoded
+}

@@ -1,0 +1,193 @@
+package ratelimit
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+// extensionKey is where the facts stand in the response's extensions.
+const extensionKey = "rateLimit"
+
+// HeaderForm is the dialect of the rate limit headers. The zero value is the current draft.
+type HeaderForm uint8
+
+const (
+	// HeadersDraft10 writes RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers-10
+	// does, with the unit in the parameter qu.
+	HeadersDraft10 HeaderForm = iota
+	// HeadersNone writes neither. Retry-After is still written.
+	HeadersNone
+)
+
+// rateLimit returns the value of extensions.rateLimit.
+func (d *Decision) rateLimit() ratelimitclient.RateLimit {
+	signal := ratelimitclient.RateLimit{
+		Cost:             d.Points,
+		Charged:          d.Charged,
+		Limits:           make([]ratelimitclient.Limit, len(d.Limits)),
+		Tier:             d.Tier,
+		Mode:             d.Mode.String(),
+		Replayed:         d.Outcome == Replayed,
+		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable,
+	}
+	for i := range d.Limits {
+		l := &d.Limits[i]
+		signal.Limits[i] = ratelimitclient.Limit{
+			Name:       l.Limit.Name,
+			Level:      l.Owner.Level.String(),
+			Owner:      l.Owner.Name,
+			Unit:       string(l.Limit.Unit),
+			Limit:      l.Limit.Capacity,
+			Remaining:  l.Remaining,
+			ResetAfter: seconds(l.ResetAfter),
+			Exceeded:   l.Exceeded,
+		}
+	}
+	if tightest := d.tightest(); tightest != nil {
+		signal.Limit = tightest.Limit.Capacity
+		signal.Remaining = tightest.Remaining
+		signal.ResetAfter = seconds(tightest.ResetAfter)
+	}
+	if d.Refusal != nil {
+		signal.RetryAfter = seconds(d.Refusal.RetryAfter)
+	}
+	if d.WouldRefuse != nil {
+		signal.WouldRefuse = d.WouldRefuse.Code
+	}
+	return signal
+}
+
+// tightest returns the limit with the smallest remaining share, nil if there is none.
+func (d *Decision) tightest() *bucket.LimitState {
+	var tightest *bucket.LimitState
+	share := math.Inf(1)
+	for i := range d.Limits {
+		l := &d.Limits[i]
+		if s := float64(l.Remaining) / float64(l.Limit.Capacity); s < share {
+			share, tightest = s, l
+		}
+	}
+	return tightest
+}
+
+// signal puts status and headers of the decision where the Handler finds them.
+func (e *Extension) signal(x *exchange, d *Decision) {
+	if x == nil {
+		return
+	}
+	status := 0
+	if d.Refusal != nil && !e.cfg.AlwaysStatusOK {
+		status = d.Refusal.Status
+	}
+	x.decide(status, func(header http.Header) { e.headers(header, d) })
+}
+
+func (e *Extension) headers(header http.Header, d *Decision) {
+	if e.cfg.Headers == HeadersDraft10 && len(d.Limits) > 0 {
+		var state, policy strings.Builder
+		for i := range d.Limits {
+			if i > 0 {
+				state.WriteString(", ")
+				policy.WriteString(", ")
+			}
+			writeLimit(&state, &policy, &d.Limits[i])
+		}
+		header.Set("RateLimit", state.String())
+		header.Set("RateLimit-Policy", policy.String())
+	}
+	if d.Refusal != nil && d.Refusal.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.Refusal.RetryAfter), 10))
+	}
+	if d.Outcome == Replayed {
+		header.Set("Idempotent-Replayed", "true")
+	}
+}
+
+// writeLimit appends one item to each of the two lists: "minute";r=50;t=1 to the first, and
+// "minute";q=100;w=60;qu="points" to the second. The window of a token bucket is the time in which
+// it fills. Quota comes back continuously, so t is the time until a refused operation passes, and
+// otherwise until one more token is there: it is never later than Retry-After.
+func writeLimit(state, policy *strings.Builder, l *bucket.LimitState) {
+	name := structuredString(limitName(l))
+	state.WriteString(name)
+	state.WriteString(";r=")
+	state.WriteString(strconv.FormatInt(min(l.Remaining, maxStructuredInteger), 10))
+	if more := untilMore(l); more > 0 {
+		state.WriteString(";t=")
+		state.WriteString(strconv.FormatInt(wholeSeconds(more), 10))
+	}
+
+	policy.WriteString(name)
+	policy.WriteString(";q=")
+	policy.WriteString(strconv.FormatInt(min(l.Limit.Capacity, maxStructuredInteger), 10))
+	policy.WriteString(";w=")
+	policy.WriteString(strconv.FormatInt(window(l.Limit), 10))
+	if l.Limit.Unit != bucket.Requests {
+		policy.WriteString(";qu=")
+		policy.WriteString(structuredString(string(l.Limit.Unit)))
+	}
+}
+
+// untilMore returns the time until the limit has more to give, 0 if it is full.
+func untilMore(l *bucket.LimitState) time.Duration {
+	if l.Exceeded && l.RetryAfter > 0 {
+		return l.RetryAfter
+	}
+	return min(l.ResetAfter, l.Limit.Period/time.Duration(refillOf(l.Limit)))
+}
+
+func refillOf(l *bucket.Limit) int64 {
+	if l.Refill == 0 {
+		return l.Capacity
+	}
+	return l.Refill
+}
+
+// limitName is unique among the limits of a decision: limits of the tenant have their bare name.
+func limitName(l *bucket.LimitState) string {
+	if l.Owner.Level == bucket.Tenant {
+		return l.Limit.Name
+	}
+	return l.Owner.Level.String() + ":" + l.Owner.Name + ":" + l.Limit.Name
+}
+
+// maxStructuredInteger is the largest integer of a structured field (RFC 8941, section 3.3.1).
+const maxStructuredInteger = 999_999_999_999_999
+
+// structuredString writes a string of a structured field (RFC 8941, section 3.3.3). What the form
+// cannot hold becomes a question mark.
+func structuredString(s string) string {
+	var b strings.Builder
+	b.Grow(len(s) + 2)
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c > '~':
+			b.WriteByte('?')
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// window is the time in seconds in which an empty bucket fills, rounded up.
+func window(l *bucket.Limit) int64 {
+	fill := float64(l.Capacity) / float64(refillOf(l)) * l.Period.Seconds()
+	return max(1, int64(math.Ceil(min(fill, maxStructuredInteger))))
+}
+
+// wholeSeconds rounds up, so that a client that waits so long never comes early.
+func wholeSeconds(d time.Duration) int64 {
+	return max(1, int64((d+time.Second-1)/time.Second))
+}

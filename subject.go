@@ -1,0 +1,192 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Subject says who pays for an operation. It is an alias of the type in package tiers, so that a
+// server needs to import only this package.
+type Subject = tiers.Subject
+
+// Request is what a [SubjectFunc] can look at.
+type Request struct {
+	// Header holds the headers of the HTTP request, on a WebSocket those of the upgrade.
+	Header http.Header
+	// Peer is the address of the TCP peer. It is invalid without the [Handler].
+	Peer netip.Addr
+	// InitPayload is what a WebSocket client sent when it connected. It is nil on other transports.
+	InitPayload transport.InitPayload
+	// Operation is the operation that was selected. It is nil for a document that failed to parse or
+	// validate, which is charged a flat amount.
+	Operation *ast.OperationDefinition
+	// Variables are the coerced variables of the operation.
+	Variables map[string]any
+}
+
+// SubjectFunc decides who pays. It runs once for each operation, before anything is charged, and
+// must be safe for concurrent use and quick: it has no deadline of its own.
+//
+// An error that matches [ErrNoSubject] lets [FirstOf] ask the next function, and refuses the
+// operation with [CodeSubjectUnknown] if there is none. An error that is a *gqlerror.Error is
+// answered as it is, so that authentication keeps its own errors. Any other error refuses with
+// [CodeUnavailable] and is told to the logger, not to the client.
+type SubjectFunc func(ctx context.Context, r *Request) (Subject, error)
+
+// ErrNoSubject says that a [SubjectFunc] does not know the caller.
+var ErrNoSubject = errors.New("ratelimit: no subject for the request")
+
+// ByHeader returns a function that looks the value of a header up, such as an API key. A missing
+// header, or a value that lookup does not know, matches [ErrNoSubject].
+//
+// The value itself never becomes a name: lookup returns the subject that stands for it, so that no
+// secret reaches a stored key, a log or a metric.
+func ByHeader(name string, lookup func(ctx context.Context, value string) (Subject, bool)) SubjectFunc {
+	return func(ctx context.Context, r *Request) (Subject, error) {
+		value := r.Header.Get(name)
+		if value == "" {
+			return Subject{}, ErrNoSubject
+		}
+		subject, ok := lookup(ctx, value)
+		if !ok {
+			return Subject{}, ErrNoSubject
+		}
+		return subject, nil
+	}
+}
+
+// ByContext returns a function that reads what the server's own authentication has put into the
+// context. If from returns false the error matches [ErrNoSubject].
+func ByContext(from func(ctx context.Context) (Subject, bool)) SubjectFunc {
+	return func(ctx context.Context, _ *Request) (Subject, error) {
+		subject, ok := from(ctx)
+		if !ok {
+			return Subject{}, ErrNoSubject
+		}
+		return subject, nil
+	}
+}
+
+// ByInitPayload returns a function that looks a string of the WebSocket init payload up. A missing
+// one, or one that lookup does not know, matches [ErrNoSubject].
+func ByInitPayload(key string, lookup func(ctx context.Context, value string) (Subject, bool)) SubjectFunc {
+	return func(ctx context.Context, r *Request) (Subject, error) {
+		value := r.InitPayload.GetString(key)
+		if value == "" {
+			return Subject{}, ErrNoSubject
+		}
+		subject, ok := lookup(ctx, value)
+		if !ok {
+			return Subject{}, ErrNoSubject
+		}
+		return subject, nil
+	}
+}
+
+// PeerConfig says how [ByPeer] finds the address of a client. The zero value trusts no proxy.
+type PeerConfig struct {
+	// Tier is the tier of every subject found by address. Empty leaves it to the policy.
+	Tier string
+	// TrustedProxies are the networks whose word on the client's address is taken. Without them the
+	// peer of the TCP connection is the client, whatever the headers say.
+	TrustedProxies []netip.Prefix
+	// Header is the header in which trusted proxies append addresses. Empty means X-Forwarded-For.
+	Header string
+}
+
+// ipv6Client is the prefix that counts as one client: a household or a host usually has a /64 to
+// itself, and could otherwise choose a fresh budget 2^64 times.
+const ipv6Client = 64
+
+// ByPeer returns a function for callers that nobody knows: the client's address is the tenant, and
+// the subject is anonymous. It needs the [Handler], which sees the connection; without it the error
+// matches [ErrNoSubject].
+//
+// Forwarded addresses are read from the right as long as a trusted proxy has written them, so a
+// client cannot choose its address by sending the header itself. IPv6 clients are told apart by
+// their first 64 bits.
+func ByPeer(cfg PeerConfig) SubjectFunc {
+	header := cfg.Header
+	if header == "" {
+		header = "X-Forwarded-For"
+	}
+	return func(_ context.Context, r *Request) (Subject, error) {
+		if !r.Peer.IsValid() {
+			return Subject{}, ErrNoSubject
+		}
+		client := clientAddress(r.Peer, r.Header.Values(header), cfg.TrustedProxies)
+		return Subject{Tenant: "ip:" + client, Tier: cfg.Tier, Anonymous: true}, nil
+	}
+}
+
+func clientAddress(peer netip.Addr, forwarded []string, trusted []netip.Prefix) string {
+	client := peer.Unmap()
+	for line := len(forwarded) - 1; line >= 0; line-- {
+		rest := forwarded[line]
+		for rest != "" && trustedBy(trusted, client) {
+			var hop string
+			if comma := strings.LastIndexByte(rest, ','); comma >= 0 {
+				rest, hop = rest[:comma], rest[comma+1:]
+			} else {
+				rest, hop = "", rest
+			}
+			next, ok := parseHop(hop)
+			if !ok {
+				// What a trusted proxy wrote cannot be read: the last address that is certain counts.
+				return clientName(client)
+			}
+			client = next
+		}
+	}
+	return clientName(client)
+}
+
+func parseHop(hop string) (netip.Addr, bool) {
+	hop = strings.Trim(hop, " \t")
+	if addrPort, err := netip.ParseAddrPort(hop); err == nil {
+		return addrPort.Addr().Unmap(), true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(hop, "[]"))
+	return addr.Unmap(), err == nil
+}
+
+func trustedBy(trusted []netip.Prefix, addr netip.Addr) bool {
+	for _, prefix := range trusted {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func clientName(addr netip.Addr) string {
+	if addr.Is6() {
+		prefix, err := addr.WithZone("").Prefix(ipv6Client)
+		if err == nil {
+			return prefix.String()
+		}
+	}
+	return addr.String()
+}
+
+// FirstOf returns a function that asks each function in turn until one knows the caller. An error
+// that does not match [ErrNoSubject] ends the search.
+func FirstOf(functions ...SubjectFunc) SubjectFunc {
+	return func(ctx context.Context, r *Request) (Subject, error) {
+		for _, function := range functions {
+			subject, err := function(ctx, r)
+			if err == nil || !errors.Is(err, ErrNoSubject) {
+				return subject, err
+			}
+		}
+		return Subject{}, ErrNoSubject
+	}
+}

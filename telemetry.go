@@ -1,0 +1,221 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// scopeName is the instrumentation scope of spans and metrics.
+const scopeName = "github.com/gqlgen-ratelimit/ratelimit"
+
+// Names of the attributes. Only tenant has values that the operator's customers choose, so metrics
+// carry it by opt-in only.
+const (
+	attrOutcome   = "ratelimit.outcome"
+	attrTier      = "ratelimit.tier"
+	attrMode      = "ratelimit.mode"
+	attrTenant    = "ratelimit.tenant"
+	attrCost      = "ratelimit.cost"
+	attrCharged   = "ratelimit.charged"
+	attrRemaining = "ratelimit.remaining"
+	attrStore     = "ratelimit.store.duration"
+	attrCall      = "ratelimit.store.call"
+	attrResult    = "ratelimit.store.result"
+	attrOperation = "graphql.operation.type"
+)
+
+// telemetry holds the instruments of one extension.
+type telemetry struct {
+	tracer    trace.Tracer
+	decisions metric.Int64Counter
+	costs     metric.Int64Histogram
+	latency   metric.Float64Histogram
+	failures  metric.Int64Counter
+	away      metric.Float64Counter
+	tenants   *tenantNames
+	clock     awayClock
+	// attributes caches the attribute sets, whose number is bounded: outcomes × tiers × modes ×
+	// operation types × named tenants.
+	attributes sync.Map
+}
+
+func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
+	tracers, meters := cfg.TracerProvider, cfg.MeterProvider
+	if tracers == nil {
+		tracers = otel.GetTracerProvider()
+	}
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	meter := meters.Meter(scopeName)
+	t := &telemetry{tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants)}
+
+	var errs [5]error
+	t.decisions, errs[0] = meter.Int64Counter("ratelimit.decisions",
+		metric.WithUnit("{decision}"), metric.WithDescription("Decisions by outcome, tier and mode."))
+	t.costs, errs[1] = meter.Int64Histogram("ratelimit.operation.cost",
+		metric.WithUnit("{point}"), metric.WithDescription("Static cost of operations."),
+		metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 20, 50, 100, 200, 500,
+			1000, 2000, 5000, 10_000, 100_000, 1_000_000))
+	t.latency, errs[2] = meter.Float64Histogram("ratelimit.store.duration",
+		metric.WithUnit("s"), metric.WithDescription("Duration of store calls."),
+		metric.WithExplicitBucketBoundaries(.00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1))
+	t.failures, errs[3] = meter.Int64Counter("ratelimit.store.errors",
+		metric.WithUnit("{error}"), metric.WithDescription("Store calls that failed."))
+	t.away, errs[4] = meter.Float64Counter("ratelimit.store.away",
+		metric.WithUnit("s"), metric.WithDescription("Time between the first failed store call and the next that succeeds."))
+	return t, errors.Join(errs[:]...)
+}
+
+// start opens the span of a decision.
+func (t *telemetry) start(ctx context.Context) (context.Context, trace.Span) {
+	return t.tracer.Start(ctx, "ratelimit.decide")
+}
+
+// end closes the span and counts the decision. kind is empty for a document that did not validate.
+func (t *telemetry) end(ctx context.Context, span trace.Span, d *Decision, kind ast.Operation) {
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String(attrOutcome, string(d.Outcome)),
+			attribute.String(attrTenant, boundedName(d.Subject.Tenant)),
+			attribute.String(attrTier, d.Tier),
+			attribute.String(attrMode, d.Mode.String()),
+			attribute.Int64(attrCost, d.Points),
+			attribute.Int64(attrCharged, d.Charged),
+			attribute.Float64(attrStore, d.StoreDuration.Seconds()),
+		)
+		if tightest := d.tightest(); tightest != nil {
+			span.SetAttributes(attribute.Int64(attrRemaining, tightest.Remaining))
+		}
+		if d.StoreErr != nil {
+			span.SetStatus(codes.Error, storeResult(d.StoreErr))
+		}
+	}
+	span.End()
+	if !t.decisions.Enabled(ctx) && !t.costs.Enabled(ctx) {
+		return
+	}
+	set := t.decisionSet(d, kind)
+	t.decisions.Add(ctx, 1, set)
+	if kind != "" {
+		t.costs.Record(ctx, d.Points, set)
+	}
+}
+
+// decisionAttributes are what decisions are counted by.
+type decisionAttributes struct {
+	outcome Outcome
+	tier    string
+	mode    bucket.Mode
+	kind    ast.Operation
+	tenant  string
+}
+
+func (t *telemetry) decisionSet(d *Decision, kind ast.Operation) metric.MeasurementOption {
+	key := decisionAttributes{outcome: d.Outcome, tier: d.Tier, mode: d.Mode, kind: kind}
+	if t.tenants != nil {
+		key.tenant = t.tenants.name(d.Subject.Tenant)
+	}
+	if cached, ok := t.attributes.Load(key); ok {
+		return cached.(metric.MeasurementOption) //nolint:forcetypeassert // the map holds nothing else
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String(attrOutcome, string(key.outcome)),
+		attribute.String(attrTier, key.tier),
+		attribute.String(attrMode, key.mode.String()),
+		attribute.String(attrOperation, string(kind)),
+	}
+	if t.tenants != nil {
+		attributes = append(attributes, attribute.String(attrTenant, key.tenant))
+	}
+	option := metric.WithAttributeSet(attribute.NewSet(attributes...))
+	t.attributes.Store(key, option)
+	return option
+}
+
+// stored measures one call of the store.
+func (t *telemetry) stored(ctx context.Context, call string, took time.Duration, err error) {
+	if wrong := errors.Is(err, bucket.ErrInvalid); !wrong {
+		t.away.Add(ctx, t.clock.observe(time.Now(), err != nil).Seconds())
+	}
+	if !t.latency.Enabled(ctx) && !t.failures.Enabled(ctx) {
+		return
+	}
+	set := t.storeSet(call, storeResult(err))
+	t.latency.Record(ctx, took.Seconds(), set)
+	if err != nil {
+		t.failures.Add(ctx, 1, set)
+	}
+}
+
+// storeAttributes are what store calls are measured by.
+type storeAttributes struct{ call, result string }
+
+func (t *telemetry) storeSet(call, result string) metric.MeasurementOption {
+	key := storeAttributes{call, result}
+	if cached, ok := t.attributes.Load(key); ok {
+		return cached.(metric.MeasurementOption) //nolint:forcetypeassert // the map holds nothing else
+	}
+	option := metric.WithAttributeSet(attribute.NewSet(
+		attribute.String(attrCall, call), attribute.String(attrResult, result)))
+	t.attributes.Store(key, option)
+	return option
+}
+
+func storeResult(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, bucket.ErrAmbiguous):
+		return "ambiguous"
+	case errors.Is(err, bucket.ErrInvalid):
+		return "invalid"
+	default:
+		return "unavailable"
+	}
+}
+
+// awayClock adds up the time for which the store is away. The zero value says that it is there.
+type awayClock struct {
+	// since is the time up to which the absence was counted, in Unix nanoseconds; 0 while the store is
+	// there.
+	since atomic.Int64
+}
+
+// observe notes the outcome of a call and returns the time away that was not counted before.
+func (c *awayClock) observe(now time.Time, failed bool) time.Duration {
+	previous := c.since.Load()
+	if previous == 0 && !failed {
+		return 0
+	}
+	next := int64(0)
+	if failed {
+		next = now.UnixNano()
+	}
+	// Another call that counted the same span has moved the clock: leave it to that one.
+	if !c.since.CompareAndSwap(previous, next) || previous == 0 {
+		return 0
+	}
+	return max(0, time.Duration(now.UnixNano()-previous))
+}
+
+// boundedName keeps a name from outside short enough for an attribute.
+func boundedName(name string) string {
+	const longest = 64
+	if len(name) > longest {
+		return name[:longest]
+	}
+	return name
+}
