@@ -1,0 +1,44 @@
+package ratelimitclient
+
+// The codes of refusals, in errors[].extensions.code. The number is the HTTP status that belongs to
+// the code, unless the server is configured to answer 200 to everything.
+const (
+	// CodeRateLimited (429): the budget is used up for now. Wait for Refusal.RetryAfter.
+	CodeRateLimited = "RATE_LIMITED"
+	// CodeCostLimitExceeded (400): the operation costs more than it ever may. Ask for less.
+	CodeCostLimitExceeded = "COST_LIMIT_EXCEEDED"
+	// CodeQueryLimitExceeded (400): the operation breaks a rule of shape, such as the number of
+	// slicing arguments. Change it.
+	CodeQueryLimitExceeded = "QUERY_LIMIT_EXCEEDED"
+	// CodeTenantBlocked (403): the tenant may not use the API.
+	CodeTenantBlocked = "TENANT_BLOCKED"
+	// CodeUnavailable (503): the server cannot judge the operation now and did not run it. Try again.
+	CodeUnavailable = "RATE_LIMIT_UNAVAILABLE"
+	// CodeSubjectUnknown (401): the server could not tell who pays. Send valid credentials.
+	CodeSubjectUnknown = "SUBJECT_UNKNOWN"
+	// CodeKeyInvalid (400): the idempotency key is malformed.
+	CodeKeyInvalid = "IDEMPOTENCY_KEY_INVALID"
+	// CodeKeyReused (422): the idempotency key was used for another operation or other variables.
+	CodeKeyReused = "IDEMPOTENCY_KEY_REUSED"
+	// CodeInFlight (409): another attempt under the idempotency key is running. Try again under the
+	// same key after Refusal.RetryAfter.
+	CodeInFlight = "IDEMPOTENCY_IN_FLIGHT"
+	// CodeAnswerUnavailable (409): the operation ran under the idempotency key, and its answer was not
+	// kept. Read its effect before you send it under a new key.
+	CodeAnswerUnavailable = "IDEMPOTENCY_ANSWER_UNAVAILABLE"
+	// CodeOutcomeUnknown (409): an attempt under the idempotency key broke off, and nobody knows how
+	// far it came. Read its effect before you send it under a new key.
+	CodeOutcomeUnknown = "IDEMPOTENCY_OUTCOME_UNKNOWN"
+)
+
+// isCode returns whether an error with this code is a refusal by package ratelimit.
+func isCode(code string) bool {
+	switch code {
+	case CodeRateLimited, CodeCostLimitExceeded, CodeQueryLimitExceeded, CodeTenantBlocked,
+		CodeUnavailable, CodeSubjectUnknown, CodeKeyInvalid, CodeKeyReused, CodeInFlight,
+		CodeAnswerUnavailable, CodeOutcomeUnknown:
+		return true
+	default:
+		return false
+	}
+}

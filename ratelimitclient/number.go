@@ -1,0 +1,67 @@
+package ratelimitclient
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// errNotWhole is what an amount with a fraction is.
+var errNotWhole = errors.New("ratelimitclient: amount is not a whole number")
+
+// amount is an int64 that reads any whole JSON number and saturates.
+type amount int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *amount) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	if text == "null" {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*a = amount(n)
+		return nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("ratelimitclient: amount: %w", err)
+	}
+	switch {
+	// As a float64, math.MaxInt64 is 2^63, which an int64 does not hold.
+	case f >= math.MaxInt64:
+		*a = math.MaxInt64
+	case f <= math.MinInt64:
+		*a = math.MinInt64
+	case f != math.Trunc(f):
+		return fmt.Errorf("%w: %s", errNotWhole, text)
+	default:
+		*a = amount(f)
+	}
+	return nil
+}
+
+// toSeconds rounds up to whole milliseconds, so that a client that waits so long never comes early.
+func toSeconds(d time.Duration) float64 {
+	return math.Ceil(float64(d)/float64(time.Millisecond)) / 1000
+}
+
+// fromSeconds is the inverse of toSeconds for whole milliseconds. What is negative becomes zero, and
+// what is too long becomes the longest duration.
+func fromSeconds(s float64) time.Duration {
+	const longest = float64(math.MaxInt64) / float64(time.Second)
+	switch {
+	case s <= 0 || math.IsNaN(s):
+		return 0
+	case s >= longest:
+		return math.MaxInt64
+	default:
+		// Rounding to microseconds takes away the error of the division that toSeconds ends with.
+		µs := math.Round(s * 1e6)
+		if µs >= float64(math.MaxInt64/time.Microsecond) {
+			return math.MaxInt64
+		}
+		return time.Duration(µs) * time.Microsecond
+	}
+}

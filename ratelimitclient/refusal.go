@@ -1,0 +1,89 @@
+package ratelimitclient
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Refusal says why an operation was refused. As JSON it is the extensions of the GraphQL error that
+// tells it, without the message, which GraphQL has beside the extensions.
+type Refusal struct {
+	// Code is one of the Code constants.
+	Code string
+	// Message is the message of the GraphQL error, written for a person.
+	Message string
+	// RetryAfter is when the operation can pass. Zero means that waiting does not help, or that the
+	// server does not know how long.
+	RetryAfter time.Duration
+	// Limit is the name of the limit that refused. It is empty if it was not a limit.
+	Limit string
+	// Level is whose limit it is: tenant, team, user or operation.
+	Level string
+	// Owner tells owners of one level apart. It is empty at the level of the tenant.
+	Owner string
+	// Unit is what the limit counts.
+	Unit string
+	// Cost is what the operation costs and MaxCost what one operation may cost, in points, where that
+	// is the reason. Both are zero otherwise.
+	Cost    int64
+	MaxCost int64
+}
+
+// Error returns the message, or the code if the server sent no message.
+func (r *Refusal) Error() string {
+	if r.Message == "" {
+		return "ratelimitclient: refused: " + r.Code
+	}
+	return r.Message
+}
+
+// Temporary returns whether the same request can pass later. Where RetryAfter is zero all the same,
+// the client chooses how long it waits.
+func (r *Refusal) Temporary() bool {
+	switch r.Code {
+	case CodeRateLimited, CodeUnavailable, CodeInFlight:
+		return true
+	default:
+		return false
+	}
+}
+
+// refusalExtensions is the JSON form of a refusal.
+type refusalExtensions struct {
+	Code       string  `json:"code"`
+	RetryAfter float64 `json:"retryAfter,omitempty"`
+	Limit      string  `json:"limit,omitempty"`
+	Level      string  `json:"level,omitempty"`
+	Owner      string  `json:"owner,omitempty"`
+	Unit       string  `json:"unit,omitempty"`
+	Cost       amount  `json:"cost,omitempty"`
+	MaxCost    amount  `json:"maxCost,omitempty"`
+}
+
+// MarshalJSON writes the extensions of the GraphQL error. RetryAfter is rounded up to whole
+// milliseconds.
+func (r Refusal) MarshalJSON() ([]byte, error) {
+	return json.Marshal(refusalExtensions{
+		Code: r.Code, RetryAfter: toSeconds(max(r.RetryAfter, 0)),
+		Limit: r.Limit, Level: r.Level, Owner: r.Owner, Unit: r.Unit,
+		Cost: amount(r.Cost), MaxCost: amount(r.MaxCost),
+	})
+}
+
+// UnmarshalJSON reads the extensions of the GraphQL error and leaves the message as it is.
+func (r *Refusal) UnmarshalJSON(data []byte) error {
+	var wire refusalExtensions
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*r = wire.refusal(r.Message)
+	return nil
+}
+
+func (e *refusalExtensions) refusal(message string) Refusal {
+	return Refusal{
+		Code: e.Code, Message: message, RetryAfter: fromSeconds(e.RetryAfter),
+		Limit: e.Limit, Level: e.Level, Owner: e.Owner, Unit: e.Unit,
+		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost),
+	}
+}
