@@ -16,6 +16,7 @@ var (
 	// ErrAmbiguous says that no answer came back: the store may or may not have acted.
 	ErrAmbiguous = errors.New("bucket: no answer from the store, the charge may have been applied")
 	// ErrInvalid says that the call itself was wrong: a negative amount, two buckets of one owner.
+	// Nothing was charged.
 	ErrInvalid = errors.New("bucket: invalid call")
 )
 
@@ -57,6 +58,9 @@ type Take struct {
 	Amounts Amounts
 	// Claim marks an idempotency key as in use. Nil means that there is no key.
 	Claim *idempotency.Claim
+	// States is room for the answer: Result.Limits uses it if it is large enough, so that a caller
+	// that keeps it saves an allocation. Nil is fine.
+	States []LimitState
 }
 
 // Verdict is the answer to a [Take].
@@ -110,7 +114,8 @@ type Result struct {
 	// not by this one: the claim was abandoned, or the answer of a query was not stored.
 	Repeat bool
 	// RetryAfter is when the whole take would be admitted if nothing else were taken: the longest
-	// wait over the limits that refuse. It is set when Verdict is Limited.
+	// wait over the limits that refuse. It is set when Verdict is Limited, and when it is InFlight, to
+	// when asking again makes sense.
 	RetryAfter time.Duration
 	// Limits holds the state of every limit after the decision, in the order of the buckets and of
 	// their limits. Limits whose mode is Off are left out.
@@ -142,7 +147,8 @@ type LimitState struct {
 }
 
 // MaxReceiptAge is how long after a take its receipt can still be settled. It is the life of the
-// marker that makes a settlement happen once, so that a late one cannot happen twice.
+// marker that makes a settlement happen once, so that a late one cannot happen twice. With a claim
+// there is no such bound: the record of the claim is the marker, and it lives longer.
 const MaxReceiptAge = 60 * time.Second
 
 // Settlement says what an operation came to after it ran.
@@ -169,7 +175,8 @@ type ClaimSettlement struct {
 // Settled is what a [Settlement] led to.
 type Settled struct {
 	// Applied says that this call settled. It is false when an earlier call had done so, when the
-	// receipt was older than [MaxReceiptAge], or when another attempt holds the claim.
+	// receipt was older than [MaxReceiptAge], when another attempt holds the claim, or when its record
+	// is gone.
 	Applied bool
 	// Limits holds the state of every limit of the receipt. It is empty when Applied is false.
 	Limits []LimitState

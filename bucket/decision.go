@@ -1,0 +1,287 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// maxTTL bounds the durations of a claim, so that no sum of dates leaves the exact integers.
+const maxTTL = MaxPeriod
+
+// maxInFlightRetry is the longest wait that is told to a client whose first attempt is running: most
+// operations end long before their lease does.
+const maxInFlightRetry = time.Second
+
+// debtArray holds one debt for each limit of a call. It has a fixed size so that it can live on the
+// stack.
+type debtArray [MaxLimits]int64
+
+// checkContext returns the error of a call whose caller has gone before anything was done.
+func checkContext(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// check returns what is wrong with the take, wrapped in ErrInvalid.
+func (t *Take) check() error {
+	if err := checkBuckets(t.Buckets); err != nil {
+		return err
+	}
+	if err := checkAmounts(t.Amounts); err != nil {
+		return err
+	}
+	return checkClaim(t.Claim)
+}
+
+func checkBuckets(buckets []Bucket) error {
+	limits := 0
+	for i := range buckets {
+		b := &buckets[i]
+		switch {
+		case b.Limits == nil:
+			return fmt.Errorf("%w: the bucket of a %v has no compiled limits", ErrInvalid, b.Owner.Level)
+		case b.Owner.Level > Operation:
+			return fmt.Errorf("%w: unknown %v", ErrInvalid, b.Owner.Level)
+		case b.Owner.Level == Tenant && b.Owner.Name != "":
+			return fmt.Errorf("%w: the owner at the level of the tenant has a name", ErrInvalid)
+		}
+		for j := range i {
+			if buckets[j].Owner == b.Owner {
+				return fmt.Errorf("%w: two buckets of one %v", ErrInvalid, b.Owner.Level)
+			}
+		}
+		limits += len(b.Limits.rules)
+		// Buckets without limits count as well, since each is a key to be named.
+		if limits > MaxLimits || i >= MaxLimits {
+			return fmt.Errorf("%w: more than %d limits in one call", ErrInvalid, MaxLimits)
+		}
+	}
+	return nil
+}
+
+func checkAmounts(amounts Amounts) error {
+	for i := range amounts {
+		if amounts[i].N < 0 {
+			return fmt.Errorf("%w: %d of %.64q", ErrInvalid, amounts[i].N, amounts[i].Unit)
+		}
+		for j := range i {
+			if amounts[j].Unit == amounts[i].Unit {
+				return fmt.Errorf("%w: two amounts of %.64q", ErrInvalid, amounts[i].Unit)
+			}
+		}
+	}
+	return nil
+}
+
+func checkClaim(claim *idempotency.Claim) error {
+	switch {
+	case claim == nil:
+		return nil
+	case claim.Lease < 0 || claim.Lease > maxTTL:
+		return fmt.Errorf("%w: a lease of %v", ErrInvalid, claim.Lease)
+	case claim.TTL < 0 || claim.TTL > maxTTL:
+		return fmt.Errorf("%w: a claim that lives %v", ErrInvalid, claim.TTL)
+	case claim.FreeRepeats < 0 || claim.FreeRepeats > 255:
+		return fmt.Errorf("%w: %d free repeats", ErrInvalid, claim.FreeRepeats)
+	}
+	return nil
+}
+
+// check returns what is wrong with the settlement, wrapped in ErrInvalid.
+func (s *Settlement) check() error {
+	if err := checkAmounts(s.Actual); err != nil {
+		return err
+	}
+	c := s.Claim
+	switch {
+	case c == nil:
+		return nil
+	case c.Claim == nil:
+		return fmt.Errorf("%w: the settlement of a claim without the claim", ErrInvalid)
+	case c.Outcome != idempotency.Done && c.Outcome != idempotency.Released:
+		return fmt.Errorf("%w: unknown outcome %d", ErrInvalid, c.Outcome)
+	case !s.Receipt.IsZero() && c.Tenant != s.Receipt.tenant:
+		return fmt.Errorf("%w: the receipt and the claim are of different tenants", ErrInvalid)
+	}
+	return checkClaim(c.Claim)
+}
+
+// leaseAndTTL returns the durations of a claim in milliseconds, the defaults filled in.
+func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
+	lease, ttl = claim.Lease.Milliseconds(), claim.TTL.Milliseconds()
+	if claim.Lease == 0 {
+		lease = idempotency.DefaultLease.Milliseconds()
+	}
+	if claim.TTL == 0 {
+		ttl = idempotency.DefaultMutationTTL.Milliseconds()
+	}
+	// Less than a millisecond is still some time.
+	return max(lease, 1), max(ttl, 1)
+}
+
+// judge returns the verdict on a take from buckets of these debts, and the limits that an admission
+// leaves uncharged, a bit each.
+func judge(buckets []Bucket, debts *debtArray, amounts Amounts) (Verdict, uint64) {
+	verdict := Admitted
+	var uncharged uint64
+	k := 0
+	for i := range buckets {
+		rules := buckets[i].Limits.rules
+		for j := range rules {
+			rule, debt := &rules[j], debts[k]
+			amount := amounts.Of(rule.limit.Unit)
+			k++
+			if amount == 0 || amount <= rule.capacity && rule.over(debt, amount) <= 0 {
+				continue
+			}
+			switch {
+			case rule.limit.Mode == Shadow:
+				uncharged |= 1 << (k - 1)
+			case amount > rule.capacity:
+				verdict = Never
+			case verdict == Admitted:
+				verdict = Limited
+			}
+		}
+	}
+	return verdict, uncharged
+}
+
+// fill sets the state of every limit in the result from the debts before the charge. Admitted limits
+// are charged by it; those that are uncharged were over their budget.
+func (r *Result) fill(take *Take, debts *debtArray, uncharged uint64, charge, judged bool) {
+	total := 0
+	for i := range take.Buckets {
+		total += len(take.Buckets[i].Limits.rules)
+	}
+	states := take.States
+	if cap(states) < total {
+		states = make([]LimitState, total)
+	}
+	states = states[:total]
+	k := 0
+	for i := range take.Buckets {
+		b := &take.Buckets[i]
+		for j := range b.Limits.rules {
+			rule := &b.Limits.rules[j]
+			state := &states[k]
+			*state = LimitState{Owner: b.Owner, Limit: rule.limit}
+			debt, amount := debts[k], take.Amounts.Of(rule.limit.Unit)
+			over := uncharged>>k&1 == 1
+			k++
+			if judged && amount > 0 && (over || amount > rule.capacity || rule.over(debt, amount) > 0) {
+				r.exceed(state, rule, debt, amount)
+			} else if charge {
+				state.Charged = amount
+				debt += amount * rule.p
+			}
+			state.show(rule, debt)
+		}
+	}
+	r.Limits = states
+}
+
+// exceed says in the state, and in the result if the limit refuses, what a limit without the amount
+// answers.
+func (r *Result) exceed(state *LimitState, rule *rule, debt, amount int64) {
+	state.Exceeded = true
+	if amount > rule.capacity {
+		state.Never = true
+		return
+	}
+	state.RetryAfter = milliseconds(rule.wait(max(rule.over(debt, amount), 0)))
+	if r.Verdict == Limited && rule.limit.Mode == Enforce {
+		r.RetryAfter = max(r.RetryAfter, state.RetryAfter)
+	}
+}
+
+// show sets the numbers of a limit that has the debt.
+func (s *LimitState) show(rule *rule, debt int64) {
+	s.Remaining = rule.remaining(debt)
+	s.ResetAfter = milliseconds(rule.wait(debt))
+}
+
+// changed returns the states after debts have changed by a settlement or a grant. What was given
+// back is counted in whole tokens, rounded towards zero.
+func changed(buckets []Bucket, before, after *debtArray) []LimitState {
+	var states []LimitState
+	k := 0
+	for i := range buckets {
+		b := &buckets[i]
+		for j := range b.Limits.rules {
+			rule := &b.Limits.rules[j]
+			state := LimitState{Owner: b.Owner, Limit: rule.limit, Charged: (after[k] - before[k]) / rule.p}
+			state.show(rule, after[k])
+			states = append(states, state)
+			k++
+		}
+	}
+	return states
+}
+
+// settleAmounts returns what a limit was charged and what it is worth. Both are equal where nothing
+// is to be corrected.
+func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
+	if s.Receipt.uncharged>>k&1 == 1 {
+		return 0, 0
+	}
+	unit := rule.limit.Unit
+	charged = s.Receipt.amounts.all().Of(unit)
+	for i := range s.Actual {
+		if s.Actual[i].Unit == unit {
+			return charged, s.Actual[i].N
+		}
+	}
+	return charged, charged
+}
+
+func milliseconds(n int64) time.Duration {
+	return time.Duration(n) * time.Millisecond
+}
+
+// again tells the attempt that holds a claim what it was told before, with the limits as they are
+// now.
+func (r *Result) again(take *Take, takenAt int64, repeat bool, uncharged uint64) {
+	r.Verdict, r.Repeat = Admitted, repeat
+	if repeat {
+		return
+	}
+	charged := false
+	for k := range r.Limits {
+		state := &r.Limits[k]
+		amount := take.Amounts.Of(state.Limit.Unit)
+		if uncharged>>k&1 == 1 {
+			state.Exceeded = amount > 0
+			state.Never = amount > state.Limit.Capacity
+			continue
+		}
+		state.Charged = amount
+		charged = charged || amount > 0
+	}
+	if charged {
+		r.Receipt = newReceipt(take, takenAt, uncharged)
+	}
+}
+
+// uncharged returns a bit for each limit that was over its budget and refused nothing.
+func uncharged(states []LimitState) uint64 {
+	var bits uint64
+	for k := range states {
+		if states[k].Exceeded {
+			bits |= 1 << k
+		}
+	}
+	return bits
+}
+
+func checkRenewal(claim *idempotency.Claim) error {
+	if claim == nil {
+		return fmt.Errorf("%w: the renewal of no claim", ErrInvalid)
+	}
+	return checkClaim(claim)
+}

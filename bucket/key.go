@@ -1,0 +1,96 @@
+package bucket
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// The keys in Redis, version 1 of their layout:
+//
+//	rl:NAMESPACE:{TENANT}:t           the bucket of the tenant
+//	rl:NAMESPACE:{TENANT}:m:TEAM      the bucket of a team
+//	rl:NAMESPACE:{TENANT}:u:USER      the bucket of a user
+//	rl:NAMESPACE:{TENANT}:o:OPERATION the bucket of an operation
+//	rl:NAMESPACE:{TENANT}:i:RECORD    the record of an idempotency key
+//	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
+//
+// The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout
+// takes other letters, so that both can be told apart in one server. The layout of the values is
+// described in package lua.
+const (
+	tenantSuffix    = ":t"
+	teamInfix       = ":m:"
+	userInfix       = ":u:"
+	operationInfix  = ":o:"
+	recordInfix     = ":i:"
+	settledInfix    = ":s:"
+	digestBytes     = 16
+	maxLiteralBytes = 64
+)
+
+// segment encodes a name that came from outside for use in a key. A name of 1 to 64 characters of
+// A–Z a–z 0–9 _ . and - stays as it is, so that keys can be read. Anything else becomes ~ and the
+// base64url of the first 128 bits of its SHA-256: as ~ is not among the literal characters, no two
+// names share a segment.
+func segment(name string) string {
+	if literal(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "~" + base64.RawURLEncoding.EncodeToString(sum[:digestBytes])
+}
+
+func literal(name string) bool {
+	if name == "" || len(name) > maxLiteralBytes {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// keyspace makes the keys of one tenant.
+type keyspace struct {
+	prefix string
+}
+
+func newKeyspace(namespace, tenant string) keyspace {
+	return keyspace{prefix: "rl:" + namespace + ":{" + segment(tenant) + "}"}
+}
+
+func (k keyspace) bucket(owner Owner) string {
+	switch owner.Level {
+	case Tenant:
+		return k.prefix + tenantSuffix
+	case Team:
+		return k.prefix + teamInfix + segment(owner.Name)
+	case User:
+		return k.prefix + userInfix + segment(owner.Name)
+	default:
+		return k.prefix + operationInfix + segment(owner.Name)
+	}
+}
+
+func (k keyspace) record(claim *idempotency.Claim) string {
+	return k.prefix + recordInfix + claim.RecordName()
+}
+
+func (k keyspace) settled(receipt *Receipt) string {
+	return k.prefix + settledInfix + base64.RawURLEncoding.EncodeToString(receipt.id[:])
+}
+
+// checkNamespace returns why a namespace cannot stand in a key.
+func checkNamespace(namespace string) error {
+	if !literal(namespace) {
+		return fmt.Errorf("bucket: namespace %.80q: 1 to %d characters of A-Z a-z 0-9 _ . - fit", namespace, maxLiteralBytes)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package bucket
+
+import (
+	"context"
+	"hash/maphash"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// DefaultMaxEntries is how many entries a [Memory] holds unless told otherwise: some 50 MB.
+const DefaultMaxEntries = 200_000
+
+// MemoryConfig configures a [Memory]. The zero value is ready to use.
+type MemoryConfig struct {
+	// Clock tells the time, in whole milliseconds; it may be called by several goroutines at once.
+	// Nil means the system's clock.
+	Clock func() time.Time
+	// MaxEntries bounds what is remembered: each owner, each record of an idempotency key and each
+	// settled receipt is an entry, and a stored answer is one more for every 256 bytes. When it is
+	// full, the entry that is nearest to being forgotten anyway, among a sample, makes room. Zero or
+	// less means [DefaultMaxEntries].
+	MaxEntries int
+}
+
+// Memory is a [Store] in the memory of one process: for tests, for a single replica, and for running
+// without Redis. It starts no goroutine; expired entries are removed a few at a time by the calls
+// that come later. Its errors are [ErrInvalid], or [ErrUnavailable] when the caller's context had
+// already ended.
+type Memory struct {
+	clock  func() time.Time
+	seed   maphash.Seed
+	shards [memoryShards]shard
+}
+
+var _ Store = (*Memory)(nil)
+
+// NewMemory returns an empty store.
+func NewMemory(config MemoryConfig) *Memory {
+	m := &Memory{clock: config.Clock, seed: maphash.MakeSeed()}
+	if m.clock == nil {
+		m.clock = time.Now
+	}
+	total := config.MaxEntries
+	if total <= 0 {
+		total = DefaultMaxEntries
+	}
+	room := &capacity{}
+	room.left.Store(int64(total))
+	for i := range m.shards {
+		m.shards[i].room = room
+		m.shards[i].index = make(map[entryKey]*entry)
+	}
+	return m
+}
+
+// lock returns the locked shard of the tenant, the name under which it is kept there, and the time.
+// The clock is read under the lock, so that the calls of a tenant see it in their own order.
+func (m *Memory) lock(tenant string) (*shard, string, int64) {
+	tenant = memoryName(tenant)
+	s := &m.shards[maphash.String(m.seed, tenant)%memoryShards]
+	s.mu.Lock()
+	now := m.clock().UnixMilli()
+	s.sweep(now)
+	return s, tenant, now
+}
+
+// memoryName bounds the length of a name that is kept. The two forms never meet, because names that
+// start with ~ are always encoded.
+func memoryName(name string) string {
+	if len(name) <= maxLiteralBytes && (name == "" || name[0] != '~') {
+		return name
+	}
+	return segment(name)
+}
+
+func bucketKey(tenant string, owner Owner) entryKey {
+	return entryKey{tenant: tenant, kind: entryKind(owner.Level), name: memoryName(owner.Name)}
+}
+
+// Take implements [Store].
+func (m *Memory) Take(ctx context.Context, take Take) (Result, error) {
+	if err := checkContext(ctx); err != nil {
+		return Result{}, err
+	}
+	if err := take.check(); err != nil {
+		return Result{}, err
+	}
+	s, tenant, now := m.lock(take.Tenant)
+	defer s.mu.Unlock()
+
+	var entries [MaxLimits]*entry
+	var debts debtArray
+	s.load(tenant, take.Buckets, &entries, &debts, now)
+
+	if take.Claim == nil {
+		return s.charge(&take, tenant, &entries, &debts, now), nil
+	}
+	key := entryKey{tenant: tenant, kind: recordEntry, name: take.Claim.RecordName()}
+	return s.takeKeyed(&take, tenant, key, &entries, &debts, now), nil
+}
+
+// Settle implements [Store].
+func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, error) {
+	if err := checkContext(ctx); err != nil {
+		return Settled{}, err
+	}
+	if err := settlement.check(); err != nil {
+		return Settled{}, err
+	}
+	receipt, end := &settlement.Receipt, settlement.Claim
+	if receipt.IsZero() && end == nil {
+		return Settled{}, nil
+	}
+	tenant := receipt.tenant
+	if end != nil {
+		tenant = end.Tenant
+	}
+	s, tenant, now := m.lock(tenant)
+	defer s.mu.Unlock()
+
+	if end != nil {
+		if !s.endClaim(tenant, end, now) {
+			return Settled{}, nil
+		}
+	} else if !s.markSettled(tenant, receipt, now) {
+		return Settled{}, nil
+	}
+	limits := s.change(tenant, receipt.buckets, now, func(k int, rule *rule, debt int64) int64 {
+		charged, actual := settlement.settleAmounts(k, rule)
+		return rule.settle(debt, charged, actual, now-receipt.takenAt)
+	})
+	return Settled{Applied: true, Limits: limits}, nil
+}
+
+// Renew implements [Store].
+func (m *Memory) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
+	if err := checkContext(ctx); err != nil {
+		return false, err
+	}
+	if err := checkRenewal(claim); err != nil {
+		return false, err
+	}
+	s, tenant, now := m.lock(tenant)
+	defer s.mu.Unlock()
+	e := s.find(entryKey{tenant: tenant, kind: recordEntry, name: claim.RecordName()}, now)
+	if e == nil || !e.record.heldBy(claim) {
+		return false, nil
+	}
+	lease, _ := leaseAndTTL(claim)
+	e.record.leaseUntil = now + lease
+	return true, nil
+}
+
+// Peek implements [Store].
+func (m *Memory) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkBuckets(buckets); err != nil {
+		return nil, err
+	}
+	s, tenant, now := m.lock(tenant)
+	defer s.mu.Unlock()
+	var entries [MaxLimits]*entry
+	var debts debtArray
+	s.load(tenant, buckets, &entries, &debts, now)
+	return changed(buckets, &debts, &debts), nil
+}
+
+// Grant implements [Store].
+func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkBuckets(buckets); err != nil {
+		return nil, err
+	}
+	if err := checkAmounts(amounts); err != nil {
+		return nil, err
+	}
+	s, tenant, now := m.lock(tenant)
+	defer s.mu.Unlock()
+	return s.change(tenant, buckets, now, func(_ int, rule *rule, debt int64) int64 {
+		return rule.grant(debt, amounts.Of(rule.limit.Unit))
+	}), nil
+}
+
+// Reset implements [Store].
+func (m *Memory) Reset(ctx context.Context, tenant string, buckets []Bucket) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	if err := checkBuckets(buckets); err != nil {
+		return err
+	}
+	s, tenant, _ := m.lock(tenant)
+	defer s.mu.Unlock()
+	for i := range buckets {
+		if e := s.index[bucketKey(tenant, buckets[i].Owner)]; e != nil {
+			s.remove(e)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package bucket
+
+import "github.com/gqlgen-ratelimit/ratelimit/idempotency"
+
+// record is what a store keeps of an idempotency key. The scripts keep the same, packed.
+type record struct {
+	state       recordState
+	leaseUntil  int64
+	expires     int64
+	attempt     idempotency.AttemptID
+	fingerprint idempotency.Fingerprint
+	// repeats counts the runs that were free because no answer was stored.
+	repeats int
+	// takenAt, repeat and uncharged tell the first verdict again to the attempt that holds the claim.
+	takenAt   int64
+	repeat    bool
+	uncharged uint64
+	answer    []byte
+}
+
+type recordState uint8
+
+const (
+	inFlight recordState = iota + 1
+	doneWithoutAnswer
+	doneWithAnswer
+)
+
+// ruling is what the record of a key says of a take.
+type ruling uint8
+
+const (
+	// rulingCharge: judge the take as if there were no key; what is admitted holds the claim.
+	rulingCharge ruling = iota
+	// rulingRepeat: run again uncharged, and hold the claim.
+	rulingRepeat
+	// rulingFreeRepeat: the same, and one free run fewer is left.
+	rulingFreeRepeat
+	// rulingAgain: tell the first verdict again.
+	rulingAgain
+	rulingReplay
+	rulingInFlight
+	rulingReused
+	rulingUnavailable
+)
+
+// ruleOn returns what the record, nil if there is none, says of a claim.
+func (r *record) ruleOn(claim *idempotency.Claim, now int64) ruling {
+	switch {
+	case r == nil:
+		return rulingCharge
+	case r.fingerprint != claim.Fingerprint:
+		return rulingReused
+	case r.state == doneWithAnswer:
+		return rulingReplay
+	case r.state == doneWithoutAnswer && claim.FreeRepeats == 0:
+		return rulingUnavailable
+	case r.state == doneWithoutAnswer && r.repeats < claim.FreeRepeats:
+		return rulingFreeRepeat
+	case r.state == doneWithoutAnswer:
+		return rulingCharge
+	case r.attempt == claim.Attempt:
+		return rulingAgain
+	case r.leaseUntil > now:
+		return rulingInFlight
+	default:
+		return rulingRepeat
+	}
+}
+
+// hold makes the record that of an attempt that runs from now on. A record that exists keeps its end
+// and its count of free runs.
+func (r *record) hold(claim *idempotency.Claim, now int64, repeat bool, uncharged uint64) {
+	lease, ttl := leaseAndTTL(claim)
+	if r.expires == 0 {
+		r.expires = now + ttl
+	}
+	r.state, r.leaseUntil = inFlight, now+lease
+	r.attempt, r.fingerprint = claim.Attempt, claim.Fingerprint
+	r.takenAt, r.repeat, r.uncharged = now, repeat, uncharged
+	r.answer = nil
+}
+
+// heldBy reports whether the attempt runs under the record.
+func (r *record) heldBy(claim *idempotency.Claim) bool {
+	return r != nil && r.state == inFlight && r.attempt == claim.Attempt
+}
+
+// done ends the run. An answer that is not nil is kept for replays.
+func (r *record) done(answer []byte) {
+	r.state = doneWithoutAnswer
+	if answer != nil {
+		r.state = doneWithAnswer
+		r.answer = append([]byte{}, answer...)
+	}
+}
