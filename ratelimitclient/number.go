@@ -42,6 +42,20 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// looseAmount is an amount that is zero where it cannot be read, because the code of a refusal
+// matters more than its numbers, and an error here would end the decoding before the code.
+type looseAmount int64
+
+// UnmarshalJSON implements json.Unmarshaler. It returns no error.
+func (a *looseAmount) UnmarshalJSON(data []byte) error {
+	var exact amount
+	if exact.UnmarshalJSON(data) != nil {
+		exact = 0
+	}
+	*a = looseAmount(exact)
+	return nil
+}
+
 // toSeconds rounds up to whole milliseconds, so that a client that waits so long never comes early.
 func toSeconds(d time.Duration) float64 {
 	return math.Ceil(float64(d)/float64(time.Millisecond)) / 1000
@@ -50,18 +64,13 @@ func toSeconds(d time.Duration) float64 {
 // fromSeconds is the inverse of toSeconds for whole milliseconds. What is negative becomes zero, and
 // what is too long becomes the longest duration.
 func fromSeconds(s float64) time.Duration {
-	const longest = float64(math.MaxInt64) / float64(time.Second)
-	switch {
-	case s <= 0 || math.IsNaN(s):
+	if s <= 0 || math.IsNaN(s) {
 		return 0
-	case s >= longest:
-		return math.MaxInt64
-	default:
-		// Rounding to microseconds takes away the error of the division that toSeconds ends with.
-		µs := math.Round(s * 1e6)
-		if µs >= float64(math.MaxInt64/time.Microsecond) {
-			return math.MaxInt64
-		}
-		return time.Duration(µs) * time.Microsecond
 	}
+	// Rounding to microseconds takes away the error of the division that toSeconds ends with.
+	micros := math.Round(s * 1e6)
+	if micros >= float64(math.MaxInt64/time.Microsecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(micros) * time.Microsecond
 }

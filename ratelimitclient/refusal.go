@@ -23,9 +23,10 @@ type Refusal struct {
 	Owner string
 	// Unit is what the limit counts.
 	Unit string
-	// Cost is what the operation costs and MaxCost what one operation may cost, in points, where that
-	// is the reason. Both are zero otherwise.
-	Cost    int64
+	// Cost is what the operation costs in points, where that is the reason. It is zero otherwise.
+	Cost int64
+	// MaxCost is what one operation may cost in points, where that is the reason. It is zero
+	// otherwise.
 	MaxCost int64
 }
 
@@ -50,14 +51,14 @@ func (r *Refusal) Temporary() bool {
 
 // refusalExtensions is the JSON form of a refusal.
 type refusalExtensions struct {
-	Code       string  `json:"code"`
-	RetryAfter float64 `json:"retryAfter,omitempty"`
-	Limit      string  `json:"limit,omitempty"`
-	Level      string  `json:"level,omitempty"`
-	Owner      string  `json:"owner,omitempty"`
-	Unit       string  `json:"unit,omitempty"`
-	Cost       amount  `json:"cost,omitempty"`
-	MaxCost    amount  `json:"maxCost,omitempty"`
+	Code       string      `json:"code"`
+	RetryAfter float64     `json:"retryAfter,omitempty"`
+	Limit      string      `json:"limit,omitempty"`
+	Level      string      `json:"level,omitempty"`
+	Owner      string      `json:"owner,omitempty"`
+	Unit       string      `json:"unit,omitempty"`
+	Cost       looseAmount `json:"cost,omitempty"`
+	MaxCost    looseAmount `json:"maxCost,omitempty"`
 }
 
 // MarshalJSON writes the extensions of the GraphQL error. RetryAfter is rounded up to whole
@@ -66,11 +67,12 @@ func (r Refusal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(refusalExtensions{
 		Code: r.Code, RetryAfter: toSeconds(max(r.RetryAfter, 0)),
 		Limit: r.Limit, Level: r.Level, Owner: r.Owner, Unit: r.Unit,
-		Cost: amount(r.Cost), MaxCost: amount(r.MaxCost),
+		Cost: looseAmount(r.Cost), MaxCost: looseAmount(r.MaxCost),
 	})
 }
 
-// UnmarshalJSON reads the extensions of the GraphQL error and leaves the message as it is.
+// UnmarshalJSON reads the extensions of the GraphQL error and leaves the message as it is. Costs that
+// are no whole numbers become zero.
 func (r *Refusal) UnmarshalJSON(data []byte) error {
 	var wire refusalExtensions
 	if err := json.Unmarshal(data, &wire); err != nil {
