@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// errHelp says that the flags asked for nothing but the help text.
+var errHelp = flag.ErrHelp
+
+// options is what the flags say.
+type options struct {
+	// addr is the address to listen on.
+	addr string
+	// redis holds the addresses or URLs of Redis. Empty means that budgets live in this process, more
+	// than one means a cluster.
+	redis []string
+	// policy is the path of the policy document. Empty means the one that is built in.
+	policy string
+}
+
+// parseOptions reads the flags. The help text goes to stderr, and so does what the flag package says
+// about a flag that it cannot read.
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var opts options
+	var redis string
+	flags := flag.NewFlagSet("example", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "the `address` to listen on")
+	flags.StringVar(&redis, "redis", "",
+		"the `address` or URL of Redis, several with commas between them for a cluster; without it budgets are kept in memory")
+	flags.StringVar(&opts.policy, "policy", "",
+		"the policy `file`, read again whenever it changes; without it the policy that is built in")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	if flags.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q: there are only flags, see -help", flags.Arg(0))
+	}
+	if err := checkAddr(opts.addr); err != nil {
+		return options{}, err
+	}
+	var err error
+	opts.redis, err = splitAddresses(redis)
+	return opts, err
+}
+
+func checkAddr(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("-addr %q is not an address such as 127.0.0.1:8080: %w", addr, err)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("-addr %q: the port has to be a number from 0 to 65535", addr)
+	}
+	return nil
+}
+
+func splitAddresses(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	addresses := strings.Split(list, ",")
+	for i := range addresses {
+		addresses[i] = strings.TrimSpace(addresses[i])
+		if addresses[i] == "" {
+			// The list is not repeated: a URL in it can hold a password.
+			return nil, errors.New("-redis has an empty address between its commas")
+		}
+	}
+	return addresses, nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/extension"
+	"github.com/99designs/gqlgen/graphql/handler/lru"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/99designs/gqlgen/graphql/playground"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
+	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
+	"github.com/gqlgen-ratelimit/ratelimit/example/internal/generated"
+	"github.com/gqlgen-ratelimit/ratelimit/example/internal/resolver"
+)
+
+const (
+	// maxTokens bounds the work that a document makes before it has a price: validation runs before
+	// any hook and takes time with the square of the document's length. The worst document of 2000
+	// tokens takes a fifth of a second, that of 15000 a quarter of a minute.
+	maxTokens = 2000
+	// maxBody bounds what is read into memory before anyone knows who sent it. A document of maxTokens
+	// tokens and its variables fit well.
+	maxBody = 64 << 10
+	// cachedDocuments is how many parsed and validated documents are kept. A repeated query skips both.
+	cachedDocuments = 1000
+)
+
+// Times after which a client is too slow.
+const (
+	headerTimeout   = 5 * time.Second
+	readTimeout     = 10 * time.Second
+	writeTimeout    = 30 * time.Second
+	idleTimeout     = 2 * time.Minute
+	streamTimeout   = 10 * time.Minute
+	shutdownTimeout = 10 * time.Second
+	// pingInterval keeps proxies from closing a stream on which nothing happens.
+	pingInterval = 15 * time.Second
+)
+
+// newAPI returns the GraphQL server of the store.
+func newAPI(store *codehost.Store) *handler.Server {
+	srv := handler.New(generated.NewExecutableSchema(generated.Config{
+		Resolvers: &resolver.Resolver{Store: store},
+	}))
+	// The first transport that supports a request takes it. SSE and multipart requests are POSTs with
+	// an Accept header of their own, so they stand before POST.
+	messageLimit := int64(maxBody)
+	srv.AddTransport(transport.Websocket{
+		InitFunc:              account.Init,
+		InitTimeout:           headerTimeout,
+		KeepAlivePingInterval: pingInterval,
+		PingPongInterval:      pingInterval,
+		// The body limit of HTTP does not see the messages of a WebSocket.
+		PayloadReadLimit: &messageLimit,
+	})
+	srv.AddTransport(transport.Options{})
+	srv.AddTransport(transport.SSE{KeepAlivePingInterval: pingInterval})
+	srv.AddTransport(transport.MultipartMixed{})
+	srv.AddTransport(transport.GET{})
+	srv.AddTransport(transport.POST{})
+
+	srv.SetParserTokenLimit(maxTokens)
+	srv.SetQueryCache(lru.New[*ast.QueryDocument](cachedDocuments))
+	srv.SetErrorPresenter(resolver.PresentError)
+	srv.Use(extension.Introspection{})
+	return srv
+}
+
+// newMux returns the handler of all paths: GraphiQL at /, the API at /query.
+func newMux(api http.Handler) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/{$}", playground.Handler("Code host", "/query"))
+	mux.Handle("/query", limitStreams(http.MaxBytesHandler(account.Handler(api), maxBody)))
+	return mux
+}
+
+// newServer returns an HTTP server whose requests end with ctx.
+func newServer(ctx context.Context, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+}
+
+// limitStreams gives streams, which are slow by nature, a longer time than the server gives other
+// requests, and ends them when it is over: a client that still listens connects again.
+func limitStreams(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isStream(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
+		defer cancel()
+		// The last message still has to leave after ctx is done. A writer without deadlines has
+		// nothing to extend.
+		deadline := time.Now().Add(streamTimeout + writeTimeout)
+		controller := http.NewResponseController(w)
+		_ = controller.SetReadDeadline(deadline)
+		_ = controller.SetWriteDeadline(deadline)
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func isStream(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return r.Header.Get("Upgrade") != "" ||
+		strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "multipart/mixed")
+}
