@@ -155,10 +155,7 @@ func judge(buckets []Bucket, debts *debtArray, amounts Amounts) (Verdict, uint64
 // fill sets the state of every limit in the result from the debts before the charge. Admitted limits
 // are charged by it; those that are uncharged were over their budget.
 func (r *Result) fill(take *Take, debts *debtArray, uncharged uint64, charge, judged bool) {
-	total := 0
-	for i := range take.Buckets {
-		total += len(take.Buckets[i].Limits.rules)
-	}
+	total := countLimits(take.Buckets)
 	states := take.States
 	if cap(states) < total {
 		states = make([]LimitState, total)
@@ -184,6 +181,16 @@ func (r *Result) fill(take *Take, debts *debtArray, uncharged uint64, charge, ju
 		}
 	}
 	r.Limits = states
+}
+
+// charged reports whether any limit was charged.
+func (r *Result) charged() bool {
+	for k := range r.Limits {
+		if r.Limits[k].Charged > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // exceed says in the state, and in the result if the limit refuses, what a limit without the amount
@@ -251,7 +258,6 @@ func (r *Result) again(take *Take, takenAt int64, repeat bool, uncharged uint64)
 	if repeat {
 		return
 	}
-	charged := false
 	for k := range r.Limits {
 		state := &r.Limits[k]
 		amount := take.Amounts.Of(state.Limit.Unit)
@@ -261,9 +267,8 @@ func (r *Result) again(take *Take, takenAt int64, repeat bool, uncharged uint64)
 			continue
 		}
 		state.Charged = amount
-		charged = charged || amount > 0
 	}
-	if charged {
+	if r.charged() {
 		r.Receipt = newReceipt(take, takenAt, uncharged)
 	}
 }

@@ -1,0 +1,264 @@
+package buckettest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// claim returns a fresh attempt under the key, for the operation that the word stands for.
+func (s *scene) claim(key idempotency.Key, operation string) *idempotency.Claim {
+	s.Helper()
+	fingerprint, err := idempotency.NewFingerprint(operation, "", nil)
+	s.ok(err)
+	return &idempotency.Claim{
+		Subject: "ann", Key: key, Fingerprint: fingerprint, Attempt: idempotency.NewAttemptID(),
+	}
+}
+
+// finish ends a claim.
+func (s *scene) finish(claim *idempotency.Claim, outcome idempotency.Outcome, answer []byte) bucket.Settled {
+	s.Helper()
+	return s.settle(bucket.Settlement{Claim: &bucket.ClaimSettlement{
+		Tenant: s.tenant, Claim: claim, Outcome: outcome, Answer: answer,
+	}})
+}
+
+var claimTests = []test{
+	{"a key without a record is charged and claimed", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		result := s.takeKeyed(buckets, points(10), s.claim("12345678", "a"))
+		s.verdict(result, bucket.Admitted)
+		s.equal(result.Repeat, false, "repeat")
+		s.equal(result.Limits[0].Charged, int64(10), "charged")
+		result = s.takeKeyed(buckets, points(10), s.claim("12345678", "a"))
+		s.verdict(result, bucket.InFlight)
+		s.equal(result.RetryAfter, time.Second, "retry after")
+		s.equal(result.Limits[0].Charged, int64(0), "charged")
+		s.equal(result.Limits[0].Remaining, int64(50), "remaining")
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("87654321", "a")), bucket.Admitted)
+		other := s.claim("12345678", "a")
+		other.Subject = "bob"
+		s.verdict(s.takeKeyed(buckets, points(10), other), bucket.Admitted)
+		s.equal(s.remaining(buckets...), []int64{30}, "remaining")
+	}},
+	{"a refused take writes no claim", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		s.take(buckets, points(60))
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.Limited)
+		s.verdict(s.takeKeyed(buckets, points(61), s.claim("12345678", "a")), bucket.Never)
+		s.Advance(10 * time.Second)
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.Admitted)
+	}},
+	{"a key that was used for something else is told so, in every state", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		first := s.claim("12345678", "a")
+		s.takeKeyed(buckets, points(10), first)
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.KeyReused)
+		s.finish(first, idempotency.Done, nil)
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.KeyReused)
+		s.equal(s.remaining(buckets...), []int64{50}, "remaining")
+	}},
+	{"the same attempt is told its first verdict again and charged once", func(s *scene) {
+		buckets := s.tenantOf(shadow(perSecond(5)), perMinute(60))
+		claim := s.claim("12345678", "a")
+		first := s.takeKeyed(buckets, points(10), claim)
+		again := s.takeKeyed(buckets, points(10), claim)
+		s.verdict(again, bucket.Admitted)
+		s.equal(again.Repeat, false, "repeat")
+		s.equal(again.Limits[0].Exceeded, true, "exceeded")
+		s.equal(again.Limits[0].Charged, int64(0), "charged")
+		s.equal(again.Limits[1].Charged, int64(10), "charged")
+		s.equal(again.Limits[1].Remaining, first.Limits[1].Remaining, "remaining")
+		// Its receipt settles the one charge.
+		settlement := bucket.Settlement{Receipt: again.Receipt, Actual: points(4), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: []byte("x"),
+		}}
+		s.equal(s.settle(settlement).Applied, true, "applied")
+		settlement.Receipt = first.Receipt
+		s.equal(s.settle(settlement).Applied, false, "applied again")
+		s.equal(s.remaining(buckets...), []int64{5, 56}, "remaining")
+	}},
+	{"a stored answer is replayed, charges nothing, and shows the limits as they are", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		claim := s.claim("12345678", "a")
+		receipt := s.takeKeyed(buckets, points(10), claim).Receipt
+		answer := []byte("{\"data\":\x00\xff}")
+		settled := s.settle(bucket.Settlement{Receipt: receipt, Actual: points(4), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: answer,
+		}})
+		s.equal(settled.Applied, true, "applied")
+		s.equal(settled.Limits[0].Remaining, int64(56), "remaining")
+		s.take(buckets, points(6))
+		for range 3 {
+			result := s.takeKeyed(buckets, points(10), s.claim("12345678", "a"))
+			s.verdict(result, bucket.Replayed)
+			s.equal(result.Answer, answer, "answer")
+			s.equal(result.Limits[0].Remaining, int64(50), "remaining")
+			s.equal(result.Limits[0].Charged, int64(0), "charged")
+			s.equal(result.Receipt.IsZero(), true, "receipt is zero")
+		}
+	}},
+	{"an empty answer is an answer", func(s *scene) {
+		claim := s.claim("12345678", "a")
+		s.takeKeyed(nil, nil, claim)
+		s.equal(s.finish(claim, idempotency.Done, []byte{}).Applied, true, "applied")
+		result := s.takeKeyed(nil, nil, s.claim("12345678", "a"))
+		s.verdict(result, bucket.Replayed)
+		s.equal(len(result.Answer), 0, "length of the answer")
+	}},
+	{"without an answer a repeat is free a few times, then charged", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		query := func() *idempotency.Claim {
+			claim := s.claim("12345678", "a")
+			claim.FreeRepeats = 2
+			return claim
+		}
+		for _, want := range []struct {
+			repeat bool
+			left   int64
+		}{{false, 50}, {true, 50}, {true, 50}, {false, 40}, {false, 30}} {
+			claim := query()
+			result := s.takeKeyed(buckets, points(10), claim)
+			s.verdict(result, bucket.Admitted)
+			s.equal(result.Repeat, want.repeat, "repeat")
+			s.equal(result.Receipt.IsZero(), want.repeat, "receipt is zero")
+			s.equal(result.Limits[0].Remaining, want.left, "remaining")
+			s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.InFlight)
+			again := s.takeKeyed(buckets, points(10), claim)
+			s.equal(again.Repeat, want.repeat, "repeat, told again")
+			s.equal(s.finish(claim, idempotency.Done, nil).Applied, true, "applied")
+		}
+		s.take(buckets, points(25))
+		s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.Limited)
+	}},
+	{"without an answer and free repeats a repeat is refused", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		claim := s.claim("12345678", "a")
+		s.takeKeyed(buckets, points(10), claim)
+		s.finish(claim, idempotency.Done, nil)
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.AnswerUnavailable)
+		s.equal(s.remaining(buckets...), []int64{50}, "remaining")
+	}},
+	{"of many attempts at once one is admitted", func(s *scene) {
+		buckets := s.tenantOf(perMinute(1000))
+		const attempts = 50
+		verdicts := make([]bucket.Verdict, attempts)
+		var group sync.WaitGroup
+		for i := range attempts {
+			claim := s.claim("12345678", "a")
+			group.Go(func() {
+				result, err := s.Store.Take(s.ctx, bucket.Take{
+					Tenant: s.tenant, Buckets: buckets, Amounts: points(10), Claim: claim,
+				})
+				if err == nil {
+					verdicts[i] = result.Verdict
+				}
+			})
+		}
+		group.Wait()
+		count := map[bucket.Verdict]int{}
+		for _, verdict := range verdicts {
+			count[verdict]++
+		}
+		s.equal(count, map[bucket.Verdict]int{bucket.Admitted: 1, bucket.InFlight: attempts - 1}, "verdicts")
+		s.equal(s.remaining(buckets...)[0] <= 991, true, "charged once")
+	}},
+}
+
+var claimEndTests = []test{
+	{"a released key is free again", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		claim := s.claim("12345678", "a")
+		receipt := s.takeKeyed(buckets, points(10), claim).Receipt
+		s.settle(bucket.Settlement{Receipt: receipt, Actual: points(0), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Released,
+		}})
+		s.equal(s.remaining(buckets...), []int64{60}, "remaining")
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.Admitted)
+	}},
+	{"when the lease has run out the next attempt runs uncharged and holds the claim", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		first, second := s.claim("12345678", "a"), s.claim("12345678", "a")
+		receipt := s.takeKeyed(buckets, points(10), first).Receipt
+		s.Advance(idempotency.DefaultLease - 500*time.Millisecond)
+		result := s.takeKeyed(buckets, points(10), second)
+		s.verdict(result, bucket.InFlight)
+		s.equal(result.RetryAfter, 500*time.Millisecond, "retry after")
+		s.Advance(500 * time.Millisecond)
+		result = s.takeKeyed(buckets, points(10), second)
+		s.verdict(result, bucket.Admitted)
+		s.equal(result.Repeat, true, "repeat")
+		s.equal(result.Receipt.IsZero(), true, "receipt is zero")
+		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
+		// The first attempt has lost the claim and settles nothing.
+		late := s.settle(bucket.Settlement{Receipt: receipt, Actual: points(0), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: first, Outcome: idempotency.Done, Answer: []byte("first"),
+		}})
+		s.equal(late.Applied, false, "applied")
+		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
+		s.equal(s.finish(second, idempotency.Done, []byte("second")).Applied, true, "applied")
+		s.equal(s.takeKeyed(buckets, nil, s.claim("12345678", "a")).Answer, []byte("second"), "answer")
+	}},
+	{"a renewed lease holds", func(s *scene) {
+		claim, other := s.claim("12345678", "a"), s.claim("12345678", "a")
+		claim.Lease = 10 * time.Second
+		s.takeKeyed(nil, nil, claim)
+		for range 4 {
+			s.Advance(9 * time.Second)
+			held, err := s.Store.Renew(s.ctx, s.tenant, claim)
+			s.ok(err)
+			s.equal(held, true, "held")
+		}
+		s.verdict(s.takeKeyed(nil, nil, other), bucket.InFlight)
+		for _, stranger := range []*idempotency.Claim{other, s.claim("87654321", "a")} {
+			held, err := s.Store.Renew(s.ctx, s.tenant, stranger)
+			s.ok(err)
+			s.equal(held, false, "held by another")
+		}
+		s.finish(claim, idempotency.Done, nil)
+		held, err := s.Store.Renew(s.ctx, s.tenant, claim)
+		s.ok(err)
+		s.equal(held, false, "held when done")
+	}},
+	{"a record lives from the first charge on and nothing extends it", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		claim := s.claim("12345678", "a")
+		claim.TTL = time.Minute
+		s.takeKeyed(buckets, points(10), claim)
+		s.Advance(20 * time.Second)
+		s.finish(claim, idempotency.Done, []byte("x"))
+		s.Advance(39999 * time.Millisecond)
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.Replayed)
+		s.Advance(time.Millisecond)
+		result := s.takeKeyed(buckets, points(10), s.claim("12345678", "b"))
+		s.verdict(result, bucket.Admitted)
+		s.equal(result.Repeat, false, "repeat")
+	}},
+	{"a claim whose record is gone settles nothing", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		claim := s.claim("12345678", "a")
+		claim.TTL = time.Second
+		receipt := s.takeKeyed(buckets, points(10), claim).Receipt
+		s.Advance(time.Second)
+		settled := s.settle(bucket.Settlement{Receipt: receipt, Actual: points(0), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: []byte("x"),
+		}})
+		s.equal(settled.Applied, false, "applied")
+		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
+	}},
+	{"a claim settles its charge however long it ran", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		claim := s.claim("12345678", "a")
+		receipt := s.takeKeyed(buckets, points(100), claim).Receipt
+		s.Advance(2 * bucket.MaxReceiptAge)
+		settlement := bucket.Settlement{Receipt: receipt, Actual: points(40), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: []byte("x"),
+		}}
+		s.equal(s.settle(settlement).Applied, true, "applied")
+		s.equal(s.remaining(buckets...), []int64{961}, "remaining")
+		s.equal(s.settle(settlement).Applied, false, "applied again")
+	}},
+}

@@ -1,0 +1,88 @@
+package bucket_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/buckettest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// patience is the timeout of tests that are not about time: a busy machine shall not fail them.
+const patience = 10 * time.Second
+
+// clock is a time that tests set. It starts a day from now, so that Redis, whose own clock decides
+// when keys vanish, keeps what a clock that is set back still needs.
+type clock struct {
+	ms atomic.Int64
+}
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(time.Now().Add(24 * time.Hour).UnixMilli())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) unixMilli() int64        { return c.ms.Load() }
+func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+func newRedisStore(t testing.TB, client redis.UniversalClient) *bucket.Redis {
+	t.Helper()
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience})
+	require.NoError(t, err)
+	return store
+}
+
+// patientClient waits as long as the store lets it.
+func patientClient(t testing.TB, addr string) *redis.Client {
+	t.Helper()
+	options := &redis.Options{Addr: addr}
+	bucket.BoundOptions(options)
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func patientClusterClient(t testing.TB, addrs []string) *redis.ClusterClient {
+	t.Helper()
+	options := &redis.ClusterOptions{Addrs: addrs}
+	bucket.BoundClusterOptions(options)
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
+	client := redis.NewClusterClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestMemoryKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	buckettest.Run(t, func(*testing.T) buckettest.Harness {
+		c := newClock()
+		return buckettest.Harness{Store: bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}), Advance: c.advance}
+	})
+}
+
+func TestRedisKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	runRedisContract(t, patientClient(t, redistest.Start(t).Addr))
+}
+
+func TestRedisClusterKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	runRedisContract(t, patientClusterClient(t, redistest.StartCluster(t).Addrs))
+}
+
+func runRedisContract(t *testing.T, client redis.UniversalClient) {
+	buckettest.Run(t, func(t *testing.T) buckettest.Harness {
+		c := newClock()
+		store := newRedisStore(t, client)
+		require.NoError(t, store.SetTestClock(c.unixMilli))
+		return buckettest.Harness{Store: store, Advance: c.advance}
+	})
+}

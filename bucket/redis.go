@@ -1,0 +1,239 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/lua"
+)
+
+// Defaults of a [RedisConfig], used where its field is zero.
+const (
+	// DefaultTimeout is how long a call may take in all.
+	DefaultTimeout = 10 * time.Millisecond
+	// DefaultNamespace is the namespace of the keys.
+	DefaultNamespace = "main"
+)
+
+// RedisConfig configures a [Redis].
+type RedisConfig struct {
+	// Client is the connection to a server, a cluster or a Sentinel group. It has to let deadlines
+	// reach the socket: [NewClient] makes such a client, [BoundOptions] and [BoundClusterOptions] set
+	// up options of one's own. It stays the caller's to close. Required.
+	Client redis.UniversalClient
+	// Namespace keeps the keys of several services, regions or environments in one Redis apart: 1 to
+	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means [DefaultNamespace].
+	Namespace string
+	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides.
+	// Zero means [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// Redis is a [Store] in Redis, shared by as many replicas as there are. Each call is one script, run
+// once; the time is that of Redis. It is safe for concurrent use.
+//
+// In a Redis Cluster all keys of a tenant are in one slot.
+type Redis struct {
+	client    redis.UniversalClient
+	namespace string
+	timeout   time.Duration
+	scripts   scripts
+	offsets   offsets
+	// testClock, if it is set, is the time in Unix milliseconds that scripts with a test clock are
+	// told.
+	testClock func() int64
+}
+
+type scripts struct {
+	take, settle, grant, peek, renew lua.Script
+}
+
+var _ Store = (*Redis)(nil)
+
+// NewRedis returns a store in Redis. It does not connect: a server that is away at start shows in the
+// first call. The error says what is wrong with the configuration.
+func NewRedis(config RedisConfig) (*Redis, error) {
+	if err := checkClient(config.Client); err != nil {
+		return nil, err
+	}
+	if config.Namespace == "" {
+		config.Namespace = DefaultNamespace
+	}
+	if err := checkNamespace(config.Namespace); err != nil {
+		return nil, err
+	}
+	if config.Timeout == 0 {
+		config.Timeout = DefaultTimeout
+	}
+	if config.Timeout < time.Millisecond {
+		return nil, fmt.Errorf("bucket: a timeout of %v; at least 1ms fits", config.Timeout)
+	}
+	_, cluster := config.Client.(*redis.ClusterClient)
+	return &Redis{
+		client:    config.Client,
+		namespace: config.Namespace,
+		timeout:   config.Timeout,
+		scripts:   scripts{take: lua.Take, settle: lua.Settle, grant: lua.Grant, peek: lua.Peek, renew: lua.Renew},
+		offsets:   newOffsets(cluster),
+	}, nil
+}
+
+// Take implements [Store]. A take with a claim that got no answer is sent once more if there is time
+// left: its attempt id makes that safe.
+func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
+	if err := take.check(); err != nil {
+		return Result{}, err
+	}
+	limits := countLimits(take.Buckets)
+	if limits == 0 && take.Claim == nil {
+		// Nothing to judge and nothing to remember.
+		if err := checkContext(ctx); err != nil {
+			return Result{}, err
+		}
+		return Result{Verdict: Admitted}, nil
+	}
+	c := r.newCall(take.Tenant, r.scripts.take, len(take.Buckets)+1, len(take.Buckets)+4)
+	c.bucketKeys(take.Buckets)
+	var claim []byte
+	if take.Claim != nil {
+		c.key(c.keys.record(take.Claim))
+		claim = packClaim(take.Claim)
+	}
+	c.arg(applyBefore)
+	c.arg(claim)
+	c.arg(packAmounts(take.Buckets, limits, take.Amounts))
+	c.rules(take.Buckets)
+	c.again = take.Claim != nil
+	reply, err := c.do(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return readTake(&take, limits, reply)
+}
+
+// Settle implements [Store].
+func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, error) {
+	if err := settlement.check(); err != nil {
+		return Settled{}, err
+	}
+	receipt, end := &settlement.Receipt, settlement.Claim
+	if receipt.IsZero() && end == nil {
+		return Settled{}, nil
+	}
+	tenant, packedEnd, answer := receipt.tenant, "", []byte(nil)
+	if end != nil {
+		tenant, packedEnd, answer = end.Tenant, packEnd(end), end.Answer
+	}
+	c := r.newCall(tenant, r.scripts.settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
+	c.bucketKeys(receipt.buckets)
+	if end != nil {
+		c.key(c.keys.record(end.Claim))
+	} else {
+		c.key(c.keys.settled(receipt))
+	}
+	c.arg(applyBefore)
+	c.arg(receipt.takenAt)
+	c.arg(packedEnd)
+	c.arg(answer)
+	c.arg(packSettlement(&settlement))
+	c.rules(receipt.buckets)
+	reply, err := c.do(ctx)
+	if err != nil {
+		return Settled{}, err
+	}
+	if reply.outcome != outcomeApplied {
+		return Settled{}, reply.check()
+	}
+	limits, err := reply.changes(receipt.buckets)
+	return Settled{Applied: err == nil, Limits: limits}, err
+}
+
+// Renew implements [Store].
+func (r *Redis) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
+	if err := checkRenewal(claim); err != nil {
+		return false, err
+	}
+	lease, _ := leaseAndTTL(claim)
+	c := r.newCall(tenant, r.scripts.renew, 1, 3)
+	c.key(c.keys.record(claim))
+	c.arg(applyBefore)
+	c.arg(claim.Attempt[:])
+	c.arg(lease)
+	reply, err := c.do(ctx)
+	if err != nil {
+		return false, err
+	}
+	return reply.outcome == outcomeApplied, reply.check()
+}
+
+// Peek implements [Store].
+func (r *Redis) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error) {
+	if err := checkBuckets(buckets); err != nil {
+		return nil, err
+	}
+	if len(buckets) == 0 {
+		return nil, checkContext(ctx)
+	}
+	c := r.newCall(tenant, r.scripts.peek, len(buckets), len(buckets)+1)
+	c.bucketKeys(buckets)
+	c.arg(applyBefore)
+	c.rules(buckets)
+	reply, err := c.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reply.states(buckets)
+}
+
+// Grant implements [Store].
+func (r *Redis) Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error) {
+	if err := checkBuckets(buckets); err != nil {
+		return nil, err
+	}
+	if err := checkAmounts(amounts); err != nil {
+		return nil, err
+	}
+	if len(buckets) == 0 {
+		return nil, checkContext(ctx)
+	}
+	c := r.newCall(tenant, r.scripts.grant, len(buckets), len(buckets)+2)
+	c.bucketKeys(buckets)
+	c.arg(applyBefore)
+	c.arg(packAmounts(buckets, MaxLimits, amounts))
+	c.rules(buckets)
+	reply, err := c.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reply.changes(buckets)
+}
+
+// Reset implements [Store].
+func (r *Redis) Reset(ctx context.Context, tenant string, buckets []Bucket) error {
+	if err := checkBuckets(buckets); err != nil {
+		return err
+	}
+	if len(buckets) == 0 {
+		return checkContext(ctx)
+	}
+	keys := newKeyspace(r.namespace, tenant)
+	args := make([]any, 0, len(buckets)+1)
+	args = append(args, "unlink")
+	for i := range buckets {
+		args = append(args, keys.bucket(buckets[i].Owner))
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	cmd := newCommand(ctx, args)
+	if err := r.client.Process(ctx, cmd); err != nil {
+		return classify(err)
+	}
+	return nil
+}

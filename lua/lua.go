@@ -1,0 +1,96 @@
+// Package lua holds the scripts that package bucket runs in Redis, one file each. The header of a
+// file says what the script does and what its keys, arguments and reply are; state.lua describes the
+// stored state and stands before each script.
+//
+// The scripts need Redis 6.2 or later, or a server compatible with it, and its struct library. Their
+// text is constant: nothing of a call is ever part of it.
+package lua
+
+import (
+	"crypto/sha1" //nolint:gosec // Redis addresses scripts by SHA-1; nothing secret depends on it.
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Script is one script as it is sent to Redis.
+type Script struct {
+	// Name is that of its file, without the ending.
+	Name string
+	// Source is its whole text, without comments.
+	Source string
+	// SHA is the hexadecimal SHA-1 of Source, by which EVALSHA calls it.
+	SHA string
+}
+
+//go:embed state.lua
+var state string
+
+//go:embed take.lua
+var take string
+
+//go:embed settle.lua
+var settle string
+
+//go:embed grant.lua
+var grant string
+
+//go:embed peek.lua
+var peek string
+
+//go:embed renew.lua
+var renew string
+
+// The scripts.
+var (
+	// Take charges all owners or none, and claims an idempotency key.
+	Take = newScript("take", state+take)
+	// Settle corrects a charge and ends a claim, once.
+	Settle = newScript("settle", state+settle)
+	// Grant gives budget back.
+	Grant = newScript("grant", state+grant)
+	// Peek reads the debts.
+	Peek = newScript("peek", state+peek)
+	// Renew extends the lease of a claim.
+	Renew = newScript("renew", state+renew)
+)
+
+// All returns every script.
+func All() []Script {
+	return []Script{Take, Settle, Grant, Peek, Renew}
+}
+
+func newScript(name, text string) Script {
+	var source strings.Builder
+	for line := range strings.Lines(text) {
+		// A failover makes every caller send whole scripts: they go without their comments. No string
+		// in them spans lines.
+		if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
+			source.WriteString(code)
+			source.WriteByte('\n')
+		}
+	}
+	sum := sha1.Sum([]byte(source.String())) //nolint:gosec // See the import.
+	return Script{Name: name, Source: source.String(), SHA: hex.EncodeToString(sum[:])}
+}
+
+// The two places where a script reads a clock, and what stands there in a test.
+const (
+	readsClock     = "local clock = redis.call('TIME')"
+	readsTestClock = "local clock = {math.floor(ARGV[#ARGV] / 1000), ARGV[#ARGV] % 1000 * 1000}"
+	readsLife      = "now + redis.call('PTTL', key)"
+	readsTestLife  = "redis.call('PEXPIRETIME', key)"
+)
+
+// WithTestClock returns the script with its clock replaced: it takes the time, in Unix milliseconds,
+// from one more argument after all others. The rest of the text is the same. It is for tests, in
+// which the time of Redis cannot be set; it needs Redis 7.
+func WithTestClock(script Script) (Script, error) {
+	if strings.Count(script.Source, readsClock) != 1 || strings.Count(script.Source, readsLife) != 1 {
+		return Script{}, fmt.Errorf("lua: script %s does not read the clock where it is expected", script.Name)
+	}
+	source := strings.Replace(script.Source, readsClock, readsTestClock, 1)
+	source = strings.Replace(source, readsLife, readsTestLife, 1)
+	return newScript(script.Name, source), nil
+}
