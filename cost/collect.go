@@ -1,0 +1,240 @@
+package cost
+
+import (
+	"slices"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// occurrence is a field as the document selects it, and the condition under which it is included.
+type occurrence struct {
+	field     *ast.Field
+	condition int32
+}
+
+// group is one call: all occurrences of a response name on an object type.
+type group struct {
+	key     string
+	info    *fieldInfo
+	members []occurrence
+	// next is the next group of the same response name but with another field or other arguments,
+	// which only documents that were not validated have; 0 is none.
+	next int
+}
+
+// span is a range of groups.
+type span struct{ lo, hi int }
+
+// collector collects selections as execution does. The groups of nested sets lie on one stack.
+type collector struct {
+	groups []group
+	// index finds groups by response name in sets that are large.
+	index map[string]int
+	// queue are the fragments spread but not collected yet, the next one last.
+	queue []*fragment
+	arena []occurrence
+}
+
+// indexedFrom is how many groups are found by comparing names.
+const indexedFrom = 12
+
+// collect merges the selections of the members on the object type; without members those of the
+// operation. The result is to be released.
+func (c *compiler) collect(members []occurrence, object *objectType) (span, error) {
+	lo := len(c.collector.groups)
+	clear(c.collector.index)
+	if members == nil {
+		if err := c.walk(c.op.SelectionSet, object, always, lo, 0); err != nil {
+			return span{}, err
+		}
+	}
+	for _, member := range members {
+		if err := c.walk(member.field.SelectionSet, object, member.condition, lo, 0); err != nil {
+			return span{}, err
+		}
+	}
+	// A fragment is collected when nothing that could spread it is left, once, under the disjunction
+	// of the conditions of all its spreads.
+	for len(c.collector.queue) > 0 {
+		last := len(c.collector.queue) - 1
+		f := c.collector.queue[last]
+		c.collector.queue = c.collector.queue[:last]
+		condition := c.either(f.pending)
+		f.pending = f.pending[:0]
+		applies, err := c.applies(f.def.TypeCondition, object)
+		if err != nil {
+			return span{}, err
+		}
+		if !applies || condition == never {
+			continue
+		}
+		if err := c.walk(f.def.SelectionSet, object, condition, lo, 0); err != nil {
+			return span{}, err
+		}
+	}
+	return span{lo: lo, hi: len(c.collector.groups)}, nil
+}
+
+func (c *compiler) release(s span) {
+	clear(c.collector.groups[s.lo:])
+	c.collector.groups = c.collector.groups[:s.lo]
+}
+
+func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, lo, depth int) error {
+	if depth > maxDepth {
+		return ErrTooDeep
+	}
+	for _, selection := range set {
+		if err := c.spend(1); err != nil {
+			return err
+		}
+		switch s := selection.(type) {
+		case *ast.Field:
+			condition := c.included(outer, s.Directives)
+			if condition == never || s.Name == "__typename" {
+				continue
+			}
+			if err := c.addField(s, condition, object, lo); err != nil {
+				return err
+			}
+		case *ast.InlineFragment:
+			applies, err := c.applies(s.TypeCondition, object)
+			if err != nil {
+				return err
+			}
+			condition := c.included(outer, s.Directives)
+			if !applies || condition == never {
+				continue
+			}
+			if err := c.walk(s.SelectionSet, object, condition, lo, depth+1); err != nil {
+				return err
+			}
+		case *ast.FragmentSpread:
+			if condition := c.included(outer, s.Directives); condition != never {
+				c.addSpread(c.fragments[s.Name], condition)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *compiler) addSpread(f *fragment, condition int32) {
+	if len(f.pending) == 0 {
+		at, _ := slices.BinarySearchFunc(c.collector.queue, f, func(x, y *fragment) int { return y.order - x.order })
+		c.collector.queue = slices.Insert(c.collector.queue, at, f)
+	}
+	f.pending = append(f.pending, condition)
+}
+
+// responseName is the key of the field in the response.
+func responseName(field *ast.Field) string {
+	if field.Alias != "" {
+		return field.Alias
+	}
+	return field.Name
+}
+
+func (c *compiler) addField(field *ast.Field, condition int32, object *objectType, lo int) error {
+	info := object.fields[field.Name]
+	if info == nil {
+		return malformed("%s has no field %q", object.name, field.Name)
+	}
+	if info.output != nil && info.kind != constant && len(field.SelectionSet) == 0 {
+		return malformed("%s needs a selection", info.coordinate)
+	}
+	key := responseName(field)
+	at := c.find(key, lo)
+	for at >= 0 {
+		g := &c.collector.groups[at]
+		if err := c.spend(len(field.Arguments)); err != nil {
+			return err
+		}
+		if g.info == info && sameArguments(g.members[0].field.Arguments, field.Arguments) {
+			g.members = append(g.members, occurrence{field, condition})
+			return nil
+		}
+		if g.next == 0 {
+			g.next = len(c.collector.groups)
+			break
+		}
+		at = g.next
+		if err := c.spend(1); err != nil {
+			return err
+		}
+	}
+	if len(c.collector.arena) == cap(c.collector.arena) {
+		c.collector.arena = make([]occurrence, 0, 64)
+	}
+	n := len(c.collector.arena)
+	c.collector.arena = append(c.collector.arena, occurrence{field, condition})
+	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.collector.arena[n : n+1 : n+1]})
+	c.enter(key, at < 0, lo)
+	return nil
+}
+
+// find returns the first group of the response name, -1 if there is none.
+func (c *compiler) find(key string, lo int) int {
+	if len(c.collector.groups)-lo >= indexedFrom {
+		if at, ok := c.collector.index[key]; ok {
+			return at
+		}
+		return -1
+	}
+	for i := lo; i < len(c.collector.groups); i++ {
+		if c.collector.groups[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// enter makes the last group known to find.
+func (c *compiler) enter(key string, first bool, lo int) {
+	count := len(c.collector.groups) - lo
+	switch {
+	case count < indexedFrom:
+	case count == indexedFrom:
+		if c.collector.index == nil {
+			c.collector.index = make(map[string]int)
+		}
+		for i := len(c.collector.groups) - 1; i >= lo; i-- {
+			c.collector.index[c.collector.groups[i].key] = i
+		}
+	case first:
+		c.collector.index[key] = len(c.collector.groups) - 1
+	}
+}
+
+// sameArguments says whether two calls give the same arguments, in any order.
+func sameArguments(a, b ast.ArgumentList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, arg := range a {
+		other := b[i]
+		if other.Name != arg.Name {
+			if other = b.ForName(arg.Name); other == nil {
+				return false
+			}
+		}
+		if !sameValue(arg.Value, other.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(a, b *ast.Value) bool {
+	if a == nil || b == nil || a == b {
+		return a == b
+	}
+	if a.Kind != b.Kind || a.Raw != b.Raw || len(a.Children) != len(b.Children) {
+		return false
+	}
+	for i, child := range a.Children {
+		if child.Name != b.Children[i].Name || !sameValue(child.Value, b.Children[i].Value) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,147 @@
+package cost
+
+import (
+	"math"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// Defaults of a [Config], used where its field is zero.
+const (
+	// DefaultListSize is the size of a list that nothing sizes.
+	DefaultListSize = 10
+	// DefaultWorkLimit is how many selections are merged for one operation. A document of 2 000 tokens,
+	// which servers should not exceed, has at most about 1 000 selections, so the limit lets each be
+	// visited fifty times, for fragments and possible types; merging that many takes some milliseconds.
+	DefaultWorkLimit = 50_000
+	// DefaultPlanCacheSize is how many plans are kept.
+	DefaultPlanCacheSize = 1024
+	// DefaultMaxRepresentations is how many representations one _entities field may carry. Each is
+	// priced, so the cap only bounds the time that pricing takes.
+	DefaultMaxRepresentations = 10_000
+	// DefaultOperationBase is the base cost of a mutation and of a subscription; that of a query is 0.
+	DefaultOperationBase = 10
+)
+
+// maxWeight bounds weights so that no sum of them overflows: only a product with list sizes can.
+const maxWeight = 1 << 53
+
+// Config says how an [Estimator] prices. The zero value is the default in each field. New reports
+// every mistake in it.
+type Config struct {
+	// DefaultListSize is the size of a list that nothing sizes, and of each inner list of a list of
+	// lists. Zero means [DefaultListSize].
+	DefaultListSize int
+	// Weights gives weights by schema coordinate: a type ("Product"), a field ("Query.search"), an
+	// argument ("Query.search(first:)"), an input field ("ProductFilter.text") or the argument of a
+	// directive ("@approx(tolerance:)"). A weight beats the @cost directive at the same place.
+	Weights map[string]float64
+	// ListSizes gives list sizes by the coordinate of the field. One replaces the @listSize directive
+	// at the same place as a whole.
+	ListSizes map[string]ListSize
+	// RequireListSizes makes a list that nothing sizes an error of [New].
+	RequireListSizes bool
+	// Base is the base cost by kind of operation. A kind that is absent has its default: 0 for a query,
+	// [DefaultOperationBase] for a mutation or subscription.
+	Base map[ast.Operation]float64
+	// WorkLimit is how many selections are merged for one operation before merging is replaced by the
+	// sum, which is linear and costs at least as much. Zero means [DefaultWorkLimit].
+	WorkLimit int
+	// RefuseOverWork makes an operation past the WorkLimit an error instead of a sum.
+	RefuseOverWork bool
+	// PlanCacheSize is how many plans are kept. Fewer are kept if they are large. Zero means
+	// [DefaultPlanCacheSize].
+	PlanCacheSize int
+	// FreeFields are the coordinates of root fields that only read the budget. An operation that
+	// selects nothing but these and __typename costs 0 points. Nil means Query.rateLimit.
+	FreeFields []string
+	// MaxRepresentations is how many representations one _entities field may carry. Zero means
+	// [DefaultMaxRepresentations].
+	MaxRepresentations int
+}
+
+// ListSize says how long the list is that a field returns, in the words of the @listSize directive.
+type ListSize struct {
+	// AssumedSize is the size when no slicing argument is given. Nil assumes none.
+	AssumedSize *int
+	// SlicingArguments are the arguments that bound the size: names, or paths into input objects such
+	// as page.first. An argument that is a list counts with its length.
+	SlicingArguments []string
+	// SizedFields are the fields of the returned object that hold the lists, when the field itself
+	// is not what is sized.
+	SizedFields []string
+	// RequireOneSlicingArgument asks each request for exactly one of the slicing arguments. Nil means
+	// true, as in the directive. It means nothing without SlicingArguments.
+	RequireOneSlicingArgument *bool
+}
+
+// settings is a Config with its defaults filled in.
+type settings struct {
+	listSize   float64
+	base       map[ast.Operation]float64
+	workLimit  int
+	refuse     bool
+	cacheSize  int
+	free       map[string]bool
+	maxEntries int
+}
+
+func (b *builder) settings(cfg Config) settings {
+	s := settings{
+		listSize:   float64(b.count("Config.DefaultListSize", cfg.DefaultListSize, DefaultListSize)),
+		base:       map[ast.Operation]float64{ast.Query: 0, ast.Mutation: DefaultOperationBase, ast.Subscription: DefaultOperationBase},
+		workLimit:  b.count("Config.WorkLimit", cfg.WorkLimit, DefaultWorkLimit),
+		refuse:     cfg.RefuseOverWork,
+		cacheSize:  b.count("Config.PlanCacheSize", cfg.PlanCacheSize, DefaultPlanCacheSize),
+		free:       map[string]bool{"Query.rateLimit": true},
+		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, DefaultMaxRepresentations),
+	}
+	for op, base := range cfg.Base {
+		if _, known := s.base[op]; !known {
+			b.fail("Config.Base", "unknown operation %q", op)
+			continue
+		}
+		// The negated form also catches NaN.
+		if !(base >= 0 && base <= maxWeight) {
+			b.fail("Config.Base", "base cost %v of %s is not between 0 and 2^53", base, op)
+			continue
+		}
+		s.base[op] = base
+	}
+	if cfg.FreeFields != nil {
+		s.free = make(map[string]bool, len(cfg.FreeFields))
+		for _, coordinate := range cfg.FreeFields {
+			s.free[coordinate] = true
+			if !b.isRootField(coordinate) {
+				b.fail(coordinate, "free field is not a field of a root operation type")
+			}
+		}
+	}
+	return s
+}
+
+func (b *builder) count(coordinate string, given, fallback int) int {
+	if given < 0 {
+		b.fail(coordinate, "%d is negative", given)
+	}
+	if given == 0 {
+		return fallback
+	}
+	return given
+}
+
+func (b *builder) isRootField(coordinate string) bool {
+	for _, root := range []*ast.Definition{b.schema.Query, b.schema.Mutation, b.schema.Subscription} {
+		if root == nil {
+			continue
+		}
+		for _, field := range root.Fields {
+			if root.Name+"."+field.Name == coordinate {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func validWeight(w float64) bool { return math.Abs(w) <= maxWeight }

@@ -1,0 +1,71 @@
+package cost
+
+import "math"
+
+// MaxPoints is the largest price: the largest integer that a Lua double, in which stores count,
+// holds exactly together with its neighbours.
+const MaxPoints = 1<<53 - 1
+
+// noise is the relative error of floating-point sums that rounding up must not turn into a point:
+// ten weights of 0.1 are one point, not two.
+const noise = 1e-9
+
+// Cost is what an operation costs with given variables. The zero value is an operation that does
+// nothing; it still has a price of one point.
+type Cost struct {
+	// Type counts the objects that can be returned, by weight. It is not negative and may be +Inf.
+	Type float64
+	// Field counts the resolver calls that can be made, by weight. It is not negative and may be +Inf.
+	Field float64
+	// Base is what an operation of this kind costs before anything is selected.
+	Base float64
+	// Free says that the operation only reads the budget: its price is zero points.
+	Free bool
+	// Approximate says that the operation was too large to merge exactly, and that its selections were
+	// summed instead. The cost is still an upper bound.
+	Approximate bool
+}
+
+// Points returns the price: 0 if the cost is Free, else base, type and field together, rounded up,
+// at least 1 and at most [MaxPoints]. Floating-point noise up to one part in 10⁹ is removed before
+// rounding.
+func (c Cost) Points() int64 {
+	if c.Free {
+		return 0
+	}
+	total := c.Base + c.Type + c.Field
+	// The negated form also catches a NaN that a caller put into the struct.
+	if !(total < MaxPoints) {
+		return MaxPoints
+	}
+	whole := math.Round(total)
+	if math.Abs(total-whole) > noise*math.Max(1, math.Abs(total)) {
+		whole = math.Ceil(total)
+	}
+	return max(1, int64(whole))
+}
+
+// pair is a cost in the making.
+type pair struct {
+	typ, field float64
+}
+
+func (p pair) plus(q pair) pair { return pair{p.typ + q.typ, p.field + q.field} }
+
+func (p pair) max(q pair) pair { return pair{max(p.typ, q.typ), max(p.field, q.field)} }
+
+// times is a product in which nothing times infinity is nothing.
+func times(n, x float64) float64 {
+	if n == 0 || x == 0 {
+		return 0
+	}
+	return n * x
+}
+
+// priceCall is the formula of the package documentation.
+func priceCall(own, n, weight float64, child pair) pair {
+	return pair{
+		typ:   max(0, times(n, weight+child.typ)),
+		field: max(0, own) + times(n, child.field),
+	}
+}

@@ -1,0 +1,44 @@
+// Package cost prices GraphQL operations before they run.
+//
+// The price has two parts, after the IBM GraphQL cost directives: the type cost counts the objects
+// that an operation can return, the field cost the resolver calls that it can cause. An [Estimator]
+// knows the weights and list sizes of one schema. [Estimator.Plan] compiles an operation, folding
+// everything that does not depend on variables; [Plan.Evaluate] reads the variables and returns the
+// [Cost]; [Cost.Points] is the price as an integer.
+//
+// # What is counted
+//
+// Selections are collected as execution collects them: merged by response name for each possible
+// object type, fragments followed, @skip and @include decided by the variables. An abstract type
+// costs the maximum over its possible types, component by component. For a call of field f on an
+// object type, with n elements in its list (1 if it is none) and the merged selection S of its value:
+//
+//	child = component-wise max over possible object types O of cost(S on O)
+//	field = max(0, weight(f) + weights of arguments, input fields and query directives) + n × child.field
+//	type  = max(0, n × (weight(return type) + child.type))
+//
+// The operation costs the sum of its root calls; the weight of the root type itself is added to the
+// type cost. What has no weight counts 1 if its type is an object, interface, union or input object,
+// and 0 if it is a scalar or an enum. The weight and list size of a field selected through an
+// interface are those of the field of each object type. Of the directives of several merged
+// selections of one field the most expensive set counts.
+//
+// The size of a list is what the sizedFields of the parent's @listSize say, else the largest slicing
+// argument that is given, clamped at 0, else assumedSize, else the default size. A slicing argument
+// may be a path into input objects, or a list, which counts with its length. In a list of lists the
+// directive sizes the outermost one; each further one has the default size.
+//
+// # Constants
+//
+// __typename is free. __schema and __type cost 10 in field cost each time they are called, whatever
+// is selected below; _service costs 1. _entities costs what its representations cost, each by its
+// own __typename; one that is missing or unknown costs as much as the most expensive entity.
+//
+// # Bounds
+//
+// The price is an upper bound for every response that respects the declared sizes. It is never
+// negative and never NaN, and one that overflows is infinite, which [Cost.Points] turns into
+// [MaxPoints]: too expensive, never cheap. Compiling does a bounded amount of work: past
+// [Config.WorkLimit] selections are summed instead of merged, which is linear and costs at least as
+// much.
+package cost

@@ -1,0 +1,193 @@
+package cost
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// maxDepth bounds the nesting of selections and of values. encoding/json stops at the same depth.
+const maxDepth = 10_000
+
+// inputType is an input object type.
+type inputType struct {
+	name   string
+	fields []*inputField
+	byName map[string]*inputField
+	// costly are the fields that can cost something.
+	costly []*inputField
+}
+
+// inputField is an argument or an input field.
+type inputField struct {
+	coordinate string
+	name       string
+	weight     float64
+	declared   *ast.Type
+	// typ is nil if the named type is no input object.
+	typ *inputType
+	// literal is the default as the schema spells it, nil if there is none; value is the same as a
+	// variable would carry it.
+	literal *ast.Value
+	value   any
+	// absent is what the field costs when it is not given: its default with its own weight.
+	absent float64
+	state  visitState
+}
+
+type visitState uint8
+
+const (
+	unvisited visitState = iota
+	visiting
+	visited
+)
+
+// free says that the field costs nothing whatever is given.
+func (f *inputField) free() bool {
+	return f.weight == 0 && f.absent == 0 && (f.typ == nil || len(f.typ.costly) == 0)
+}
+
+func (b *builder) buildInputs() {
+	b.definitions(func(def *ast.Definition) {
+		if def.Kind == ast.InputObject {
+			b.inputs[def.Name] = &inputType{name: def.Name, byName: make(map[string]*inputField, len(def.Fields))}
+		}
+	})
+	b.definitions(func(def *ast.Definition) {
+		in := b.inputs[def.Name]
+		if in == nil {
+			return
+		}
+		for _, field := range def.Fields {
+			if field.Type == nil {
+				continue
+			}
+			f := b.declare(def.Name+"."+field.Name, field.Name, field.Type, field.DefaultValue, field.Directives)
+			in.fields = append(in.fields, f)
+			in.byName[f.name] = f
+		}
+	})
+	for _, in := range b.inputs {
+		for _, field := range in.fields {
+			b.priceDefault(field)
+		}
+	}
+	// A type is costly if one of its fields is, or leads to one that is: repeat until nothing changes.
+	for changed := true; changed; {
+		changed = false
+		for _, in := range b.inputs {
+			before := len(in.costly)
+			in.costly = in.costly[:0]
+			for _, field := range in.fields {
+				if !field.free() {
+					in.costly = append(in.costly, field)
+				}
+			}
+			changed = changed || len(in.costly) != before
+		}
+	}
+}
+
+func (b *builder) declare(coordinate, name string, typ *ast.Type, literal *ast.Value, directives ast.DirectiveList) *inputField {
+	f := &inputField{coordinate: coordinate, name: name, declared: typ, literal: literal, typ: b.inputs[typ.Name()]}
+	fallback := 0.0
+	if f.typ != nil {
+		fallback = 1
+	}
+	f.weight = b.weight(coordinate, directives, fallback)
+	if literal != nil {
+		f.value = literalValue(literal, 0)
+	}
+	return f
+}
+
+// inputField declares an argument, when all input types are known.
+func (b *builder) inputField(coordinate, name string, typ *ast.Type, literal *ast.Value, directives ast.DirectiveList) *inputField {
+	f := b.declare(coordinate, name, typ, literal, directives)
+	b.priceDefault(f)
+	return f
+}
+
+// priceDefault computes what the field costs when it is absent. A default that contains itself
+// through the defaults of other fields has no value, and is reported.
+func (b *builder) priceDefault(f *inputField) float64 {
+	switch {
+	case f.state == visiting:
+		b.fail(f.coordinate, "the default value contains itself")
+		return 0
+	case f.state == visited || f.literal == nil:
+		return f.absent
+	}
+	f.state = visiting
+	f.absent = f.weight + b.priceLiteral(f.literal, f.typ)
+	f.state = visited
+	return f.absent
+}
+
+func (b *builder) priceLiteral(value *ast.Value, typ *inputType) float64 {
+	if typ == nil || value == nil {
+		return 0
+	}
+	total := 0.0
+	switch value.Kind {
+	case ast.ListValue:
+		for _, child := range value.Children {
+			total += b.priceLiteral(child.Value, typ)
+		}
+	case ast.ObjectValue:
+		for _, field := range typ.fields {
+			if given := value.Children.ForName(field.name); given != nil {
+				total += field.weight + b.priceLiteral(given, field.typ)
+			} else {
+				total += b.priceDefault(field)
+			}
+		}
+	}
+	return total
+}
+
+// price returns what the fields inside a value of the type cost, given as variables carry it: a map
+// for an object, a slice for a list.
+func (t *inputType) price(value any, depth int) float64 {
+	if t == nil || len(t.costly) == 0 || value == nil {
+		return 0
+	}
+	if depth > maxDepth {
+		return math.Inf(1)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		total := 0.0
+		for _, field := range t.costly {
+			if given, ok := value[field.name]; ok {
+				total += field.weight + field.typ.price(given, depth+1)
+			} else {
+				total += field.absent
+			}
+		}
+		return total
+	case []any:
+		total := 0.0
+		for _, element := range value {
+			total += t.price(element, depth+1)
+		}
+		return total
+	case []map[string]any:
+		total := 0.0
+		for _, element := range value {
+			total += t.price(element, depth+1)
+		}
+		return total
+	}
+	// gqlparser makes typed slices when it turns a single value into a list.
+	v := reflect.ValueOf(value)
+	total := 0.0
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			total += t.price(v.Index(i).Interface(), depth+1)
+		}
+	}
+	return total
+}

@@ -1,0 +1,221 @@
+package cost
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// listSize is a checked ListSize or @listSize directive.
+type listSize struct {
+	// assumed is negative if no size is assumed.
+	assumed float64
+	slicers []*slicer
+	sized   []string
+	// one says that a request has to give exactly one slicing argument; reason says so in words.
+	one    bool
+	reason string
+}
+
+// slicer is a slicing argument: the argument, and the path into its value.
+type slicer struct {
+	arg  *inputField
+	path []*inputField
+	// list says that the length of the value counts, not the value.
+	list bool
+}
+
+// sizesOwn says whether the list that the field itself returns is sized.
+func (l *listSize) sizesOwn() bool {
+	return len(l.sized) == 0 && (l.assumed >= 0 || len(l.slicers) > 0)
+}
+
+// listSize returns the checked list size of a field, nil if there is none or it is wrong. That of an
+// interface field is not effective: it is only checked.
+func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args []*inputField, effective bool) *listSize {
+	given, ok := b.cfg.ListSizes[coordinate]
+	if ok {
+		b.used["list "+coordinate] = true
+	} else {
+		directive := field.Directives.ForName("listSize")
+		if directive == nil {
+			return nil
+		}
+		before := len(b.errs)
+		given = b.directiveListSize(coordinate, field.Directives, directive)
+		if len(b.errs) > before {
+			return nil
+		}
+	}
+	before := len(b.errs)
+	size := &listSize{assumed: -1, one: given.RequireOneSlicingArgument == nil || *given.RequireOneSlicingArgument}
+	if given.AssumedSize != nil {
+		size.assumed = float64(*given.AssumedSize)
+		if *given.AssumedSize < 0 {
+			b.fail(coordinate, "assumedSize %d is negative", *given.AssumedSize)
+		}
+	}
+	if field.Type.Elem == nil && len(given.SizedFields) == 0 {
+		b.fail(coordinate, "the field returns no list, and no sizedFields are given")
+	}
+	b.checkSized(coordinate, field, given.SizedFields, effective)
+	size.sized = given.SizedFields
+	hasDefault := false
+	for i, path := range given.SlicingArguments {
+		if slices.Contains(given.SlicingArguments[:i], path) {
+			b.fail(coordinate, "slicing argument %q is given twice", path)
+			continue
+		}
+		if s := b.slicer(coordinate, path, args); s != nil {
+			size.slicers = append(size.slicers, s)
+			_, present := s.fallback()
+			hasDefault = hasDefault || present
+		}
+	}
+	if given.AssumedSize != nil && len(size.slicers) > 0 && (hasDefault || size.one) {
+		b.fail(coordinate, "assumedSize next to slicingArguments never counts unless requireOneSlicingArgument is false and no slicing argument has a default")
+	}
+	if len(b.errs) > before {
+		return nil
+	}
+	size.one = size.one && len(size.slicers) > 0
+	size.reason = "exactly one of " + strings.Join(given.SlicingArguments, ", ") + " is required"
+	return size
+}
+
+// checkSized checks that the sized fields are lists of the returned type, and, if
+// the list size is effective, records them as sized.
+func (b *builder) checkSized(coordinate string, field *ast.FieldDefinition, sized []string, effective bool) {
+	def := b.schema.Types[field.Type.Name()]
+	for i, name := range sized {
+		if slices.Contains(sized[:i], name) {
+			b.fail(coordinate, "sized field %q is given twice", name)
+			continue
+		}
+		if def == nil || !def.IsCompositeType() {
+			b.fail(coordinate, "sized field %q cannot be a field of %s", name, field.Type.Name())
+			continue
+		}
+		found := false
+		// Fields are looked up as pricing does: on the object types, which all have the fields of
+		// their interfaces.
+		for _, object := range b.schema.GetPossibleTypes(def) {
+			target := object.Fields.ForName(name)
+			if target == nil {
+				continue
+			}
+			found = true
+			if target.Type.Elem == nil {
+				b.fail(coordinate, "sized field %q is not a list on %s", name, object.Name)
+			}
+			if effective {
+				b.sizedBy[object.Name+"."+name] = true
+			}
+		}
+		if !found {
+			b.fail(coordinate, "sized field %q is no field of %s", name, def.Name)
+		}
+	}
+}
+
+// slicer resolves the path of a slicing argument, nil if it is wrong.
+func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
+	names := strings.Split(path, ".")
+	s := &slicer{}
+	fields := args
+	for i, name := range names {
+		at := slices.IndexFunc(fields, func(in *inputField) bool { return in.name == name })
+		if at < 0 {
+			b.fail(coordinate, "slicing argument %q does not exist", path)
+			return nil
+		}
+		in := fields[at]
+		if i == 0 {
+			s.arg = in
+		} else {
+			s.path = append(s.path, in)
+		}
+		last := i == len(names)-1
+		switch {
+		case in.declared.Elem != nil && last:
+			s.list = true
+		case in.declared.Elem != nil:
+			b.fail(coordinate, "slicing argument %q leads through a list", path)
+			return nil
+		case last && in.declared.Name() != "Int":
+			b.fail(coordinate, "slicing argument %q is of type %s, not Int or a list", path, in.declared)
+			return nil
+		case !last && in.typ == nil:
+			b.fail(coordinate, "slicing argument %q leads through %s, which is no input object", path, in.declared)
+			return nil
+		case !last:
+			fields = in.typ.fields
+		}
+	}
+	return s
+}
+
+// directiveListSize reads a @listSize directive.
+func (b *builder) directiveListSize(coordinate string, directives ast.DirectiveList, directive *ast.Directive) ListSize {
+	var size ListSize
+	if len(directives.ForNames("listSize")) > 1 {
+		b.fail(coordinate, "@listSize is given more than once")
+	}
+	if directive.Definition != nil {
+		// A schema may declare the directive with another default.
+		if arg := directive.Definition.Arguments.ForName("requireOneSlicingArgument"); arg != nil && arg.DefaultValue != nil {
+			size.RequireOneSlicingArgument = booleanValue(arg.DefaultValue)
+		}
+	}
+	for _, arg := range directive.Arguments {
+		if arg.Value == nil || arg.Value.Kind == ast.NullValue {
+			continue
+		}
+		ok := true
+		switch arg.Name {
+		case "assumedSize":
+			n, err := strconv.Atoi(arg.Value.Raw)
+			ok = arg.Value.Kind == ast.IntValue && err == nil
+			size.AssumedSize = &n
+		case "slicingArguments":
+			size.SlicingArguments, ok = stringValues(arg.Value)
+		case "sizedFields":
+			size.SizedFields, ok = stringValues(arg.Value)
+		case "requireOneSlicingArgument":
+			size.RequireOneSlicingArgument = booleanValue(arg.Value)
+			ok = size.RequireOneSlicingArgument != nil
+		}
+		if !ok {
+			b.fail(coordinate, "%s of @listSize is not of the right type: %s", arg.Name, arg.Value)
+		}
+	}
+	return size
+}
+
+func booleanValue(value *ast.Value) *bool {
+	if value.Kind != ast.BooleanValue {
+		return nil
+	}
+	is := value.Raw == "true"
+	return &is
+}
+
+// stringValues reads a list of strings, or one string, which GraphQL takes for a list of one.
+func stringValues(value *ast.Value) ([]string, bool) {
+	if value.Kind == ast.StringValue || value.Kind == ast.BlockValue {
+		return []string{value.Raw}, true
+	}
+	if value.Kind != ast.ListValue {
+		return nil, false
+	}
+	values := make([]string, 0, len(value.Children))
+	for _, child := range value.Children {
+		if child.Value == nil || child.Value.Kind != ast.StringValue && child.Value.Kind != ast.BlockValue {
+			return nil, false
+		}
+		values = append(values, child.Value.Raw)
+	}
+	return values, true
+}

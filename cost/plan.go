@@ -1,0 +1,162 @@
+package cost
+
+// Plan is an operation compiled for pricing. It is immutable, safe for concurrent use, and holds
+// nothing of the document but strings.
+//
+// It is a flat program. Nodes stand in the order of evaluation, the nodes they read before them, and
+// only what depends on variables is a node: the rest is folded into constants.
+type Plan struct {
+	base        float64
+	free        bool
+	approximate bool
+	fields      []string
+
+	variables []variable
+	// conditions are a Boolean circuit; the first is true.
+	conditions []condition
+	nodes      []node
+	calls      []call
+	entities   []entityCall
+	edges      []edge
+	terms      []term
+	extras     []extra
+	lookups    []lookup
+	sizes      []sizeExpr
+
+	// weight is that of the root type, root what is selected on it.
+	weight float64
+	root   ref
+}
+
+// variable is a variable that the plan reads, with the default that the operation gives it.
+type variable struct {
+	name     string
+	fallback any
+	defaults bool
+}
+
+// ref is a constant, or a constant and the result of a node added to it.
+type ref struct {
+	constant pair
+	// node is -1 for a constant.
+	node int32
+}
+
+func fixed(p pair) ref { return ref{constant: p, node: -1} }
+
+func (r ref) isFixed() bool { return r.node < 0 }
+
+// opcode says what a node computes.
+type opcode uint8
+
+const (
+	// opSum adds the edges.
+	opSum opcode = iota
+	// opMax takes the component-wise maximum of the edges.
+	opMax
+	// opCall prices calls[lo].
+	opCall
+	// opEntities prices entities[lo].
+	opEntities
+	// opGate is its only edge if the condition holds, else nothing.
+	opGate
+	// opSized is its first edge plus the second times sizes[size], or its third edge if there is no
+	// such size.
+	opSized
+)
+
+type node struct {
+	op        opcode
+	lo, hi    int32
+	condition int32
+	size      int32
+}
+
+type edge = ref
+
+// call is a field call some part of which depends on variables.
+type call struct {
+	info      *fieldInfo
+	key       string
+	condition int32
+	// own is the constant part of what the call itself costs; terms and extras add to it.
+	own     float64
+	termsLo int32
+	termsHi int32
+	// extrasLo and extrasHi are the directives of the merged selections, the most expensive of which
+	// counts. They are equal when there are none.
+	extrasLo int32
+	extrasHi int32
+	// n is the number of elements, unless size is an index: then it is sizes[size] × n.
+	n      float64
+	size   int32
+	weight float64
+	child  ref
+	// rule asks for exactly one slicing argument: given of them are constant, the lookups add to them.
+	rule      bool
+	given     int32
+	lookupsLo int32
+	lookupsHi int32
+}
+
+// entityCall is a call of _entities. Its representations are a list in a variable, or a literal list
+// of which each element, or each __typename, is a constant or in a variable.
+type entityCall struct {
+	call call
+	// whole is the variable that carries the list, -1 if the list is a literal.
+	whole int32
+	// names are the constant typenames of a literal list, found those in variables: lookups of the
+	// typename itself.
+	names []string
+	found []lookup
+	// byType is what one representation costs, unknown the most expensive of them.
+	byType  map[string]ref
+	unknown ref
+	max     int
+}
+
+// term is an argument or input field whose cost depends on a variable.
+type term struct {
+	slot   int32
+	weight float64
+	// absent is what is added when the variable is absent.
+	absent float64
+	typ    *inputType
+}
+
+// extra is what the directives of one of several merged selections add.
+type extra struct {
+	condition int32
+	own       float64
+	lo, hi    int32
+}
+
+// lookup finds a value in a variable.
+type lookup struct {
+	slot     int32
+	steps    []step
+	fallback any
+	defaults bool
+	// list says that the length is asked for.
+	list bool
+}
+
+// sizeExpr is a list size that depends on variables: the largest of constant and lookups. If none of
+// them is given it is that of next, or fallback if next is -1; a negative fallback is no size.
+type sizeExpr struct {
+	constant float64
+	lo, hi   int32
+	fallback float64
+	next     int32
+}
+
+// RootFields returns the coordinates of the root fields that the operation selects, such as
+// Mutation.createOrder, sorted and each once, whatever @skip and @include say about variables.
+// __typename is left out. The slice is shared and must not be modified.
+func (p *Plan) RootFields() []string { return p.fields }
+
+// units measures the memory of the plan, in the units of the cache.
+func (p *Plan) units() int {
+	return len(p.conditions) + len(p.nodes) + len(p.calls) + len(p.edges) + len(p.terms) +
+		len(p.lookups) + len(p.sizes) + len(p.entities)*8
+}

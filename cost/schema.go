@@ -1,0 +1,286 @@
+package cost
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// objectType is an object type as pricing needs it.
+type objectType struct {
+	name   string
+	weight float64
+	fields map[string]*fieldInfo
+	// conditions are the names of the types whose fragments apply to the object: its own, those of its
+	// interfaces and of its unions.
+	conditions map[string]bool
+}
+
+// outputType is a composite type that a field can return.
+type outputType struct {
+	name string
+	// weight is the largest of the possible types.
+	weight  float64
+	objects []*objectType
+}
+
+// fieldInfo is a field of an object type.
+type fieldInfo struct {
+	coordinate string
+	name       string
+	kind       fieldKind
+	weight     float64
+	// output is nil if the field returns a scalar or an enum, whose weight is then leaf.
+	output *outputType
+	leaf   float64
+	// depth is how many lists are nested: 0 for no list. scale is what all but the outermost one
+	// multiply the size with.
+	depth int
+	scale float64
+	sizes *listSize
+	args  []*inputField
+	// argsFree says that no argument can cost anything.
+	argsFree bool
+}
+
+type fieldKind uint8
+
+const (
+	ordinary fieldKind = iota
+	// constant is a field whose price is its weight, whatever is selected below.
+	constant
+	// entities is the _entities field of a federation subgraph.
+	entities
+)
+
+// The prices of the constant meta-fields.
+const (
+	introspectionWeight = 10
+	serviceWeight       = 1
+)
+
+// builder turns a schema and a configuration into the index of an Estimator, collecting mistakes.
+type builder struct {
+	schema  *ast.Schema
+	cfg     Config
+	options settings
+	errs    []*SchemaError
+	// used are the coordinates of the configuration that named something.
+	used       map[string]bool
+	objects    map[string]*objectType
+	outputs    map[string]*outputType
+	inputs     map[string]*inputType
+	directives map[string][]*inputField
+	// sizedBy are the list fields that a sizedFields of some parent sizes.
+	sizedBy map[string]bool
+	unsized []string
+}
+
+func (b *builder) fail(coordinate, format string, args ...any) {
+	b.errs = append(b.errs, &SchemaError{Coordinate: coordinate, Reason: fmt.Sprintf(format, args...)})
+}
+
+// err joins the mistakes in the order of their coordinates.
+func (b *builder) err() error {
+	slices.SortFunc(b.errs, func(x, y *SchemaError) int {
+		return cmp.Or(cmp.Compare(x.Coordinate, y.Coordinate), cmp.Compare(x.Reason, y.Reason))
+	})
+	errs := make([]error, len(b.errs))
+	for i, err := range b.errs {
+		errs[i] = err
+	}
+	return errors.Join(errs...)
+}
+
+// definitions visits the types of the schema in the order of their names, without the introspection
+// types, which have constant prices.
+func (b *builder) definitions(visit func(*ast.Definition)) {
+	for _, name := range slices.Sorted(maps.Keys(b.schema.Types)) {
+		if def := b.schema.Types[name]; def != nil && !strings.HasPrefix(name, "__") {
+			visit(def)
+		}
+	}
+}
+
+func (b *builder) build() {
+	b.buildInputs()
+	b.definitions(func(def *ast.Definition) {
+		switch def.Kind {
+		case ast.Object:
+			b.objects[def.Name] = &objectType{
+				name:       def.Name,
+				weight:     b.weight(def.Name, def.Directives, 1),
+				fields:     make(map[string]*fieldInfo, len(def.Fields)),
+				conditions: map[string]bool{def.Name: true},
+			}
+		case ast.Scalar, ast.Enum:
+			b.leafWeight(def.Name)
+		case ast.Interface, ast.Union, ast.InputObject:
+			b.refuseWeight(def.Name, def.Directives, "weights of "+kindName(def.Kind)+" types are not allowed; give the object types or the fields weights")
+		}
+	})
+	b.buildOutputs()
+	b.definitions(func(def *ast.Definition) {
+		switch def.Kind {
+		case ast.Object:
+			b.buildFields(def)
+		case ast.Interface:
+			b.checkInterface(def)
+		}
+	})
+	b.addMetaFields()
+	b.buildDirectives()
+	b.findUnsized()
+	b.checkUsed()
+}
+
+func kindName(kind ast.DefinitionKind) string {
+	return strings.ToLower(strings.ReplaceAll(string(kind), "_", " "))
+}
+
+func (b *builder) buildOutputs() {
+	b.definitions(func(def *ast.Definition) {
+		if !def.IsCompositeType() {
+			return
+		}
+		out := &outputType{name: def.Name, weight: 1}
+		for i, possible := range b.schema.GetPossibleTypes(def) {
+			object := b.objects[possible.Name]
+			if object == nil || slices.Contains(out.objects, object) {
+				continue
+			}
+			if i == 0 || object.weight > out.weight {
+				out.weight = object.weight
+			}
+			object.conditions[def.Name] = true
+			out.objects = append(out.objects, object)
+		}
+		b.outputs[def.Name] = out
+	})
+}
+
+func (b *builder) buildFields(def *ast.Definition) {
+	object := b.objects[def.Name]
+	for _, field := range def.Fields {
+		if strings.HasPrefix(field.Name, "__") || field.Type == nil {
+			continue
+		}
+		coordinate := def.Name + "." + field.Name
+		info := &fieldInfo{coordinate: coordinate, name: field.Name, scale: 1, leaf: b.leafWeight(field.Type.Name())}
+		info.output = b.outputs[field.Type.Name()]
+		fallback := 0.0
+		if info.output != nil {
+			fallback = 1
+		}
+		info.weight = b.weight(coordinate, field.Directives, fallback)
+		for t := field.Type; t.Elem != nil; t = t.Elem {
+			info.depth++
+			if info.depth > 1 {
+				info.scale *= b.options.listSize
+			}
+		}
+		info.argsFree = true
+		for _, arg := range field.Arguments {
+			in := b.inputField(coordinate+"("+arg.Name+":)", arg.Name, arg.Type, arg.DefaultValue, arg.Directives)
+			info.args = append(info.args, in)
+			info.argsFree = info.argsFree && in.free()
+		}
+		info.sizes = b.listSize(coordinate, field, info.args, true)
+		object.fields[field.Name] = info
+	}
+}
+
+// leafWeight is the weight of the values of a scalar or enum type.
+func (b *builder) leafWeight(name string) float64 {
+	def := b.schema.Types[name]
+	if def == nil || !def.IsLeafType() {
+		return 0
+	}
+	return b.weight(name, def.Directives, 0)
+}
+
+// checkInterface reports weights where the directives forbid them, and checks list sizes although
+// only those of the object types have an effect.
+func (b *builder) checkInterface(def *ast.Definition) {
+	for _, field := range def.Fields {
+		if field.Type == nil {
+			continue
+		}
+		coordinate := def.Name + "." + field.Name
+		b.refuseWeight(coordinate, field.Directives, "weights of interface fields are not allowed; those of the object types count")
+		if _, configured := b.cfg.ListSizes[coordinate]; configured {
+			b.used[coordinate] = true
+			b.fail(coordinate, "list sizes of interface fields have no effect; those of the object types count")
+			continue
+		}
+		args := make([]*inputField, 0, len(field.Arguments))
+		for _, arg := range field.Arguments {
+			args = append(args, &inputField{name: arg.Name, declared: arg.Type, literal: arg.DefaultValue, typ: b.inputs[arg.Type.Name()]})
+		}
+		b.listSize(coordinate, field, args, false)
+	}
+}
+
+// addMetaFields adds what every query type has, and what a federation subgraph adds to it.
+func (b *builder) addMetaFields() {
+	if b.schema.Query == nil {
+		return
+	}
+	query := b.objects[b.schema.Query.Name]
+	if query == nil {
+		return
+	}
+	for _, name := range []string{"__schema", "__type"} {
+		query.fields[name] = &fieldInfo{
+			coordinate: query.name + "." + name, name: name, kind: constant,
+			weight: introspectionWeight, scale: 1, argsFree: true,
+		}
+	}
+	if service := query.fields["_service"]; service != nil {
+		service.kind, service.weight = constant, serviceWeight
+	}
+	if field := query.fields["_entities"]; field != nil && field.output != nil && field.depth == 1 {
+		field.kind = entities
+	}
+}
+
+// findUnsized lists the list fields that nothing sizes. Lists whose elements weigh nothing are left
+// out, since their length does not change the price.
+func (b *builder) findUnsized() {
+	for _, object := range b.objects {
+		for _, field := range object.fields {
+			if field.depth == 0 || field.kind != ordinary || field.output == nil && field.leaf == 0 {
+				continue
+			}
+			if field.sizes != nil && field.sizes.sizesOwn() || b.sizedBy[field.coordinate] {
+				continue
+			}
+			b.unsized = append(b.unsized, field.coordinate)
+		}
+	}
+	slices.Sort(b.unsized)
+	if b.cfg.RequireListSizes {
+		for _, coordinate := range b.unsized {
+			b.fail(coordinate, "nothing sizes the list, and RequireListSizes is set")
+		}
+	}
+}
+
+// checkUsed reports the coordinates of the configuration that name nothing.
+func (b *builder) checkUsed() {
+	for coordinate := range b.cfg.Weights {
+		if !b.used[coordinate] {
+			b.fail(coordinate, "Config.Weights names nothing in the schema that can have a weight")
+		}
+	}
+	for coordinate := range b.cfg.ListSizes {
+		if !b.used["list "+coordinate] && !b.used[coordinate] {
+			b.fail(coordinate, "Config.ListSizes names no field of an object type")
+		}
+	}
+}

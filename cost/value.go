@@ -1,0 +1,145 @@
+package cost
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// literalValue turns a literal without variables into what a variable would carry. Numbers stay
+// text, as json.Number, because nothing but their size is asked for.
+func literalValue(value *ast.Value, depth int) any {
+	if value == nil || depth > maxDepth {
+		return nil
+	}
+	switch value.Kind {
+	case ast.IntValue, ast.FloatValue:
+		return json.Number(value.Raw)
+	case ast.StringValue, ast.BlockValue, ast.EnumValue:
+		return value.Raw
+	case ast.BooleanValue:
+		return value.Raw == "true"
+	case ast.ListValue:
+		list := make([]any, 0, len(value.Children))
+		for _, child := range value.Children {
+			list = append(list, literalValue(child.Value, depth+1))
+		}
+		return list
+	case ast.ObjectValue:
+		object := make(map[string]any, len(value.Children))
+		for _, child := range value.Children {
+			object[child.Name] = literalValue(child.Value, depth+1)
+		}
+		return object
+	default:
+		return nil
+	}
+}
+
+// sizeOf reads a list size: the number, or the length if the argument is a list. gqlgen accepts
+// numbers in strings, so they count as well. What is no number has no size. Sizes below 0 are 0.
+func sizeOf(value any, list bool) (size float64, ok bool) {
+	if list {
+		return lengthOf(value)
+	}
+	switch value := value.(type) {
+	case int64:
+		size, ok = float64(value), true
+	case int:
+		size, ok = float64(value), true
+	case int32:
+		size, ok = float64(value), true
+	case float64:
+		size, ok = value, true
+	case float32:
+		size, ok = float64(value), true
+	case json.Number:
+		size, ok = parseSize(string(value))
+	case string:
+		size, ok = parseSize(value)
+	default:
+		v := reflect.ValueOf(value)
+		switch {
+		case !v.IsValid():
+		case v.CanInt():
+			size, ok = float64(v.Int()), true
+		case v.CanUint():
+			size, ok = float64(v.Uint()), true
+		}
+	}
+	if math.IsNaN(size) {
+		return math.Inf(1), true
+	}
+	return max(0, size), ok
+}
+
+// parseSize reads a number; one out of range is infinite, which ParseFloat returns with its error.
+func parseSize(raw string) (float64, bool) {
+	n, err := strconv.ParseFloat(raw, 64)
+	return n, err == nil || math.IsInf(n, 0)
+}
+
+// lengthOf is the length of a list. A single value counts as a list of one, as in input coercion.
+func lengthOf(value any) (float64, bool) {
+	switch value := value.(type) {
+	case nil:
+		return 0, false
+	case []any:
+		return float64(len(value)), true
+	case []string:
+		return float64(len(value)), true
+	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice {
+		return float64(v.Len()), true
+	}
+	return 1, true
+}
+
+// step is one name of a path into an input object, with the default of the input field.
+type step struct {
+	name     string
+	fallback any
+	defaults bool
+}
+
+func stepsOf(path []*inputField) []step {
+	steps := make([]step, len(path))
+	for i, in := range path {
+		steps[i] = step{name: in.name, fallback: in.value, defaults: in.literal != nil}
+	}
+	return steps
+}
+
+// follow walks a path into a value as coerced: absent input fields have their defaults. It says
+// whether there is something at the end, which may be null.
+func follow(value any, steps []step) (end any, present bool) {
+	for i := range steps {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		value, ok = object[steps[i].name]
+		if !ok {
+			if !steps[i].defaults {
+				return nil, false
+			}
+			value = steps[i].fallback
+		}
+	}
+	return value, true
+}
+
+// fallback is the size that the defaults of the schema give when the argument is absent.
+func (s *slicer) fallback() (size float64, ok bool) {
+	if s.arg.literal == nil {
+		return 0, false
+	}
+	value, present := follow(s.arg.value, stepsOf(s.path))
+	if !present || value == nil {
+		return 0, false
+	}
+	return sizeOf(value, s.list)
+}
