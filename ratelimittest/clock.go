@@ -5,23 +5,25 @@ import (
 	"time"
 )
 
-// Clock is a time that moves only when the test moves it. The zero value is ready to use and stands
-// at the first moment of 2026 UTC. It is safe for concurrent use.
+// Clock is a clock that stands still until it is moved. It is safe for concurrent use.
 type Clock struct {
-	mu      sync.Mutex
-	elapsed time.Duration
+	mu  sync.Mutex
+	now time.Time
 }
 
-// Now returns the time.
+// NewClock returns a clock that shows the given time.
+func NewClock(now time.Time) *Clock { return &Clock{now: now} }
+
+// Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(c.elapsed)
+	return c.now
 }
 
-// Advance moves the time by d, backwards if d is negative.
+// Advance moves the clock, back if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.elapsed += d
+	c.now = c.now.Add(d)
 }
