@@ -5,25 +5,23 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is moved. It is safe for concurrent use.
+// Clock is a time that moves only when the test moves it. The zero value is ready to use and stands
+// at the first moment of 2026 UTC. It is safe for concurrent use.
 type Clock struct {
-	mu  sync.Mutex
-	now time.Time
+	mu      sync.Mutex
+	elapsed time.Duration
 }
 
-// NewClock returns a clock that shows the given time.
-func NewClock(now time.Time) *Clock { return &Clock{now: now} }
-
-// Now returns the time that the clock shows.
+// Now returns the time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now
+	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(c.elapsed)
 }
 
-// Advance moves the clock, back if d is negative.
+// Advance moves the time by d, backwards if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+	c.elapsed += d
 }

@@ -1,3 +1,3 @@
-// Package ratelimittest is for the tests of servers that use package ratelimit: a [Store] that
-// records what was taken and can be made to fail, and a [Clock] that stands still until it is moved.
+// Package ratelimittest helps to test a server that is rate limited: a [Clock] that the test sets
+// instead of waiting, and a [Store] that remembers what it was asked and fails on demand.
 package ratelimittest

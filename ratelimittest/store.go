@@ -9,26 +9,34 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
-// Store is a bucket.Store in memory that records its calls and can be made to fail. It is safe for
-// concurrent use.
+// Store is a bucket.Store in memory that remembers what it was asked. It decides as every store does.
+// It is safe for concurrent use.
 type Store struct {
 	memory *bucket.Memory
 
 	mu          sync.Mutex
 	failure     error
-	takes       []TakeCall
-	settlements []bucket.Settlement
+	takes       []Take
+	settlements []Settlement
 }
 
 var _ bucket.Store = (*Store)(nil)
 
-// TakeCall is one recorded call of Take.
-type TakeCall struct {
-	Take   bucket.Take
+// Take is one take that a store was asked for, and what it answered.
+type Take struct {
+	bucket.Take
 	Result bucket.Result
+	Err    error
 }
 
-// NewStore returns an empty store whose time is that of the clock. A nil clock means the system's.
+// Settlement is one settlement that a store was asked for, and what it answered.
+type Settlement struct {
+	bucket.Settlement
+	Settled bucket.Settled
+	Err     error
+}
+
+// NewStore returns an empty store that reads the clock. A nil clock means the system's.
 func NewStore(clock *Clock) *Store {
 	config := bucket.MemoryConfig{}
 	if clock != nil {
@@ -37,23 +45,23 @@ func NewStore(clock *Clock) *Store {
 	return &Store{memory: bucket.NewMemory(config)}
 }
 
-// Fail makes every call return err from now on, and do nothing else. Use bucket.ErrUnavailable for a
-// store that is away; nil ends it.
+// Fail makes every call from now on return the error and do nothing, until Fail(nil). Use an error
+// that matches bucket.ErrUnavailable or bucket.ErrAmbiguous, as those of real stores do.
 func (s *Store) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = err
 }
 
-// Takes returns the calls of Take that did not fail, in the order in which they returned.
-func (s *Store) Takes() []TakeCall {
+// Takes returns what the store was asked to take so far, failed calls included, oldest first.
+func (s *Store) Takes() []Take {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.takes)
 }
 
-// Settlements returns what was settled, in the order in which the calls returned.
-func (s *Store) Settlements() []bucket.Settlement {
+// Settlements returns what the store was asked to settle so far, failed calls included, oldest first.
+func (s *Store) Settlements() []Settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.settlements)
@@ -65,35 +73,50 @@ func (s *Store) failing() error {
 	return s.failure
 }
 
-// Take implements [bucket.Store].
+// Take implements bucket.Store.
 func (s *Store) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-	if err := s.failing(); err != nil {
-		return bucket.Result{}, err
+	// The caller may use these again; what is remembered must not change with them.
+	remembered := take
+	remembered.Buckets, remembered.Amounts = slices.Clone(take.Buckets), slices.Clone(take.Amounts)
+	remembered.States = nil
+	if take.Claim != nil {
+		claim := *take.Claim
+		remembered.Claim = &claim
 	}
-	result, err := s.memory.Take(ctx, take)
+	var result bucket.Result
+	err := s.failing()
 	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.takes = append(s.takes, TakeCall{Take: take, Result: result})
+		result, err = s.memory.Take(ctx, take)
 	}
+	recorded := result
+	recorded.Limits = slices.Clone(result.Limits)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takes = append(s.takes, Take{Take: remembered, Result: recorded, Err: err})
 	return result, err
 }
 
-// Settle implements [bucket.Store].
+// Settle implements bucket.Store.
 func (s *Store) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
-	if err := s.failing(); err != nil {
-		return bucket.Settled{}, err
+	remembered := settlement
+	remembered.Actual = slices.Clone(settlement.Actual)
+	if settlement.Claim != nil {
+		claim := *settlement.Claim
+		claim.Answer = slices.Clone(claim.Answer)
+		remembered.Claim = &claim
 	}
-	settled, err := s.memory.Settle(ctx, settlement)
-	if err == nil && settled.Applied {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.settlements = append(s.settlements, settlement)
+	var settled bucket.Settled
+	err := s.failing()
+	if err == nil {
+		settled, err = s.memory.Settle(ctx, settlement)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settlements = append(s.settlements, Settlement{Settlement: remembered, Settled: settled, Err: err})
 	return settled, err
 }
 
-// Renew implements [bucket.Store].
+// Renew implements bucket.Store.
 func (s *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
 	if err := s.failing(); err != nil {
 		return false, err
@@ -101,7 +124,7 @@ func (s *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 	return s.memory.Renew(ctx, tenant, claim)
 }
 
-// Peek implements [bucket.Store].
+// Peek implements bucket.Store.
 func (s *Store) Peek(ctx context.Context, tenant string, buckets []bucket.Bucket) ([]bucket.LimitState, error) {
 	if err := s.failing(); err != nil {
 		return nil, err
@@ -109,17 +132,15 @@ func (s *Store) Peek(ctx context.Context, tenant string, buckets []bucket.Bucket
 	return s.memory.Peek(ctx, tenant, buckets)
 }
 
-// Grant implements [bucket.Store].
-func (s *Store) Grant(
-	ctx context.Context, tenant string, buckets []bucket.Bucket, amounts bucket.Amounts,
-) ([]bucket.LimitState, error) {
+// Grant implements bucket.Store.
+func (s *Store) Grant(ctx context.Context, tenant string, buckets []bucket.Bucket, amounts bucket.Amounts) ([]bucket.LimitState, error) {
 	if err := s.failing(); err != nil {
 		return nil, err
 	}
 	return s.memory.Grant(ctx, tenant, buckets, amounts)
 }
 
-// Reset implements [bucket.Store].
+// Reset implements bucket.Store.
 func (s *Store) Reset(ctx context.Context, tenant string, buckets []bucket.Bucket) error {
 	if err := s.failing(); err != nil {
 		return err
