@@ -1,0 +1,93 @@
+package bucket_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
+	t.Parallel()
+	_, err := bucket.Compile(
+		bucket.Limit{},
+		bucket.Limit{Name: "a", Capacity: -1, Refill: -2, Period: 1500 * time.Microsecond},
+		bucket.Limit{Name: "b", Capacity: 1, Refill: 1 << 53, Period: 11 * 366 * 24 * time.Hour, Mode: 7, FailMode: 9},
+		bucket.Limit{Name: strings.Repeat("n", 65), Unit: bucket.Unit(strings.Repeat("u", 65)), Capacity: 1, Period: time.Second},
+		bucket.Limit{Name: "ok", Capacity: 1, Period: time.Second},
+		bucket.Limit{Name: "ok", Unit: "other", Capacity: 1, Period: time.Second},
+		bucket.Limit{Name: "big", Capacity: 1 << 50, Refill: 1, Period: time.Second},
+		bucket.Limit{Name: "huge", Capacity: math.MaxInt64, Refill: 1, Period: bucket.MaxPeriod},
+		bucket.Limit{Name: "slow", Capacity: 1000, Refill: 1, Period: 24 * 365 * time.Hour},
+		bucket.Limit{Name: "\xff", Capacity: 1, Period: time.Second},
+	)
+	joined, ok := err.(interface{ Unwrap() []error })
+	require.True(t, ok)
+	var got []string
+	for _, mistake := range joined.Unwrap() {
+		var limitError *bucket.LimitError
+		require.True(t, errors.As(mistake, &limitError))
+		got = append(got, mistake.Error())
+	}
+	long := strings.Repeat("n", 65)
+	require.Equal(t, []string{
+		`bucket: limit "": the name is empty; give it one, such as minute`,
+		`bucket: limit "": the capacity is 0; at least 1 fits`,
+		`bucket: limit "": the period is 0s; at least 1ms fits`,
+		`bucket: limit "a": the capacity is -1; at least 1 fits`,
+		`bucket: limit "a": the refill is -2; at least 1 fits`,
+		`bucket: limit "a": the period is 1.5ms; whole milliseconds fit, such as 1ms`,
+		`bucket: limit "b": mode(7) is unknown; enforce, shadow or off fits`,
+		`bucket: limit "b": failmode(9) is unknown; open or closed fits`,
+		`bucket: limit "b": the refill is 9007199254740992; at most 9007199254740991 fits`,
+		`bucket: limit "b": the period is 96624h0m0s; at most 87840h0m0s (ten years) fits`,
+		`bucket: limit "` + long + `": the name is 65 bytes long; at most 64 fit`,
+		`bucket: limit "` + long + `": the unit is 65 bytes long; at most 64 fit`,
+		`bucket: limit "ok": the name is used twice; each limit of an owner needs its own`,
+		`bucket: limit "big": a capacity of 1125899906842624 with a refill of 1 each 1s cannot be counted exactly; a capacity of at most 4503599627370 fits, or a refill and a period with a larger common divisor`,
+		`bucket: limit "huge": a capacity of 9223372036854775807 with a refill of 1 each 87840h0m0s cannot be counted exactly; a capacity of at most 14241 fits, or a refill and a period with a larger common divisor`,
+		`bucket: limit "slow": a capacity of 1000 takes more than ten years to fill at 1 each 8760h0m0s; a capacity of at most 10 fits`,
+		`bucket: limit "\xff": the name is not valid UTF-8`,
+	}, got)
+}
+
+func TestCompileAcceptsWhatItsErrorsSayFits(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []bucket.Limit{
+		{Name: "slow", Capacity: 10, Refill: 1, Period: 24 * 365 * time.Hour},
+		{Name: "exact", Capacity: 1 << 52, Refill: 1 << 52, Period: time.Millisecond},
+		{Name: "long", Capacity: 1, Refill: 1, Period: bucket.MaxPeriod},
+		{Name: "fast", Capacity: 1, Refill: 1<<53 - 1, Period: time.Millisecond},
+	} {
+		_, err := bucket.Compile(limit)
+		require.NoError(t, err, limit.Name)
+	}
+	_, err := bucket.Compile(bucket.Limit{Name: "slow", Capacity: 11, Refill: 1, Period: 24 * 365 * time.Hour})
+	require.Error(t, err)
+	_, err = bucket.Compile(make([]bucket.Limit, bucket.MaxLimits+1)...)
+	require.ErrorContains(t, err, "at most 64 fit")
+}
+
+func TestCompileFillsInDefaultsAndKeepsLimitsThatAreOff(t *testing.T) {
+	t.Parallel()
+	given := []bucket.Limit{
+		{Name: "off", Capacity: 2, Period: time.Second, Mode: bucket.Off},
+		{Name: "minute", Capacity: 60, Period: time.Minute},
+	}
+	limits, err := bucket.Compile(given...)
+	require.NoError(t, err)
+	given[1].Capacity = 1
+	require.Equal(t, 1, limits.Len())
+	all := limits.All()
+	require.Equal(t, bucket.Limit{Name: "minute", Unit: bucket.Points, Capacity: 60, Refill: 60, Period: time.Minute}, all[1])
+	all[1].Capacity = 1
+	require.EqualValues(t, 60, limits.All()[1].Capacity, "compiled limits never change")
+	var none *bucket.Limits
+	require.Zero(t, none.Len())
+	require.Empty(t, none.All())
+}
