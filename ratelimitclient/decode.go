@@ -73,14 +73,15 @@ func FromExtensions(extensions any) (RateLimit, bool, error) {
 // Errors with other codes are none of ours. A refusal whose other extensions are malformed still is
 // one: what cannot be read is left zero.
 func FromErrors(graphqlErrors any) (*Refusal, bool) {
-	data, err := rawJSON(graphqlErrors)
-	if err != nil || len(data) == 0 {
+	// What is not JSON has no refusal: the data is empty then.
+	data, _ := rawJSON(graphqlErrors)
+	if len(data) == 0 {
 		return nil, false
 	}
 	// Element by element, because a list of many small elements is larger decoded than as JSON.
 	elements := json.NewDecoder(bytes.NewReader(data))
 	if start, err := elements.Token(); err != nil || start != json.Delim('[') {
-		return nil, false
+		return nil, false //nolint:nilerr // what is no list has no refusal
 	}
 	for elements.More() {
 		var wire struct {

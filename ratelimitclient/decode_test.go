@@ -137,7 +137,9 @@ func TestFromExtensionsTellsAbsentFromMalformed(t *testing.T) {
 
 func TestFromErrorsReadsEveryFormThatClientsHave(t *testing.T) {
 	t.Parallel()
-	var response struct{ Errors json.RawMessage }
+	var response struct {
+		Errors json.RawMessage `json:"errors"`
+	}
 	require.NoError(t, json.Unmarshal([]byte(refused), &response))
 	var genqlient gqlerror.List
 	require.NoError(t, json.Unmarshal(response.Errors, &genqlient))
@@ -145,8 +147,7 @@ func TestFromErrorsReadsEveryFormThatClientsHave(t *testing.T) {
 	var hasura []struct {
 		Message    string         `json:"message"`
 		Extensions map[string]any `json:"extensions"`
-		Locations  []struct{ Line, Column int }
-		Path       []any `json:"path"`
+		Path       []any          `json:"path"`
 	}
 	require.NoError(t, json.Unmarshal(response.Errors, &hasura))
 

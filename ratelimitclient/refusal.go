@@ -7,7 +7,7 @@ import (
 
 // Refusal says why an operation was refused. As JSON it is the extensions of the GraphQL error that
 // tells it, without the message, which GraphQL has beside the extensions.
-type Refusal struct {
+type Refusal struct { //nolint:errname // a client says refusal, as the documentation does
 	// Code is one of the Code constants.
 	Code string
 	// Message is the message of the GraphQL error, written for a person.
