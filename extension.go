@@ -189,6 +189,6 @@ func answered(response *graphql.Response, decision *Decision) *graphql.Response 
 	if response.Extensions == nil {
 		response.Extensions = make(map[string]any, 1)
 	}
-	response.Extensions[extensionKey] = decision.rateLimit()
+	response.Extensions[extensionKey] = decision.extension()
 	return response
 }

@@ -25,7 +25,23 @@ const (
 	HeadersNone
 )
 
-// rateLimit returns the value of extensions.rateLimit.
+// withoutBudget is extensions.rateLimit where no limit was judged: its fields hide those of the
+// budget, because a remaining of 0 would read as an empty one.
+type withoutBudget struct {
+	ratelimitclient.RateLimit
+	Limit      *struct{} `json:"limit,omitempty"`
+	Remaining  *struct{} `json:"remaining,omitempty"`
+	ResetAfter *struct{} `json:"resetAfter,omitempty"`
+}
+
+// extension returns the value of extensions.rateLimit.
+func (d *Decision) extension() any {
+	if len(d.Limits) == 0 {
+		return withoutBudget{RateLimit: d.rateLimit()}
+	}
+	return d.rateLimit()
+}
+
 func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 	signal := ratelimitclient.RateLimit{
 		Cost:             d.Points,

@@ -1,0 +1,391 @@
+package ratelimit_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/extension"
+	"github.com/99designs/gqlgen/graphql/handler/lru"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// testPolicy has a tier for each way in which a decision can go. Tenants are named after their tier.
+const testPolicy = `
+version: 1
+default: free
+tiers:
+  free:
+    maxCost: 500
+    limits:
+      minute: {capacity: 100, per: minute}
+      requests: {unit: requests, capacity: 20, per: minute}
+    operations:
+      Query.export:
+        limits:
+          exports: {unit: exports, capacity: 10, per: hour}
+  shadow:
+    mode: shadow
+    maxCost: 50
+    limits:
+      minute: {capacity: 30, per: minute}
+  "off":
+    mode: "off"
+    limits:
+      minute: {capacity: 1, per: minute}
+  closed:
+    failMode: closed
+    limits:
+      minute: {capacity: 100, per: minute}
+  unlimited: {unlimited: true}
+  blocked: {blocked: true}
+tenants:
+  shadow: {tier: shadow}
+  "off": {tier: "off"}
+  closed: {tier: closed}
+  unlimited: {tier: unlimited}
+  blocked: {tier: blocked}
+`
+
+// fixture is a gqlgen server with the extension, over real HTTP, on a store that a test can read.
+type fixture struct {
+	t        *testing.T
+	url      string
+	clock    *ratelimittest.Clock
+	store    *ratelimittest.Store
+	resolver *testserver.Resolver
+	server   *handler.Server
+}
+
+// newFixture starts a server whose header X-Tenant names who pays. configure may change what it
+// wants.
+func newFixture(t *testing.T, configure func(*ratelimit.Config)) *fixture {
+	t.Helper()
+	f := &fixture{t: t, clock: &ratelimittest.Clock{}, resolver: &testserver.Resolver{}}
+	f.store = ratelimittest.NewStore(f.clock)
+	cfg := ratelimit.Config{
+		Store:   f.store,
+		Policy:  compiledPolicy(t, testPolicy),
+		Subject: byTenantHeader,
+	}
+	if configure != nil {
+		configure(&cfg)
+	}
+	f.server = newGraphQLServer(f.resolver)
+	f.server.Use(ratelimit.New(cfg))
+	httpServer := httptest.NewServer(ratelimit.Handler(f.server))
+	t.Cleanup(httpServer.Close)
+	f.url = httpServer.URL
+	return f
+}
+
+func newGraphQLServer(resolver *testserver.Resolver) *handler.Server {
+	server := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: resolver}))
+	server.AddTransport(transport.Websocket{})
+	server.AddTransport(transport.SSE{})
+	server.AddTransport(transport.MultipartMixed{})
+	server.AddTransport(transport.GET{})
+	server.AddTransport(transport.POST{})
+	server.SetQueryCache(lru.New[*ast.QueryDocument](100))
+	server.Use(extension.Introspection{})
+	return server
+}
+
+func compiledPolicy(t *testing.T, document string) *tiers.Snapshot {
+	t.Helper()
+	policy, err := tiers.Parse([]byte(document))
+	require.NoError(t, err)
+	snapshot, err := tiers.Compile(policy)
+	require.NoError(t, err)
+	return snapshot
+}
+
+func byTenantHeader(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
+	tenant := r.Header.Get("X-Tenant")
+	if tenant == "" {
+		tenant = r.InitPayload.GetString("tenant")
+	}
+	return ratelimit.Subject{Tenant: tenant, User: r.Header.Get("X-User")}, nil
+}
+
+// request is one operation that a test sends.
+type request struct {
+	Query     string
+	Variables map[string]any
+	Tenant    string
+	User      string
+	Key       string
+	Header    http.Header
+}
+
+func (r request) tenant() string {
+	if r.Tenant == "" {
+		return "free"
+	}
+	return r.Tenant
+}
+
+func (r request) setHeaders(header http.Header) {
+	for name, values := range r.Header {
+		header[name] = values
+	}
+	header.Set("X-Tenant", r.tenant())
+	if r.User != "" {
+		header.Set("X-User", r.User)
+	}
+	if r.Key != "" {
+		header.Set("Idempotency-Key", r.Key)
+	}
+}
+
+func (r request) body() map[string]any {
+	body := map[string]any{"query": r.Query}
+	if r.Variables != nil {
+		body["variables"] = r.Variables
+	}
+	return body
+}
+
+// reply is what came back over HTTP.
+type reply struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// errorCode returns errors[0].extensions.code, empty if there is none.
+func (r reply) errorCode(t *testing.T) string {
+	t.Helper()
+	var body struct {
+		Errors []struct {
+			Extensions struct{ Code string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.Body), &body), r.Body)
+	if len(body.Errors) == 0 {
+		return ""
+	}
+	return body.Errors[0].Extensions.Code
+}
+
+// rateLimit returns extensions.rateLimit.
+func (r reply) rateLimit(t *testing.T) map[string]any {
+	t.Helper()
+	var body struct {
+		Extensions struct {
+			RateLimit map[string]any `json:"rateLimit"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.Body), &body), r.Body)
+	return body.Extensions.RateLimit
+}
+
+func (f *fixture) post(r request) reply {
+	f.t.Helper()
+	return f.do(http.MethodPost, f.url, r, "application/json")
+}
+
+func (f *fixture) get(r request) reply {
+	f.t.Helper()
+	values := url.Values{"query": {r.Query}}
+	if r.Variables != nil {
+		encoded, err := json.Marshal(r.Variables)
+		require.NoError(f.t, err)
+		values.Set("variables", string(encoded))
+	}
+	return f.do(http.MethodGet, f.url+"?"+values.Encode(), r, "application/json")
+}
+
+func (f *fixture) sse(r request) reply {
+	f.t.Helper()
+	return f.do(http.MethodPost, f.url, r, "text/event-stream")
+}
+
+func (f *fixture) multipartMixed(r request) reply {
+	f.t.Helper()
+	return f.do(http.MethodPost, f.url, r, "multipart/mixed")
+}
+
+func (f *fixture) do(method, address string, r request, accept string) reply {
+	f.t.Helper()
+	var body io.Reader = http.NoBody
+	if method == http.MethodPost {
+		encoded, err := json.Marshal(r.body())
+		require.NoError(f.t, err)
+		body = bytes.NewReader(encoded)
+	}
+	httpRequest, err := http.NewRequestWithContext(f.t.Context(), method, address, body)
+	require.NoError(f.t, err)
+	httpRequest.Header.Set("Content-Type", "application/json")
+	httpRequest.Header.Set("Accept", accept)
+	r.setHeaders(httpRequest.Header)
+	response, err := http.DefaultClient.Do(httpRequest)
+	require.NoError(f.t, err)
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	require.NoError(f.t, err)
+	return reply{Status: response.StatusCode, Header: response.Header, Body: string(content)}
+}
+
+// socket is a graphql-transport-ws connection.
+type socket struct {
+	t    *testing.T
+	conn *websocket.Conn
+}
+
+func (f *fixture) dial(tenant string, header http.Header) *socket {
+	f.t.Helper()
+	conn, response, err := websocket.Dial(f.t.Context(), "ws"+strings.TrimPrefix(f.url, "http"),
+		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}, HTTPHeader: header})
+	require.NoError(f.t, err)
+	if response.Body != nil {
+		_ = response.Body.Close()
+	}
+	s := &socket{t: f.t, conn: conn}
+	f.t.Cleanup(func() { _ = conn.CloseNow() })
+	s.send(map[string]any{"type": "connection_init", "payload": map[string]any{"tenant": tenant}})
+	require.Contains(f.t, s.receive(), "connection_ack")
+	return s
+}
+
+func (s *socket) send(message any) {
+	s.t.Helper()
+	encoded, err := json.Marshal(message)
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.conn.Write(s.t.Context(), websocket.MessageText, encoded))
+}
+
+func (s *socket) receive() string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	defer cancel()
+	_, message, err := s.conn.Read(ctx)
+	require.NoError(s.t, err)
+	return string(message)
+}
+
+// run sends one operation and returns its messages up to and including complete or error.
+func (s *socket) run(id string, r request) []string {
+	s.t.Helper()
+	payload := r.body()
+	if r.Key != "" {
+		payload["extensions"] = map[string]any{"idempotencyKey": r.Key}
+	}
+	s.send(map[string]any{"type": "subscribe", "id": id, "payload": payload})
+	var messages []string
+	for {
+		message := s.receive()
+		if strings.Contains(message, `"type":"ping"`) || strings.Contains(message, `"type":"pong"`) {
+			continue
+		}
+		messages = append(messages, message)
+		if strings.Contains(message, `"type":"complete"`) || strings.Contains(message, `"type":"error"`) {
+			return messages
+		}
+	}
+}
+
+// transcript writes a reply as it stands in a golden file. What differs from run to run is left out.
+func (r reply) transcript() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s\n", r.Status, http.StatusText(r.Status))
+	var names []string
+	for name := range r.Header {
+		if name != "Date" && name != "Content-Length" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(r.Header.Values(name), ", "))
+	}
+	b.WriteString("\n" + indented(r.Body))
+	return b.String()
+}
+
+// indented lays JSON out, line by line for streams, and leaves everything else as it is.
+func indented(body string) string {
+	var b strings.Builder
+	lines := bufio.NewScanner(strings.NewReader(body))
+	for lines.Scan() {
+		line := lines.Text()
+		start := strings.IndexByte(line, '{')
+		var laidOut bytes.Buffer
+		if start >= 0 && json.Indent(&laidOut, []byte(line[start:]), "", "  ") == nil {
+			line = line[:start] + laidOut.String()
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// golden compares with testdata/golden/NAME.txt, or rewrites it under -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+		return
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run go test -update once to record it")
+	require.Equal(t, string(want), got)
+}
+
+// inProcess is a server without sockets, for tests that run in a bubble of synctest.
+type inProcess struct {
+	t        *testing.T
+	handler  http.Handler
+	resolver *testserver.Resolver
+}
+
+func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Config)) *inProcess {
+	t.Helper()
+	cfg := ratelimit.Config{Store: store, Policy: compiledPolicy(t, testPolicy), Subject: byTenantHeader}
+	if configure != nil {
+		configure(&cfg)
+	}
+	resolver := &testserver.Resolver{}
+	server := newGraphQLServer(resolver)
+	server.Use(ratelimit.New(cfg))
+	return &inProcess{t: t, handler: ratelimit.Handler(server), resolver: resolver}
+}
+
+func (p *inProcess) post(r request) reply {
+	encoded, err := json.Marshal(r.body())
+	if err != nil {
+		p.t.Error(err)
+	}
+	httpRequest := httptest.NewRequestWithContext(p.t.Context(), http.MethodPost, "/query", bytes.NewReader(encoded))
+	httpRequest.Header.Set("Content-Type", "application/json")
+	r.setHeaders(httpRequest.Header)
+	recorder := httptest.NewRecorder()
+	p.handler.ServeHTTP(recorder, httpRequest)
+	return reply{Status: recorder.Code, Header: recorder.Header(), Body: recorder.Body.String()}
+}
