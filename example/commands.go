@@ -21,31 +21,31 @@ type command struct {
 var commands = []command{
 	{
 		title:  "A cheap query",
-		expect: "costs 3 of the 1000 points that demo-free has a minute",
+		expect: "demo-free has 1000 a minute",
 		cost:   3,
-		line: `curl -s '%s' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
+		line: `curl -s -w '\n' '%s' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
 			`-d '{"query":"{ viewer { login name } }"}'`,
 	},
 	{
 		title:  "An expensive one",
-		expect: "three levels of lists, 323 points, whatever the lists hold in the end",
-		cost:   323,
-		line: `curl -s '%s' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
+		expect: "three levels of lists, priced by what was asked for and not by what there is",
+		cost:   318,
+		line: `curl -s -w '\n' '%s' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
 			`-d '{"query":"{ repositories(first: 5) { nodes { name issues(first: 5) { nodes { title ` +
 			`comments(first: 3) { nodes { author { login } } } } } } } }"}'`,
 	},
 	{
 		title:  "A refusal",
-		expect: "the same query three times for 611 points each; the last answer is 429 RATE_LIMITED with a Retry-After",
+		expect: "the same query three times; the last answer is 429 RATE_LIMITED and says when to retry",
 		cost:   611,
-		line: `curl -s -i '%s?try=[1-3]' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
+		line: `curl -s -i -w '\n' '%s?try=[1-3]' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
 			`-d '{"query":"{ search(query: \"nothing like it\", first: 100) { ... on Issue { comments(first: 3) { nodes { id } } } } }"}'`,
 	},
 	{
 		title:  "A replay",
-		expect: "the same mutation twice under one Idempotency-Key; one issue, charged 20 points once, the second answer is a replay",
+		expect: "the same mutation twice under one Idempotency-Key; one issue, charged once, the second answer is a replay",
 		cost:   20,
-		line: `curl -s '%s?try=[1-2]' -H 'X-API-Key: demo-pro' -H "Idempotency-Key: demo-$(date +%%s)" ` +
+		line: `curl -s -w '\n' '%s?try=[1-2]' -H 'X-API-Key: demo-pro' -H "Idempotency-Key: demo-$(date +%%s)" ` +
 			`-H 'Content-Type: application/json' ` +
 			`-d '{"query":"mutation { createIssue(input: {repositoryId: \"R_1\", title: \"Pasted\"}) { issue { id number } } }"}'`,
 	},
@@ -55,7 +55,7 @@ var commands = []command{
 func printWelcome(w io.Writer, baseURL string) {
 	fmt.Fprintf(w, "GraphiQL: %s/\nAPI:      %s/query\n", baseURL, baseURL)
 	for _, c := range commands {
-		fmt.Fprintf(w, "\n# %s: %s.\n", c.title, c.expect)
+		fmt.Fprintf(w, "\n# %s, %d points: %s.\n", c.title, c.cost, c.expect)
 		fmt.Fprintf(w, c.line+"\n", baseURL+"/query")
 	}
 }

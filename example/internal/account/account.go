@@ -39,8 +39,12 @@ func Keys() []string {
 // CodeUnknownKey is the extensions.code of the answer to a key that does not exist.
 const CodeUnknownKey = "UNAUTHENTICATED"
 
-// ErrUnknownKey says that a key does not exist, and which do.
-var ErrUnknownKey = errors.New("account: unknown key")
+// CloseUnknownKey is the code with which a WebSocket is closed for the same reason: Forbidden, in the
+// words of graphql-transport-ws.
+const CloseUnknownKey = 4403
+
+// ErrUnknownKey says that a key does not exist. Its text is fit for clients.
+var ErrUnknownKey = errors.New("unknown key")
 
 // Lookup returns the account of a key. The error for a key that does not exist matches
 // [ErrUnknownKey] and never repeats the key, which may be a real one sent to the wrong server.
@@ -89,7 +93,10 @@ func Init(ctx context.Context, payload transport.InitPayload) (context.Context, 
 	}
 	account, err := Lookup(key)
 	if err != nil {
-		return ctx, nil, err
+		// The protocol has no message for a refused introduction: the reason of the close frame, which
+		// has room for 123 bytes, is all that the client is told.
+		ctx = transport.WithWebsocketCloseCode(ctx, CloseUnknownKey)
+		return transport.AppendCloseReason(ctx, err.Error()), nil, err
 	}
 	return context.WithValue(ctx, contextKey{}, account), nil, nil
 }
