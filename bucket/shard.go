@@ -59,10 +59,12 @@ type entry struct {
 	record  *record
 }
 
-// find returns a living entry or nil.
+// find returns a living entry or nil. One that has expired is removed, as Redis does, so that a clock
+// that is set back does not bring it back.
 func (s *shard) find(key entryKey, now int64) *entry {
 	e := s.index[key]
-	if e == nil || e.expires <= now {
+	if e != nil && e.expires <= now {
+		s.remove(e)
 		return nil
 	}
 	return e
@@ -70,13 +72,10 @@ func (s *shard) find(key entryKey, now int64) *entry {
 
 // obtain returns the entry of the key, a new one if there is none that lives.
 func (s *shard) obtain(key entryKey, now int64) *entry {
-	if e := s.index[key]; e != nil {
-		if e.expires > now {
-			return e
-		}
-		s.remove(e)
+	if e := s.find(key, now); e != nil {
+		return e
 	}
-	e := &entry{key: key, place: len(s.list)}
+	e := &entry{key: key}
 	s.weigh(e, 1)
 	e.place = len(s.list)
 	s.index[key] = e
