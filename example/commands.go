@@ -3,7 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 )
+
+// urlPlace stands in a command for the URL of the API.
+const urlPlace = "{url}"
 
 // command is a line to paste into a shell.
 type command struct {
@@ -13,7 +17,7 @@ type command struct {
 	expect string
 	// cost is the price in points of the operation that it sends.
 	cost int64
-	// line is the command itself, with %s where the URL of the API belongs.
+	// line is the command itself, with urlPlace where the URL of the API belongs.
 	line string
 }
 
@@ -23,14 +27,14 @@ var commands = []command{
 		title:  "A cheap query",
 		expect: "demo-free has 1000 a minute",
 		cost:   3,
-		line: `curl -s -w '\n' '%s' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
+		line: `curl -s -w '\n' '{url}' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
 			`-d '{"query":"{ viewer { login name } }"}'`,
 	},
 	{
 		title:  "An expensive one",
 		expect: "three levels of lists, priced by what was asked for and not by what there is",
 		cost:   318,
-		line: `curl -s -w '\n' '%s' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
+		line: `curl -s -w '\n' '{url}' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
 			`-d '{"query":"{ repositories(first: 5) { nodes { name issues(first: 5) { nodes { title ` +
 			`comments(first: 3) { nodes { author { login } } } } } } } }"}'`,
 	},
@@ -38,14 +42,14 @@ var commands = []command{
 		title:  "A refusal",
 		expect: "the same query three times; the last answer is 429 RATE_LIMITED and says when to retry",
 		cost:   611,
-		line: `curl -s -i -w '\n' '%s?try=[1-3]' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
+		line: `curl -s -i -w '\n' '{url}?try=[1-3]' -H 'X-API-Key: demo-free' -H 'Content-Type: application/json' ` +
 			`-d '{"query":"{ search(query: \"nothing like it\", first: 100) { ... on Issue { comments(first: 3) { nodes { id } } } } }"}'`,
 	},
 	{
 		title:  "A replay",
 		expect: "the same mutation twice under one Idempotency-Key; one issue, charged once, the second answer is a replay",
 		cost:   20,
-		line: `curl -s -w '\n' '%s?try=[1-2]' -H 'X-API-Key: demo-pro' -H "Idempotency-Key: demo-$(date +%%s)" ` +
+		line: `curl -s -w '\n' '{url}?try=[1-2]' -H 'X-API-Key: demo-pro' -H "Idempotency-Key: demo-$(date +%s)" ` +
 			`-H 'Content-Type: application/json' ` +
 			`-d '{"query":"mutation { createIssue(input: {repositoryId: \"R_1\", title: \"Pasted\"}) { issue { id number } } }"}'`,
 	},
@@ -56,6 +60,6 @@ func printWelcome(w io.Writer, baseURL string) {
 	fmt.Fprintf(w, "GraphiQL: %s/\nAPI:      %s/query\n", baseURL, baseURL)
 	for _, c := range commands {
 		fmt.Fprintf(w, "\n# %s, %d points: %s.\n", c.title, c.cost, c.expect)
-		fmt.Fprintf(w, c.line+"\n", baseURL+"/query")
+		fmt.Fprintln(w, strings.ReplaceAll(c.line, urlPlace, baseURL+"/query"))
 	}
 }
