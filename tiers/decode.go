@@ -1,0 +1,322 @@
+package tiers
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder turns the tree of a document into a policy. Unlike a decoder by reflection it goes on
+// after a mistake, and knows where each key stands.
+type decoder struct {
+	positions map[path]position
+	findings  []finding
+	// broken has the paths that were reported here: nothing that follows from them is reported too.
+	broken map[path]bool
+	// misspelled has the mappings with an unknown key, which may be the one that is missing.
+	misspelled map[path]bool
+}
+
+type position struct{ line, column int }
+
+func newDecoder() *decoder {
+	return &decoder{
+		positions:  make(map[path]position),
+		broken:     make(map[path]bool),
+		misspelled: make(map[path]bool),
+	}
+}
+
+// field is a key of a mapping with a fixed set of keys, and what reads its value.
+type field struct {
+	key  string
+	read func(path, *yaml.Node)
+}
+
+func (d *decoder) policy(root *yaml.Node) Policy {
+	var p Policy
+	d.positions[""] = position{root.Line, root.Column}
+	d.fields("", root, []field{
+		{"version", func(at path, node *yaml.Node) { p.Version = d.version(at, node) }},
+		{"default", d.text(&p.Default)},
+		{"tiers", func(at path, node *yaml.Node) { p.Tiers = collect(d, at, node, d.tier) }},
+		{"tenants", func(at path, node *yaml.Node) { p.Tenants = collect(d, at, node, d.exception) }},
+	})
+	if _, found := d.positions[path("").to("version")]; !found && !d.broken[""] && !d.misspelled[""] {
+		d.findings = append(d.findings, finding{path: path("").to("version"), problem: versionProblem})
+	}
+	return p
+}
+
+const versionProblem = "the version of the document is required; 1 fits"
+
+func (d *decoder) version(at path, node *yaml.Node) int {
+	var version int64
+	d.number(&version)(at, node)
+	if version == 0 && !d.broken[at] {
+		d.fail(at, versionProblem)
+	}
+	// A number that an int does not hold must not become one that fits.
+	return int(max(-1, min(version, 1<<30)))
+}
+
+func (d *decoder) tier(at path, node *yaml.Node) Tier {
+	var t Tier
+	d.fields(at, node, []field{
+		{"mode", d.text(&t.Mode)},
+		{"failMode", d.text(&t.FailMode)},
+		{"maxCost", d.number(&t.MaxCost)},
+		{"limits", func(at path, node *yaml.Node) { t.Limits = collect(d, at, node, d.limit) }},
+		{"operations", func(at path, node *yaml.Node) { t.Operations = collect(d, at, node, d.operation) }},
+		{"unlimited", d.flag(&t.Unlimited)},
+		{"blocked", d.flag(&t.Blocked)},
+	})
+	return t
+}
+
+func (d *decoder) exception(at path, node *yaml.Node) Exception {
+	var x Exception
+	d.fields(at, node, []field{
+		{"tier", d.text(&x.Tier)},
+		{"mode", d.text(&x.Mode)},
+		{"failMode", d.text(&x.FailMode)},
+		{"maxCost", d.number(&x.MaxCost)},
+		{"limits", func(at path, node *yaml.Node) { x.Limits = collect(d, at, node, d.limit) }},
+		{"operations", func(at path, node *yaml.Node) { x.Operations = collect(d, at, node, d.operation) }},
+		{"unlimited", d.flag(&x.Unlimited)},
+		{"blocked", d.flag(&x.Blocked)},
+	})
+	return x
+}
+
+func (d *decoder) operation(at path, node *yaml.Node) OperationRule {
+	var o OperationRule
+	d.fields(at, node, []field{
+		{"maxCost", d.number(&o.MaxCost)},
+		{"limits", func(at path, node *yaml.Node) { o.Limits = collect(d, at, node, d.limit) }},
+	})
+	return o
+}
+
+// limit returns nil for null.
+func (d *decoder) limit(at path, node *yaml.Node) *Limit {
+	if isNull(node) {
+		return nil
+	}
+	var l Limit
+	d.fields(at, node, []field{
+		{"unit", d.text(&l.Unit)},
+		{"capacity", d.number(&l.Capacity)},
+		{"refill", d.number(&l.Refill)},
+		{"per", func(at path, node *yaml.Node) {
+			var text string
+			d.text(&text)(at, node)
+			if d.broken[at] {
+				return
+			}
+			if err := l.Per.UnmarshalText([]byte(text)); err != nil {
+				d.fail(at, echo(text)+" is "+err.Error())
+			}
+		}},
+		{"mode", d.text(&l.Mode)},
+		{"failMode", d.text(&l.FailMode)},
+	})
+	return &l
+}
+
+// collect reads a mapping whose keys are names. Entries that are broken are kept, so that what
+// refers to them is not reported as unknown.
+func collect[T any](d *decoder, at path, node *yaml.Node, read func(path, *yaml.Node) T) map[string]T {
+	entries := make(map[string]T)
+	d.mapping(at, node, func(name string, at path, _, value *yaml.Node) {
+		entries[name] = read(at, value)
+	})
+	return entries
+}
+
+// fields reads a mapping whose keys are fixed.
+func (d *decoder) fields(at path, node *yaml.Node, known []field) {
+	d.mapping(at, node, func(name string, child path, key, value *yaml.Node) {
+		i := slices.IndexFunc(known, func(f field) bool { return f.key == name })
+		if i >= 0 {
+			known[i].read(child, value)
+			return
+		}
+		keys := make([]string, len(known))
+		for i := range known {
+			keys[i] = known[i].key
+		}
+		d.misspelled[at] = true
+		d.fail(child, "unknown key; "+strings.Join(keys, ", ")+" fit")
+	})
+}
+
+// mapping visits the entries of a mapping whose keys are names and unique.
+func (d *decoder) mapping(at path, node *yaml.Node, visit func(name string, at path, key, value *yaml.Node)) {
+	if node.Kind != yaml.MappingNode {
+		d.fail(at, kindOf(node)+"; a mapping fits")
+		return
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		here := position{key.Line, key.Column}
+		// A tenant named by a number means its digits as they are written.
+		if key.Kind != yaml.ScalarNode || key.Tag != "!!str" && key.Tag != "!!int" {
+			d.findings = append(d.findings, finding{path: at, problem: "the key is " + kindOf(key) + "; text fits", at: here})
+			d.misspelled[at] = true
+			continue
+		}
+		child := at.to(key.Value)
+		if first, found := d.positions[child]; found {
+			problem := fmt.Sprintf("duplicate key; the first stands in line %d", first.line)
+			d.findings = append(d.findings, finding{path: child, problem: problem, at: here})
+			continue
+		}
+		d.positions[child] = here
+		visit(key.Value, child, key, value)
+	}
+}
+
+func (d *decoder) text(into *string) func(path, *yaml.Node) {
+	return func(at path, node *yaml.Node) {
+		switch {
+		case node.Kind != yaml.ScalarNode || node.Tag != "!!str":
+			d.fail(at, kindOf(node)+"; text fits")
+		case node.Value == "":
+			d.fail(at, "empty; a value fits, or leave the key out")
+		default:
+			*into = node.Value
+		}
+	}
+}
+
+func (d *decoder) number(into *int64) func(path, *yaml.Node) {
+	return func(at path, node *yaml.Node) {
+		digits := strings.TrimPrefix(node.Value, "-")
+		switch {
+		case node.Kind != yaml.ScalarNode || node.Tag != "!!int" && node.Tag != "!!float":
+			d.fail(at, kindOf(node)+"; a whole number fits")
+			return
+		case strings.Trim(digits, "0123456789") != "" || len(digits) > 1 && digits[0] == '0':
+			// YAML reads 010 as 8, 1_000 as 1000 and 0x10 as 16; JSON and most people do not.
+			d.fail(at, echo(node.Value)+" is not a whole number in plain digits")
+			return
+		}
+		n, err := strconv.ParseInt(node.Value, 10, 64)
+		if err != nil {
+			d.fail(at, echo(node.Value)+" is out of range")
+			return
+		}
+		*into = n
+	}
+}
+
+func (d *decoder) flag(into *bool) func(path, *yaml.Node) {
+	return func(at path, node *yaml.Node) {
+		if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" {
+			d.fail(at, kindOf(node)+"; true or false fits")
+			return
+		}
+		*into = strings.EqualFold(node.Value, "true")
+	}
+}
+
+// fail reports a mistake in the form of the document.
+func (d *decoder) fail(at path, problem string) {
+	d.broken[at] = true
+	d.findings = append(d.findings, finding{path: at, problem: problem})
+}
+
+// mistakes returns the findings of the decoder and those of the compiler, without those that only
+// follow from another, each with its position.
+func (d *decoder) mistakes(compiled []finding) []Mistake {
+	var mistakes []Mistake
+	add := func(f finding) {
+		at := f.at
+		if at == (position{}) {
+			at = d.locate(f.path)
+		}
+		mistakes = append(mistakes, Mistake{Line: at.line, Column: at.column, Path: f.path.String(), Problem: f.problem})
+	}
+	for _, f := range d.findings {
+		add(f)
+	}
+	for _, f := range compiled {
+		if !d.follows(f) {
+			add(f)
+		}
+	}
+	return mistakes
+}
+
+// follows reports whether a finding of the compiler follows from one of the decoder.
+func (d *decoder) follows(f finding) bool {
+	for at := f.path; ; at = at.parent() {
+		if d.broken[at] && (at != "" || f.path == "") {
+			return true
+		}
+		if at == "" {
+			break
+		}
+	}
+	switch f.kind {
+	case missing:
+		_, found := d.positions[f.path]
+		return !found && (d.misspelled[f.path.parent()] || d.broken[f.path.parent()])
+	case empty:
+		if d.misspelled[f.path] {
+			return true
+		}
+		for at := range d.broken {
+			if at != "" && at.parent() == f.path {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// locate returns the position of a path, or of what it should stand in.
+func (d *decoder) locate(at path) position {
+	for {
+		if found, ok := d.positions[at]; ok || at == "" {
+			return found
+		}
+		at = at.parent()
+	}
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
+}
+
+// kindOf says what a node is, without its value, which may be long.
+func kindOf(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	switch node.Tag {
+	case "!!null":
+		return "null"
+	case "!!str":
+		return "text"
+	case "!!int", "!!float":
+		return "a number"
+	case "!!bool":
+		return "true or false"
+	case "!!timestamp":
+		return "a date"
+	case "!!merge":
+		return "a merge key"
+	default:
+		return "of another type"
+	}
+}

@@ -1,0 +1,101 @@
+package tiers
+
+import (
+	"math/bits"
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// operationRules are the operation rules of a rule set in the order of their spelling. A set of them
+// is a bit mask, which is why there are at most [MaxOperations].
+type operationRules struct {
+	// exact has the rules that are coordinates, patterns those that are not.
+	exact    map[string]int
+	patterns []pattern
+	maxCosts []int64
+	// buckets are those of the rules. A rule without limits, whose bit is not in limited, has none.
+	buckets []bucket.Bucket
+	limited uint64
+	// tenant is the bucket of the tenant, or none.
+	tenant []bucket.Bucket
+	// combined are the buckets of the sets that were foreseen: those of each rule alone, and of each
+	// coordinate that a rule names.
+	combined map[uint64][]bucket.Bucket
+}
+
+type pattern struct {
+	spelling string
+	rule     int
+}
+
+// apply adds to the rules what holds for the root fields.
+func (o *operationRules) apply(rules *Rules, rootFields []string) {
+	var matched uint64
+	for _, field := range rootFields {
+		matched |= o.match(field)
+	}
+	for rest := matched; rest != 0; rest &= rest - 1 {
+		maxCost := o.maxCosts[bits.TrailingZeros64(rest)]
+		if maxCost > 0 && (rules.MaxCost == 0 || maxCost < rules.MaxCost) {
+			rules.MaxCost = maxCost
+		}
+	}
+	if matched &= o.limited; matched == 0 || rules.Unlimited {
+		return
+	}
+	if foreseen, found := o.combined[matched]; found {
+		rules.Buckets = foreseen
+		return
+	}
+	rules.Buckets = o.combine(matched)
+}
+
+// match returns the rules that match a coordinate.
+func (o *operationRules) match(field string) uint64 {
+	var matched uint64
+	if rule, found := o.exact[field]; found {
+		matched = 1 << rule
+	}
+	for i := range o.patterns {
+		if matches(o.patterns[i].spelling, field) {
+			matched |= 1 << o.patterns[i].rule
+		}
+	}
+	return matched
+}
+
+func (o *operationRules) combine(matched uint64) []bucket.Bucket {
+	buckets := make([]bucket.Bucket, 0, len(o.tenant)+bits.OnesCount64(matched))
+	buckets = append(buckets, o.tenant...)
+	for rest := matched; rest != 0; rest &= rest - 1 {
+		buckets = append(buckets, o.buckets[bits.TrailingZeros64(rest)])
+	}
+	return buckets
+}
+
+// add enters a rule. Rules come in the order of their spelling.
+func (o *operationRules) add(rule int, spelling string, maxCost int64) {
+	o.maxCosts[rule] = maxCost
+	if strings.Contains(spelling, "*") {
+		o.patterns = append(o.patterns, pattern{spelling: spelling, rule: rule})
+	} else {
+		o.exact[spelling] = rule
+	}
+}
+
+// foresee combines the sets that most operations come to.
+func (o *operationRules) foresee() {
+	o.combined = make(map[uint64][]bucket.Bucket)
+	add := func(matched uint64) {
+		if matched &= o.limited; matched != 0 && o.combined[matched] == nil {
+			o.combined[matched] = o.combine(matched)
+		}
+	}
+	for field := range o.exact {
+		add(o.match(field))
+	}
+	for rule := range o.buckets {
+		add(1 << rule)
+	}
+}

@@ -1,0 +1,108 @@
+package tiers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Parse reads a policy document, YAML or JSON, of at most [MaxDocument] bytes. Anchors, aliases and
+// merge keys are not part of it.
+//
+// The error is a [*PolicyError] with everything that is wrong: unknown keys, wrong types and
+// duplicates as well as what [Compile] finds, each with its line.
+func Parse(data []byte) (Policy, error) {
+	policy, _, err := load(data)
+	return policy, err
+}
+
+// load reads and compiles a document.
+func load(data []byte) (Policy, *Snapshot, error) {
+	root, mistake := parseTree(data)
+	if mistake != nil {
+		return Policy{}, nil, policyError([]Mistake{*mistake})
+	}
+	d := newDecoder()
+	policy := d.policy(root)
+	snapshot, findings := compile(policy)
+	if err := policyError(d.mistakes(findings)); err != nil {
+		return Policy{}, nil, err
+	}
+	return policy, snapshot, nil
+}
+
+// parseTree returns the root of the only document in the data.
+func parseTree(data []byte) (*yaml.Node, *Mistake) {
+	if len(data) > MaxDocument {
+		return nil, &Mistake{Problem: fmt.Sprintf("the document is larger than the %d bytes that fit", MaxDocument)}
+	}
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		data = withoutTabs(data)
+	}
+	source := yaml.NewDecoder(bytes.NewReader(data))
+	var document, next yaml.Node
+	err := source.Decode(&document)
+	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
+		return nil, &Mistake{Problem: "the document is empty"}
+	}
+	if err == nil {
+		err = source.Decode(&next)
+		if err == nil {
+			return nil, &Mistake{Line: next.Line, Column: next.Column, Problem: "a second document begins; one fits"}
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, syntaxMistake(err)
+	}
+	return document.Content[0], nil
+}
+
+// withoutTabs turns the tabs between the tokens of JSON, which YAML does not allow there, into
+// spaces. Lines and columns stay.
+func withoutTabs(data []byte) []byte {
+	data = bytes.Clone(data)
+	inString := false
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			inString = !inString
+		case '\\':
+			if inString {
+				i++
+			}
+		case '\t':
+			if !inString {
+				data[i] = ' '
+			}
+		}
+	}
+	return data
+}
+
+var (
+	syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)$`)
+	quotedText = regexp.MustCompile(`(?s)'.*'`)
+)
+
+// syntaxMistake turns an error of the parser, which may quote any length of the document, into a
+// mistake. The parser knows no columns.
+func syntaxMistake(err error) *Mistake {
+	mistake := Mistake{Problem: "not YAML or JSON"}
+	parts := syntaxLine.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return &mistake
+	}
+	if line, err := strconv.Atoi(parts[1]); err == nil {
+		mistake.Line, mistake.Column = line, 1
+	}
+	reason := quotedText.ReplaceAllStringFunc(parts[2], func(quoted string) string {
+		return echo(quoted[1 : len(quoted)-1])
+	})
+	mistake.Problem += ": " + reason
+	return &mistake
+}
