@@ -229,7 +229,7 @@ func TestWebSocketActsForTheKeyInItsInitPayload(t *testing.T) {
 	t.Parallel()
 	url := startAPI(t)
 	conn := dial(t, url, `{"X-API-Key": "demo-pro"}`)
-	require.Equal(t, `{"type":"connection_ack"}`, read(t, conn))
+	require.JSONEq(t, `{"type":"connection_ack"}`, read(t, conn))
 
 	write(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"{ viewer { login } }"}}`)
 	require.JSONEq(t, `{"id":"1","type":"next","payload":{"data":{"viewer":{"login":"jonas"}}}}`, read(t, conn))
@@ -250,7 +250,7 @@ func TestWebSocketRefusesAnUnknownKey(t *testing.T) {
 func TestWebSocketReadsNoMessageBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, startAPI(t), `{}`)
-	require.Equal(t, `{"type":"connection_ack"}`, read(t, conn))
+	require.JSONEq(t, `{"type":"connection_ack"}`, read(t, conn))
 	write(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"{ viewer { id } } #`+strings.Repeat("x", maxBody)+`"}}`)
 	_, _, err := conn.ReadMessage()
 	var closed *websocket.CloseError

@@ -93,7 +93,9 @@ func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Han
 	if err := server.Shutdown(grace); err != nil {
 		return fmt.Errorf("requests did not end within %s: %w", shutdownTimeout, err)
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/generated"
@@ -25,7 +26,7 @@ func price(t *testing.T, query string) int64 {
 	t.Helper()
 	estimator, err := cost.New(schema(), cost.Config{RequireListSizes: true})
 	require.NoError(t, err, "every list of the schema has a size")
-	doc, errs := gqlparser.LoadQuery(schema(), query)
+	doc, errs := gqlparser.LoadQueryWithRules(schema(), query, rules.NewDefaultRules())
 	require.Empty(t, errs)
 	plan, err := estimator.Plan(doc, doc.Operations[0])
 	require.NoError(t, err)

@@ -32,9 +32,10 @@ func repositories(t *testing.T, store *codehost.Store) []*codehost.Repository {
 
 func TestASeedDecidesTheData(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, repositories(t, newStore()), repositories(t, newStore()))
+	one, again := newStore(), newStore()
+	require.Equal(t, repositories(t, one), repositories(t, again))
 	other := codehost.NewStore(codehost.Config{Seed: 2})
-	require.NotEqual(t, repositories(t, newStore()), repositories(t, other))
+	require.NotEqual(t, repositories(t, one), repositories(t, other))
 }
 
 func TestGeneratedDataKeepsTheSizesOfTheSchema(t *testing.T) {
