@@ -2,15 +2,18 @@
 -- It stands before each script. Package bucket has the same arithmetic in Go.
 --
 -- State of an owner, a string, big endian:
---   version   1 byte, 1
+--   version   1 byte: 1 if every p fits 4 bytes, else 2
 --   last      6 bytes, Unix ms, the date of the debts
---   and for each limit:
+--   known     1 byte, how many limits the last writer knew
+--   and for each known limit:
 --   id        2 bytes, a hash of its unit and name
---   p         5 bytes, debt is in units of 1/p token; the top bit marks a foreign limit
+--   p         4 bytes or, in version 2, 5: debt is in units of 1/p token
 --   debt      7 bytes
---   and for a foreign limit, one that the last writer did not know:
+--   and for each foreign limit, one that the last writer did not know:
+--   id 2, p 5, debt 7
 --   last      6 bytes, Unix ms, the date of this debt
 --   drop      6 bytes, Unix ms, when it is forgotten
+-- Four limits are 60 bytes, the most for which Redis allocates 64.
 -- The key expires when every known limit is full and every foreign one is to be forgotten: an
 -- absent key is a full bucket.
 --
@@ -20,8 +23,8 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local read, pack, rep = struct.unpack, struct.pack, string.rep
-local FOREIGN = 2 ^ 39
 local EXACT = 2 ^ 53
+local NARROW = 2 ^ 32
 
 -- a / b rounded up, for integers up to 2^53.
 local function ceil_div(a, b)
@@ -54,28 +57,30 @@ end
 
 -- Reads a state whose limits are not exactly those of the rules, in their order. It sets the debts,
 -- and returns the foreign limits packed, and when the last of them is to be forgotten.
-local function load_other(key, state, rules, debts, last)
+local function load_other(key, state, rules, debts, format, known, last)
   local place = {}
   for i = 1, #debts do
     place[rules[5 * i - 4]] = i
     debts[i] = 0
   end
-  local foreign, keep, at = {}, 0, 8
+  local foreign, keep, at = {}, 0, 9
   while at <= #state do
     local id, p, debt, own, drop
-    id, p, debt, at = read('>I2I5I7', state, at)
-    if p >= FOREIGN then
-      p = p - FOREIGN
-      own, drop, at = read('>I6I6', state, at)
+    if known > 0 then
+      known = known - 1
+      id, p, debt, at = read('>' .. format, state, at)
+      own = last
+    else
+      id, p, debt, own, drop, at = read('>I2I5I7I6I6', state, at)
     end
     local i = place[id]
     if i and (not drop or drop > now) then
       local rule = 5 * i
-      debts[i] = decay(convert(debt, p, rules[rule - 3], rules[rule - 1]), rules[rule - 2], now - (own or last))
+      debts[i] = decay(convert(debt, p, rules[rule - 3], rules[rule - 1]), rules[rule - 2], now - own)
     elseif not i then
       drop = drop or now + redis.call('PTTL', key)
       if drop > now then
-        foreign[#foreign + 1] = pack('>I2I5I7I6I6', id, p + FOREIGN, debt, own or last, drop)
+        foreign[#foreign + 1] = pack('>I2I5I7I6I6', id, p, debt, own, drop)
         keep = math.max(keep, drop)
       end
     end
@@ -98,8 +103,11 @@ local function load(key, packed)
     end
     return rules, debts, now, '', 0, false
   end
-  local version, last = read('>BI6', state)
-  if version ~= 1 then
+  local version, last, known = read('>BI6B', state)
+  local format, size = 'I2I4I7', 13
+  if version == 2 then
+    format, size = 'I2I5I7', 14
+  elseif version ~= 1 then
     error('state of version ' .. version)
   end
   local at, redated, elapsed = now, false, now - last
@@ -108,17 +116,17 @@ local function load(key, packed)
     at = redated and now or last
     elapsed = 0
   end
-  local same = #state == 7 + 14 * n
+  local same = known == n and #state == 8 + size * n
   if same then
-    local known = {read('>' .. rep('I2I5I7', n), state, 8)}
+    local entries = {read('>' .. rep(format, n), state, 9)}
     for i = 1, n do
       local rule, entry = 5 * i, 3 * i
       local p = rules[rule - 3]
-      if known[entry - 2] ~= rules[rule - 4] or known[entry - 1] ~= p then
+      if entries[entry - 2] ~= rules[rule - 4] or entries[entry - 1] ~= p then
         same = false
         break
       end
-      local debt, most = known[entry], 2 * rules[rule - 1] * p
+      local debt, most = entries[entry], 2 * rules[rule - 1] * p
       if debt > most then
         debt = most
       end
@@ -133,18 +141,22 @@ local function load(key, packed)
   for i = 1, n do
     debts[i] = 0
   end
-  local foreign, keep = load_other(key, state, rules, debts, last)
+  local foreign, keep = load_other(key, state, rules, debts, format, known, last)
   return rules, debts, at, foreign, keep, redated
 end
 
 -- Writes the state of an owner, or removes it when it means the same as none.
 local function save(key, rules, debts, at, foreign, keep)
   local fields, full, n = {}, 0, #debts
+  local version, format = 1, 'I2I4I7'
   for i = 1, n do
     local rule, entry = 5 * i, 3 * i
-    local debt = debts[i]
+    local debt, p = debts[i], rules[rule - 3]
+    if p >= NARROW then
+      version, format = 2, 'I2I5I7'
+    end
     fields[entry - 2] = rules[rule - 4]
-    fields[entry - 1] = rules[rule - 3]
+    fields[entry - 1] = p
     fields[entry] = debt
     local wait = math.ceil(debt / rules[rule - 2])
     if wait > full then
@@ -156,6 +168,6 @@ local function save(key, rules, debts, at, foreign, keep)
     redis.call('DEL', key)
     return
   end
-  local state = pack('>BI6' .. rep('I2I5I7', n), 1, at, unpack(fields)) .. foreign
+  local state = pack('>BI6B' .. rep(format, n), version, at, n, unpack(fields)) .. foreign
   redis.call('SET', key, state, 'PXAT', expiry)
 end

@@ -202,6 +202,18 @@ var policyTests = []test{
 		s.take(one, points(600))
 		s.equal(s.remaining(both...), []int64{0, 1000}, "remaining")
 	}},
+	{"a period of years changes nothing in what is carried", func(s *scene) {
+		year := bucket.Limit{Name: "year", Capacity: 7, Period: 366 * 24 * time.Hour}
+		both, one := s.tenantOf(perMinute(600), year), s.tenantOf(perMinute(600))
+		s.take(both, points(3))
+		s.equal(s.remaining(both...), []int64{597, 4}, "remaining")
+		s.take(one, points(1))
+		s.take(one, points(1))
+		s.equal(s.remaining(both...), []int64{595, 4}, "remaining")
+		s.take(both, points(2))
+		s.equal(s.remaining(both...), []int64{593, 2}, "remaining")
+		s.equal(s.remaining(s.tenantOf(year, perMinute(600))...), []int64{2, 593}, "remaining")
+	}},
 	{"a renamed limit or unit starts full", func(s *scene) {
 		s.take(s.tenantOf(perMinute(60)), points(50))
 		other := perMinute(60)
