@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 )
 
@@ -48,16 +50,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "example: %v\n", err)
 		return exitUsage
 	}
-	if err := serve(ctx, opts, stdout); err != nil {
+	if err := serve(ctx, opts, stdout, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
 		fmt.Fprintf(stderr, "example: %v\n", err)
 		return exitFailed
 	}
 	return exitOK
 }
 
-func serve(ctx context.Context, opts options, stdout io.Writer) error {
+func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Logger) (err error) {
+	limits, err := newLimiter(opts, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, limits.Close()) }()
 	store := codehost.NewStore(codehost.Config{Seed: seed})
-	api := newAPI(store)
+	api := newAPI(store, limits.extension)
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", opts.addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -67,7 +74,7 @@ func serve(ctx context.Context, opts options, stdout io.Writer) error {
 		return fmt.Errorf("cannot listen on %s: %w", opts.addr, err)
 	}
 	printWelcome(stdout, baseURL(listener.Addr()))
-	return serveUntilDone(ctx, listener, newMux(api), store)
+	return serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api)), store)
 }
 
 // serveUntilDone serves until ctx is done, then lets what is running end.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
 	"github.com/99designs/gqlgen/graphql/handler/lru"
@@ -44,8 +45,8 @@ const (
 	pingInterval = 15 * time.Second
 )
 
-// newAPI returns the GraphQL server of the store.
-func newAPI(store *codehost.Store) *handler.Server {
+// newAPI returns the GraphQL server of the store, behind the limiter.
+func newAPI(store *codehost.Store, limiter graphql.HandlerExtension) *handler.Server {
 	srv := handler.New(generated.NewExecutableSchema(generated.Config{
 		Resolvers: &resolver.Resolver{Store: store},
 	}))
@@ -69,6 +70,8 @@ func newAPI(store *codehost.Store) *handler.Server {
 	srv.SetParserTokenLimit(maxTokens)
 	srv.SetQueryCache(lru.New[*ast.QueryDocument](cachedDocuments))
 	srv.SetErrorPresenter(resolver.PresentError)
+	// The limiter comes first: what the others do does not happen for an operation that is refused.
+	srv.Use(limiter)
 	srv.Use(extension.Introspection{})
 	return srv
 }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// anonymousTier is the tier of callers without a key.
+const anonymousTier = "anonymous"
+
+//go:embed policy.yaml
+var builtInPolicy []byte
+
+// limiter is the extension with what it stands on, which has to be closed.
+type limiter struct {
+	extension *ratelimit.Extension
+	close     []func() error
+}
+
+// newLimiter builds the extension that the flags ask for. It does not connect to Redis: a server
+// starts, and serves by the fail modes of its policy, whether Redis is there or not.
+func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
+	l := &limiter{}
+	policy, err := l.policy(opts.policy, logger)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	store, err := l.store(opts.redis)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	l.extension = ratelimit.New(ratelimit.Config{
+		Store:   store,
+		Policy:  policy,
+		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})),
+		// Every list of this schema has a size; a new one without would be a mistake.
+		Cost:   cost.Config{RequireListSizes: true},
+		Logger: logger,
+	})
+	return l, nil
+}
+
+// subjectOfAccount says who pays for a request with a key. The key was checked before, by
+// account.Handler or account.Init: an unknown one never comes so far.
+func subjectOfAccount(ctx context.Context) (ratelimit.Subject, bool) {
+	caller, ok := account.FromContext(ctx)
+	return ratelimit.Subject{Tenant: caller.Tenant, User: caller.Login}, ok
+}
+
+// policy returns the built-in policy, or one that follows a file.
+func (l *limiter) policy(path string, logger *slog.Logger) (tiers.Source, error) {
+	if path == "" {
+		policy, err := tiers.Parse(builtInPolicy)
+		if err != nil {
+			return nil, fmt.Errorf("the policy that is built in is wrong: %w", err)
+		}
+		return tiers.Compile(policy)
+	}
+	file, err := tiers.OpenFile(path, tiers.FileOptions{OnReload: func(snapshot *tiers.Snapshot, err error) {
+		if err != nil {
+			logger.Error("the policy stays as it was", slog.String("error", err.Error()))
+			return
+		}
+		logger.Info("the policy was reloaded", slog.Uint64("generation", snapshot.Generation()))
+	}})
+	if err != nil {
+		return nil, err
+	}
+	l.close = append(l.close, file.Close)
+	return file, nil
+}
+
+// store returns budgets in this process, or in Redis if there are addresses.
+func (l *limiter) store(addresses []string) (bucket.Store, error) {
+	if len(addresses) == 0 {
+		return bucket.NewMemory(bucket.MemoryConfig{}), nil
+	}
+	client, err := bucket.NewClient(addresses...)
+	if err != nil {
+		return nil, fmt.Errorf("-redis: %w", err)
+	}
+	l.close = append(l.close, client.Close)
+	return bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
+}
+
+// Close stops following the policy and disconnects.
+func (l *limiter) Close() error {
+	var errs []error
+	for _, closing := range l.close {
+		errs = append(errs, closing())
+	}
+	return errors.Join(errs...)
+}
