@@ -42,12 +42,16 @@ func newRedisStore(t testing.TB, client redis.UniversalClient) *bucket.Redis {
 // patientClient waits as long as the store lets it.
 func patientClient(t testing.TB, addr string) *redis.Client {
 	t.Helper()
+	client := redis.NewClient(patientOptions(addr))
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func patientOptions(addr string) *redis.Options {
 	options := &redis.Options{Addr: addr}
 	bucket.BoundOptions(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return options
 }
 
 func patientClusterClient(t testing.TB, addrs []string) *redis.ClusterClient {

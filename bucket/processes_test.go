@@ -1,0 +1,210 @@
+package bucket_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// Some tests need a second process. It is this test binary, started again with these variables set.
+const (
+	workVariable = "BUCKET_TEST_WORK"
+	addrVariable = "BUCKET_TEST_ADDR"
+)
+
+// report is what a process counted.
+type report struct {
+	Admitted, Limited, InFlight, Failed int64
+	// Times are those of Redis around the takes, in Unix milliseconds.
+	Times times
+}
+
+// times bound when the first take of all ran, and the last: each was at some moment between the two.
+type times struct {
+	FirstAfter, FirstBefore int64
+	LastAfter               int64
+	// RefusedAfter is the latest moment that is known to lie before a take that was refused.
+	RefusedAfter int64
+}
+
+func (t *times) merge(o times) {
+	t.FirstAfter, t.FirstBefore = earliest(t.FirstAfter, o.FirstAfter), earliest(t.FirstBefore, o.FirstBefore)
+	t.LastAfter, t.RefusedAfter = max(t.LastAfter, o.LastAfter), max(t.RefusedAfter, o.RefusedAfter)
+}
+
+// earliest returns the smaller of two dates, of which zero is none.
+func earliest(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func TestMain(m *testing.M) {
+	work, isWorker := workers[os.Getenv(workVariable)]
+	if !isWorker {
+		os.Exit(m.Run())
+	}
+	counted, err := work(os.Getenv(addrVariable))
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(counted)
+	}
+	if err != nil {
+		_, _ = os.Stderr.WriteString(err.Error())
+		os.Exit(1)
+	}
+}
+
+var workers = map[string]func(addr string) (report, error){"hammer": hammer, "claim": claimAtOnce}
+
+const (
+	hammerCapacity = 500
+	hammerRefill   = 1000 // a second
+	hammerCost     = 3
+	hammerCalls    = 60
+	hammerCallers  = 32
+	claimCallers   = 25
+)
+
+// eachCaller runs a take in several goroutines and counts the verdicts.
+func eachCaller(addr string, callers, calls int, take func() bucket.Take) (report, error) {
+	client := redis.NewClient(patientOptions(addr))
+	defer func() { _ = client.Close() }()
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience})
+	if err != nil {
+		return report{}, err
+	}
+	var mu sync.Mutex
+	var counted report
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for call := range calls {
+				edge := call == 0 || call == calls-1
+				before := redisTime(client, edge)
+				result, err := store.Take(context.Background(), take())
+				after := redisTime(client, edge)
+				mu.Lock()
+				counted.count(result.Verdict, err)
+				if edge {
+					seen := times{FirstAfter: before, FirstBefore: after, LastAfter: after}
+					if result.Verdict == bucket.Limited {
+						seen.RefusedAfter = before
+					}
+					counted.Times.merge(seen)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return counted, nil
+}
+
+func redisTime(client *redis.Client, wanted bool) int64 {
+	if !wanted {
+		return 0
+	}
+	now, err := client.Time(context.Background()).Result()
+	if err != nil {
+		return 0
+	}
+	return now.UnixMilli()
+}
+
+func (r *report) count(verdict bucket.Verdict, err error) {
+	switch {
+	case err != nil:
+		r.Failed++
+	case verdict == bucket.Admitted:
+		r.Admitted++
+	case verdict == bucket.InFlight:
+		r.InFlight++
+	default:
+		r.Limited++
+	}
+}
+
+func hammer(addr string) (report, error) {
+	limits, err := bucket.Compile(bucket.Limit{Name: "second", Capacity: hammerCapacity, Refill: hammerRefill, Period: time.Second})
+	if err != nil {
+		return report{}, err
+	}
+	return eachCaller(addr, hammerCallers, hammerCalls, func() bucket.Take {
+		return bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: points(hammerCost)}
+	})
+}
+
+func claimAtOnce(addr string) (report, error) {
+	limits, err := bucket.Compile(bucket.Limit{Name: "year", Capacity: 1000, Refill: 1, Period: time.Hour})
+	if err != nil {
+		return report{}, err
+	}
+	return eachCaller(addr, claimCallers, 1, func() bucket.Take {
+		return bucket.Take{
+			Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: points(10),
+			Claim: &idempotency.Claim{Subject: "ann", Key: "12345678", Attempt: idempotency.NewAttemptID()},
+		}
+	})
+}
+
+// twoProcesses does the work in this process and a second one at once and returns the sum.
+func twoProcesses(t *testing.T, work, addr string) report {
+	t.Helper()
+	second := exec.Command(os.Args[0])
+	second.Env = append(os.Environ(), workVariable+"="+work, addrVariable+"="+addr)
+	var output, problems bytes.Buffer
+	second.Stdout, second.Stderr = &output, &problems
+	require.NoError(t, second.Start())
+	own, err := workers[work](addr)
+	require.NoError(t, second.Wait(), problems.String())
+	require.NoError(t, err)
+	var other report
+	require.NoError(t, json.Unmarshal(output.Bytes(), &other))
+	own.Times.merge(other.Times)
+	return report{
+		Admitted: own.Admitted + other.Admitted, Limited: own.Limited + other.Limited,
+		InFlight: own.InFlight + other.InFlight, Failed: own.Failed + other.Failed, Times: own.Times,
+	}
+}
+
+func TestTwoProcessesTogetherGetTheCapacityAndTheRefillAndNoMore(t *testing.T) {
+	t.Parallel()
+	counted := twoProcesses(t, "hammer", redistest.Start(t).Addr)
+	require.Zero(t, counted.Failed)
+	require.EqualValues(t, 2*hammerCallers*hammerCalls, counted.Admitted+counted.Limited)
+	require.NotZero(t, counted.Times.RefusedAfter, "the load is more than the limit until the end")
+
+	taken, at := counted.Admitted*hammerCost, counted.Times
+	most := hammerCapacity + (at.LastAfter-at.FirstAfter)*hammerRefill/1000
+	// What is refused last finds less than one operation.
+	least := hammerCapacity + (at.RefusedAfter-at.FirstBefore)*hammerRefill/1000 - hammerCost
+	t.Logf("two processes took %d points in %d ms, between %d and %d", taken, at.LastAfter-at.FirstAfter, least, most)
+	require.LessOrEqual(t, taken, most)
+	require.GreaterOrEqual(t, taken, least)
+}
+
+func TestOfFiftyAttemptsInTwoProcessesOneIsAdmitted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	counted := twoProcesses(t, "claim", server.Addr)
+	counted.Times = times{}
+	require.Equal(t, report{Admitted: 1, InFlight: 2*claimCallers - 1}, counted)
+	store := newRedisStore(t, patientClient(t, server.Addr))
+	limits := compile(t, bucket.Limit{Name: "year", Capacity: 1000, Refill: 1, Period: time.Hour})
+	states, err := store.Peek(context.Background(), "acme", []bucket.Bucket{{Limits: limits}})
+	require.NoError(t, err)
+	require.EqualValues(t, 990, states[0].Remaining)
+}
