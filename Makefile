@@ -1,0 +1,80 @@
+# Run `make` to see what there is. CONTRIBUTING.md says more.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Modules are built as their users get them: without a workspace.
+export GOWORK := off
+
+# What `go test` is asked for. Narrow it for one package: make test PACKAGES=./cost/...
+PACKAGES ?= ./...
+# How long `make test-long` feeds each fuzz target.
+FUZZTIME ?= 2m
+# Which benchmarks `make bench` runs, and how often.
+BENCH ?= .
+BENCHCOUNT ?= 1
+
+# Modules of the repository beside the root that have code of ours.
+CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
+
+GOLANGCI_LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
+GQLGEN := go tool -modfile=$(CURDIR)/tools/gqlgen/go.mod gqlgen
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: redis
+redis: ## Install redis-server if it is missing; start no service
+	@scripts/install-redis
+
+.PHONY: test
+test: redis ## Run all tests with the race detector
+	go test -race -shuffle=on -timeout 10m $(PACKAGES)
+	@for module in $(CONTRIB); do \
+		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -timeout 10m ./...); \
+	done
+
+.PHONY: test-floor
+test-floor: redis ## Run all tests with the oldest supported Go and dependencies (no race detector)
+	scripts/test-dependencies floor $(PACKAGES)
+
+.PHONY: test-newest
+test-newest: redis ## Run all tests with the newest supported dependencies (no race detector)
+	scripts/test-dependencies newest $(PACKAGES)
+
+.PHONY: test-long
+test-long: redis ## Repeat all tests in other orders and fuzz each target for FUZZTIME (default 2m)
+	go test -race -shuffle=on -count=5 -timeout 60m $(PACKAGES)
+	scripts/fuzz $(FUZZTIME) $(PACKAGES)
+
+.PHONY: cover
+cover: redis ## Write coverage.out and print the coverage of each package and in total
+	go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -v -e /internal/ -e /example | paste -sd, -) $(PACKAGES)
+	@go tool cover -func=coverage.out | tail -n 1
+
+.PHONY: bench
+bench: redis ## Run the benchmarks that match BENCH (default all), BENCHCOUNT times each
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(BENCHCOUNT) -timeout 30m $(PACKAGES)
+
+.PHONY: lint
+lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
+	$(GOLANGCI_LINT) run ./...
+	@for module in $(CONTRIB); do \
+		echo "# $$module"; (cd "$$module" && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+	@if command -v shellcheck >/dev/null; then \
+		shellcheck .ci/run $$(grep -rlm1 '^#!.*bash' scripts); \
+	else \
+		echo 'lint: shellcheck is not installed, the scripts were not checked' >&2; \
+	fi
+
+.PHONY: format
+format: ## Format the Go code as the linter wants it
+	$(GOLANGCI_LINT) fmt ./...
+
+.PHONY: generate
+generate: ## Regenerate the servers of the tests and of the example from their schemas
+	$(GQLGEN) generate --config gqlgen.yml
+	cd example && $(GQLGEN) generate --config gqlgen.yml
