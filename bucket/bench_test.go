@@ -1,0 +1,79 @@
+package bucket_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+func BenchmarkMemoryTakeFourLimits(b *testing.B) {
+	ctx := context.Background()
+	store := bucket.NewMemory(bucket.MemoryConfig{})
+	take := bucket.Take{
+		Tenant: "acme", Buckets: []bucket.Bucket{{Limits: fourLimits(b, 1<<30)}}, Amounts: points(1),
+		States: make([]bucket.LimitState, 4),
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := store.Take(ctx, take); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRedis compares decisions with the cheapest script there is, in one run: read the ratios.
+func BenchmarkRedis(b *testing.B) {
+	ctx := context.Background()
+	client := patientClient(b, redistest.Start(b).Addr)
+	store := newRedisStore(b, client)
+	one := redis.NewScript("return 1")
+	require.NoError(b, one.Load(ctx, client).Err())
+	var owners []bucket.Bucket
+	for _, owner := range []bucket.Owner{{}, {Level: bucket.Team, Name: "core"}, {Level: bucket.User, Name: "ann"}} {
+		owners = append(owners, bucket.Bucket{Owner: owner, Limits: fourLimits(b, 1<<30)})
+	}
+	take := func(take bucket.Take, keyed bool) func(*testing.B) error {
+		return func(*testing.B) error {
+			if keyed {
+				take.Claim = &idempotency.Claim{Key: "12345678", Attempt: idempotency.NewAttemptID(), TTL: 1}
+			}
+			_, err := store.Take(ctx, take)
+			return err
+		}
+	}
+	for _, bench := range []struct {
+		name string
+		call func(*testing.B) error
+	}{
+		{"return 1", func(*testing.B) error { return one.EvalSha(ctx, client, []string{"x"}).Err() }},
+		{"take four limits", take(bucket.Take{Tenant: "a", Buckets: owners[:1], Amounts: points(1)}, false)},
+		{"take four limits refused", take(bucket.Take{Tenant: "a", Buckets: owners[:1], Amounts: points(1 << 40)}, false)},
+		{"take three owners of four limits with a key", take(bucket.Take{Tenant: "b", Buckets: owners, Amounts: points(1)}, true)},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			require.NoError(b, client.ConfigResetStat(ctx).Err())
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := bench.call(b); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StopTimer()
+			reportScriptTime(b, client)
+		})
+	}
+}
+
+// reportScriptTime reports the time of the server for each script, which the network is no part of.
+func reportScriptTime(b *testing.B, client *redis.Client) {
+	b.Helper()
+	stats, err := client.InfoMap(context.Background(), "commandstats").Result()
+	require.NoError(b, err)
+	b.Log(stats["Commandstats"]["cmdstat_evalsha"])
+}
