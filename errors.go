@@ -222,6 +222,9 @@ func seconds(d time.Duration) float64 {
 }
 
 func roundUp(d time.Duration) time.Duration {
-	const grain = time.Millisecond
-	return (d + grain - 1) / grain * grain
+	whole := d.Truncate(time.Millisecond)
+	if whole < d {
+		whole += time.Millisecond
+	}
+	return whole
 }

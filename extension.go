@@ -72,13 +72,15 @@ type priced struct {
 // extension refuses, or a mutation that came by GET, is never charged.
 func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
 	p := &priced{}
-	opCtx.Stats.SetExtension(extensionName, p)
-	if p.plan, p.err = e.estimator.Plan(opCtx.Doc, opCtx.Operation); p.err != nil {
-		return nil
+	p.plan, p.err = e.estimator.Plan(opCtx.Doc, opCtx.Operation)
+	if p.err == nil {
+		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
 	}
-	if p.cost, p.err = p.plan.Evaluate(opCtx.Variables); p.err == nil {
+	if p.err == nil {
 		p.points = e.price(p.cost)
 	}
+	// An operation that has no price is refused when it is decided about, with everything else.
+	opCtx.Stats.SetExtension(extensionName, p)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -221,10 +220,10 @@ func TestTheLeaseIsRenewedWhileTheOperationRuns(t *testing.T) {
 		const lease = 3 * time.Second
 		store := bucket.NewMemory(bucket.MemoryConfig{Clock: time.Now})
 		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Idempotency.Lease = lease })
-		run.resolver.BeforeCreate = func(context.Context) { time.Sleep(3 * lease) }
+		run.resolver.BeforeCreate = func(context.Context) { time.Sleep(3 * lease) } //nolint:forbidigo // synctest
 		done := make(chan reply, 1)
 		go func() { done <- run.post(request{Query: createUser, Key: testKey}) }()
-		time.Sleep(2*lease + time.Second)
+		time.Sleep(2*lease + time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, ratelimit.CodeInFlight, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
 		require.Empty(t, (<-done).errorCode(t))
 		require.Equal(t, true, run.post(request{Query: createUser, Key: testKey}).rateLimit(t)["replayed"])
@@ -236,6 +235,6 @@ func TestTheLeaseIsRenewedWhileTheOperationRuns(t *testing.T) {
 func dataOf(t *testing.T, r reply) string {
 	t.Helper()
 	before, _, found := strings.Cut(r.Body, `,"extensions":{"rateLimit"`)
-	require.True(t, found, fmt.Sprintf("no extension in %s", r.Body))
+	require.True(t, found, "no extension in %s", r.Body)
 	return before
 }

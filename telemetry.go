@@ -81,7 +81,7 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 
 // start opens the span of a decision.
 func (t *telemetry) start(ctx context.Context) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, "ratelimit.decide")
+	return t.tracer.Start(ctx, "ratelimit.decide") //nolint:spancheck // end closes it
 }
 
 // end closes the span and counts the decision. kind is empty for a document that did not validate.
@@ -128,8 +128,8 @@ func (t *telemetry) decisionSet(d *Decision, kind ast.Operation) metric.Measurem
 	if t.tenants != nil {
 		key.tenant = t.tenants.name(d.Subject.Tenant)
 	}
-	if cached, ok := t.attributes.Load(key); ok {
-		return cached.(metric.MeasurementOption) //nolint:forcetypeassert // the map holds nothing else
+	if cached, ok := t.cached(key); ok {
+		return cached
 	}
 	attributes := []attribute.KeyValue{
 		attribute.String(attrOutcome, string(key.outcome)),
@@ -160,13 +160,19 @@ func (t *telemetry) stored(ctx context.Context, call string, took time.Duration,
 	}
 }
 
+func (t *telemetry) cached(key any) (metric.MeasurementOption, bool) {
+	value, _ := t.attributes.Load(key)
+	option, ok := value.(metric.MeasurementOption)
+	return option, ok
+}
+
 // storeAttributes are what store calls are measured by.
 type storeAttributes struct{ call, result string }
 
 func (t *telemetry) storeSet(call, result string) metric.MeasurementOption {
 	key := storeAttributes{call, result}
-	if cached, ok := t.attributes.Load(key); ok {
-		return cached.(metric.MeasurementOption) //nolint:forcetypeassert // the map holds nothing else
+	if cached, ok := t.cached(key); ok {
+		return cached
 	}
 	option := metric.WithAttributeSet(attribute.NewSet(
 		attribute.String(attrCall, call), attribute.String(attrResult, result)))

@@ -76,7 +76,7 @@ func (i *instruments) collect() []metricdata.Metrics {
 
 func valueOf(set attribute.Set, key attribute.Key) string {
 	value, _ := set.Value(key)
-	return value.Emit()
+	return value.String()
 }
 
 func TestADecisionIsASpanWithWhatWasDecided(t *testing.T) {
@@ -153,11 +153,11 @@ func TestTheTimeForWhichTheStoreIsAwayIsCounted(t *testing.T) {
 		store.Fail(bucket.ErrUnavailable)
 		for range 3 {
 			run.post(request{Query: cheapQuery})
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		}
 		store.Fail(nil)
 		run.post(request{Query: cheapQuery})
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the clock of a synctest bubble
 		run.post(request{Query: cheapQuery})
 		require.Equal(t, map[string]float64{"": 6}, i.sums("ratelimit.store.away", ""))
 	})
