@@ -83,7 +83,7 @@ func TestArithmeticIsThatOfUnboundedIntegers(t *testing.T) {
 		amount := rapid.Int64Range(0, c).Draw(t, "amount")
 		full := product(c, p)
 
-		require.True(t, new(big.Int).Mul(integer(limit.Refill), integer(p)).Cmp(product(r, limit.Period.Milliseconds())) == 0,
+		require.Equal(t, product(r, limit.Period.Milliseconds()).String(), product(limit.Refill, p).String(),
 			"r / p is the refill")
 		decayed := clampBelow(new(big.Int).Sub(integer(debt), product(r, max(elapsed, 0))))
 		require.Equal(t, decayed.Int64(), rule.Decay(debt, elapsed), "decay")

@@ -83,7 +83,9 @@ func TestRedisClusterKeepsTheContract(t *testing.T) {
 }
 
 func runRedisContract(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
 	buckettest.Run(t, func(t *testing.T) buckettest.Harness {
+		t.Helper()
 		c := newClock()
 		store := newRedisStore(t, client)
 		require.NoError(t, store.SetTestClock(c.unixMilli))

@@ -36,7 +36,9 @@ func TestKeysOfATenantShareOneHashTagAndNeverMeet(t *testing.T) {
 	for _, tenant := range []string{"acme", "}acme{", "t"} {
 		for _, owner := range []bucket.Owner{
 			{},
-			{Level: bucket.Team, Name: "t"}, {Level: bucket.User, Name: "t"}, {Level: bucket.Operation, Name: "t"},
+			{Level: bucket.Team, Name: "t"},
+			{Level: bucket.User, Name: "t"},
+			{Level: bucket.Operation, Name: "t"},
 			{Level: bucket.User, Name: "x}:t"},
 		} {
 			key := store.BucketKey(tenant, owner)

@@ -1,7 +1,6 @@
 package bucket_test
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 	var got []string
 	for _, mistake := range joined.Unwrap() {
 		var limitError *bucket.LimitError
-		require.True(t, errors.As(mistake, &limitError))
+		require.ErrorAs(t, mistake, &limitError)
 		got = append(got, mistake.Error())
 	}
 	long := strings.Repeat("n", 65)

@@ -23,8 +23,8 @@ type modelLimit struct {
 }
 
 // rate is what comes back each millisecond.
-func (m *modelLimit) rate() *big.Rat {
-	return big.NewRat(m.limit.Refill, m.limit.Period.Milliseconds())
+func (l *modelLimit) rate() *big.Rat {
+	return big.NewRat(l.limit.Refill, l.limit.Period.Milliseconds())
 }
 
 // model is the state of one owner.

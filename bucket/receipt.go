@@ -51,8 +51,8 @@ func (r Receipt) IsZero() bool {
 func newReceipt(take *Take, takenAt int64, uncharged uint64) Receipt {
 	receipt := Receipt{tenant: take.Tenant, takenAt: takenAt, buckets: take.Buckets, uncharged: uncharged}
 	receipt.amounts.copyFrom(take.Amounts)
-	id := appendUint(receipt.id[:0], 8, rand.Uint64())
+	id := appendUint(receipt.id[:0], 8, rand.Uint64()) //nolint:gosec // Unique is enough, see above.
 	// An id of zeros would read as no receipt.
-	appendUint(id, 8, rand.Uint64()|1)
+	appendUint(id, 8, rand.Uint64()|1) //nolint:gosec // The same.
 	return receipt
 }

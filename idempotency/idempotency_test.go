@@ -101,8 +101,11 @@ func TestRecordNamesAreFixedInSizeAndKeepSubjectsApart(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, claim := range []idempotency.Claim{
-		{Subject: "ab", Key: "cdefghij"}, {Subject: "abc", Key: "defghij"}, {Subject: "", Key: "abcdefghij"},
-		{Subject: strings.Repeat("{", 10_000), Key: "12345678"}, {Subject: "ab", Key: "cdefghik"},
+		{Subject: "ab", Key: "cdefghij"},
+		{Subject: "abc", Key: "defghij"},
+		{Subject: "", Key: "abcdefghij"},
+		{Subject: strings.Repeat("{", 10_000), Key: "12345678"},
+		{Subject: "ab", Key: "cdefghik"},
 	} {
 		name := claim.RecordName()
 		require.Regexp(t, `^[A-Za-z0-9_-]{22}$`, name)
@@ -115,5 +118,6 @@ func TestRecordNamesAreFixedInSizeAndKeepSubjectsApart(t *testing.T) {
 
 func TestAttemptsAreDifferent(t *testing.T) {
 	t.Parallel()
-	require.NotEqual(t, idempotency.NewAttemptID(), idempotency.NewAttemptID())
+	first, second := idempotency.NewAttemptID(), idempotency.NewAttemptID()
+	require.NotEqual(t, first, second)
 }

@@ -35,7 +35,7 @@ func ParseKey(value string) (Key, error) {
 	}
 	for i := range len(key) {
 		if !keyByte(key[i]) {
-			return "", fmt.Errorf("%w: character %d is not one of A-Z a-z 0-9 - _ .", ErrKeyInvalid, i+1)
+			return "", fmt.Errorf("%w: character %d is not one of A-Z a-z 0-9 . - _", ErrKeyInvalid, i+1)
 		}
 	}
 	return Key(key), nil

@@ -26,6 +26,7 @@ type Harness struct {
 
 // Run checks a store against the contract. It calls open for each test.
 func Run(t *testing.T, open func(*testing.T) Harness) {
+	t.Helper()
 	for _, group := range [][]test{chargeTests, timeTests, settleTests, policyTests, claimTests, claimEndTests} {
 		for _, test := range group {
 			t.Run(test.rule, func(t *testing.T) {

@@ -131,8 +131,10 @@ var chargeTests = []test{
 		s.equal(s.remaining(buckets...), []int64{9, 8, 7}, "remaining")
 	}},
 	{"names from outside neither collide nor break out", func(s *scene) {
-		names := []string{"", "a", "{a}", "}{", "a}:t", ":", "~", "a b", "\x00", "\n", "a\xff", "Ä",
-			strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("x", 10_000)}
+		names := []string{
+			"", "a", "{a}", "}{", "a}:t", ":", "~", "a b", "\x00", "\n", "a\xff", "Ä",
+			strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("x", 10_000),
+		}
 		buckets := s.tenantOf(perMinute(100))
 		user := func(name string) []bucket.Bucket {
 			return []bucket.Bucket{{Owner: bucket.Owner{Level: bucket.User, Name: name}, Limits: buckets[0].Limits}}

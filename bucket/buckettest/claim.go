@@ -18,11 +18,11 @@ func (s *scene) claim(key idempotency.Key, operation string) *idempotency.Claim 
 	}
 }
 
-// finish ends a claim.
-func (s *scene) finish(claim *idempotency.Claim, outcome idempotency.Outcome, answer []byte) bucket.Settled {
+// finish ends the claim of an operation that ran.
+func (s *scene) finish(claim *idempotency.Claim, answer []byte) bucket.Settled {
 	s.Helper()
 	return s.settle(bucket.Settlement{Claim: &bucket.ClaimSettlement{
-		Tenant: s.tenant, Claim: claim, Outcome: outcome, Answer: answer,
+		Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: answer,
 	}})
 }
 
@@ -57,7 +57,7 @@ var claimTests = []test{
 		first := s.claim("12345678", "a")
 		s.takeKeyed(buckets, points(10), first)
 		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.KeyReused)
-		s.finish(first, idempotency.Done, nil)
+		s.finish(first, nil)
 		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.KeyReused)
 		s.equal(s.remaining(buckets...), []int64{50}, "remaining")
 	}},
@@ -104,7 +104,7 @@ var claimTests = []test{
 	{"an empty answer is an answer", func(s *scene) {
 		claim := s.claim("12345678", "a")
 		s.takeKeyed(nil, nil, claim)
-		s.equal(s.finish(claim, idempotency.Done, []byte{}).Applied, true, "applied")
+		s.equal(s.finish(claim, []byte{}).Applied, true, "applied")
 		result := s.takeKeyed(nil, nil, s.claim("12345678", "a"))
 		s.verdict(result, bucket.Replayed)
 		s.equal(len(result.Answer), 0, "length of the answer")
@@ -129,7 +129,7 @@ var claimTests = []test{
 			s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.InFlight)
 			again := s.takeKeyed(buckets, points(10), claim)
 			s.equal(again.Repeat, want.repeat, "repeat, told again")
-			s.equal(s.finish(claim, idempotency.Done, nil).Applied, true, "applied")
+			s.equal(s.finish(claim, nil).Applied, true, "applied")
 		}
 		s.take(buckets, points(25))
 		s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.Limited)
@@ -138,7 +138,7 @@ var claimTests = []test{
 		buckets := s.tenantOf(perMinute(60))
 		claim := s.claim("12345678", "a")
 		s.takeKeyed(buckets, points(10), claim)
-		s.finish(claim, idempotency.Done, nil)
+		s.finish(claim, nil)
 		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.AnswerUnavailable)
 		s.equal(s.remaining(buckets...), []int64{50}, "remaining")
 	}},
@@ -199,7 +199,7 @@ var claimEndTests = []test{
 		}})
 		s.equal(late.Applied, false, "applied")
 		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
-		s.equal(s.finish(second, idempotency.Done, []byte("second")).Applied, true, "applied")
+		s.equal(s.finish(second, []byte("second")).Applied, true, "applied")
 		s.equal(s.takeKeyed(buckets, nil, s.claim("12345678", "a")).Answer, []byte("second"), "answer")
 	}},
 	{"a renewed lease holds", func(s *scene) {
@@ -218,7 +218,7 @@ var claimEndTests = []test{
 			s.ok(err)
 			s.equal(held, false, "held by another")
 		}
-		s.finish(claim, idempotency.Done, nil)
+		s.finish(claim, nil)
 		held, err := s.Store.Renew(s.ctx, s.tenant, claim)
 		s.ok(err)
 		s.equal(held, false, "held when done")
@@ -229,7 +229,7 @@ var claimEndTests = []test{
 		claim.TTL = time.Minute
 		s.takeKeyed(buckets, points(10), claim)
 		s.Advance(20 * time.Second)
-		s.finish(claim, idempotency.Done, []byte("x"))
+		s.finish(claim, []byte("x"))
 		s.Advance(39999 * time.Millisecond)
 		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.Replayed)
 		s.Advance(time.Millisecond)

@@ -244,7 +244,11 @@ func freePorts(n int) ([]int, error) {
 		}
 		// All are held until the last is chosen, so that they differ.
 		defer func() { _ = listener.Close() }()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		address, ok := listener.Addr().(*net.TCPAddr)
+		if !ok {
+			return nil, fmt.Errorf("redistest: %v is no TCP address", listener.Addr())
+		}
+		ports[i] = address.Port
 	}
 	return ports, nil
 }
