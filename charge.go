@@ -55,7 +55,7 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.decision.Limits = result.Limits
+	op.decision.Limits, op.recharged = result.Limits, true
 	if result.Verdict != bucket.Admitted {
 		return refusedByLimits(result.Limits, enforced).graphQL()
 	}

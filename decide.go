@@ -37,11 +37,10 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	}
 	d.Cost, d.Points = price.cost, price.points
 
-	var rootFields []string
 	if price.plan != nil {
-		rootFields = price.plan.RootFields()
+		d.RootFields = price.plan.RootFields()
 	}
-	if !e.identify(ctx, opCtx, op, rootFields) {
+	if !e.identify(ctx, opCtx, op) {
 		return nil
 	}
 	if price.err != nil {
@@ -68,7 +67,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	d := &op.decision
 	ctx, span := e.telemetry.start(ctx)
 	d.Points = e.cfg.InvalidDocumentPoints
-	if e.identify(ctx, opCtx, op, nil) {
+	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
 	e.telemetry.end(ctx, span, d, "")
@@ -77,9 +76,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 }
 
 // identify finds the subject and its rules. It returns false if the decision is made.
-func (e *Extension) identify(
-	ctx context.Context, opCtx *graphql.OperationContext, op *operation, rootFields []string,
-) bool {
+func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContext, op *operation) bool {
 	d := &op.decision
 	request := Request{
 		Header:      opCtx.Headers,
@@ -107,7 +104,7 @@ func (e *Extension) identify(
 		d.Outcome = Exempt
 		return false
 	}
-	op.rules = e.cfg.Policy.Snapshot().Rules(subject, rootFields)
+	op.rules = e.cfg.Policy.Snapshot().Rules(subject, d.RootFields)
 	d.Tier, d.Mode = op.rules.Tier, op.rules.Mode
 	if op.rules.Blocked {
 		d.refuse(refusedBlocked())

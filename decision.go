@@ -62,6 +62,9 @@ type Decision struct {
 	Tier string
 	// Mode is the mode of these rules.
 	Mode bucket.Mode
+	// RootFields are the coordinates of the root fields that the operation selects, sorted, such as
+	// Mutation.createOrder. The slice is shared: do not change it.
+	RootFields []string
 	// Cost is the static cost of the operation. It is zero for a document that did not validate.
 	Cost cost.Cost
 	// Points is the price of the operation in points.
@@ -97,6 +100,8 @@ type operation struct {
 	mu       sync.Mutex
 	decision Decision
 	answered bool
+	// recharged says that a Charge changed the limits after they were reported in the headers.
+	recharged bool
 }
 
 func operationFrom(ctx context.Context) *operation {
@@ -128,4 +133,13 @@ func (op *operation) firstAnswer() bool {
 	first := !op.answered
 	op.answered = true
 	return first
+}
+
+// takeRecharged returns whether a Charge changed the limits since the headers were set.
+func (op *operation) takeRecharged() bool {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	recharged := op.recharged
+	op.recharged = false
+	return recharged
 }

@@ -137,7 +137,9 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 		return response
 	}
 	decision := op.snapshot()
-	e.signal(exchangeFrom(ctx), &decision)
+	if op.takeRecharged() {
+		e.signal(exchangeFrom(ctx), &decision)
+	}
 	return answered(response, &decision)
 }
 

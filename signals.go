@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -104,50 +103,66 @@ func (e *Extension) signal(x *exchange, d *Decision) {
 	x.decide(status, func(header http.Header) { e.headers(header, d) })
 }
 
+// The headers in the spelling of http.Header, which saves a conversion each time.
+const (
+	headerRateLimit = "Ratelimit"
+	headerPolicy    = "Ratelimit-Policy"
+	headerRetry     = "Retry-After"
+	headerReplayed  = "Idempotent-Replayed"
+)
+
 func (e *Extension) headers(header http.Header, d *Decision) {
 	if e.cfg.Headers == HeadersDraft10 && len(d.Limits) > 0 {
-		var state, policy strings.Builder
+		// Room for the usual few limits, so that nothing but the values is allocated.
+		var stateRoom, policyRoom [256]byte
+		state, policy := stateRoom[:0], policyRoom[:0]
 		for i := range d.Limits {
 			if i > 0 {
-				state.WriteString(", ")
-				policy.WriteString(", ")
+				state = append(state, ", "...)
+				policy = append(policy, ", "...)
 			}
-			writeLimit(&state, &policy, &d.Limits[i])
+			state = appendState(state, &d.Limits[i])
+			policy = appendPolicy(policy, &d.Limits[i])
 		}
-		header.Set("RateLimit", state.String())
-		header.Set("RateLimit-Policy", policy.String())
+		header[headerRateLimit] = []string{string(state)}
+		header[headerPolicy] = []string{string(policy)}
 	}
 	if d.Refusal != nil && d.Refusal.RetryAfter > 0 {
-		header.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.Refusal.RetryAfter), 10))
+		header[headerRetry] = []string{strconv.FormatInt(wholeSeconds(d.Refusal.RetryAfter), 10)}
 	}
 	if d.Outcome == Replayed {
-		header.Set("Idempotent-Replayed", "true")
+		header[headerReplayed] = []string{"true"}
 	}
 }
 
-// writeLimit appends one item to each of the two lists: "minute";r=50;t=1 to the first, and
-// "minute";q=100;w=60;qu="points" to the second. The window of a token bucket is the time in which
-// it fills. Quota comes back continuously, so t is the time until a refused operation passes, and
-// otherwise until one more token is there: it is never later than Retry-After.
-func writeLimit(state, policy *strings.Builder, l *bucket.LimitState) {
-	name := structuredString(limitName(l))
-	state.WriteString(name)
-	state.WriteString(";r=")
-	state.WriteString(strconv.FormatInt(min(l.Remaining, maxStructuredInteger), 10))
+// appendState appends an item of RateLimit, such as "minute";r=50;t=1. Quota comes back
+// continuously, so t is the time until a refused operation passes, and otherwise until one more token
+// is there: it is never later than Retry-After.
+func appendState(b []byte, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l)
+	b = append(b, ";r="...)
+	b = strconv.AppendInt(b, min(l.Remaining, maxStructuredInteger), 10)
 	if more := untilMore(l); more > 0 {
-		state.WriteString(";t=")
-		state.WriteString(strconv.FormatInt(wholeSeconds(more), 10))
+		b = append(b, ";t="...)
+		b = strconv.AppendInt(b, wholeSeconds(more), 10)
 	}
+	return b
+}
 
-	policy.WriteString(name)
-	policy.WriteString(";q=")
-	policy.WriteString(strconv.FormatInt(min(l.Limit.Capacity, maxStructuredInteger), 10))
-	policy.WriteString(";w=")
-	policy.WriteString(strconv.FormatInt(window(l.Limit), 10))
+// appendPolicy appends an item of RateLimit-Policy, such as "minute";q=1000;w=60;qu="points". The
+// window of a token bucket is the time in which it fills.
+func appendPolicy(b []byte, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l)
+	b = append(b, ";q="...)
+	b = strconv.AppendInt(b, min(l.Limit.Capacity, maxStructuredInteger), 10)
+	b = append(b, ";w="...)
+	b = strconv.AppendInt(b, window(l.Limit), 10)
 	if l.Limit.Unit != bucket.Requests {
-		policy.WriteString(";qu=")
-		policy.WriteString(structuredString(string(l.Limit.Unit)))
+		b = append(b, `;qu="`...)
+		b = appendStructured(b, string(l.Limit.Unit))
+		b = append(b, '"')
 	}
+	return b
 }
 
 // untilMore returns the time until the limit has more to give, 0 if it is full.
@@ -165,36 +180,37 @@ func refillOf(l *bucket.Limit) int64 {
 	return l.Refill
 }
 
-// limitName is unique among the limits of a decision: limits of the tenant have their bare name.
-func limitName(l *bucket.LimitState) string {
-	if l.Owner.Level == bucket.Tenant {
-		return l.Limit.Name
+// appendLimitName appends a string that is unique among the limits of a decision: limits of the
+// tenant have their bare name.
+func appendLimitName(b []byte, l *bucket.LimitState) []byte {
+	b = append(b, '"')
+	if l.Owner.Level != bucket.Tenant {
+		b = append(b, l.Owner.Level.String()...)
+		b = append(b, ':')
+		b = appendStructured(b, l.Owner.Name)
+		b = append(b, ':')
 	}
-	return l.Owner.Level.String() + ":" + l.Owner.Name + ":" + l.Limit.Name
+	b = appendStructured(b, l.Limit.Name)
+	return append(b, '"')
 }
 
 // maxStructuredInteger is the largest integer of a structured field (RFC 8941, section 3.3.1).
 const maxStructuredInteger = 999_999_999_999_999
 
-// structuredString writes a string of a structured field (RFC 8941, section 3.3.3). What the form
-// cannot hold becomes a question mark.
-func structuredString(s string) string {
-	var b strings.Builder
-	b.Grow(len(s) + 2)
-	b.WriteByte('"')
+// appendStructured appends the inside of a string of a structured field (RFC 8941, section 3.3.3).
+// What the form cannot hold becomes a question mark.
+func appendStructured(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
+			b = append(b, '\\', c)
 		case c < ' ' || c > '~':
-			b.WriteByte('?')
+			b = append(b, '?')
 		default:
-			b.WriteByte(c)
+			b = append(b, c)
 		}
 	}
-	b.WriteByte('"')
-	return b.String()
+	return b
 }
 
 // window is the time in seconds in which an empty bucket fills, rounded up.
