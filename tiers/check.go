@@ -183,7 +183,11 @@ func (c *checker) limit(at path, name string, l *Limit) {
 	}
 	_, err := bucket.Compile(trial)
 	for _, mistake := range limitErrors(err) {
-		c.fail(at.to(keyOf(mistake.Reason)), "%s", mistake.Reason)
+		key, reason := keyOf(mistake.Reason), mistake.Reason
+		if key == "refill" && l.Refill == 0 {
+			key, reason = "capacity", "without a refill it is the capacity: "+reason
+		}
+		c.fail(at.to(key), "%s", reason)
 	}
 	if len(c.findings) > found {
 		c.unfit[l] = true

@@ -82,11 +82,12 @@ func (p path) parent() path {
 // String returns the path as people write it, with bounded keys, those that are no words quoted in
 // brackets.
 func (p path) String() string {
+	if p == "" {
+		return ""
+	}
 	var b strings.Builder
-	for _, key := range strings.SplitAfter(string(p), "\x00") {
-		key = strings.TrimSuffix(key, "\x00")
+	for _, key := range strings.Split(strings.TrimSuffix(string(p), "\x00"), "\x00") {
 		switch {
-		case key == "":
 		case isWord(key) && len(key) <= maxEcho:
 			if b.Len() > 0 {
 				b.WriteByte('.')

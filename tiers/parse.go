@@ -86,10 +86,10 @@ func withoutTabs(data []byte) []byte {
 
 var (
 	syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?((?s).*)$`)
-	quotedText = regexp.MustCompile(`(?s)'.*'`)
+	anchorName = regexp.MustCompile(`(?s)anchor '(.*)'`)
 )
 
-// syntaxMistake turns an error of the parser, which may quote any length of the document, into a
+// syntaxMistake turns an error of the parser, which may quote an anchor of any length, into a
 // mistake. The parser knows no columns.
 func syntaxMistake(err error) *Mistake {
 	mistake := Mistake{Problem: "not YAML or JSON"}
@@ -100,9 +100,10 @@ func syntaxMistake(err error) *Mistake {
 	if line, err := strconv.Atoi(parts[1]); err == nil {
 		mistake.Line, mistake.Column = line, 1
 	}
-	reason := quotedText.ReplaceAllStringFunc(parts[2], func(quoted string) string {
-		return echo(quoted[1 : len(quoted)-1])
-	})
+	reason := parts[2]
+	if name := anchorName.FindStringSubmatch(reason); name != nil {
+		reason = "unknown anchor " + echo(name[1])
+	}
 	mistake.Problem += ": " + reason
 	return &mistake
 }

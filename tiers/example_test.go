@@ -1,0 +1,143 @@
+package tiers_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+func ExampleCompile() {
+	snapshot, err := tiers.Compile(tiers.Policy{
+		Default: "free",
+		Tiers: map[string]tiers.Tier{
+			"free": {
+				MaxCost: 500,
+				Limits: map[string]*tiers.Limit{
+					"minute": {Capacity: 1000, Per: tiers.Minute},
+					"day":    {Capacity: 50_000, Per: tiers.Day},
+				},
+				Operations: map[string]tiers.OperationRule{
+					"Mutation.*": {Limits: map[string]*tiers.Limit{
+						"minute": {Unit: "requests", Capacity: 30, Per: tiers.Minute},
+					}},
+				},
+			},
+			"enterprise": {Unlimited: true},
+		},
+		Tenants: map[string]tiers.Exception{"acme": {Tier: "enterprise"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules := snapshot.Rules(tiers.Subject{Tenant: "globex"}, []string{"Mutation.createOrder"})
+	fmt.Println(rules.Tier, "at most", rules.MaxCost, "points an operation")
+	for _, bucket := range rules.Buckets {
+		for _, limit := range bucket.Limits.All() {
+			fmt.Println(bucket.Owner.Level, bucket.Owner.Name, limit.Name, limit.Capacity, limit.Unit)
+		}
+	}
+	fmt.Println("acme unlimited:", snapshot.Rules(tiers.Subject{Tenant: "acme"}, nil).Unlimited)
+	// Output:
+	// free at most 500 points an operation
+	// tenant  minute 1000 points
+	// tenant  day 50000 points
+	// operation Mutation.* minute 30 requests
+	// acme unlimited: true
+}
+
+// A document with mistakes is refused whole, with all of them.
+func ExampleParse() {
+	_, err := tiers.Parse([]byte(`
+version: 1
+default: free
+tiers:
+  free:
+    mode: enforced
+    limits:
+      minute: {capacity: 0, per: fortnight}
+`))
+	fmt.Println(err)
+	// Output:
+	// tiers: 3 mistakes in the policy:
+	//   line 6, column 5: tiers.free.mode: mode "enforced" is unknown; off, shadow or enforce fits
+	//   line 8, column 16: tiers.free.limits.minute.capacity: a capacity of at least 1 is required
+	//   line 8, column 29: tiers.free.limits.minute.per: "fortnight" is not a period; second, minute, hour, day or a duration such as 90s fits
+}
+
+func ExampleOpenFile() {
+	folder, err := os.MkdirTemp("", "policy")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	path := filepath.Join(folder, "policy.yaml")
+	write := func(document string) {
+		// A rename shows readers the old file or the new one, never a half.
+		if err := os.WriteFile(path+".new", []byte(document), 0o600); err != nil {
+			fmt.Println(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			fmt.Println(err)
+		}
+	}
+	write("{version: 1, default: free, tiers: {free: {maxCost: 500}}}")
+
+	file, err := tiers.OpenFile(path, tiers.FileOptions{
+		OnReload: func(s *tiers.Snapshot, err error) {
+			fmt.Println("generation", s.Generation(), "holds; mistake:", err != nil)
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = file.Close() }()
+
+	// The file is looked at every two seconds; Reload does not wait for that.
+	write("{version: 1, default: free, tiers: {free: {maxCost: 700}}}")
+	_ = file.Reload()
+	write("{version: 1, default: free, tiers: {free: {maxCost: none}}}")
+	_ = file.Reload()
+	fmt.Println(file.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil).MaxCost)
+	// Output:
+	// generation 2 holds; mistake: false
+	// generation 2 holds; mistake: true
+	// 700
+}
+
+func ExampleSimulate() {
+	policy, err := tiers.Compile(tiers.Policy{
+		Default: "free",
+		Tiers: map[string]tiers.Tier{
+			// What is in shadow counts as enforced: the question is what enforcing would refuse.
+			"free": {Mode: "shadow", Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	recorded := `
+{"at":"2026-06-01T12:00:00Z","tenant":"acme","points":60}
+{"at":"2026-06-01T12:00:01Z","tenant":"acme","points":60}
+{"at":"2026-06-01T12:00:02Z","tenant":"globex","points":7}
+{"at":"2026-06-01T12:00:03Z","tenant":"acme","points":140}
+{"at":"2026-06-01T12:01:00Z","tenant":"acme","points":60}
+`
+	report, err := tiers.Simulate(tiers.ReadRecords(strings.NewReader(recorded)), policy)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(report)
+	// Output:
+	// TENANT  TIER  OPERATIONS  POINTS  P50  P95  P99  MAX  REFUSED  SHARE  REFUSED BY
+	// acme    free  4           320     60   140  140  140  2        50.0%  minute 2 (never 1)
+	// globex  free  1           7       7    7    7    7    0        0.0%   -
+	// total   -     5           327     60   140  140  140  2        40.0%  minute 2 (never 1)
+}

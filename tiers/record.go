@@ -1,0 +1,81 @@
+package tiers
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+)
+
+// Record is the price of one operation that ran. As JSON, one a line, records are what [Simulate]
+// replays.
+type Record struct {
+	// At is when the operation ran. It is required, and after 1970.
+	At time.Time `json:"at"`
+	// Tenant is who paid. It is required.
+	Tenant string `json:"tenant"`
+	// Tier is the tier that the subject carried. It is empty if it carried none.
+	Tier string `json:"tier,omitempty"`
+	// Operation is the coordinate of a root field, such as Mutation.createOrder. It is empty if
+	// operation rules do not matter.
+	Operation string `json:"operation,omitempty"`
+	// Points is the price. It is not negative.
+	Points int64 `json:"points"`
+}
+
+// maxRecordLine is the length in bytes of the longest line of records.
+const maxRecordLine = 64 << 10
+
+var (
+	errNoTime    = errors.New("a record without a time after 1970")
+	errNoTenant  = errors.New("a record without a tenant")
+	errNegative  = errors.New("a record with negative points")
+	errNotRecord = errors.New("not a record in JSON")
+)
+
+func (r *Record) check() error {
+	switch {
+	case r.At.UnixMilli() <= 0:
+		return errNoTime
+	case r.Tenant == "":
+		return errNoTenant
+	case r.Points < 0:
+		return errNegative
+	}
+	return nil
+}
+
+// ReadRecords yields the records of JSON lines. Empty lines are skipped. The first line that does
+// not fit, or is longer than 64 KiB, ends the sequence with an error that names it and never quotes
+// it.
+func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, maxRecordLine)
+		number := 0
+		for lines.Scan() {
+			number++
+			if len(lines.Bytes()) == 0 {
+				continue
+			}
+			var record Record
+			err := errNotRecord
+			if json.Unmarshal(lines.Bytes(), &record) == nil {
+				err = record.check()
+			}
+			if err != nil {
+				yield(Record{}, fmt.Errorf("tiers: line %d: %w", number, err))
+				return
+			}
+			if !yield(record, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(Record{}, fmt.Errorf("tiers: line %d: %w", number+1, err))
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package tiers
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// Report is the outcome of [Simulate].
+type Report struct {
+	// From and To are the times of the first and the last record. They are zero if there was none.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Tenants are all tenants, the largest refused share first, then by name.
+	Tenants []TenantReport `json:"tenants"`
+	// Total is all tenants together. Its name and tier are empty.
+	Total TenantReport `json:"total"`
+}
+
+// TenantReport is what the operations of a tenant cost, and what a policy would refuse of them.
+type TenantReport struct {
+	Tenant string `json:"tenant,omitempty"`
+	// Tier is that of the last operation.
+	Tier string `json:"tier,omitempty"`
+	// Operations is how many there were, Points what they cost in all, refused ones included.
+	Operations int64 `json:"operations"`
+	Points     int64 `json:"points"`
+	// P50, P95, P99 and Max are the prices that as many percent of the operations did not exceed.
+	P50 int64 `json:"p50"`
+	P95 int64 `json:"p95"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
+	// Refused is how many operations would be refused, for whatever reason, and RefusedShare which
+	// share of them all, 0 to 1.
+	Refused      int64   `json:"refused"`
+	RefusedShare float64 `json:"refusedShare"`
+	// TooExpensive is how many of them exceed a maximum cost, Blocked how many fall to a block. These
+	// do not reach the limits.
+	TooExpensive int64 `json:"tooExpensive,omitempty"`
+	Blocked      int64 `json:"blocked,omitempty"`
+	// Limits are the limits that judged, those that refuse most first. An operation that several
+	// limits refuse counts for each of them.
+	Limits []LimitReport `json:"limits,omitempty"`
+}
+
+// LimitReport is how often one limit would refuse.
+type LimitReport struct {
+	// Level and Owner say whose limit it is: that of the tenant, or that of an operation rule, whose
+	// spelling is the owner.
+	Level string      `json:"level"`
+	Owner string      `json:"owner,omitempty"`
+	Name  string      `json:"name"`
+	Unit  bucket.Unit `json:"unit"`
+	// Refused is how often the limit did not have the amount, Never how many of these exceed its
+	// capacity, so that no waiting helps.
+	Refused int64 `json:"refused"`
+	Never   int64 `json:"never,omitempty"`
+}
+
+// String returns the table of [Report.WriteTable].
+func (r Report) String() string {
+	var b strings.Builder
+	// A strings.Builder takes everything.
+	_ = r.WriteTable(&b)
+	return b.String()
+}
+
+// WriteTable writes a line for each tenant and one for all, with what refuses at the end. The error
+// is that of the writer.
+func (r Report) WriteTable(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	// The writer of the table keeps the first error until Flush.
+	_, _ = fmt.Fprintln(table, "TENANT\tTIER\tOPERATIONS\tPOINTS\tP50\tP95\tP99\tMAX\tREFUSED\tSHARE\tREFUSED BY")
+	for i := range r.Tenants {
+		r.Tenants[i].writeRow(table, cell(r.Tenants[i].Tenant))
+	}
+	r.Total.writeRow(table, "total")
+	return table.Flush()
+}
+
+func (t *TenantReport) writeRow(w io.Writer, name string) {
+	tier := t.Tier
+	if tier == "" {
+		tier = "-"
+	}
+	_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f%%\t%s\n",
+		name, tier, t.Operations, t.Points, t.P50, t.P95, t.P99, t.Max, t.Refused, 100*t.RefusedShare, t.reasons())
+}
+
+// reasons lists what refuses and how often.
+func (t *TenantReport) reasons() string {
+	var reasons []string
+	add := func(what string, n int64) {
+		if n > 0 {
+			reasons = append(reasons, what+" "+strconv.FormatInt(n, 10))
+		}
+	}
+	add("blocked", t.Blocked)
+	add("maxCost", t.TooExpensive)
+	for _, limit := range t.Limits {
+		name := limit.Name
+		if limit.Owner != "" {
+			name = limit.Owner + "/" + name
+		}
+		add(name, limit.Refused)
+		if limit.Never > 0 {
+			reasons[len(reasons)-1] += fmt.Sprintf(" (never %d)", limit.Never)
+		}
+	}
+	if len(reasons) == 0 {
+		return "-"
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// cell returns a name that may hold any bytes in a form that keeps the table whole.
+func cell(name string) string {
+	quoted := echo(name)
+	if quoted == `"`+name+`"` {
+		return name
+	}
+	return quoted
+}

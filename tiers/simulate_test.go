@@ -1,0 +1,168 @@
+package tiers_test
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// each yields the records without an error.
+func each(records ...tiers.Record) iter.Seq2[tiers.Record, error] {
+	return func(yield func(tiers.Record, error) bool) {
+		for _, record := range records {
+			if !yield(record, nil) {
+				return
+			}
+		}
+	}
+}
+
+const tenAMinute = `
+version: 1
+default: free
+tiers:
+  free:
+    mode: shadow
+    maxCost: 100
+    limits:
+      minute: {capacity: 10, per: minute}
+      hour: {capacity: 600, per: hour, mode: off}
+    operations:
+      Mutation.*: {limits: {minute: {unit: requests, capacity: 1, per: minute}}}
+  free-enough: {unlimited: true}
+  quiet: {mode: "off", maxCost: 1, limits: {minute: {capacity: 1, per: minute}}}
+  banned: {blocked: true}
+`
+
+func TestSimulateCountsWhatTheLimitsWouldRefuse(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int, points int64, operation string) tiers.Record {
+		return tiers.Record{At: noon.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Operation: operation, Points: points}
+	}
+	report, err := tiers.Simulate(each(
+		// Out of order: the last comes first.
+		at(90, 10, ""),           // Refilled: 9 of 10 came back by second 60, the rest by now.
+		at(0, 4, ""),             // 6 left.
+		at(0, 6, "Mutation.buy"), // 0 left, and the only mutation of the minute.
+		at(6, 1, "Mutation.buy"), // The minute has 1, the rule nothing.
+		at(6, 1, ""),             // The refused mutation charged nothing.
+		at(7, 11, ""),            // Never.
+		at(7, 101, ""),           // More than the maximum cost.
+		at(8, 5, ""),             // The minute is empty.
+	), compiled(t, tenAMinute))
+	require.NoError(t, err)
+	require.Len(t, report.Tenants, 1)
+	want := tiers.TenantReport{
+		Tenant: "acme", Tier: "free", Operations: 8, Points: 139, P50: 5, P95: 101, P99: 101, Max: 101,
+		Refused: 4, RefusedShare: 0.5, TooExpensive: 1,
+		Limits: []tiers.LimitReport{
+			{Level: "tenant", Name: "minute", Unit: "points", Refused: 2, Never: 1},
+			{Level: "operation", Owner: "Mutation.*", Name: "minute", Unit: "requests", Refused: 1},
+		},
+	}
+	require.Equal(t, want, report.Tenants[0])
+	want.Tenant, want.Tier = "", ""
+	require.Equal(t, want, report.Total)
+	require.Equal(t, noon, report.From)
+	require.Equal(t, noon.Add(90*time.Second), report.To)
+}
+
+func TestSimulateLooksAtTheTierOfTheRecord(t *testing.T) {
+	t.Parallel()
+	record := func(tenant, tier string) tiers.Record {
+		return tiers.Record{At: noon, Tenant: tenant, Tier: tier, Points: 50}
+	}
+	report, err := tiers.Simulate(each(
+		record("b", "free"), record("a", "free"), record("c", "free-enough"), record("d", "banned"), record("e", "quiet"),
+	), compiled(t, tenAMinute))
+	require.NoError(t, err)
+	var names []string
+	for _, tenant := range report.Tenants {
+		names = append(names, tenant.Tenant)
+	}
+	require.Equal(t, []string{"a", "b", "d", "c", "e"}, names, "the largest refused share first, then by name")
+	require.EqualValues(t, 3, report.Total.Refused)
+	require.EqualValues(t, 1, report.Total.Blocked)
+	require.InDelta(t, 0.6, report.Total.RefusedShare, 1e-9)
+}
+
+func TestQuantilesAreTheNearestRank(t *testing.T) {
+	t.Parallel()
+	var records []tiers.Record
+	for i := range int64(200) {
+		records = append(records, tiers.Record{At: noon, Tenant: "x", Tier: "free-enough", Points: 200 - i})
+	}
+	report, err := tiers.Simulate(each(records...), compiled(t, tenAMinute))
+	require.NoError(t, err)
+	total := report.Total
+	require.Equal(t, []int64{100, 190, 198, 200}, []int64{total.P50, total.P95, total.P99, total.Max})
+}
+
+func TestSimulateEndsAtTheFirstError(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, tenAMinute)
+	broken := errors.New("disk on fire")
+	_, err := tiers.Simulate(func(yield func(tiers.Record, error) bool) { yield(tiers.Record{}, broken) }, policy)
+	require.ErrorIs(t, err, broken)
+	for _, record := range []tiers.Record{
+		{Tenant: "x", Points: 1}, {At: noon, Points: 1}, {At: noon, Tenant: "x", Points: -1},
+	} {
+		_, err := tiers.Simulate(each(record), policy)
+		require.ErrorContains(t, err, "tiers: record 1: a record with")
+	}
+	_, err = tiers.Simulate(each(), nil)
+	require.Error(t, err)
+
+	report, err := tiers.Simulate(each(), policy)
+	require.NoError(t, err)
+	require.Equal(t, tiers.Report{}, report)
+}
+
+func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	const good = `{"at":"2026-06-01T12:00:00Z","tenant":"acme","operation":"Query.me","points":3}` + "\n"
+	for _, test := range []struct{ name, lines, want string }{
+		{"all good", good + "\n" + good, ""},
+		{"not JSON", good + "secret", "tiers: line 2: not a record in JSON"},
+		{"without a time", good + good + `{"tenant":"x"}`, "tiers: line 3: a record without a time after 1970"},
+		{"too long", good + strings.Repeat("x", 70_000), "tiers: line 2: bufio.Scanner: token too long"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var failure error
+			for record, err := range tiers.ReadRecords(strings.NewReader(test.lines)) {
+				if failure = err; err == nil {
+					require.Equal(t, tiers.Record{At: noon, Tenant: "acme", Operation: "Query.me", Points: 3}, record)
+				}
+			}
+			if test.want == "" {
+				require.NoError(t, failure)
+			} else {
+				require.EqualError(t, failure, test.want)
+			}
+		})
+	}
+}
+
+func TestTheTableStaysWholeWhateverTenantsAreCalled(t *testing.T) {
+	t.Parallel()
+	report, err := tiers.Simulate(each(
+		tiers.Record{At: noon, Tenant: "a\tb\n" + strings.Repeat("x", 10_000), Points: 1},
+	), compiled(t, tenAMinute))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(report.String(), "\n"), "\n")
+	require.Len(t, lines, 3)
+	for _, line := range lines {
+		require.Less(t, len(line), 200)
+	}
+	require.True(t, slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, `"a\tb\nxxx`) }))
+}
