@@ -55,7 +55,7 @@ type Claim struct {
 	TTL time.Duration
 	// FreeRepeats is how often the operation may run again uncharged when it is done but no answer
 	// is stored; after that it is charged again. Zero refuses such a repeat, which is right for
-	// mutations.
+	// mutations. At most 255.
 	FreeRepeats int
 }
 
