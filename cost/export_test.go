@@ -14,3 +14,15 @@ func (e *Estimator) Cached() (plans, units int) {
 	defer e.plans.mu.Unlock()
 	return len(e.plans.entries), e.plans.units
 }
+
+// CompileSummed compiles an operation as if it were past the work limit.
+func (e *Estimator) CompileSummed(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, int, error) {
+	c := e.newCompiler(op, 1<<30)
+	c.summing = true
+	root := e.roots[op.Operation]
+	if err := c.run(doc, root); err != nil {
+		return nil, c.work, err
+	}
+	c.plan.weight, c.plan.approximate = root.weight, true
+	return c.plan, c.work, nil
+}

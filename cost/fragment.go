@@ -26,62 +26,77 @@ func (c *compiler) orderFragments(doc *ast.QueryDocument) error {
 		}
 	}
 	c.fragments = make(map[string]*fragment, len(defined))
-	var finished []*fragment
-	var visit func(set ast.SelectionSet, depth int) error
-	visit = func(set ast.SelectionSet, depth int) error {
-		if depth > maxDepth {
-			return ErrTooDeep
-		}
-		for _, selection := range set {
-			var err error
-			switch s := selection.(type) {
-			case *ast.Field:
-				if s == nil {
-					return malformed("a selection is missing")
-				}
-				if len(s.SelectionSet) > 0 {
-					err = visit(s.SelectionSet, depth+1)
-				}
-			case *ast.InlineFragment:
-				if s == nil {
-					return malformed("a selection is missing")
-				}
-				err = visit(s.SelectionSet, depth+1)
-			case *ast.FragmentSpread:
-				if s == nil {
-					return malformed("a selection is missing")
-				}
-				f := c.fragments[s.Name]
-				if f != nil && f.state == visiting {
-					return ErrCyclicFragment
-				}
-				if f != nil {
-					continue
-				}
-				def := defined[s.Name]
-				if def == nil {
-					return malformed("fragment %q is not defined", s.Name)
-				}
-				f = &fragment{def: def, state: visiting}
-				c.fragments[s.Name] = f
-				err = visit(def.SelectionSet, depth+1)
-				f.state = visited
-				finished = append(finished, f)
-			default:
+	o := fragmentOrder{defined: defined, reached: c.fragments}
+	if err := o.visit(c.op.SelectionSet, 0); err != nil {
+		return err
+	}
+	for i, f := range o.finished {
+		f.order = len(o.finished) - i
+	}
+	return nil
+}
+
+// fragmentOrder walks the whole document below an operation, each fragment once.
+type fragmentOrder struct {
+	defined map[string]*ast.FragmentDefinition
+	reached map[string]*fragment
+	// finished are the fragments in the order in which they were left, which is the reverse of the
+	// topological one.
+	finished []*fragment
+}
+
+func (o *fragmentOrder) visit(set ast.SelectionSet, depth int) error {
+	if depth > maxDepth {
+		return ErrTooDeep
+	}
+	for _, selection := range set {
+		var err error
+		switch s := selection.(type) {
+		case *ast.Field:
+			if s == nil {
 				return malformed("a selection is missing")
 			}
-			if err != nil {
-				return err
+			if len(s.SelectionSet) > 0 {
+				err = o.visit(s.SelectionSet, depth+1)
 			}
+		case *ast.InlineFragment:
+			if s == nil {
+				return malformed("a selection is missing")
+			}
+			err = o.visit(s.SelectionSet, depth+1)
+		case *ast.FragmentSpread:
+			if s == nil {
+				return malformed("a selection is missing")
+			}
+			err = o.spread(s.Name, depth)
+		default:
+			return malformed("a selection is missing")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *fragmentOrder) spread(name string, depth int) error {
+	if f := o.reached[name]; f != nil {
+		if f.state == visiting {
+			return ErrCyclicFragment
 		}
 		return nil
 	}
-	if err := visit(c.op.SelectionSet, 0); err != nil {
+	def := o.defined[name]
+	if def == nil {
+		return malformed("fragment %q is not defined", name)
+	}
+	f := &fragment{def: def, state: visiting}
+	o.reached[name] = f
+	if err := o.visit(def.SelectionSet, depth+1); err != nil {
 		return err
 	}
-	for i, f := range finished {
-		f.order = len(finished) - i
-	}
+	f.state = visited
+	o.finished = append(o.finished, f)
 	return nil
 }
 

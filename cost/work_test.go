@@ -1,0 +1,143 @@
+package cost_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+)
+
+// hostile are documents that grow with n and that naive estimators price in more than linear time.
+var hostile = map[string]func(n int) string{
+	"fields":       func(n int) string { return "{" + repeat(n, " f%[1]d: e1 { id }") + " }" },
+	"equal fields": func(n int) string { return "{" + repeat(n, " e1 { id }") + " }" },
+	"nested spreads, V1": func(n int) string {
+		return "{ ...f0 }" + repeat(n, " fragment f%[1]d on Query { ...f%[2]d ...f%[2]d }") + fmt.Sprintf(" fragment f%d on Query { rateLimit }", n)
+	},
+	"nested aliases, V1": func(n int) string {
+		return "{ ...f0 }" + repeat(n, " fragment f%[1]d on Query { x: a { ...f%[2]d } y: a { ...f%[2]d } }") + fmt.Sprintf(" fragment f%d on Query { rateLimit }", n)
+	},
+	"conditional spreads": func(n int) string {
+		return "query ($x: Boolean!, $y: Boolean!) { ...f0 }" +
+			repeat(n, " fragment f%[1]d on Query { ...f%[2]d @include(if: $x) ...f%[2]d @skip(if: $y) a { ...f%[2]d @skip(if: $x) } }") +
+			fmt.Sprintf(" fragment f%d on Query { rateLimit }", n)
+	},
+	"inline fragments, V13": func(n int) string { return "{" + repeat(n, " ... { ... on Query { rateLimit } }") + " }" },
+	"nested fields":         func(n int) string { return repeat(n, "{ a ") + "{ rateLimit }" + strings.Repeat("}", n) },
+	"one fragment at many sizes": func(n int) string {
+		return "{" + repeat(n, " c%[1]d: conn(first: %[1]d) { ...C }") + " } fragment C on Connection { edges { node { id } } }"
+	},
+	"one long fragment at many sizes": func(n int) string {
+		return "{" + repeat(n, " c%[1]d: conn(first: %[1]d) { ...C }") + " } fragment C on Connection {" + repeat(n, " e%[1]d: edges { node { id } }") + " }"
+	},
+	"abstract types": func(n int) string {
+		return "{ node {" + repeat(n, " ... on Item { heavy } ... on User { h: heavy } id") + " } }"
+	},
+	"merged pairs": func(n int) string {
+		// Each of n fragments merges with the next, so that all merged sets differ.
+		return "{" + repeat(n, " f%[1]d: a { ...f%[1]d ...f%[2]d }") + " }" +
+			repeat(n+1, " fragment f%[1]d on Query { a { x%[1]d: rateLimit } }")
+	},
+	"merged sets, nested": func(n int) string {
+		return "{ ...f0 }" + repeat(n, " fragment f%[1]d on Query { a { ...f%[2]d x%[1]d: rateLimit } ...f%[2]d }") + fmt.Sprintf(" fragment f%d on Query { rateLimit }", n)
+	},
+}
+
+// repeat formats n times, with the index and the next index.
+func repeat(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		if strings.Contains(format, "%") {
+			fmt.Fprintf(&b, format, i, i+1, "")
+		} else {
+			b.WriteString(format)
+		}
+	}
+	// A format that does not use all arguments says so in the text.
+	return strings.NewReplacer("%!(EXTRA string=)", "").Replace(b.String())
+}
+
+func raw(t testing.TB, text string) *ast.QueryDocument {
+	t.Helper()
+	doc, err := parser.ParseQuery(&ast.Source{Input: text})
+	require.NoError(t, err)
+	return doc
+}
+
+// Twice the document is at most a little more than twice the work, counted and not timed.
+func TestSummingIsLinearInTheDocument(t *testing.T) {
+	t.Parallel()
+	estimator, _ := newEstimator(t, "bypass", cost.Config{})
+	for name, document := range hostile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var last int
+			for _, n := range []int{100, 200, 400, 800} {
+				doc := raw(t, document(n))
+				_, work, err := estimator.CompileSummed(doc, doc.Operations[0])
+				require.NoError(t, err)
+				require.Greater(t, work, 0)
+				if last > 0 {
+					require.LessOrEqual(t, float64(work), 2.1*float64(last), "n = %d", n)
+				}
+				last = work
+			}
+		})
+	}
+}
+
+// Merging is linear too, but for documents that are built to have more merged sets than selections.
+func TestMergingIsLinearForAllButMergedSets(t *testing.T) {
+	t.Parallel()
+	estimator, _ := newEstimator(t, "bypass", cost.Config{WorkLimit: 1 << 30})
+	for name, document := range hostile {
+		if name == "merged sets, nested" || name == "one long fragment at many sizes" || name == "conditional spreads" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var last int
+			for _, n := range []int{100, 200, 400, 800} {
+				doc := raw(t, document(n))
+				work, err := estimator.Work(doc, doc.Operations[0])
+				require.NoError(t, err)
+				if last > 0 {
+					require.LessOrEqual(t, float64(work), 2.1*float64(last), "n = %d", n)
+				}
+				last = work
+			}
+		})
+	}
+}
+
+func TestWorkIsBoundedForEveryHostileDocument(t *testing.T) {
+	t.Parallel()
+	const limit = 2000
+	estimator, _ := newEstimator(t, "bypass", cost.Config{WorkLimit: limit})
+	strict, _ := newEstimator(t, "bypass", cost.Config{WorkLimit: limit, RefuseOverWork: true})
+	for name, document := range hostile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			doc := raw(t, document(900))
+			work, err := estimator.Work(doc, doc.Operations[0])
+			require.NoError(t, err)
+			require.LessOrEqual(t, work, 21*limit+2000)
+			plan, err := estimator.Compile(doc, doc.Operations[0])
+			require.NoError(t, err)
+			price, err := plan.Evaluate(map[string]any{"x": true, "y": false})
+			require.NoError(t, err)
+			requireSane(t, price)
+			work, err = strict.Work(doc, doc.Operations[0])
+			require.LessOrEqual(t, work, limit+2000)
+			if err != nil {
+				require.ErrorIs(t, err, cost.ErrWorkLimit)
+			}
+			require.Equal(t, err != nil, price.Approximate)
+		})
+	}
+}
