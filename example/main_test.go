@@ -2,16 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -78,105 +72,17 @@ func TestAnAddressInUseIsSaidClearly(t *testing.T) {
 		": stop it, or choose another address with -addr\n", stderr.String())
 }
 
-// lockedBuffer is a buffer that one goroutine writes while another reads.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// startExample runs the command on a free port until the test ends and returns what it printed.
-func startExample(t *testing.T, args ...string) (printed string, stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var stdout, stderr lockedBuffer
-	code := make(chan int, 1)
-	go func() { code <- run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), &stdout, &stderr) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		require.Equal(t, exitOK, <-code, stderr.String())
-	})
-	t.Cleanup(stop)
-	require.Eventually(t, func() bool {
-		return strings.Count(stdout.String(), "\ncurl ") == len(commands)
-	}, 10*time.Second, 5*time.Millisecond)
-	return stdout.String(), stop
-}
-
-// commandLines returns the lines to paste.
-func commandLines(printed string) []string {
-	var lines []string
-	for line := range strings.Lines(printed) {
-		if strings.HasPrefix(line, "curl ") {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	return lines
-}
-
-// shell runs a line as a person who pastes it.
-func shell(t *testing.T, line string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	command := exec.CommandContext(ctx, "bash", "-c", line)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	out, err := command.Output()
-	require.NoError(t, err, "%s\n%s", line, stderr.String())
-	return string(out)
-}
-
-// TestQueriesToPasteAnswer runs the printed queries that are always admitted.
-func TestQueriesToPasteAnswer(t *testing.T) {
-	t.Parallel()
-	printed, _ := startExample(t)
-	lines := commandLines(printed)
-	require.Len(t, lines, len(commands))
-	for i, golden := range []string{"cheap.json", "expensive.json"} {
-		requireGolden(t, golden, shell(t, lines[i]))
-	}
-}
-
-func requireGolden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.JSONEq(t, string(want), got)
-}
-
 func TestStoppingEndsOpenStreams(t *testing.T) {
 	t.Parallel()
-	printed, stop := startExample(t)
-	_, rest, found := strings.Cut(printed, "API:      ")
-	require.True(t, found)
-	url, _, _ := strings.Cut(rest, "\n")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url,
-		strings.NewReader(`{"query":"subscription { issueCreated { title } }"}`))
-	require.NoError(t, err)
-	request.Header.Set("Content-Type", "application/json")
+	i := startExample(t)
+	request := newRequest(t, i.url, request{query: `subscription { issueCreated { title } }`})
 	request.Header.Set("Accept", "text/event-stream")
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
 
 	began := time.Now()
-	stop()
+	i.stop()
 	require.Less(t, time.Since(began), shutdownTimeout, "the stream ended by itself")
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)

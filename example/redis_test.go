@@ -1,0 +1,119 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+func TestTwoProcessesOnOneRedisSpendOneBudget(t *testing.T) {
+	t.Parallel()
+	replies := onRedis(t, func(address string) []reply {
+		one, two := startProcess(t, "-redis", address), startProcess(t, "-redis", address)
+		return []reply{
+			post(t, one.url, request{key: "demo-free", query: search}),
+			post(t, two.url, request{key: "demo-free", query: search}),
+			post(t, one.url, request{key: "demo-free", query: search}),
+			post(t, two.url, request{key: "demo-pro", query: search}),
+		}
+	})
+	replies[0].requireCharged(t, 611)
+	replies[1].requireRefused(t, 611)
+	replies[2].requireRefused(t, 611)
+	left := limit(t, replies[1].rateLimit(t), "minute").Remaining
+	require.Less(t, left, int64(611), "what the first process took is gone in the second")
+	require.GreaterOrEqual(t, left, int64(1000-611), "and no more than that")
+	replies[3].requireCharged(t, 611)
+}
+
+func TestTwoProcessesOnOneRedisReplayOneKey(t *testing.T) {
+	t.Parallel()
+	replies := onRedis(t, func(address string) []reply {
+		one, two := startProcess(t, "-redis", address), startProcess(t, "-redis", address)
+		create := request{key: "demo-pro", once: "two-processes-0001", query: createIssue}
+		other := create
+		other.query = `mutation { addComment(input: {issueId: "I_1", body: "x"}) { comment { id } } }`
+		elsewhere := create
+		elsewhere.key = "demo-enterprise"
+		return []reply{
+			post(t, one.url, create),
+			post(t, two.url, create),
+			post(t, one.url, create),
+			post(t, two.url, other),
+			post(t, two.url, elsewhere),
+		}
+	})
+	replies[0].requireCharged(t, 20)
+	require.Empty(t, replies[0].header.Get("Idempotent-Replayed"))
+	for _, again := range replies[1:3] {
+		require.Equal(t, http.StatusOK, again.status, again.body)
+		require.Equal(t, "true", again.header.Get("Idempotent-Replayed"))
+		require.True(t, again.rateLimit(t).Replayed)
+		require.Zero(t, again.rateLimit(t).Charged)
+		require.Equal(t, withoutRateLimit(t, replies[0].body), withoutRateLimit(t, again.body))
+	}
+	require.Equal(t, http.StatusUnprocessableEntity, replies[3].status)
+	require.Equal(t, ratelimitclient.CodeKeyReused, replies[3].refusal(t).Code)
+	replies[4].requireCharged(t, 20)
+}
+
+func TestTheServerStartsWithoutRedisAndServesByItsFailModes(t *testing.T) {
+	t.Parallel()
+	gone := redistest.Start(t)
+	gone.Kill()
+	i := startExample(t, "-redis", gone.Addr)
+
+	open := post(t, i.url, request{key: "demo-free", query: `{ viewer { login } }`})
+	require.Equal(t, http.StatusOK, open.status, open.body)
+	require.JSONEq(t, `{"data":{"viewer":{"login":"mira"}}}`, withoutRateLimit(t, open.body))
+	require.True(t, open.rateLimit(t).StoreUnavailable)
+	require.Zero(t, open.rateLimit(t).Charged)
+
+	for name, closed := range map[string]request{
+		"an anonymous caller":                {query: `{ viewer { login } }`},
+		"a mutation under a key, may repeat": {key: "demo-pro", once: "redis-is-away-1", query: createIssue},
+	} {
+		got := post(t, i.url, closed)
+		require.Equal(t, http.StatusServiceUnavailable, got.status, name)
+		require.NotEmpty(t, got.header.Get("Retry-After"), name)
+		require.Equal(t, ratelimitclient.CodeUnavailable, got.refusal(t).Code, name)
+		require.JSONEq(t, `null`, data(t, got), name)
+		require.True(t, got.rateLimit(t).StoreUnavailable, name)
+	}
+}
+
+func TestTheServerCountsAsSoonAsRedisAnswers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Freeze(t)
+	i := startExample(t, "-redis", server.Addr)
+	viewer := request{key: "demo-free", query: `{ viewer { login } }`}
+	require.True(t, post(t, i.url, viewer).rateLimit(t).StoreUnavailable)
+
+	server.Thaw(t)
+	var got reply
+	poll(t, "Redis", func() bool {
+		got = post(t, i.url, viewer)
+		return !got.rateLimit(t).StoreUnavailable
+	})
+	got.requireCharged(t, 3)
+}
+
+func TestAWrongRedisAddressIsSaidClearlyAndNeverRepeated(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"sesame":                   "neither host:port nor a redis://, rediss:// or unix:// URL",
+		"http://:sesame@127.0.0.1": "unknown scheme; redis://, rediss:// or unix:// fits",
+		"redis://:sesame@a:1/name": "not a valid Redis URL",
+		"127.0.0.1:6379,sesame":    "address 2 of 2",
+	} {
+		said := runFails(t, exitFailed, "-redis", address)
+		require.Contains(t, said, "example: -redis: ")
+		require.Contains(t, said, want)
+		require.NotContains(t, said, "sesame")
+	}
+}
