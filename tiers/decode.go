@@ -16,6 +16,8 @@ type decoder struct {
 	findings  []finding
 	// broken has the paths that were reported here: nothing that follows from them is reported too.
 	broken map[path]bool
+	// spoiled has the mappings with a broken entry, which may be what they say.
+	spoiled map[path]bool
 	// misspelled has the mappings with an unknown key, which may be the one that is missing.
 	misspelled map[path]bool
 }
@@ -26,6 +28,7 @@ func newDecoder() *decoder {
 	return &decoder{
 		positions:  make(map[path]position),
 		broken:     make(map[path]bool),
+		spoiled:    make(map[path]bool),
 		misspelled: make(map[path]bool),
 	}
 }
@@ -227,6 +230,7 @@ func (d *decoder) flag(into *bool) func(path, *yaml.Node) {
 // fail reports a mistake in the form of the document.
 func (d *decoder) fail(at path, problem string) {
 	d.broken[at] = true
+	d.spoiled[at.parent()] = true
 	d.findings = append(d.findings, finding{path: at, problem: problem})
 }
 
@@ -263,18 +267,13 @@ func (d *decoder) follows(f finding) bool {
 		}
 	}
 	switch f.kind {
+	case wrong:
+		return false
 	case missing:
 		_, found := d.positions[f.path]
 		return !found && (d.misspelled[f.path.parent()] || d.broken[f.path.parent()])
 	case empty:
-		if d.misspelled[f.path] {
-			return true
-		}
-		for at := range d.broken {
-			if at != "" && at.parent() == f.path {
-				return true
-			}
-		}
+		return d.misspelled[f.path] || d.spoiled[f.path]
 	}
 	return false
 }

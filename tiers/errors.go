@@ -130,7 +130,7 @@ func echo(text string) string {
 
 // isWord reports whether the text is letters, digits, _ and - only.
 func isWord(text string) bool {
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		if c := text[i]; !isLetter(c) && !isDigit(c) && c != '_' && c != '-' {
 			return false
 		}

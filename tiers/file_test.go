@@ -46,9 +46,8 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 			reloads = append(reloads, reload{s.Generation(), err != nil})
 		}})
 		require.NoError(t, err)
-		// The clock of the test is a fake one: no time passes outside it.
 		next := func() {
-			time.Sleep(tiers.DefaultInterval)
+			time.Sleep(tiers.DefaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
 			synctest.Wait()
 		}
 		next()

@@ -132,6 +132,19 @@ func TestDocumentsAreBounded(t *testing.T) {
 	_, err := tiers.Parse(make([]byte, tiers.MaxDocument+1))
 	require.ErrorContains(t, err, "larger than the 1048576 bytes")
 
+	t.Run("so is the work for one that is all mistakes", func(t *testing.T) {
+		t.Parallel()
+		var b strings.Builder
+		b.WriteString("{version: 1, default: free, tiers: {free: {unlimited: true}}, tenants: {")
+		for i := 0; b.Len() < tiers.MaxDocument-100; i++ {
+			fmt.Fprintf(&b, "a%d: {}, b%d: 1, c%d: {d: 1},\n", i, i, i)
+		}
+		b.WriteString("}}")
+		_, err := tiers.Parse([]byte(b.String()))
+		var mistakes *tiers.PolicyError
+		require.ErrorAs(t, err, &mistakes)
+		require.Greater(t, len(mistakes.Mistakes), 50_000)
+	})
 	t.Run("so is what exceptions multiply to", func(t *testing.T) {
 		t.Parallel()
 		policy := tiers.Policy{Default: "t0", Tiers: make(map[string]tiers.Tier), Tenants: make(map[string]tiers.Exception)}

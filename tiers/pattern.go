@@ -23,7 +23,7 @@ func problemOfPattern(spelling string) string {
 
 // isName reports whether the text is a Name of the GraphQL specification, section 2.1.9.
 func isName(text string) bool {
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		if c := text[i]; !isLetter(c) && c != '_' && (i == 0 || !isDigit(c)) {
 			return false
 		}

@@ -18,18 +18,27 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-func schemaOf(t testing.TB) map[string]any {
+// definitions returns those of the schema, to which its root refers.
+func definitions(t testing.TB) map[string]any {
 	t.Helper()
 	var schema map[string]any
 	decoder := json.NewDecoder(strings.NewReader(tiers.JSONSchema))
 	decoder.UseNumber()
 	require.NoError(t, decoder.Decode(&schema))
-	return schema
+	require.Equal(t, "#/$defs/Policy", schema["$ref"])
+	return asObject(t, schema["$defs"])
+}
+
+func asObject(t testing.TB, value any) map[string]any {
+	t.Helper()
+	require.IsType(t, map[string]any{}, value)
+	fields, _ := value.(map[string]any)
+	return fields
 }
 
 func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 	t.Parallel()
-	defs := schemaOf(t)["$defs"].(map[string]any)
+	defs := definitions(t)
 	for _, value := range []any{
 		tiers.Policy{}, tiers.Tier{}, tiers.Exception{}, tiers.OperationRule{}, tiers.Limit{},
 	} {
@@ -37,7 +46,7 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 		def, found := defs[goType.Name()].(map[string]any)
 		require.True(t, found, goType.Name())
 		require.Equal(t, false, def["additionalProperties"], goType.Name())
-		properties := def["properties"].(map[string]any)
+		properties := asObject(t, def["properties"])
 		var keys, required []string
 		for i := range goType.NumField() {
 			field := goType.Field(i)
@@ -48,13 +57,13 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 				required = append(required, key)
 			}
 			require.Contains(t, properties, key)
-			property := resolve(defs, properties[key].(map[string]any))
+			property := resolve(t, defs, asObject(t, properties[key]))
 			require.Equal(t, schemaType(field.Type), schemaKind(property), "%s.%s", goType.Name(), key)
 		}
 		require.ElementsMatch(t, keys, slices.Collect(maps.Keys(properties)))
 		var named []string
 		for _, key := range asList(def["required"]) {
-			named = append(named, key.(string))
+			named = append(named, fmt.Sprint(key))
 		}
 		require.ElementsMatch(t, required, named, goType.Name())
 	}
@@ -85,9 +94,10 @@ func schemaKind(property map[string]any) string {
 	return "integer"
 }
 
-func resolve(defs, schema map[string]any) map[string]any {
+func resolve(t testing.TB, defs, schema map[string]any) map[string]any {
+	t.Helper()
 	if ref, found := schema["$ref"].(string); found {
-		return resolve(defs, defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any))
+		return resolve(t, defs, asObject(t, defs[strings.TrimPrefix(ref, "#/$defs/")]))
 	}
 	return schema
 }
@@ -133,7 +143,7 @@ func validate(t testing.TB, data []byte) string {
 	if yaml.Unmarshal(data, &value) != nil {
 		return "not YAML"
 	}
-	v := validator{t: t, defs: schemaOf(t)["$defs"].(map[string]any)}
+	v := validator{t: t, defs: definitions(t)}
 	return v.problem(map[string]any{"$ref": "#/$defs/Policy"}, asJSON(value))
 }
 
@@ -177,10 +187,10 @@ func (v *validator) keyword(schema map[string]any, keyword string, value any) st
 	switch keyword {
 	case "description":
 	case "$ref":
-		return v.problem(v.defs[strings.TrimPrefix(argument.(string), "#/$defs/")].(map[string]any), value)
+		return v.problem(resolve(v.t, v.defs, map[string]any{keyword: argument}), value)
 	case "anyOf":
 		holds = slices.ContainsFunc(asList(argument), func(option any) bool {
-			return v.problem(option.(map[string]any), value) == ""
+			return v.problem(asObject(v.t, option), value) == ""
 		})
 	case "type":
 		holds = typeOf(value) == argument
@@ -189,7 +199,7 @@ func (v *validator) keyword(schema map[string]any, keyword string, value any) st
 	case "enum":
 		holds = slices.Contains(asList(argument), value)
 	case "pattern":
-		holds = !isText || regexp.MustCompile(argument.(string)).MatchString(text)
+		holds = !isText || regexp.MustCompile(fmt.Sprint(argument)).MatchString(text)
 	case "minLength":
 		holds = !isText || big.NewRat(int64(utf8.RuneCountInString(text)), 1).Cmp(number(argument)) >= 0
 	case "maxLength":
@@ -204,12 +214,12 @@ func (v *validator) keyword(schema map[string]any, keyword string, value any) st
 		holds = !isObject || big.NewRat(int64(len(object)), 1).Cmp(number(argument)) <= 0
 	case "required":
 		for _, key := range asList(argument) {
-			_, found := object[key.(string)]
+			_, found := object[fmt.Sprint(key)]
 			holds = holds && found
 		}
 	case "propertyNames":
 		for key := range object {
-			holds = holds && v.problem(argument.(map[string]any), key) == ""
+			holds = holds && v.problem(asObject(v.t, argument), key) == ""
 		}
 	case "properties", "additionalProperties":
 		return v.properties(schema, keyword, object)

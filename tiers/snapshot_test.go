@@ -116,8 +116,12 @@ func TestEveryMatchingOperationRuleHasABucketOfItsOwn(t *testing.T) {
 	}{
 		{"no root field", nil, []string{"tenant:"}, 500},
 		{"a field without a rule", []string{"Query.me"}, []string{"tenant:"}, 500},
-		{"a coordinate and a pattern", []string{"Mutation.createOrder"},
-			[]string{"tenant:", "operation:Mutation.*", "operation:Mutation.createOrder"}, 50},
+		{
+			"a coordinate and a pattern",
+			[]string{"Mutation.createOrder"},
+			[]string{"tenant:", "operation:Mutation.*", "operation:Mutation.createOrder"},
+			50,
+		},
 		{"a pattern alone", []string{"Mutation.cancel"}, []string{"tenant:", "operation:Mutation.*"}, 500},
 		{"a field twice", []string{"Mutation.cancel", "Mutation.cancel"}, []string{"tenant:", "operation:Mutation.*"}, 500},
 		{"a rule without limits", []string{"Query.searchUsers"}, []string{"tenant:"}, 200},
