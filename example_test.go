@@ -1,0 +1,240 @@
+package ratelimit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// tenantOfKey stands for a look-up in the server's own table of API keys.
+func tenantOfKey(_ context.Context, key string) (ratelimit.Subject, bool) {
+	tenants := map[string]string{"key-of-acme": "acme"}
+	tenant, ok := tenants[key]
+	return ratelimit.Subject{Tenant: tenant}, ok
+}
+
+// A server with one tier. The second request asks for more than is left.
+func Example() {
+	policy, err := tiers.Compile(tiers.Policy{
+		Default: "free",
+		Tiers: map[string]tiers.Tier{
+			"free":      {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+			"anonymous": {Blocked: true},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
+
+	srv := handler.New(schema)
+	srv.AddTransport(transport.POST{})
+	srv.Use(ratelimit.New(ratelimit.Config{
+		Store:  bucket.NewMemory(bucket.MemoryConfig{}), // bucket.NewRedis for several replicas
+		Policy: policy,                                  // tiers, limits, who is in which
+		Subject: ratelimit.FirstOf( // who pays
+			ratelimit.ByHeader("X-API-Key", tenantOfKey),
+			ratelimit.ByPeer(ratelimit.PeerConfig{Tier: "anonymous"}),
+		),
+	}))
+	http.Handle("/query", ratelimit.Handler(srv))
+
+	for range 2 {
+		request := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ users(first: 60) { name } }"}`))
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-API-Key", "key-of-acme")
+		recorder := httptest.NewRecorder()
+		http.DefaultServeMux.ServeHTTP(recorder, request)
+
+		response, err := ratelimitclient.FromResponse(recorder.Body.Bytes())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(recorder.Code, "cost", response.RateLimit.Cost, "charged", response.RateLimit.Charged)
+	}
+	// Output:
+	// 200 cost 62 charged 62
+	// 429 cost 62 charged 0
+}
+
+// Weights and list sizes for a schema that one does not own.
+func ExampleConfig_weightsByCoordinate() {
+	var cfg ratelimit.Config
+	cfg.Cost = cost.Config{
+		Weights: map[string]float64{
+			"Query.search":        10,
+			"Repository":          2,
+			"Query.search(text:)": 1,
+		},
+		ListSizes: map[string]cost.ListSize{
+			"Query.search": {SlicingArguments: []string{"first"}},
+		},
+	}
+	fmt.Println(len(cfg.Cost.Weights))
+	// Output: 3
+}
+
+// Shadow, look, enforce: record what operations cost, and ask what a policy would have refused.
+func ExampleConfig_observeFirst() {
+	log := &strings.Builder{}
+	var cfg ratelimit.Config
+	records := tiers.NewRecordWriter(log)
+	cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) {
+		_ = records.Write(tiers.Record{At: time.Now(), Tenant: d.Subject.Tenant, Tier: d.Subject.Tier, Points: d.Points})
+	}
+
+	for _, points := range []int64{3, 5, 8, 40, 90} {
+		cfg.OnDecision(context.Background(), ratelimit.Decision{
+			Subject: ratelimit.Subject{Tenant: "acme"}, Points: points,
+		})
+	}
+	candidate, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+		"free": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 60, Per: tiers.Hour}}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	file := strings.NewReader(log.String())
+	report, err := tiers.Simulate(tiers.ReadRecords(file), candidate)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	acme := report.Tenants[0]
+	fmt.Printf("median %d points, %d of %d refused\n", acme.P50, acme.Refused, acme.Operations)
+	// Output: median 8 points, 1 of 5 refused
+}
+
+// Budgets that all replicas share.
+func ExampleConfig_redis() {
+	connect := func() (bucket.Store, error) {
+		client, err := bucket.NewClient("redis://127.0.0.1:6379")
+		if err != nil {
+			return nil, err
+		}
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "shop-eu"})
+		if err != nil {
+			return nil, err
+		}
+		return store, nil
+	}
+	store, err := connect()
+	fmt.Println(store, err)
+}
+
+// A resolver charges for what only it can know.
+func ExampleCharge() {
+	export := func(ctx context.Context, rows int) (*string, error) {
+		if err := ratelimit.Charge(ctx, "exports", int64(rows)); err != nil {
+			return nil, err // a GraphQL error with RATE_LIMITED
+		}
+		url := "https://example.com/export.csv"
+		return &url, nil
+	}
+	_, err := export(context.Background(), 10_000)
+	fmt.Println(errors.Is(err, ratelimit.ErrNoDecision))
+	// Output: true
+}
+
+// A resolver does less when little is left.
+func ExampleFromContext() {
+	resolve := func(ctx context.Context) string {
+		if decision, ok := ratelimit.FromContext(ctx); ok && decision.Tier == "free" {
+			return "the short report"
+		}
+		return "the whole report"
+	}
+	fmt.Println(resolve(context.Background()))
+	// Output: the whole report
+}
+
+// A policy file that is reloaded when it changes.
+func ExampleConfig_policyFile() {
+	dir, err := os.MkdirTemp("", "policy")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := dir + "/policy.yaml"
+	document := "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 1000, per: minute}}}}\n"
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	policy, err := tiers.OpenFile(path, tiers.FileOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = policy.Close() }()
+	rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+	fmt.Println(rules.Tier, rules.Buckets[0].Limits.All()[0].Capacity)
+	// Output: free 1000
+}
+
+// What a Go client does with a refusal.
+func Example_client() {
+	type graphQLResponse struct {
+		Errors json.RawMessage `json:"errors"`
+	}
+	var response graphQLResponse
+	body := strings.NewReader(`{"errors": [{"message": "rate limit exceeded", "extensions": {"code": "RATE_LIMITED", "retryAfter": 0.001}}]}`)
+	if err := json.NewDecoder(io.LimitReader(body, 1<<20)).Decode(&response); err != nil {
+		fmt.Println(err)
+		return
+	}
+	refusal, refused := ratelimitclient.FromErrors(response.Errors)
+	if refused && refusal.Temporary() {
+		time.Sleep(refusal.RetryAfter)
+	}
+	fmt.Println("try again after", refusal.RetryAfter)
+	// Output: try again after 1ms
+}
+
+// A test of one's own server: a clock that stands still and a store that remembers.
+func Example_ownTests() {
+	clock := &ratelimittest.Clock{}
+	store := ratelimittest.NewStore(clock)
+
+	limits, err := bucket.Compile(bucket.Limit{Name: "minute", Capacity: 60, Period: time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	take := bucket.Take{
+		Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 60}},
+	}
+	for range 2 {
+		result, err := store.Take(context.Background(), take)
+		fmt.Println(result.Verdict, err)
+		clock.Advance(time.Minute)
+	}
+	fmt.Println(len(store.Takes()), "takes")
+	// Output:
+	// admitted <nil>
+	// admitted <nil>
+	// 2 takes
+}

@@ -1,0 +1,97 @@
+package ratelimit_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// blocks returns the fenced blocks of a language in README.md.
+func blocks(t *testing.T, language string) []string {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	fences := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	require.NotEmpty(t, fences)
+	var found []string
+	for _, fence := range fences {
+		found = append(found, fence[1])
+	}
+	return found
+}
+
+// lines returns the lines of a text without their indentation, and without empty ones.
+func lines(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n") + "\n"
+}
+
+func TestAllGoInTheREADMEIsPartOfAnExample(t *testing.T) {
+	t.Parallel()
+	examples, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	for _, block := range blocks(t, "go") {
+		if !strings.Contains(lines(string(examples)), lines(block)) {
+			t.Errorf("no Example in example_test.go has these lines:\n%s", block)
+		}
+	}
+}
+
+func TestThePoliciesInTheREADMECompile(t *testing.T) {
+	t.Parallel()
+	compiled := 0
+	for _, block := range blocks(t, "yaml") {
+		if !strings.HasPrefix(block, "version:") {
+			continue
+		}
+		policy, err := tiers.Parse([]byte(block))
+		require.NoError(t, err)
+		_, err = tiers.Compile(policy)
+		require.NoError(t, err)
+		compiled++
+	}
+	require.Positive(t, compiled)
+}
+
+// TestTheQueryInTheREADMEHasThePriceInItsMargin prices it against the schema of the example.
+func TestTheQueryInTheREADMEHasThePriceInItsMargin(t *testing.T) {
+	t.Parallel()
+	var sources []*ast.Source
+	for _, path := range []string{"schema.graphqls", filepath.Join("example", "schema.graphqls")} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		sources = append(sources, &ast.Source{Name: path, Input: string(text)})
+	}
+	schema, err := gqlparser.LoadSchema(sources...)
+	require.NoError(t, err)
+	query := blocks(t, "graphql")[0]
+	doc, errs := gqlparser.LoadQueryWithRules(schema, query, nil)
+	require.Empty(t, errs)
+	estimator, err := cost.New(schema, cost.Config{})
+	require.NoError(t, err)
+	plan, err := estimator.Compile(doc, doc.Operations[0])
+	require.NoError(t, err)
+	price, err := plan.Evaluate(nil)
+	require.NoError(t, err)
+
+	margin := regexp.MustCompile(`# (\d+) points, with 1 for the query itself`).FindStringSubmatch(query)
+	require.Len(t, margin, 2)
+	want, err := strconv.ParseInt(margin[1], 10, 64)
+	require.NoError(t, err)
+	require.Equal(t, want, price.Points())
+}
