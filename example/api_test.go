@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,21 @@ func TestAPIAnswersOverHTTP(t *testing.T) {
 			require.Equal(t, test.points, got.rateLimit(t).Charged, got.body)
 		})
 	}
+}
+
+func TestAnonymousCallersHaveABudgetForEachAddress(t *testing.T) {
+	t.Parallel()
+	handler := newHandler(t)
+	from := func(address string) reply {
+		r := newRequest(t, "/query", request{query: `{ repositories(first: 90) { nodes { owner { login } } } }`})
+		r.RemoteAddr = address
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, r)
+		return reply{status: recorder.Code, header: recorder.Header(), body: recorder.Body.String()}
+	}
+	from("192.0.2.1:1000").requireCharged(t, 273)
+	from("192.0.2.1:2000").requireRefused(t, 273)
+	from("192.0.2.2:1000").requireCharged(t, 273)
 }
 
 func TestAPIReadsNoBodyBeyondItsLimit(t *testing.T) {
