@@ -39,7 +39,7 @@ var fieldsOf = map[string][][2]string{
 	},
 	"Node":       {{"id", ""}, {"__typename", ""}},
 	"Item":       {{"id", ""}, {"heavy", ""}, {"rel_m: rel(first: $m)", "Item"}},
-	"User":       {{"id", ""}, {"heavy", ""}, {"posts_2: posts(first: 2)", "Item"}},
+	"User":       {{"id", ""}, {"heavy", ""}, {"posts_2: posts(first: 2)", "Item"}, {"posts_m: posts(first: $m)", "Item"}},
 	"Connection": {{"edges", "Edge"}, {"more: edges", "Edge"}},
 	"Edge":       {{"node", "Item"}},
 }
@@ -64,7 +64,7 @@ func (d *document) draw(t *rapid.T, on string, depth int) []selection {
 	for range rapid.IntRange(1, 4).Draw(t, "selections") {
 		where := rapid.SampledFrom(wheres).Draw(t, "where")
 		switch kind := rapid.IntRange(0, 9).Draw(t, "kind"); {
-		case kind == 0 && depth > 0:
+		case (kind == 0 || kind < 7 && on == "Node") && depth > 0:
 			condition := rapid.SampledFrom(append([]string{on}, narrower[on]...)).Draw(t, "condition")
 			set = append(set, selection{"... on " + condition, where, d.draw(t, condition, depth-1)})
 		case kind <= 2 && len(d.fragments) > 0:

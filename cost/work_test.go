@@ -27,6 +27,15 @@ var hostile = map[string]func(n int) string{
 			repeat(n, " fragment f%[1]d on Query { ...f%[2]d @include(if: $x) ...f%[2]d @skip(if: $y) a { ...f%[2]d @skip(if: $x) } }") +
 			fmt.Sprintf(" fragment f%d on Query { rateLimit }", n)
 	},
+	"spreads of the next two": func(n int) string {
+		var b strings.Builder
+		b.WriteString("query ($x: Boolean!) { ...f0 }")
+		for i := range n {
+			fmt.Fprintf(&b, " fragment f%d on Query { ...f%d ...f%d @include(if: $x) }", i, i+2, i+1)
+		}
+		fmt.Fprintf(&b, " fragment f%d on Query { rateLimit } fragment f%d on Query { rateLimit }", n, n+1)
+		return b.String()
+	},
 	"inline fragments, V13": func(n int) string { return "{" + repeat(n, " ... { ... on Query { rateLimit } }") + " }" },
 	"nested fields":         func(n int) string { return repeat(n, "{ a ") + "{ rateLimit }" + strings.Repeat("}", n) },
 	"one fragment at many sizes": func(n int) string {
