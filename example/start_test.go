@@ -181,6 +181,7 @@ func onRedis(t *testing.T, scene func(address string) []reply) []reply {
 		if !away {
 			return replies
 		}
+		t.Log("Redis was away for a moment: the scene starts again")
 	}
 	require.FailNowf(t, "Redis was away in every scene", "%v", replies)
 	return nil
