@@ -51,7 +51,7 @@ test-long: redis ## Repeat all tests in other orders and fuzz each target for FU
 
 .PHONY: cover
 cover: redis ## Write coverage.out and print the coverage of each package and in total
-	go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -v -e /internal/ -e /example | paste -sd, -) $(PACKAGES)
+	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -v -e /internal/ -e /example | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench

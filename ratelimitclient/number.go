@@ -57,20 +57,27 @@ func (a *looseAmount) UnmarshalJSON(data []byte) error {
 }
 
 // toSeconds rounds up to whole milliseconds, so that a client that waits so long never comes early.
+// It counts them in integers, because a float64 does not hold every number of nanoseconds.
 func toSeconds(d time.Duration) float64 {
-	return math.Ceil(float64(d)/float64(time.Millisecond)) / 1000
+	millis := d / time.Millisecond
+	if d%time.Millisecond > 0 {
+		millis++
+	}
+	return float64(millis) / 1000
 }
 
-// fromSeconds is the inverse of toSeconds for whole milliseconds. What is negative becomes zero, and
-// what is too long becomes the longest duration.
+// fromSeconds rounds up to whole milliseconds as well, and is the inverse of toSeconds for them. What
+// is negative becomes zero, and what is too long becomes the longest duration.
 func fromSeconds(s float64) time.Duration {
+	// noise, in milliseconds, is more than seconds differ from the milliseconds they were made of,
+	// however many.
+	const noise = 0.005
 	if s <= 0 || math.IsNaN(s) {
 		return 0
 	}
-	// Rounding to microseconds takes away the error of the division that toSeconds ends with.
-	micros := math.Round(s * 1e6)
-	if micros >= float64(math.MaxInt64/time.Microsecond) {
+	millis := math.Ceil(s*1000 - noise)
+	if millis > float64(math.MaxInt64/time.Millisecond) {
 		return math.MaxInt64
 	}
-	return time.Duration(micros) * time.Microsecond
+	return time.Duration(millis) * time.Millisecond
 }
