@@ -20,6 +20,7 @@ type Extension struct {
 	cfg       Config
 	estimator *cost.Estimator
 	telemetry *telemetry
+	absence   absence
 }
 
 var _ interface {

@@ -162,7 +162,7 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 	renew := func() {
 		start := time.Now()
 		held, err := e.cfg.Store.Renew(ctx, tenant, op.claim)
-		e.telemetry.stored(ctx, "renew", time.Since(start), err)
+		e.stored(ctx, "renew", time.Since(start), err)
 		mu.Lock()
 		defer mu.Unlock()
 		// An attempt that lost its claim has nothing left to renew; a store that is away may return.
@@ -208,7 +208,7 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 	for range settleAttempts {
 		start := time.Now()
 		_, err = e.cfg.Store.Settle(ctx, settlement)
-		e.telemetry.stored(ctx, "settle", time.Since(start), err)
+		e.stored(ctx, "settle", time.Since(start), err)
 		if err == nil {
 			return
 		}

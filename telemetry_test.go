@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,6 +143,28 @@ func TestMetricsNameListedTenantsAndTheBusiestFew(t *testing.T) {
 	}
 	require.Equal(t, map[string]float64{"listed": 1, "busy": 5, "other": 30},
 		i.sums("ratelimit.decisions", "ratelimit.tenant"))
+}
+
+func TestTheLoggerIsToldWhenTheStoreGoesAndWhenItIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := ratelimittest.NewStore(nil)
+		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		for range 3 {
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
+			// Two absences within a second are told as one.
+			for range 2 {
+				store.Fail(bucket.ErrUnavailable)
+				run.post(request{Query: cheapQuery})
+				run.post(request{Query: cheapQuery})
+				store.Fail(nil)
+				run.post(request{Query: cheapQuery})
+				run.post(request{Query: cheapQuery})
+			}
+		}
+		require.Equal(t, 3, strings.Count(log.String(), "the store is away"))
+		require.Equal(t, 3, strings.Count(log.String(), "the store is back"))
+	})
 }
 
 func TestTheTimeForWhichTheStoreIsAwayIsCounted(t *testing.T) {

@@ -14,17 +14,17 @@ const unitsPerPlan = 256
 // planCache keeps the plans that were used last, bounded in number and in size.
 type planCache struct {
 	mu      sync.Mutex
-	entries map[*ast.OperationDefinition]*list.Element
-	// order has the entry used last in front.
+	entries map[*ast.OperationDefinition]*planEntry
+	// order has the operation used last in front.
 	order list.List
 	max   int
 	units int
 }
 
 type planEntry struct {
-	op   *ast.OperationDefinition
-	plan *Plan
-	err  error
+	plan  *Plan
+	err   error
+	place *list.Element
 }
 
 func (e *planEntry) units() int {
@@ -35,33 +35,36 @@ func (e *planEntry) units() int {
 }
 
 func newPlanCache(size int) *planCache {
-	return &planCache{entries: make(map[*ast.OperationDefinition]*list.Element), max: size}
+	return &planCache{entries: make(map[*ast.OperationDefinition]*planEntry), max: size}
 }
 
-func (c *planCache) get(op *ast.OperationDefinition) (*Plan, error, bool) {
+// get returns what compiling the operation led to, nil if the cache does not know it.
+func (c *planCache) get(op *ast.OperationDefinition) *planEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	element, ok := c.entries[op]
-	if !ok {
-		return nil, nil, false
+	entry := c.entries[op]
+	if entry != nil {
+		c.order.MoveToFront(entry.place)
 	}
-	c.order.MoveToFront(element)
-	entry := element.Value.(*planEntry)
-	return entry.plan, entry.err, true
+	return entry
 }
 
 func (c *planCache) add(op *ast.OperationDefinition, plan *Plan, err error) {
-	entry := &planEntry{op: op, plan: plan, err: err}
+	entry := &planEntry{plan: plan, err: err}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.entries[op]; ok {
 		return
 	}
-	c.entries[op] = c.order.PushFront(entry)
+	entry.place = c.order.PushFront(op)
+	c.entries[op] = entry
 	c.units += entry.units()
 	for len(c.entries) > c.max || c.units > c.max*unitsPerPlan && len(c.entries) > 1 {
-		last := c.order.Remove(c.order.Back()).(*planEntry)
-		delete(c.entries, last.op)
-		c.units -= last.units()
+		last, ok := c.order.Remove(c.order.Back()).(*ast.OperationDefinition)
+		if !ok {
+			return
+		}
+		c.units -= c.entries[last].units()
+		delete(c.entries, last)
 	}
 }

@@ -117,6 +117,7 @@ func splitCase(text string) (head string, sections map[string]string) {
 }
 
 func runCase(t *testing.T, sections map[string]string) string {
+	t.Helper()
 	var options caseOptions
 	if text := sections["options"]; text != "" {
 		decoder := json.NewDecoder(strings.NewReader(text))

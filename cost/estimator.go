@@ -68,8 +68,8 @@ func (e *Estimator) UnsizedLists() []string { return slices.Clone(e.unsized) }
 // recognised by its pointer, so it pays to cache parsed documents, as gqlgen does; neither the
 // document nor the operation may change afterwards. Errors are remembered too.
 func (e *Estimator) Plan(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, error) {
-	if plan, err, ok := e.plans.get(op); ok {
-		return plan, err
+	if known := e.plans.get(op); known != nil {
+		return known.plan, known.err
 	}
 	plan, err := e.Compile(doc, op)
 	e.plans.add(op, plan, err)

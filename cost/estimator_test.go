@@ -264,9 +264,22 @@ func TestSizesOfEveryNumberTypeAreRead(t *testing.T) {
 		value any
 		want  float64
 	}{
-		{3, 3}, {int64(3), 3}, {int32(3), 3}, {uint8(3), 3}, {named(3), 3}, {3.0, 3}, {float32(3), 3}, {"3", 3},
-		{int64(math.MinInt64), 0}, {math.NaN(), math.Inf(1)}, {math.Inf(-1), 0}, {"1e400", math.Inf(1)},
-		{"three", 20}, {true, 20}, {[]any{}, 20}, {nil, 20},
+		{3, 3},
+		{int64(3), 3},
+		{int32(3), 3},
+		{uint8(3), 3},
+		{named(3), 3},
+		{3.0, 3},
+		{float32(3), 3},
+		{"3", 3},
+		{int64(math.MinInt64), 0},
+		{math.NaN(), math.Inf(1)},
+		{math.Inf(-1), 0},
+		{"1e400", math.Inf(1)},
+		{"three", 20},
+		{true, 20},
+		{[]any{}, 20},
+		{nil, 20},
 	} {
 		price, err := plan.Evaluate(map[string]any{"n": tt.value})
 		require.NoError(t, err)

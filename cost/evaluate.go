@@ -21,7 +21,8 @@ type slotValue struct {
 	present bool
 }
 
-var machines = sync.Pool{New: func() any { return new(machine) }}
+// machines keeps the memory of evaluations that are over for those to come.
+var machines sync.Pool
 
 // Evaluate returns the cost with the given variables, coerced as gqlparser's validator does; the map
 // is only read. It never panics, whatever the variables hold.
@@ -34,7 +35,10 @@ func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 		cost.Type, cost.Field = max(0, p.weight+p.root.constant.typ), p.root.constant.field
 		return cost, nil
 	}
-	m := machines.Get().(*machine)
+	m, ok := machines.Get().(*machine)
+	if !ok {
+		m = new(machine)
+	}
 	m.load(p, variables)
 	for i := range p.nodes {
 		m.prices[i] = m.node(p, &p.nodes[i])

@@ -17,6 +17,7 @@ import (
 
 // seed calls add with the queries and variables of the cases.
 func seed(f *testing.F, add func(query, variables string)) {
+	f.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "cases", "*.txtar"))
 	require.NoError(f, err)
 	for _, file := range files {

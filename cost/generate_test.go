@@ -33,9 +33,17 @@ const header = "query ($x: Boolean!, $y: Boolean!, $n: Int, $m: Int!) "
 // the same field and arguments, so that every generated document can be merged.
 var fieldsOf = map[string][][2]string{
 	"Query": {
-		{"a", "Query"}, {"items_n: items(first: $n)", "Item"}, {"items_2: items(first: 2, last: $n)", "Item"},
-		{"users_m: users(first: $m)", "User"}, {"conn_n: conn(first: $n)", "Connection"}, {"conn_3: conn(first: 3)", "Connection"},
-		{"paged_n: paged(page: {first: $n})", "Item"}, {"def", "Item"}, {"node", "Node"}, {"e1", "Item"}, {"__typename", ""},
+		{"a", "Query"},
+		{"items_n: items(first: $n)", "Item"},
+		{"items_2: items(first: 2, last: $n)", "Item"},
+		{"users_m: users(first: $m)", "User"},
+		{"conn_n: conn(first: $n)", "Connection"},
+		{"conn_3: conn(first: 3)", "Connection"},
+		{"paged_n: paged(page: {first: $n})", "Item"},
+		{"def", "Item"},
+		{"node", "Node"},
+		{"e1", "Item"},
+		{"__typename", ""},
 	},
 	"Node":       {{"id", ""}, {"__typename", ""}},
 	"Item":       {{"id", ""}, {"heavy", ""}, {"rel_m: rel(first: $m)", "Item"}},

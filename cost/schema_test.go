@@ -1,7 +1,6 @@
 package cost_test
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -188,8 +187,8 @@ type Query { n: N }
 func TestSchemaErrorsAreSentences(t *testing.T) {
 	t.Parallel()
 	_, err := cost.New(loadSchema(t, `type Query { a: Int @cost(weight: "x") b: Int @cost(weight: "y") }`, ""), cost.Config{})
-	require.Equal(t, 2, len(strings.Split(err.Error(), "\n")))
+	require.Len(t, strings.Split(err.Error(), "\n"), 2)
 	var mistake *cost.SchemaError
-	require.True(t, errors.As(err, &mistake))
+	require.ErrorAs(t, err, &mistake)
 	require.Equal(t, `cost: Query.a: weight "x" of @cost is not a finite decimal number`, mistake.Error())
 }

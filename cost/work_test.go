@@ -90,7 +90,7 @@ func TestSummingIsLinearInTheDocument(t *testing.T) {
 				doc := raw(t, document(n))
 				_, work, err := estimator.CompileSummed(doc, doc.Operations[0])
 				require.NoError(t, err)
-				require.Greater(t, work, 0)
+				require.Positive(t, work)
 				if last > 0 {
 					require.LessOrEqual(t, float64(work), 2.1*float64(last), "n = %d", n)
 				}
