@@ -25,37 +25,37 @@ GQLGEN := go tool -modfile=$(CURDIR)/tools/gqlgen/go.mod gqlgen
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: redis
-redis: ## Install redis-server if it is missing; start no service
-	@scripts/install-redis
+.PHONY: test-tools
+test-tools: ## Install redis-server and curl if they are missing; start no service
+	@scripts/install-test-tools
 
 .PHONY: test
-test: redis ## Run all tests with the race detector
+test: test-tools ## Run all tests with the race detector
 	go test -race -shuffle=on -timeout 10m $(PACKAGES)
 	@for module in $(CONTRIB); do \
 		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -timeout 10m ./...); \
 	done
 
 .PHONY: test-floor
-test-floor: redis ## Run all tests with the oldest supported Go and dependencies (no race detector)
+test-floor: test-tools ## Run all tests with the oldest supported Go and dependencies (no race detector)
 	scripts/test-dependencies floor $(PACKAGES)
 
 .PHONY: test-newest
-test-newest: redis ## Run all tests with the newest supported dependencies (no race detector)
+test-newest: test-tools ## Run all tests with the newest supported dependencies (no race detector)
 	scripts/test-dependencies newest $(PACKAGES)
 
 .PHONY: test-long
-test-long: redis ## Repeat all tests in other orders and fuzz each target for FUZZTIME (default 2m)
+test-long: test-tools ## Repeat all tests in other orders and fuzz each target for FUZZTIME (default 2m)
 	go test -race -shuffle=on -count=5 -timeout 60m $(PACKAGES)
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
 
 .PHONY: cover
-cover: redis ## Write coverage.out and print the coverage of each package and in total
+cover: test-tools ## Write coverage.out and print the coverage of each package and in total
 	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -v -e /internal/ -e /example | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench
-bench: redis ## Run the benchmarks that match BENCH (default all), BENCHCOUNT times each
+bench: test-tools ## Run the benchmarks that match BENCH (default all), BENCHCOUNT times each
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(BENCHCOUNT) -timeout 30m $(PACKAGES)
 
 .PHONY: lint

@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/99designs/gqlgen v0.17.94
 	github.com/coder/websocket v1.8.15
-	github.com/gorilla/websocket v1.5.3
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/stretchr/testify v1.12.1
 	github.com/vektah/gqlparser/v2 v2.5.36

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
@@ -102,12 +103,12 @@ func TestWebSocketReplaysAKeyOfItsOperationsExtensions(t *testing.T) {
 func TestWebSocketRefusesAnUnknownKey(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, startAPI(t), `{"X-API-Key": "sesame"}`)
-	_, _, err := conn.ReadMessage()
-	var closed *websocket.CloseError
+	_, _, err := conn.Read(t.Context())
+	var closed websocket.CloseError
 	require.ErrorAs(t, err, &closed)
-	require.Equal(t, account.CloseUnknownKey, closed.Code)
+	require.EqualValues(t, account.CloseUnknownKey, closed.Code)
 	require.Equal(t, "unknown key in X-API-Key: this demo has demo-free, demo-pro, demo-enterprise, "+
-		"and no key at all is anonymous", closed.Text)
+		"and no key at all is anonymous", closed.Reason)
 }
 
 func TestWebSocketReadsNoMessageBeyondTheLimit(t *testing.T) {
@@ -115,21 +116,22 @@ func TestWebSocketReadsNoMessageBeyondTheLimit(t *testing.T) {
 	conn := dial(t, startAPI(t), `{}`)
 	require.JSONEq(t, `{"type":"connection_ack"}`, read(t, conn))
 	write(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"{ viewer { id } } #`+strings.Repeat("x", maxBody)+`"}}`)
-	_, _, err := conn.ReadMessage()
-	var closed *websocket.CloseError
+	_, _, err := conn.Read(t.Context())
+	var closed websocket.CloseError
 	require.ErrorAs(t, err, &closed)
-	require.Equal(t, websocket.CloseMessageTooBig, closed.Code)
+	require.Equal(t, websocket.StatusMessageTooBig, closed.Code)
 }
 
 // dial opens a WebSocket and introduces the client with the payload.
 func dial(t *testing.T, url, payload string) *websocket.Conn {
 	t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{"graphql-transport-ws"}}
-	conn, response, err := dialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url, "http"), nil)
+	conn, response, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(url, "http"),
+		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
 	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+	if response.Body != nil {
+		require.NoError(t, response.Body.Close())
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
 	write(t, conn, `{"type":"connection_init","payload":`+payload+`}`)
 	return conn
 }
@@ -157,14 +159,16 @@ func ask(t *testing.T, conn *websocket.Conn, id string, r request) reply {
 
 func write(t *testing.T, conn *websocket.Conn, message string) {
 	t.Helper()
-	require.NoError(t, conn.WriteMessage(websocket.TextMessage, []byte(message)))
+	require.NoError(t, conn.Write(t.Context(), websocket.MessageText, []byte(message)))
 }
 
 // read returns the next message that is no ping.
 func read(t *testing.T, conn *websocket.Conn) string {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for {
-		_, message, err := conn.ReadMessage()
+		_, message, err := conn.Read(ctx)
 		require.NoError(t, err)
 		if text := strings.TrimSpace(string(message)); !strings.Contains(text, `"type":"ping"`) {
 			return text
