@@ -37,17 +37,18 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	if n < 0 {
 		return errors.Join(errors.New("ratelimit: a charge cannot be negative"), bucket.ErrInvalid)
 	}
-	if n == 0 || op.rules.Mode == bucket.Off || len(op.rules.Buckets) == 0 {
+	buckets := judged(&op.rules)
+	if n == 0 || buckets == nil {
 		return nil
 	}
 	subject := op.snapshot().Subject
 	result, _, err := op.extension.take(ctx, bucket.Take{
 		Tenant:  subject.Tenant,
-		Buckets: op.rules.Buckets,
+		Buckets: buckets,
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
 	})
 	if err != nil {
-		if failMode(op.rules) == bucket.FailClosed {
+		if failMode(&op.rules) == bucket.FailClosed {
 			return refusedUnavailable().graphQL()
 		}
 		return nil

@@ -119,11 +119,8 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
 	d := &op.decision
-	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: op.rules.Buckets, Claim: op.claim}
-	if d.Mode == bucket.Off || op.rules.Unlimited {
-		take.Buckets = nil
-	}
-	if len(take.Buckets) == 0 && take.Claim == nil {
+	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim}
+	if take.Buckets == nil && take.Claim == nil {
 		d.admit()
 		return nil
 	}
@@ -211,34 +208,40 @@ func (e *Extension) storeAway(op *operation, err error) {
 	d.StoreErr = err
 	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
 	op.claim = nil
-	if unclaimed || failMode(op.rules) == bucket.FailClosed {
+	if unclaimed || failMode(&op.rules) == bucket.FailClosed {
 		d.refuse(refusedUnavailable())
 		return
 	}
 	d.Outcome = Unjudged
 }
 
-// failMode is closed if any limit that could refuse is closed.
-func failMode(rules tiers.Rules) bucket.FailMode {
-	if rules.Mode == bucket.Shadow || rules.Mode == bucket.Off {
-		return bucket.FailOpen
+// judged returns the buckets to ask the store about, nil if no limit in them is judged.
+func judged(rules *tiers.Rules) []bucket.Bucket {
+	if rules.Unlimited {
+		return nil
 	}
-	judged := false
 	for i := range rules.Buckets {
-		for _, limit := range rules.Buckets[i].Limits.All() {
-			if limit.Mode != bucket.Enforce {
-				continue
-			}
-			judged = true
-			if limit.FailMode == bucket.FailClosed {
+		if rules.Buckets[i].Limits.Len() > 0 {
+			return rules.Buckets
+		}
+	}
+	return nil
+}
+
+// failMode is closed if any limit that could refuse is closed. Without limits it is that of the tier.
+func failMode(rules *tiers.Rules) bucket.FailMode {
+	buckets := judged(rules)
+	if buckets == nil && rules.Mode == bucket.Enforce {
+		return rules.FailMode
+	}
+	for i := range buckets {
+		for _, limit := range buckets[i].Limits.All() {
+			if limit.Mode == bucket.Enforce && limit.FailMode == bucket.FailClosed {
 				return bucket.FailClosed
 			}
 		}
 	}
-	if judged {
-		return bucket.FailOpen
-	}
-	return rules.FailMode
+	return bucket.FailOpen
 }
 
 // chargedPoints is the price if any limit that counts points was charged, else 0.

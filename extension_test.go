@@ -114,6 +114,16 @@ func TestShadowModeReportsWhatItWouldRefuseAndRefusesNothing(t *testing.T) {
 	require.Equal(t, []ratelimit.Outcome{ratelimit.Shadowed, ratelimit.Admitted, ratelimit.Shadowed}, outcomes)
 }
 
+func TestALimitThatIsEnforcedInAShadowTierRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	const half = `{ users(first: 20) { name } }`
+	require.Equal(t, http.StatusOK, f.post(request{Query: half, Tenant: "watchful"}).Status)
+	require.Equal(t, http.StatusTooManyRequests, f.post(request{Query: half, Tenant: "watchful"}).Status)
+	f.store.Fail(bucket.ErrUnavailable)
+	require.Equal(t, http.StatusServiceUnavailable, f.post(request{Query: half, Tenant: "watchful"}).Status)
+}
+
 func TestModeOffAsksNoStore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)

@@ -58,6 +58,10 @@ tiers:
     mode: "off"
     limits:
       minute: {capacity: 1, per: minute}
+  watchful:
+    mode: shadow
+    limits:
+      minute: {capacity: 30, per: minute, mode: enforce, failMode: closed}
   closed:
     failMode: closed
     limits:
@@ -68,6 +72,7 @@ tenants:
   shadow: {tier: shadow}
   "off": {tier: "off"}
   closed: {tier: closed}
+  watchful: {tier: watchful}
   unlimited: {tier: unlimited}
   blocked: {tier: blocked}
 `
