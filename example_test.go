@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -141,6 +142,64 @@ func ExampleConfig_redis() {
 	}
 	store, err := connect()
 	fmt.Println(store, err)
+}
+
+// Who pays behind a load balancer: the user whom the server's own authentication has found, and
+// otherwise the address that the balancer reports.
+func ExampleFirstOf() {
+	type userKey struct{}
+	subject := ratelimit.FirstOf(
+		ratelimit.ByContext(func(ctx context.Context) (ratelimit.Subject, bool) {
+			tenant, ok := ctx.Value(userKey{}).(string)
+			return ratelimit.Subject{Tenant: tenant}, ok
+		}),
+		ratelimit.ByPeer(ratelimit.PeerConfig{
+			Tier:           "anonymous",
+			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		}),
+	)
+	request := &ratelimit.Request{
+		Peer:   netip.MustParseAddr("10.1.2.3"),
+		Header: http.Header{"X-Forwarded-For": {"198.51.100.7"}},
+	}
+	known, err := subject(context.WithValue(context.Background(), userKey{}, "acme"), request)
+	fmt.Println(known.Tenant, err)
+	unknown, err := subject(context.Background(), request)
+	fmt.Println(unknown.Tenant, unknown.Tier, err)
+	// Output:
+	// acme <nil>
+	// ip:198.51.100.7 anonymous <nil>
+}
+
+// Support gives a customer budget back.
+func Example_support() {
+	ctx := context.Background()
+	store := bucket.NewMemory(bucket.MemoryConfig{Clock: (&ratelimittest.Clock{}).Now})
+	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+		"free": {Limits: map[string]*tiers.Limit{"day": {Capacity: 1000, Per: tiers.Day}}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	spend := bucket.Take{
+		Tenant:  "acme",
+		Buckets: policy.Rules(ratelimit.Subject{Tenant: "acme"}, nil).Buckets,
+		Amounts: bucket.Amounts{{Unit: bucket.Points, N: 900}},
+	}
+	if _, err := store.Take(ctx, spend); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+	limits, err := store.Grant(ctx, "acme", rules.Buckets, bucket.Amounts{{Unit: bucket.Points, N: 500}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(limits[0].Limit.Name, limits[0].Remaining)
+	// Output: day 600
 }
 
 // A resolver charges for what only it can know.
