@@ -18,8 +18,9 @@ const DefaultInterval = 2 * time.Second
 
 // FileOptions are how a [File] follows its file. The zero value is the default in each field.
 type FileOptions struct {
-	// Interval is how often the file is looked at. Zero means [DefaultInterval], negative means never:
-	// only [File.Reload] loads it again.
+	// Interval is how often the file is looked at. A change holds when two looks in a row have found
+	// it, so after one interval at least and two at most. Zero means [DefaultInterval], negative means
+	// never: only [File.Reload] loads it again.
 	Interval time.Duration
 	// OnReload is told each other policy that was loaded, with no error, and each failure to load one,
 	// with the policy that stays. A failure that lasts is told once. It is not told of the policy that
@@ -31,8 +32,11 @@ type FileOptions struct {
 // File is a [Source] that follows a policy file: it loads the file again when its content changes,
 // and stays with the last good policy while it is wrong or away. It is safe for concurrent use.
 //
-// Replace the file by renaming a new one over it. A file that is written in place may be read when
-// it is half written; if that half is a valid document, it holds until the next look.
+// Replace the file by renaming a new one over it, which shows readers the old document or the new one
+// and never a part. A file that is written in place can be read when it is half written, and that half
+// can be a valid document: one that ends before its exceptions blocks nobody. So what a look finds is
+// not judged before the next look has found the same. A writer that pauses for longer than the
+// interval, [OpenFile] and [File.Reload] are not covered by that.
 type File struct {
 	path     string
 	onReload func(*Snapshot, error)
@@ -42,6 +46,9 @@ type File struct {
 	mu sync.Mutex
 	// loaded is the digest of the content of the current policy.
 	loaded [sha256.Size]byte
+	// seen is the digest of the content that the last look found and did not judge, because it was
+	// new. It is zero if there is none.
+	seen [sha256.Size]byte
 	// failure is the text of the last error, so that one that lasts is told once. It is empty while
 	// all is well.
 	failure string
@@ -53,13 +60,17 @@ type File struct {
 
 var _ Source = (*File)(nil)
 
-// OpenFile loads a policy file, YAML or JSON, and follows it until [File.Close]. The file must be a
-// regular one of at most [MaxDocument] bytes.
+// OpenFile loads a policy file, YAML or JSON, as it is now, and follows it until [File.Close]. The file
+// must be a regular one of at most [MaxDocument] bytes.
 //
 // An error is that of reading, or a [*PolicyError]: there is no last good policy yet.
 func OpenFile(path string, opts FileOptions) (*File, error) {
 	f := &File{path: path, onReload: opts.OnReload, stop: make(chan struct{})}
-	snapshot, digest, err := f.load()
+	data, digest, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	_, snapshot, err := load(data)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +90,38 @@ func (f *File) Snapshot() *Snapshot {
 	return f.current.Load()
 }
 
-// Reload looks at the file now, also after Close. It returns why the file does not load; then the
-// last good policy stays.
+// Reload loads the file as it is now, also after Close. Unlike the looks of the interval it does not
+// wait for a second look: call it when the file is whole. It returns why the file does not load; then
+// the last good policy stays.
 func (f *File) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	snapshot, digest, err := f.load()
+	data, digest, err := f.read()
+	return f.judge(data, digest, err)
+}
+
+// look is what happens at each interval.
+func (f *File) look() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, digest, err := f.read()
+	if err == nil && digest != f.loaded && digest != f.seen {
+		f.seen = digest
+		return
+	}
+	// OnReload is told the error.
+	_ = f.judge(data, digest, err)
+}
+
+// judge takes the content as the policy if it is one, and tells OnReload. It expects what read
+// returned.
+func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
+	// Two looks are equal in a row, or they do not count.
+	f.seen = [sha256.Size]byte{}
+	var snapshot *Snapshot
+	if err == nil && digest != f.loaded {
+		_, snapshot, err = load(data)
+	}
 	if err != nil {
 		if text := err.Error(); text != f.failure {
 			f.failure = text
@@ -118,8 +155,7 @@ func (f *File) follow(interval time.Duration) {
 		case <-f.stop:
 			return
 		case <-ticker.C:
-			// OnReload is told the error.
-			_ = f.Reload()
+			f.look()
 		}
 	}
 }
@@ -130,21 +166,14 @@ func (f *File) tell(err error) {
 	}
 }
 
-// load returns the policy in the file and the digest of its content, or no policy if it is the
-// current one.
-func (f *File) load() (*Snapshot, [sha256.Size]byte, error) {
+// read returns the content of the file and its digest. The content is compared and not the time of
+// the file: that is too coarse on some file systems, and the content is small.
+func (f *File) read() ([]byte, [sha256.Size]byte, error) {
 	data, err := readFile(f.path)
 	if err != nil {
 		return nil, [sha256.Size]byte{}, fmt.Errorf("tiers: %w", err)
 	}
-	// The content is compared and not the time of the file: that is too coarse on some file systems,
-	// and the content is small.
-	digest := sha256.Sum256(data)
-	if digest == f.loaded {
-		return nil, digest, nil
-	}
-	_, snapshot, err := load(data)
-	return snapshot, digest, err
+	return data, sha256.Sum256(data), nil
 }
 
 // readFile reads at most one byte more than fits, which is enough for the parser to say so.

@@ -3,6 +3,7 @@ package tiers_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -56,11 +57,13 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 
 		replace(t, path, policyOf("200"))
 		next()
+		next()
 		require.EqualValues(t, 200, maxCostOf(file))
 
 		replace(t, path, policyOf("many"))
-		next()
-		next()
+		for range 4 {
+			next()
+		}
 		require.EqualValues(t, 200, maxCostOf(file), "the last good policy stays")
 
 		require.NoError(t, os.Remove(path))
@@ -71,6 +74,7 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 		next()
 		replace(t, path, policyOf("300"))
 		next()
+		next()
 		require.EqualValues(t, 300, maxCostOf(file))
 		require.Equal(t, []reload{{2, false}, {2, true}, {2, true}, {3, false}}, reloads)
 
@@ -78,10 +82,94 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 		require.NoError(t, file.Close())
 		replace(t, path, policyOf("400"))
 		next()
+		next()
 		require.EqualValues(t, 300, maxCostOf(file), "a closed file is followed no more")
 		require.NoError(t, file.Reload())
 		require.EqualValues(t, 400, maxCostOf(file))
 	})
+}
+
+// blocking ends with the exception that a part of it, which is a valid document as well, lacks.
+const blocking = `version: 1
+default: free
+tiers:
+  free: {maxCost: 100}
+  banned: {blocked: true}
+tenants:
+  abuser: {tier: banned}
+`
+
+func TestAFileThatIsHalfWrittenIsNotThePolicy(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	write := func(document string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
+	}
+	half, _, found := strings.Cut(blocking, "tenants:")
+	require.True(t, found)
+	_, err := tiers.Parse([]byte(half))
+	require.NoError(t, err, "the half is a valid document")
+	write(blocking)
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan error, 8)
+		file, err := tiers.OpenFile(path, tiers.FileOptions{OnReload: func(_ *tiers.Snapshot, err error) {
+			told <- err
+		}})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, file.Close()) }()
+		next := func() {
+			time.Sleep(tiers.DefaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
+			synctest.Wait()
+		}
+		blocked := func() bool { return file.Snapshot().Rules(tiers.Subject{Tenant: "abuser"}, nil).Blocked }
+		changed := blocking + "  globex: {tier: free}\n"
+
+		// A writer that is slow, and seen at it each time.
+		for _, part := range []string{"", half[:20], half, blocking[:len(blocking)-3]} {
+			write(part)
+			next()
+			require.True(t, blocked(), "after %q", part)
+		}
+		write(changed)
+		next()
+		require.Empty(t, told, "what is half written is no mistake either")
+		next()
+		require.Len(t, told, 1)
+		require.NoError(t, <-told)
+		require.True(t, blocked())
+
+		// Looks that are equal count only in a row.
+		for _, other := range []string{changed, blocking} {
+			write(half)
+			next()
+			write(other)
+			next()
+		}
+		write(half)
+		next()
+		require.NoError(t, os.Remove(path))
+		next()
+		write(half)
+		next()
+		require.True(t, blocked())
+
+		// What stays is the policy, however it came to be.
+		next()
+		require.False(t, blocked())
+	})
+}
+
+func TestReloadTakesTheFileAsItIs(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	replace(t, path, policyOf("100"))
+	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1})
+	require.NoError(t, err)
+	replace(t, path, policyOf("200"))
+	require.NoError(t, file.Reload())
+	require.EqualValues(t, 200, maxCostOf(file), "at the first look")
+	require.NoError(t, file.Close())
 }
 
 func TestReloadReturnsWhyAFileDoesNotLoad(t *testing.T) {
