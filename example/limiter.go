@@ -65,12 +65,19 @@ func (l *limiter) policy(path string, logger *slog.Logger) (tiers.Source, error)
 		}
 		return tiers.Compile(policy)
 	}
+	// The first generation is 1. One that is told again was there before a mistake and holds still.
+	held := uint64(1)
 	file, err := tiers.OpenFile(path, tiers.FileOptions{OnReload: func(snapshot *tiers.Snapshot, err error) {
-		if err != nil {
+		generation := slog.Uint64("generation", snapshot.Generation())
+		switch {
+		case err != nil:
 			logger.Error("the policy stays as it was", slog.String("error", err.Error()))
-			return
+		case snapshot.Generation() == held:
+			logger.Info("the policy file is right again", generation)
+		default:
+			held = snapshot.Generation()
+			logger.Info("the policy was reloaded", generation)
 		}
-		logger.Info("the policy was reloaded", slog.Uint64("generation", snapshot.Generation()))
 	}})
 	if err != nil {
 		return nil, err

@@ -81,6 +81,12 @@ func TestABrokenPolicyKeepsTheLastGoodOneAndSaysWhere(t *testing.T) {
 	got.requireCharged(t, 3)
 	require.EqualValues(t, 1000, limit(t, got.rateLimit(t), "day").Limit)
 
+	writePolicy(t, path, policyOf(1000))
+	poll(t, "the end of the error in the log", func() bool {
+		return strings.Contains(i.stderr.String(), "the policy file is right again")
+	})
+	require.NotContains(t, i.stderr.String(), "the policy was reloaded")
+
 	writePolicy(t, path, policyOf(500))
 	pollLimit(t, i, 500)
 	require.Equal(t, 1, strings.Count(i.stderr.String(), "the policy stays as it was"), "an error that lasts is said once")

@@ -23,8 +23,9 @@ type FileOptions struct {
 	// never: only [File.Reload] loads it again.
 	Interval time.Duration
 	// OnReload is told each other policy that was loaded, with no error, and each failure to load one,
-	// with the policy that stays. A failure that lasts is told once. It is not told of the policy that
-	// [OpenFile] returns with. It runs in the goroutine of the file or in that of the caller of
+	// with the policy that stays. A failure that lasts is told once, and so is its end when the content
+	// of that policy is back: with no error and the snapshot that holds, whose generation is the same.
+	// It is not told of the policy that [OpenFile] returns with. It runs in the goroutine of the file or in that of the caller of
 	// Reload, one call at a time, and must not call Reload or Close. Nil tells nobody.
 	OnReload func(*Snapshot, error)
 }
@@ -129,14 +130,16 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 		}
 		return err
 	}
+	failed := f.failure != ""
 	f.failure = ""
-	if snapshot == nil {
-		return nil
+	if snapshot != nil {
+		snapshot.generation = f.Snapshot().generation + 1
+		f.loaded = digest
+		f.current.Store(snapshot)
 	}
-	snapshot.generation = f.Snapshot().generation + 1
-	f.loaded = digest
-	f.current.Store(snapshot)
-	f.tell(nil)
+	if snapshot != nil || failed {
+		f.tell(nil)
+	}
 	return nil
 }
 

@@ -76,7 +76,7 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 		next()
 		next()
 		require.EqualValues(t, 300, maxCostOf(file))
-		require.Equal(t, []reload{{2, false}, {2, true}, {2, true}, {3, false}}, reloads)
+		require.Equal(t, []reload{{2, false}, {2, true}, {2, true}, {2, false}, {3, false}}, reloads)
 
 		require.NoError(t, file.Close())
 		require.NoError(t, file.Close())
@@ -158,6 +158,29 @@ func TestAFileThatIsHalfWrittenIsNotThePolicy(t *testing.T) {
 		next()
 		require.False(t, blocked())
 	})
+}
+
+func TestOnReloadIsToldOnceThatAFailureIsOver(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	replace(t, path, policyOf("100"))
+	var reloads []reload
+	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1, OnReload: func(s *tiers.Snapshot, err error) {
+		reloads = append(reloads, reload{s.Generation(), err != nil})
+	}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	for range 2 {
+		replace(t, path, policyOf("many"))
+		for range 2 {
+			require.Error(t, file.Reload())
+		}
+		replace(t, path, policyOf("100"))
+		for range 2 {
+			require.NoError(t, file.Reload())
+		}
+	}
+	require.Equal(t, []reload{{1, true}, {1, false}, {1, true}, {1, false}}, reloads)
 }
 
 func TestReloadTakesTheFileAsItIs(t *testing.T) {
