@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
@@ -19,12 +20,17 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 //
 // It is a take: every limit that counts the unit has the amount, or nothing is charged. A refusal is
 // an error that matches [ErrRefused] and carries the code for clients, so a resolver can return it
-// as it is. Charging for a subject without limits, or for a unit that no limit counts, succeeds. If
-// the store is away the fail mode of the limits decides, as it does for the operation itself. The
-// error matches [ErrNoDecision] if the extension has not decided about the operation, and
-// bucket.ErrInvalid if n is negative.
+// as it is. The operation itself was admitted, so the status of the answer stays that of a success, and
+// Retry-After stands in the error alone. Charging for a subject without limits, or for a unit that no
+// limit counts, succeeds. If the store is away the fail mode of the limits decides, as it does for the
+// operation itself. The error matches [ErrNoDecision] if the extension has not decided about the
+// operation, and bucket.ErrInvalid if n is negative.
 //
-// It is safe for concurrent use.
+// An operation that runs again on an earlier charge ([Repeated]) charges here again. A mutation with an
+// idempotency key that returns a refusal of Charge has run: a repeat under the key is answered with the
+// same refusal, and another try needs another key.
+//
+// It is safe for concurrent use. A client that leaves does not end the charge.
 func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	op := operationFrom(ctx)
 	if op == nil {
@@ -35,35 +41,52 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 
 func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	if n < 0 {
-		return errors.Join(errors.New("ratelimit: a charge cannot be negative"), bucket.ErrInvalid)
+		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}
 	buckets := judged(&op.rules)
 	if n == 0 || buckets == nil {
 		return nil
 	}
-	subject := op.snapshot().Subject
+	before := op.snapshot()
 	result, _, err := op.extension.take(ctx, bucket.Take{
-		Tenant:  subject.Tenant,
+		Tenant:  before.Subject.Tenant,
 		Buckets: buckets,
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
 	})
-	if err != nil {
-		if failMode(&op.rules) == bucket.FailClosed {
-			return refusedUnavailable().graphQL()
-		}
-		return nil
+	outcome, refusal := op.charged(unit, n, &result, err)
+	op.extension.telemetry.charged(ctx, &before, unit, outcome)
+	if refusal != nil {
+		return refusal.graphQL()
 	}
+	return nil
+}
 
+// charged turns the verdict about a charge into its outcome, and notes what clients are told of it.
+func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, err error) (Outcome, *RefusedError) {
+	if err != nil {
+		if failsClosed(&op.rules, err) {
+			return Unavailable, refusedUnavailable()
+		}
+		return Unjudged, nil
+	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.decision.Limits, op.recharged = result.Limits, true
 	if result.Verdict != bucket.Admitted {
-		return refusedByLimits(result.Limits, enforced).graphQL()
+		refusal := refusedByLimits(result.Limits, enforced)
+		return refusal.Outcome, refusal
 	}
 	if unit == bucket.Points && anyCharged(result.Limits) {
 		op.decision.Charged += n
 	}
-	return nil
+	would := refusedByLimits(result.Limits, shadowed)
+	if would == nil {
+		return Admitted, nil
+	}
+	if op.decision.WouldRefuse == nil {
+		op.decision.WouldRefuse = would
+	}
+	return Shadowed, nil
 }
 
 func anyCharged(limits []bucket.LimitState) bool {

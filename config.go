@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -65,19 +66,19 @@ type IdempotencyConfig struct {
 	// is read only from the operation's extensions.idempotencyKey, because the header of the upgrade
 	// is the same for all its operations.
 	Header string
-	// MutationTTL is how long a mutation's key is remembered from its first charge. Zero means
-	// [idempotency.DefaultMutationTTL].
+	// MutationTTL is how long a mutation's key is remembered from its first charge: from the lease to 30
+	// days. Zero means [idempotency.DefaultMutationTTL].
 	MutationTTL time.Duration
 	// QueryTTL is the same for queries. Zero means [idempotency.DefaultQueryTTL].
 	QueryTTL time.Duration
-	// Lease is how long an attempt is believed to be running without a sign of life; it renews its
-	// lease three times as often. Zero means [idempotency.DefaultLease].
+	// Lease is how long an attempt is believed to be running without a sign of life, at least a second;
+	// it renews its lease three times as often. Zero means [idempotency.DefaultLease].
 	Lease time.Duration
 	// MaxAnswer is the size in bytes of the largest answer that is stored. A repeat of a mutation
 	// with a larger one is refused with [CodeAnswerUnavailable]. Zero means
 	// [idempotency.DefaultMaxAnswer], negative stores none.
 	MaxAnswer int
-	// FreeRepeats is how often a query runs again uncharged under its key. Zero means
+	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
 	// [idempotency.DefaultFreeRepeats], negative means never.
 	FreeRepeats int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
@@ -92,10 +93,10 @@ type TelemetryConfig struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider takes the metrics. Nil means the global provider.
 	MeterProvider metric.MeterProvider
-	// Tenants are the tenants that metrics name; all others are "other". Metrics name no tenant if
-	// both Tenants and TopTenants are empty.
+	// Tenants are the tenants that metrics name, at most 1000; all others are "other". Metrics name no
+	// tenant if both Tenants and TopTenants are empty.
 	Tenants []string
-	// TopTenants is how many of the busiest tenants metrics name besides. At most four times as many
+	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. At most four times as many
 	// names are handed out over the life of the process, so that the number of series is bounded.
 	TopTenants int
 }
@@ -138,8 +139,9 @@ func orDefault[T comparable](value, fallback T) T {
 
 // The bounds of what a Config may ask for.
 const (
-	minLease  = time.Second
-	maxKeyTTL = 30 * 24 * time.Hour
+	minLease       = time.Second
+	maxKeyTTL      = 30 * 24 * time.Hour
+	maxFreeRepeats = 255
 )
 
 // validate returns every mistake at once. Defaults have been filled in.
@@ -166,12 +168,20 @@ func (c *Config) validate() error {
 	if i.Lease < minLease {
 		fail("Idempotency.Lease is %s, want at least %s", i.Lease, minLease)
 	}
+	if !headerName(i.Header) {
+		fail("Idempotency.Header is %.40q, which is not a name that a header can have", i.Header)
+	}
+	if i.FreeRepeats > maxFreeRepeats {
+		fail("Idempotency.FreeRepeats is %d, want at most %d", i.FreeRepeats, maxFreeRepeats)
+	}
+	// A lease that is wrong itself is no measure for the rest.
+	shortest := max(i.Lease, minLease)
 	for _, ttl := range []struct {
 		name  string
 		value time.Duration
 	}{{"MutationTTL", i.MutationTTL}, {"QueryTTL", i.QueryTTL}} {
-		if ttl.value < i.Lease || ttl.value > maxKeyTTL {
-			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, i.Lease, maxKeyTTL)
+		if ttl.value < shortest || ttl.value > maxKeyTTL {
+			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, shortest, maxKeyTTL)
 		}
 	}
 	if n := c.Telemetry.TopTenants; n < 0 || n > maxTopTenants {
@@ -181,4 +191,17 @@ func (c *Config) validate() error {
 		fail("Telemetry.Tenants names %d tenants, want at most %d", n, maxTopTenants)
 	}
 	return errors.Join(errs...)
+}
+
+// headerName says whether the text is a token, as the name of a header has to be (RFC 9110, section
+// 5.6.2).
+func headerName(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return text != ""
 }

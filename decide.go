@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -64,7 +65,8 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	return e.takeFor(ctx, op, d.Points)
 }
 
-// decideInvalid decides about a document that failed to parse or validate.
+// decideInvalid decides about a document that failed to parse or validate. It returns nil if there is
+// nothing to decide.
 func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationContext) *operation {
 	op := &operation{extension: e}
 	d := &op.decision
@@ -72,6 +74,12 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	d.Points = e.cfg.InvalidDocumentPoints
 	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
+	}
+	if d.Outcome == SubjectUnknown && onWebSocket(opCtx.Headers) {
+		// gqlgen shows the init payload only to valid operations. Until one has been seen, the client is
+		// better told what is wrong with its document than that nobody knows it.
+		span.End()
+		return nil
 	}
 	e.telemetry.end(ctx, span, d, "")
 	e.observe(ctx, d)
@@ -89,11 +97,9 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	if x := exchangeFrom(ctx); x != nil {
 		request.Peer = x.peer
+		request.InitPayload = x.remember(request.InitPayload)
 	}
-	subject, err := e.cfg.Subject(ctx, &request)
-	if err == nil && subject.Tenant == "" && !subject.Exempt {
-		err = ErrNoSubject
-	}
+	subject, err := e.subject(ctx, &request)
 	if err != nil {
 		refusal := refusedSubject(err)
 		if refusal.Outcome == Unavailable {
@@ -104,8 +110,9 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	d.Subject = subject
 	if subject.Exempt {
-		d.Outcome = Exempt
-		return false
+		// Nothing is judged, but the keys of an exempt tenant are honoured.
+		op.rules, d.Mode, d.Outcome = tiers.Rules{Unlimited: true, Mode: bucket.Off}, bucket.Off, Exempt
+		return subject.Tenant != ""
 	}
 	op.rules = e.cfg.Policy.Snapshot().Rules(subject, d.RootFields)
 	d.Tier, d.Mode = op.rules.Tier, op.rules.Mode
@@ -115,6 +122,22 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	return true
 }
+
+// subject calls the user's function. A panic in it, in gqlgen's hook, would end a whole WebSocket.
+func (e *Extension) subject(ctx context.Context, request *Request) (subject Subject, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v", errSubjectPanicked, cause)
+		}
+	}()
+	subject, err = e.cfg.Subject(ctx, request)
+	if err == nil && subject.Tenant == "" && !subject.Exempt {
+		err = ErrNoSubject
+	}
+	return subject, err
+}
+
+var errSubjectPanicked = errors.New("ratelimit: Config.Subject panicked")
 
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
@@ -156,8 +179,10 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	return nil
 }
 
-// take calls the store and measures it.
+// take calls the store and measures it. The store has a deadline of its own; a client that leaves does
+// not end the call, or it could spend without paying.
 func (e *Extension) take(ctx context.Context, take bucket.Take) (bucket.Result, time.Duration, error) {
+	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
 	result, err := e.cfg.Store.Take(ctx, take)
 	took := time.Since(start)
@@ -208,7 +233,7 @@ func (e *Extension) storeAway(op *operation, err error) {
 	d.StoreErr = err
 	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
 	op.claim = nil
-	if unclaimed || failMode(&op.rules) == bucket.FailClosed {
+	if unclaimed || failsClosed(&op.rules, err) {
 		d.refuse(refusedUnavailable())
 		return
 	}
@@ -226,6 +251,12 @@ func judged(rules *tiers.Rules) []bucket.Bucket {
 		}
 	}
 	return nil
+}
+
+// failsClosed says whether an error of the store refuses what it was asked about. A call that was wrong
+// in itself is a mistake of this library, which must not open the gate.
+func failsClosed(rules *tiers.Rules, err error) bool {
+	return errors.Is(err, bucket.ErrInvalid) || failMode(rules) == bucket.FailClosed
 }
 
 // failMode is closed if any limit that could refuse is closed. Without limits it is that of the tier.
@@ -256,9 +287,15 @@ func chargedPoints(limits []bucket.LimitState, points int64) int64 {
 
 // observe tells the user's function.
 func (e *Extension) observe(ctx context.Context, d *Decision) {
-	if e.cfg.OnDecision != nil {
-		e.cfg.OnDecision(ctx, *d)
+	if e.cfg.OnDecision == nil {
+		return
 	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			e.cfg.Logger.ErrorContext(ctx, "ratelimit: Config.OnDecision panicked", slog.String("cause", fmt.Sprint(cause)))
+		}
+	}()
+	e.cfg.OnDecision(ctx, *d)
 }
 
 func (d *Decision) refuse(refusal *RefusedError) {
@@ -277,9 +314,13 @@ func (d *Decision) wouldRefuse(refusal *RefusedError) {
 }
 
 func (d *Decision) admit() {
-	d.Outcome = Admitted
-	if d.WouldRefuse != nil {
+	switch {
+	case d.Subject.Exempt:
+		d.Outcome = Exempt
+	case d.WouldRefuse != nil:
 		d.Outcome = Shadowed
+	default:
+		d.Outcome = Admitted
 	}
 }
 

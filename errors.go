@@ -3,8 +3,8 @@ package ratelimit
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -14,8 +14,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
-// The codes of refusals, in errors[].extensions.code. Package ratelimitclient has the same for Go
-// clients.
+// The codes of refusals, in errors[].extensions.code: those of package ratelimitclient, which Go
+// clients use.
 const (
 	// CodeRateLimited (429): the budget is used up for now; retryAfter says how long.
 	CodeRateLimited = ratelimitclient.CodeRateLimited
@@ -78,23 +78,14 @@ func (e *RefusedError) graphQL() *gqlerror.Error {
 	if e.presented != nil {
 		return e.presented
 	}
-	extensions := map[string]any{"code": e.Code}
-	if e.RetryAfter > 0 {
-		extensions["retryAfter"] = seconds(e.RetryAfter)
-	}
+	refusal := ratelimitclient.Refusal{Code: e.Code, RetryAfter: e.RetryAfter, Owner: e.Owner.Name}
 	if e.Limit != nil {
-		extensions["limit"] = e.Limit.Name
-		extensions["level"] = e.Owner.Level.String()
-		extensions["unit"] = string(e.Limit.Unit)
-		if e.Owner.Name != "" {
-			extensions["owner"] = e.Owner.Name
-		}
+		refusal.Limit, refusal.Level, refusal.Unit = e.Limit.Name, e.Owner.Level.String(), string(e.Limit.Unit)
 	}
 	if e.MaxCost > 0 {
-		extensions["cost"] = e.Cost
-		extensions["maxCost"] = e.MaxCost
+		refusal.Cost, refusal.MaxCost = e.Cost, e.MaxCost
 	}
-	return &gqlerror.Error{Err: e, Message: e.Message, Extensions: extensions}
+	return &gqlerror.Error{Err: e, Message: e.Message, Extensions: refusal.Extensions()}
 }
 
 // enforced and shadowed choose the limits of a refusal.
@@ -187,7 +178,8 @@ func refusedSubject(err error) *RefusedError {
 
 func refusedKeyInvalid(err error) *RefusedError {
 	return &RefusedError{
-		Code: CodeKeyInvalid, Outcome: KeyInvalid, Status: http.StatusBadRequest, Message: err.Error(),
+		Code: CodeKeyInvalid, Outcome: KeyInvalid, Status: http.StatusBadRequest,
+		Message: "invalid idempotency key: " + strings.TrimPrefix(err.Error(), idempotency.ErrKeyInvalid.Error()+": "),
 	}
 }
 
@@ -216,11 +208,7 @@ func refusedByClaim(result *bucket.Result) *RefusedError {
 
 var errUploadKey = fmt.Errorf("%w: it cannot be used with file uploads", idempotency.ErrKeyInvalid)
 
-// seconds rounds up to whole milliseconds, so that a client that waits so long never comes early.
-func seconds(d time.Duration) float64 {
-	return math.Ceil(float64(d)/float64(time.Millisecond)) / 1000
-}
-
+// roundUp rounds up to whole milliseconds.
 func roundUp(d time.Duration) time.Duration {
 	whole := d.Truncate(time.Millisecond)
 	if whole < d {

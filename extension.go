@@ -75,10 +75,11 @@ func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.Ope
 	p := &priced{}
 	p.plan, p.err = e.estimator.Plan(opCtx.Doc, opCtx.Operation)
 	if p.err == nil {
+		// A broken rule of shape leaves the cost valid, which matters where it is not enforced.
 		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
-	}
-	if p.err == nil {
 		p.points = e.price(p.cost)
+	} else {
+		p.points = cost.MaxPoints
 	}
 	// An operation that has no price is refused when it is decided about, with everything else.
 	opCtx.Stats.SetExtension(extensionName, p)
@@ -160,11 +161,16 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 		return next(ctx)
 	}
 	opCtx := graphql.GetOperationContext(ctx)
-	failedBeforePricing := opCtx.RawQuery != "" && opCtx.Stats.GetExtension(extensionName) == nil
-	if !failedBeforePricing {
+	// Without a text an extension has refused the parameters. With an operation and its variables the
+	// document was valid, and an extension has refused it.
+	invalid := opCtx.RawQuery != "" && (opCtx.Operation == nil || opCtx.Variables == nil)
+	if !invalid {
 		return next(ctx)
 	}
 	op := e.decideInvalid(ctx, opCtx)
+	if op == nil {
+		return next(ctx)
+	}
 	decision := op.snapshot()
 	e.signal(exchangeFrom(ctx), &decision)
 	if decision.Refusal != nil {

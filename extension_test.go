@@ -318,11 +318,11 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	err := ratelimit.New(ratelimit.Config{
 		Headers:     7,
-		Idempotency: ratelimit.IdempotencyConfig{Lease: 1, QueryTTL: -1},
+		Idempotency: ratelimit.IdempotencyConfig{Lease: 1, QueryTTL: -1, Header: "a b", FreeRepeats: 300},
 		Telemetry:   ratelimit.TelemetryConfig{TopTenants: -1},
 		Cost:        cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
 	}).Validate(schema)
-	for _, part := range []string{"Store", "Policy", "Subject", "Headers", "Lease", "QueryTTL", "TopTenants", "Query.nothing"} {
+	for _, part := range []string{"Store", "Policy", "Subject", "Headers", "Lease", "QueryTTL", "Header is", "FreeRepeats", "TopTenants", "Query.nothing"} {
 		require.ErrorContains(t, err, part)
 	}
 }

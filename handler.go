@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"github.com/99designs/gqlgen/graphql/handler/transport"
 )
 
 // Handler wraps the HTTP handler of a gqlgen server and gives the extension what gqlgen does not:
@@ -21,7 +23,7 @@ func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{response: w, peer: peerOf(r)}
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-		if r.Header.Get("Upgrade") != "" {
+		if onWebSocket(r.Header) {
 			x.passed = true
 			next.ServeHTTP(w, r)
 			return
@@ -38,12 +40,14 @@ const maxHeld = 64 << 10
 type exchangeKey struct{}
 
 // exchange is one HTTP request with its answer, as the Handler and the extension share it. A
-// WebSocket has one for all its operations, which only reads the peer.
+// WebSocket has one for all its operations.
 type exchange struct {
 	response http.ResponseWriter
 	peer     netip.Addr
 
 	mu sync.Mutex
+	// payload is what a WebSocket client sent when it connected, as far as an operation has shown it.
+	payload transport.InitPayload
 	// passed says that the answer is on its way: status and headers are out of reach.
 	passed  bool
 	decided bool
@@ -56,6 +60,16 @@ type exchange struct {
 func exchangeFrom(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	return x
+}
+
+// remember returns the payload of the connection: the given one, or the last that was given.
+func (x *exchange) remember(payload transport.InitPayload) transport.InitPayload {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if payload != nil {
+		x.payload = payload
+	}
+	return x.payload
 }
 
 // decide sets the headers and, for a refusal, the status. It may be called again until the answer

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -31,7 +32,7 @@ func (e *Extension) claim(opCtx *graphql.OperationContext, subject Subject) (*id
 	if err != nil || !found || subject.Anonymous || kind == ast.Subscription {
 		return nil, err
 	}
-	if hasUpload(opCtx.Variables, 0) {
+	if hasUpload(reflect.ValueOf(opCtx.Variables), 0) {
 		return nil, errUploadKey
 	}
 	fingerprint, err := idempotency.NewFingerprint(opCtx.RawQuery, opCtx.Operation.Name, opCtx.Variables)
@@ -86,31 +87,35 @@ func claimSubject(s Subject) string {
 	return fmt.Sprintf("%d:%s%d:%s%d:%s", len(s.Tenant), s.Tenant, len(s.Team), s.Team, len(s.User), s.User)
 }
 
-// maxUploadDepth is how deep uploads are looked for. gqlgen puts them where the client's map says,
-// which validation has bounded by the depth of the input types.
+// maxUploadDepth is how deep uploads are looked for. What is deeper counts as one.
 const maxUploadDepth = 64
 
+var uploadType = reflect.TypeFor[graphql.Upload]()
+
 // hasUpload finds files among the variables. Their content is not part of a fingerprint, so two
-// different files would pass for one.
-func hasUpload(value any, depth int) bool {
+// different files would pass for one. Coercion makes slices of many types, hence the reflection.
+func hasUpload(value reflect.Value, depth int) bool {
 	if depth > maxUploadDepth {
 		return true
 	}
-	switch v := value.(type) {
-	case graphql.Upload, *graphql.Upload:
-		return true
-	case map[string]any:
-		for _, inner := range v {
-			if hasUpload(inner, depth+1) {
+	switch value.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		return hasUpload(value.Elem(), depth+1)
+	case reflect.Map:
+		for entries := value.MapRange(); entries.Next(); {
+			if hasUpload(entries.Value(), depth+1) {
 				return true
 			}
 		}
-	case []any:
-		for _, inner := range v {
-			if hasUpload(inner, depth+1) {
+	case reflect.Slice, reflect.Array:
+		for i := range value.Len() {
+			if hasUpload(value.Index(i), depth+1) {
 				return true
 			}
 		}
+	case reflect.Struct:
+		return value.Type() == uploadType
+	default:
 	}
 	return false
 }
@@ -140,12 +145,13 @@ func (e *Extension) replay(op *operation, stored []byte) *graphql.Response {
 // and the claim is settled before the answer is sent.
 func (e *Extension) keyed(op *operation, next graphql.ResponseHandler) graphql.ResponseHandler {
 	var settle sync.Once
-	return func(ctx context.Context) *graphql.Response {
+	return func(ctx context.Context) (response *graphql.Response) {
 		stop := e.renewLease(ctx, op)
 		defer stop()
-		response := next(ctx)
-		settle.Do(func() { e.settleClaim(ctx, op, response) })
-		return response
+		// Deferred, because a panic in a later extension leaves a mutation that ran: without an answer it
+		// is settled as done, so that no repeat runs it again.
+		defer settle.Do(func() { e.settleClaim(ctx, op, response) })
+		return next(ctx)
 	}
 }
 
@@ -181,9 +187,9 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 	}
 }
 
-// settleAttempts is how often settling a claim is tried: a claim that stays in flight would let a
-// later attempt run the operation again.
-const settleAttempts = 2
+// settlePauses are the pauses between the tries to settle a claim. They are worth a wait: a claim that
+// stays in flight lets a later attempt run the operation again.
+var settlePauses = [...]time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
 
 // settleClaim ends the claim: with the answer of a mutation, which is stored before it is sent, or
 // by releasing the key and the charge if nothing ran.
@@ -205,7 +211,8 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 	// The client may be gone; its next attempt still needs the answer.
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	for range settleAttempts {
+	for _, pause := range settlePauses {
+		time.Sleep(pause) //nolint:forbidigo // a pause between tries, short and bounded
 		start := time.Now()
 		_, err = e.cfg.Store.Settle(ctx, settlement)
 		e.stored(ctx, "settle", time.Since(start), err)

@@ -60,17 +60,17 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 			Unit:       string(l.Limit.Unit),
 			Limit:      l.Limit.Capacity,
 			Remaining:  l.Remaining,
-			ResetAfter: seconds(l.ResetAfter),
+			ResetAfter: ratelimitclient.Seconds(l.ResetAfter),
 			Exceeded:   l.Exceeded,
 		}
 	}
 	if tightest := d.tightest(); tightest != nil {
 		signal.Limit = tightest.Limit.Capacity
 		signal.Remaining = tightest.Remaining
-		signal.ResetAfter = seconds(tightest.ResetAfter)
+		signal.ResetAfter = ratelimitclient.Seconds(tightest.ResetAfter)
 	}
 	if d.Refusal != nil {
-		signal.RetryAfter = seconds(d.Refusal.RetryAfter)
+		signal.RetryAfter = ratelimitclient.Seconds(d.Refusal.RetryAfter)
 	}
 	if d.WouldRefuse != nil {
 		signal.WouldRefuse = d.WouldRefuse.Code

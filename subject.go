@@ -106,13 +106,12 @@ type PeerConfig struct {
 // itself, and could otherwise choose a fresh budget 2^64 times.
 const ipv6Client = 64
 
-// ByPeer returns a function for callers that nobody knows: the client's address is the tenant, and
-// the subject is anonymous. It needs the [Handler], which sees the connection; without it the error
+// ByPeer returns a function for callers that nobody knows: the tenant is "ip:" and the client's
+// address, for IPv6 "ip:" and its /64 network, and the subject is anonymous. It needs the [Handler], which sees the connection; without it the error
 // matches [ErrNoSubject].
 //
 // Forwarded addresses are read from the right as long as a trusted proxy has written them, so a
-// client cannot choose its address by sending the header itself. IPv6 clients are told apart by
-// their first 64 bits.
+// client cannot choose its address by sending the header itself.
 func ByPeer(cfg PeerConfig) SubjectFunc {
 	header := cfg.Header
 	if header == "" {

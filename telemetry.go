@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ const (
 	attrStore     = "ratelimit.store.duration"
 	attrCall      = "ratelimit.store.call"
 	attrResult    = "ratelimit.store.result"
+	attrUnit      = "ratelimit.unit"
 	attrOperation = "graphql.operation.type"
 )
 
@@ -40,6 +42,7 @@ const (
 type telemetry struct {
 	tracer    trace.Tracer
 	decisions metric.Int64Counter
+	charges   metric.Int64Counter
 	costs     metric.Int64Histogram
 	latency   metric.Float64Histogram
 	failures  metric.Int64Counter
@@ -62,9 +65,11 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 	meter := meters.Meter(scopeName)
 	t := &telemetry{tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants)}
 
-	var errs [5]error
+	var errs [6]error
 	t.decisions, errs[0] = meter.Int64Counter("ratelimit.decisions",
 		metric.WithUnit("{decision}"), metric.WithDescription("Decisions by outcome, tier and mode."))
+	t.charges, errs[5] = meter.Int64Counter("ratelimit.charges",
+		metric.WithUnit("{charge}"), metric.WithDescription("Charges by resolvers, by outcome, tier, mode and unit."))
 	t.costs, errs[1] = meter.Int64Histogram("ratelimit.operation.cost",
 		metric.WithUnit("{point}"), metric.WithDescription("Static cost of operations."),
 		metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 20, 50, 100, 200, 500,
@@ -145,6 +150,32 @@ func (t *telemetry) decisionSet(d *Decision, kind ast.Operation) metric.Measurem
 	return option
 }
 
+// chargeAttributes are what charges by resolvers are counted by.
+type chargeAttributes struct {
+	outcome Outcome
+	tier    string
+	mode    bucket.Mode
+	unit    bucket.Unit
+}
+
+// charged counts a charge by a resolver.
+func (t *telemetry) charged(ctx context.Context, d *Decision, unit bucket.Unit, outcome Outcome) {
+	if !t.charges.Enabled(ctx) {
+		return
+	}
+	key := chargeAttributes{outcome: outcome, tier: d.Tier, mode: d.Mode, unit: unit}
+	option, ok := t.cached(key)
+	if !ok {
+		option = metric.WithAttributeSet(attribute.NewSet(
+			attribute.String(attrOutcome, string(outcome)),
+			attribute.String(attrTier, d.Tier),
+			attribute.String(attrMode, d.Mode.String()),
+			attribute.String(attrUnit, boundedName(string(unit)))))
+		t.attributes.Store(key, option)
+	}
+	t.charges.Add(ctx, 1, option)
+}
+
 // stored measures one call of the store.
 func (t *telemetry) stored(ctx context.Context, call string, took time.Duration, err error) {
 	if wrong := errors.Is(err, bucket.ErrInvalid); !wrong {
@@ -217,11 +248,12 @@ func (c *awayClock) observe(now time.Time, failed bool) time.Duration {
 	return max(0, time.Duration(now.UnixNano()-previous))
 }
 
-// boundedName keeps a name from outside short enough for an attribute.
+// boundedName keeps a name from outside short enough for an attribute, and valid UTF-8, without which
+// exporters drop whole batches.
 func boundedName(name string) string {
 	const longest = 64
 	if len(name) > longest {
-		return name[:longest]
+		name = name[:longest]
 	}
-	return name
+	return strings.ToValidUTF8(name, "?")
 }

@@ -26,7 +26,7 @@ const (
 	// CodeAnswerUnavailable (409): the operation ran under the idempotency key, and its answer was not
 	// kept. Read its effect before you send it under a new key.
 	CodeAnswerUnavailable = "IDEMPOTENCY_ANSWER_UNAVAILABLE"
-	// CodeOutcomeUnknown (409): an attempt under the idempotency key broke off, and nobody knows how
+	// CodeOutcomeUnknown (409) is reserved, no server sends it yet: an attempt under the idempotency key broke off, and nobody knows how
 	// far it came. Read its effect before you send it under a new key.
 	CodeOutcomeUnknown = "IDEMPOTENCY_OUTCOME_UNKNOWN"
 )

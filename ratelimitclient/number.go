@@ -56,9 +56,10 @@ func (a *looseAmount) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// toSeconds rounds up to whole milliseconds, so that a client that waits so long never comes early.
-// It counts them in integers, because a float64 does not hold every number of nanoseconds.
-func toSeconds(d time.Duration) float64 {
+// Seconds is a duration as it stands in JSON: rounded up to whole milliseconds, so that a client that
+// waits so long never comes early. Milliseconds are counted in integers, because a float64 does not
+// hold every number of nanoseconds.
+func Seconds(d time.Duration) float64 {
 	millis := d / time.Millisecond
 	if d%time.Millisecond > 0 {
 		millis++
@@ -66,7 +67,7 @@ func toSeconds(d time.Duration) float64 {
 	return float64(millis) / 1000
 }
 
-// fromSeconds rounds up to whole milliseconds as well, and is the inverse of toSeconds for them. What
+// fromSeconds rounds up to whole milliseconds as well, and is the inverse of [Seconds] for them. What
 // is negative becomes zero, and what is too long becomes the longest duration.
 func fromSeconds(s float64) time.Duration {
 	// noise, in milliseconds, is more than seconds differ from the milliseconds they were made of,

@@ -3,13 +3,15 @@ package ratelimitclient
 import "encoding/json"
 
 // RateLimit is the value of extensions.rateLimit: what the operation cost and what is left. It is
-// part of every response, of the first one where a response has several parts.
+// part of every response, of the first one where a response has several parts, except those to
+// subjects that the server exempts from limits.
 type RateLimit struct {
 	// Cost is the price of the operation in points.
 	Cost int64 `json:"cost"`
 	// Charged is how many points were taken: 0 for a refusal and for a replay.
 	Charged int64 `json:"charged"`
-	// Limit is the capacity of the limit with the smallest remaining share, in its unit.
+	// Limit is the capacity of the limit with the smallest remaining share, in its unit. If Limits is
+	// empty, no limit was judged: then this and the next two are absent from the response, and zero here.
 	Limit int64 `json:"limit"`
 	// Remaining is what is left of that limit.
 	Remaining int64 `json:"remaining"`

@@ -49,7 +49,7 @@ func (r *Refusal) Temporary() bool {
 	}
 }
 
-// refusalExtensions is the JSON form of a refusal.
+// refusalExtensions is the JSON form of a refusal, as it is read.
 type refusalExtensions struct {
 	Code       string      `json:"code"`
 	RetryAfter float64     `json:"retryAfter,omitempty"`
@@ -61,14 +61,28 @@ type refusalExtensions struct {
 	MaxCost    looseAmount `json:"maxCost,omitempty"`
 }
 
-// MarshalJSON writes the extensions of the GraphQL error. RetryAfter is rounded up to whole
-// milliseconds.
+// Extensions returns the extensions of the GraphQL error. What is empty or zero is left out.
+func (r Refusal) Extensions() map[string]any {
+	extensions := map[string]any{"code": r.Code}
+	if r.RetryAfter > 0 {
+		extensions["retryAfter"] = Seconds(r.RetryAfter)
+	}
+	for key, text := range map[string]string{"limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit} {
+		if text != "" {
+			extensions[key] = text
+		}
+	}
+	for key, n := range map[string]int64{"cost": r.Cost, "maxCost": r.MaxCost} {
+		if n != 0 {
+			extensions[key] = n
+		}
+	}
+	return extensions
+}
+
+// MarshalJSON writes the extensions of the GraphQL error.
 func (r Refusal) MarshalJSON() ([]byte, error) {
-	return json.Marshal(refusalExtensions{
-		Code: r.Code, RetryAfter: toSeconds(max(r.RetryAfter, 0)),
-		Limit: r.Limit, Level: r.Level, Owner: r.Owner, Unit: r.Unit,
-		Cost: looseAmount(r.Cost), MaxCost: looseAmount(r.MaxCost),
-	})
+	return json.Marshal(r.Extensions())
 }
 
 // UnmarshalJSON reads the extensions of the GraphQL error and leaves the message as it is. Costs that
