@@ -18,7 +18,8 @@ import (
 // which share of them the policy would refuse.
 //
 // It answers what would be refused if the policy were enforced: limits and maximum costs in mode
-// shadow count as enforced, those in mode off do not count. Operations that are refused charge
+// shadow count as enforced, those in mode off do not count. The mode of a limit is its own, whatever
+// that of its tier, which is the mode of the maximum cost. Operations that are refused charge
 // nothing, and clients are taken not to repeat them. Every bucket is full at first. Records are
 // replayed in the order of their times, whatever their order in the sequence, at whole
 // milliseconds.
@@ -150,7 +151,7 @@ func (s *simulation) replay(record *Record) error {
 			t.report.TooExpensive++
 		}
 		return nil
-	case rules.Mode == bucket.Off || rules.Unlimited || len(rules.Buckets) == 0:
+	case rules.Unlimited || len(rules.Buckets) == 0:
 		return nil
 	}
 	result, err := s.store.Take(context.Background(), bucket.Take{

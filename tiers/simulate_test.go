@@ -95,6 +95,53 @@ func TestSimulateLooksAtTheTierOfTheRecord(t *testing.T) {
 	require.InDelta(t, 0.6, report.Total.RefusedShare, 1e-9)
 }
 
+func TestSimulateGoesByTheModesOfTheLimits(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, `
+version: 1
+default: quiet
+tiers:
+  quiet:
+    mode: "off"
+    maxCost: 1
+    limits:
+      second: {capacity: 1, per: second}
+      minute: {capacity: 10, per: minute, mode: enforce}
+      hour: {capacity: 20, per: hour, mode: shadow}
+    operations:
+      Mutation.*: {limits: {day: {unit: requests, capacity: 1, per: day, mode: enforce}}}
+  loud:
+    maxCost: 100
+    limits: {minute: {capacity: 1, per: minute, mode: "off"}}
+`)
+	record := func(minute int, tier, operation string, points int64) tiers.Record {
+		at := noon.Add(time.Duration(minute) * time.Minute)
+		return tiers.Record{At: at, Tenant: tier, Tier: tier, Operation: operation, Points: points}
+	}
+	report, err := tiers.Simulate(each(
+		record(0, "quiet", "Mutation.buy", 9), // The maximum cost and the second are off.
+		record(0, "quiet", "", 9),             // The minute has 1.
+		record(1, "quiet", "Mutation.buy", 1), // The day has no request left.
+		record(1, "quiet", "", 10),            // The minute is full again.
+		record(2, "quiet", "", 10),            // The hour, in shadow, has 2 and counts as enforced.
+		record(0, "loud", "", 100),            // The minute is off.
+		record(0, "loud", "", 101),            // More than the maximum cost.
+	), policy)
+	require.NoError(t, err)
+	require.Len(t, report.Tenants, 2)
+	quiet, loud := report.Tenants[0], report.Tenants[1]
+	require.EqualValues(t, 3, quiet.Refused)
+	require.Zero(t, quiet.TooExpensive)
+	refused := make(map[string]int64)
+	for _, limit := range quiet.Limits {
+		refused[limit.Name] = limit.Refused
+	}
+	require.Equal(t, map[string]int64{"minute": 1, "hour": 1, "day": 1}, refused)
+	require.EqualValues(t, 1, loud.Refused)
+	require.EqualValues(t, 1, loud.TooExpensive)
+	require.Empty(t, loud.Limits)
+}
+
 func TestQuantilesAreTheNearestRank(t *testing.T) {
 	t.Parallel()
 	var records []tiers.Record
