@@ -19,9 +19,9 @@ type Record struct {
 	Tenant string `json:"tenant"`
 	// Tier is the tier that the subject carried. It is empty if it carried none.
 	Tier string `json:"tier,omitempty"`
-	// Operation is the coordinate of a root field, such as Mutation.createOrder. It is empty if
-	// operation rules do not matter.
-	Operation string `json:"operation,omitempty"`
+	// Operations are the coordinates of the root fields that it selected, such as Mutation.createOrder:
+	// the RootFields of its decision. It is empty if operation rules do not matter.
+	Operations []string `json:"operations,omitempty"`
 	// Points is the price. It is not negative.
 	Points int64 `json:"points"`
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -55,17 +56,10 @@ func Simulate(records iter.Seq2[Record, error], policy *Snapshot) (Report, error
 
 var errNoPolicy = errors.New("tiers: simulation without a policy")
 
-// inOrder returns the records by time. Strings that repeat are kept once.
+// inOrder returns the records by time. What repeats in them is kept once.
 func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
 	var all []Record
-	kept := make(map[string]string)
-	once := func(text string) string {
-		if found, ok := kept[text]; ok {
-			return found
-		}
-		kept[text] = text
-		return text
-	}
+	repeated := newRepeated()
 	for record, err := range records {
 		if err == nil {
 			err = record.check()
@@ -76,11 +70,51 @@ func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		record.Tenant, record.Tier, record.Operation = once(record.Tenant), once(record.Tier), once(record.Operation)
+		record.Tenant, record.Tier = repeated.text(record.Tenant), repeated.text(record.Tier)
+		record.Operations = repeated.list(record.Operations)
 		all = append(all, record)
 	}
 	slices.SortStableFunc(all, func(a, b Record) int { return a.At.Compare(b.At) })
 	return all, nil
+}
+
+// repeated has the strings and lists that records repeat.
+type repeated struct {
+	texts map[string]string
+	lists map[string][]string
+}
+
+func newRepeated() *repeated {
+	return &repeated{texts: make(map[string]string), lists: make(map[string][]string)}
+}
+
+func (r *repeated) text(text string) string {
+	if found, ok := r.texts[text]; ok {
+		return found
+	}
+	r.texts[text] = text
+	return text
+}
+
+// list returns a list of its own: that of a record belongs to whoever yields it.
+func (r *repeated) list(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	// No coordinate has a zero byte, so that two lists rarely have one key.
+	key := strings.Join(list, "\x00")
+	found, taken := r.lists[key]
+	if taken && slices.Equal(found, list) {
+		return found
+	}
+	own := make([]string, len(list))
+	for i, text := range list {
+		own[i] = r.text(text)
+	}
+	if !taken {
+		r.lists[key] = own
+	}
+	return own
 }
 
 // simulation is a replay under way.
@@ -121,11 +155,7 @@ func newTally(tenant string) *tally {
 
 // replay runs one record and counts what came of it.
 func (s *simulation) replay(record *Record) error {
-	var rootFields []string
-	if record.Operation != "" {
-		rootFields = []string{record.Operation}
-	}
-	rules := s.policy.Rules(Subject{Tenant: record.Tenant, Tier: record.Tier}, rootFields)
+	rules := s.policy.Rules(Subject{Tenant: record.Tenant, Tier: record.Tier}, record.Operations)
 	t := s.tenants[record.Tenant]
 	if t == nil {
 		t = newTally(record.Tenant)

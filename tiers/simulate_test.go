@@ -45,19 +45,19 @@ tiers:
 
 func TestSimulateCountsWhatTheLimitsWouldRefuse(t *testing.T) {
 	t.Parallel()
-	at := func(seconds int, points int64, operation string) tiers.Record {
-		return tiers.Record{At: noon.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Operation: operation, Points: points}
+	at := func(seconds int, points int64, operations ...string) tiers.Record {
+		return tiers.Record{At: noon.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Operations: operations, Points: points}
 	}
 	report, err := tiers.Simulate(each(
 		// Out of order: the last comes first.
-		at(90, 10, ""),           // Refilled: 9 of 10 came back by second 60, the rest by now.
-		at(0, 4, ""),             // 6 left.
+		at(90, 10),               // Refilled: 9 of 10 came back by second 60, the rest by now.
+		at(0, 4),                 // 6 left.
 		at(0, 6, "Mutation.buy"), // 0 left, and the only mutation of the minute.
 		at(6, 1, "Mutation.buy"), // The minute has 1, the rule nothing.
-		at(6, 1, ""),             // The refused mutation charged nothing.
-		at(7, 11, ""),            // Never.
-		at(7, 101, ""),           // More than the maximum cost.
-		at(8, 5, ""),             // The minute is empty.
+		at(6, 1),                 // The refused mutation charged nothing.
+		at(7, 11),                // Never.
+		at(7, 101),               // More than the maximum cost.
+		at(8, 5),                 // The minute is empty.
 	), compiled(t, tenAMinute))
 	require.NoError(t, err)
 	require.Len(t, report.Tenants, 1)
@@ -95,6 +95,46 @@ func TestSimulateLooksAtTheTierOfTheRecord(t *testing.T) {
 	require.InDelta(t, 0.6, report.Total.RefusedShare, 1e-9)
 }
 
+func TestSimulateChargesTheRulesOfAllRootFields(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, `
+version: 1
+default: free
+tiers:
+  free:
+    limits: {minute: {capacity: 100, per: minute}}
+    operations:
+      Query.search: {maxCost: 5}
+      Mutation.buy: {limits: {minute: {unit: requests, capacity: 1, per: minute}}}
+      Mutation.sell: {limits: {minute: {unit: requests, capacity: 2, per: minute}}}
+`)
+	// The caller's list is another one for each record.
+	fields := make([]string, 2)
+	report, err := tiers.Simulate(func(yield func(tiers.Record, error) bool) {
+		for _, both := range [][2]string{
+			{"Mutation.buy", "Mutation.sell"},  // Neither has refused yet.
+			{"Mutation.keep", "Mutation.sell"}, // The second sale.
+			{"Mutation.keep", "Mutation.sell"}, // One too many.
+			{"Mutation.buy", "Mutation.keep"},  // The second purchase.
+			{"Query.me", "Query.search"},       // 6 points are too many for a search.
+			{"Query.me", "Query.orders"},       // And not for others.
+		} {
+			copy(fields, both[:])
+			if !yield(tiers.Record{At: noon, Tenant: "acme", Operations: fields, Points: 6}, nil) {
+				return
+			}
+		}
+	}, policy)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, report.Total.Refused)
+	require.EqualValues(t, 1, report.Total.TooExpensive)
+	refused := make(map[string]int64)
+	for _, limit := range report.Total.Limits {
+		refused[limit.Owner] = limit.Refused
+	}
+	require.Equal(t, map[string]int64{"": 0, "Mutation.buy": 1, "Mutation.sell": 1}, refused)
+}
+
 func TestSimulateGoesByTheModesOfTheLimits(t *testing.T) {
 	t.Parallel()
 	policy := compiled(t, `
@@ -114,18 +154,18 @@ tiers:
     maxCost: 100
     limits: {minute: {capacity: 1, per: minute, mode: "off"}}
 `)
-	record := func(minute int, tier, operation string, points int64) tiers.Record {
+	record := func(minute int, points int64, tier string, operations ...string) tiers.Record {
 		at := noon.Add(time.Duration(minute) * time.Minute)
-		return tiers.Record{At: at, Tenant: tier, Tier: tier, Operation: operation, Points: points}
+		return tiers.Record{At: at, Tenant: tier, Tier: tier, Operations: operations, Points: points}
 	}
 	report, err := tiers.Simulate(each(
-		record(0, "quiet", "Mutation.buy", 9), // The maximum cost and the second are off.
-		record(0, "quiet", "", 9),             // The minute has 1.
-		record(1, "quiet", "Mutation.buy", 1), // The day has no request left.
-		record(1, "quiet", "", 10),            // The minute is full again.
-		record(2, "quiet", "", 10),            // The hour, in shadow, has 2 and counts as enforced.
-		record(0, "loud", "", 100),            // The minute is off.
-		record(0, "loud", "", 101),            // More than the maximum cost.
+		record(0, 9, "quiet", "Mutation.buy"), // The maximum cost and the second are off.
+		record(0, 9, "quiet"),                 // The minute has 1.
+		record(1, 1, "quiet", "Mutation.buy"), // The day has no request left.
+		record(1, 10, "quiet"),                // The minute is full again.
+		record(2, 10, "quiet"),                // The hour, in shadow, has 2 and counts as enforced.
+		record(0, 100, "loud"),                // The minute is off.
+		record(0, 101, "loud"),                // More than the maximum cost.
 	), policy)
 	require.NoError(t, err)
 	require.Len(t, report.Tenants, 2)
@@ -176,7 +216,7 @@ func TestSimulateEndsAtTheFirstError(t *testing.T) {
 
 func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	const good = `{"at":"2026-06-01T12:00:00Z","tenant":"acme","operation":"Query.me","points":3}` + "\n"
+	const good = `{"at":"2026-06-01T12:00:00Z","tenant":"acme","operations":["Query.me","Query.orders"],"points":3}` + "\n"
 	for _, test := range []struct{ name, lines, want string }{
 		{"all good", good + "\n" + good, ""},
 		{"not JSON", good + "secret", "tiers: line 2: not a record in JSON"},
@@ -188,7 +228,9 @@ func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
 			var failure error
 			for record, err := range tiers.ReadRecords(strings.NewReader(test.lines)) {
 				if failure = err; err == nil {
-					require.Equal(t, tiers.Record{At: noon, Tenant: "acme", Operation: "Query.me", Points: 3}, record)
+					require.Equal(t, tiers.Record{
+						At: noon, Tenant: "acme", Operations: []string{"Query.me", "Query.orders"}, Points: 3,
+					}, record)
 				}
 			}
 			if test.want == "" {
