@@ -137,7 +137,7 @@ func ExampleSimulate() {
 	fmt.Print(report)
 	// Output:
 	// TENANT  TIER  OPERATIONS  POINTS  P50  P95  P99  MAX  REFUSED  SHARE  REFUSED BY
-	// acme    free  4           320     60   140  140  140  2        50.0%  minute 2 (never 1)
+	// acme    free  4           320     60   140  140  140  2        50.0%  minute 2 (50.0%, never 1)
 	// globex  free  1           7       7    7    7    7    0        0.0%   -
-	// total   -     5           327     60   140  140  140  2        40.0%  minute 2 (never 1)
+	// total   -     5           327     60   140  140  140  2        40.0%  minute 2 (40.0%, never 1)
 }

@@ -3,7 +3,6 @@ package tiers
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,10 +55,13 @@ type LimitReport struct {
 	Owner string      `json:"owner,omitempty"`
 	Name  string      `json:"name"`
 	Unit  bucket.Unit `json:"unit"`
-	// Refused is how often the limit did not have the amount, Never how many of these exceed its
-	// capacity, so that no waiting helps.
-	Refused int64 `json:"refused"`
-	Never   int64 `json:"never,omitempty"`
+	// Refused is how often the limit did not have the amount, and RefusedShare which share that is of
+	// all operations of the report, 0 to 1. The shares of several limits can add up to more than that
+	// of the tenant.
+	Refused      int64   `json:"refused"`
+	RefusedShare float64 `json:"refusedShare"`
+	// Never is how many of these exceed the capacity, so that no waiting helps.
+	Never int64 `json:"never,omitempty"`
 }
 
 // String returns the table of [Report.WriteTable].
@@ -92,25 +94,35 @@ func (t *TenantReport) writeRow(w io.Writer, name string) {
 		name, tier, t.Operations, t.Points, t.P50, t.P95, t.P99, t.Max, t.Refused, 100*t.RefusedShare, t.reasons())
 }
 
-// reasons lists what refuses and how often.
+// share returns which share of all operations n are.
+func (t *TenantReport) share(n int64) float64 {
+	if t.Operations == 0 {
+		return 0
+	}
+	return float64(n) / float64(t.Operations)
+}
+
+// reasons lists what refuses, how often and which share.
 func (t *TenantReport) reasons() string {
 	var reasons []string
-	add := func(what string, n int64) {
-		if n > 0 {
-			reasons = append(reasons, what+" "+strconv.FormatInt(n, 10))
+	add := func(what string, n, never int64) {
+		if n == 0 {
+			return
 		}
+		reason := fmt.Sprintf("%s %d (%.1f%%", what, n, 100*t.share(n))
+		if never > 0 {
+			reason += fmt.Sprintf(", never %d", never)
+		}
+		reasons = append(reasons, reason+")")
 	}
-	add("blocked", t.Blocked)
-	add("maxCost", t.TooExpensive)
+	add("blocked", t.Blocked, 0)
+	add("maxCost", t.TooExpensive, 0)
 	for _, limit := range t.Limits {
 		name := limit.Name
 		if limit.Owner != "" {
 			name = limit.Owner + "/" + name
 		}
-		add(name, limit.Refused)
-		if limit.Never > 0 {
-			reasons[len(reasons)-1] += fmt.Sprintf(" (never %d)", limit.Never)
-		}
+		add(name, limit.Refused, limit.Never)
 	}
 	if len(reasons) == 0 {
 		return "-"

@@ -258,20 +258,20 @@ func (s *simulation) report(records []Record) Report {
 	return r
 }
 
-// finish derives the quantiles and the share.
+// finish derives the quantiles and the shares.
 func (t *tally) finish() TenantReport {
 	r := t.report
 	slices.Sort(t.prices)
 	r.P50, r.P95, r.P99 = quantile(t.prices, 50), quantile(t.prices, 95), quantile(t.prices, 99)
 	r.Max = quantile(t.prices, 100)
-	if r.Operations > 0 {
-		r.RefusedShare = float64(r.Refused) / float64(r.Operations)
-	}
+	r.RefusedShare = r.share(r.Refused)
 	for _, limit := range slices.SortedFunc(maps.Values(t.limits), func(a, b *LimitReport) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Level, a.Level),
 			cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name))
 	}) {
-		r.Limits = append(r.Limits, *limit)
+		limit := *limit
+		limit.RefusedShare = r.share(limit.Refused)
+		r.Limits = append(r.Limits, limit)
 	}
 	return r
 }

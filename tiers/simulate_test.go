@@ -65,13 +65,14 @@ func TestSimulateCountsWhatTheLimitsWouldRefuse(t *testing.T) {
 		Tenant: "acme", Tier: "free", Operations: 8, Points: 139, P50: 5, P95: 101, P99: 101, Max: 101,
 		Refused: 4, RefusedShare: 0.5, TooExpensive: 1,
 		Limits: []tiers.LimitReport{
-			{Level: "tenant", Name: "minute", Unit: "points", Refused: 2, Never: 1},
-			{Level: "operation", Owner: "Mutation.*", Name: "minute", Unit: "requests", Refused: 1},
+			{Level: "tenant", Name: "minute", Unit: "points", Refused: 2, RefusedShare: 0.25, Never: 1},
+			{Level: "operation", Owner: "Mutation.*", Name: "minute", Unit: "requests", Refused: 1, RefusedShare: 0.125},
 		},
 	}
 	require.Equal(t, want, report.Tenants[0])
 	want.Tenant, want.Tier = "", ""
 	require.Equal(t, want, report.Total)
+	require.Contains(t, report.String(), "  50.0%  maxCost 1 (12.5%), minute 2 (25.0%, never 1), Mutation.*/minute 1 (12.5%)\n")
 	require.Equal(t, noon, report.From)
 	require.Equal(t, noon.Add(90*time.Second), report.To)
 }
@@ -93,6 +94,8 @@ func TestSimulateLooksAtTheTierOfTheRecord(t *testing.T) {
 	require.EqualValues(t, 3, report.Total.Refused)
 	require.EqualValues(t, 1, report.Total.Blocked)
 	require.InDelta(t, 0.6, report.Total.RefusedShare, 1e-9)
+	require.InDelta(t, 1, report.Tenants[0].Limits[0].RefusedShare, 1e-9, "of the operations of the tenant")
+	require.InDelta(t, 0.4, report.Total.Limits[0].RefusedShare, 1e-9, "of the operations of all")
 }
 
 func TestSimulateChargesTheRulesOfAllRootFields(t *testing.T) {
