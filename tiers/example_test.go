@@ -1,10 +1,11 @@
 package tiers_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -122,14 +123,22 @@ func ExampleSimulate() {
 		fmt.Println(err)
 		return
 	}
-	recorded := `
-{"at":"2026-06-01T12:00:00Z","tenant":"acme","points":60}
-{"at":"2026-06-01T12:00:01Z","tenant":"acme","points":60}
-{"at":"2026-06-01T12:00:02Z","tenant":"globex","points":7}
-{"at":"2026-06-01T12:00:03Z","tenant":"acme","points":140}
-{"at":"2026-06-01T12:01:00Z","tenant":"acme","points":60}
-`
-	report, err := tiers.Simulate(tiers.ReadRecords(strings.NewReader(recorded)), policy)
+	// A server writes a record for each decision, in Config.OnDecision.
+	var log bytes.Buffer
+	records := tiers.NewRecordWriter(&log)
+	start := time.Date(2026, time.June, 1, 12, 0, 0, 0, time.UTC)
+	decided := func(after time.Duration, tenant string, points int64) {
+		if err := records.Write(tiers.Record{At: start.Add(after), Tenant: tenant, Points: points}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	decided(0, "acme", 60)
+	decided(1*time.Second, "acme", 60)
+	decided(2*time.Second, "globex", 7)
+	decided(3*time.Second, "acme", 140)
+	decided(time.Minute, "acme", 60)
+
+	report, err := tiers.Simulate(tiers.ReadRecords(&log), policy)
 	if err != nil {
 		fmt.Println(err)
 		return
