@@ -2,7 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/generated"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -66,15 +67,36 @@ func TestPricesFollowFromTheSchema(t *testing.T) {
 	}
 }
 
-func TestBuiltInPolicyAssignsATierToEveryKey(t *testing.T) {
-	t.Parallel()
-	document, err := os.ReadFile("policy.yaml")
-	require.NoError(t, err)
-	policy, err := tiers.Parse(document)
+// builtIn returns the policy that the server has without flags.
+func builtIn(t *testing.T) (tiers.Policy, *tiers.Snapshot) {
+	t.Helper()
+	policy, err := tiers.Parse(builtInPolicy)
 	require.NoError(t, err)
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)
+	return policy, snapshot
+}
 
+func TestBuiltInPolicyCountsOperationsThatCostNothing(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, price(t, `{ __typename }`))
+	policy, snapshot := builtIn(t)
+	require.NotEmpty(t, policy.Tiers)
+	for tier := range policy.Tiers {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			rules := snapshot.Rules(tiers.Subject{Tenant: "x", Tier: tier}, nil)
+			require.NotEmpty(t, rules.Buckets)
+			require.True(t, slices.ContainsFunc(rules.Buckets[0].Limits.All(), func(l bucket.Limit) bool {
+				return l.Unit == bucket.Requests && l.Mode == bucket.Enforce
+			}))
+		})
+	}
+}
+
+func TestBuiltInPolicyAssignsATierToEveryKey(t *testing.T) {
+	t.Parallel()
+	_, snapshot := builtIn(t)
 	for tenant, tier := range map[string]string{
 		"demo-free": "free", "demo-pro": "pro", "demo-enterprise": "enterprise", "203.0.113.7": "anonymous",
 	} {
