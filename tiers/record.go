@@ -26,7 +26,7 @@ type Record struct {
 	Points int64 `json:"points"`
 }
 
-// maxRecordLine is the length in bytes of the longest line of records.
+// maxRecordLine is the length in bytes of the longest line of records, its end included.
 const maxRecordLine = 64 << 10
 
 var (
@@ -34,6 +34,7 @@ var (
 	errNoTenant  = errors.New("a record without a tenant")
 	errNegative  = errors.New("a record with negative points")
 	errNotRecord = errors.New("not a record in JSON")
+	errTooLong   = errors.New("a record that is longer than a line of 64 KiB")
 )
 
 func (r *Record) check() error {

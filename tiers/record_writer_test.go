@@ -1,6 +1,7 @@
 package tiers_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,4 +44,25 @@ func TestARecordThatCannotBeReplayedIsNotWritten(t *testing.T) {
 	var log strings.Builder
 	require.Error(t, tiers.NewRecordWriter(&log).Write(tiers.Record{Tenant: "acme", Points: 1}))
 	require.Empty(t, log.String())
+}
+
+func TestARecordThatIsTooLongForALineIsNotWritten(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	var log strings.Builder
+	writer := tiers.NewRecordWriter(&log)
+	// The longest line that is read, found by what is left beside the name.
+	require.NoError(t, writer.Write(tiers.Record{At: at, Tenant: "x"}))
+	room := 64<<10 - log.Len() + 1
+	require.NoError(t, writer.Write(tiers.Record{At: at, Tenant: strings.Repeat("x", room)}))
+	require.ErrorContains(t, writer.Write(tiers.Record{At: at, Tenant: strings.Repeat("x", room+1)}), "64 KiB")
+	fields := slices.Repeat([]string{"Query.aFieldWithALongName"}, 5000)
+	require.ErrorContains(t, writer.Write(tiers.Record{At: at, Tenant: "x", Operations: fields}), "64 KiB")
+	require.NoError(t, writer.Write(tiers.Record{At: at, Tenant: "last"}))
+	var last tiers.Record
+	for record, err := range tiers.ReadRecords(strings.NewReader(log.String())) {
+		require.NoError(t, err)
+		last = record
+	}
+	require.Equal(t, "last", last.Tenant)
 }
