@@ -34,10 +34,18 @@
 //
 // # What clients see
 //
-// Every response carries extensions.rateLimit with the cost, what was charged and what is left, and
-// on HTTP the headers RateLimit, RateLimit-Policy and Retry-After. A refusal is a GraphQL error with
+// Every response, except to exempt subjects, carries extensions.rateLimit with the cost, what was
+// charged and what is left, and on HTTP the headers RateLimit, RateLimit-Policy and Retry-After. A refusal is a GraphQL error with
 // one of the codes listed below and the HTTP status that belongs to it. Package ratelimitclient
 // decodes both in Go clients.
+//
+// # Telemetry
+//
+// A decision is a span, ratelimit.decide. The metrics are ratelimit.decisions,
+// ratelimit.operation.cost, ratelimit.charges, ratelimit.store.duration, ratelimit.store.errors and
+// ratelimit.store.away; their attributes are ratelimit.outcome (an [Outcome]), ratelimit.tier,
+// ratelimit.mode, ratelimit.unit, ratelimit.store.call, ratelimit.store.result and
+// graphql.operation.type, and ratelimit.tenant where [TelemetryConfig] asks for it.
 //
 // # When the store is away
 //

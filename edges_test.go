@@ -94,7 +94,6 @@ func TestAnInvalidDocumentOnAWebSocketIsChargedOnceTheClientIsKnown(t *testing.T
 func TestASubjectFunctionThatPanicsEndsNoConnection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Logger = discard
 		cfg.Subject = func(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "free " + r.Operation.Name}, nil
 		}
@@ -107,7 +106,6 @@ func TestASubjectFunctionThatPanicsEndsNoConnection(t *testing.T) {
 func TestADecisionObserverThatPanicsEndsNoOperation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Logger = discard
 		cfg.OnDecision = func(context.Context, ratelimit.Decision) { panic("full disk") }
 	})
 	require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery}).Status)
@@ -170,7 +168,7 @@ func TestAChargeFailsAsItsLimitsDoWhenTheStoreIsAway(t *testing.T) {
 	for tenant, want := range map[string]string{"free": "", "closed": ratelimit.CodeUnavailable} {
 		t.Run(tenant, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Logger = discard })
+			f := newFixture(t, nil)
 			f.resolver.OnExport = func(ctx context.Context, _ int) error {
 				f.store.Fail(bucket.ErrUnavailable)
 				return ratelimit.Charge(ctx, bucket.Points, 1)

@@ -101,7 +101,12 @@ func ExampleConfig_observeFirst() {
 	var cfg ratelimit.Config
 	records := tiers.NewRecordWriter(log)
 	cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) {
-		_ = records.Write(tiers.Record{At: time.Now(), Tenant: d.Subject.Tenant, Tier: d.Subject.Tier, Points: d.Points})
+		if d.Refusal != nil || d.Outcome == ratelimit.Replayed {
+			return // it did not run
+		}
+		_ = records.Write(tiers.Record{
+			At: time.Now(), Tenant: d.Subject.Tenant, Tier: d.Subject.Tier, Operations: d.RootFields, Points: d.Points,
+		})
 	}
 
 	for _, points := range []int64{3, 5, 8, 40, 90} {
@@ -275,25 +280,31 @@ func Example_client() {
 
 // A test of one's own server: a clock that stands still and a store that remembers.
 func Example_ownTests() {
-	clock := &ratelimittest.Clock{}
-	store := ratelimittest.NewStore(clock)
-
-	limits, err := bucket.Compile(bucket.Limit{Name: "minute", Capacity: 60, Period: time.Minute})
+	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	srv.AddTransport(transport.POST{})
+	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+	}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	take := bucket.Take{
-		Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 60}},
+	everybody := func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+		return ratelimit.Subject{Tenant: "acme"}, nil
 	}
-	for range 2 {
-		result, err := store.Take(context.Background(), take)
-		fmt.Println(result.Verdict, err)
-		clock.Advance(time.Minute)
+	post := func(query string) {
+		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(fmt.Sprintf(`{"query": %q}`, query)))
+		request.Header.Set("Content-Type", "application/json")
+		srv.ServeHTTP(httptest.NewRecorder(), request)
 	}
-	fmt.Println(len(store.Takes()), "takes")
-	// Output:
-	// admitted <nil>
-	// admitted <nil>
-	// 2 takes
+
+	clock := &ratelimittest.Clock{}
+	store := ratelimittest.NewStore(clock)
+	srv.Use(ratelimit.New(ratelimit.Config{Store: store, Policy: policy, Subject: everybody}))
+
+	post(`{ users(first: 60) { name } }`) // your own way to send a request
+	taken := store.Takes()[0]
+	fmt.Println(taken.Tenant, taken.Amounts.Of(bucket.Points), taken.Result.Verdict)
+	clock.Advance(time.Minute)
+	// Output: acme 62 admitted
 }

@@ -73,7 +73,7 @@ func TestSettlingIsTriedAgainWhenTheStoreFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faultyStore{Store: ratelimittest.NewStore(nil)}
 		store.settleFailures.Store(3)
-		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Logger = discard })
+		run := newInProcess(t, store, nil)
 		run.post(request{Query: createUser, Key: testKey})
 		require.Equal(t, true, run.post(request{Query: createUser, Key: testKey}).rateLimit(t)["replayed"])
 	})
@@ -86,7 +86,7 @@ func TestALeaseIsRenewedAlsoAfterTheStoreWasAwayForAMoment(t *testing.T) {
 		store.renewFailures.Store(1)
 		// The records read the clock of the bubble, as the leases do.
 		run := newInProcess(t, store, func(cfg *ratelimit.Config) {
-			cfg.Idempotency.Lease, cfg.Logger = lease, discard
+			cfg.Idempotency.Lease = lease
 		})
 		run.resolver.BeforeCreate = func(ctx context.Context) {
 			time.Sleep(3 * lease) //nolint:forbidigo // the clock of a synctest bubble
@@ -155,7 +155,7 @@ func TestAStoredAnswerThatCannotBeReadIsNotAnswered(t *testing.T) {
 	store := &faultyStore{Store: ratelimittest.NewStore(nil)}
 	garbage := "not what this version writes"
 	store.answer.Store(&garbage)
-	run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Logger = discard })
+	run := newInProcess(t, store, nil)
 	run.post(request{Query: createUser, Key: testKey})
 	require.Equal(t, ratelimit.CodeAnswerUnavailable, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, run.resolver.Created.Load())
@@ -215,7 +215,7 @@ func TestUploadsCannotBeKeyed(t *testing.T) {
 
 func TestACallThatWasWrongInItselfOpensNoGate(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Logger = discard })
+	f := newFixture(t, nil)
 	f.store.Fail(bucket.ErrInvalid)
 	require.Equal(t, http.StatusServiceUnavailable, f.post(request{Query: cheapQuery}).Status)
 }

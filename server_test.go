@@ -97,6 +97,7 @@ func newFixture(t *testing.T, configure func(*ratelimit.Config)) *fixture {
 		Store:   f.store,
 		Policy:  compiledPolicy(t),
 		Subject: byTenantHeader,
+		Logger:  discard,
 	}
 	if configure != nil {
 		configure(&cfg)
@@ -373,7 +374,7 @@ type inProcess struct {
 
 func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Config)) *inProcess {
 	t.Helper()
-	cfg := ratelimit.Config{Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader}
+	cfg := ratelimit.Config{Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard}
 	if configure != nil {
 		configure(&cfg)
 	}

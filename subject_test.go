@@ -116,7 +116,6 @@ func TestASubjectThatCannotBeFoundRefusesTheOperation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, func(cfg *ratelimit.Config) {
-				cfg.Logger = discard
 				cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 					return ratelimit.Subject{}, c.err
 				}
