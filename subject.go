@@ -51,15 +51,7 @@ var ErrNoSubject = errors.New("ratelimit: no subject for the request")
 // secret reaches a stored key, a log or a metric.
 func ByHeader(name string, lookup func(ctx context.Context, value string) (Subject, bool)) SubjectFunc {
 	return func(ctx context.Context, r *Request) (Subject, error) {
-		value := r.Header.Get(name)
-		if value == "" {
-			return Subject{}, ErrNoSubject
-		}
-		subject, ok := lookup(ctx, value)
-		if !ok {
-			return Subject{}, ErrNoSubject
-		}
-		return subject, nil
+		return known(ctx, r.Header.Get(name), lookup)
 	}
 }
 
@@ -79,16 +71,20 @@ func ByContext(from func(ctx context.Context) (Subject, bool)) SubjectFunc {
 // one, or one that lookup does not know, matches [ErrNoSubject].
 func ByInitPayload(key string, lookup func(ctx context.Context, value string) (Subject, bool)) SubjectFunc {
 	return func(ctx context.Context, r *Request) (Subject, error) {
-		value := r.InitPayload.GetString(key)
-		if value == "" {
-			return Subject{}, ErrNoSubject
-		}
-		subject, ok := lookup(ctx, value)
-		if !ok {
-			return Subject{}, ErrNoSubject
-		}
-		return subject, nil
+		return known(ctx, r.InitPayload.GetString(key), lookup)
 	}
+}
+
+// known looks a value up that the client sent, empty if it sent none.
+func known(
+	ctx context.Context, value string, lookup func(context.Context, string) (Subject, bool),
+) (Subject, error) {
+	if value != "" {
+		if subject, ok := lookup(ctx, value); ok {
+			return subject, nil
+		}
+	}
+	return Subject{}, ErrNoSubject
 }
 
 // PeerConfig says how [ByPeer] finds the address of a client. The zero value trusts no proxy.
