@@ -24,6 +24,8 @@ type compiler struct {
 	summing bool
 
 	fragments    map[string]*fragment
+	// defaults are the default values of the variables that have one.
+	defaults     map[string]*ast.Value
 	slots        map[string]int32
 	conditionIDs map[conditionKey]int32
 	disjunctions map[string]int32
@@ -105,6 +107,9 @@ func (e *Estimator) compile(doc *ast.QueryDocument, op *ast.OperationDefinition)
 }
 
 func (c *compiler) run(doc *ast.QueryDocument, root *objectType) error {
+	if err := c.readDefaults(); err != nil {
+		return err
+	}
 	if err := c.orderFragments(doc); err != nil {
 		return err
 	}
@@ -142,6 +147,22 @@ func (c *compiler) descend() error {
 
 func (c *compiler) ascend() { c.depth-- }
 
+// readDefaults finds the variables that have a default, once, because a document may use as many
+// variables as it defines. Of several definitions of one variable, which only documents that were not
+// validated have, the last counts.
+func (c *compiler) readDefaults() error {
+	for _, def := range c.op.VariableDefinitions {
+		if def == nil || def.DefaultValue == nil {
+			continue
+		}
+		if c.defaults == nil {
+			c.defaults = make(map[string]*ast.Value)
+		}
+		c.defaults[def.Variable] = def.DefaultValue
+	}
+	return c.spend(len(c.op.VariableDefinitions))
+}
+
 // slot returns the index of a variable in the plan.
 func (c *compiler) slot(name string) int32 {
 	if slot, ok := c.slots[name]; ok {
@@ -150,10 +171,11 @@ func (c *compiler) slot(name string) int32 {
 	v := variable{name: name}
 	// Coerced variables have their defaults already. Knowing them here keeps the price right for a
 	// caller who passes the raw ones.
-	for _, def := range c.op.VariableDefinitions {
-		if def != nil && def.Variable == name && def.DefaultValue != nil {
-			v.fallback, v.defaults = literalValue(def.DefaultValue, 0), true
-		}
+	if literal := c.defaults[name]; literal != nil {
+		v.fallback, v.defaults = literalValue(literal, 0), true
+		v.values = valuesIn(literal, 0)
+		// The next to spend sees that the limit is passed.
+		c.work += v.values
 	}
 	slot := int32(len(c.plan.variables))
 	c.plan.variables = append(c.plan.variables, v)

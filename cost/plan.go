@@ -33,6 +33,8 @@ type variable struct {
 	name     string
 	fallback any
 	defaults bool
+	// values is how many values the default consists of.
+	values int
 }
 
 // ref is a constant, or a constant and the result of a node added to it.
@@ -157,6 +159,14 @@ func (p *Plan) RootFields() []string { return p.fields }
 
 // units measures the memory of the plan, in the units of the cache.
 func (p *Plan) units() int {
-	return len(p.conditions) + len(p.nodes) + len(p.calls) + len(p.edges) + len(p.terms) +
-		len(p.lookups) + len(p.sizes) + len(p.entities)*8
+	units := len(p.conditions) + len(p.nodes) + len(p.calls) + len(p.edges) + len(p.terms) +
+		len(p.extras) + len(p.lookups) + len(p.sizes) + len(p.variables)
+	for i := range p.variables {
+		units += p.variables[i].values
+	}
+	for i := range p.entities {
+		e := &p.entities[i]
+		units += 8 + len(e.byType) + len(e.names) + len(e.found)
+	}
+	return units
 }

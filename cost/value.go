@@ -39,6 +39,18 @@ func literalValue(value *ast.Value, depth int) any {
 	}
 }
 
+// valuesIn counts the values that a literal consists of, itself included.
+func valuesIn(value *ast.Value, depth int) int {
+	if value == nil || depth > maxDepth {
+		return 0
+	}
+	count := 1
+	for _, child := range value.Children {
+		count += valuesIn(child.Value, depth+1)
+	}
+	return count
+}
+
 // sizeOf reads a list size: the number, or the length if the argument is a list. gqlgen accepts
 // numbers in strings, so they count as well. What is no number has no size. Sizes below 0 are 0.
 func sizeOf(value any, list bool) (size float64, ok bool) {

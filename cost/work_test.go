@@ -150,3 +150,38 @@ func TestWorkIsBoundedForEveryHostileDocument(t *testing.T) {
 		})
 	}
 }
+
+// What a document makes the compiler read counts as work, each part of it once, however often the
+// document uses it: neither less, which would escape the limit, nor the product of parts and uses.
+func TestEveryPartOfADocumentCountsAsWorkOnce(t *testing.T) {
+	t.Parallel()
+	estimator, err := cost.New(loadShared(t, "bypass"), cost.Config{WorkLimit: 1 << 30})
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		document func(n int) string
+		// parts is how many parts there are for each n, most how much work one of them may take.
+		parts, most int
+	}{
+		"definitions of variables": {
+			func(n int) string {
+				return "query(" + repeat(n, " $v%[1]d: Int") + ") {" + repeat(n, " x%[1]d: conn(first: $v%[1]d) { edges { node { id } } }") + " }"
+			}, 6, 7,
+		},
+		"a default of a variable": {
+			func(n int) string {
+				return "query($p: Page = {first: [" + repeat(n, " {a: 1}") + "]}) {" + repeat(n, " x%[1]d: paged(page: $p) { id }") + " }"
+			}, 6, 7,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, n := range []int{100, 400} {
+				doc := raw(t, tt.document(n))
+				work, err := estimator.Work(doc, doc.Operations[0])
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, work, tt.parts*n)
+				require.LessOrEqual(t, work, tt.most*n)
+			}
+		})
+	}
+}
