@@ -23,7 +23,7 @@ type compiler struct {
 	// summing adds up selections instead of merging them.
 	summing bool
 
-	fragments    map[string]*fragment
+	fragments map[string]*fragment
 	// defaults are the default values of the variables that have one.
 	defaults     map[string]*ast.Value
 	slots        map[string]int32

@@ -165,12 +165,12 @@ func TestEveryPartOfADocumentCountsAsWorkOnce(t *testing.T) {
 		"definitions of variables": {
 			func(n int) string {
 				return "query(" + repeat(n, " $v%[1]d: Int") + ") {" + repeat(n, " x%[1]d: conn(first: $v%[1]d) { edges { node { id } } }") + " }"
-			}, 6, 7,
+			}, 6, 8,
 		},
 		"a default of a variable": {
 			func(n int) string {
 				return "query($p: Page = {first: [" + repeat(n, " {a: 1}") + "]}) {" + repeat(n, " x%[1]d: paged(page: $p) { id }") + " }"
-			}, 6, 7,
+			}, 6, 8,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
