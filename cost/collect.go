@@ -146,10 +146,14 @@ func (c *compiler) addField(field *ast.Field, condition int32, object *objectTyp
 	at := c.find(key, lo)
 	for at >= 0 {
 		g := &c.collector.groups[at]
-		if err := c.spend(len(field.Arguments)); err != nil {
-			return err
+		same := g.info == info
+		if same {
+			var err error
+			if same, err = c.sameArguments(g.members[0].field, field); err != nil {
+				return err
+			}
 		}
-		if g.info == info && sameArguments(g.members[0].field.Arguments, field.Arguments) {
+		if same {
 			g.members = append(g.members, occurrence{field, condition})
 			return nil
 		}
@@ -203,38 +207,4 @@ func (c *compiler) enter(key string, first bool, lo int) {
 	case first:
 		c.collector.index[key] = len(c.collector.groups) - 1
 	}
-}
-
-// sameArguments says whether two calls give the same arguments, in any order.
-func sameArguments(a, b ast.ArgumentList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i, arg := range a {
-		other := b[i]
-		if other.Name != arg.Name {
-			if other = b.ForName(arg.Name); other == nil {
-				return false
-			}
-		}
-		if !sameValue(arg.Value, other.Value) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameValue(a, b *ast.Value) bool {
-	if a == nil || b == nil || a == b {
-		return a == b
-	}
-	if a.Kind != b.Kind || a.Raw != b.Raw || len(a.Children) != len(b.Children) {
-		return false
-	}
-	for i, child := range a.Children {
-		if child.Name != b.Children[i].Name || !sameValue(child.Value, b.Children[i].Value) {
-			return false
-		}
-	}
-	return true
 }

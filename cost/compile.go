@@ -39,6 +39,10 @@ type compiler struct {
 	inherit  []inheritedSize
 	inputs   map[inputKey]ownCost
 	specs    map[inputKey]sizeSpec
+	// argumentIDs number the arguments of the fields that were compared, argumentLists the arguments by
+	// their spelling.
+	argumentIDs   map[*ast.Field]int32
+	argumentLists map[string]int32
 
 	collector collector
 }
@@ -72,6 +76,9 @@ func (e *Estimator) newCompiler(op *ast.OperationDefinition, limit int) *compile
 		inherit: []inheritedSize{{}},
 		inputs:  map[inputKey]ownCost{},
 		specs:   map[inputKey]sizeSpec{},
+
+		argumentIDs:   map[*ast.Field]int32{},
+		argumentLists: map[string]int32{},
 	}
 }
 

@@ -172,6 +172,12 @@ func TestEveryPartOfADocumentCountsAsWorkOnce(t *testing.T) {
 				return "query($p: Page = {first: [" + repeat(n, " {a: 1}") + "]}) {" + repeat(n, " x%[1]d: paged(page: $p) { id }") + " }"
 			}, 6, 8,
 		},
+		"long equal arguments that meet often": {
+			func(n int) string {
+				return "{" + repeat(n, " x%[1]d: a { ...F }") + " } fragment F on Query {" +
+					strings.Repeat(" paged(page: {first: ["+repeat(n, " {a: 1}")+"]}) { id }", 2) + " }"
+			}, 10, 11,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
