@@ -153,15 +153,16 @@ func (c *compiler) input(in *inputField, value *ast.Value, depth int) (float64, 
 		return in.absent, nil
 	}
 	if value.Kind == ast.Variable {
-		c.plan.terms = append(c.plan.terms, term{slot: c.slot(value.Raw), weight: in.weight, absent: in.absent, typ: in.typ})
+		slot := c.slot(value.Raw)
+		c.plan.terms = append(c.plan.terms, term{slot: slot, weight: in.weight, absent: in.absent, inside: c.inside(slot, in.typ)})
 		return 0, c.spend(1)
 	}
-	inner, err := c.inside(in.typ, value, depth)
+	inner, err := c.literal(in.typ, value, depth)
 	return in.weight + inner, err
 }
 
-// inside prices the input fields inside a literal.
-func (c *compiler) inside(typ *inputType, value *ast.Value, depth int) (float64, error) {
+// literal prices the input fields inside a literal.
+func (c *compiler) literal(typ *inputType, value *ast.Value, depth int) (float64, error) {
 	if typ == nil || len(typ.costly) == 0 || value == nil {
 		return 0, nil
 	}
@@ -175,10 +176,11 @@ func (c *compiler) inside(typ *inputType, value *ast.Value, depth int) (float64,
 	switch value.Kind {
 	case ast.Variable:
 		// An element of a list has no weight of its own.
-		c.plan.terms = append(c.plan.terms, term{slot: c.slot(value.Raw), typ: typ})
+		slot := c.slot(value.Raw)
+		c.plan.terms = append(c.plan.terms, term{slot: slot, inside: c.inside(slot, typ)})
 	case ast.ListValue:
 		for _, child := range value.Children {
-			inner, err := c.inside(typ, child.Value, depth+1)
+			inner, err := c.literal(typ, child.Value, depth+1)
 			if err != nil {
 				return 0, err
 			}

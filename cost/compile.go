@@ -27,6 +27,7 @@ type compiler struct {
 	// defaults are the default values of the variables that have one.
 	defaults     map[string]*ast.Value
 	slots        map[string]int32
+	insides      map[inside]int32
 	conditionIDs map[conditionKey]int32
 	disjunctions map[string]int32
 
@@ -62,9 +63,10 @@ func (e *Estimator) newCompiler(op *ast.OperationDefinition, limit int) *compile
 	return &compiler{
 		e:            e,
 		op:           op,
-		plan:         &Plan{conditions: []condition{{op: conditionAlways}}},
+		plan:         &Plan{conditions: []condition{{op: conditionAlways}}, values: e.options.maxValues},
 		limit:        limit,
 		slots:        map[string]int32{},
+		insides:      map[inside]int32{},
 		conditionIDs: map[conditionKey]int32{},
 		disjunctions: map[string]int32{},
 		children:     map[childKey]ref{},

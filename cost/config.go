@@ -19,6 +19,9 @@ const (
 	// DefaultMaxRepresentations is how many representations one _entities field may carry. Each is
 	// priced, so the cap only bounds the time that pricing takes.
 	DefaultMaxRepresentations = 10_000
+	// DefaultMaxValues is how many values in variables are read for one operation. Reading that many
+	// takes some milliseconds.
+	DefaultMaxValues = 250_000
 	// DefaultOperationBase is the base cost of a mutation and of a subscription; that of a query is 0.
 	DefaultOperationBase = 10
 )
@@ -58,6 +61,12 @@ type Config struct {
 	// MaxRepresentations is how many representations one _entities field may carry. Zero means
 	// [DefaultMaxRepresentations].
 	MaxRepresentations int
+	// MaxValues is how many values in variables are read to price one operation: each object and each
+	// element of a list that can have input fields with a weight, once for each such field, and each
+	// representation of each _entities field. What a variable costs is found out once, however often it
+	// is used. An operation with more costs +Inf, so that no limit admits it. Zero means
+	// [DefaultMaxValues].
+	MaxValues int
 }
 
 // ListSize says how long the list is that a field returns, in the words of the @listSize directive.
@@ -84,6 +93,7 @@ type settings struct {
 	cacheSize  int
 	free       map[string]bool
 	maxEntries int
+	maxValues  int
 }
 
 func (b *builder) settings(cfg Config) settings {
@@ -95,6 +105,7 @@ func (b *builder) settings(cfg Config) settings {
 		cacheSize:  b.count("Config.PlanCacheSize", cfg.PlanCacheSize, DefaultPlanCacheSize),
 		free:       map[string]bool{"Query.rateLimit": true},
 		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, DefaultMaxRepresentations),
+		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, DefaultMaxValues),
 	}
 	for op, base := range cfg.Base {
 		if _, known := s.base[op]; !known {

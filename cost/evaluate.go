@@ -12,6 +12,10 @@ type machine struct {
 	values []slotValue
 	holds  []bool
 	prices []pair
+	// insides are what the input fields in variables cost, as far as calls have asked.
+	insides []insideCost
+	// left is how many values may still be read; it is negative when there were too many.
+	left int
 	// broken says that some call broke a rule, whether or not it happens.
 	broken bool
 }
@@ -25,7 +29,8 @@ type slotValue struct {
 var machines sync.Pool
 
 // Evaluate returns the cost with the given variables, coerced as gqlparser's validator does; the map
-// is only read. It never panics, whatever the variables hold.
+// is only read. It never panics, whatever the variables hold, and reads no more of them than
+// [Config.MaxValues]: if there is more, the cost is infinite.
 //
 // The only error is a [LimitError]: the request breaks a rule of a field that it really calls. The
 // cost is valid even then.
@@ -39,25 +44,37 @@ func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 	if !ok {
 		m = new(machine)
 	}
-	m.load(p, variables)
-	for i := range p.nodes {
-		m.prices[i] = m.node(p, &p.nodes[i])
-	}
-	root := m.price(p.root)
+	root, err := m.run(p, variables)
 	cost.Type, cost.Field = max(0, p.weight+root.typ), root.field
-	var err error
-	if m.broken {
-		err = p.broken(m)
-	}
 	// The pool must not keep a request's values alive.
 	clear(m.values)
 	machines.Put(m)
 	return cost, err
 }
 
+// run returns the price of what is selected on the root type.
+func (m *machine) run(p *Plan, variables map[string]any) (root pair, err error) {
+	m.load(p, variables)
+	for i := range p.nodes {
+		m.prices[i] = m.node(p, &p.nodes[i])
+	}
+	root = m.price(p.root)
+	if m.left < 0 {
+		// Some calls were not priced, so no list of size 0 around them may make them cheap.
+		root = pair{math.Inf(1), math.Inf(1)}
+	}
+	if m.broken {
+		err = p.broken(m)
+	}
+	return root, err
+}
+
 // load sizes the memory, reads the variables and decides the conditions.
 func (m *machine) load(p *Plan, variables map[string]any) {
 	m.broken = false
+	m.left = p.values
+	m.insides = slices.Grow(m.insides[:0], len(p.insides))[:len(p.insides)]
+	clear(m.insides)
 	m.values = slices.Grow(m.values[:0], len(p.variables))[:len(p.variables)]
 	for i := range p.variables {
 		v := &p.variables[i]
@@ -162,7 +179,7 @@ func (m *machine) terms(p *Plan, lo, hi int32) float64 {
 	for i := range p.terms[lo:hi] {
 		t := &p.terms[int(lo)+i]
 		if v := &m.values[t.slot]; v.present {
-			total += t.weight + t.typ.price(v.value, 0)
+			total += t.weight + m.inside(p, t.inside)
 		} else {
 			total += t.absent
 		}
@@ -228,6 +245,9 @@ func (m *machine) entities(p *Plan, e *entityCall) pair {
 	total := pair{field: max(0, m.own(p, &e.call))}
 	if m.represented(e) > e.max {
 		m.broken = true
+		return pair{math.Inf(1), math.Inf(1)}
+	}
+	if !m.visit(m.represented(e)) {
 		return pair{math.Inf(1), math.Inf(1)}
 	}
 	add := func(name any) {

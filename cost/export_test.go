@@ -26,3 +26,16 @@ func (e *Estimator) CompileSummed(doc *ast.QueryDocument, op *ast.OperationDefin
 	c.plan.weight, c.plan.approximate = root.weight, true
 	return c.plan, c.work, nil
 }
+
+// Values evaluates the plan and returns how many values in variables it read.
+func (p *Plan) Values(variables map[string]any) int {
+	m := new(machine)
+	_, _ = m.run(p, variables)
+	return p.values - m.left
+}
+
+// Again returns an evaluation whose memory is that of the one before.
+func (p *Plan) Again(variables map[string]any) func() {
+	m := new(machine)
+	return func() { _, _ = m.run(p, variables) }
+}

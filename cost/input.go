@@ -1,9 +1,6 @@
 package cost
 
 import (
-	"math"
-	"reflect"
-
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -143,50 +140,6 @@ func (b *builder) priceLiteral(value *ast.Value, typ *inputType) float64 {
 			} else {
 				total += b.priceDefault(field)
 			}
-		}
-	}
-	return total
-}
-
-// price returns what the fields inside a value of the type cost, given as variables carry it: a map
-// for an object, a slice for a list.
-func (t *inputType) price(value any, depth int) float64 {
-	if t == nil || len(t.costly) == 0 || value == nil {
-		return 0
-	}
-	if depth > maxDepth {
-		return math.Inf(1)
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		total := 0.0
-		for _, field := range t.costly {
-			if given, ok := value[field.name]; ok {
-				total += field.weight + field.typ.price(given, depth+1)
-			} else {
-				total += field.absent
-			}
-		}
-		return total
-	case []any:
-		total := 0.0
-		for _, element := range value {
-			total += t.price(element, depth+1)
-		}
-		return total
-	case []map[string]any:
-		total := 0.0
-		for _, element := range value {
-			total += t.price(element, depth+1)
-		}
-		return total
-	}
-	// gqlparser makes typed slices when it turns a single value into a list.
-	v := reflect.ValueOf(value)
-	total := 0.0
-	if v.Kind() == reflect.Slice {
-		for i := range v.Len() {
-			total += t.price(v.Index(i).Interface(), depth+1)
 		}
 	}
 	return total

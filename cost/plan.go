@@ -19,6 +19,7 @@ type Plan struct {
 	entities   []entityCall
 	edges      []edge
 	terms      []term
+	insides    []inside
 	extras     []extra
 	lookups    []lookup
 	sizes      []sizeExpr
@@ -26,6 +27,8 @@ type Plan struct {
 	// weight is that of the root type, root what is selected on it.
 	weight float64
 	root   ref
+	// values is how many values one evaluation may read.
+	values int
 }
 
 // variable is a variable that the plan reads, with the default that the operation gives it.
@@ -123,7 +126,8 @@ type term struct {
 	weight float64
 	// absent is what is added when the variable is absent.
 	absent float64
-	typ    *inputType
+	// inside is the index of what the input fields in the variable cost, -1 if they cost nothing.
+	inside int32
 }
 
 // extra is what the directives of one of several merged selections add.
@@ -160,7 +164,7 @@ func (p *Plan) RootFields() []string { return p.fields }
 // units measures the memory of the plan, in the units of the cache.
 func (p *Plan) units() int {
 	units := len(p.conditions) + len(p.nodes) + len(p.calls) + len(p.edges) + len(p.terms) +
-		len(p.extras) + len(p.lookups) + len(p.sizes) + len(p.variables)
+		len(p.insides) + len(p.extras) + len(p.lookups) + len(p.sizes) + len(p.variables)
 	for i := range p.variables {
 		units += p.variables[i].values
 	}

@@ -81,6 +81,7 @@ func TestEachConfigMistakeNamesItsCoordinate(t *testing.T) {
 		{"negative work limit", cost.Config{WorkLimit: -1}, "Config.WorkLimit"},
 		{"negative cache", cost.Config{PlanCacheSize: -1}, "Config.PlanCacheSize"},
 		{"negative representations", cost.Config{MaxRepresentations: -1}, "Config.MaxRepresentations"},
+		{"negative values", cost.Config{MaxValues: -1}, "Config.MaxValues"},
 		{"negative base", cost.Config{Base: map[ast.Operation]float64{ast.Query: -1}}, "Config.Base"},
 		{"base that is no number", cost.Config{Base: map[ast.Operation]float64{ast.Query: math.NaN()}}, "Config.Base"},
 		{"base of an unknown operation", cost.Config{Base: map[ast.Operation]float64{"batch": 1}}, "Config.Base"},

@@ -1,0 +1,116 @@
+package cost
+
+import (
+	"math"
+	"reflect"
+)
+
+// inside is a variable of which the plan needs what the input fields in its value cost. All terms with
+// the same variable and type share one.
+type inside struct {
+	slot int32
+	typ  *inputType
+}
+
+// insideCost is what an evaluation found the input fields in a variable to cost.
+type insideCost struct {
+	cost  float64
+	known bool
+}
+
+// inside returns the index of what the fields in the variable cost, -1 if they cost nothing.
+func (c *compiler) inside(slot int32, typ *inputType) int32 {
+	if typ == nil || len(typ.costly) == 0 {
+		return -1
+	}
+	key := inside{slot, typ}
+	if id, ok := c.insides[key]; ok {
+		return id
+	}
+	id := int32(len(c.plan.insides))
+	c.plan.insides = append(c.plan.insides, key)
+	c.insides[key] = id
+	return id
+}
+
+// visit counts values that are read. It says whether the evaluation may read them.
+func (m *machine) visit(n int) bool {
+	if m.left >= 0 {
+		m.left -= n
+	}
+	return m.left >= 0
+}
+
+// inside returns what the input fields in a variable cost. It is found out when the first call asks,
+// because a variable may be large, and a document may use it in hundreds of calls.
+func (m *machine) inside(p *Plan, at int32) float64 {
+	if at < 0 {
+		return 0
+	}
+	in := &m.insides[at]
+	if !in.known {
+		*in = insideCost{m.value(p.insides[at].typ, m.values[p.insides[at].slot].value, 0), true}
+	}
+	return in.cost
+}
+
+// value returns what the fields inside a value of the type cost, given as variables carry it: a map
+// for an object, a slice for a list.
+func (m *machine) value(t *inputType, value any, depth int) float64 {
+	if t == nil || len(t.costly) == 0 || value == nil {
+		return 0
+	}
+	if depth > maxDepth || !m.visit(1) {
+		return math.Inf(1)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		return m.object(t, value, depth)
+	case []any:
+		total := 0.0
+		for i := 0; i < len(value) && m.left >= 0; i++ {
+			total += m.element(t, value[i], depth)
+		}
+		return total
+	case []map[string]any:
+		total := 0.0
+		for i := 0; i < len(value) && m.left >= 0; i++ {
+			total += m.element(t, value[i], depth)
+		}
+		return total
+	}
+	// gqlparser makes typed slices when it turns a single value into a list.
+	v := reflect.ValueOf(value)
+	total := 0.0
+	if v.Kind() == reflect.Slice {
+		for i := 0; i < v.Len() && m.left >= 0; i++ {
+			total += m.element(t, v.Index(i).Interface(), depth)
+		}
+	}
+	return total
+}
+
+// element is the value of an element of a list. A null is read too.
+func (m *machine) element(t *inputType, value any, depth int) float64 {
+	if value == nil {
+		m.visit(1)
+		return 0
+	}
+	return m.value(t, value, depth+1)
+}
+
+// object looks for each field that can cost something, given or not.
+func (m *machine) object(t *inputType, value map[string]any, depth int) float64 {
+	if !m.visit(len(t.costly)) {
+		return math.Inf(1)
+	}
+	total := 0.0
+	for _, field := range t.costly {
+		if given, ok := value[field.name]; ok {
+			total += field.weight + m.value(field.typ, given, depth+1)
+		} else {
+			total += field.absent
+		}
+	}
+	return total
+}
