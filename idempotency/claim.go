@@ -11,8 +11,6 @@ import (
 const (
 	// DefaultLease is how long a claim stays in flight without being renewed.
 	DefaultLease = 30 * time.Second
-	// DefaultRenewEvery is how often the holder of a claim renews its lease while it works.
-	DefaultRenewEvery = 10 * time.Second
 	// DefaultMutationTTL is how long the record of a mutation lives, counted from its first charge.
 	DefaultMutationTTL = 24 * time.Hour
 	// DefaultQueryTTL is how long the record of a query lives, counted from its first charge.
