@@ -147,8 +147,8 @@ func classify(err error) error {
 	var network *net.OpError
 	switch {
 	case errors.As(err, &server):
-		// Scripts read before they write, and Redis refuses their first write or none: an error reply
-		// means that nothing was done.
+		// A script reads everything that can be malformed before its first write, and Redis refuses that
+		// first write or none: an error reply means that nothing was done.
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.As(err, &network):
 		if network.Op == "dial" {

@@ -17,22 +17,29 @@ if before > 0 and now > before then
   return pack('>BI6', 0, now)
 end
 
+-- Everything is read before anything is written: a state that cannot be read ends the script, and its
+-- error says that nothing was done.
+local rules, debts, at, foreign, keep = {}, {}, {}, {}, {}
+for o = 1, #KEYS do
+  rules[o], debts[o], at[o], foreign[o], keep[o] = load(KEYS[o], ARGV[2 + o])
+end
+
 local amounts = {read('>' .. rep('I7', #ARGV[2] / 7), ARGV[2])}
 local all, k = {}, 0
 for o = 1, #KEYS do
-  local rules, debts, at, foreign, keep = load(KEYS[o], ARGV[2 + o])
+  local owned, ruled = debts[o], rules[o]
   local write = false
-  for i = 1, #debts do
+  for i = 1, #owned do
     k = k + 1
-    local p, capacity = rules[5 * i - 3], rules[5 * i - 1]
-    local given = math.min(math.min(amounts[k], 2 * capacity) * p, debts[i])
-    all[2 * k - 1] = debts[i]
-    debts[i] = debts[i] - given
-    all[2 * k] = debts[i]
+    local p, capacity = ruled[5 * i - 3], ruled[5 * i - 1]
+    local given = math.min(math.min(amounts[k], 2 * capacity) * p, owned[i])
+    all[2 * k - 1] = owned[i]
+    owned[i] = owned[i] - given
+    all[2 * k] = owned[i]
     write = write or given > 0
   end
   if write then
-    save(KEYS[o], rules, debts, at, foreign, keep)
+    save(KEYS[o], ruled, owned, at[o], foreign[o], keep[o])
   end
 end
 return pack('>BI6' .. rep('I7', 2 * k), 1, now, unpack(all))

@@ -2,8 +2,9 @@
 // file says what the script does and what its keys, arguments and reply are; state.lua describes the
 // stored state and stands before each script.
 //
-// The scripts need Redis 6.2 or later, or a server compatible with it, and its struct library. Their
-// text is constant: nothing of a call is ever part of it.
+// In production the scripts need Redis 6.2 or later, for the PXAT option of SET, or a server compatible
+// with it, and its struct library. Tests with [WithTestClock] need Redis 7. The text of the scripts is
+// constant: nothing of a call is ever part of it.
 package lua
 
 import (
@@ -85,7 +86,7 @@ const (
 
 // WithTestClock returns the script with its clock replaced: it takes the time, in Unix milliseconds,
 // from one more argument after all others. The rest of the text is the same. It is for tests, in
-// which the time of Redis cannot be set; it needs Redis 7.
+// which the time of Redis cannot be set; it needs the PEXPIRETIME of Redis 7.
 func WithTestClock(script Script) (Script, error) {
 	if strings.Count(script.Source, readsClock) != 1 || strings.Count(script.Source, readsLife) != 1 {
 		return Script{}, fmt.Errorf("lua: script %s does not read the clock where it is expected", script.Name)

@@ -26,6 +26,13 @@ if before > 0 and now > before then
   return pack('>BI6', 0, now)
 end
 
+-- Everything is read before anything is written: a state or a record that cannot be read ends the
+-- script, and its error says that nothing was done.
+local rules, debts, at, foreign, keep = {}, {}, {}, {}, {}
+for o = 1, #KEYS - 1 do
+  rules[o], debts[o], at[o], foreign[o], keep[o] = load(KEYS[o], ARGV[5 + o])
+end
+
 if ARGV[3] ~= '' then
   local attempt, final = read('>c16B', ARGV[3])
   local record = redis.call('GET', KEYS[#KEYS])
@@ -52,12 +59,12 @@ end
 local changes = {read('>' .. rep('I7', #ARGV[5] / 7), ARGV[5])}
 local all, k = {}, 0
 for o = 1, #KEYS - 1 do
-  local rules, debts, at, foreign, keep = load(KEYS[o], ARGV[5 + o])
+  local owned, ruled = debts[o], rules[o]
   local write = false
-  for i = 1, #debts do
+  for i = 1, #owned do
     local charged, actual = changes[k + 1], changes[k + 2]
-    local p, r, capacity = rules[5 * i - 3], rules[5 * i - 2], rules[5 * i - 1]
-    local debt = debts[i]
+    local p, r, capacity = ruled[5 * i - 3], ruled[5 * i - 2], ruled[5 * i - 1]
+    local debt = owned[i]
     all[k + 1] = debt
     if actual < charged then
       -- What the refill has repaid since the take was never lent.
@@ -68,13 +75,13 @@ for o = 1, #KEYS - 1 do
     end
     all[k + 2] = debt
     k = k + 2
-    if debt ~= debts[i] then
-      debts[i] = debt
+    if debt ~= owned[i] then
+      owned[i] = debt
       write = true
     end
   end
   if write then
-    save(KEYS[o], rules, debts, at, foreign, keep)
+    save(KEYS[o], ruled, owned, at[o], foreign[o], keep[o])
   end
 end
 return pack('>BI6' .. rep('I7', k), 1, now, unpack(all))
