@@ -28,17 +28,22 @@
 // may be a path into input objects, or a list, which counts with its length. In a list of lists the
 // directive sizes the outermost one; each further one has the default size.
 //
-// # Constants
+// # Meta-fields
 //
-// __typename is free. __schema and __type cost 10 in field cost each time they are called, whatever
-// is selected below; _service costs 1. _entities costs what its representations cost, each by its
-// own __typename; one that is missing or unknown costs as much as the most expensive entity.
+// Meta-fields have prices of their own, whatever the operation is called. __typename is free. __schema
+// and __type cost 10 in field cost each time they are called, and 0.05 for each field selected below,
+// merged as everything is, where each list of introspection objects counts as 4 elements: reading a
+// whole schema, as tools do, costs about 260, and aliases inside introspection are paid. These are
+// prices, not bounds, because they do not grow with the schema. _service costs 1, whatever is selected
+// below. _entities costs what its representations cost, each by its own __typename; one that is missing
+// or unknown costs as much as the most expensive entity.
 //
 // # Bounds
 //
-// The price is an upper bound for every response that respects the declared sizes. It is never
-// negative and never NaN, and one that overflows is infinite, which [Cost.Points] turns into
-// [MaxPoints]: too expensive, never cheap. Compiling does a bounded amount of work: past
+// The price, but for introspection, is an upper bound for every response that respects the declared
+// sizes. It is never negative and never NaN, and one that overflows is infinite, which [Cost.Points]
+// turns into [MaxPoints]: too expensive, never cheap. Compiling does a bounded amount of work: past
 // [Config.WorkLimit] selections are summed instead of merged, which is linear and costs at least as
-// much.
+// much. Evaluating reads a variable once however often it is used, and no more values in variables than
+// [Config.MaxValues]: past that the price is infinite.
 package cost

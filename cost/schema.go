@@ -58,11 +58,8 @@ const (
 	entities
 )
 
-// The prices of the constant meta-fields.
-const (
-	introspectionWeight = 10
-	serviceWeight       = 1
-)
+// serviceWeight is the price of _service, which is constant.
+const serviceWeight = 1
 
 // builder turns a schema and a configuration into the index of an Estimator, collecting mistakes.
 type builder struct {
@@ -98,7 +95,7 @@ func (b *builder) err() error {
 }
 
 // definitions visits the types of the schema in the order of their names, without the introspection
-// types, which have constant prices.
+// types, which neither directives nor the configuration price.
 func (b *builder) definitions(visit func(*ast.Definition)) {
 	for _, name := range slices.Sorted(maps.Keys(b.schema.Types)) {
 		if def := b.schema.Types[name]; def != nil && !strings.HasPrefix(name, "__") {
@@ -235,12 +232,7 @@ func (b *builder) addMetaFields() {
 	if query == nil {
 		return
 	}
-	for _, name := range []string{"__schema", "__type"} {
-		query.fields[name] = &fieldInfo{
-			coordinate: query.name + "." + name, name: name, kind: constant,
-			weight: introspectionWeight, scale: 1, argsFree: true,
-		}
-	}
+	b.addIntrospection(query)
 	if service := query.fields["_service"]; service != nil {
 		service.kind, service.weight = constant, serviceWeight
 	}

@@ -52,6 +52,13 @@ var hostile = map[string]func(n int) string{
 		return "{" + repeat(n, " f%[1]d: a { ...f%[1]d ...f%[2]d }") + " }" +
 			repeat(n+1, " fragment f%[1]d on Query { a { x%[1]d: rateLimit } }")
 	},
+	"introspection": func(n int) string {
+		return "{ __schema { types {" + repeat(n, " x%[1]d: fields { name args { name } }") + " } } }"
+	},
+	"nested introspection": func(n int) string {
+		return "{ __schema { types { ...f0 } } }" +
+			repeat(n, " fragment f%[1]d on __Type { fields { x: type { ...f%[2]d } y: type { ...f%[2]d } } }") + fmt.Sprintf(" fragment f%d on __Type { name }", n)
+	},
 	"merged sets, nested": func(n int) string {
 		return "{ ...f0 }" + repeat(n, " fragment f%[1]d on Query { a { ...f%[2]d x%[1]d: rateLimit } ...f%[2]d }") + fmt.Sprintf(" fragment f%d on Query { rateLimit }", n)
 	},
