@@ -24,6 +24,8 @@ const (
 	inFlight recordState = iota + 1
 	doneWithoutAnswer
 	doneWithAnswer
+	// free: an earlier attempt was charged, and a repeat of it was released. Nobody holds the claim.
+	free
 )
 
 // ruling is what the record of a key says of a take.
@@ -59,6 +61,8 @@ func (r *record) ruleOn(claim *idempotency.Claim, now int64) ruling {
 		return rulingFreeRepeat
 	case r.state == doneWithoutAnswer:
 		return rulingCharge
+	case r.state == free:
+		return rulingRepeat
 	case r.attempt == claim.Attempt:
 		return rulingAgain
 	case r.leaseUntil > now:
@@ -84,6 +88,16 @@ func (r *record) hold(claim *idempotency.Claim, now int64, repeat bool, uncharge
 // heldBy reports whether the attempt runs under the record.
 func (r *record) heldBy(claim *idempotency.Claim) bool {
 	return r != nil && r.state == inFlight && r.attempt == claim.Attempt
+}
+
+// release ends a run that did nothing, and reports whether the record is to be removed. A repeat keeps
+// it: the charge of an earlier attempt, and what that did, must not be forgotten.
+func (r *record) release(now int64) (remove bool) {
+	if !r.repeat {
+		return true
+	}
+	r.state, r.leaseUntil = free, now
+	return false
 }
 
 // done ends the run. An answer that is not nil is kept for replays.

@@ -279,7 +279,9 @@ func (s *shard) endClaim(tenant string, end *ClaimSettlement, now int64) bool {
 		return false
 	}
 	if end.Outcome == idempotency.Released {
-		s.remove(e)
+		if e.record.release(now) {
+			s.remove(e)
+		}
 		return true
 	}
 	e.record.done(end.Answer)

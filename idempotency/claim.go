@@ -78,6 +78,8 @@ type Outcome uint8
 const (
 	// Done says that the operation ran. Its answer, if one is given, is stored for replays.
 	Done Outcome = iota + 1
-	// Released says that nothing ran: the record is removed and the key is free again.
+	// Released says that nothing ran: the record is removed and the key is free again. A repeat, which
+	// an earlier attempt was charged for, leaves that charge on record: only its lease ends, and the
+	// next attempt is an uncharged repeat again.
 	Released
 )

@@ -6,8 +6,9 @@
 -- ARGV:
 --   ARGV[1]      Unix ms after which the caller no longer waits and nothing is done, 0 = none
 --   ARGV[2]      date of the take in Unix ms
---   ARGV[3]      end of the claim, or empty: attempt 16 bytes, new state 1 (0 released, 2 done
---                without an answer, 3 done with one)
+--   ARGV[3]      end of the claim, or empty: attempt 16 bytes, new state 1 (0 released: the
+--                record is removed, or free if it is that of a repeat; 2 done without an answer, 3 done
+--                with one)
 --   ARGV[4]      answer
 --   ARGV[5]      for each limit of all owners, in tokens: what it was charged 7 bytes, what it is
 --                worth 7
@@ -39,15 +40,21 @@ if ARGV[3] ~= '' then
   if not record then
     return pack('>BI6', 2, now)
   end
-  local version, state, leased, finish, holder, fingerprint, repeats = read('>BBI6I6c16c16B', record)
+  local version, state, leased, finish, holder, fingerprint, repeats, rest =
+    read('>BBI6I6c16c16B', record)
   if version ~= 1 then
     error('record of version ' .. version)
   end
   if state ~= 1 or holder ~= attempt or finish <= now then
     return pack('>BI6', 2, now)
   end
-  if final == 0 then
+  local _, repeated = read('>I6B', record, rest)
+  if final == 0 and repeated == 0 then
     redis.call('DEL', KEYS[#KEYS])
+  elseif final == 0 then
+    -- The charge of an earlier attempt, and what that did, must not be forgotten with the repeat.
+    local header = pack('>BBI6I6c16c16B', 1, 4, now, finish, holder, fingerprint, repeats)
+    redis.call('SET', KEYS[#KEYS], header, 'PXAT', finish)
   else
     local header = pack('>BBI6I6c16c16B', 1, final, leased, finish, holder, fingerprint, repeats)
     redis.call('SET', KEYS[#KEYS], header .. ARGV[4], 'PXAT', finish)

@@ -11,8 +11,8 @@
 --   ARGV[3 + o]  rules of owner o, see state.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an
--- answer, 3 done with one), end of the lease in Unix ms 6, end of the record in Unix ms 6, attempt
--- 16, fingerprint 16, free repeats so far 1; then the answer, or in flight: date of the take in Unix
+-- answer, 3 done with one, 4 free: charged, and released by a repeat), end of the lease in Unix ms 6,
+-- end of the record in Unix ms 6, attempt 16, fingerprint 16, free repeats so far 1; then the answer, or in flight: date of the take in Unix
 -- ms 6, 1 if it was a repeat and 0 if not, and for each limit a byte 1 if it was left uncharged and
 -- 0 if not.
 --
@@ -72,6 +72,8 @@ if keyed then
         elseif used < free then
           outcome, repeats = REPEAT, used + 1
         end
+      elseif state == 4 then
+        outcome = REPEAT
       elseif holder == attempt then
         local repeated
         date, repeated, rest = read('>I6B', record, rest)

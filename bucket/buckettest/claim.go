@@ -26,6 +26,14 @@ func (s *scene) finish(claim *idempotency.Claim, answer []byte) bucket.Settled {
 	}})
 }
 
+// release ends the claim of an operation that did not run.
+func (s *scene) release(claim *idempotency.Claim) bucket.Settled {
+	s.Helper()
+	return s.settle(bucket.Settlement{Claim: &bucket.ClaimSettlement{
+		Tenant: s.tenant, Claim: claim, Outcome: idempotency.Released,
+	}})
+}
+
 var claimTests = []test{
 	{"a key without a record is charged and claimed", func(s *scene) {
 		buckets := s.tenantOf(perMinute(60))
@@ -201,6 +209,72 @@ var claimEndTests = []test{
 		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
 		s.equal(s.finish(second, []byte("second")).Applied, true, "applied")
 		s.equal(s.takeKeyed(buckets, nil, s.claim("12345678", "a")).Answer, []byte("second"), "answer")
+	}},
+	{"releasing a repeat keeps the record of the attempt that was charged", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		s.takeKeyed(buckets, points(10), s.claim("12345678", "a"))
+		s.Advance(idempotency.DefaultLease)
+		repeat := s.claim("12345678", "a")
+		for range 2 {
+			result := s.takeKeyed(buckets, points(10), repeat)
+			s.verdict(result, bucket.Admitted)
+			s.equal(result.Repeat, true, "repeat")
+			s.equal(s.release(repeat).Applied, true, "applied")
+			s.equal(s.release(repeat).Applied, false, "applied again")
+			s.equal(s.finish(repeat, []byte("late")).Applied, false, "done after the release")
+			held, err := s.Store.Renew(s.ctx, s.tenant, repeat)
+			s.ok(err)
+			s.equal(held, false, "held after the release")
+			s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "b")), bucket.KeyReused)
+			// A released attempt may ask once more: it repeats like any other.
+		}
+		last := s.claim("12345678", "a")
+		result := s.takeKeyed(buckets, points(10), last)
+		s.verdict(result, bucket.Admitted)
+		s.equal(result.Repeat, true, "repeat")
+		s.equal(result.Limits[0].Charged, int64(0), "charged")
+		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.InFlight)
+		s.equal(s.finish(last, []byte("x")).Applied, true, "applied")
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.Replayed)
+	}},
+	{"releasing a repeat whose answer was not stored costs no further free repeat", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		query := func() *idempotency.Claim {
+			claim := s.claim("12345678", "a")
+			claim.FreeRepeats = 1
+			return claim
+		}
+		claim := query()
+		s.takeKeyed(buckets, points(10), claim)
+		s.finish(claim, nil)
+		for range 3 {
+			claim = query()
+			s.equal(s.takeKeyed(buckets, points(10), claim).Repeat, true, "repeat")
+			s.equal(s.release(claim).Applied, true, "applied")
+		}
+		claim = query()
+		s.equal(s.takeKeyed(buckets, points(10), claim).Repeat, true, "repeat")
+		s.finish(claim, nil)
+		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
+		result := s.takeKeyed(buckets, points(10), query())
+		s.equal(result.Repeat, false, "repeat")
+		s.equal(result.Limits[0].Charged, int64(10), "charged")
+	}},
+	{"releasing a repeat does not extend the record", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		query := func() *idempotency.Claim {
+			claim := s.claim("12345678", "a")
+			claim.TTL, claim.Lease = time.Minute, time.Second
+			return claim
+		}
+		s.takeKeyed(buckets, points(10), query())
+		s.Advance(59 * time.Second)
+		repeat := query()
+		s.equal(s.takeKeyed(buckets, points(10), repeat).Repeat, true, "repeat")
+		s.equal(s.release(repeat).Applied, true, "applied")
+		s.Advance(time.Second)
+		s.equal(s.takeKeyed(buckets, points(10), query()).Repeat, false, "repeat")
 	}},
 	{"a renewed lease holds", func(s *scene) {
 		claim, other := s.claim("12345678", "a"), s.claim("12345678", "a")
