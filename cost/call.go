@@ -116,7 +116,8 @@ func (c *compiler) arguments(field *ast.Field, info *fieldInfo) (ownCost, error)
 	}
 	key := inputKey{field, info}
 	if own, ok := c.inputs[key]; ok {
-		return own, nil
+		// The calls share the terms, but each evaluation adds them up for every call.
+		return own, c.spend(int(own.hi - own.lo))
 	}
 	own, err := c.given(info.args, field.Arguments)
 	if err != nil {
@@ -127,6 +128,9 @@ func (c *compiler) arguments(field *ast.Field, info *fieldInfo) (ownCost, error)
 }
 
 func (c *compiler) given(declared []*inputField, arguments ast.ArgumentList) (ownCost, error) {
+	if err := c.spend(scans(len(declared), len(arguments))); err != nil {
+		return ownCost{}, err
+	}
 	own := ownCost{lo: int32(len(c.plan.terms))}
 	for _, in := range declared {
 		if in.free() {
@@ -145,6 +149,12 @@ func (c *compiler) given(declared []*inputField, arguments ast.ArgumentList) (ow
 	own.hi = int32(len(c.plan.terms))
 	return own, nil
 }
+
+// namesPerUnit is how many names are compared in the time that one selection takes.
+const namesPerUnit = 8
+
+// scans is the work of looking for names in a list that has no index.
+func scans(names, list int) int { return names * list / namesPerUnit }
 
 // input prices an argument or input field with the given value, nil if it is absent. Parts that
 // depend on variables become terms.
@@ -187,6 +197,9 @@ func (c *compiler) literal(typ *inputType, value *ast.Value, depth int) (float64
 			total += inner
 		}
 	case ast.ObjectValue:
+		if err := c.spend(scans(len(typ.costly), len(value.Children))); err != nil {
+			return 0, err
+		}
 		for _, in := range typ.costly {
 			inner, err := c.input(in, value.Children.ForName(in.name), depth+1)
 			if err != nil {

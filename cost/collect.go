@@ -90,6 +90,9 @@ func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, l
 		}
 		switch s := selection.(type) {
 		case *ast.Field:
+			if err := c.spend(len(s.Directives)); err != nil {
+				return err
+			}
 			condition := c.included(outer, s.Directives)
 			if condition == never || s.Name == "__typename" {
 				continue
@@ -102,6 +105,9 @@ func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, l
 			if err != nil {
 				return err
 			}
+			if err := c.spend(len(s.Directives)); err != nil {
+				return err
+			}
 			condition := c.included(outer, s.Directives)
 			if !applies || condition == never {
 				continue
@@ -110,6 +116,9 @@ func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, l
 				return err
 			}
 		case *ast.FragmentSpread:
+			if err := c.spend(len(s.Directives)); err != nil {
+				return err
+			}
 			if condition := c.included(outer, s.Directives); condition != never {
 				c.addSpread(c.fragments[s.Name], condition)
 			}

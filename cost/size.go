@@ -39,7 +39,7 @@ func (c *compiler) spec(field *ast.Field, info *fieldInfo) (sizeSpec, error) {
 	}
 	spec := sizeSpec{expr: sizeExpr{constant: -1, fallback: info.sizes.assumed, next: -1, lo: int32(len(c.plan.lookups))}}
 	for _, s := range info.sizes.slicers {
-		if err := c.spend(1 + len(s.path)); err != nil {
+		if err := c.spend(1 + len(s.path) + scans(1, len(field.Arguments))); err != nil {
 			return sizeSpec{}, err
 		}
 		value, found, dynamic := c.slice(field, s)
@@ -76,13 +76,18 @@ func (c *compiler) slice(field *ast.Field, s *slicer) (value any, found bool, dy
 		case literal.Kind == ast.Variable:
 			return nil, false, &lookup{slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list}
 		case len(steps) == 0 && literal.Kind == ast.ListValue:
-			// Only the length counts, whatever the elements are.
-			return make([]any, len(literal.Children)), true, nil
+			// Only the length counts, whatever the elements are; a list of nothing takes no memory.
+			return make([]struct{}, len(literal.Children)), true, nil
+		case len(steps) == 0 && literal.Kind == ast.ObjectValue:
+			// An object has no size, but is given.
+			return struct{}{}, true, nil
 		case len(steps) == 0:
 			return literalValue(literal, 0), true, nil
 		case literal.Kind != ast.ObjectValue:
 			return nil, false, nil
 		}
+		// The next to spend sees that the limit is passed.
+		c.work += scans(1, len(literal.Children))
 		literal = literal.Children.ForName(steps[0].name)
 		fallback, defaults = steps[0].fallback, steps[0].defaults
 		steps = steps[1:]

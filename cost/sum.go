@@ -77,6 +77,9 @@ func (c *compiler) addSelections(total *sumBuilder, key sumKey, set ast.Selectio
 		if err != nil {
 			return err
 		}
+		if err := c.spend(len(directives)); err != nil {
+			return err
+		}
 		included := c.included(outer, directives)
 		if !applies || included == never {
 			continue

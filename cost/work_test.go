@@ -199,6 +199,62 @@ func TestEveryPartOfADocumentCountsAsWorkOnce(t *testing.T) {
 	}
 }
 
+// What is read again wherever a fragment is spread counts again.
+func TestWhatIsReadAgainCountsAgain(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+directive @log(level: Int = 3 @cost(weight: "4")) on FIELD
+input I { all: [I!] n: Int @cost(weight: "1") }
+type Query { a: Query f(i: I): Int list(i: I, first: Int): [Query] @listSize(slicingArguments: ["first"]) }`, "")
+	estimator, err := cost.New(schema, cost.Config{WorkLimit: 1 << 30})
+	require.NoError(t, err)
+	const uses = 100
+	for name, tt := range map[string]struct {
+		field string
+		// scanned says that parts are only looked through for a name, which is several times faster.
+		scanned bool
+	}{
+		"directives":                  {"f" + strings.Repeat(" @skip(if: $x)", 200), false},
+		"directives of a fragment":    {"..." + strings.Repeat(" @skip(if: $x)", 200) + " { f }", false},
+		"directives of a spread":      {"...G" + strings.Repeat(" @skip(if: $x)", 200), false},
+		"arguments of a directive":    {"f @log(" + repeat(200, " x%[1]d: 1") + ")", true},
+		"a literal in a directive":    {"f @log(level: 3)" + strings.Repeat(" @log(level: 3)", 200), false},
+		"variables inside an input":   {"f(i: {all: [" + strings.Repeat(" $i", 200) + "]})", false},
+		"variables in a deeper input": {"list(first: 1, i: {all: {all: [" + strings.Repeat(" $i", 200) + "]}}) { f }", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := "query($x: Boolean!, $i: I!) {" + repeat(uses, " x%[1]d: a { ...F }") + " } fragment F on Query { " + tt.field + " } fragment G on Query { f }"
+			doc := raw(t, text)
+			work, err := estimator.Work(doc, doc.Operations[0])
+			require.NoError(t, err)
+			_, summed, err := estimator.CompileSummed(doc, doc.Operations[0])
+			require.NoError(t, err)
+			least := 200 * uses
+			if tt.scanned {
+				least /= 8
+			}
+			require.GreaterOrEqual(t, work, least)
+			// Summing reads a fragment once for each type.
+			require.GreaterOrEqual(t, summed, least/uses)
+		})
+	}
+}
+
+// Looking for the fields of an input object in a literal is work as well, though each literal is read
+// once.
+func TestFieldsThatALiteralDoesNotHaveCountAsWork(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, "input I {"+repeat(40, ` n%[1]d: Int @cost(weight: "1")`)+" page: P } input P { first: Int } type Query { list(i: I): [Query] "+
+		`@listSize(slicingArguments: ["i.page.first"], requireOneSlicingArgument: false) }`, "")
+	estimator, err := cost.New(schema, cost.Config{WorkLimit: 1 << 30})
+	require.NoError(t, err)
+	doc := raw(t, "{ list(i: {"+repeat(800, " x%[1]d: 1")+"}) { __typename } }")
+	work, err := estimator.Work(doc, doc.Operations[0])
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, work, 800+40*800/8+800/8)
+}
+
 // both is a value of the input type Both with n elements: an object, which has two fields that can
 // cost something, and n elements with two each.
 func both(n int) map[string]any {
