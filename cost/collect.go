@@ -1,8 +1,6 @@
 package cost
 
 import (
-	"slices"
-
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -30,19 +28,29 @@ type collector struct {
 	groups []group
 	// index finds groups by response name in sets that are large.
 	index map[string]int
-	// queue are the fragments spread but not collected yet, the next one last.
-	queue []*fragment
+	// queue are the fragments spread but not collected yet.
+	queue fragmentQueue
 	arena []occurrence
 }
 
 // indexedFrom is how many groups are found by comparing names.
 const indexedFrom = 12
 
+// forget empties the index. Emptying a map takes time by the largest size that it ever had, so a large
+// one is not kept for the small sets that follow.
+func (l *collector) forget() {
+	if len(l.index) > 4*indexedFrom {
+		l.index = nil
+		return
+	}
+	clear(l.index)
+}
+
 // collect merges the selections of the members on the object type; without members those of the
 // operation. The result is to be released.
 func (c *compiler) collect(members []occurrence, object *objectType) (span, error) {
 	lo := len(c.collector.groups)
-	clear(c.collector.index)
+	c.collector.forget()
 	if members == nil {
 		if err := c.walk(c.op.SelectionSet, object, always, lo, 0); err != nil {
 			return span{}, err
@@ -56,9 +64,7 @@ func (c *compiler) collect(members []occurrence, object *objectType) (span, erro
 	// A fragment is collected when nothing that could spread it is left, once, under the disjunction
 	// of the conditions of all its spreads.
 	for len(c.collector.queue) > 0 {
-		last := len(c.collector.queue) - 1
-		f := c.collector.queue[last]
-		c.collector.queue = c.collector.queue[:last]
+		f := c.collector.queue.next()
 		condition := c.either(f.pending)
 		f.pending = f.pending[:0]
 		applies, err := c.applies(f.def.TypeCondition, object)
@@ -129,8 +135,7 @@ func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, l
 
 func (c *compiler) addSpread(f *fragment, condition int32) {
 	if len(f.pending) == 0 {
-		at, _ := slices.BinarySearchFunc(c.collector.queue, f, func(x, y *fragment) int { return y.order - x.order })
-		c.collector.queue = slices.Insert(c.collector.queue, at, f)
+		c.collector.queue.add(f)
 	}
 	f.pending = append(f.pending, condition)
 }
