@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -277,6 +278,9 @@ func TestSizesOfEveryNumberTypeAreRead(t *testing.T) {
 		{math.Inf(-1), 0},
 		{"1e400", math.Inf(1)},
 		{"three", 20},
+		{strings.Repeat("0", 63) + "3", 3},
+		{strings.Repeat("0", 64) + "3", math.Inf(1)},
+		{json.Number(strings.Repeat("0", 64) + "3"), math.Inf(1)},
 		{true, 20},
 		{[]any{}, 20},
 		{nil, 20},

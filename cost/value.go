@@ -88,8 +88,16 @@ func sizeOf(value any, list bool) (size float64, ok bool) {
 	return max(0, size), ok
 }
 
-// parseSize reads a number; one out of range is infinite, which ParseFloat returns with its error.
+// maxDigits is how long a number is that is read. One that fits 64 bits is much shorter, and one
+// written with a million zeros would be read again for each call that it sizes.
+const maxDigits = 64
+
+// parseSize reads a number; one out of range is infinite, which ParseFloat returns with its error, and
+// so is one that is too long to be read.
 func parseSize(raw string) (float64, bool) {
+	if len(raw) > maxDigits {
+		return math.Inf(1), true
+	}
 	n, err := strconv.ParseFloat(raw, 64)
 	return n, err == nil || math.IsInf(n, 0)
 }
