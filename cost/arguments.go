@@ -60,7 +60,7 @@ func (c *compiler) spell(spelled []byte, value *ast.Value, depth int) ([]byte, e
 		return append(spelled, 0), nil
 	}
 	// No kind is spelled like a value that is missing.
-	spelled = binary.AppendUvarint(spelled, uint64(value.Kind)+1) //nolint:gosec // Kinds are not negative.
+	spelled = binary.AppendUvarint(spelled, uint64(value.Kind)+1)
 	spelled = appendText(spelled, value.Raw)
 	spelled = binary.AppendUvarint(spelled, uint64(len(value.Children)))
 	for _, child := range value.Children {

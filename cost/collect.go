@@ -26,31 +26,27 @@ type span struct{ lo, hi int }
 // collector collects selections as execution does. The groups of nested sets lie on one stack.
 type collector struct {
 	groups []group
-	// index finds groups by response name in sets that are large.
-	index map[string]int
+	// index finds groups by response name in sets that are large. What it says of other sets than the
+	// one that is being collected is out of date, and stays: emptying a map takes time by the largest
+	// size that it ever had.
+	index map[string]indexed
+	set   int
 	// queue are the fragments spread but not collected yet.
 	queue fragmentQueue
 	arena []occurrence
 }
 
+// indexed is the first group of a response name in the set with the number.
+type indexed struct{ set, at int }
+
 // indexedFrom is how many groups are found by comparing names.
 const indexedFrom = 12
-
-// forget empties the index. Emptying a map takes time by the largest size that it ever had, so a large
-// one is not kept for the small sets that follow.
-func (l *collector) forget() {
-	if len(l.index) > 4*indexedFrom {
-		l.index = nil
-		return
-	}
-	clear(l.index)
-}
 
 // collect merges the selections of the members on the object type; without members those of the
 // operation. The result is to be released.
 func (c *compiler) collect(members []occurrence, object *objectType) (span, error) {
 	lo := len(c.collector.groups)
-	c.collector.forget()
+	c.collector.set++
 	if members == nil {
 		if err := c.walk(c.op.SelectionSet, object, always, lo, 0); err != nil {
 			return span{}, err
@@ -193,8 +189,8 @@ func (c *compiler) addField(field *ast.Field, condition int32, object *objectTyp
 // find returns the first group of the response name, -1 if there is none.
 func (c *compiler) find(key string, lo int) int {
 	if len(c.collector.groups)-lo >= indexedFrom {
-		if at, ok := c.collector.index[key]; ok {
-			return at
+		if found := c.collector.index[key]; found.set == c.collector.set {
+			return found.at
 		}
 		return -1
 	}
@@ -213,12 +209,12 @@ func (c *compiler) enter(key string, first bool, lo int) {
 	case count < indexedFrom:
 	case count == indexedFrom:
 		if c.collector.index == nil {
-			c.collector.index = make(map[string]int)
+			c.collector.index = make(map[string]indexed)
 		}
 		for i := len(c.collector.groups) - 1; i >= lo; i-- {
-			c.collector.index[c.collector.groups[i].key] = i
+			c.collector.index[c.collector.groups[i].key] = indexed{c.collector.set, i}
 		}
 	case first:
-		c.collector.index[key] = len(c.collector.groups) - 1
+		c.collector.index[key] = indexed{c.collector.set, len(c.collector.groups) - 1}
 	}
 }
