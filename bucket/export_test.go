@@ -35,7 +35,9 @@ func (m *Memory) Entries() int {
 	n := 0
 	for i := range m.shards {
 		m.shards[i].mu.Lock()
-		n += len(m.shards[i].list)
+		for kind := range m.shards[i].pools {
+			n += len(m.shards[i].pools[kind].list)
+		}
 		m.shards[i].mu.Unlock()
 	}
 	return n

@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"hash/maphash"
+	"sync/atomic"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -17,9 +18,10 @@ type MemoryConfig struct {
 	// Nil means the system's clock.
 	Clock func() time.Time
 	// MaxEntries bounds what is remembered: each owner, each record of an idempotency key and each
-	// settled receipt is an entry, and a stored answer is one more for every 256 bytes. When it is
-	// full, the entry that is nearest to being forgotten anyway, among a sample, makes room. Zero or
-	// less means [DefaultMaxEntries].
+	// settled receipt is an entry, and a stored answer is one more for every 256 bytes. A quarter is for
+	// records, answers and receipts, the rest for owners; neither displaces the other. When a part is
+	// full, the entry that is nearest to being forgotten anyway, among a sample of those of the tenants
+	// with most, makes room. Zero or less means [DefaultMaxEntries].
 	MaxEntries int
 }
 
@@ -31,6 +33,8 @@ type Memory struct {
 	clock  func() time.Time
 	seed   maphash.Seed
 	shards [memoryShards]shard
+	// room is what all shards together have left, by pool.
+	room [poolKinds]atomic.Int64
 }
 
 var _ Store = (*Memory)(nil)
@@ -45,13 +49,32 @@ func NewMemory(config MemoryConfig) *Memory {
 	if total <= 0 {
 		total = DefaultMaxEntries
 	}
-	room := &capacity{}
-	room.left.Store(int64(total))
+	records := max(1, int64(total)/recordShare)
+	m.room[recordPool].Store(records)
+	m.room[bucketPool].Store(max(1, int64(total)-records))
 	for i := range m.shards {
-		m.shards[i].room = room
+		m.shards[i].store = m
 		m.shards[i].index = make(map[entryKey]*entry)
 	}
 	return m
+}
+
+// fullest returns the shard with most in the pool, of which a weight in the asking shard does not count
+// because it is to stay. It returns nil if there is nothing. The answer may be a little out of date.
+func (m *Memory) fullest(kind poolKind, asking *shard, stays int64) *shard {
+	var fullest *shard
+	most := int64(0)
+	for i := range m.shards {
+		s := &m.shards[i]
+		used := s.pools[kind].used.Load()
+		if s == asking {
+			used -= stays
+		}
+		if used > most {
+			fullest, most = s, used
+		}
+	}
+	return fullest
 }
 
 // lock returns the locked shard of the tenant, the name under which it is kept there, and the time.

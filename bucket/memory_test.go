@@ -56,7 +56,7 @@ func TestMemoryEvictsTheOwnerNearestToFull(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := newClock()
-	store := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now, MaxEntries: 4})
+	store := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now, MaxEntries: 5})
 	user := func(name string) []bucket.Bucket {
 		limits := compile(t, bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour})
 		return []bucket.Bucket{{Owner: bucket.Owner{Level: bucket.User, Name: name}, Limits: limits}}

@@ -108,3 +108,6 @@ func (r *record) done(answer []byte) {
 		r.answer = append([]byte{}, answer...)
 	}
 }
+
+// running says whether an attempt holds the claim.
+func (r *record) running() bool { return r != nil && r.state == inFlight }

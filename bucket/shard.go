@@ -24,15 +24,30 @@ const (
 type shard struct {
 	mu    sync.Mutex
 	index map[entryKey]*entry
-	// list has the same entries in any order, for sweeping and sampling.
-	list   []*entry
-	cursor int
-	room   *capacity
+	pools [poolKinds]pool
+	store *Memory
 }
 
-// capacity is what all shards of a store have left together.
-type capacity struct {
-	left atomic.Int64
+// poolKind tells budgets from what belongs to keys and receipts: however many of the latter a tenant
+// makes, no budget gives way to them.
+type poolKind uint8
+
+const (
+	bucketPool poolKind = iota
+	recordPool
+	poolKinds
+)
+
+// recordShare is the part of the capacity that is for records, answers and markers: one in so many.
+const recordShare = 4
+
+// pool holds the entries of a shard that share a capacity.
+type pool struct {
+	// list has the entries in any order, for sweeping and sampling.
+	list   []*entry
+	cursor int
+	// used is the weight of the entries. Other shards read it to find the fullest.
+	used atomic.Int64
 }
 
 type entryKind uint8
@@ -47,6 +62,13 @@ type entryKey struct {
 	tenant string
 	name   string
 	kind   entryKind
+}
+
+func (k entryKind) pool() poolKind {
+	if k >= recordEntry {
+		return recordPool
+	}
+	return bucketPool
 }
 
 type entry struct {
@@ -77,63 +99,114 @@ func (s *shard) obtain(key entryKey, now int64) *entry {
 	}
 	e := &entry{key: key}
 	s.weigh(e, 1)
-	e.place = len(s.list)
+	list := &s.pools[key.kind.pool()].list
+	e.place = len(*list)
 	s.index[key] = e
-	s.list = append(s.list, e)
+	*list = append(*list, e)
 	return e
 }
 
-// weigh sets how much of the capacity the entry takes, and makes room for it.
+// weigh sets how much of the capacity the entry takes, and makes room for it: in the fullest shard, so
+// that a tenant with many entries does not displace those of tenants with few. That shard is passed by
+// if it is busy, because waiting for it could wait for ever.
 func (s *shard) weigh(e *entry, weight int64) {
-	s.room.left.Add(e.weight - weight)
+	kind := e.key.kind.pool()
+	s.pools[kind].used.Add(weight - e.weight)
+	room := &s.store.room[kind]
+	room.Add(e.weight - weight)
 	e.weight = weight
-	for s.room.left.Load() < 0 && s.evict(e) {
+	for room.Load() < 0 {
+		fullest := s.store.fullest(kind, s, weight)
+		if fullest == nil {
+			return
+		}
+		if fullest != s && fullest.mu.TryLock() {
+			fullest.evict(kind, nil)
+			fullest.mu.Unlock()
+		} else if !s.evict(kind, e) {
+			return
+		}
 	}
 }
 
-// evict removes the entry, other than the one spared, that expires first among a sample: for a bucket
-// that is the one nearest to full. It reports whether there was any.
-func (s *shard) evict(spared *entry) bool {
-	var first *entry
-	for i := range min(evictionSample, len(s.list)) {
-		e := s.list[(s.cursor+i)%len(s.list)]
-		if e != spared && (first == nil || e.expires < first.expires) {
+// evict removes an entry, other than the one spared, from a sample: one of the tenant with most in it,
+// and of these the one that expires first, which of budgets is the nearest to full and of records the
+// oldest. Records of operations that are running go last. It reports whether there was any.
+func (s *shard) evict(kind poolKind, spared *entry) bool {
+	p := &s.pools[kind]
+	var sample [evictionSample]*entry
+	n := 0
+	for i := range min(evictionSample, len(p.list)) {
+		if e := p.list[(p.cursor+i)%len(p.list)]; e != spared {
+			sample[n] = e
+			n++
+		}
+	}
+	if n == 0 {
+		return false
+	}
+	first := sample[0]
+	for _, e := range sample[1:n] {
+		if goesBefore(e, first, sample[:n]) {
 			first = e
 		}
 	}
-	if first == nil {
-		return false
-	}
-	s.cursor += evictionSample
+	p.cursor += evictionSample
 	s.remove(first)
 	return true
 }
 
+func goesBefore(e, other *entry, sample []*entry) bool {
+	if running := e.record.running(); running != other.record.running() {
+		return !running
+	}
+	if many, few := sameTenant(e, sample), sameTenant(other, sample); many != few {
+		return many > few
+	}
+	return e.expires < other.expires
+}
+
+func sameTenant(e *entry, sample []*entry) int {
+	n := 0
+	for _, other := range sample {
+		if other.key.tenant == e.key.tenant {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *shard) remove(e *entry) {
-	last := len(s.list) - 1
-	moved := s.list[last]
-	s.list[e.place] = moved
+	kind := e.key.kind.pool()
+	p := &s.pools[kind]
+	last := len(p.list) - 1
+	moved := p.list[last]
+	p.list[e.place] = moved
 	moved.place = e.place
-	s.list[last] = nil
-	s.list = s.list[:last]
+	p.list[last] = nil
+	p.list = p.list[:last]
 	delete(s.index, e.key)
-	s.room.left.Add(e.weight)
+	p.used.Add(-e.weight)
+	s.store.room[kind].Add(e.weight)
 	e.weight = 0
 }
 
 // sweep looks at a few entries and removes those that have expired.
 func (s *shard) sweep(now int64) {
-	for range sweepStep {
-		if len(s.list) == 0 {
-			return
-		}
-		if s.cursor >= len(s.list) {
-			s.cursor = 0
-		}
-		if e := s.list[s.cursor]; e.expires <= now {
-			s.remove(e)
-		} else {
-			s.cursor++
+	for kind := range s.pools {
+		p := &s.pools[kind]
+		for range sweepStep {
+			if len(p.list) == 0 {
+				break
+			}
+			if p.cursor >= len(p.list) {
+				p.cursor = 0
+			}
+			if e := p.list[p.cursor]; e.expires <= now {
+				s.remove(e)
+			} else {
+				p.cursor++
+			}
 		}
 	}
 }

@@ -1,0 +1,117 @@
+package bucket_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// crowd has budgets for one operation each. Whatever else happens in the store, each is admitted once.
+type crowd struct {
+	store   *bucket.Memory
+	limits  *bucket.Limits
+	tenants int
+}
+
+func (c *crowd) admitted(t *testing.T) int {
+	t.Helper()
+	n := 0
+	for i := range c.tenants {
+		result, err := c.store.Take(context.Background(), bucket.Take{
+			Tenant: fmt.Sprintf("victim-%d", i), Buckets: []bucket.Bucket{{Limits: c.limits}}, Amounts: points(1),
+		})
+		require.NoError(t, err)
+		if result.Verdict == bucket.Admitted {
+			n++
+		}
+	}
+	return n
+}
+
+func newCrowd(t *testing.T, most int) *crowd {
+	t.Helper()
+	limits := compile(t, bucket.Limit{Name: "day", Capacity: 1, Period: 24 * time.Hour})
+	return &crowd{store: bucket.NewMemory(bucket.MemoryConfig{MaxEntries: most}), limits: limits, tenants: 200}
+}
+
+func TestAnswersOfOneTenantRefillNobodysBudget(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 4000)
+	require.Equal(t, c.tenants, c.admitted(t))
+	answer := make([]byte, idempotency.DefaultMaxAnswer)
+	for i := range 300 {
+		claim := &idempotency.Claim{
+			Key: idempotency.Key(fmt.Sprintf("attack-%06d", i)), Attempt: idempotency.NewAttemptID(),
+		}
+		_, err := c.store.Take(context.Background(), bucket.Take{Tenant: "attacker", Claim: claim})
+		require.NoError(t, err)
+		_, err = c.store.Settle(context.Background(), bucket.Settlement{Claim: &bucket.ClaimSettlement{
+			Tenant: "attacker", Claim: claim, Outcome: idempotency.Done, Answer: answer,
+		}})
+		require.NoError(t, err)
+	}
+	require.Zero(t, c.admitted(t))
+}
+
+func TestOwnersOfOneTenantRefillNobodysBudget(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 4000)
+	require.Equal(t, c.tenants, c.admitted(t))
+	for i := range 20_000 {
+		_, err := c.store.Take(context.Background(), bucket.Take{
+			Tenant:  "attacker",
+			Buckets: []bucket.Bucket{{Owner: bucket.Owner{Level: bucket.User, Name: fmt.Sprint(i)}, Limits: c.limits}},
+			Amounts: points(1),
+		})
+		require.NoError(t, err)
+	}
+	require.Zero(t, c.admitted(t))
+}
+
+func TestTheBoundHoldsWhateverIsKept(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{1, 4, 100} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			c := newCrowd(t, most)
+			c.admitted(t)
+			for i := range 200 {
+				claim := &idempotency.Claim{
+					Key: idempotency.Key(fmt.Sprintf("bounded-%06d", i)), Attempt: idempotency.NewAttemptID(),
+				}
+				_, err := c.store.Take(context.Background(), bucket.Take{Tenant: fmt.Sprint(i), Claim: claim})
+				require.NoError(t, err)
+			}
+			// At least one entry of each kind has to be.
+			require.LessOrEqual(t, c.store.Entries(), max(2, most))
+		})
+	}
+}
+
+func TestRecordsOfRunningOperationsGiveWayLast(t *testing.T) {
+	t.Parallel()
+	store := bucket.NewMemory(bucket.MemoryConfig{MaxEntries: 16})
+	running := &idempotency.Claim{Key: "running-0001", Attempt: idempotency.NewAttemptID()}
+	_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Claim: running})
+	require.NoError(t, err)
+	for i := range 100 {
+		claim := &idempotency.Claim{
+			Key: idempotency.Key(fmt.Sprintf("ended-%06d", i)), Attempt: idempotency.NewAttemptID(),
+		}
+		_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Claim: claim})
+		require.NoError(t, err)
+		_, err = store.Settle(context.Background(), bucket.Settlement{Claim: &bucket.ClaimSettlement{
+			Tenant: "acme", Claim: claim, Outcome: idempotency.Done,
+		}})
+		require.NoError(t, err)
+	}
+	held, err := store.Renew(context.Background(), "acme", running)
+	require.NoError(t, err)
+	require.True(t, held)
+}
