@@ -24,6 +24,8 @@ const (
 	pollInterval = 5 * time.Millisecond
 	startTries   = 5
 	lastSlot     = 16383
+	// minMajor is the first version with what lua.WithTestClock puts in the place of a clock.
+	minMajor = 7
 )
 
 // Server is one redis-server process.
@@ -36,13 +38,20 @@ type Server struct {
 	exited  chan struct{}
 }
 
-// Start starts a server and stops it when the test ends. A machine without redis-server fails the
-// test: skipping would leave the scripts untested without a word.
+// Start starts a server and stops it when the test ends. A machine without redis-server, or with one
+// older than Redis 7, fails the test: skipping would leave the scripts untested without a word.
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatalf("redistest: %v; install Redis, for example with: make test", err)
+	}
+	version, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		t.Fatalf("redistest: %s --version: %v", path, err)
+	}
+	if err := checkVersion(string(version)); err != nil {
+		t.Fatalf("redistest: %s: %v", path, err)
 	}
 	var server *Server
 	for range startTries {
@@ -53,6 +62,22 @@ func Start(t testing.TB, options ...string) *Server {
 		}
 	}
 	t.Fatalf("redistest: %v", err)
+	return nil
+}
+
+// checkVersion returns an error if what redis-server says of its version is older than the tests need.
+func checkVersion(text string) error {
+	_, version, _ := strings.Cut(text, " v=")
+	version, _, _ = strings.Cut(version, " ")
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	switch {
+	case err != nil:
+		return fmt.Errorf("unknown version %.80q; the tests need Redis %d or later", strings.TrimSpace(text), minMajor)
+	case n < minMajor:
+		return fmt.Errorf("version %s; the tests need Redis %d or later, because their clock uses PEXPIRETIME (production needs 6.2)",
+			version, minMajor)
+	}
 	return nil
 }
 

@@ -1,0 +1,4 @@
+package redistest
+
+// CheckVersion says whether a server is new enough.
+var CheckVersion = checkVersion
