@@ -1,6 +1,10 @@
 package bucket
 
-import "github.com/gqlgen-ratelimit/ratelimit/lua"
+import (
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/lua"
+)
 
 // SetTestClock makes the store run scripts that take the time, in Unix milliseconds, from now.
 func (r *Redis) SetTestClock(now func() int64) error {
@@ -29,6 +33,21 @@ func (r *Redis) LearnOffset(milliseconds int64) {
 		r.offsets.groups[i].low.Add(milliseconds)
 	}
 }
+
+// Offset is an estimate of the clock of one node.
+type Offset struct{ offsets }
+
+// NewOffset returns an estimate that knows nothing, and when it starts.
+func NewOffset() (*Offset, time.Time) {
+	o := &Offset{newOffsets(false)}
+	return o, o.start
+}
+
+// Learn is offsets.learn.
+func (o *Offset) Learn(sent, received time.Time, now int64) { o.learn(0, sent, received, now, false) }
+
+// ApplyBefore is offsets.applyBefore.
+func (o *Offset) ApplyBefore(deadline time.Time) string { return o.applyBefore(0, deadline) }
 
 // Entries returns how many entries the store holds.
 func (m *Memory) Entries() int {

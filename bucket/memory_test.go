@@ -76,6 +76,28 @@ func TestMemoryEvictsTheOwnerNearestToFull(t *testing.T) {
 	}
 }
 
+func TestMemoryChargesAnOwnerThatMadeRoomForAnotherOfItsCall(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	// There is room for one bucket, so that the second owner of the call has to give way to the first
+	// after its debts were read.
+	store := bucket.NewMemory(bucket.MemoryConfig{Clock: newClock().now, MaxEntries: 2})
+	day := bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour}
+	hour := bucket.Limit{Name: "hour", Capacity: 100, Period: time.Hour}
+	ann := bucket.Owner{Level: bucket.User, Name: "ann"}
+	both := []bucket.Bucket{{Owner: ann, Limits: compile(t, day, hour)}}
+	one := []bucket.Bucket{{Limits: compile(t, day)}, {Owner: ann, Limits: compile(t, day)}}
+	for _, buckets := range [][]bucket.Bucket{both, one} {
+		result, err := store.Take(ctx, bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(30)})
+		require.NoError(t, err)
+		require.Equal(t, bucket.Admitted, result.Verdict)
+	}
+	states, err := store.Peek(ctx, "acme", both)
+	require.NoError(t, err)
+	require.EqualValues(t, 40, states[0].Remaining)
+	require.EqualValues(t, 70, states[1].Remaining, "a limit that the second call did not know")
+}
+
 func TestMemoryForgetsWhatHasExpiredWithoutAGoroutine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -77,6 +77,8 @@ var claimTests = []test{
 		s.verdict(again, bucket.Admitted)
 		s.equal(again.Repeat, false, "repeat")
 		s.equal(again.Limits[0].Exceeded, true, "exceeded")
+		s.equal(again.Limits[0].Never, true, "never")
+		s.equal(again.Limits[1].Never, false, "never")
 		s.equal(again.Limits[0].Charged, int64(0), "charged")
 		s.equal(again.Limits[1].Charged, int64(10), "charged")
 		s.equal(again.Limits[1].Remaining, first.Limits[1].Remaining, "remaining")
@@ -296,6 +298,17 @@ var claimEndTests = []test{
 		held, err := s.Store.Renew(s.ctx, s.tenant, claim)
 		s.ok(err)
 		s.equal(held, false, "held when done")
+	}},
+	{"a record that has ended is not renewed", func(s *scene) {
+		claim := s.claim("12345678", "a")
+		claim.TTL, claim.Lease = time.Second, time.Minute
+		s.takeKeyed(nil, nil, claim)
+		for _, want := range []bool{true, false} {
+			s.Advance(999 * time.Millisecond)
+			held, err := s.Store.Renew(s.ctx, s.tenant, claim)
+			s.ok(err)
+			s.equal(held, want, "held")
+		}
 	}},
 	{"a record lives from the first charge on and nothing extends it", func(s *scene) {
 		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})

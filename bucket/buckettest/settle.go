@@ -55,6 +55,7 @@ var timeTests = []test{
 		s.Advance(time.Second)
 		s.equal(s.remaining(buckets...), []int64{10}, "remaining")
 	}},
+	{"more than five seconds are far for a clock that was set back", checkSetBack},
 	{"a clock that was set back far does not stop the refill, even if all takes are refused", func(s *scene) {
 		buckets := s.tenantOf(perSecond(10))
 		s.take(buckets, points(10))
@@ -63,6 +64,22 @@ var timeTests = []test{
 		s.Advance(100 * time.Millisecond)
 		s.verdict(s.take(buckets, points(1)), bucket.Admitted)
 	}},
+}
+
+func checkSetBack(s *scene) {
+	base := s.tenant
+	for _, test := range []struct {
+		back time.Duration
+		left int64
+	}{{5000 * time.Millisecond, 0}, {5001 * time.Millisecond, 10}} {
+		s.tenant = base + test.back.String()
+		buckets := s.tenantOf(perSecond(10))
+		s.take(buckets, points(10))
+		s.Advance(-test.back)
+		s.verdict(s.take(buckets, points(1)), bucket.Limited)
+		s.Advance(time.Second)
+		s.equal(s.remaining(buckets...), []int64{test.left}, "remaining after "+test.back.String())
+	}
 }
 
 var settleTests = []test{
@@ -201,6 +218,17 @@ var policyTests = []test{
 		s.Advance(time.Minute)
 		s.take(one, points(600))
 		s.equal(s.remaining(both...), []int64{0, 1000}, "remaining")
+	}},
+	{"what was forgotten does not come back under a slower refill", func(s *scene) {
+		fast := bucket.Limit{Name: "burst", Capacity: 10, Period: 10 * time.Second}
+		slow := bucket.Limit{Name: "burst", Capacity: 10, Refill: 1, Period: time.Hour}
+		day := bucket.Limit{Name: "day", Capacity: 1000, Refill: 1, Period: 24 * time.Hour}
+		s.take(s.tenantOf(fast), points(10))
+		s.take(s.tenantOf(day), points(100))
+		s.Advance(9999 * time.Millisecond)
+		s.equal(s.remaining(s.tenantOf(slow, day)...), []int64{0, 900}, "remaining")
+		s.Advance(time.Millisecond)
+		s.equal(s.remaining(s.tenantOf(slow, day)...), []int64{10, 900}, "remaining")
 	}},
 	{"a period of years changes nothing in what is carried", func(s *scene) {
 		year := bucket.Limit{Name: "year", Capacity: 7, Period: 366 * 24 * time.Hour}
