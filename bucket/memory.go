@@ -27,7 +27,7 @@ type MemoryConfig struct {
 
 // Memory is a [Store] in the memory of one process: for tests, for a single replica, and for running
 // without Redis. It starts no goroutine; expired entries are removed a few at a time by the calls
-// that come later. Its errors are [ErrInvalid], or [ErrUnavailable] when the caller's context had
+// that come later. It is safe for concurrent use. Its errors are [ErrInvalid], or [ErrUnavailable] when the caller's context had
 // already ended.
 type Memory struct {
 	clock  func() time.Time

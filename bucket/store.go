@@ -8,8 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
-// Errors of a store. Every error of a [Store] method matches one of them, or is the error of a
-// request that was wrong in itself ([ErrInvalid]).
+// Errors of a store. Every error of a [Store] method matches one of them.
 var (
 	// ErrUnavailable says that the store did not act: nothing was charged.
 	ErrUnavailable = errors.New("bucket: store unavailable")

@@ -2,8 +2,8 @@
 // [Fingerprint] of what it asked for, the [AttemptID] of each try, and the [Claim] that a store
 // writes in the same step that charges.
 //
-// A repeat of an operation under the same key and with the same fingerprint is a replay: it is
-// never charged twice. The package is a leaf. It knows neither Redis nor GraphQL; the records
+// A repeat of an operation under the same key and with the same fingerprint is a replay, and never
+// charged twice: it is answered from what is stored, or runs again on the first charge. The package is a leaf. It knows neither Redis nor GraphQL; the records
 // themselves are kept by the stores of package bucket, because a claim and its charge are one
 // atomic step.
 //
