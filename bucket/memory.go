@@ -21,7 +21,8 @@ type MemoryConfig struct {
 	// settled receipt is an entry, and a stored answer is one more for every 256 bytes. A quarter is for
 	// records, answers and receipts, the rest for owners; neither displaces the other. When a part is
 	// full, the entry that is nearest to being forgotten anyway, among a sample of those of the tenants
-	// with most, makes room. Zero or less means [DefaultMaxEntries].
+	// with most, makes room. Choose it well above what is in use at once, because a budget that makes
+	// room is full again, and a key that does is new. Zero or less means [DefaultMaxEntries].
 	MaxEntries int
 }
 
@@ -35,6 +36,8 @@ type Memory struct {
 	shards [memoryShards]shard
 	// room is what all shards together have left, by pool.
 	room [poolKinds]atomic.Int64
+	// records is the whole capacity of the pool of records.
+	records int64
 }
 
 var _ Store = (*Memory)(nil)
@@ -49,9 +52,9 @@ func NewMemory(config MemoryConfig) *Memory {
 	if total <= 0 {
 		total = DefaultMaxEntries
 	}
-	records := max(1, int64(total)/recordShare)
-	m.room[recordPool].Store(records)
-	m.room[bucketPool].Store(max(1, int64(total)-records))
+	m.records = max(1, int64(total)/recordShare)
+	m.room[recordPool].Store(m.records)
+	m.room[bucketPool].Store(max(1, int64(total)-m.records))
 	for i := range m.shards {
 		m.shards[i].store = m
 		m.shards[i].index = make(map[entryKey]*entry)

@@ -3,6 +3,7 @@ package bucket_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,4 +115,59 @@ func TestRecordsOfRunningOperationsGiveWayLast(t *testing.T) {
 	held, err := store.Renew(context.Background(), "acme", running)
 	require.NoError(t, err)
 	require.True(t, held)
+}
+
+// TestTenantsThatAreMadeAtOnceDisplaceTheBusiestAlone has one tenant make owners from several goroutines
+// while others take: a shard that is busy is no reason to make room at the cost of those.
+func TestTenantsThatAreMadeAtOnceDisplaceTheBusiestAlone(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 4000)
+	stop := make(chan struct{})
+	var attacking sync.WaitGroup
+	for worker := range 4 {
+		attacking.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_, err := c.store.Take(context.Background(), bucket.Take{
+					Tenant:  "attacker",
+					Buckets: []bucket.Bucket{{Owner: bucket.Owner{Level: bucket.User, Name: fmt.Sprint(worker, i)}, Limits: c.limits}},
+					Amounts: points(1),
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	// Each is admitted once; those of the attacker's own shard may be displaced now and then.
+	admitted := 0
+	for range 20 {
+		admitted += c.admitted(t)
+	}
+	close(stop)
+	attacking.Wait()
+	require.GreaterOrEqual(t, admitted, c.tenants)
+	require.LessOrEqual(t, admitted, c.tenants+c.tenants/20)
+}
+
+func TestAnAnswerThatNoRoomCanHoldIsNotStored(t *testing.T) {
+	t.Parallel()
+	store := bucket.NewMemory(bucket.MemoryConfig{MaxEntries: 8})
+	claim := &idempotency.Claim{Key: "large-0001", Attempt: idempotency.NewAttemptID()}
+	_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Claim: claim})
+	require.NoError(t, err)
+	_, err = store.Settle(context.Background(), bucket.Settlement{Claim: &bucket.ClaimSettlement{
+		Tenant: "acme", Claim: claim, Outcome: idempotency.Done, Answer: make([]byte, 1<<20),
+	}})
+	require.NoError(t, err)
+	again := *claim
+	again.Attempt = idempotency.NewAttemptID()
+	result, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Claim: &again})
+	require.NoError(t, err)
+	require.Equal(t, bucket.AnswerUnavailable, result.Verdict)
 }

@@ -107,8 +107,9 @@ func (s *shard) obtain(key entryKey, now int64) *entry {
 }
 
 // weigh sets how much of the capacity the entry takes, and makes room for it: in the fullest shard, so
-// that a tenant with many entries does not displace those of tenants with few. That shard is passed by
-// if it is busy, because waiting for it could wait for ever.
+// that a tenant with many entries does not displace those of tenants with few. If that shard is busy,
+// the room stays overdrawn until a later call makes it: waiting could wait for ever, and room made
+// elsewhere would be made by those who are not to blame.
 func (s *shard) weigh(e *entry, weight int64) {
 	kind := e.key.kind.pool()
 	s.pools[kind].used.Add(weight - e.weight)
@@ -120,10 +121,15 @@ func (s *shard) weigh(e *entry, weight int64) {
 		if fullest == nil {
 			return
 		}
-		if fullest != s && fullest.mu.TryLock() {
+		switch {
+		case fullest == s:
+			if !s.evict(kind, e) {
+				return
+			}
+		case fullest.mu.TryLock():
 			fullest.evict(kind, nil)
 			fullest.mu.Unlock()
-		} else if !s.evict(kind, e) {
+		default:
 			return
 		}
 	}
@@ -357,8 +363,13 @@ func (s *shard) endClaim(tenant string, end *ClaimSettlement, now int64) bool {
 		}
 		return true
 	}
-	e.record.done(end.Answer)
-	s.weigh(e, 1+int64(len(end.Answer)+answerUnit-1)/answerUnit)
+	answer, weight := end.Answer, 1+int64(len(end.Answer)+answerUnit-1)/answerUnit
+	if weight > s.store.records {
+		// An answer that no room can hold is not stored.
+		answer, weight = nil, 1
+	}
+	e.record.done(answer)
+	s.weigh(e, weight)
 	return true
 }
 
