@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -14,8 +13,6 @@ const (
 	// sweepStep is how many entries a call looks at to remove those that have expired. More than one,
 	// so that entries leave faster than they can come.
 	sweepStep = 2
-	// evictionSample is among how many entries the one to make room is chosen.
-	evictionSample = 8
 	// answerUnit is how many bytes of an answer count as one more entry.
 	answerUnit = 256
 )
@@ -26,28 +23,6 @@ type shard struct {
 	index map[entryKey]*entry
 	pools [poolKinds]pool
 	store *Memory
-}
-
-// poolKind tells budgets from what belongs to keys and receipts: however many of the latter a tenant
-// makes, no budget gives way to them.
-type poolKind uint8
-
-const (
-	bucketPool poolKind = iota
-	recordPool
-	poolKinds
-)
-
-// recordShare is the part of the capacity that is for records, answers and markers: one in so many.
-const recordShare = 4
-
-// pool holds the entries of a shard that share a capacity.
-type pool struct {
-	// list has the entries in any order, for sweeping and sampling.
-	list   []*entry
-	cursor int
-	// used is the weight of the entries. Other shards read it to find the fullest.
-	used atomic.Int64
 }
 
 type entryKind uint8
@@ -104,82 +79,6 @@ func (s *shard) obtain(key entryKey, now int64) *entry {
 	s.index[key] = e
 	*list = append(*list, e)
 	return e
-}
-
-// weigh sets how much of the capacity the entry takes, and makes room for it: in the fullest shard, so
-// that a tenant with many entries does not displace those of tenants with few. If that shard is busy,
-// the room stays overdrawn until a later call makes it: waiting could wait for ever, and room made
-// elsewhere would be made by those who are not to blame.
-func (s *shard) weigh(e *entry, weight int64) {
-	kind := e.key.kind.pool()
-	s.pools[kind].used.Add(weight - e.weight)
-	room := &s.store.room[kind]
-	room.Add(e.weight - weight)
-	e.weight = weight
-	for room.Load() < 0 {
-		fullest := s.store.fullest(kind, s, weight)
-		if fullest == nil {
-			return
-		}
-		switch {
-		case fullest == s:
-			if !s.evict(kind, e) {
-				return
-			}
-		case fullest.mu.TryLock():
-			fullest.evict(kind, nil)
-			fullest.mu.Unlock()
-		default:
-			return
-		}
-	}
-}
-
-// evict removes an entry, other than the one spared, from a sample: one of the tenant with most in it,
-// and of these the one that expires first, which of budgets is the nearest to full and of records the
-// oldest. Records of operations that are running go last. It reports whether there was any.
-func (s *shard) evict(kind poolKind, spared *entry) bool {
-	p := &s.pools[kind]
-	var sample [evictionSample]*entry
-	n := 0
-	for i := range min(evictionSample, len(p.list)) {
-		if e := p.list[(p.cursor+i)%len(p.list)]; e != spared {
-			sample[n] = e
-			n++
-		}
-	}
-	if n == 0 {
-		return false
-	}
-	first := sample[0]
-	for _, e := range sample[1:n] {
-		if goesBefore(e, first, sample[:n]) {
-			first = e
-		}
-	}
-	p.cursor += evictionSample
-	s.remove(first)
-	return true
-}
-
-func goesBefore(e, other *entry, sample []*entry) bool {
-	if running := e.record.running(); running != other.record.running() {
-		return !running
-	}
-	if many, few := sameTenant(e, sample), sameTenant(other, sample); many != few {
-		return many > few
-	}
-	return e.expires < other.expires
-}
-
-func sameTenant(e *entry, sample []*entry) int {
-	n := 0
-	for _, other := range sample {
-		if other.key.tenant == e.key.tenant {
-			n++
-		}
-	}
-	return n
 }
 
 func (s *shard) remove(e *entry) {
