@@ -11,9 +11,9 @@ export GOWORK := off
 PACKAGES ?= ./...
 # How long `make test-long` feeds each fuzz target.
 FUZZTIME ?= 2m
-# Which benchmarks `make bench` runs, and how often.
+# Which tables `make bench` prints (pricing, growth, server, memory, redis, pipelining), and of how many rounds.
 BENCH ?= .
-BENCHCOUNT ?= 1
+BENCHCOUNT ?= 7
 
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
@@ -36,6 +36,7 @@ test: test-tools ## Run all tests with the race detector
 		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -timeout 10m ./...); \
 	done
 
+# The modules below contrib choose their own versions, so the next two are about the root module.
 .PHONY: test-floor
 test-floor: test-tools ## Run all tests with the oldest supported Go and dependencies (no race detector)
 	scripts/test-dependencies floor $(PACKAGES)
@@ -45,8 +46,14 @@ test-newest: test-tools ## Run all tests with the newest supported dependencies 
 	scripts/test-dependencies newest $(PACKAGES)
 
 .PHONY: test-long
-test-long: test-tools ## Repeat all tests in other orders and fuzz each target for FUZZTIME (default 2m)
+test-long: test-tools ## Repeat all tests in other orders, run the model of the stores, and fuzz each target for FUZZTIME (default 2m)
 	go test -race -shuffle=on -count=5 -timeout 60m $(PACKAGES)
+	@for module in $(CONTRIB); do \
+		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -count=5 -timeout 60m ./...); \
+	done
+	@# A million calls of each store against the model, and concurrent histories of half a minute.
+	go test -v -run '^(TestMemoryRedisAndUnboundedFractionsAgree|TestNoWindowOfAnyLengthAdmitsMoreThanTheLimit)$$' \
+		-timeout 60m ./bucket -rapid.checks=11500 -rapid.steps=60 -calls=1000000 -envelope=30s
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
 
 .PHONY: cover
@@ -55,14 +62,14 @@ cover: test-tools ## Write coverage.out and print the coverage of each package a
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench
-bench: test-tools ## Run the benchmarks that match BENCH (default all), BENCHCOUNT times each
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(BENCHCOUNT) -timeout 30m $(PACKAGES)
+bench: test-tools ## Print the tables of docs/performance.md that match BENCH (default all), beside other libraries
+	@cd contrib/benchmarks && go run . -match '$(BENCH)' -rounds $(BENCHCOUNT)
 
 .PHONY: lint
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
-	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@for module in $(CONTRIB); do \
-		echo "# $$module"; (cd "$$module" && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+		echo "# $$module"; (cd "$$module" && $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...); \
 	done
 	@if command -v shellcheck >/dev/null; then \
 		shellcheck .ci/run $$(grep -rlm1 '^#!.*bash' scripts); \
@@ -73,8 +80,13 @@ lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is i
 .PHONY: format
 format: ## Format the Go code as the linter wants it
 	$(GOLANGCI_LINT) fmt ./...
+	@for module in $(CONTRIB); do \
+		(cd "$$module" && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); \
+	done
 
 .PHONY: generate
-generate: ## Regenerate the servers of the tests and of the example from their schemas
+generate: ## Regenerate the servers of the tests and of the example, and the copies of schema.graphqls
+	cp schema.graphqls gqlgenplugin/schema.graphqls
+	cp schema.graphqls cmd/gqlratelimit/internal/source/schema.graphqls
 	$(GQLGEN) generate --config gqlgen.yml
 	cd example && $(GQLGEN) generate --config gqlgen.yml

@@ -51,10 +51,16 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	result, _, err := op.extension.take(ctx, bucket.Take{
 		Tenant:  before.Subject.Tenant,
 		Buckets: buckets,
+		Owners:  op.members(nil),
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
+		// Under a candidate that has refused the operation it would not have come here.
+		Candidate: op.trial,
 	})
 	outcome, refusal := op.charged(unit, n, &result, err)
 	op.extension.telemetry.charged(ctx, &before, unit, outcome)
+	after := before
+	after.Outcome, after.Limits, after.WouldRefuse = outcome, result.Limits, nil
+	op.extension.facts.of(ctx, &op.rules, &after)
 	if refusal != nil {
 		return refusal.graphQL()
 	}
@@ -71,7 +77,12 @@ func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, e
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
+	if result.Verdict == bucket.Blocked {
+		refusal := refusedBlocked()
+		return refusal.Outcome, refusal
+	}
 	op.decision.Limits, op.recharged = result.Limits, true
+	op.decision.Overridden = op.decision.Overridden || overridden(result)
 	if result.Verdict != bucket.Admitted {
 		refusal := refusedByLimits(result.Limits, enforced)
 		return refusal.Outcome, refusal
@@ -79,14 +90,12 @@ func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, e
 	if unit == bucket.Points && anyCharged(result.Limits) {
 		op.decision.Charged += n
 	}
-	would := refusedByLimits(result.Limits, shadowed)
+	would := wouldRefuse(&op.rules, result.Limits)
 	if would == nil {
 		return Admitted, nil
 	}
-	if op.decision.WouldRefuse == nil {
-		op.decision.WouldRefuse = would
-	}
-	return Shadowed, nil
+	op.decision.note(would)
+	return would.admittedAs(), nil
 }
 
 func anyCharged(limits []bucket.LimitState) bool {

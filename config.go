@@ -32,6 +32,13 @@ type Config struct {
 
 	// Cost configures the estimator: weights for schemas one does not own, the default list size.
 	Cost cost.Config
+	// UseComplexity prices fields by the functions that the server has in its ComplexityRoot, as
+	// [cost.Config.Complexity] says; functions that stand there beat those of the server. A panic in one is
+	// logged. Which fields
+	// have a function is found out in srv.Use, by calling each once, with the zero values of its
+	// arguments. A function is given a context of its own and not that of the request. That the server
+	// has none is a mistake.
+	UseComplexity bool
 	// Price turns a cost into points. Nil means [cost.Cost.Points]. A negative price counts as 0; a
 	// function that panics prices the operation at [cost.MaxPoints].
 	Price func(cost.Cost) int64
@@ -47,6 +54,11 @@ type Config struct {
 	// AlwaysStatusOK answers refusals with the status that gqlgen chose instead of 429 and its like.
 	AlwaysStatusOK bool
 
+	// NoActualCost turns off pricing responses as they leave. By default extensions.rateLimit says what an
+	// operation really came to, and metrics compare it with what was estimated; a subscription, which pays one
+	// event, is compared for as many events as it had.
+	NoActualCost bool
+
 	// OnDecision is told each decision, before the operation runs, for records and logs. It runs in
 	// the request, so it must be quick, and must be safe for concurrent use. Nil tells nobody.
 	OnDecision func(context.Context, Decision)
@@ -56,6 +68,9 @@ type Config struct {
 
 	// Telemetry configures spans and metrics. The zero value uses the global providers.
 	Telemetry TelemetryConfig
+	// Events configures who is told about limits that are nearly used up and that refuse. The zero value
+	// tells nobody.
+	Events EventsConfig
 }
 
 // IdempotencyConfig configures idempotency keys. The zero value is the default in each field.
@@ -99,6 +114,10 @@ type TelemetryConfig struct {
 	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. At most four times as many
 	// names are handed out over the life of the process, so that the number of series is bounded.
 	TopTenants int
+	// Operations are the names of operations that the metrics of actual cost tell apart, at most 1000; all
+	// others are "other". Clients choose these names, so metrics name none without it: they tell
+	// operations apart by their root field.
+	Operations []string
 }
 
 // Defaults of a [Config].
@@ -106,6 +125,7 @@ const (
 	defaultHeader          = "Idempotency-Key"
 	defaultInvalidDocument = 1
 	maxTopTenants          = 1000
+	maxNamedOperations     = 1000
 )
 
 // withDefaults fills what is zero.
@@ -119,6 +139,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Events = c.Events.withDefaults()
 	i := &c.Idempotency
 	i.Header = http.CanonicalHeaderKey(orDefault(i.Header, defaultHeader))
 	i.MutationTTL = orDefault(i.MutationTTL, idempotency.DefaultMutationTTL)
@@ -184,11 +205,15 @@ func (c *Config) validate() error {
 			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, shortest, maxKeyTTL)
 		}
 	}
+	c.Events.validate(fail)
 	if n := c.Telemetry.TopTenants; n < 0 || n > maxTopTenants {
 		fail("Telemetry.TopTenants is %d, want 0 to %d", n, maxTopTenants)
 	}
 	if n := len(c.Telemetry.Tenants); n > maxTopTenants {
 		fail("Telemetry.Tenants names %d tenants, want at most %d", n, maxTopTenants)
+	}
+	if n := len(c.Telemetry.Operations); n > maxNamedOperations {
+		fail("Telemetry.Operations names %d operations, want at most %d", n, maxNamedOperations)
 	}
 	return errors.Join(errs...)
 }

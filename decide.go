@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext)
 	ctx, span := e.telemetry.start(ctx)
 	answer := e.judge(ctx, opCtx, op)
 	e.telemetry.end(ctx, span, d, opCtx.Operation.Operation)
+	e.facts.of(ctx, &op.rules, d)
+	e.facts.candidate(ctx, d)
 	e.observe(ctx, d)
 	return op, answer
 }
@@ -43,13 +46,18 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	if price.plan != nil {
 		d.RootFields = price.plan.RootFields()
 	}
-	if !e.identify(ctx, opCtx, op) {
+	judged := e.identify(ctx, opCtx, op)
+	if d.Refusal != nil {
 		return nil
 	}
-	if price.err != nil {
-		d.wouldRefuse(refusedQuery(price.err))
-	} else if maxCost := op.rules.MaxCost; maxCost > 0 && d.Points > maxCost {
-		d.wouldRefuse(refusedTooExpensive(d.Points, maxCost))
+	if answer := e.explain(opCtx, op, price); answer != nil || d.Refusal != nil {
+		return answer
+	}
+	if !judged {
+		return nil
+	}
+	if refusal := op.tooExpensive(price); refusal != nil {
+		d.refuseOrNote(refusal)
 	}
 	if d.Refusal != nil {
 		return nil
@@ -62,6 +70,30 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	}
 	op.claim = claim
 	return e.takeFor(ctx, op, d.Points)
+}
+
+// tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
+// does not.
+func (op *operation) tooExpensive(price *priced) *RefusedError {
+	rules := &op.rules
+	if price.err != nil {
+		if rules.Mode == bucket.Off {
+			return nil
+		}
+		refusal := refusedQuery(price.err)
+		refusal.Mode, refusal.EnforceFrom = rules.Mode, rules.EnforceFrom
+		return refusal
+	}
+	most, mode := rules.MaxCost.Exceeded(price.points)
+	if mode == bucket.Off {
+		return nil
+	}
+	refusal := refusedTooExpensive(price.points, most)
+	refusal.Mode = mode
+	if mode == bucket.Warn {
+		refusal.EnforceFrom = rules.MaxCost.EnforcedFrom(price.points)
+	}
+	return refusal
 }
 
 // decideInvalid decides about a document that failed to parse or validate. It returns nil if there is
@@ -81,6 +113,8 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 		return nil
 	}
 	e.telemetry.end(ctx, span, d, "")
+	e.facts.of(ctx, &op.rules, d)
+	e.facts.candidate(ctx, d)
 	e.observe(ctx, d)
 	return op
 }
@@ -109,17 +143,29 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	d.Subject = subject
 	if subject.Exempt {
-		// Nothing is judged, but the keys of an exempt tenant are honoured.
-		op.rules, d.Mode, d.Outcome = tiers.Rules{Unlimited: true, Mode: bucket.Off}, bucket.Off, Exempt
+		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
+		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, Exempt
 		return subject.Tenant != ""
 	}
-	op.rules = e.cfg.Policy.Snapshot().Rules(subject, d.RootFields)
+	op.document = opCtx.RawQuery
+	policy := e.cfg.Policy.Snapshot()
+	op.rules = policy.RulesInto(op.buckets[:], subject, op.selected(policy))
 	d.Tier, d.Mode = op.rules.Tier, op.rules.Mode
 	if op.rules.Blocked {
 		d.refuse(refusedBlocked())
 		return false
 	}
 	return true
+}
+
+// selected returns what operation rules of the policy may name: the root fields, and the document if the
+// policy names any.
+func (op *operation) selected(policy *tiers.Snapshot) []string {
+	fields := op.decision.RootFields
+	if len(fields) == 0 || !policy.NamesDocuments() {
+		return fields
+	}
+	return append(slices.Clip(fields), tiers.DocumentID(op.document))
 }
 
 // subject calls the user's function. A panic in it, in gqlgen's hook, would end a whole WebSocket.
@@ -141,26 +187,39 @@ var errSubjectPanicked = errors.New("ratelimit: Config.Subject panicked")
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
 	d := &op.decision
-	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim}
-	if take.Buckets == nil && take.Claim == nil {
+	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim, States: op.states[:], Owners: op.members(op.owners[:])}
+	would := e.try(op, &take, points)
+	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
 		d.admit()
+		d.Candidate = would
 		return nil
 	}
-	take.Amounts = bucket.Amounts{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}}
+	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}}
+	take.Amounts = op.amounts[:]
 
 	result, took, err := e.take(ctx, take)
 	d.StoreDuration = took
-	if err != nil {
+	switch {
+	case err != nil && take.Buckets == nil && take.Claim == nil:
+		// The store was asked for the candidate alone, which decides nothing.
+		d.StoreErr = err
+		d.admit()
+		return nil
+	case err != nil:
 		e.storeAway(op, err)
 		return nil
 	}
-	d.Limits = result.Limits
+	d.Limits, d.Overridden = result.Limits, overridden(&result)
+	if d.Candidate = would.tried(&take, &result); d.Candidate != nil && d.Candidate.Outcome == Admitted {
+		op.trial = take.Candidate
+	}
 	switch result.Verdict {
 	case bucket.Admitted:
-		op.receipt = result.Receipt
-		if d.WouldRefuse == nil {
-			d.WouldRefuse = refusedByLimits(result.Limits, shadowed)
+		if op.claim != nil {
+			receipt := result.Receipt
+			op.receipt = &receipt
 		}
+		d.note(wouldRefuse(&op.rules, result.Limits))
 		d.admit()
 		if result.Repeat {
 			d.Outcome = Repeated
@@ -169,6 +228,8 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		return nil
 	case bucket.Limited, bucket.Never:
 		d.refuse(refusedByLimits(result.Limits, enforced))
+	case bucket.Blocked:
+		d.refuse(refusedBlocked())
 	case bucket.Replayed:
 		return e.replay(op, result.Answer)
 	default:
@@ -186,6 +247,7 @@ func (e *Extension) take(ctx context.Context, take bucket.Take) (bucket.Result, 
 	result, err := e.cfg.Store.Take(ctx, take)
 	took := time.Since(start)
 	e.stored(ctx, "take", took, err)
+	spread(take.Tenant, result.Limits)
 	return result, took, err
 }
 
@@ -265,14 +327,24 @@ func (d *Decision) refuse(refusal *RefusedError) {
 	d.Outcome, d.Refusal = refusal.Outcome, refusal
 }
 
-// wouldRefuse refuses, or notes in shadow mode that it would have. In mode off it does neither.
-func (d *Decision) wouldRefuse(refusal *RefusedError) {
-	switch d.Mode {
-	case bucket.Off:
-	case bucket.Shadow:
-		d.WouldRefuse = refusal
-	default:
+// refuseOrNote does what the mode of the refusal says.
+func (d *Decision) refuseOrNote(refusal *RefusedError) {
+	if refusal.Mode == bucket.Enforce {
 		d.refuse(refusal)
+		return
+	}
+	d.note(refusal)
+}
+
+// note keeps what would have refused. What clients are warned of goes before what is in shadow, of that what
+// is enforced first, and otherwise the first counts.
+func (d *Decision) note(would *RefusedError) {
+	if would == nil {
+		return
+	}
+	was := d.WouldRefuse
+	if was == nil || would.Mode < was.Mode || would.Mode == was.Mode && sooner(would.EnforceFrom, was.EnforceFrom) {
+		d.WouldRefuse = would
 	}
 }
 
@@ -281,7 +353,7 @@ func (d *Decision) admit() {
 	case d.Subject.Exempt:
 		d.Outcome = Exempt
 	case d.WouldRefuse != nil:
-		d.Outcome = Shadowed
+		d.Outcome = d.WouldRefuse.admittedAs()
 	default:
 		d.Outcome = Admitted
 	}

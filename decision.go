@@ -21,6 +21,8 @@ const (
 	Admitted Outcome = "admitted"
 	// Shadowed: the operation runs although something that is in shadow mode would have refused it.
 	Shadowed Outcome = "shadowed"
+	// Warned: the same for something that is in mode warn, of which the client is told.
+	Warned Outcome = "warned"
 	// Repeated: the operation runs again on the charge of an earlier attempt under its key.
 	Repeated Outcome = "repeated"
 	// Unjudged: the operation runs because the store is away and its limits fail open.
@@ -48,6 +50,12 @@ const (
 	InFlight Outcome = "in_flight"
 	// AnswerUnavailable: the key is done and its answer was not stored.
 	AnswerUnavailable Outcome = "answer_unavailable"
+	// Validated: the client asked for the price of the operation in the place of running it.
+	Validated Outcome = "validated"
+	// CostRequestInvalid: the client asked about the price in words that nobody understands.
+	CostRequestInvalid Outcome = "cost_request_invalid"
+	// CostRequestForbidden: the tier does not permit pricing without running.
+	CostRequestForbidden Outcome = "cost_request_forbidden"
 	// Replayed: the client got the stored answer of the first attempt.
 	Replayed Outcome = "replayed"
 )
@@ -67,21 +75,39 @@ type Decision struct {
 	RootFields []string
 	// Cost is the static cost of the operation. It is zero for a document that did not validate.
 	Cost cost.Cost
-	// Points is the price of the operation in points.
+	// Breakdown explains Cost. It is nil unless the client has asked for it and may.
+	Breakdown *cost.Breakdown
+	// Points is the price of the operation in points. A subscription pays it once, when it begins: its base
+	// and one event.
 	Points int64
 	// Charged is how many points the subject pays: 0 for a refusal, a replay, and where no limit
 	// counts points.
 	Charged int64
-	// Limits is the state of every limit that was judged, as of the decision or of the last Charge.
+	// Limits is the state of every limit that was judged, as of the decision or of the last Charge. The
+	// times in it are those that clients are told: where a window ends for all at once they are later
+	// than the store's, by up to a twentieth of the window and a minute, so that not everybody comes
+	// back in the same moment.
 	Limits []bucket.LimitState
+	// Overridden says that an override record, and not the policy alone, has decided: it blocked the
+	// operation, or changed one of the Limits. bucket.OverrideStore tells which, why, and by whom.
+	Overridden bool
+	// Candidate is what the candidate policy would have decided. It is nil if there is none, or if the
+	// operation was decided without asking what is left: it is too expensive or malformed, its tenant is
+	// blocked, its key was used before, or the store is away.
+	Candidate *CandidateDecision
 	// Refusal is why the operation does not run. It is nil if the operation runs or was replayed.
 	Refusal *RefusedError
-	// WouldRefuse is why the operation would not have run if the shadow mode were enforced.
+	// WouldRefuse is why the operation would not have run if everything were enforced; its Mode says
+	// whether that is in mode warn or shadow. It is nil if the operation would have run. Where the
+	// Outcome is Validated, it is why the operation can never run.
 	WouldRefuse *RefusedError
 	// StoreErr is the error of the store. It matches bucket.ErrUnavailable or bucket.ErrAmbiguous.
 	StoreErr error
 	// StoreDuration is how long the store took. It is zero if the store was not asked.
 	StoreDuration time.Duration
+
+	// actual is what the first response came to in points. It is nil if it is not known.
+	actual *int64
 }
 
 // operationKey finds the operation in a context.
@@ -90,16 +116,30 @@ type operationKey struct{}
 // operation is the state of one operation from its decision to its answer.
 type operation struct {
 	extension *Extension
-	rules     tiers.Rules
-	claim     *idempotency.Claim
-	mutation  bool
-	receipt   bucket.Receipt
+	// rules is what applies.
+	rules tiers.Rules
+	// buckets, amounts and states are room for what is asked of the store and for its answer, so that the
+	// usual operation needs no memory of its own for them.
+	buckets  [4]bucket.Bucket
+	amounts  [2]bucket.Amount
+	owners   [6]bucket.Owner
+	states   [4]bucket.LimitState
+	claim    *idempotency.Claim
+	mutation bool
+	// document is the text of the document that the operation came in.
+	document string
+	// receipt is that of a keyed operation, whose charge may be given back.
+	receipt *bucket.Receipt
+	// trial is the candidate that has admitted the operation as well.
+	trial *bucket.Candidate
 	// started says that a root resolver may have run.
 	started atomic.Bool
 
 	mu       sync.Mutex
 	decision Decision
 	answered bool
+	// actual adds up what the operation comes to. It is nil if it does not run, or if nobody asks.
+	actual *actual
 	// recharged says that a Charge changed the limits after they were reported in the headers.
 	recharged bool
 }
@@ -126,20 +166,21 @@ func (op *operation) snapshot() Decision {
 	return op.decision
 }
 
-// firstAnswer returns true once.
-func (op *operation) firstAnswer() bool {
+// answering returns whether this is the first answer, which it says once, and why the operation was
+// refused, nil if it was not.
+func (op *operation) answering() (first bool, refusal *RefusedError) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	first := !op.answered
+	first = !op.answered
 	op.answered = true
-	return first
+	return first, op.decision.Refusal
 }
 
-// takeRecharged returns whether a Charge changed the limits since the headers were set.
-func (op *operation) takeRecharged() bool {
+// report returns the decision, and whether a Charge changed its limits since the headers were set.
+func (op *operation) report() (decision Decision, recharged bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	recharged := op.recharged
+	recharged = op.recharged
 	op.recharged = false
-	return recharged
+	return op.decision, recharged
 }

@@ -41,11 +41,9 @@
 //
 // # Telemetry
 //
-// A decision is a span, ratelimit.decide. The metrics are ratelimit.decisions,
-// ratelimit.operation.cost, ratelimit.charges, ratelimit.store.duration, ratelimit.store.errors and
-// ratelimit.store.away; their attributes are ratelimit.outcome (an [Outcome]), ratelimit.tier,
-// ratelimit.mode, ratelimit.unit, ratelimit.store.call, ratelimit.store.result and
-// graphql.operation.type, and ratelimit.tenant where [TelemetryConfig] asks for it.
+// A decision is a span, ratelimit.decide. The names of the metrics begin with ratelimit. as well; the
+// section Observe of the README lists all of them with their attributes. [TelemetryConfig] says which
+// tenants and operations they name.
 //
 // # When the store is away
 //

@@ -10,8 +10,10 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // The codes of refusals, in errors[].extensions.code: those of package ratelimitclient, which Go
@@ -37,6 +39,10 @@ const (
 	CodeInFlight = ratelimitclient.CodeInFlight
 	// CodeAnswerUnavailable (409): the operation ran under this key and its answer was not stored.
 	CodeAnswerUnavailable = ratelimitclient.CodeAnswerUnavailable
+	// CodeCostRequestInvalid (400): the client asked about the price in words that nobody understands.
+	CodeCostRequestInvalid = ratelimitclient.CodeCostRequestInvalid
+	// CodeCostRequestForbidden (403): the client may not have operations priced without running them.
+	CodeCostRequestForbidden = ratelimitclient.CodeCostRequestForbidden
 )
 
 // ErrRefused is matched by every [RefusedError].
@@ -62,6 +68,13 @@ type RefusedError struct {
 	// Cost and MaxCost are what the operation costs and what it may cost, where that is the reason.
 	Cost    int64
 	MaxCost int64
+	// Query is the limit or rule of shape that the operation breaks. Nil means that it was not that.
+	Query *cost.LimitError
+	// Mode is what was done about it: [bucket.Enforce] for what was refused, and for what would have
+	// been the mode that let it pass.
+	Mode bucket.Mode
+	// EnforceFrom is when mode [bucket.Warn] becomes enforced here. It is zero if nobody knows.
+	EnforceFrom time.Time
 
 	// presented is the error as its user wants the client to see it.
 	presented *gqlerror.Error
@@ -85,12 +98,65 @@ func (e *RefusedError) graphQL() *gqlerror.Error {
 	if e.MaxCost > 0 {
 		refusal.Cost, refusal.MaxCost = e.Cost, e.MaxCost
 	}
+	if e.Query != nil {
+		refusal.Rule, refusal.Given, refusal.Allowed = string(e.Query.Rule), int64(e.Query.Given), int64(e.Query.Allowed)
+	}
 	return &gqlerror.Error{Err: e, Message: e.Message, Extensions: refusal.Extensions()}
 }
 
-// enforced and shadowed choose the limits of a refusal.
-func enforced(l *bucket.LimitState) bool { return l.Exceeded && l.Limit.Mode == bucket.Enforce }
-func shadowed(l *bucket.LimitState) bool { return l.Exceeded && l.Limit.Mode == bucket.Shadow }
+// admittedAs returns the outcome of an operation that runs although this would have refused it.
+func (e *RefusedError) admittedAs() Outcome {
+	if e.Mode == bucket.Warn {
+		return Warned
+	}
+	return Shadowed
+}
+
+// exceededIn chooses the limits of a refusal: those of the mode that did not have the amount. A soft
+// limit reports, whatever its mode.
+func exceededIn(mode bucket.Mode) func(*bucket.LimitState) bool {
+	return func(l *bucket.LimitState) bool { return l.Exceeded && !l.Limit.Soft && l.Limit.Mode == mode }
+}
+
+var enforced, warned, shadowed = exceededIn(bucket.Enforce), exceededIn(bucket.Warn), exceededIn(bucket.Shadow)
+
+// wouldRefuse returns what the limits that refuse nothing would have refused, nil if there is nothing:
+// first what clients are warned of, and of that what is enforced first.
+func wouldRefuse(rules *tiers.Rules, limits []bucket.LimitState) *RefusedError {
+	if day, found := firstDay(rules, limits); found {
+		refusal := refusedByLimits(limits, func(l *bucket.LimitState) bool {
+			return warned(l) && rules.LimitEnforcedFrom(l.Owner, l.Limit.Name).Equal(day)
+		})
+		refusal.Mode, refusal.EnforceFrom = bucket.Warn, day
+		return refusal
+	}
+	refusal := refusedByLimits(limits, shadowed)
+	if refusal != nil {
+		refusal.Mode = bucket.Shadow
+	}
+	return refusal
+}
+
+// firstDay returns the earliest day on which a limit that clients are warned of is enforced, zero if nobody
+// knows one of any. It returns false if there is no such limit.
+func firstDay(rules *tiers.Rules, limits []bucket.LimitState) (day time.Time, found bool) {
+	for i := range limits {
+		l := &limits[i]
+		if !warned(l) {
+			continue
+		}
+		if from := rules.LimitEnforcedFrom(l.Owner, l.Limit.Name); !found || sooner(from, day) {
+			day, found = from, true
+		}
+	}
+	return day, found
+}
+
+// sooner reports whether enforcement begins earlier on day a than on day b, where zero is a day that nobody
+// knows: it comes last.
+func sooner(a, b time.Time) bool {
+	return !a.IsZero() && (b.IsZero() || a.Before(b))
+}
 
 // refusedByLimits names the limit that stands most in the way: one that can never pass before one
 // that can, and of these the one with the longest wait. It returns nil if none was chosen.
@@ -136,9 +202,14 @@ func refusedTooExpensive(points, maxCost int64) *RefusedError {
 }
 
 func refusedQuery(err error) *RefusedError {
-	return &RefusedError{
-		Code: CodeQueryLimitExceeded, Outcome: QueryLimited, Status: http.StatusBadRequest, Message: err.Error(),
+	refusal := &RefusedError{
+		Code: CodeQueryLimitExceeded, Outcome: QueryLimited, Status: http.StatusBadRequest,
+		// Clients need not know the name of a package.
+		Message: strings.TrimPrefix(err.Error(), "cost: "),
 	}
+	// What is too large to be priced breaks no single rule.
+	errors.As(err, &refusal.Query)
+	return refusal
 }
 
 func refusedBlocked() *RefusedError {

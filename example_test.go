@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
@@ -78,6 +78,20 @@ func Example() {
 	// 429 cost 62 charged 0
 }
 
+// Who is told that budgets run out.
+func ExampleConfig_events() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var cfg ratelimit.Config
+
+	events := event.NewChannel(1000)
+	cfg.Events = ratelimit.EventsConfig{Observer: events, Thresholds: []float64{0.8, 1}}
+	go events.Forward(ctx, event.NewLogger(nil)) // until ctx ends; or send mail
+
+	fmt.Println(events.Dropped())
+	// Output: 0
+}
+
 // Weights and list sizes for a schema that one does not own.
 func ExampleConfig_weightsByCoordinate() {
 	var cfg ratelimit.Config
@@ -91,45 +105,19 @@ func ExampleConfig_weightsByCoordinate() {
 			"Query.search": {SlicingArguments: []string{"first"}},
 		},
 	}
+	cfg.Cost.Connections = cost.Connections{
+		SlicingArguments: []string{"first", "last"}, SizedFields: []string{"nodes", "edges"},
+	}
 	fmt.Println(len(cfg.Cost.Weights))
 	// Output: 3
 }
 
-// Shadow, look, enforce: record what operations cost, and ask what a policy would have refused.
-func ExampleConfig_observeFirst() {
-	log := &strings.Builder{}
+// Limits beside the cost. GitHub's is that of list nodes.
+func ExampleConfig_limits() {
 	var cfg ratelimit.Config
-	records := tiers.NewRecordWriter(log)
-	cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) {
-		if d.Refusal != nil || d.Outcome == ratelimit.Replayed {
-			return // it did not run
-		}
-		_ = records.Write(tiers.Record{
-			At: time.Now(), Tenant: d.Subject.Tenant, Tier: d.Subject.Tier, Operations: d.RootFields, Points: d.Points,
-		})
-	}
-
-	for _, points := range []int64{3, 5, 8, 40, 90} {
-		cfg.OnDecision(context.Background(), ratelimit.Decision{
-			Subject: ratelimit.Subject{Tenant: "acme"}, Points: points,
-		})
-	}
-	candidate, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
-		"free": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 60, Per: tiers.Hour}}},
-	}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	file := strings.NewReader(log.String())
-	report, err := tiers.Simulate(tiers.ReadRecords(file), candidate)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	acme := report.Tenants[0]
-	fmt.Printf("median %d points, %d of %d refused\n", acme.P50, acme.Refused, acme.Operations)
-	// Output: median 8 points, 1 of 5 refused
+	cfg.Cost.Limits = cost.Limits{MaxDepth: 12, MaxAliases: 30, MaxListNodes: 500_000}
+	fmt.Println(cfg.Cost.Limits.MaxListNodes)
+	// Output: 500000
 }
 
 // Budgets that all replicas share.
@@ -176,7 +164,7 @@ func ExampleFirstOf() {
 	// ip:198.51.100.7 anonymous <nil>
 }
 
-// Support gives a customer budget back.
+// Support gives a customer budget back, and more for a day.
 func Example_support() {
 	ctx := context.Background()
 	store := bucket.NewMemory(bucket.MemoryConfig{Clock: (&ratelimittest.Clock{}).Now})
@@ -204,7 +192,20 @@ func Example_support() {
 		return
 	}
 	fmt.Println(limits[0].Limit.Name, limits[0].Remaining)
-	// Output: day 600
+
+	replaced, err := store.SetOverride(ctx, "acme", bucket.Override{
+		Limit: "day", Capacity: 5000, Expires: time.Now().Add(24 * time.Hour),
+		Reason: "import of the old shop, ticket 17", Actor: "jo@example.com",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limits, err = store.Peek(ctx, "acme", rules.Buckets)
+	fmt.Println(replaced, limits[0].Limit.Capacity, limits[0].Remaining, err)
+	// Output:
+	// day 600
+	// <nil> 5000 4600 <nil>
 }
 
 // A resolver charges for what only it can know.
@@ -231,32 +232,6 @@ func ExampleFromContext() {
 	}
 	fmt.Println(resolve(context.Background()))
 	// Output: the whole report
-}
-
-// A policy file that is reloaded when it changes.
-func ExampleConfig_policyFile() {
-	dir, err := os.MkdirTemp("", "policy")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	path := dir + "/policy.yaml"
-	document := "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 1000, per: minute}}}}\n"
-	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	policy, err := tiers.OpenFile(path, tiers.FileOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = policy.Close() }()
-	rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
-	fmt.Println(rules.Tier, rules.Buckets[0].Limits.All()[0].Capacity)
-	// Output: free 1000
 }
 
 // What a Go client does with a refusal.
@@ -307,4 +282,27 @@ func Example_ownTests() {
 	fmt.Println(taken.Tenant, taken.Amounts.Of(bucket.Points), taken.Result.Verdict)
 	clock.Advance(time.Minute)
 	// Output: acme 62 admitted
+}
+
+// A server that keeps the complexity functions that it already has.
+func ExampleConfig_useComplexity() {
+	generatedConfig := testserver.Config{Resolvers: &testserver.Resolver{}}
+	generatedConfig.Complexity.User.Friends = func(childComplexity, first int) int {
+		return first * childComplexity
+	}
+	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{"free": {Unlimited: true}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cfg := ratelimit.Config{
+		Store:   bucket.NewMemory(bucket.MemoryConfig{}),
+		Policy:  policy,
+		Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+	}
+	cfg.UseComplexity = true // prices fields by the functions of the ComplexityRoot
+
+	err = ratelimit.New(cfg).Validate(testserver.NewExecutableSchema(generatedConfig))
+	fmt.Println(err)
+	// Output: <nil>
 }

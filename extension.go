@@ -20,6 +20,7 @@ type Extension struct {
 	cfg       Config
 	estimator *cost.Estimator
 	telemetry *telemetry
+	facts     *facts
 	absence   absence
 }
 
@@ -47,12 +48,21 @@ func (e *Extension) ExtensionName() string { return extensionName }
 // mistake of both, each with its field or coordinate; gqlgen panics with it in srv.Use.
 func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	configErr := e.cfg.validate()
-	estimator, costErr := cost.New(schema.Schema(), e.cfg.Cost)
+	costs := e.cfg.Cost
+	var complexityErr error
+	if e.cfg.UseComplexity {
+		costs.Complexity, complexityErr = withComplexity(costs.Complexity, schema, e.cfg.Logger)
+	}
+	estimator, costErr := cost.New(schema.Schema(), costs)
 	instruments, telemetryErr := newTelemetry(e.cfg.Telemetry)
-	if err := errors.Join(configErr, costErr, telemetryErr); err != nil {
+	if err := errors.Join(configErr, complexityErr, costErr, telemetryErr); err != nil {
 		return err
 	}
 	e.estimator, e.telemetry = estimator, instruments
+	e.facts = newFacts(&e.cfg, instruments)
+	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
+		e.cfg.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
+	}
 	if unsized := estimator.UnsizedLists(); len(unsized) > 0 {
 		const shown = 20
 		e.cfg.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
@@ -73,7 +83,8 @@ type priced struct {
 // extension refuses, or a mutation that came by GET, is never charged.
 func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
 	p := &priced{}
-	p.plan, p.err = e.estimator.Plan(opCtx.Doc, opCtx.Operation)
+	// The extension is used first, so that nobody has rewritten what was parsed from the text.
+	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
 	if p.err == nil {
 		// A broken rule of shape leaves the cost valid, which matters where it is not enforced.
 		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
@@ -113,11 +124,14 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 		// The resolver of a subscription runs inside next, so this is the last moment.
 		return graphql.OneShot(answered(
 			&graphql.Response{Errors: gqlerror.List{decision.Refusal.graphQL()}}, &decision))
-	case decision.Refusal != nil || op.claim == nil:
+	case decision.Refusal != nil:
 		return next(ctx)
-	default:
-		return e.keyed(op, next(ctx))
 	}
+	e.follow(ctx, opCtx, op)
+	if op.claim == nil {
+		return next(ctx)
+	}
+	return e.keyed(op, next(ctx))
 }
 
 // InterceptResponse reports the decision with the first payload, and answers a refused operation in
@@ -127,19 +141,23 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 	if op == nil {
 		return e.interceptUndecided(ctx, next)
 	}
-	first := op.firstAnswer()
-	if refusal := op.snapshot().Refusal; refusal != nil {
+	first, refusal := op.answering()
+	if refusal != nil {
 		if !first {
 			return nil
 		}
 		return e.refuse(ctx, op)
 	}
 	response := next(ctx)
+	e.add(ctx, op, response)
 	if response == nil || !first {
 		return response
 	}
-	decision := op.snapshot()
-	if op.takeRecharged() {
+	decision, recharged := op.report()
+	if points, known := op.actual.points(e); known {
+		decision.actual = &points
+	}
+	if recharged {
 		e.signal(exchangeFrom(ctx), &decision)
 	}
 	return answered(response, &decision)
@@ -194,7 +212,7 @@ func (e *Extension) InterceptRootField(ctx context.Context, next graphql.RootRes
 
 // answered adds extensions.rateLimit to a response.
 func answered(response *graphql.Response, decision *Decision) *graphql.Response {
-	if decision.Outcome == Exempt {
+	if decision.Outcome == Exempt && decision.Breakdown == nil {
 		return response
 	}
 	if response.Extensions == nil {

@@ -3,10 +3,12 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler"
@@ -105,7 +107,6 @@ func TestShadowModeReportsWhatItWouldRefuseAndRefusesNothing(t *testing.T) {
 	require.Equal(t, http.StatusOK, tooExpensive.Status)
 	require.Equal(t, ratelimit.CodeCostLimitExceeded, tooExpensive.rateLimit(t)["wouldRefuse"])
 
-	const half = `{ users(first: 20) { name } }`
 	require.Nil(t, f.post(request{Query: half, Tenant: "shadow"}).rateLimit(t)["wouldRefuse"])
 	over := f.post(request{Query: half, Tenant: "shadow"})
 	require.Equal(t, http.StatusOK, over.Status)
@@ -117,7 +118,6 @@ func TestShadowModeReportsWhatItWouldRefuseAndRefusesNothing(t *testing.T) {
 func TestALimitThatIsEnforcedInAShadowTierRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	const half = `{ users(first: 20) { name } }`
 	require.Equal(t, http.StatusOK, f.post(request{Query: half, Tenant: "watchful"}).Status)
 	require.Equal(t, http.StatusTooManyRequests, f.post(request{Query: half, Tenant: "watchful"}).Status)
 	f.store.Fail(bucket.ErrUnavailable)
@@ -321,8 +321,14 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		Idempotency: ratelimit.IdempotencyConfig{Lease: 1, QueryTTL: -1, Header: "a b", FreeRepeats: 300},
 		Telemetry:   ratelimit.TelemetryConfig{TopTenants: -1},
 		Cost:        cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
+		Events: ratelimit.EventsConfig{
+			Thresholds: []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()}, RepeatedWithin: time.Millisecond,
+		},
 	}).Validate(schema)
-	for _, part := range []string{"Store", "Policy", "Subject", "Headers", "Lease", "QueryTTL", "Header is", "FreeRepeats", "TopTenants", "Query.nothing"} {
+	for _, part := range []string{
+		"Store", "Policy", "Subject", "Headers", "Lease", "QueryTTL", "Header is", "FreeRepeats", "TopTenants", "Query.nothing",
+		"Thresholds are 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
+	} {
 		require.ErrorContains(t, err, part)
 	}
 }
@@ -381,6 +387,6 @@ func TestWhereNoLimitWasJudgedNoBudgetIsShown(t *testing.T) {
 	f := newFixture(t, nil)
 	signal := f.post(request{Query: cheapQuery, Tenant: "unlimited"}).rateLimit(t)
 	require.Equal(t, map[string]any{
-		"cost": 3.0, "charged": 0.0, "limits": []any{}, "tier": "unlimited", "mode": "enforce", "replayed": false,
+		"cost": 3.0, "charged": 0.0, "actual": 3.0, "limits": []any{}, "tier": "unlimited", "mode": "enforce", "replayed": false,
 	}, signal)
 }

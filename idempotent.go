@@ -205,7 +205,7 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 		settlement.Claim.Answer = e.answerToStore(op, response)
 	} else {
 		settlement.Claim.Outcome = idempotency.Released
-		settlement.Receipt = op.receipt
+		settlement.Receipt = *op.receipt
 		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests}}
 	}
 	// The client may be gone; its next attempt still needs the answer.

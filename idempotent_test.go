@@ -9,13 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
 const (
@@ -41,17 +39,7 @@ func TestFiftyRepeatsAtOnceRunTheMutationOnce(t *testing.T) {
 	t.Parallel()
 	for name, configure := range map[string]func(*ratelimit.Config){
 		"memory": nil,
-		"redis": func(cfg *ratelimit.Config) {
-			options := &redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 64}
-			bucket.BoundOptions(options)
-			// Fifty requests and a server share the cores with everything else that is tested.
-			options.PoolTimeout, options.ReadTimeout, options.DialTimeout = patience, patience, patience
-			client := redis.NewClient(options)
-			t.Cleanup(func() { _ = client.Close() })
-			var err error
-			cfg.Store, err = bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience})
-			require.NoError(t, err)
-		},
+		"redis":  func(cfg *ratelimit.Config) { cfg.Store = patientStore(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

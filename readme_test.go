@@ -43,13 +43,51 @@ func lines(text string) string {
 
 func TestAllGoInTheREADMEIsPartOfAnExample(t *testing.T) {
 	t.Parallel()
-	examples, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
+	var examples string
+	for _, path := range []string{"example_test.go", "example_policy_test.go", filepath.Join("gqlgenplugin", "example_test.go")} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		examples += string(text)
+	}
 	for _, block := range blocks(t, "go") {
-		if !strings.Contains(lines(string(examples)), lines(block)) {
-			t.Errorf("no Example in example_test.go has these lines:\n%s", block)
+		if !strings.Contains(lines(examples), lines(block)) {
+			t.Errorf("no Example has these lines:\n%s", block)
 		}
 	}
+}
+
+// TestTheGeneratorInTheREADMEIsTheOneThatTestsRun looks for it in the module that gqlgenplugin is tested with.
+func TestTheGeneratorInTheREADMEIsTheOneThatTestsRun(t *testing.T) {
+	t.Parallel()
+	generator, err := os.ReadFile(filepath.Join("gqlgenplugin", "testdata", "shop", "generate", "main.go.txt"))
+	require.NoError(t, err)
+	found := 0
+	for _, block := range blocks(t, "go") {
+		if strings.Contains(block, "gqlgenplugin.New") {
+			require.Contains(t, lines(string(generator)), lines(block))
+			found++
+		}
+	}
+	require.Positive(t, found)
+}
+
+func TestTheSchemasInTheREADMEAreAccepted(t *testing.T) {
+	t.Parallel()
+	definitions, err := os.ReadFile("schema.graphqls")
+	require.NoError(t, err)
+	accepted := 0
+	for _, block := range blocks(t, "graphql") {
+		if !strings.HasPrefix(block, "type ") {
+			continue
+		}
+		schema, err := gqlparser.LoadSchema(
+			&ast.Source{Name: "schema.graphqls", Input: string(definitions)}, &ast.Source{Name: "README.md", Input: block})
+		require.NoError(t, err)
+		_, err = cost.New(schema, cost.Config{RequireListSizes: true})
+		require.NoError(t, err)
+		accepted++
+	}
+	require.Positive(t, accepted)
 }
 
 func TestThePoliciesInTheREADMECompile(t *testing.T) {
@@ -61,8 +99,9 @@ func TestThePoliciesInTheREADMECompile(t *testing.T) {
 		}
 		policy, err := tiers.Parse([]byte(block))
 		require.NoError(t, err)
-		_, err = tiers.Compile(policy)
+		snapshot, err := tiers.Compile(policy)
 		require.NoError(t, err)
+		require.Empty(t, snapshot.Warnings())
 		compiled++
 	}
 	require.Positive(t, compiled)

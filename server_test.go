@@ -1,19 +1,13 @@
 package ratelimit_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,52 +24,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// testPolicy has a tier for each way in which a decision can go. Tenants are named after their tier.
-const testPolicy = `
-version: 1
-default: free
-tiers:
-  free:
-    maxCost: 500
-    limits:
-      minute: {capacity: 100, per: minute}
-      requests: {unit: requests, capacity: 20, per: minute}
-    operations:
-      Query.export:
-        limits:
-          exports: {unit: exports, capacity: 10, per: hour}
-  shadow:
-    mode: shadow
-    maxCost: 50
-    limits:
-      minute: {capacity: 30, per: minute}
-  "off":
-    mode: "off"
-    limits:
-      minute: {capacity: 1, per: minute}
-  watchful:
-    mode: shadow
-    limits:
-      minute: {capacity: 30, per: minute, mode: enforce, failMode: closed}
-  closed:
-    failMode: closed
-    limits:
-      minute: {capacity: 100, per: minute}
-  unlimited: {unlimited: true}
-  blocked: {blocked: true}
-tenants:
-  shadow: {tier: shadow}
-  "off": {tier: "off"}
-  closed: {tier: closed}
-  watchful: {tier: watchful}
-  unlimited: {tier: unlimited}
-  blocked: {tier: blocked}
-`
 
 // fixture is a gqlgen server with the extension, over real HTTP, on a store that a test can read.
 type fixture struct {
@@ -122,21 +71,12 @@ func newGraphQLServer(resolver *testserver.Resolver) *handler.Server {
 	return server
 }
 
-func compiledPolicy(t *testing.T) *tiers.Snapshot {
-	t.Helper()
-	policy, err := tiers.Parse([]byte(testPolicy))
-	require.NoError(t, err)
-	snapshot, err := tiers.Compile(policy)
-	require.NoError(t, err)
-	return snapshot
-}
-
 func byTenantHeader(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
 	tenant := r.Header.Get("X-Tenant")
 	if tenant == "" {
 		tenant = r.InitPayload.GetString("tenant")
 	}
-	return ratelimit.Subject{Tenant: tenant, User: r.Header.Get("X-User")}, nil
+	return ratelimit.Subject{Tenant: tenant, Team: r.Header.Get("X-Team"), User: r.Header.Get("X-User")}, nil
 }
 
 // request is one operation that a test sends.
@@ -144,9 +84,12 @@ type request struct {
 	Query     string
 	Variables map[string]any
 	Tenant    string
+	Team      string
 	User      string
 	Key       string
-	Header    http.Header
+	// Cost is what the client asks about the price: report or validate.
+	Cost   string
+	Header http.Header
 }
 
 func (r request) tenant() string {
@@ -161,11 +104,17 @@ func (r request) setHeaders(header http.Header) {
 		header[name] = values
 	}
 	header.Set("X-Tenant", r.tenant())
+	if r.Team != "" {
+		header.Set("X-Team", r.Team)
+	}
 	if r.User != "" {
 		header.Set("X-User", r.User)
 	}
 	if r.Key != "" {
 		header.Set("Idempotency-Key", r.Key)
+	}
+	if r.Cost != "" {
+		header.Set("GraphQL-Cost", r.Cost)
 	}
 }
 
@@ -299,9 +248,15 @@ func (s *socket) receive() string {
 // after an error as well.
 func (s *socket) run(id string, r request) []string {
 	s.t.Helper()
-	payload := r.body()
+	payload, extensions := r.body(), map[string]any{}
 	if r.Key != "" {
-		payload["extensions"] = map[string]any{"idempotencyKey": r.Key}
+		extensions["idempotencyKey"] = r.Key
+	}
+	if r.Cost != "" {
+		extensions["cost"] = r.Cost
+	}
+	if len(extensions) > 0 {
+		payload["extensions"] = extensions
 	}
 	s.send(map[string]any{"type": "subscribe", "id": id, "payload": payload})
 	var messages []string
@@ -315,54 +270,6 @@ func (s *socket) run(id string, r request) []string {
 			return messages
 		}
 	}
-}
-
-// transcript writes a reply as it stands in a golden file. What differs from run to run is left out.
-func (r reply) transcript() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s\n", r.Status, http.StatusText(r.Status))
-	var names []string
-	for name := range r.Header {
-		if name != "Date" && name != "Content-Length" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(r.Header.Values(name), ", "))
-	}
-	b.WriteString("\n" + indented(r.Body))
-	return b.String()
-}
-
-// indented lays JSON out, line by line for streams, and leaves everything else as it is.
-func indented(body string) string {
-	var b strings.Builder
-	lines := bufio.NewScanner(strings.NewReader(body))
-	for lines.Scan() {
-		line := lines.Text()
-		start := strings.IndexByte(line, '{')
-		var laidOut bytes.Buffer
-		if start >= 0 && json.Indent(&laidOut, []byte(line[start:]), "", "  ") == nil {
-			line = line[:start] + laidOut.String()
-		}
-		b.WriteString(line + "\n")
-	}
-	return b.String()
-}
-
-// golden compares with testdata/golden/NAME.txt, or rewrites it under -update.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name+".txt")
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-		return
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run go test -update once to record it")
-	require.Equal(t, string(want), got)
 }
 
 // inProcess is a server without sockets, for tests that run in a bubble of synctest.

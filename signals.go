@@ -18,13 +18,13 @@ type HeaderForm uint8
 
 const (
 	// HeadersDraft10 writes RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers-10
-	// does, with the unit in the parameter qu.
+	// does, with the unit in the parameter qu, and RateLimit-Warning for what is in mode warn.
 	HeadersDraft10 HeaderForm = iota
-	// HeadersNone writes neither. Retry-After is still written.
+	// HeadersNone writes neither, nor RateLimit-Warning. Retry-After is still written.
 	HeadersNone
 )
 
-// withoutBudget is extensions.rateLimit where no limit was judged: its fields hide those of the
+// withoutBudget is extensions.rateLimit where no limit was judged that is not soft: its fields hide those of the
 // budget, because a remaining of 0 would read as an empty one.
 type withoutBudget struct {
 	ratelimitclient.RateLimit
@@ -35,7 +35,7 @@ type withoutBudget struct {
 
 // extension returns the value of extensions.rateLimit.
 func (d *Decision) extension() any {
-	if len(d.Limits) == 0 {
+	if d.tightestPacing() == nil {
 		return withoutBudget{RateLimit: d.rateLimit()}
 	}
 	return d.rateLimit()
@@ -45,11 +45,14 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 	signal := ratelimitclient.RateLimit{
 		Cost:             d.Points,
 		Charged:          d.Charged,
+		Actual:           d.actual,
 		Limits:           make([]ratelimitclient.Limit, len(d.Limits)),
 		Tier:             d.Tier,
 		Mode:             d.Mode.String(),
 		Replayed:         d.Outcome == Replayed,
 		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable,
+		Validated:        d.Outcome == Validated,
+		Breakdown:        breakdownOf(d.Breakdown),
 	}
 	for i := range d.Limits {
 		l := &d.Limits[i]
@@ -62,9 +65,11 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 			Remaining:  l.Remaining,
 			ResetAfter: ratelimitclient.Seconds(l.ResetAfter),
 			Exceeded:   l.Exceeded,
+			Soft:       l.Limit.Soft,
+			Overdraft:  l.Overdraft,
 		}
 	}
-	if tightest := d.tightest(); tightest != nil {
+	if tightest := d.tightestPacing(); tightest != nil {
 		signal.Limit = tightest.Limit.Capacity
 		signal.Remaining = tightest.Remaining
 		signal.ResetAfter = ratelimitclient.Seconds(tightest.ResetAfter)
@@ -74,21 +79,49 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 	}
 	if d.WouldRefuse != nil {
 		signal.WouldRefuse = d.WouldRefuse.Code
+		signal.Warning = d.WouldRefuse.warning()
 	}
 	return signal
 }
 
-// tightest returns the limit with the smallest remaining share, nil if there is none.
+// tightest returns the limit with the smallest remaining share of those that are not soft, nil if there
+// is none.
 func (d *Decision) tightest() *bucket.LimitState {
+	return d.tightestOf(func(l *bucket.LimitState) bool { return !l.Limit.Soft })
+}
+
+// tightestPacing is the tightest of the limits that clients pace themselves by.
+func (d *Decision) tightestPacing() *bucket.LimitState {
+	mode := d.pacingMode()
+	return d.tightestOf(func(l *bucket.LimitState) bool { return paces(l, mode) })
+}
+
+func (d *Decision) tightestOf(chosen func(*bucket.LimitState) bool) *bucket.LimitState {
 	var tightest *bucket.LimitState
 	share := math.Inf(1)
 	for i := range d.Limits {
 		l := &d.Limits[i]
-		if s := float64(l.Remaining) / float64(l.Limit.Capacity); s < share {
+		if s := float64(l.Remaining) / float64(l.Limit.Capacity); s < share && chosen(l) {
 			share, tightest = s, l
 		}
 	}
 	return tightest
+}
+
+// pacingMode is the strictest mode of the limits: clients pace themselves by those that refuse, since for any
+// other they would wait for nothing, and only where none does by what is to come.
+func (d *Decision) pacingMode() bucket.Mode {
+	mode := bucket.Off
+	for i := range d.Limits {
+		if l := d.Limits[i].Limit; !l.Soft {
+			mode = min(mode, l.Mode)
+		}
+	}
+	return mode
+}
+
+func paces(l *bucket.LimitState, mode bucket.Mode) bool {
+	return !l.Limit.Soft && l.Limit.Mode == mode
 }
 
 // signal puts status and headers of the decision where the Handler finds them.
@@ -109,23 +142,31 @@ const (
 	headerPolicy    = "Ratelimit-Policy"
 	headerRetry     = "Retry-After"
 	headerReplayed  = "Idempotent-Replayed"
+	headerWarning   = "Ratelimit-Warning"
 )
 
 func (e *Extension) headers(header http.Header, d *Decision) {
-	if e.cfg.Headers == HeadersDraft10 && len(d.Limits) > 0 {
+	if mode := d.pacingMode(); e.cfg.Headers == HeadersDraft10 && mode != bucket.Off {
 		// Room for the usual few limits, so that nothing but the values is allocated.
 		var stateRoom, policyRoom [256]byte
 		state, policy := stateRoom[:0], policyRoom[:0]
 		for i := range d.Limits {
-			if i > 0 {
+			if !paces(&d.Limits[i], mode) {
+				continue
+			}
+			if len(state) > 0 {
 				state = append(state, ", "...)
 				policy = append(policy, ", "...)
 			}
-			state = appendState(state, &d.Limits[i])
+			state = appendState(state, d.Subject.Tenant, &d.Limits[i])
 			policy = appendPolicy(policy, &d.Limits[i])
 		}
-		header[headerRateLimit] = []string{string(state)}
-		header[headerPolicy] = []string{string(policy)}
+		// Each value has no room behind it, so that whoever adds another does not write into its neighbour.
+		values := []string{string(state), string(policy)}
+		header[headerRateLimit], header[headerPolicy] = values[:1:1], values[1:]
+	}
+	if e.cfg.Headers == HeadersDraft10 && d.Refusal == nil && d.WouldRefuse != nil && d.WouldRefuse.Mode == bucket.Warn {
+		header[headerWarning] = []string{string(appendWarning(nil, d.WouldRefuse))}
 	}
 	if d.Refusal != nil && d.Refusal.RetryAfter > 0 {
 		header[headerRetry] = []string{strconv.FormatInt(wholeSeconds(d.Refusal.RetryAfter), 10)}
@@ -135,14 +176,14 @@ func (e *Extension) headers(header http.Header, d *Decision) {
 	}
 }
 
-// appendState appends an item of RateLimit, such as "minute";r=50;t=1. Quota comes back
-// continuously, so t is the time until a refused operation passes, and otherwise until one more token
-// is there: it is never later than Retry-After.
-func appendState(b []byte, l *bucket.LimitState) []byte {
-	b = appendLimitName(b, l)
+// appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the
+// time until the operation passes, which is never later than Retry-After; of others it is the time until the
+// limit has more.
+func appendState(b []byte, tenant string, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l.Owner, l.Limit.Name)
 	b = append(b, ";r="...)
 	b = strconv.AppendInt(b, min(l.Remaining, maxStructuredInteger), 10)
-	if more := untilMore(l); more > 0 {
+	if more := untilMore(tenant, l); more > 0 {
 		b = append(b, ";t="...)
 		b = strconv.AppendInt(b, wholeSeconds(more), 10)
 	}
@@ -152,11 +193,11 @@ func appendState(b []byte, l *bucket.LimitState) []byte {
 // appendPolicy appends an item of RateLimit-Policy, such as "minute";q=1000;w=60;qu="points". The
 // window of a token bucket is the time in which it fills.
 func appendPolicy(b []byte, l *bucket.LimitState) []byte {
-	b = appendLimitName(b, l)
+	b = appendLimitName(b, l.Owner, l.Limit.Name)
 	b = append(b, ";q="...)
 	b = strconv.AppendInt(b, min(l.Limit.Capacity, maxStructuredInteger), 10)
 	b = append(b, ";w="...)
-	b = strconv.AppendInt(b, window(l.Limit), 10)
+	b = strconv.AppendInt(b, wholeSeconds(l.Limit.Length()), 10)
 	if l.Limit.Unit != bucket.Requests {
 		b = append(b, `;qu="`...)
 		b = appendStructured(b, string(l.Limit.Unit))
@@ -165,34 +206,54 @@ func appendPolicy(b []byte, l *bucket.LimitState) []byte {
 	return b
 }
 
-// untilMore returns the time until the limit has more to give, 0 if it is full.
-func untilMore(l *bucket.LimitState) time.Duration {
+// untilMore returns the time until the limit has more to give, or what was refused, 0 if it is full.
+func untilMore(tenant string, l *bucket.LimitState) time.Duration {
 	if l.Exceeded && l.RetryAfter > 0 {
 		return l.RetryAfter
 	}
-	return min(l.ResetAfter, l.Limit.Period/time.Duration(refillOf(l.Limit)))
+	// Nobody waits for this one, so that its exact time brings nobody back together.
+	full := l.ResetAfter - spreadOf(tenant, l)
+	switch l.Limit.Window.Kind {
+	case bucket.TokenBucket:
+		return min(full, l.Limit.Period/time.Duration(max(1, l.Limit.Refill)))
+	case bucket.SlidingWindow:
+		return untilMoreSliding(l, full)
+	default:
+		return full
+	}
 }
 
-func refillOf(l *bucket.Limit) int64 {
-	if l.Refill == 0 {
-		return l.Capacity
+// untilMoreSliding returns the time until a sliding window that is empty after full has more to give: exact
+// if all was spent in one window, and otherwise no earlier. What was spent in the current window begins to
+// come back at its end, and what was spent in the one before it, evenly until then.
+func untilMoreSliding(l *bucket.LimitState, full time.Duration) time.Duration {
+	used := max(1, l.Limit.Capacity-l.Remaining+l.Overdraft)
+	if full > l.Limit.Period {
+		return full - l.Limit.Period + ceilDuration(l.Limit.Period, used)
 	}
-	return l.Refill
+	return ceilDuration(full, max(1, used-1))
+}
+
+func ceilDuration(d time.Duration, n int64) time.Duration {
+	return d/time.Duration(n) + min(1, d%time.Duration(n))
 }
 
 // appendLimitName appends a string that is unique among the limits of a decision: limits of the
 // tenant have their bare name.
-func appendLimitName(b []byte, l *bucket.LimitState) []byte {
+func appendLimitName(b []byte, owner bucket.Owner, limit string) []byte {
 	b = append(b, '"')
-	if l.Owner.Level != bucket.Tenant {
-		b = append(b, l.Owner.Level.String()...)
+	if owner.Level != bucket.Tenant {
+		b = append(b, owner.Level.String()...)
 		b = append(b, ':')
-		b = appendStructured(b, l.Owner.Name)
+		b = appendStructured(b, owner.Name[:min(len(owner.Name), maxHeaderName)])
 		b = append(b, ':')
 	}
-	b = appendStructured(b, l.Limit.Name)
+	b = appendStructured(b, limit)
 	return append(b, '"')
 }
+
+// maxHeaderName is how many bytes of the name of an owner stand in a header.
+const maxHeaderName = 64
 
 // maxStructuredInteger is the largest integer of a structured field (RFC 8941, section 3.3.1).
 const maxStructuredInteger = 999_999_999_999_999
@@ -211,12 +272,6 @@ func appendStructured(b []byte, s string) []byte {
 		}
 	}
 	return b
-}
-
-// window is the time in seconds in which an empty bucket fills, rounded up.
-func window(l *bucket.Limit) int64 {
-	fill := float64(l.Capacity) / float64(refillOf(l)) * l.Period.Seconds()
-	return max(1, int64(math.Ceil(min(fill, maxStructuredInteger))))
 }
 
 // wholeSeconds rounds up, so that a client that waits so long never comes early.

@@ -36,6 +36,10 @@ const (
 	attrResult    = "ratelimit.store.result"
 	attrUnit      = "ratelimit.unit"
 	attrOperation = "graphql.operation.type"
+	attrName      = "graphql.operation.name"
+	attrRoot      = "ratelimit.root_field"
+	// attrWouldRefuse is the code that an operation which ran would have been refused with.
+	attrWouldRefuse = "ratelimit.would_refuse"
 )
 
 // telemetry holds the instruments of one extension.
@@ -47,12 +51,20 @@ type telemetry struct {
 	latency   metric.Float64Histogram
 	failures  metric.Int64Counter
 	away      metric.Float64Counter
-	tenants   *tenantNames
-	clock     awayClock
+	limits    *limitMetrics
+	// candidates counts what candidates would have decided.
+	candidates metric.Int64Counter
+	tenants    *tenantNames
+	clock      awayClock
+	spending   actualCosts
 	// attributes caches the attribute sets, whose number is bounded: outcomes × tiers × modes ×
 	// operation types × named tenants.
 	attributes sync.Map
 }
+
+// costBuckets are the boundaries of histograms of points.
+var costBuckets = metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 20, 50, 100, 200, 500,
+	1000, 2000, 5000, 10_000, 100_000, 1_000_000)
 
 func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 	tracers, meters := cfg.TracerProvider, cfg.MeterProvider
@@ -65,15 +77,17 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 	meter := meters.Meter(scopeName)
 	t := &telemetry{tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants)}
 
-	var errs [6]error
+	var errs [9]error
+	t.spending, errs[6] = newActualCosts(meter, cfg.Operations)
+	t.limits, errs[7] = newLimitMetrics(meter)
+	t.candidates, errs[8] = meter.Int64Counter("ratelimit.candidate.decisions",
+		metric.WithUnit("{decision}"), metric.WithDescription("Decisions beside which a candidate policy was judged, by both outcomes."))
 	t.decisions, errs[0] = meter.Int64Counter("ratelimit.decisions",
 		metric.WithUnit("{decision}"), metric.WithDescription("Decisions by outcome, tier and mode."))
 	t.charges, errs[5] = meter.Int64Counter("ratelimit.charges",
 		metric.WithUnit("{charge}"), metric.WithDescription("Charges by resolvers, by outcome, tier, mode and unit."))
 	t.costs, errs[1] = meter.Int64Histogram("ratelimit.operation.cost",
-		metric.WithUnit("{point}"), metric.WithDescription("Static cost of operations."),
-		metric.WithExplicitBucketBoundaries(0, 1, 2, 5, 10, 20, 50, 100, 200, 500,
-			1000, 2000, 5000, 10_000, 100_000, 1_000_000))
+		metric.WithUnit("{point}"), metric.WithDescription("Static cost of operations."), costBuckets)
 	t.latency, errs[2] = meter.Float64Histogram("ratelimit.store.duration",
 		metric.WithUnit("s"), metric.WithDescription("Duration of store calls."),
 		metric.WithExplicitBucketBoundaries(.00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1))
@@ -103,6 +117,9 @@ func (t *telemetry) end(ctx context.Context, span trace.Span, d *Decision, kind 
 		)
 		if tightest := d.tightest(); tightest != nil {
 			span.SetAttributes(attribute.Int64(attrRemaining, tightest.Remaining))
+		}
+		if d.WouldRefuse != nil {
+			span.SetAttributes(attribute.String(attrWouldRefuse, d.WouldRefuse.Code))
 		}
 		if d.StoreErr != nil {
 			span.SetStatus(codes.Error, storeResult(d.StoreErr))
@@ -178,7 +195,14 @@ func (t *telemetry) charged(ctx context.Context, d *Decision, unit bucket.Unit, 
 
 // stored measures one call of the store.
 func (t *telemetry) stored(ctx context.Context, call string, took time.Duration, err error) {
-	if wrong := errors.Is(err, bucket.ErrInvalid); !wrong {
+	switch {
+	case errors.Is(err, bucket.ErrInvalid):
+	case err == nil && t.clock.there():
+		// The usual case, in which nothing has to be timed. The zero tells readers that the counter exists.
+		if t.away.Enabled(ctx) {
+			t.away.Add(ctx, 0)
+		}
+	default:
 		t.away.Add(ctx, t.clock.observe(time.Now(), err != nil).Seconds())
 	}
 	if !t.latency.Enabled(ctx) && !t.failures.Enabled(ctx) {
@@ -231,6 +255,9 @@ type awayClock struct {
 	since atomic.Int64
 }
 
+// there says that the store is not away.
+func (c *awayClock) there() bool { return c.since.Load() == 0 }
+
 // observe notes the outcome of a call and returns the time away that was not counted before.
 func (c *awayClock) observe(now time.Time, failed bool) time.Duration {
 	previous := c.since.Load()
@@ -251,7 +278,10 @@ func (c *awayClock) observe(now time.Time, failed bool) time.Duration {
 // boundedName keeps a name from outside short enough for an attribute, and valid UTF-8, without which
 // exporters drop whole batches.
 func boundedName(name string) string {
-	const longest = 64
+	return cutName(name, 64)
+}
+
+func cutName(name string, longest int) string {
 	if len(name) > longest {
 		name = name[:longest]
 	}

@@ -38,6 +38,10 @@ func TestEveryTransportAnswersEveryOutcome(t *testing.T) {
 			f.post(request{Query: query})
 			return send(f, request{Query: query})
 		},
+		"warned": func(f *fixture, send func(*fixture, request) string, _ string) string {
+			f.post(request{Query: `{ users(first: 20) { name } }`, Tenant: "warned"})
+			return send(f, request{Query: `{ users(first: 20) { name } }`, Tenant: "warned"})
+		},
 		"replayed": func(f *fixture, send func(*fixture, request) string, keyed string) string {
 			send(f, request{Query: keyed, Key: key})
 			return send(f, request{Query: keyed, Key: key})

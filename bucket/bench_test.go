@@ -2,6 +2,7 @@ package bucket_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,10 +52,12 @@ func BenchmarkRedis(b *testing.B) {
 	for _, owner := range []bucket.Owner{{}, {Level: bucket.Team, Name: "core"}, {Level: bucket.User, Name: "ann"}} {
 		owners = append(owners, bucket.Bucket{Owner: owner, Limits: busyLimits(b)})
 	}
+	keys := 0
 	take := func(take bucket.Take, keyed bool) func(*testing.B) error {
 		return func(*testing.B) error {
 			if keyed {
-				take.Claim = &idempotency.Claim{Key: "12345678", Attempt: idempotency.NewAttemptID(), TTL: 1}
+				keys++
+				take.Claim = &idempotency.Claim{Key: idempotency.Key(fmt.Sprintf("%08d", keys)), Attempt: idempotency.NewAttemptID(), TTL: time.Minute}
 			}
 			_, err := store.Take(ctx, take)
 			return err

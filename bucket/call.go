@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,25 +30,46 @@ func newCommand(ctx context.Context, args []any) command {
 // The arguments of a command before its keys: EVALSHA, the script, the number of keys.
 const callHead = 3
 
-// applyBefore stands where the date goes after which the caller no longer waits.
-const applyBefore = "0"
-
 // call is one call of a script.
 type call struct {
 	store  *Redis
 	script lua.Script
 	keys   keyspace
 	args   []any
-	// nkeys is the number of keys so far, deadline the place of the apply-before date.
-	nkeys    int
-	deadline int
-	group    int
+	// nkeys is the number of keys so far.
+	nkeys int
+	group int
+	// numbers is the first argument, made of extra and, for each limit of the buckets, so many values as
+	// each says, which of returns.
+	numbers []byte
+	extra   int64
+	each    int
+	of      func(k int, rule *rule) [2]int64
+	// asked are the buckets by the policy, and owners those that may be blocked besides.
+	asked  []Bucket
+	owners []Owner
+	// judged says that override records hold for the call, whose key is then the last one, records which
+	// these are, and governed what they make of the buckets.
+	judged   bool
+	records  *overrideSet
+	governed governing
+	// live is how many of the buckets asked are not those of a candidate.
+	live int
+	// rulesAt is the place of the first rules among the arguments, or zero.
+	rulesAt int
+	// takes says that extra is what kind of take it is.
+	takes  bool
+	tenant string
+	// now is the time of the server where a reply has told it, or zero.
+	now int64
+	// sent is when the script was sent last.
+	sent time.Time
 	// again says that the script may be sent once more after an ambiguous error.
 	again bool
 }
 
 func (r *Redis) newCall(tenant string, script lua.Script, keys, args int) *call {
-	c := &call{store: r, script: script, keys: newKeyspace(r.namespace, tenant)}
+	c := &call{store: r, script: script, keys: newKeyspace(r.namespace, tenant), tenant: tenant}
 	c.args = make([]any, callHead, callHead+keys+args+1)
 	c.group = r.offsets.group(tenant)
 	return c
@@ -64,59 +84,125 @@ func (c *call) bucketKeys(buckets []Bucket) {
 func (c *call) key(key string) {
 	c.args = append(c.args, key)
 	c.nkeys++
-	c.deadline = len(c.args)
+}
+
+// values adds the argument after the keys.
+func (c *call) values(buckets []Bucket, extra int64, each int, of func(k int, rule *rule) [2]int64) {
+	c.asked, c.live, c.extra, c.each, c.of = buckets, len(buckets), extra, each, of
+	c.args = append(c.args, nil)
+}
+
+// overrides adds the key of the override records, after all others: the call is judged by them.
+func (c *call) overrides() {
+	c.key(c.keys.overrides())
+	c.judged = true
+}
+
+// govern works the override records into the numbers and the rules.
+func (c *call) govern() {
+	c.governed = ungoverned(c.asked)
+	if c.records != nil {
+		c.governed = c.records.govern(c.asked, c.live, c.owners, c.estimate())
+	}
+	if c.takes {
+		c.extra = kindOfTake(&c.governed) + takeCandidate*int64(len(c.asked)-c.live)
+	}
+	c.numbers = packNumbers(&c.governed, c.extra, c.each, c.of)
+	c.args[callHead+c.nkeys] = c.numbers
+	if c.rulesAt > 0 {
+		for i := range c.governed.buckets {
+			c.args[c.rulesAt+i] = c.governed.buckets[i].Limits.packed
+		}
+	}
 }
 
 func (c *call) arg(arg any) {
 	c.args = append(c.args, arg)
 }
 
-func (c *call) rules(buckets []Bucket) {
-	for i := range buckets {
-		c.args = append(c.args, buckets[i].Limits.packed)
+func (c *call) rules() {
+	c.rulesAt = len(c.args)
+	for range c.asked {
+		c.args = append(c.args, nil)
 	}
 }
 
 // do runs the script and returns its reply.
 //
-// A script that comes too late does nothing and says so. If the caller still waits, the estimate of
-// the server's clock was wrong: it is learned from that reply, and the script is sent once more.
+// A script that comes too late, in another window of the calendar than it was sent, or under other
+// override records, does nothing and says so. If the caller still waits, the estimate of the server's
+// clock was wrong, or the records have changed: both are learned from that reply, and the script is sent
+// once more. Records may change as often as they like: who changes many at once drops no call, which ends
+// with its deadline at the latest.
 func (c *call) do(ctx context.Context) (reply, error) {
 	if err := checkContext(ctx); err != nil {
 		return reply{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.store.timeout)
 	defer cancel()
+	if c.judged {
+		c.records = c.store.overrides.of(c.tenant)
+	}
+	c.govern()
 	c.args[2] = c.nkeys
 	if c.store.testClock != nil {
 		c.args = append(c.args, c.store.testClock())
 	}
 	answer, err := c.send(ctx)
 	if c.again && errors.Is(err, ErrAmbiguous) && ctx.Err() == nil {
+		c.renumber()
 		answer, err = c.send(ctx)
 	}
-	if err == nil && answer.outcome == outcomeLate {
-		answer, err = c.send(ctx)
-		if err == nil && answer.outcome == outcomeLate {
-			err = fmt.Errorf("%w: the call arrived after its deadline and was dropped", ErrUnavailable)
+	for late := 0; err == nil && answer.notRun(); {
+		if answer.outcome != outcomeGoverned {
+			late++
+		}
+		if late == maxLate {
+			return reply{}, fmt.Errorf("%w: the call arrived after its deadline or in another window of the calendar, %d times, and was dropped", ErrUnavailable, late)
+		}
+		if err = c.learn(answer); err == nil {
+			answer, err = c.send(ctx)
 		}
 	}
 	return answer, err
 }
 
+// maxLate is how often a call may arrive too late or in another window: with a wrong estimate of the
+// server's clock, at the edge of a window, and with both set right.
+const maxLate = 3
+
+// learn takes in what the reply of a script tells that did nothing.
+func (c *call) learn(answer reply) error {
+	c.now = answer.now
+	if answer.outcome == outcomeGoverned {
+		set, err := readOverrides(answer.rest)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		// Whatever other calls learn meanwhile, this one is sent under what it was told itself: that is
+		// wrong only if the records have changed again.
+		c.records = c.store.overrides.learn(c.tenant, set, c.sent)
+	}
+	c.govern()
+	return nil
+}
+
+// renumber gives the next try numbers of its own: the one before may not have left yet.
+func (c *call) renumber() {
+	c.numbers = append([]byte(nil), c.numbers...)
+	c.args[callHead+c.nkeys] = c.numbers
+}
+
 // send runs the script by its hash, and by its text on a server that does not know it: one that was
 // just promoted or flushed. NOSCRIPT means that nothing was run, so that this is no retry.
 func (c *call) send(ctx context.Context) (reply, error) {
-	deadline, _ := ctx.Deadline()
-	if c.store.testClock == nil {
-		c.args[c.deadline] = c.store.offsets.applyBefore(c.group, deadline)
-	}
+	c.date(ctx)
 	c.args[0], c.args[1] = "evalsha", c.script.SHA
-	sent := time.Now()
+	c.sent = time.Now()
 	text, err := c.process(ctx)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		c.args[0], c.args[1] = "eval", c.script.Source
-		sent = time.Now()
+		c.sent = time.Now()
 		text, err = c.process(ctx)
 	}
 	if err != nil {
@@ -124,9 +210,35 @@ func (c *call) send(ctx context.Context) (reply, error) {
 	}
 	answer, err := newReply(text)
 	if err == nil && c.store.testClock == nil {
-		c.store.offsets.learn(c.group, sent, time.Now(), answer.now, answer.outcome == outcomeLate)
+		c.store.offsets.learn(c.group, c.sent, time.Now(), answer.now, answer.outcome == outcomeLate)
 	}
 	return answer, err
+}
+
+// date fills in what depends on the time of the server: until when the caller waits, and the windows
+// of the calendar.
+func (c *call) date(ctx context.Context) {
+	if c.store.testClock == nil {
+		deadline, _ := ctx.Deadline()
+		putDouble(c.numbers[numberBefore:], c.store.offsets.applyBefore(c.group, deadline))
+	}
+	putWindows(c.numbers, c.governed.buckets, c.each, c.estimate())
+}
+
+// estimate is the time of the server as far as it is known.
+func (c *call) estimate() int64 {
+	if c.now != 0 {
+		return c.now
+	}
+	return c.store.now(c.group)
+}
+
+// now estimates the time of the server.
+func (r *Redis) now(group int) int64 {
+	if r.testClock != nil {
+		return r.testClock() + r.testSkew
+	}
+	return r.offsets.now(group)
 }
 
 func (c *call) process(ctx context.Context) (string, error) {
@@ -163,8 +275,4 @@ func classify(err error) error {
 	default:
 		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
 	}
-}
-
-func formatMilliseconds(n int64) string {
-	return strconv.FormatInt(n, 10)
 }

@@ -14,50 +14,91 @@ const (
 	outcomeNot     = 2
 	outcomeRepeat  = 8
 	outcomeAgain   = 9
+	outcomeWindow  = 10
+	// outcomeGoverned says that other override records hold than those that were worked in.
+	outcomeGoverned = 11
+	outcomeBlocked  = 12
 )
 
 // The sizes of what is packed.
 const (
-	dateSize = 6
-	debtSize = 7
+	dateSize   = 6
+	debtSize   = 7
+	idSize     = 6
+	doubleSize = 8
+	// windowSize is that of a window in a reply.
+	windowSize = 2*debtSize + dateSize
+	// usualSize is that of the state of a usual owner, see state.lua.
+	usualSize = 1 + dateSize + usualLimits*(idSize+debtSize)
 )
 
 // errReply says that a script answered something else than its header says: another program writes
 // the keys, or a proxy the replies. The script ran, so that nothing is known of the charge.
 var errReply = errors.New("malformed reply of a script")
 
-// exact clamps an amount to the integers that Lua holds exactly. Such an amount is above every
-// capacity anyway.
-func exact(n int64) uint64 {
-	return uint64(min(n, maxExact-1))
+// exact clamps a number of tokens to those that a double holds exactly. What lies beyond means the
+// same: it is more than twice any capacity.
+func exact(n int64) int64 {
+	return max(-maxExact, min(n, maxExact))
 }
 
-// packAmounts packs the amount of each limit of all buckets.
-func packAmounts(buckets []Bucket, limits int, amounts Amounts) []byte {
-	b := make([]byte, 0, limits*debtSize)
+// The places of the numbers that all scripts are sent first, see clock.lua.
+const (
+	numberBefore     = 0
+	numberExtra      = doubleSize
+	numberGeneration = 2 * doubleSize
+	numberFrom       = 3 * doubleSize
+	numberUntil      = 4 * doubleSize
+	numbersHead      = 5 * doubleSize
+)
+
+// calendarNumbers is how many numbers a window of the calendar takes, see state.lua.
+const calendarNumbers = 4
+
+// packNumbers packs the numbers of a call under these override records: values returns those of a limit, of which there are as
+// many for each. Room is left for the date before which the call applies and for the windows of the
+// calendar, which are known when it is sent.
+func packNumbers(g *governing, extra int64, each int, values func(k int, rule *rule) [2]int64) []byte {
+	size, buckets := numbersHead, g.buckets
 	for i := range buckets {
-		rules := buckets[i].Limits.rules
-		for j := range rules {
-			b = appendUint(b, debtSize, exact(amounts.Of(rules[j].limit.Unit)))
+		l := buckets[i].Limits
+		size += (l.columns*each + calendarNumbers*len(l.calendars)) * doubleSize
+	}
+	b := appendDouble(make([]byte, doubleSize, size), extra)
+	b = append(b, g.generation[:]...)
+	b = appendDouble(appendDouble(b, g.from), g.until)
+	k := 0
+	for i := range buckets {
+		l := buckets[i].Limits
+		for j := range l.columns {
+			var pair [2]int64
+			if j < len(l.rules) && each > 0 {
+				pair = values(k, &l.rules[j])
+				k++
+			}
+			for _, value := range pair[:each] {
+				b = appendDouble(b, exact(value))
+			}
 		}
+		b = append(b, make([]byte, calendarNumbers*len(l.calendars)*doubleSize)...)
 	}
 	return b
 }
 
-// packSettlement packs what each limit was charged and what it is worth.
-func packSettlement(s *Settlement) []byte {
-	var b []byte
-	k := 0
-	for i := range s.Receipt.buckets {
-		rules := s.Receipt.buckets[i].Limits.rules
-		for j := range rules {
-			charged, actual := s.settleAmounts(k, &rules[j])
-			b = appendUint(b, debtSize, exact(charged))
-			b = appendUint(b, debtSize, exact(actual))
-			k++
+// putWindows fills in the windows of the calendar that hold the time.
+func putWindows(numbers []byte, buckets []Bucket, each int, now int64) {
+	at := numbersHead
+	for i := range buckets {
+		l := buckets[i].Limits
+		at += l.columns * each * doubleSize
+		for _, c := range l.calendars {
+			window := c.around(now)
+			for _, edge := range [calendarNumbers]int64{window.from, window.to, window.later[0], window.later[1]} {
+				putDouble(numbers[at:], edge)
+				at += doubleSize
+			}
 		}
 	}
-	return b
 }
 
 func packClaim(claim *idempotency.Claim) []byte {
@@ -97,6 +138,12 @@ func newReply(text string) (reply, error) {
 	return reply{outcome: int(text[0]), now: readUint(text[1:], dateSize), rest: text[1+dateSize:]}, nil
 }
 
+// notRun reports whether the script did nothing because the caller did not know the time or the override
+// records.
+func (r *reply) notRun() bool {
+	return r.outcome == outcomeLate || r.outcome == outcomeWindow || r.outcome == outcomeGoverned
+}
+
 // check returns an error if a settlement or renewal has neither of its outcomes.
 func (r *reply) check() error {
 	if r.outcome != outcomeApplied && r.outcome != outcomeNot {
@@ -105,76 +152,202 @@ func (r *reply) check() error {
 	return nil
 }
 
-// states returns the limits with the debts of the reply.
+// spentArray holds what each limit of a call has spent. It has a fixed size so that it can live on the
+// stack.
+type spentArray [MaxLimits]spent
+
+// readStates reads what the owners have spent and returns the rest of the reply.
+func readStates(buckets []Bucket, text string, spends *spentArray) (string, error) {
+	k := 0
+	for i := range buckets {
+		l := buckets[i].Limits
+		size := l.replySize()
+		if len(text) < size {
+			return "", errReply
+		}
+		if l.usual && !l.readUsual(text, spends[k:]) || !l.usual && !l.readOther(text, spends[k:]) {
+			return "", errReply
+		}
+		k += len(l.rules)
+		text = text[size:]
+	}
+	return text, nil
+}
+
+// replySize is how many bytes the state of an owner takes in a reply.
+func (l *Limits) replySize() int {
+	if l.usual {
+		return usualSize
+	}
+	size := 0
+	for i := range l.rules {
+		if l.rules[i].kind == TokenBucket {
+			size += debtSize
+		} else {
+			size += windowSize
+		}
+	}
+	return size
+}
+
+// readUsual reads the state of a usual owner. It reports whether it is one of these limits.
+func (l *Limits) readUsual(text string, spends []spent) bool {
+	packed, _ := l.packed.(string)
+	const ids = 1 + dateSize
+	const debts = ids + usualLimits*idSize
+	if text[0] != 1 || text[ids:debts] != packed[:usualLimits*idSize] {
+		return false
+	}
+	for i := range l.rules {
+		spends[i] = spent{debt: readUint(text[debts+i*debtSize:], debtSize)}
+		if spends[i].debt > 2*l.rules[i].full {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Limits) readOther(text string, spends []spent) bool {
+	for i := range l.rules {
+		rule := &l.rules[i]
+		s := spent{debt: readUint(text, debtSize)}
+		most := 2 * rule.capacity * rule.unit()
+		text = text[debtSize:]
+		if rule.kind != TokenBucket {
+			s.previous, s.end = readUint(text, debtSize), readUint(text[debtSize:], dateSize)
+			text = text[debtSize+dateSize:]
+		}
+		if s.debt > most || s.previous > most {
+			return false
+		}
+		spends[i] = s
+	}
+	return true
+}
+
+// states returns the limits of a reply that shows them.
 func (r *reply) states(buckets []Bucket) ([]LimitState, error) {
-	limits := countLimits(buckets)
-	if len(r.rest) != limits*debtSize {
+	var spends spentArray
+	rest, err := readStates(buckets, r.rest, &spends)
+	if err != nil || rest != "" || r.outcome != outcomeApplied {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
 	}
-	var debts debtArray
-	for k := range limits {
-		debts[k] = readUint(r.rest[k*debtSize:], debtSize)
-	}
-	return changed(buckets, &debts, &debts), nil
+	return changed(buckets, &spends, &spends, r.now), nil
 }
 
-// changes returns the limits with the debts before and after in the reply.
+// changes returns the limits of a reply that shows them before and after.
 func (r *reply) changes(buckets []Bucket) ([]LimitState, error) {
-	limits := countLimits(buckets)
-	if len(r.rest) != 2*limits*debtSize {
+	var before, after spentArray
+	rest, err := readStates(buckets, r.rest, &before)
+	if err == nil {
+		rest, err = readStates(buckets, rest, &after)
+	}
+	if err != nil || rest != "" || r.outcome != outcomeApplied {
 		return nil, fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
 	}
-	var before, after debtArray
-	for k := range limits {
-		before[k] = readUint(r.rest[2*k*debtSize:], debtSize)
-		after[k] = readUint(r.rest[(2*k+1)*debtSize:], debtSize)
-	}
-	return changed(buckets, &before, &after), nil
+	return changed(buckets, &before, &after, r.now), nil
 }
 
-// readTake turns the reply of take.lua into a result.
-func readTake(take *Take, limits int, r reply) (Result, error) {
-	if len(r.rest) < dateSize+limits*debtSize {
-		return Result{}, fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
+// readUncharged reads the places of limits that were left uncharged as a bit for each.
+func readUncharged(places string, limits int) (uncharged uint64, err error) {
+	for i := range len(places) {
+		if int(places[i]) >= limits {
+			return 0, errReply
+		}
+		uncharged |= 1 << places[i]
 	}
-	date, tail := readUint(r.rest, dateSize), r.rest[dateSize:]
-	var debts debtArray
-	for k := range limits {
-		debts[k] = readUint(tail[k*debtSize:], debtSize)
+	return uncharged, nil
+}
+
+// readTake turns the reply of take.lua into a result. The candidate's buckets are as overrides make them.
+func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
+	limits := countLimits(take.Buckets)
+	if r.outcome == outcomeBlocked {
+		return Result{Verdict: Blocked}, nil
 	}
-	tail = tail[limits*debtSize:]
+	ambiguous := fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
+	uncharged, text, ok := readCounted(r.rest, limits)
+	if !ok {
+		return Result{}, ambiguous
+	}
+	trial, text, ok := readTrial(candidate, text)
+	if !ok {
+		return Result{}, ambiguous
+	}
 	var result Result
+	var spends spentArray
+	tail, err := readStates(take.Buckets, text, &spends)
+	if err != nil {
+		return Result{}, ambiguous
+	}
+	if trial.verdict != 0 {
+		if tail, err = readStates(candidate, tail, &trial.spends); err != nil {
+			return Result{}, ambiguous
+		}
+		result.Candidate = trial.result(candidate, take.Amounts, r.now)
+	}
 	switch r.outcome {
 	case int(Admitted), int(Limited), int(Never):
-		_, uncharged := judge(take.Buckets, &debts, take.Amounts)
+		if tail != "" {
+			return Result{}, ambiguous
+		}
 		result.Verdict = Verdict(r.outcome)
-		result.fill(take, &debts, uncharged, result.Verdict == Admitted, true)
+		result.fill(take, &spends, r.now, uncharged, true)
 		if result.Verdict == Admitted && result.charged() {
-			result.Receipt = newReceipt(take, r.now, uncharged)
+			result.Receipt.issue(take, r.now, uncharged)
 		}
 		return result, nil
 	}
-	result.fill(take, &debts, 0, false, false)
-	switch r.outcome {
-	case outcomeRepeat:
+	result.fill(take, &spends, r.now, 0, false)
+	switch {
+	case r.outcome == outcomeRepeat:
 		result.Verdict, result.Repeat = Admitted, true
-	case outcomeAgain:
-		var uncharged uint64
-		for k := range min(len(tail), limits) {
-			uncharged |= uint64(tail[k]&1) << k
+	case r.outcome == outcomeAgain && len(tail) > dateSize:
+		if uncharged, err = readUncharged(tail[dateSize+1:], limits); err != nil {
+			return Result{}, ambiguous
 		}
-		result.again(take, date, false, uncharged)
-	case int(Replayed):
+		result.again(take, readUint(tail, dateSize), false, uncharged)
+	case r.outcome == int(Replayed):
 		result.Verdict, result.Answer = Replayed, []byte(tail)
-	case int(InFlight):
+	case r.outcome == int(InFlight) && len(tail) == dateSize:
 		result.Verdict = InFlight
-		result.RetryAfter = min(milliseconds(date-r.now), maxInFlightRetry)
-	case int(KeyReused), int(AnswerUnavailable):
+		result.RetryAfter = max(0, min(milliseconds(readUint(tail, dateSize)-r.now), maxInFlightRetry))
+	case r.outcome == int(KeyReused), r.outcome == int(AnswerUnavailable):
 		result.Verdict = Verdict(r.outcome)
 	default:
-		return Result{}, fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
+		return Result{}, ambiguous
 	}
 	return result, nil
+}
+
+// trial is what a reply says of a candidate.
+type trial struct {
+	verdict   Verdict
+	uncharged uint64
+	spends    spentArray
+}
+
+// readTrial reads the verdict on the candidate, if there is one, and returns what follows it.
+func readTrial(candidate []Bucket, text string) (t trial, rest string, ok bool) {
+	if len(candidate) == 0 {
+		return trial{}, text, true
+	}
+	if text == "" || text[0] > byte(Never) {
+		return trial{}, "", false
+	}
+	t.verdict = Verdict(text[0])
+	t.uncharged, rest, ok = readCounted(text[1:], countLimits(candidate))
+	return t, rest, ok
+}
+
+// readCounted reads how many limits were left uncharged, and their places, and returns what follows.
+func readCounted(text string, limits int) (uncharged uint64, rest string, ok bool) {
+	if text == "" || len(text) < 1+int(text[0]) {
+		return 0, "", false
+	}
+	n := 1 + int(text[0])
+	uncharged, err := readUncharged(text[1:n], limits)
+	return uncharged, text[n:], err == nil
 }
 
 func countLimits(buckets []Bucket) int {

@@ -66,10 +66,12 @@ func patientClusterClient(t testing.TB, addrs []string) *redis.ClusterClient {
 
 func TestMemoryKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	buckettest.Run(t, func(*testing.T) buckettest.Harness {
+	open := func(*testing.T) buckettest.Harness {
 		c := newClock()
 		return buckettest.Harness{Store: bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}), Advance: c.advance}
-	})
+	}
+	buckettest.Run(t, open)
+	buckettest.RunOverrides(t, open)
 }
 
 func TestRedisKeepsTheContract(t *testing.T) {
@@ -84,11 +86,13 @@ func TestRedisClusterKeepsTheContract(t *testing.T) {
 
 func runRedisContract(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
-	buckettest.Run(t, func(t *testing.T) buckettest.Harness {
+	open := func(t *testing.T) buckettest.Harness {
 		t.Helper()
 		c := newClock()
 		store := newRedisStore(t, client)
 		require.NoError(t, store.SetTestClock(c.unixMilli))
 		return buckettest.Harness{Store: store, Advance: c.advance}
-	})
+	}
+	buckettest.Run(t, open)
+	buckettest.RunOverrides(t, open)
 }

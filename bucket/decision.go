@@ -15,10 +15,6 @@ const maxTTL = MaxPeriod
 // operations end long before their lease does.
 const maxInFlightRetry = time.Second
 
-// debtArray holds one debt for each limit of a call. It has a fixed size so that it can live on the
-// stack.
-type debtArray [MaxLimits]int64
-
 // checkContext returns the error of a call whose caller has gone before anything was done.
 func checkContext(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -33,6 +29,9 @@ func (t *Take) check() error {
 		return err
 	}
 	if err := checkAmounts(t.Amounts); err != nil {
+		return err
+	}
+	if err := t.Candidate.check(); err != nil {
 		return err
 	}
 	return checkClaim(t.Claim)
@@ -124,23 +123,23 @@ func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 	return max(lease, 1), max(ttl, 1)
 }
 
-// judge returns the verdict on a take from buckets of these debts, and the limits that an admission
-// leaves uncharged, a bit each.
-func judge(buckets []Bucket, debts *debtArray, amounts Amounts) (Verdict, uint64) {
+// judge returns the verdict on a take from buckets that have spent so much, and the limits that an
+// admission leaves uncharged, a bit each.
+func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Verdict, uint64) {
 	verdict := Admitted
 	var uncharged uint64
 	k := 0
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
 		for j := range rules {
-			rule, debt := &rules[j], debts[k]
+			rule := &rules[j]
 			amount := amounts.Of(rule.limit.Unit)
 			k++
-			if amount == 0 || amount <= rule.capacity && rule.over(debt, amount) <= 0 {
+			if amount == 0 || rule.soft || amount <= rule.capacity && rule.over(rule.level(spends[k-1], now), amount) <= 0 {
 				continue
 			}
 			switch {
-			case rule.limit.Mode == Shadow:
+			case rule.lenient:
 				uncharged |= 1 << (k - 1)
 			case amount > rule.capacity:
 				verdict = Never
@@ -152,32 +151,37 @@ func judge(buckets []Bucket, debts *debtArray, amounts Amounts) (Verdict, uint64
 	return verdict, uncharged
 }
 
-// fill sets the state of every limit in the result from the debts before the charge. Admitted limits
-// are charged by it; those that are uncharged were over their budget.
-func (r *Result) fill(take *Take, debts *debtArray, uncharged uint64, charge, judged bool) {
-	total := countLimits(take.Buckets)
-	states := take.States
-	if cap(states) < total {
-		states = make([]LimitState, total)
+// room returns room for the states of so many limits: that of the caller if it is large enough.
+func (t *Take) room(limits int) []LimitState {
+	if cap(t.States) < limits {
+		return make([]LimitState, limits)
 	}
-	states = states[:total]
+	return t.States[:limits]
+}
+
+// fill sets the state of every limit in the result from what is spent after the decision. Limits that
+// are uncharged were over their budget. If the take was judged, what was admitted was charged.
+func (r *Result) fill(take *Take, spends *spentArray, now int64, uncharged uint64, judged bool) {
+	states := take.room(countLimits(take.Buckets))
 	k := 0
 	for i := range take.Buckets {
 		b := &take.Buckets[i]
 		for j := range b.Limits.rules {
-			rule := &b.Limits.rules[j]
+			rule, s := &b.Limits.rules[j], spends[k]
 			state := &states[k]
-			*state = LimitState{Owner: b.Owner, Limit: rule.limit}
-			debt, amount := debts[k], take.Amounts.Of(rule.limit.Unit)
-			over := uncharged>>k&1 == 1
-			k++
-			if judged && amount > 0 && (over || amount > rule.capacity || rule.over(debt, amount) > 0) {
-				r.exceed(state, rule, debt, amount)
-			} else if charge {
+			*state = LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden}
+			amount := take.Amounts.Of(rule.limit.Unit)
+			before := s
+			if judged && r.Verdict == Admitted && uncharged>>k&1 == 0 {
 				state.Charged = amount
-				debt += amount * rule.p
+				before.debt -= min(min(amount, 2*rule.capacity)*rule.unit(), s.debt)
 			}
-			state.show(rule, debt)
+			k++
+			// What an enforced limit admitted it had.
+			if judged && amount > 0 && (state.Charged == 0 || rule.soft) {
+				r.exceed(state, rule, before, amount, now)
+			}
+			state.show(rule, s, now)
 		}
 	}
 	r.Limits = states
@@ -193,37 +197,44 @@ func (r *Result) charged() bool {
 	return false
 }
 
-// exceed says in the state, and in the result if the limit refuses, what a limit without the amount
-// answers.
-func (r *Result) exceed(state *LimitState, rule *rule, debt, amount int64) {
-	state.Exceeded = true
+// exceed says in the state, and in the result if the limit refuses, what a limit answers that does not
+// have the amount.
+func (r *Result) exceed(state *LimitState, rule *rule, before spent, amount, now int64) {
 	if amount > rule.capacity {
-		state.Never = true
+		state.Exceeded, state.Never = true, true
 		return
 	}
-	state.RetryAfter = milliseconds(rule.wait(max(rule.over(debt, amount), 0)))
-	if r.Verdict == Limited && rule.limit.Mode == Enforce {
+	if rule.over(rule.level(before, now), amount) <= 0 {
+		return
+	}
+	state.Exceeded = true
+	state.RetryAfter = milliseconds(rule.retry(before, amount, now))
+	if r.Verdict == Limited && !rule.lenient && !rule.soft {
 		r.RetryAfter = max(r.RetryAfter, state.RetryAfter)
 	}
 }
 
-// show sets the numbers of a limit that has the debt.
-func (s *LimitState) show(rule *rule, debt int64) {
-	s.Remaining = rule.remaining(debt)
-	s.ResetAfter = milliseconds(rule.wait(debt))
+// show sets the numbers of a limit that has spent so much.
+func (s *LimitState) show(rule *rule, spent spent, now int64) {
+	level := rule.level(spent, now)
+	s.Remaining = rule.remaining(level)
+	s.Overdraft = rule.overdraft(level)
+	s.ResetAfter = milliseconds(rule.reset(spent, now))
+	s.WindowEnd = spent.end
 }
 
-// changed returns the states after debts have changed by a settlement or a grant. What was given
-// back is counted in whole tokens, rounded towards zero.
-func changed(buckets []Bucket, before, after *debtArray) []LimitState {
+// changed returns the states after a settlement or a grant. What was given back is counted in whole
+// tokens, rounded towards zero.
+func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitState {
 	var states []LimitState
 	k := 0
 	for i := range buckets {
 		b := &buckets[i]
 		for j := range b.Limits.rules {
 			rule := &b.Limits.rules[j]
-			state := LimitState{Owner: b.Owner, Limit: rule.limit, Charged: (after[k] - before[k]) / rule.p}
-			state.show(rule, after[k])
+			was, is := rule.level(before[k], now), rule.level(after[k], now)
+			state := LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden, Charged: (is - was) / rule.p}
+			state.show(rule, after[k], now)
 			states = append(states, state)
 			k++
 		}
@@ -269,19 +280,8 @@ func (r *Result) again(take *Take, takenAt int64, repeat bool, uncharged uint64)
 		state.Charged = amount
 	}
 	if r.charged() {
-		r.Receipt = newReceipt(take, takenAt, uncharged)
+		r.Receipt.issue(take, takenAt, uncharged)
 	}
-}
-
-// uncharged returns a bit for each limit that was over its budget and refused nothing.
-func uncharged(states []LimitState) uint64 {
-	var bits uint64
-	for k := range states {
-		if states[k].Exceeded {
-			bits |= 1 << k
-		}
-	}
-	return bits
 }
 
 func checkRenewal(claim *idempotency.Claim) error {

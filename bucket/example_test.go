@@ -45,6 +45,42 @@ func Example() {
 	//   minute has 920 left and is full in 4.8s
 }
 
+// A plan is sold by the billing month, which begins on the 15th in Tokyo, beside a limit by the second
+// that keeps its exports from coming all at once. The monthly quota is soft: more is charged, and billed.
+func ExampleWindow() {
+	limits, err := bucket.Compile(
+		bucket.Limit{Name: "second", Capacity: 500, Period: time.Second},
+		bucket.Limit{Name: "month", Capacity: 1000, Soft: true, Window: bucket.Window{
+			Kind: bucket.MonthWindow, AnchorDay: 15, Zone: "Asia/Tokyo",
+		}},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	clock := time.Date(2026, time.January, 10, 12, 0, 0, 0, time.UTC)
+	store := bucket.NewMemory(bucket.MemoryConfig{Clock: func() time.Time { return clock }})
+	for range 3 {
+		result, err := store.Take(context.Background(), bucket.Take{
+			Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 400}},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		month := &result.Limits[1]
+		// Tenants do not all come back in the millisecond in which the month ends.
+		told := month.ResetAfter + bucket.Spread("acme", month, time.Minute)
+		fmt.Println(result.Verdict, "with", month.Remaining, "left, over by", month.Overdraft,
+			"until", time.UnixMilli(month.WindowEnd).UTC().Format(time.DateTime), told-month.ResetAfter < time.Minute)
+		clock = clock.Add(time.Second)
+	}
+	// Output:
+	// admitted with 600 left, over by 0 until 2026-01-14 15:00:00 true
+	// admitted with 200 left, over by 0 until 2026-01-14 15:00:00 true
+	// admitted with 0 left, over by 200 until 2026-01-14 15:00:00 true
+}
+
 // What an operation was worth is known after it ran: the difference is given back.
 func ExampleStore_settle() {
 	limits, _ := bucket.Compile(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
@@ -62,6 +98,34 @@ func ExampleStore_settle() {
 	})
 	fmt.Println(settled.Applied, settled.Limits[0].Remaining)
 	// Output: true 850
+}
+
+// Support raises a limit for a day. The next take of the tenant has it, in every replica.
+func ExampleOverrideStore() {
+	limits, _ := bucket.Compile(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
+	store := bucket.NewMemory(bucket.MemoryConfig{})
+	ctx := context.Background()
+
+	record := bucket.Override{
+		Limit: "hour", Capacity: 5000,
+		Expires: time.Now().Add(24 * time.Hour),
+		Reason:  "import of the old shop, ticket 17", Actor: "jo@example.com",
+	}
+	if _, err := record.Apply(limits); err != nil {
+		fmt.Println(err) // says what would fit
+		return
+	}
+	if _, err := store.SetOverride(ctx, "acme", record); err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, _ := store.Take(ctx, bucket.Take{
+		Tenant:  "acme",
+		Buckets: []bucket.Bucket{{Limits: limits}},
+		Amounts: bucket.Amounts{{Unit: bucket.Points, N: 1200}},
+	})
+	fmt.Println(result.Verdict, result.Limits[0].Limit.Capacity, result.Limits[0].Remaining)
+	// Output: admitted 5000 3800
 }
 
 // Mistakes are reported all at once, and say what would fit.

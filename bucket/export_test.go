@@ -9,7 +9,7 @@ import (
 // SetTestClock makes the store run scripts that take the time, in Unix milliseconds, from now.
 func (r *Redis) SetTestClock(now func() int64) error {
 	for _, script := range []*lua.Script{
-		&r.scripts.take, &r.scripts.settle, &r.scripts.grant, &r.scripts.peek, &r.scripts.renew,
+		&r.scripts.take, &r.scripts.settle, &r.scripts.grant, &r.scripts.peek, &r.scripts.renew, &r.scripts.override,
 	} {
 		replaced, err := lua.WithTestClock(*script)
 		if err != nil {
@@ -24,6 +24,28 @@ func (r *Redis) SetTestClock(now func() int64) error {
 // BucketKey returns the key of a bucket.
 func (r *Redis) BucketKey(tenant string, owner Owner) string {
 	return newKeyspace(r.namespace, tenant).bucket(owner)
+}
+
+// ReadOverrides reads override records as they are stored, and returns how many there are.
+func ReadOverrides(text string) (int, error) {
+	set, err := readOverrides(text)
+	if set == nil {
+		return 0, err
+	}
+	return len(set.records), err
+}
+
+// KnownOverrides returns of how many tenants the store knows the override records.
+func (r *Redis) KnownOverrides() int { return len(r.overrides.sets) }
+
+// CandidateKey returns the key of a bucket under a candidate policy.
+func (r *Redis) CandidateKey(tenant, id string, owner Owner) string {
+	return newKeyspace(r.namespace, tenant).candidate(id).bucket(owner)
+}
+
+// OverridesKey returns the key of the override records of a tenant.
+func (r *Redis) OverridesKey(tenant string) string {
+	return newKeyspace(r.namespace, tenant).overrides()
 }
 
 // LearnOffset makes the store believe that the clock of the server is off by some milliseconds from
@@ -47,7 +69,7 @@ func NewOffset() (*Offset, time.Time) {
 func (o *Offset) Learn(sent, received time.Time, now int64) { o.learn(0, sent, received, now, false) }
 
 // ApplyBefore is offsets.applyBefore.
-func (o *Offset) ApplyBefore(deadline time.Time) string { return o.applyBefore(0, deadline) }
+func (o *Offset) ApplyBefore(deadline time.Time) int64 { return o.applyBefore(0, deadline) }
 
 // Entries returns how many entries the store holds.
 func (m *Memory) Entries() int {
@@ -100,5 +122,39 @@ func (r *Rule) Convert(debt, p int64) int64 { return r.convert(debt, p) }
 
 // Settle is rule.settle.
 func (r *Rule) Settle(debt, charged, actual, elapsed int64) int64 {
-	return r.settle(debt, charged, actual, elapsed)
+	return r.settle(spent{debt: debt}, charged, actual, 0, elapsed).debt
+}
+
+// WindowAround returns the window of the first limit, one of the calendar, that holds the time.
+func WindowAround(l *Limits, t time.Time) (from, to time.Time) {
+	window := l.rules[0].calendar.around(t.UnixMilli())
+	return time.UnixMilli(window.from), time.UnixMilli(window.to)
+}
+
+// SetTestSkew makes the store's estimate of the time of the server wrong by some milliseconds.
+func (r *Redis) SetTestSkew(milliseconds int64) { r.testSkew = milliseconds }
+
+// Quotient divides as the arithmetic does.
+func Quotient(a, by int64) (quotient, rest int64) {
+	d := newDivisor(by)
+	return d.quotient(a)
+}
+
+// TakenAt is when a receipt was issued, by the clock of the store in Unix milliseconds.
+func TakenAt(r Receipt) int64 { return r.takenAt }
+
+// ReadReply reads the reply of a script in every way there is.
+func ReadReply(take *Take, text string) (taken, peeked, settled error) {
+	r, err := newReply(text)
+	if err != nil {
+		return err, err, err
+	}
+	var candidate []Bucket
+	if take.Candidate != nil {
+		candidate = take.Candidate.Buckets
+	}
+	_, taken = readTake(take, candidate, r)
+	_, peeked = r.states(take.Buckets)
+	_, settled = r.changes(take.Buckets)
+	return taken, peeked, settled
 }

@@ -16,6 +16,8 @@ import (
 //	rl:NAMESPACE:{TENANT}:o:OPERATION the bucket of an operation
 //	rl:NAMESPACE:{TENANT}:i:RECORD    the record of an idempotency key
 //	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
+//	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
+//	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
 //
 // The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout
 // takes other letters, so that both can be told apart in one server. The layout of the values is
@@ -27,6 +29,8 @@ const (
 	operationInfix  = ":o:"
 	recordInfix     = ":i:"
 	settledInfix    = ":s:"
+	overridesSuffix = ":x"
+	candidateInfix  = ":c:"
 	digestBytes     = 16
 	maxLiteralBytes = 64
 )
@@ -85,6 +89,15 @@ func (k keyspace) record(claim *idempotency.Claim) string {
 
 func (k keyspace) settled(receipt *Receipt) string {
 	return k.prefix + settledInfix + base64.RawURLEncoding.EncodeToString(receipt.id[:])
+}
+
+// candidate makes the keys of buckets under a candidate policy, whose id is a literal segment.
+func (k keyspace) candidate(id string) keyspace {
+	return keyspace{prefix: k.prefix + candidateInfix + id}
+}
+
+func (k keyspace) overrides() string {
+	return k.prefix + overridesSuffix
 }
 
 // checkNamespace returns why a namespace cannot stand in a key.

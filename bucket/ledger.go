@@ -1,69 +1,75 @@
 package bucket
 
-// ledger is the state of one owner in memory: the debt of each limit at a date. It holds what the
-// packed state in Redis holds and changes as that does.
+// ledger is the state of one owner in memory: what each limit has spent. It holds what the packed
+// state in Redis holds and changes as that does.
 type ledger struct {
 	// last is the date of the debts of known limits, in Unix milliseconds.
 	last  int64
-	known []debtEntry
+	known []storedLimit
 	// foreign are limits that the last writer did not know: those of another policy. They are carried
-	// unchanged, so that a rolling deploy neither refills nor wipes.
-	foreign []foreignEntry
+	// unchanged, so that a rolling deploy neither refills nor wipes; only a date that a clock which was
+	// set back has left too far in the future becomes the present one.
+	foreign []foreignLimit
 }
 
-type debtEntry struct {
-	id   uint16
-	p    int64
-	debt int64
-}
-
-type foreignEntry struct {
-	debtEntry
+type foreignLimit struct {
+	storedLimit
 	// last is the date of the debt, and dropAt that at which it is forgotten.
 	last, dropAt int64
 }
 
-// load sets the debts of the rules as they are now. It changes nothing.
-func (l *ledger) load(rules []rule, debts []int64, now int64) {
-	elapsed := now - l.last
+// load sets what the rules have spent by now. It changes nothing. moved says that the end of a window
+// was changed, or that a foreign limit lies too far in the future, so that even a call that changes nothing else has to write it. converted says
+// that a limit was charged as another kind since, or that the end of its window was changed.
+func (l *ledger) load(rules []rule, spends []spent, now int64) (moved, converted bool) {
 	for i := range rules {
 		rule := &rules[i]
+		var adjusted, other bool
 		// The order is that of the last writer, who usually had the same limits.
 		if i < len(l.known) && l.known[i].id == rule.id {
-			debts[i] = rule.decay(rule.convert(l.known[i].debt, l.known[i].p), elapsed)
+			spends[i], adjusted = rule.adopt(&l.known[i], l.last, now)
+			other = !rule.continues(&l.known[i])
 		} else {
-			debts[i] = l.search(rule, now)
+			spends[i], adjusted, other = l.search(rule, now)
 		}
+		moved, converted = moved || adjusted, converted || adjusted || other
 	}
+	for i := range l.foreign {
+		f := &l.foreign[i]
+		moved = moved || f.dropAt > now && reachable(f.last, now) != f.last
+	}
+	return moved, converted
 }
 
-func (l *ledger) search(rule *rule, now int64) int64 {
+func (l *ledger) search(rule *rule, now int64) (s spent, moved, other bool) {
 	for i := range l.known {
 		if l.known[i].id == rule.id {
-			return rule.decay(rule.convert(l.known[i].debt, l.known[i].p), now-l.last)
+			s, moved = rule.adopt(&l.known[i], l.last, now)
+			return s, moved, !rule.continues(&l.known[i])
 		}
 	}
 	for i := range l.foreign {
 		f := &l.foreign[i]
 		if f.id == rule.id && f.dropAt > now {
-			return rule.decay(rule.convert(f.debt, f.p), now-f.last)
+			s, moved = rule.adopt(&f.storedLimit, f.last, now)
+			return s, moved, !rule.continues(&f.storedLimit)
 		}
 	}
-	return 0
+	return spent{}, false, false
 }
 
-// store replaces the debts of the rules and returns when the ledger is full again, so that it can be
-// forgotten. What the rules do not know is carried as foreign; expires is when the ledger would have
-// been forgotten until now.
-func (l *ledger) store(rules []rule, debts []int64, at, now, expires int64) int64 {
+// store replaces what the rules have spent and returns when the ledger is full again, so that it can
+// be forgotten. What the rules do not know is carried as foreign; expires is when the ledger would
+// have been forgotten until now.
+func (l *ledger) store(rules []rule, spends []spent, at, now, expires int64) int64 {
 	if !l.matches(rules) || len(l.foreign) > 0 {
 		l.carry(rules, now, expires)
 	}
 	l.last = at
-	until := at
+	until := int64(0)
 	for i := range rules {
-		l.known[i].debt = debts[i]
-		until = max(until, at+rules[i].wait(debts[i]))
+		l.known[i].spent = spends[i]
+		until = max(until, rules[i].expiry(spends[i], at))
 	}
 	for i := range l.foreign {
 		until = max(until, l.foreign[i].dropAt)
@@ -77,7 +83,7 @@ func (l *ledger) matches(rules []rule) bool {
 		return false
 	}
 	for i := range rules {
-		if l.known[i].id != rules[i].id || l.known[i].p != rules[i].p {
+		if l.known[i].id != rules[i].id || l.known[i].p != rules[i].storedP() || l.known[i].length != rules[i].slides() {
 			return false
 		}
 	}
@@ -94,20 +100,21 @@ func (l *ledger) carry(rules []rule, now, expires int64) {
 		}
 		return false
 	}
-	var foreign []foreignEntry
+	var foreign []foreignLimit
 	for _, e := range l.known {
 		if !knows(e.id) && expires > now {
-			foreign = append(foreign, foreignEntry{debtEntry: e, last: l.last, dropAt: expires})
+			foreign = append(foreign, foreignLimit{storedLimit: e, last: reachable(l.last, now), dropAt: expires})
 		}
 	}
 	for _, f := range l.foreign {
 		if !knows(f.id) && f.dropAt > now {
+			f.last = reachable(f.last, now)
 			foreign = append(foreign, f)
 		}
 	}
 	l.foreign = foreign
-	l.known = make([]debtEntry, len(rules))
+	l.known = make([]storedLimit, len(rules))
 	for i := range rules {
-		l.known[i] = debtEntry{id: rules[i].id, p: rules[i].p}
+		l.known[i] = storedLimit{id: rules[i].id, p: rules[i].storedP(), length: rules[i].slides()}
 	}
 }

@@ -40,6 +40,8 @@ type Mode uint8
 const (
 	// Enforce refuses the operation.
 	Enforce Mode = iota
+	// Warn is Shadow, and the client is told as well: it is the last step before Enforce.
+	Warn
 	// Shadow reports what Enforce would have refused, charges nothing for it, and refuses nothing.
 	Shadow
 	// Off neither judges nor charges.
@@ -51,6 +53,8 @@ func (m Mode) String() string {
 	switch m {
 	case Enforce:
 		return "enforce"
+	case Warn:
+		return "warn"
 	case Shadow:
 		return "shadow"
 	case Off:
@@ -83,7 +87,8 @@ func (f FailMode) String() string {
 }
 
 // Limit is one budget rule of an owner: a token bucket that holds at most Capacity and gains Refill
-// each Period, continuously. The zero value is not a limit; [Compile] says what is missing.
+// each Period, continuously, or with Window an amount of Capacity for each window. The zero value is
+// not a limit; [Compile] says what is missing.
 type Limit struct {
 	// Name tells the limits of one owner apart and addresses its stored state: second, minute, hour,
 	// day, or what the user chooses. Renaming a limit starts it full.
@@ -92,12 +97,22 @@ type Limit struct {
 	Unit Unit
 	// Capacity is the largest amount that can be taken at once.
 	Capacity int64
-	// Refill is how much comes back in each Period. Zero means Capacity.
+	// Refill is how much comes back in each Period. Zero means Capacity, as it always is in windows.
 	Refill int64
-	// Period is the time in which Refill comes back: whole milliseconds, at most ten years.
+	// Period is the time in which Refill comes back, or the length of a window: whole milliseconds, at
+	// most ten years. It is zero where the calendar gives the length.
 	Period time.Duration
+	// Window is when the budget comes back. The zero value is continuously: a token bucket.
+	Window Window
+	// Soft is a limit that only reports: it is always charged and refuses nothing. What it is
+	// overdrawn by stands in LimitState.Overdraft, up to once the capacity, beyond which it counts
+	// nothing.
+	Soft bool
 	// Mode is what happens to an operation that exceeds the limit.
 	Mode Mode
+	// Strictest is the strictest mode that an [Override] can give the limit: a policy that was eased in an
+	// emergency stays so. The zero value allows every mode. It does not change Mode itself.
+	Strictest Mode
 	// FailMode is what happens while the store is away.
 	FailMode FailMode
 }

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math/bits"
 	"strconv"
 	"time"
-	"unicode/utf8"
 )
 
 // Bounds of what [Compile] accepts.
@@ -34,20 +32,36 @@ type Limits struct {
 	all   []Limit
 	rules []rule
 	// packed is what a script is told of the rules. It is boxed once, here, because it is an argument
-	// of every call.
-	packed any
+	// of every call. columns are the places for limits in it.
+	packed  any
+	columns int
+	// usual says that quick.lua knows such limits: up to four token buckets, none of them soft.
+	usual bool
+	// calendars are the rules that have windows of the calendar.
+	calendars []*calendar
 }
 
 // rule is a limit in lowest terms: debt is counted in units of 1/p token and decays by r units each
-// millisecond.
+// millisecond. In a window of fixed length r is that length in milliseconds, and so is p if it slides;
+// otherwise p is 1 and a unit is a token.
 type rule struct {
 	limit    *Limit
 	capacity int64
 	r, p     int64
 	// full is capacity × p, the debt of an empty bucket.
 	full int64
+	// longest is the time in which the deepest debt of a token bucket decays, twice full.
+	longest  int64
+	byR, byP divisor
+	// calendar finds the windows of a limit that has the calendar's, and is nil otherwise.
+	calendar *calendar
 	// id addresses the limit in the stored state.
-	id uint16
+	id   uint16
+	kind WindowKind
+	// lenient limits refuse nothing and are left uncharged, soft ones refuse nothing and are charged.
+	lenient, soft bool
+	// overridden says that an override record has changed the limit.
+	overridden bool
 }
 
 // LimitError is one mistake in the limits given to [Compile].
@@ -105,7 +119,7 @@ func Compile(limits ...Limit) (*Limits, error) {
 	if len(mistakes) > 0 {
 		return nil, errors.Join(mistakes...)
 	}
-	l.packed = packRules(l.rules)
+	l.prepare()
 	return l, nil
 }
 
@@ -128,8 +142,26 @@ func (l *Limits) Len() int {
 
 // newRule expects a limit without mistakes.
 func newRule(limit *Limit, id uint16) rule {
-	r, p := lowestTerms(limit)
-	return rule{limit: limit, capacity: limit.Capacity, r: r, p: p, full: limit.Capacity * p, id: id}
+	rule := rule{
+		limit: limit, capacity: limit.Capacity, p: 1, id: id, kind: limit.Window.Kind,
+		soft: limit.Soft, lenient: limit.Mode != Enforce && !limit.Soft,
+	}
+	switch {
+	case rule.kind == TokenBucket:
+		rule.r, rule.p = lowestTerms(limit)
+	case rule.kind.Calendar():
+		// The zone was found when it was checked.
+		rule.calendar, _ = newCalendar(limit.Window)
+	default:
+		rule.r = limit.Period.Milliseconds()
+		if rule.kind == SlidingWindow {
+			rule.p = rule.r
+		}
+	}
+	rule.full = rule.capacity * rule.p
+	rule.byR, rule.byP = newDivisor(max(rule.r, 1)), newDivisor(rule.p)
+	rule.longest = rule.byR.ceil(2 * rule.full)
+	return rule
 }
 
 func lowestTerms(limit *Limit) (r, p int64) {
@@ -145,77 +177,6 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// mistakesOf returns what is wrong with one limit, whose defaults are filled in.
-func mistakesOf(limit Limit) []string {
-	reasons := append(nameMistakes("name", limit.Name), nameMistakes("unit", string(limit.Unit))...)
-	if limit.Mode > Off {
-		reasons = append(reasons, fmt.Sprintf("%v is unknown; enforce, shadow or off fits", limit.Mode))
-	}
-	if limit.FailMode > FailClosed {
-		reasons = append(reasons, fmt.Sprintf("%v is unknown; open or closed fits", limit.FailMode))
-	}
-	numbers := numberMistakes(limit)
-	if len(numbers) == 0 {
-		numbers = productMistakes(limit)
-	}
-	return append(reasons, numbers...)
-}
-
-func nameMistakes(what, name string) []string {
-	switch {
-	case name == "":
-		return []string{"the " + what + " is empty; give it one, such as minute"}
-	case len(name) > MaxNameLength:
-		return []string{fmt.Sprintf("the %s is %d bytes long; at most %d fit", what, len(name), MaxNameLength)}
-	case !utf8.ValidString(name):
-		return []string{"the " + what + " is not valid UTF-8"}
-	}
-	return nil
-}
-
-func numberMistakes(limit Limit) []string {
-	var reasons []string
-	if limit.Capacity < 1 {
-		reasons = append(reasons, fmt.Sprintf("the capacity is %d; at least 1 fits", limit.Capacity))
-	}
-	switch {
-	case limit.Refill < 0, limit.Refill == 0 && limit.Capacity > 0:
-		reasons = append(reasons, fmt.Sprintf("the refill is %d; at least 1 fits", limit.Refill))
-	case limit.Refill >= maxExact:
-		reasons = append(reasons, fmt.Sprintf("the refill is %d; at most %d fits", limit.Refill, int64(maxExact-1)))
-	}
-	switch {
-	case limit.Period < time.Millisecond:
-		reasons = append(reasons, fmt.Sprintf("the period is %v; at least 1ms fits", limit.Period))
-	case limit.Period > MaxPeriod:
-		reasons = append(reasons, fmt.Sprintf("the period is %v; at most %v (ten years) fits", limit.Period, MaxPeriod))
-	case limit.Period%time.Millisecond != 0:
-		reasons = append(reasons, fmt.Sprintf("the period is %v; whole milliseconds fit, such as %v",
-			limit.Period, limit.Period.Truncate(time.Millisecond)))
-	}
-	return reasons
-}
-
-// productMistakes expects numbers that are in range each for itself.
-func productMistakes(limit Limit) []string {
-	r, p := lowestTerms(&limit)
-	if hi, lo := bits.Mul64(uint64(limit.Capacity), uint64(p)); hi != 0 || lo > maxDebt {
-		return []string{fmt.Sprintf(
-			"a capacity of %d with a refill of %d each %v cannot be counted exactly; a capacity of at most %d fits, or a refill and a period with a larger common divisor",
-			limit.Capacity, limit.Refill, limit.Period, maxDebt/p)}
-	}
-	longest := MaxPeriod.Milliseconds()
-	if ceilDiv(limit.Capacity*p, r) <= longest {
-		return nil
-	}
-	// The capacity that fills in time is longest × r / p, formed in 128 bits.
-	hi, lo := bits.Mul64(uint64(longest), uint64(r))
-	most, _ := bits.Div64(hi, lo, uint64(p))
-	return []string{fmt.Sprintf(
-		"a capacity of %d takes more than ten years to fill at %d each %v; a capacity of at most %d fits",
-		limit.Capacity, limit.Refill, limit.Period, most)}
-}
-
 // stateID addresses a limit in the stored state of its owner. It is a hash, so that a limit keeps
 // its state whatever stands before it in a policy. Compile refuses two limits of one id.
 func stateID(unit Unit, name string) uint16 {
@@ -225,28 +186,4 @@ func stateID(unit Unit, name string) uint16 {
 	_, _ = h.Write([]byte(name))
 	sum := h.Sum32()
 	return uint16(sum>>16) ^ uint16(sum)
-}
-
-// ruleSize is the packed size of a rule: id 2, p 5, r 7, capacity 7, mode 1, big endian.
-const ruleSize = 22
-
-func packRules(rules []rule) string {
-	b := make([]byte, 0, len(rules)*ruleSize)
-	for i := range rules {
-		rule := &rules[i]
-		b = appendUint(b, 2, uint64(rule.id))
-		b = appendUint(b, 5, uint64(rule.p))
-		b = appendUint(b, 7, uint64(rule.r))
-		b = appendUint(b, 7, uint64(rule.capacity))
-		b = appendUint(b, 1, uint64(rule.limit.Mode))
-	}
-	return string(b)
-}
-
-// appendUint appends the low size bytes of v, big endian.
-func appendUint(b []byte, size int, v uint64) []byte {
-	for i := size - 1; i >= 0; i-- {
-		b = append(b, byte(v>>(8*i)))
-	}
-	return b
 }

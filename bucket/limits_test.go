@@ -24,6 +24,13 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		bucket.Limit{Name: "huge", Capacity: math.MaxInt64, Refill: 1, Period: bucket.MaxPeriod},
 		bucket.Limit{Name: "slow", Capacity: 1000, Refill: 1, Period: 24 * 365 * time.Hour},
 		bucket.Limit{Name: "\xff", Capacity: 1, Period: time.Second},
+		bucket.Limit{Name: "kind", Capacity: 1, Period: time.Second, Window: bucket.Window{Kind: 77}},
+		bucket.Limit{Name: "fixed", Capacity: 1<<52 + 1, Refill: 1, Period: time.Second, Window: bucket.Window{
+			Kind: bucket.FixedWindow, AnchorDay: 3, Zone: "Asia/Tokyo",
+		}},
+		bucket.Limit{Name: "sliding", Capacity: 1 << 42, Period: time.Second, Window: bucket.Window{Kind: bucket.SlidingWindow}},
+		bucket.Limit{Name: "day", Capacity: 1, Period: time.Second, Window: bucket.Window{Kind: bucket.DayWindow}},
+		bucket.Limit{Name: "month", Capacity: 1, Window: bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 32}},
 	)
 	joined, ok := err.(interface{ Unwrap() []error })
 	require.True(t, ok)
@@ -41,7 +48,7 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		`bucket: limit "a": the capacity is -1; at least 1 fits`,
 		`bucket: limit "a": the refill is -2; at least 1 fits`,
 		`bucket: limit "a": the period is 1.5ms; whole milliseconds fit, such as 1ms`,
-		`bucket: limit "b": mode(7) is unknown; enforce, shadow or off fits`,
+		`bucket: limit "b": mode(7) is unknown; enforce, warn, shadow or off fits`,
 		`bucket: limit "b": failmode(9) is unknown; open or closed fits`,
 		`bucket: limit "b": the refill is 9007199254740992; at most 9007199254740991 fits`,
 		`bucket: limit "b": the period is 96624h0m0s; at most 87840h0m0s (ten years) fits`,
@@ -52,6 +59,14 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		`bucket: limit "huge": a capacity of 9223372036854775807 with a refill of 1 each 87840h0m0s cannot be counted exactly; a capacity of at most 14241 fits, or a refill and a period with a larger common divisor`,
 		`bucket: limit "slow": a capacity of 1000 takes more than ten years to fill at 1 each 8760h0m0s; a capacity of at most 10 fits`,
 		`bucket: limit "\xff": the name is not valid UTF-8`,
+		`bucket: limit "kind": window(77) is unknown; one of the kinds of WindowKind fits`,
+		`bucket: limit "fixed": the anchor day is 3; only the window of a month has one`,
+		`bucket: limit "fixed": the zone is "Asia/Tokyo"; only windows of the calendar have one`,
+		`bucket: limit "fixed": the refill is 1; a window gives back its capacity, so leave it out`,
+		`bucket: limit "fixed": a capacity of 4503599627370497 in the window cannot be counted exactly; a capacity of at most 4503599627370496 fits`,
+		`bucket: limit "sliding": a capacity of 4398046511104 in the window cannot be counted exactly; a capacity of at most 2251799813685 fits`,
+		`bucket: limit "day": the period is 1s; the calendar gives it, so leave it out`,
+		`bucket: limit "month": the anchor day is 32; 1 to 31 fit`,
 	}, got)
 }
 

@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,9 @@ type Memory struct {
 	room [poolKinds]atomic.Int64
 	// records is the whole capacity of the pool of records.
 	records int64
+	// overrides is how many override records there are, and maxOverrides how many there may be.
+	overrides    atomic.Int64
+	maxOverrides int64
 }
 
 var _ Store = (*Memory)(nil)
@@ -45,19 +49,17 @@ var _ Store = (*Memory)(nil)
 // NewMemory returns an empty store.
 func NewMemory(config MemoryConfig) *Memory {
 	m := &Memory{clock: config.Clock, seed: maphash.MakeSeed()}
-	if m.clock == nil {
-		m.clock = time.Now
-	}
 	total := config.MaxEntries
 	if total <= 0 {
 		total = DefaultMaxEntries
 	}
+	m.maxOverrides = int64(total)
 	m.records = max(1, int64(total)/recordShare)
 	m.room[recordPool].Store(m.records)
 	m.room[bucketPool].Store(max(1, int64(total)-m.records))
 	for i := range m.shards {
 		m.shards[i].store = m
-		m.shards[i].index = make(map[entryKey]*entry)
+		m.shards[i].index = make(map[uint64]*entry)
 	}
 	return m
 }
@@ -82,11 +84,12 @@ func (m *Memory) fullest(kind poolKind, asking *shard, stays int64) *shard {
 
 // lock returns the locked shard of the tenant, the name under which it is kept there, and the time.
 // The clock is read under the lock, so that the calls of a tenant see it in their own order.
-func (m *Memory) lock(tenant string) (*shard, string, int64) {
-	tenant = memoryName(tenant)
-	s := &m.shards[maphash.String(m.seed, tenant)%memoryShards]
+func (m *Memory) lock(name string) (*shard, tenantKey, int64) {
+	name = memoryName(name)
+	tenant := tenantKey{name: name, hash: maphash.String(m.seed, name)}
+	s := &m.shards[tenant.hash%memoryShards]
 	s.mu.Lock()
-	now := m.clock().UnixMilli()
+	now := s.now()
 	s.sweep(now)
 	return s, tenant, now
 }
@@ -100,30 +103,39 @@ func memoryName(name string) string {
 	return segment(name)
 }
 
-func bucketKey(tenant string, owner Owner) entryKey {
-	return entryKey{tenant: tenant, kind: entryKind(owner.Level), name: memoryName(owner.Name)}
-}
-
 // Take implements [Store].
-func (m *Memory) Take(ctx context.Context, take Take) (Result, error) {
+func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error) {
 	if err := checkContext(ctx); err != nil {
 		return Result{}, err
 	}
 	if err := take.check(); err != nil {
 		return Result{}, err
 	}
+	if take.empty() {
+		return Result{Verdict: Admitted}, nil
+	}
 	s, tenant, now := m.lock(take.Tenant)
 	defer s.mu.Unlock()
-
-	var entries [MaxLimits]*entry
-	var debts debtArray
-	s.load(tenant, take.Buckets, &entries, &debts, now)
-
-	if take.Claim == nil {
-		return s.charge(&take, tenant, &entries, &debts, now), nil
+	var candidate []Bucket
+	if take.Candidate != nil {
+		candidate = take.Candidate.Buckets
 	}
-	key := entryKey{tenant: tenant, kind: recordEntry, name: take.Claim.RecordName()}
-	return s.takeKeyed(&take, tenant, key, &entries, &debts, now), nil
+	if len(s.overrides) > 0 {
+		live := len(take.Buckets)
+		governed := s.govern(tenant, slices.Concat(take.Buckets, candidate), live, take.Owners, now)
+		if governed.blocked {
+			return Result{Verdict: Blocked}, nil
+		}
+		take.Buckets, candidate = governed.buckets[:live:live], governed.buckets[live:]
+	}
+	judged := true
+	if take.Claim != nil || !s.takeUsual(&take, tenant, now, &result) {
+		result, judged = s.take(&take, tenant, now)
+	}
+	if judged && len(candidate) > 0 {
+		result.Candidate = s.tryCandidate(&take, candidate, tenant, now)
+	}
+	return result, nil
 }
 
 // Settle implements [Store].
@@ -138,11 +150,11 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 	if receipt.IsZero() && end == nil {
 		return Settled{}, nil
 	}
-	tenant := receipt.tenant
+	name := receipt.tenant
 	if end != nil {
-		tenant = end.Tenant
+		name = end.Tenant
 	}
-	s, tenant, now := m.lock(tenant)
+	s, tenant, now := m.lock(name)
 	defer s.mu.Unlock()
 
 	if end != nil {
@@ -152,9 +164,9 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 	} else if !s.markSettled(tenant, receipt, now) {
 		return Settled{}, nil
 	}
-	limits := s.change(tenant, receipt.buckets, now, func(k int, rule *rule, debt int64) int64 {
+	limits := s.change(tenant, receipt.buckets, true, now, func(k int, rule *rule, was spent) spent {
 		charged, actual := settlement.settleAmounts(k, rule)
-		return rule.settle(debt, charged, actual, now-receipt.takenAt)
+		return rule.settle(was, charged, actual, receipt.takenAt, now)
 	})
 	return Settled{Applied: true, Limits: limits}, nil
 }
@@ -167,9 +179,9 @@ func (m *Memory) Renew(ctx context.Context, tenant string, claim *idempotency.Cl
 	if err := checkRenewal(claim); err != nil {
 		return false, err
 	}
-	s, tenant, now := m.lock(tenant)
+	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
-	e := s.find(entryKey{tenant: tenant, kind: recordEntry, name: claim.RecordName()}, now)
+	e := s.find(s.key(kept, recordEntry, claim.RecordName()), now)
 	if e == nil || !e.record.heldBy(claim) {
 		return false, nil
 	}
@@ -186,12 +198,14 @@ func (m *Memory) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]L
 	if err := checkBuckets(buckets); err != nil {
 		return nil, err
 	}
-	s, tenant, now := m.lock(tenant)
+	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
+	governed := s.govern(kept, buckets, len(buckets), nil, now)
+	buckets = governed.buckets
 	var entries [MaxLimits]*entry
-	var debts debtArray
-	s.load(tenant, buckets, &entries, &debts, now)
-	return changed(buckets, &debts, &debts), nil
+	var spends spentArray
+	s.load(kept, buckets, &entries, &spends, now)
+	return changed(buckets, &spends, &spends, now), nil
 }
 
 // Grant implements [Store].
@@ -205,10 +219,11 @@ func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amo
 	if err := checkAmounts(amounts); err != nil {
 		return nil, err
 	}
-	s, tenant, now := m.lock(tenant)
+	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
-	return s.change(tenant, buckets, now, func(_ int, rule *rule, debt int64) int64 {
-		return rule.grant(debt, amounts.Of(rule.limit.Unit))
+	governed := s.govern(kept, buckets, len(buckets), nil, now)
+	return s.change(kept, governed.buckets, false, now, func(_ int, rule *rule, was spent) spent {
+		return rule.grant(was, amounts.Of(rule.limit.Unit), now)
 	}), nil
 }
 
@@ -220,10 +235,10 @@ func (m *Memory) Reset(ctx context.Context, tenant string, buckets []Bucket) err
 	if err := checkBuckets(buckets); err != nil {
 		return err
 	}
-	s, tenant, _ := m.lock(tenant)
+	s, kept, _ := m.lock(tenant)
 	defer s.mu.Unlock()
 	for i := range buckets {
-		if e := s.index[bucketKey(tenant, buckets[i].Owner)]; e != nil {
+		if e := s.bucket(kept, &buckets[i].Owner); e != nil {
 			s.remove(e)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -154,4 +155,22 @@ func TestMemoryTakeAllocatesNothingWhenTheCallerBringsRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}))
+}
+
+func TestAStoreWithoutAClockKeepsTheTimeOfTheSystem(t *testing.T) {
+	t.Parallel()
+	store := bucket.NewMemory(bucket.MemoryConfig{})
+	limits := compile(t, bucket.Limit{Name: "limit", Capacity: 1_000_000, Period: time.Hour, Window: bucket.Window{Kind: bucket.FixedWindow}})
+	// The clock is read anew after some milliseconds; this goes on for longer.
+	for start := time.Now(); time.Since(start) < 30*time.Millisecond; {
+		tenant := fmt.Sprint(rand.Uint64())
+		before := time.Now().UnixMilli()
+		result, err := store.Take(context.Background(), bucket.Take{Tenant: tenant, Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: points(1)})
+		after := time.Now().UnixMilli()
+		require.NoError(t, err)
+		opened := result.Limits[0].WindowEnd - time.Hour.Milliseconds()
+		// A millisecond for what the two halves of the clock may be apart.
+		require.GreaterOrEqual(t, opened, before-1)
+		require.LessOrEqual(t, opened, after+1)
+	}
 }

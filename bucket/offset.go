@@ -41,12 +41,22 @@ func (o *offsets) group(tenant string) int {
 }
 
 // applyBefore returns the Redis time at the deadline, or 0 if the clock of the node is not known.
-func (o *offsets) applyBefore(group int, deadline time.Time) string {
+func (o *offsets) applyBefore(group int, deadline time.Time) int64 {
 	low := o.groups[group].low.Load()
 	if low == 0 {
-		return applyBefore
+		return 0
 	}
-	return formatMilliseconds(low + deadline.Sub(o.start).Milliseconds())
+	return low + deadline.Sub(o.start).Milliseconds()
+}
+
+// now returns the Redis time as it is estimated: at the earliest, or by the clock of this process if
+// nothing is known.
+func (o *offsets) now(group int) int64 {
+	low := o.groups[group].low.Load()
+	if low == 0 {
+		return time.Now().UnixMilli()
+	}
+	return low + time.Since(o.start).Milliseconds()
 }
 
 // learn takes in that the script ran at the Redis time now, at some moment between sent and received.

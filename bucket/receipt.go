@@ -1,6 +1,9 @@
 package bucket
 
-import "math/rand/v2"
+import (
+	"encoding/binary"
+	"math/rand/v2"
+)
 
 // Receipt is what a [Take] returns for settling: who was charged what, and when. It is opaque, may
 // be copied, and belongs to the store that issued it. The zero Receipt is that of no charge.
@@ -14,7 +17,7 @@ type Receipt struct {
 	buckets []Bucket
 	amounts receiptAmounts
 	// uncharged has a bit for each limit, in the order of the result, that was left uncharged because
-	// its mode is Shadow and it was over its budget.
+	// its mode is Shadow or Warn and it was over its budget.
 	uncharged uint64
 }
 
@@ -46,13 +49,12 @@ func (r Receipt) IsZero() bool {
 	return r.id == [16]byte{}
 }
 
-// newReceipt returns the receipt of a charge. Its id is random but no secret: it never leaves the
-// store and its owner.
-func newReceipt(take *Take, takenAt int64, uncharged uint64) Receipt {
-	receipt := Receipt{tenant: take.Tenant, takenAt: takenAt, buckets: take.Buckets, uncharged: uncharged}
-	receipt.amounts.copyFrom(take.Amounts)
-	id := appendUint(receipt.id[:0], 8, rand.Uint64()) //nolint:gosec // Unique is enough, see above.
+// issue makes it the receipt of a charge. Its id is random, within one millisecond, but no secret: it never leaves the store and
+// its owner.
+func (r *Receipt) issue(take *Take, takenAt int64, uncharged uint64) {
+	r.tenant, r.takenAt, r.buckets, r.uncharged = take.Tenant, takenAt, take.Buckets, uncharged
+	r.amounts.copyFrom(take.Amounts)
+	binary.NativeEndian.PutUint64(r.id[:8], rand.Uint64()) //nolint:gosec // Unique is enough, see above.
 	// An id of zeros would read as no receipt.
-	appendUint(id, 8, rand.Uint64()|1) //nolint:gosec // The same.
-	return receipt
+	binary.NativeEndian.PutUint64(r.id[8:], uint64(takenAt)|1<<63)
 }

@@ -43,13 +43,16 @@ type Redis struct {
 	timeout   time.Duration
 	scripts   scripts
 	offsets   offsets
+	overrides knownOverrides
 	// testClock, if it is set, is the time in Unix milliseconds that scripts with a test clock are
 	// told.
 	testClock func() int64
+	// testSkew is by how much the estimate of that time is off.
+	testSkew int64
 }
 
 type scripts struct {
-	take, settle, grant, peek, renew lua.Script
+	take, settle, grant, peek, renew, override lua.Script
 }
 
 var _ Store = (*Redis)(nil)
@@ -77,8 +80,10 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 		client:    config.Client,
 		namespace: config.Namespace,
 		timeout:   config.Timeout,
-		scripts:   scripts{take: lua.Take, settle: lua.Settle, grant: lua.Grant, peek: lua.Peek, renew: lua.Renew},
-		offsets:   newOffsets(cluster),
+		scripts: scripts{
+			take: lua.Take, settle: lua.Settle, grant: lua.Grant, peek: lua.Peek, renew: lua.Renew, override: lua.Override,
+		},
+		offsets: newOffsets(cluster),
 	}, nil
 }
 
@@ -88,31 +93,62 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 	if err := take.check(); err != nil {
 		return Result{}, err
 	}
-	limits := countLimits(take.Buckets)
-	if limits == 0 && take.Claim == nil {
-		// Nothing to judge and nothing to remember.
+	buckets := take.all()
+	if take.empty() {
 		if err := checkContext(ctx); err != nil {
 			return Result{}, err
 		}
 		return Result{Verdict: Admitted}, nil
 	}
-	c := r.newCall(take.Tenant, r.scripts.take, len(take.Buckets)+1, len(take.Buckets)+4)
+	c := r.newCall(take.Tenant, r.scripts.take, len(buckets)+2, len(buckets)+4)
 	c.bucketKeys(take.Buckets)
+	if take.Candidate != nil {
+		keys := c.keys.candidate(take.Candidate.ID)
+		for i := range take.Candidate.Buckets {
+			c.key(keys.bucket(take.Candidate.Buckets[i].Owner))
+		}
+	}
 	var claim []byte
 	if take.Claim != nil {
 		c.key(c.keys.record(take.Claim))
 		claim = packClaim(take.Claim)
 	}
-	c.arg(applyBefore)
+	c.overrides()
+	c.values(buckets, 0, 1, func(_ int, rule *rule) [2]int64 {
+		return [2]int64{take.Amounts.Of(rule.limit.Unit)}
+	})
 	c.arg(claim)
-	c.arg(packAmounts(take.Buckets, limits, take.Amounts))
-	c.rules(take.Buckets)
-	c.again = take.Claim != nil
+	c.rules()
+	c.live = len(take.Buckets)
+	c.owners, c.takes, c.again = take.Owners, true, take.Claim != nil
 	reply, err := c.do(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	return readTake(&take, limits, reply)
+	take.Buckets = c.governed.buckets[:c.live:c.live]
+	return readTake(&take, c.governed.buckets[c.live:], reply)
+}
+
+// The kinds of a take, see take.lua.
+const (
+	takeAny     = 0
+	takeUsual   = 1
+	takeBlocked = 2
+	// takeCandidate is added for each bucket of the candidate.
+	takeCandidate = 4
+)
+
+// kindOfTake says whether the usual take, which quick.lua does, fits the buckets.
+func kindOfTake(g *governing) int64 {
+	if g.blocked {
+		return takeBlocked
+	}
+	for i := range g.buckets {
+		if !g.buckets[i].Limits.usual {
+			return takeAny
+		}
+	}
+	return takeUsual
 }
 
 // Settle implements [Store].
@@ -135,12 +171,13 @@ func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, err
 	} else {
 		c.key(c.keys.settled(receipt))
 	}
-	c.arg(applyBefore)
-	c.arg(receipt.takenAt)
+	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, rule *rule) [2]int64 {
+		charged, actual := settlement.settleAmounts(k, rule)
+		return [2]int64{charged, actual - charged}
+	})
 	c.arg(packedEnd)
 	c.arg(answer)
-	c.arg(packSettlement(&settlement))
-	c.rules(receipt.buckets)
+	c.rules()
 	reply, err := c.do(ctx)
 	if err != nil {
 		return Settled{}, err
@@ -160,9 +197,8 @@ func (r *Redis) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 	lease, _ := leaseAndTTL(claim)
 	c := r.newCall(tenant, r.scripts.renew, 1, 3)
 	c.key(c.keys.record(claim))
-	c.arg(applyBefore)
+	c.values(nil, lease, 0, nil)
 	c.arg(claim.Attempt[:])
-	c.arg(lease)
 	reply, err := c.do(ctx)
 	if err != nil {
 		return false, err
@@ -178,15 +214,16 @@ func (r *Redis) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]Li
 	if len(buckets) == 0 {
 		return nil, checkContext(ctx)
 	}
-	c := r.newCall(tenant, r.scripts.peek, len(buckets), len(buckets)+1)
+	c := r.newCall(tenant, r.scripts.peek, len(buckets)+1, len(buckets)+1)
 	c.bucketKeys(buckets)
-	c.arg(applyBefore)
-	c.rules(buckets)
+	c.overrides()
+	c.values(buckets, 0, 0, nil)
+	c.rules()
 	reply, err := c.do(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return reply.states(buckets)
+	return reply.states(c.governed.buckets)
 }
 
 // Grant implements [Store].
@@ -200,16 +237,18 @@ func (r *Redis) Grant(ctx context.Context, tenant string, buckets []Bucket, amou
 	if len(buckets) == 0 {
 		return nil, checkContext(ctx)
 	}
-	c := r.newCall(tenant, r.scripts.grant, len(buckets), len(buckets)+2)
+	c := r.newCall(tenant, r.scripts.grant, len(buckets)+1, len(buckets)+2)
 	c.bucketKeys(buckets)
-	c.arg(applyBefore)
-	c.arg(packAmounts(buckets, MaxLimits, amounts))
-	c.rules(buckets)
+	c.overrides()
+	c.values(buckets, 0, 1, func(_ int, rule *rule) [2]int64 {
+		return [2]int64{amounts.Of(rule.limit.Unit)}
+	})
+	c.rules()
 	reply, err := c.do(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return reply.changes(buckets)
+	return reply.changes(c.governed.buckets)
 }
 
 // Reset implements [Store].

@@ -18,7 +18,7 @@ func TestFewRightsInRedisAreEnough(t *testing.T) {
 	ctx := context.Background()
 	addr := redistest.Start(t).Addr
 	require.NoError(t, patientClient(t, addr).Do(ctx, "acl", "setuser", "limiter", "on", ">pw", "resetkeys", "~rl:*",
-		"-@all", "+evalsha", "+eval", "+time", "+get", "+set", "+setrange", "+del", "+unlink", "+pttl").Err())
+		"-@all", "+evalsha", "+eval", "+time", "+get", "+set", "+setrange", "+getrange", "+del", "+unlink", "+pttl").Err())
 	options := patientOptions(addr)
 	options.Username, options.Password = "limiter", "pw"
 	client := redis.NewClient(options)

@@ -10,97 +10,45 @@ import (
 const (
 	// memoryShards is how many locks the tenants of a Memory share.
 	memoryShards = 64
-	// sweepStep is how many entries a call looks at to remove those that have expired. More than one,
-	// so that entries leave faster than they can come.
+	// sweepStep is how many entries are looked at for each new one, to remove those that have expired.
+	// More than one, so that entries leave faster than they can come.
 	sweepStep = 2
+	// sweepEvery is after how many calls as many are looked at even if there is no new one. Not after
+	// each, because an entry that was not used for a while is not in the cache of the processor.
+	sweepEvery = 8
 	// answerUnit is how many bytes of an answer count as one more entry.
 	answerUnit = 256
 )
 
 // shard holds the entries of some tenants, all of those of each.
 type shard struct {
-	mu    sync.Mutex
-	index map[entryKey]*entry
+	mu sync.Mutex
+	// index holds the entries by the hash of their key: a map of numbers takes half the time of one of
+	// keys. Entries of one hash are a list.
+	index map[uint64]*entry
 	pools [poolKinds]pool
 	store *Memory
-}
-
-type entryKind uint8
-
-// The kinds below these are the levels of owners.
-const (
-	recordEntry entryKind = iota + entryKind(Operation) + 1
-	settledEntry
-)
-
-type entryKey struct {
-	tenant string
-	name   string
-	kind   entryKind
-}
-
-func (k entryKind) pool() poolKind {
-	if k >= recordEntry {
-		return recordPool
-	}
-	return bucketPool
-}
-
-type entry struct {
-	key entryKey
-	// expires is the Unix millisecond at which the entry means the same as none.
-	expires int64
-	place   int
-	weight  int64
-	ledger  ledger
-	record  *record
-}
-
-// find returns a living entry or nil. One that has expired is removed, as Redis does, so that a clock
-// that is set back does not bring it back.
-func (s *shard) find(key entryKey, now int64) *entry {
-	e := s.index[key]
-	if e != nil && e.expires <= now {
-		s.remove(e)
-		return nil
-	}
-	return e
-}
-
-// obtain returns the entry of the key, a new one if there is none that lives.
-func (s *shard) obtain(key entryKey, now int64) *entry {
-	if e := s.find(key, now); e != nil {
-		return e
-	}
-	e := &entry{key: key}
-	s.weigh(e, 1)
-	list := &s.pools[key.kind.pool()].list
-	e.place = len(*list)
-	s.index[key] = e
-	*list = append(*list, e)
-	return e
-}
-
-func (s *shard) remove(e *entry) {
-	kind := e.key.kind.pool()
-	p := &s.pools[kind]
-	last := len(p.list) - 1
-	moved := p.list[last]
-	p.list[e.place] = moved
-	moved.place = e.place
-	p.list[last] = nil
-	p.list = p.list[:last]
-	delete(s.index, e.key)
-	p.used.Add(-e.weight)
-	s.store.room[kind].Add(e.weight)
-	e.weight = 0
+	read  reading
+	// calls counts the calls, and due the entries to be looked at by the next one.
+	calls, due int
+	// overrides are the override records by tenant. No tenant displaces those of another.
+	overrides map[string]*overrideSet
 }
 
 // sweep looks at a few entries and removes those that have expired.
 func (s *shard) sweep(now int64) {
+	s.calls++
+	if s.calls%sweepEvery == 0 {
+		s.due += sweepStep
+	}
+	if s.due == 0 {
+		return
+	}
+	due := s.due
+	s.due = 0
 	for kind := range s.pools {
 		p := &s.pools[kind]
-		for range sweepStep {
+		for range due {
 			if len(p.list) == 0 {
 				break
 			}
@@ -109,6 +57,8 @@ func (s *shard) sweep(now int64) {
 			}
 			if e := p.list[p.cursor]; e.expires <= now {
 				s.remove(e)
+				// Where one has expired, more have.
+				s.due = sweepStep
 			} else {
 				p.cursor++
 			}
@@ -116,25 +66,35 @@ func (s *shard) sweep(now int64) {
 	}
 }
 
-// load finds the entries of the buckets and their debts as they are now.
-func (s *shard) load(tenant string, buckets []Bucket, entries *[MaxLimits]*entry, debts *debtArray, now int64) {
+// load finds the entries of the buckets and what they have spent by now. It returns a bit for each
+// bucket that even a call that changes nothing has to write, because its state lies too far in the
+// future, after the clock was set back, or in a window of another policy; and one for each that was charged
+// under limits of another kind since.
+func (s *shard) load(tenant tenantKey, buckets []Bucket, entries *[MaxLimits]*entry, spends *spentArray, now int64) (stale, converted uint64) {
 	k := 0
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
-		if e := s.find(bucketKey(tenant, buckets[i].Owner), now); e != nil {
+		if e := s.find(s.bucketKey(tenant, buckets[i].Owner), now); e != nil {
 			entries[i] = e
-			e.ledger.load(rules, debts[k:k+len(rules)], now)
+			moved, other := e.ledger.load(rules, spends[k:k+len(rules)], now)
+			if _, redated := effective(e.ledger.last, now); redated || moved {
+				stale |= 1 << i
+			}
+			if other {
+				converted |= 1 << i
+			}
 		}
 		k += len(rules)
 	}
+	return stale, converted
 }
 
-// save stores the debts of one owner. An owner without debt is forgotten, which means the same.
-func (s *shard) save(tenant string, b *Bucket, e *entry, debts []int64, now int64) {
+// save stores what one owner has spent. An owner that owes nothing is forgotten, which means the same.
+func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []spent, now int64) {
 	at, expires := now, int64(0)
 	// An entry that was loaded may have been evicted since, to make room for another of this call.
 	if e == nil || e.weight == 0 {
-		fresh := s.obtain(bucketKey(tenant, b.Owner), now)
+		fresh := s.obtain(s.bucketKey(tenant, b.Owner), now)
 		if e != nil {
 			fresh.ledger, fresh.expires = e.ledger, e.expires
 		}
@@ -144,79 +104,72 @@ func (s *shard) save(tenant string, b *Bucket, e *entry, debts []int64, now int6
 		at, _ = effective(e.ledger.last, now)
 		expires = e.expires
 	}
-	e.expires = e.ledger.store(b.Limits.rules, debts, at, now, expires)
+	e.expires = e.ledger.store(b.Limits.rules, spends, at, now, expires)
 	if e.expires <= now {
 		s.remove(e)
 	}
 }
 
-// redate dates the states anew that lie too far in the future.
-func (s *shard) redate(tenant string, buckets []Bucket, entries *[MaxLimits]*entry, debts *debtArray, now int64) {
-	k := 0
-	for i := range buckets {
-		n := len(buckets[i].Limits.rules)
-		if e := entries[i]; e != nil {
-			if _, redated := effective(e.ledger.last, now); redated {
-				s.save(tenant, &buckets[i], e, debts[k:k+n], now)
-			}
-		}
-		k += n
+// take does any take. It returns whether the budgets were judged, and not the claim alone.
+func (s *shard) take(take *Take, tenant tenantKey, now int64) (result Result, judged bool) {
+	var entries [MaxLimits]*entry
+	var spends spentArray
+	stale, _ := s.load(tenant, take.Buckets, &entries, &spends, now)
+	if take.Claim == nil {
+		result, _ = s.charge(take, tenant, &entries, &spends, stale, now)
+		return result, true
 	}
+	key := s.key(tenant, recordEntry, take.Claim.RecordName())
+	return s.takeKeyed(take, tenant, key, &entries, &spends, stale, now)
 }
 
-// charge judges the take without regard to its key and charges it if it is admitted.
-func (s *shard) charge(take *Take, tenant string, entries *[MaxLimits]*entry, debts *debtArray, now int64) Result {
-	var result Result
-	verdict, uncharged := judge(take.Buckets, debts, take.Amounts)
-	result.Verdict = verdict
-	result.fill(take, debts, uncharged, verdict == Admitted, true)
+// charge judges the take without regard to its key and charges it if it is admitted. It returns a bit
+// for each limit that was left uncharged.
+func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry, spends *spentArray, stale uint64, now int64) (Result, uint64) {
+	verdict, uncharged := judge(take.Buckets, spends, take.Amounts, now)
+	result := Result{Verdict: verdict}
 	if verdict != Admitted {
-		s.redate(tenant, take.Buckets, entries, debts, now)
-		return result
+		uncharged = 0
 	}
-	charged := false
 	k := 0
 	for i := range take.Buckets {
 		rules := take.Buckets[i].Limits.rules
-		touched := false
+		write := stale>>i&1 == 1
 		for j := range rules {
-			if n := result.Limits[k+j].Charged; n > 0 {
-				debts[k+j] += n * rules[j].p
-				touched = true
+			amount := take.Amounts.Of(rules[j].limit.Unit)
+			if verdict == Admitted && amount > 0 && uncharged>>(k+j)&1 == 0 {
+				spends[k+j] = rules[j].charge(spends[k+j], amount, now)
+				write = true
 			}
 		}
-		if touched {
-			s.save(tenant, &take.Buckets[i], entries[i], debts[k:k+len(rules)], now)
-			charged = true
-		} else if entries[i] != nil {
-			if _, redated := effective(entries[i].ledger.last, now); redated {
-				s.save(tenant, &take.Buckets[i], entries[i], debts[k:k+len(rules)], now)
-			}
+		if write {
+			s.save(tenant, &take.Buckets[i], entries[i], spends[k:k+len(rules)], now)
 		}
 		k += len(rules)
 	}
-	if charged {
-		result.Receipt = newReceipt(take, now, uncharged)
+	result.fill(take, spends, now, uncharged, true)
+	if verdict == Admitted && result.charged() {
+		result.Receipt.issue(take, now, uncharged)
 	}
-	return result
+	return result, uncharged
 }
 
 // takeKeyed does what the record of the key says.
-func (s *shard) takeKeyed(take *Take, tenant string, key entryKey, entries *[MaxLimits]*entry, debts *debtArray, now int64) Result {
+func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[MaxLimits]*entry, spends *spentArray, stale uint64, now int64) (result Result, judged bool) {
 	var held *record
 	if e := s.find(key, now); e != nil {
 		held = e.record
 	}
-	var result Result
 	ruling := held.ruleOn(take.Claim, now)
 	if ruling == rulingCharge {
-		result = s.charge(take, tenant, entries, debts, now)
+		var uncharged uint64
+		result, uncharged = s.charge(take, tenant, entries, spends, stale, now)
 		if result.Verdict == Admitted {
-			s.hold(key, held, take.Claim, now, false, uncharged(result.Limits))
+			s.hold(key, held, take.Claim, now, false, uncharged)
 		}
-		return result
+		return result, true
 	}
-	result.fill(take, debts, 0, false, false)
+	result.fill(take, spends, now, 0, false)
 	switch ruling {
 	case rulingRepeat, rulingFreeRepeat:
 		if ruling == rulingFreeRepeat {
@@ -236,7 +189,7 @@ func (s *shard) takeKeyed(take *Take, tenant string, key entryKey, entries *[Max
 	default:
 		result.Verdict = AnswerUnavailable
 	}
-	return result
+	return result, false
 }
 
 // hold writes the claim of an attempt.
@@ -251,8 +204,8 @@ func (s *shard) hold(key entryKey, held *record, claim *idempotency.Claim, now i
 }
 
 // endClaim ends the claim if the attempt holds it.
-func (s *shard) endClaim(tenant string, end *ClaimSettlement, now int64) bool {
-	e := s.find(entryKey{tenant: tenant, kind: recordEntry, name: end.Claim.RecordName()}, now)
+func (s *shard) endClaim(tenant tenantKey, end *ClaimSettlement, now int64) bool {
+	e := s.find(s.key(tenant, recordEntry, end.Claim.RecordName()), now)
 	if e == nil || !e.record.heldBy(end.Claim) {
 		return false
 	}
@@ -273,11 +226,11 @@ func (s *shard) endClaim(tenant string, end *ClaimSettlement, now int64) bool {
 }
 
 // markSettled reports whether this is the first settlement of a receipt that is young enough.
-func (s *shard) markSettled(tenant string, receipt *Receipt, now int64) bool {
+func (s *shard) markSettled(tenant tenantKey, receipt *Receipt, now int64) bool {
 	if now-receipt.takenAt >= int64(MaxReceiptAge/time.Millisecond) {
 		return false
 	}
-	key := entryKey{tenant: tenant, kind: settledEntry, name: string(receipt.id[:])}
+	key := s.key(tenant, settledEntry, string(receipt.id[:]))
 	if s.find(key, now) != nil {
 		return false
 	}
@@ -285,17 +238,20 @@ func (s *shard) markSettled(tenant string, receipt *Receipt, now int64) bool {
 	return true
 }
 
-// change replaces the debt of each limit by what the function makes of it.
-func (s *shard) change(tenant string, buckets []Bucket, now int64, to func(k int, rule *rule, debt int64) int64) []LimitState {
+// change replaces what each limit has spent by what the function makes of it. A settlement, whose limits
+// may be those of an earlier policy, leaves owners as they are that were charged under another kind since.
+func (s *shard) change(tenant tenantKey, buckets []Bucket, settles bool, now int64, to func(k int, rule *rule, was spent) spent) []LimitState {
 	var entries [MaxLimits]*entry
-	var before, after debtArray
-	s.load(tenant, buckets, &entries, &before, now)
+	var before, after spentArray
+	_, converted := s.load(tenant, buckets, &entries, &before, now)
 	k := 0
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
 		first, touched := k, false
 		for j := range rules {
-			after[k] = to(k, &rules[j], before[k])
+			if after[k] = before[k]; !settles || converted>>i&1 == 0 {
+				after[k] = to(k, &rules[j], before[k])
+			}
 			touched = touched || after[k] != before[k]
 			k++
 		}
@@ -303,5 +259,5 @@ func (s *shard) change(tenant string, buckets []Bucket, now int64, to func(k int
 			s.save(tenant, &buckets[i], entries[i], after[first:k], now)
 		}
 	}
-	return changed(buckets, &before, &after)
+	return changed(buckets, &before, &after, now)
 }

@@ -53,8 +53,14 @@ type Take struct {
 	Tenant string
 	// Buckets are charged together, all or nothing. No owner may stand in it twice.
 	Buckets []Bucket
+	// Owners are those that the operation belongs to whether or not they have buckets, that of the tenant
+	// included: an override record that blocks one of them blocks the take. The owners of the buckets need
+	// not stand in it.
+	Owners []Owner
 	// Amounts are what to take, one for each unit, none negative.
 	Amounts Amounts
+	// Candidate is another policy to be judged in the same step. Nil means that there is none.
+	Candidate *Candidate
 	// Claim marks an idempotency key as in use. Nil means that there is no key.
 	Claim *idempotency.Claim
 	// States is room for the answer: Result.Limits uses it if it is large enough, so that a caller
@@ -82,6 +88,9 @@ const (
 	// AnswerUnavailable says that the key is done, that its answer was not stored, and that the
 	// claim permits no further run.
 	AnswerUnavailable
+	// Blocked says that an override record blocks an owner of the take. Nothing was judged, not even the
+	// claim, and no limit is shown.
+	Blocked
 )
 
 // String returns the verdict as telemetry writes it.
@@ -101,6 +110,8 @@ func (v Verdict) String() string {
 		return "key_reused"
 	case AnswerUnavailable:
 		return "answer_unavailable"
+	case Blocked:
+		return "blocked"
 	default:
 		return "unknown"
 	}
@@ -123,20 +134,32 @@ type Result struct {
 	Answer []byte
 	// Receipt settles the charge. It is zero when nothing was charged.
 	Receipt Receipt
+	// Candidate is the verdict under the candidate policy. It is nil if there is none or if it was not
+	// judged, because the claim or a block decided.
+	Candidate *CandidateResult
 }
 
 // LimitState is one limit of one owner as a store sees it.
 type LimitState struct {
 	Owner Owner
+	// Limit is the limit as it was judged: that of the policy, or what an override record makes of it.
 	Limit *Limit
+	// Overridden says that an override record was in force for the limit.
+	Overridden bool
 	// Remaining is what could be taken now, at least 0.
 	Remaining int64
-	// ResetAfter is the time until the limit is full.
+	// Overdraft is by how much more than the capacity is spent, at most the capacity: by a settlement, by
+	// a policy that lowered the capacity, or because the limit is Soft.
+	Overdraft int64
+	// ResetAfter is the exact time until the limit is full.
 	ResetAfter time.Duration
+	// WindowEnd is when the current window ends, in Unix milliseconds by the clock of the store. It is
+	// zero for a token bucket, and where no window is open. [Spread] needs it.
+	WindowEnd int64
 	// Charged is what this call took from the limit. It is negative for what it gave back.
 	Charged int64
 	// Exceeded says that the limit does not have the amount: it refused the operation, or would have
-	// refused it if its mode is Shadow.
+	// refused it if its mode were Enforce and it were not Soft.
 	Exceeded bool
 	// Never says that the amount exceeds the capacity of the limit.
 	Never bool

@@ -1,70 +1,198 @@
 package cost
 
 import (
-	"container/list"
+	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// unitsPerPlan is how large a plan may be on average when the cache is full. A plan whose every field
-// depends on variables has about three units a field; a unit takes some hundred bytes.
-const unitsPerPlan = 256
+const (
+	// unitsPerPlan is how large a plan may be on average when the cache is full. A plan whose every field
+	// depends on a variable of its own has about five units a field; a unit takes some hundred bytes.
+	unitsPerPlan = 256
+	// bytesPerUnit is how much of a text counts as a unit.
+	bytesPerUnit = 100
+	// bytesPerDocumentUnit is how much of a text counts as a unit where the parsed document is kept, whose
+	// selections take several times the memory of their text.
+	bytesPerDocumentUnit = 16
+)
 
-// planCache keeps the plans that were used last, bounded in number and in size.
+// planCache keeps the plans of operations that are used, bounded in number and in size. A plan is
+// compiled once however many callers ask for it at the same time. What was used since it was last in
+// turn to go stays, which costs those who find a plan no more than a flag.
 type planCache struct {
-	mu      sync.Mutex
-	entries map[*ast.OperationDefinition]*planEntry
-	// order has the operation used last in front.
-	order list.List
-	max   int
-	units int
+	index planIndex
+
+	// mu guards what follows, and changes of the index.
+	mu sync.Mutex
+	// entries are all there are; that at hand is the next in turn to go.
+	entries []*planEntry
+	hand    int
+	max     int
+	units   int
+	// released is told of a plan that no entry has any more. It must not use the cache.
+	released func(*Plan)
 }
 
+// planEntry is what compiling an operation led to, or the promise of it.
 type planEntry struct {
-	plan  *Plan
-	err   error
-	place *list.Element
+	key  planKey
+	hash uint64
+	// used says that the entry was found since it was last in turn to go.
+	used atomic.Bool
+	// reader is the address of the operation that last found the entry by its text. It is only compared.
+	reader atomic.Uintptr
+
+	// done is closed when plan and err are there, or when the caller who compiled has panicked.
+	done     chan struct{}
+	ready    atomic.Bool
+	plan     *Plan
+	err      error
+	panicked bool
+
+	// units, place, which is -1 for an entry that was removed, and held, which says that the entry is one
+	// of the holders of its plan, are guarded by the mutex of the cache.
+	units int
+	place int
+	held  bool
 }
 
-func (e *planEntry) units() int {
-	if e.plan == nil {
-		return 1
-	}
-	return 1 + e.plan.units()
+func newPlanCache(size int, released func(*Plan)) *planCache {
+	return &planCache{index: newPlanIndex(size), max: size, released: released}
 }
 
-func newPlanCache(size int) *planCache {
-	return &planCache{entries: make(map[*ast.OperationDefinition]*planEntry), max: size}
-}
-
-// get returns what compiling the operation led to, nil if the cache does not know it.
-func (c *planCache) get(op *ast.OperationDefinition) *planEntry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entry := c.entries[op]
-	if entry != nil {
-		c.order.MoveToFront(entry.place)
+// find returns the entry of the key, nil if there is none. It may not be ready.
+func (c *planCache) find(key *planKey) *planEntry {
+	entry := c.index.find(key, c.index.hash(key))
+	if entry != nil && !entry.used.Load() {
+		// Only written when it changes, so that processors do not take it from each other.
+		entry.used.Store(true)
 	}
 	return entry
 }
 
-func (c *planCache) add(op *ast.OperationDefinition, plan *Plan, err error) {
-	entry := &planEntry{plan: plan, err: err}
+// get returns the plan of an operation by the key, and compiles it if the cache does not have it. Callers
+// who ask for it meanwhile wait. If compile panics, one of them compiles again.
+func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func() (*Plan, error)) (*Plan, error) {
+	reader := reflect.ValueOf(op).Pointer()
+	for {
+		entry := c.find(&key)
+		if entry == nil {
+			var own bool
+			if entry, own = c.promise(key); own {
+				entry.reader.Store(reader)
+				return c.fulfil(entry, compile)
+			}
+		}
+		if !entry.wait() {
+			continue
+		}
+		if key.op == nil && entry.reader.Swap(reader) == reader {
+			// Documents seem to be cached, so that the next request need not find the text.
+			c.share(planKey{op: op}, entry)
+		}
+		return entry.plan, entry.err
+	}
+}
+
+// wait returns when the entry is ready; it returns false when it never will be.
+func (e *planEntry) wait() bool {
+	if e.ready.Load() {
+		return true
+	}
+	<-e.done
+	return !e.panicked
+}
+
+// promise adds an entry that is not ready. It says whether the caller has to fulfil it, because it may
+// have been there already.
+func (c *planCache) promise(key planKey) (entry *planEntry, own bool) {
+	entry = &planEntry{key: key, hash: c.index.hash(&key), done: make(chan struct{}), units: key.units()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.entries[op]; ok {
+	if known := c.index.find(&key, entry.hash); known != nil {
+		return known, false
+	}
+	c.index.add(entry)
+	entry.place = len(c.entries)
+	c.entries = append(c.entries, entry)
+	c.units += entry.units
+	c.shrink(entry)
+	return entry, true
+}
+
+// fulfil compiles, and makes the entry ready.
+func (c *planCache) fulfil(entry *planEntry, compile func() (*Plan, error)) (*Plan, error) {
+	entry.panicked = true
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if entry.panicked {
+			c.remove(entry)
+		} else {
+			c.grow(entry)
+			entry.ready.Store(true)
+		}
+		close(entry.done)
+	}()
+	entry.plan, entry.err = compile()
+	entry.panicked = false
+	return entry.plan, entry.err
+}
+
+// share adds an entry with the result of another one.
+func (c *planCache) share(key planKey, from *planEntry) {
+	if entry, own := c.promise(key); own {
+		_, _ = c.fulfil(entry, func() (*Plan, error) { return from.plan, from.err })
+	}
+}
+
+// grow counts the plan of an entry.
+func (c *planCache) grow(entry *planEntry) {
+	if entry.place < 0 || entry.plan == nil {
 		return
 	}
-	entry.place = c.order.PushFront(op)
-	c.entries[op] = entry
-	c.units += entry.units()
+	entry.plan.outline.holders.Add(1)
+	entry.held = true
+	units := entry.plan.units()
+	entry.units += units
+	c.units += units
+	c.shrink(entry)
+}
+
+// shrink removes entries until the cache is within its bounds, but not the given one.
+func (c *planCache) shrink(keep *planEntry) {
+	spared := 0
 	for len(c.entries) > c.max || c.units > c.max*unitsPerPlan && len(c.entries) > 1 {
-		last, ok := c.order.Remove(c.order.Back()).(*ast.OperationDefinition)
-		if !ok {
-			return
+		c.hand %= len(c.entries)
+		entry := c.entries[c.hand]
+		// The last entry takes the place of one that goes, so the hand moves on in any case.
+		c.hand++
+		// Readers who set the flag faster than the hand goes round do not stop it.
+		if entry == keep || entry.used.Swap(false) && spared < len(c.entries) {
+			spared++
+			continue
 		}
-		c.units -= c.entries[last].units()
-		delete(c.entries, last)
+		c.remove(entry)
+	}
+}
+
+// remove takes an entry out, if it is in.
+func (c *planCache) remove(entry *planEntry) {
+	if entry.place < 0 {
+		return
+	}
+	last := len(c.entries) - 1
+	c.entries[entry.place] = c.entries[last]
+	c.entries[entry.place].place = entry.place
+	c.entries[last] = nil
+	c.entries = c.entries[:last]
+	c.units -= entry.units
+	entry.place = -1
+	c.index.remove(entry)
+	if entry.held && entry.plan.outline.holders.Add(-1) == 0 {
+		c.released(entry.plan)
 	}
 }

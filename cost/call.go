@@ -34,11 +34,24 @@ func (c *compiler) call(g group, inherit int32) (ref, error) {
 		if err != nil {
 			return ref{}, err
 		}
+		beside := c.introspected
 		if cl.child, err = c.value(g.members, g.info, below); err != nil {
 			return ref{}, err
 		}
+		c.countLists(g.info, beside)
 	}
-	return c.finish(cl), nil
+	return c.finishCall(cl, field)
+}
+
+// countLists counts a call of a list of introspection objects. Calls of __schema and __type below other
+// fields, which the query type can return, may be repeated by lists.
+func (c *compiler) countLists(info *fieldInfo, beside introspectionCalls) {
+	if info.list != 0 {
+		c.introspected = c.introspected.plus(introspectionCalls{once: info.list})
+	}
+	if info.repeating != nil && c.depth > 0 && c.introspected != beside {
+		c.introspected.repeated |= c.introspected.once
+	}
 }
 
 // unconditional drops a condition that all members share: it is that of the call.
@@ -56,18 +69,12 @@ func unconditional(members []occurrence) {
 // prepare fills in everything of a call but the size and the child.
 func (c *compiler) prepare(g group) (call, error) {
 	info, field := g.info, g.members[0].field
-	cl := call{info: info, key: g.key, size: -1, weight: info.leaf, child: fixed(pair{}), own: info.weight}
+	cl := call{
+		info: info, key: g.key, condition: c.anyOf(g.members), size: -1, weight: info.leaf,
+		child: fixed(pair{}), own: info.once(), element: info.element(),
+	}
 	if info.output != nil {
 		cl.weight = info.output.weight
-	}
-	if len(g.members) == 1 {
-		cl.condition = g.members[0].condition
-	} else {
-		conditions := make([]int32, len(g.members))
-		for i, member := range g.members {
-			conditions[i] = member.condition
-		}
-		cl.condition = c.either(conditions)
 	}
 	own, err := c.arguments(field, info)
 	if err != nil {
@@ -95,6 +102,7 @@ func (c *compiler) prepare(g group) (call, error) {
 
 // finish folds a call into a constant if nothing in it depends on variables, else makes it a node.
 func (c *compiler) finish(cl call) ref {
+	cl.child.constant.field += cl.element
 	plain := cl.termsLo == cl.termsHi && cl.extrasLo == cl.extrasHi && !cl.rule && cl.child.isFixed()
 	if plain && cl.size < 0 {
 		price := priceCall(cl.own, cl.n, cl.weight, cl.child.constant)
@@ -106,7 +114,7 @@ func (c *compiler) finish(cl call) ref {
 		return fixed(pair{})
 	}
 	c.plan.calls = append(c.plan.calls, cl)
-	return ref{node: c.addNode(node{op: opCall, lo: int32(len(c.plan.calls) - 1)})}
+	return ref{node: c.addNode(node{kind: nodeCall, lo: int32(len(c.plan.calls) - 1)})}
 }
 
 // arguments prices the arguments of a call, given and defaulted.

@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -36,6 +37,9 @@ type caseOptions struct {
 	RefuseOverWork     bool
 	FreeFields         []string
 	MaxRepresentations int
+	// FieldWeightPerElement is that of the Config.
+	FieldWeightPerElement bool
+	Limits                cost.Limits
 	// Operation is the name of the operation to price.
 	Operation string
 	// Raw prices the document without validating it.
@@ -44,13 +48,15 @@ type caseOptions struct {
 	WeightType string
 }
 
+// directiveSource defines the directives; the type of weights is String unless another is given.
+func directiveSource(weightType string) *ast.Source {
+	return &ast.Source{Name: "directives.graphqls", Input: fmt.Sprintf(directives, cmp.Or(weightType, "String"))}
+}
+
 func loadSchema(t testing.TB, sdl, weightType string) *ast.Schema {
 	t.Helper()
-	if weightType == "" {
-		weightType = "String"
-	}
 	schema, err := gqlparser.LoadSchema(
-		&ast.Source{Name: "directives.graphqls", Input: fmt.Sprintf(directives, weightType)},
+		directiveSource(weightType),
 		&ast.Source{Name: "schema.graphqls", Input: sdl},
 	)
 	require.NoError(t, err)
@@ -79,7 +85,8 @@ func parse(t testing.TB, schema *ast.Schema, query string, raw bool) *ast.QueryD
 }
 
 // TestCases runs testdata/cases. Each file is a rule, which its name states; the text before the
-// first section says more where that is needed.
+// first section says more where that is needed. One with a section breakdown is explained too, and one
+// with a section response, which is the data of a response, is tallied.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "cases", "*.txtar"))
@@ -91,15 +98,38 @@ func TestCases(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			head, sections := splitCase(string(text))
-			got := runCase(t, sections)
+			got := answers(t, sections)
 			if *update {
 				before, _, _ := strings.Cut(string(text), "-- expect --\n")
-				require.NoError(t, os.WriteFile(file, []byte(before+"-- expect --\n"+got), 0o644))
+				for _, name := range results {
+					if answer, ok := got[name]; ok {
+						before += "-- " + name + " --\n" + answer
+					}
+				}
+				require.NoError(t, os.WriteFile(file, []byte(before), 0o644))
 				return
 			}
-			require.Equal(t, sections["expect"], got, "%s%s", head, sections["query"])
+			for _, name := range results {
+				require.Equal(t, sections[name], got[name], "%s%s", head, sections["query"])
+			}
 		})
 	}
+}
+
+// results are the sections that the estimator fills in, which stand last.
+var results = []string{"expect", "breakdown", "actual"}
+
+// answers returns the results of a case that it asks for.
+func answers(t *testing.T, sections map[string]string) map[string]string {
+	t.Helper()
+	got := map[string]string{"expect": runCase(t, sections)}
+	if _, ok := sections["breakdown"]; ok {
+		got["breakdown"] = explainCase(t, sections)
+	}
+	if _, ok := sections["response"]; ok {
+		got["actual"] = tallyCase(t, sections)
+	}
+	return got
 }
 
 // splitCase splits a file at its lines of the form -- name --.
@@ -109,6 +139,7 @@ func splitCase(text string) (head string, sections map[string]string) {
 	for line := range strings.Lines(text) {
 		if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "-- ") && strings.HasSuffix(trimmed, " --") {
 			name = strings.TrimSuffix(strings.TrimPrefix(trimmed, "-- "), " --")
+			sections[name] += ""
 			continue
 		}
 		sections[name] += line
@@ -116,7 +147,15 @@ func splitCase(text string) (head string, sections map[string]string) {
 	return sections[""], sections
 }
 
-func runCase(t *testing.T, sections map[string]string) string {
+// loadedCase is a case that is ready to be priced.
+type loadedCase struct {
+	estimator *cost.Estimator
+	doc       *ast.QueryDocument
+	op        *ast.OperationDefinition
+	variables map[string]any
+}
+
+func loadCase(t *testing.T, sections map[string]string) loadedCase {
 	t.Helper()
 	var options caseOptions
 	if text := sections["options"]; text != "" {
@@ -139,25 +178,33 @@ func runCase(t *testing.T, sections map[string]string) string {
 		RefuseOverWork:     options.RefuseOverWork,
 		FreeFields:         options.FreeFields,
 		MaxRepresentations: options.MaxRepresentations,
+
+		FieldWeightPerElement: options.FieldWeightPerElement,
+		Limits:                options.Limits,
 	})
 	require.NoError(t, err)
 	doc := parse(t, schema, sections["query"], options.Raw)
-	op := doc.Operations.ForName(options.Operation)
-	plan, err := estimator.Plan(doc, op)
-	if err != nil {
-		return "error " + err.Error() + "\n"
-	}
-	var variables map[string]any
+	c := loadedCase{estimator: estimator, doc: doc, op: doc.Operations.ForName(options.Operation)}
 	if text := sections["variables"]; text != "" {
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.UseNumber()
-		require.NoError(t, decoder.Decode(&variables))
+		require.NoError(t, decoder.Decode(&c.variables))
 	}
-	if !options.Raw {
-		variables, err = validator.VariableValues(schema, op, variables)
+	if !options.Raw && c.op != nil {
+		c.variables, err = validator.VariableValues(schema, c.op, c.variables)
 		require.NoError(t, err)
 	}
-	price, err := plan.Evaluate(variables)
+	return c
+}
+
+func runCase(t *testing.T, sections map[string]string) string {
+	t.Helper()
+	c := loadCase(t, sections)
+	plan, err := c.estimator.Plan(c.doc, c.op)
+	if err != nil {
+		return "error " + err.Error() + "\n"
+	}
+	price, err := plan.Evaluate(c.variables)
 	return describe(price, err)
 }
 

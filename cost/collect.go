@@ -96,7 +96,7 @@ func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, l
 				return err
 			}
 			condition := c.included(outer, s.Directives)
-			if condition == never || s.Name == "__typename" {
+			if condition == never || s.Name == "__typename" && c.typename == nil {
 				continue
 			}
 			if err := c.addField(s, condition, object, lo); err != nil {
@@ -144,13 +144,24 @@ func responseName(field *ast.Field) string {
 	return field.Name
 }
 
+// costsNothing says whether a call can be left out of the plan, as most scalars can.
+func (c *compiler) costsNothing(field *ast.Field, info *fieldInfo) bool {
+	return info.free() && (len(field.Directives) == 0 || len(c.e.directives) == 0)
+}
+
 func (c *compiler) addField(field *ast.Field, condition int32, object *objectType, lo int) error {
-	info := object.fields[field.Name]
+	info := c.field(object, field.Name)
+	if field.Name == "__typename" {
+		info = c.typename
+	}
 	if info == nil {
 		return malformed("%s has no field %q", object.name, field.Name)
 	}
 	if info.output != nil && info.kind != constant && len(field.SelectionSet) == 0 {
 		return malformed("%s needs a selection", info.coordinate)
+	}
+	if c.typename == nil && c.costsNothing(field, info) {
+		return nil
 	}
 	key := responseName(field)
 	at := c.find(key, lo)
@@ -184,6 +195,15 @@ func (c *compiler) addField(field *ast.Field, condition int32, object *objectTyp
 	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.collector.arena[n : n+1 : n+1]})
 	c.enter(key, at < 0, lo)
 	return nil
+}
+
+// field returns the field of an object, nil if there is none.
+func (c *compiler) field(object *objectType, name string) *fieldInfo {
+	info := object.fields[name]
+	if c.repeating && info != nil && info.repeating != nil {
+		return info.repeating
+	}
+	return info
 }
 
 // find returns the first group of the response name, -1 if there is none.

@@ -22,8 +22,17 @@ type compiler struct {
 	depth int
 	// summing adds up selections instead of merging them.
 	summing bool
+	// repeating gives lists of introspection the sizes of the schema.
+	repeating bool
+	// introspected are the lists of introspection that were called so far, beside the calls around them.
+	introspected introspectionCalls
+	// typename is collected as __typename, which is left out if it is nil.
+	typename *fieldInfo
 
 	fragments map[string]*fragment
+	// composite is how many fields of the document have selections, which is about how many calls there
+	// are to remember.
+	composite int
 	// defaults are the default values of the variables that have one.
 	defaults     map[string]*ast.Value
 	slots        map[string]int32
@@ -34,12 +43,18 @@ type compiler struct {
 	// What was compiled before, by the selections and the sizes that they inherit.
 	children map[childKey]ref
 	merged   map[string]ref
-	ids      map[*ast.Field]uint32
-	sums     map[sumKey]ref
-	inherits map[inheritedSize]int32
-	inherit  []inheritedSize
-	inputs   map[inputKey]ownCost
-	specs    map[inputKey]sizeSpec
+	// childrenLists and mergedLists are the calls of lists of introspection in what was compiled, if there are any.
+	childrenLists map[childKey]introspectionCalls
+	mergedLists   map[string]introspectionCalls
+	ids           map[*ast.Field]uint32
+	sums          map[sumKey]ref
+	highests      map[highestKey]ref
+	inherits      map[inheritedSize]int32
+	inherit       []inheritedSize
+	inputs        map[inputKey]ownCost
+	specs         map[inputKey]sizeSpec
+	lookups       map[lookupsKey]int32
+	sizes         map[sizeExpr]int32
 	// argumentIDs number the arguments of the fields that were compared, argumentLists the arguments by
 	// their spelling.
 	argumentIDs   map[*ast.Field]int32
@@ -69,15 +84,16 @@ func (e *Estimator) newCompiler(op *ast.OperationDefinition, limit int) *compile
 		insides:      map[inside]int32{},
 		conditionIDs: map[conditionKey]int32{},
 		disjunctions: map[string]int32{},
-		children:     map[childKey]ref{},
 		merged:       map[string]ref{},
 		ids:          map[*ast.Field]uint32{},
 		sums:         map[sumKey]ref{},
+		highests:     map[highestKey]ref{},
 		inherits:     map[inheritedSize]int32{},
 		// The first is that nothing is inherited.
 		inherit: []inheritedSize{{}},
 		inputs:  map[inputKey]ownCost{},
-		specs:   map[inputKey]sizeSpec{},
+		lookups: map[lookupsKey]int32{},
+		sizes:   map[sizeExpr]int32{},
 
 		argumentIDs:   map[*ast.Field]int32{},
 		argumentLists: map[string]int32{},
@@ -100,9 +116,15 @@ func (e *Estimator) compile(doc *ast.QueryDocument, op *ast.OperationDefinition)
 	c := e.newCompiler(op, e.options.workLimit)
 	err := c.run(doc, root)
 	work := c.work
+	if err == nil && c.introspected.repeated != 0 {
+		c = e.newCompiler(op, e.options.workLimit)
+		c.repeating = true
+		err = c.run(doc, root)
+		work += c.work
+	}
 	if errors.Is(err, ErrWorkLimit) && !e.options.refuse {
 		c = e.newCompiler(op, e.options.workLimit*summingFactor)
-		c.summing = true
+		c.summing, c.repeating = true, true
 		err = c.run(doc, root)
 		work += c.work
 	}
@@ -111,8 +133,13 @@ func (e *Estimator) compile(doc *ast.QueryDocument, op *ast.OperationDefinition)
 	}
 	c.plan.base = e.options.base[kind]
 	c.plan.weight = root.weight
-	c.plan.approximate = c.summing
-	return c.plan, work, nil
+	c.plan.approximate, c.plan.repeating = c.summing, c.repeating
+	lower(c.plan)
+	measured, err := c.limits(doc)
+	if err != nil {
+		return nil, work + measured, err
+	}
+	return c.plan, work + measured, nil
 }
 
 func (c *compiler) run(doc *ast.QueryDocument, root *objectType) error {
@@ -122,6 +149,10 @@ func (c *compiler) run(doc *ast.QueryDocument, root *objectType) error {
 	if err := c.orderFragments(doc); err != nil {
 		return err
 	}
+	c.children = make(map[childKey]ref, c.composite)
+	c.specs = make(map[inputKey]sizeSpec, c.composite/2)
+	c.plan.nodes = make([]node, 0, c.composite/2)
+	c.plan.calls = make([]call, 0, c.composite/2)
 	roots := rootFields{c: c, root: root, seen: map[*fragment]bool{}}
 	if err := roots.add(c.op.SelectionSet, 0); err != nil {
 		return err
@@ -221,17 +252,21 @@ func (c *compiler) value(members []occurrence, info *fieldInfo, inherit int32) (
 	if len(members) == 1 {
 		key.field = members[0].field
 		if r, ok := c.children[key]; ok {
+			c.introspected = c.introspected.plus(c.childrenLists[key])
 			return r, nil
 		}
 	} else {
 		if err := c.spend(len(members)); err != nil {
 			return ref{}, err
 		}
-		long = c.memberKey(members, key)
+		long = c.memberKey(members, info.output, inherit)
 		if r, ok := c.merged[long]; ok {
+			c.introspected = c.introspected.plus(c.mergedLists[long])
 			return r, nil
 		}
 	}
+	beside := c.introspected
+	c.introspected = introspectionCalls{}
 	highest := maxBuilder{}
 	for _, object := range info.output.objects {
 		r, err := c.set(members, object, inherit)
@@ -246,15 +281,24 @@ func (c *compiler) value(members []occurrence, info *fieldInfo, inherit int32) (
 	} else {
 		c.merged[long] = r
 	}
+	if c.introspected.once != 0 {
+		if len(members) == 1 {
+			c.childrenLists = remember(c.childrenLists, key, c.introspected)
+		} else {
+			c.mergedLists = remember(c.mergedLists, long, c.introspected)
+		}
+	}
+	c.introspected = c.introspected.plus(beside)
 	return r, nil
 }
 
-// memberKey spells out several members with their conditions.
-func (c *compiler) memberKey(members []occurrence, key childKey) string {
-	spelled := make([]byte, 0, len(key.output.name)+8*len(members)+8)
-	spelled = append(spelled, key.output.name...)
+// memberKey spells out several members with their conditions, the type that they are selected on, and
+// the size that they inherit.
+func (c *compiler) memberKey(members []occurrence, output *outputType, inherit int32) string {
+	spelled := make([]byte, 0, len(output.name)+8*len(members)+8)
+	spelled = append(spelled, output.name...)
 	spelled = append(spelled, 0)
-	spelled = binary.LittleEndian.AppendUint32(spelled, uint32(key.inherit))
+	spelled = binary.LittleEndian.AppendUint32(spelled, uint32(inherit))
 	for _, member := range members {
 		id, ok := c.ids[member.field]
 		if !ok {
@@ -289,7 +333,7 @@ func (c *compiler) addSum(b sumBuilder) ref {
 	}
 	lo := int32(len(c.plan.edges))
 	c.plan.edges = append(c.plan.edges, b.edges...)
-	return ref{constant: b.constant, node: c.addNode(node{op: opSum, lo: lo, hi: int32(len(c.plan.edges))})}
+	return ref{constant: b.constant, node: c.addNode(node{kind: nodeSum, lo: lo, hi: int32(len(c.plan.edges))})}
 }
 
 // maxBuilder takes the maximum of results, constants at once.
@@ -317,7 +361,7 @@ func (c *compiler) addMax(b maxBuilder) ref {
 	lo := int32(len(c.plan.edges))
 	c.plan.edges = append(c.plan.edges, b.edges...)
 	c.plan.edges = append(c.plan.edges, fixed(b.constant))
-	return ref{node: c.addNode(node{op: opMax, lo: lo, hi: int32(len(c.plan.edges))})}
+	return ref{node: c.addNode(node{kind: nodeMax, lo: lo, hi: int32(len(c.plan.edges))})}
 }
 
 func (c *compiler) addNode(n node) int32 {

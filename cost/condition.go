@@ -119,3 +119,34 @@ func (c *compiler) either(ids []int32) int32 {
 	c.disjunctions[string(key)] = id
 	return id
 }
+
+// anyOf returns the condition under which one of the members is included.
+func (c *compiler) anyOf(members []occurrence) int32 {
+	if len(members) == 1 {
+		return members[0].condition
+	}
+	conditions := make([]int32, len(members))
+	for i, member := range members {
+		conditions[i] = member.condition
+	}
+	return c.either(conditions)
+}
+
+// decide writes which conditions hold into holds, given the values of the variables by their slots.
+func decide(conditions []condition, holds []bool, value func(slot int32) any) {
+	for i := range conditions {
+		g := &conditions[i]
+		switch g.op {
+		case conditionVariable:
+			is, ok := value(g.a).(bool)
+			// What is no Boolean fails before execution; pricing the selection is the safe reading.
+			holds[i] = !ok || is == g.want
+		case conditionAnd:
+			holds[i] = holds[g.a] && holds[g.b]
+		case conditionOr:
+			holds[i] = slices.ContainsFunc(g.any, func(id int32) bool { return holds[id] })
+		default:
+			holds[i] = true
+		}
+	}
+}

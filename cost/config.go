@@ -42,6 +42,27 @@ type Config struct {
 	// ListSizes gives list sizes by the coordinate of the field. One replaces the @listSize directive
 	// at the same place as a whole.
 	ListSizes map[string]ListSize
+	// Connections sizes lists by convention where neither a directive nor ListSizes does.
+	Connections Connections
+	// FieldWeightPerElement pays the weight of a field that returns a list once for each element instead of
+	// once for each call: field cost = arguments + size × (weight of the field + what is below), each part
+	// at least 0. Cost.Field is then what Apollo Router and graphql-go-tools compute, who know one number;
+	// docs/migration.md says how to charge it alone, and where their numbers still differ. The field
+	// _entities and introspection are not affected.
+	FieldWeightPerElement bool
+	// Complexity prices fields by functions, by the coordinate of the field. The field cost of a call is
+	// what its function says of the field cost of what is selected on one element, rounded up, plus the
+	// weights of its arguments; the weight of the field and the size of its list do not count besides. A
+	// @cost directive or a weight of the field beats the function.
+	//
+	// The type cost is sized by the list size of the field as ever. If nothing sizes the list, the
+	// function does: type and field cost together are what it says of both costs of one element.
+	//
+	// A function is asked at each evaluation, once or twice for each selection that happens. A negative
+	// answer is none, and the call costs what it would without the function. A function that
+	// panics or cannot read its arguments prices the call at +Inf, and so does a cost below the call that
+	// exceeds 2^31 - 1, about which it is not asked.
+	Complexity map[string]ComplexityFunc
 	// RequireListSizes makes a list that nothing sizes an error of [New].
 	RequireListSizes bool
 	// Base is the base cost by kind of operation. A kind that is absent has its default: 0 for a query,
@@ -63,10 +84,14 @@ type Config struct {
 	MaxRepresentations int
 	// MaxValues is how many values in variables are read to price one operation: each object and each
 	// element of a list that can have input fields with a weight, once for each such field, and each
-	// representation of each _entities field. What a variable costs is found out once, however often it
+	// representation of each _entities field, and all values that a function in Complexity is given, once
+	// for each call. What a variable costs is found out once, however often it
 	// is used. An operation with more costs +Inf, so that no limit admits it. Zero means
 	// [DefaultMaxValues].
 	MaxValues int
+	// Limits bound the shape of an operation: its depth, aliases, root fields, directives and the objects
+	// in its lists. The zero value bounds nothing.
+	Limits Limits
 }
 
 // ListSize says how long the list is that a field returns, in the words of the @listSize directive.
@@ -94,6 +119,7 @@ type settings struct {
 	free       map[string]bool
 	maxEntries int
 	maxValues  int
+	limits     Limits
 }
 
 func (b *builder) settings(cfg Config) settings {
@@ -106,6 +132,7 @@ func (b *builder) settings(cfg Config) settings {
 		free:       map[string]bool{"Query.rateLimit": true},
 		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, DefaultMaxRepresentations),
 		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, DefaultMaxValues),
+		limits:     b.limits(cfg.Limits),
 	}
 	for op, base := range cfg.Base {
 		if _, known := s.base[op]; !known {

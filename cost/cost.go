@@ -38,11 +38,16 @@ func (c Cost) Points() int64 {
 	if !(total < MaxPoints) {
 		return MaxPoints
 	}
-	whole := math.Round(total)
-	if math.Abs(total-whole) > noise*math.Max(1, math.Abs(total)) {
-		whole = math.Ceil(total)
+	return max(1, int64(roundUp(total)))
+}
+
+// roundUp rounds to an integer, up unless what is above it is noise.
+func roundUp(x float64) float64 {
+	whole := math.Round(x)
+	if math.Abs(x-whole) > noise*math.Max(1, math.Abs(x)) {
+		whole = math.Ceil(x)
 	}
-	return max(1, int64(whole))
+	return whole
 }
 
 // pair is a cost in the making.
@@ -53,6 +58,14 @@ type pair struct {
 func (p pair) plus(q pair) pair { return pair{p.typ + q.typ, p.field + q.field} }
 
 func (p pair) max(q pair) pair { return pair{max(p.typ, q.typ), max(p.field, q.field)} }
+
+// infinite is the cost of what has no bound.
+var infinite = pair{math.Inf(1), math.Inf(1)}
+
+func (p pair) times(n float64) pair { return pair{times(n, p.typ), times(n, p.field)} }
+
+// covers says whether p is not below q in both components.
+func (p pair) covers(q pair) bool { return p.typ >= q.typ && p.field >= q.field }
 
 // times is a product in which nothing times infinity is nothing.
 func times(n, x float64) float64 {

@@ -21,27 +21,46 @@
 // type cost. What has no weight counts 1 if its type is an object, interface, union or input object,
 // and 0 if it is a scalar or an enum. The weight and list size of a field selected through an
 // interface are those of the field of each object type. Of the directives of several merged
-// selections of one field the most expensive set counts.
+// selections of one field the most expensive set counts. [Config.FieldWeightPerElement] moves the weight
+// of a field that returns a list from the call to the elements:
+//
+//	field = max(0, weights of arguments, input fields and query directives) + n × (max(0, weight(f)) + child.field)
 //
 // The size of a list is what the sizedFields of the parent's @listSize say, else the largest slicing
 // argument that is given, clamped at 0, else assumedSize, else the default size. A slicing argument
 // may be a path into input objects, or a list, which counts with its length. In a list of lists the
 // directive sizes the outermost one; each further one has the default size.
 //
+// # Functions
+//
+// A field may have a function in the place of a weight ([Config.Complexity]), as servers built with
+// gqlgen do. It also replaces the multiplication with n in the field cost:
+//
+//	field = function(child.field, arguments) + weights of arguments, input fields and query directives
+//
+// The type cost stays what it is. Only if nothing sizes the list it is what the function adds for the
+// objects: function(child.field + weight(return type) + child.type) - function(child.field).
+//
 // # Meta-fields
 //
 // Meta-fields have prices of their own, whatever the operation is called. __typename is free. __schema
 // and __type cost 10 in field cost each time they are called, and 0.05 for each field selected below,
 // merged as everything is, where each list of introspection objects counts as 4 elements: reading a
-// whole schema, as tools do, costs about 260, and aliases inside introspection are paid. These are
-// prices, not bounds, because they do not grow with the schema. _service costs 1, whatever is selected
-// below. _entities costs what its representations cost, each by its own __typename; one that is missing
+// whole schema, as tools do, costs about 260. In an operation that calls a list such as __Type.fields
+// twice, by aliases, below itself or below several roots, and in one that is too large to be merged, all
+// these lists are as long as those of the schema are: the largest, and in other lists the mean. These are
+// prices, not bounds. _service costs 1, whatever is selected below. _entities costs what its representations cost, each by its own __typename; one that is missing
 // or unknown costs as much as the most expensive entity.
+//
+// # Limits
+//
+// [Config.Limits] bounds the shape of an operation beside its cost: depth, aliases, root fields,
+// directives and list nodes. All are off in the zero value.
 //
 // # Bounds
 //
-// The price, but for introspection, is an upper bound for every response that respects the declared
-// sizes. It is never negative and never NaN, and one that overflows is infinite, which [Cost.Points]
+// The price, but for introspection and functions, is an upper bound for every response that respects the
+// declared sizes; with functions it is as good as they are. It is never negative and never NaN, and one that overflows is infinite, which [Cost.Points]
 // turns into [MaxPoints]: too expensive, never cheap. Compiling does a bounded amount of work: past
 // [Config.WorkLimit] selections are summed instead of merged, which is linear and costs at least as
 // much. Evaluating reads a variable once however often it is used, and no more values in variables than

@@ -29,7 +29,7 @@ func (c *compiler) entityCall(cl call, field *ast.Field, selected func(*objectTy
 		}
 	}
 	c.plan.entities = append(c.plan.entities, ec)
-	return ref{node: c.addNode(node{op: opEntities, lo: int32(len(c.plan.entities) - 1)})}, nil
+	return ref{node: c.addNode(node{kind: nodeEntities, lo: int32(len(c.plan.entities) - 1)})}, nil
 }
 
 // representations reads the argument, which is a variable in all but hand-written queries.

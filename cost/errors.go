@@ -35,23 +35,31 @@ func (e *SchemaError) Error() string {
 	return "cost: " + e.Coordinate + ": " + e.Reason
 }
 
-// LimitError is what [Plan.Evaluate] reports when a request breaks a rule of a field, such as the
-// one that asks for exactly one slicing argument.
+// LimitError is what [Plan.Evaluate] reports when a request breaks one of the [Limits], or a rule of a
+// field, such as the one that asks for exactly one slicing argument.
 type LimitError struct {
-	// Coordinate is the field whose rule is broken, such as Query.search.
+	// Rule says which limit or rule it is.
+	Rule Rule
+	// Coordinate is the field whose rule is broken, such as Query.search. It is empty for a limit of the
+	// operation.
 	Coordinate string
-	// Path leads to the field in the response, by response names and without list indices.
+	// Path leads to the field in the response, by response names and without list indices. It is empty
+	// for a limit of the operation.
 	Path []string
 	// Reason says what the rule asks for.
 	Reason string
-	// Given is what the request gave: the number of slicing arguments, or of representations.
+	// Given is what the request gave: the number of levels, aliases, slicing arguments and so on. One
+	// above [MaxPoints] is given as that, or as the largest int.
 	Given int
 	// Allowed is what the rule allows.
 	Allowed int
 }
 
-// Error returns the coordinate, the path, the rule, and what was given.
+// Error says what is wrong, where, and what was given.
 func (e *LimitError) Error() string {
+	if e.Coordinate == "" {
+		return fmt.Sprintf("cost: %s: %d given, %d allowed", e.Reason, e.Given, e.Allowed)
+	}
 	return fmt.Sprintf("cost: %s at %s: %s, %d given", e.Coordinate, strings.Join(e.Path, "."), e.Reason, e.Given)
 }
 

@@ -110,11 +110,7 @@ func TestThePlanCacheIsBoundedInNumberAndSize(t *testing.T) {
 	require.Equal(t, 4, count)
 
 	var b strings.Builder
-	b.WriteString("query ($n: Int) {")
-	for i := range 300 {
-		fmt.Fprintf(&b, " x%d: items(first: $n) { heavy }", i)
-	}
-	b.WriteString(" }")
+	b.WriteString("query (" + repeat(300, " $n%[1]d: Int") + ") {" + repeat(300, " x%[1]d: items(first: $n%[1]d) { heavy }") + " }")
 	for range 3 {
 		doc := parse(t, schema, b.String(), false)
 		_, err := estimator.Plan(doc, doc.Operations[0])
@@ -216,7 +212,7 @@ func TestALimitErrorNamesFieldAndPath(t *testing.T) {
 	var limit *cost.LimitError
 	require.ErrorAs(t, err, &limit)
 	require.Equal(t, &cost.LimitError{
-		Coordinate: "Query.strict", Path: []string{"other", "mine", "s"},
+		Rule: cost.RuleSlicingArguments, Coordinate: "Query.strict", Path: []string{"other", "mine", "s"},
 		Reason: "exactly one of first is required", Given: 0, Allowed: 1,
 	}, limit)
 	require.Equal(t, 14.0, price.Type, "the cost is valid even then")

@@ -11,13 +11,18 @@ import (
 type machine struct {
 	values []slotValue
 	holds  []bool
-	prices []pair
+	// registers are the results of the program.
+	registers []float64
 	// insides are what the input fields in variables cost, as far as calls have asked.
 	insides []insideCost
 	// left is how many values may still be read; it is negative when there were too many.
 	left int
 	// broken says that some call broke a rule, whether or not it happens.
 	broken bool
+	// variables and happens are set if the plan has functions: happens says which nodes are of calls
+	// that really happen.
+	variables map[string]any
+	happens   []bool
 }
 
 type slotValue struct {
@@ -32,12 +37,21 @@ var machines sync.Pool
 // is only read. It never panics, whatever the variables hold, and reads no more of them than
 // [Config.MaxValues]: if there is more, the cost is infinite.
 //
-// The only error is a [LimitError]: the request breaks a rule of a field that it really calls. The
-// cost is valid even then.
+// The only error is a [LimitError]: the request breaks one of the [Limits], or a rule of a field that it
+// really calls. The cost is valid even then. The error may be shared and must not be modified.
 func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
+	cost, err := p.evaluate(variables)
+	if p.limits != nil {
+		err = p.limits.check(variables, err)
+	}
+	return cost, err
+}
+
+// evaluate knows the rules of fields only.
+func (p *Plan) evaluate(variables map[string]any) (Cost, error) {
 	cost := Cost{Base: p.base, Free: p.free, Approximate: p.approximate}
-	if p.root.isFixed() {
-		cost.Type, cost.Field = max(0, p.weight+p.root.constant.typ), p.root.constant.field
+	if len(p.program) == 0 && len(p.rules) == 0 {
+		cost.Type, cost.Field = max(0, p.weight+p.result.constant.typ), p.result.constant.field
 		return cost, nil
 	}
 	m, ok := machines.Get().(*machine)
@@ -48,25 +62,9 @@ func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 	cost.Type, cost.Field = max(0, p.weight+root.typ), root.field
 	// The pool must not keep a request's values alive.
 	clear(m.values)
+	m.variables = nil
 	machines.Put(m)
 	return cost, err
-}
-
-// run returns the price of what is selected on the root type.
-func (m *machine) run(p *Plan, variables map[string]any) (root pair, err error) {
-	m.load(p, variables)
-	for i := range p.nodes {
-		m.prices[i] = m.node(p, &p.nodes[i])
-	}
-	root = m.price(p.root)
-	if m.left < 0 {
-		// Some calls were not priced, so no list of size 0 around them may make them cheap.
-		root = pair{math.Inf(1), math.Inf(1)}
-	}
-	if m.broken {
-		err = p.broken(m)
-	}
-	return root, err
 }
 
 // load sizes the memory, reads the variables and decides the conditions.
@@ -84,94 +82,28 @@ func (m *machine) load(p *Plan, variables map[string]any) {
 		}
 		m.values[i] = slotValue{value, present}
 	}
-	m.prices = slices.Grow(m.prices[:0], len(p.nodes))[:len(p.nodes)]
+	m.registers = slices.Grow(m.registers[:0], p.registers)[:p.registers]
 	m.holds = slices.Grow(m.holds[:0], len(p.conditions))[:len(p.conditions)]
-	for i := range p.conditions {
-		g := &p.conditions[i]
-		switch g.op {
-		case conditionVariable:
-			is, ok := m.values[g.a].value.(bool)
-			// What is no Boolean fails before execution; pricing the selection is the safe reading.
-			m.holds[i] = !ok || is == g.want
-		case conditionAnd:
-			m.holds[i] = m.holds[g.a] && m.holds[g.b]
-		case conditionOr:
-			m.holds[i] = false
-			for _, id := range g.any {
-				m.holds[i] = m.holds[i] || m.holds[id]
-			}
-		default:
-			m.holds[i] = true
-		}
-	}
+	decide(p.conditions, m.holds, func(slot int32) any { return m.values[slot].value })
 }
 
-func (m *machine) price(r ref) pair {
-	if r.node < 0 {
-		return r.constant
+// own returns what a call costs itself.
+func (m *machine) own(p *Plan, o *ownExpr) float64 {
+	if !m.holds[o.condition] {
+		return 0
 	}
-	return r.constant.plus(m.prices[r.node])
-}
-
-func (m *machine) node(p *Plan, n *node) pair {
-	var total pair
-	switch n.op {
-	case opSum:
-		for _, e := range p.edges[n.lo:n.hi] {
-			total = total.plus(m.price(e))
-		}
-	case opMax:
-		for _, e := range p.edges[n.lo:n.hi] {
-			total = total.max(m.price(e))
-		}
-	case opCall:
-		total = m.call(p, &p.calls[n.lo])
-	case opEntities:
-		total = m.entities(p, &p.entities[n.lo])
-	case opGate:
-		if m.holds[n.condition] {
-			total = m.price(p.edges[n.lo])
-		}
-	case opSized:
-		size, ok := m.size(p, n.size)
-		if !ok {
-			return m.price(p.edges[n.lo+2])
-		}
-		element := m.price(p.edges[n.lo+1])
-		total = m.price(p.edges[n.lo]).plus(pair{times(size, element.typ), times(size, element.field)})
-	}
-	return total
-}
-
-func (m *machine) call(p *Plan, c *call) pair {
-	if !m.holds[c.condition] {
-		return pair{}
-	}
-	if c.rule && m.given(p, c) != 1 {
-		m.broken = true
-	}
-	n := c.n
-	if c.size >= 0 {
-		size, _ := m.size(p, c.size)
-		n = times(size, n)
-	}
-	return priceCall(m.own(p, c), n, c.weight, m.price(c.child))
-}
-
-// own is what the call itself costs.
-func (m *machine) own(p *Plan, c *call) float64 {
-	own := c.own + m.terms(p, c.termsLo, c.termsHi)
-	if c.extrasLo < c.extrasHi {
+	own := o.constant + m.terms(p, o.termsLo, o.termsHi)
+	if o.extrasLo < o.extrasHi {
 		dearest := math.Inf(-1)
-		for i := range p.extras[c.extrasLo:c.extrasHi] {
-			x := &p.extras[int(c.extrasLo)+i]
+		for i := range p.extras[o.extrasLo:o.extrasHi] {
+			x := &p.extras[int(o.extrasLo)+i]
 			if m.holds[x.condition] {
 				dearest = max(dearest, x.own+m.terms(p, x.lo, x.hi))
 			}
 		}
 		own += dearest
 	}
-	return own
+	return max(0, own)
 }
 
 func (m *machine) terms(p *Plan, lo, hi int32) float64 {
@@ -227,11 +159,11 @@ func (m *machine) lookup(l *lookup) any {
 	return value
 }
 
-// given counts the slicing arguments that the call gives.
-func (m *machine) given(p *Plan, c *call) int {
-	given := int(c.given)
-	for i := range p.lookups[c.lookupsLo:c.lookupsHi] {
-		if m.lookup(&p.lookups[int(c.lookupsLo)+i]) != nil {
+// given counts the slicing arguments in lookups[lo:hi] that are given.
+func (m *machine) given(p *Plan, lo, hi int32) int {
+	given := 0
+	for i := range p.lookups[lo:hi] {
+		if m.lookup(&p.lookups[int(lo)+i]) != nil {
 			given++
 		}
 	}
@@ -242,22 +174,22 @@ func (m *machine) entities(p *Plan, e *entityCall) pair {
 	if !m.holds[e.call.condition] {
 		return pair{}
 	}
-	total := pair{field: max(0, m.own(p, &e.call))}
+	total := pair{field: m.own(p, &p.owns[e.own])}
 	if m.represented(e) > e.max {
 		m.broken = true
-		return pair{math.Inf(1), math.Inf(1)}
+		return infinite
 	}
 	if !m.visit(m.represented(e)) {
-		return pair{math.Inf(1), math.Inf(1)}
+		return infinite
 	}
 	add := func(name any) {
 		if name, ok := name.(string); ok {
-			if r, ok := e.byType[name]; ok {
-				total = total.plus(m.price(r))
+			if at, ok := e.forms[name]; ok {
+				total = total.plus(m.form(p, &p.forms[at]))
 				return
 			}
 		}
-		total = total.plus(m.price(e.unknown))
+		total = total.plus(m.form(p, &p.forms[e.unknownForm]))
 	}
 	for _, name := range e.names {
 		add(name)

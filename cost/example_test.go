@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/vektah/gqlparser/v2"
@@ -112,4 +113,91 @@ func ExampleNew_mistakes() {
 	// Output:
 	// cost: Query.age: the field returns no list, and no sizedFields are given
 	// cost: Query.name: weight "high" of @cost is not a finite decimal number
+}
+
+// How long lists are and how deep fields are nested can be limited beside what they cost.
+func ExampleLimits() {
+	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `
+		directive @listSize(assumedSize: Int, slicingArguments: [String!], sizedFields: [String!], requireOneSlicingArgument: Boolean = true) on FIELD_DEFINITION
+
+		type Query {
+			users(first: Int!): [User] @listSize(slicingArguments: ["first"])
+		}
+		type User {
+			name: String
+			posts(first: Int!): [Post] @listSize(slicingArguments: ["first"])
+		}
+		type Post {
+			title: String
+		}`})
+	estimator, err := cost.New(schema, cost.Config{Limits: cost.Limits{MaxDepth: 5, MaxListNodes: 500}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	doc, errs := gqlparser.LoadQueryWithRules(schema, `
+		query ($n: Int!) { users(first: $n) { posts(first: 10) { title } } }`, nil)
+	if errs != nil {
+		fmt.Println(errs)
+		return
+	}
+	plan, err := estimator.Plan(doc, doc.Operations[0])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, n := range []int64{40, 50} {
+		_, err := plan.Evaluate(map[string]any{"n": n})
+		var limit *cost.LimitError
+		if errors.As(err, &limit) {
+			fmt.Println(n, limit.Rule, limit.Given, limit.Allowed)
+			continue
+		}
+		fmt.Println(n, err)
+	}
+	// Output:
+	// 40 <nil>
+	// 50 listNodes 550 500
+}
+
+// Apollo Router and graphql-go-tools know one number, in which the weight of a field counts for each
+// element of its list. It is the field cost under this configuration; see docs/migration.md.
+func ExampleConfig_fieldWeightPerElement() {
+	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `
+		directive @cost(weight: String!) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
+
+		type Query {
+			users(max: Int): [User]
+		}
+		type User {
+			age: Int @cost(weight: "2")
+		}`})
+	doc := gqlparser.MustLoadQueryWithRules(schema, `query ($n: Int) { users(max: $n) { age } }`, nil)
+	for _, perElement := range []bool{false, true} {
+		estimator, err := cost.New(schema, cost.Config{
+			FieldWeightPerElement: perElement,
+			Base:                  map[ast.Operation]float64{ast.Mutation: 10, ast.Subscription: 0},
+			ListSizes:             map[string]cost.ListSize{"Query.users": {SlicingArguments: []string{"max"}}},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		plan, err := estimator.Plan(doc, doc.Operations[0])
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		price, err := plan.Evaluate(map[string]any{"n": int64(5)})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		both := price.Points()
+		price.Type = 0
+		fmt.Println("type and field:", both, "points; field alone:", price.Points(), "points")
+	}
+	// Output:
+	// type and field: 17 points; field alone: 11 points
+	// type and field: 21 points; field alone: 15 points
 }

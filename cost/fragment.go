@@ -30,6 +30,7 @@ func (c *compiler) orderFragments(doc *ast.QueryDocument) error {
 	if err := o.visit(c.op.SelectionSet, 0); err != nil {
 		return err
 	}
+	c.composite = o.composite
 	for i, f := range o.finished {
 		f.order = len(o.finished) - i
 	}
@@ -43,6 +44,8 @@ type fragmentOrder struct {
 	// finished are the fragments in the order in which they were left, which is the reverse of the
 	// topological one.
 	finished []*fragment
+	// composite counts the fields that have selections.
+	composite int
 }
 
 func (o *fragmentOrder) visit(set ast.SelectionSet, depth int) error {
@@ -57,6 +60,7 @@ func (o *fragmentOrder) visit(set ast.SelectionSet, depth int) error {
 				return malformed("a selection is missing")
 			}
 			if len(s.SelectionSet) > 0 {
+				o.composite++
 				err = o.visit(s.SelectionSet, depth+1)
 			}
 		case *ast.InlineFragment:

@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,8 @@ type selection struct {
 
 // document is a generated document: its own selections, and its fragments.
 type document struct {
+	// header is what stands before the selections, header if it is empty.
+	header    string
 	set       []selection
 	fragments []fragmentText
 }
@@ -97,7 +100,7 @@ func (d *document) draw(t *rapid.T, on string, depth int) []selection {
 
 func (d document) String() string {
 	var b strings.Builder
-	b.WriteString(header)
+	b.WriteString(cmp.Or(d.header, header))
 	write(&b, d.set)
 	for i, f := range d.fragments {
 		fmt.Fprintf(&b, "\nfragment F%d on %s ", i, f.on)
@@ -150,7 +153,7 @@ func respell(t *rapid.T, d document) document {
 	}
 	set := change("Query", d.set)
 	extra := out.fragments
-	out = document{}
+	out = document{header: d.header}
 	for _, f := range d.fragments {
 		out.fragments = append(out.fragments, fragmentText{f.on, change("", f.set)})
 	}

@@ -75,14 +75,15 @@ func (b *builder) buildInputs() {
 	for changed := true; changed; {
 		changed = false
 		for _, in := range b.inputs {
-			before := len(in.costly)
-			in.costly = in.costly[:0]
+			// What is known stays until the pass is over, because a field can lead to its own type.
+			var costly []*inputField
 			for _, field := range in.fields {
 				if !field.free() {
-					in.costly = append(in.costly, field)
+					costly = append(costly, field)
 				}
 			}
-			changed = changed || len(in.costly) != before
+			changed = changed || len(costly) != len(in.costly)
+			in.costly = costly
 		}
 	}
 }

@@ -2,7 +2,10 @@ package cost_test
 
 import (
 	"fmt"
+	"math"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -120,4 +123,37 @@ func TestAnEvaluationOfOrdinaryVariablesAllocatesNothing(t *testing.T) {
 	variables := map[string]any{"b": both(10), "n": int64(3)}
 	// One machine is used again and again, because the race detector makes pools forget.
 	require.Zero(t, testing.AllocsPerRun(100, plan.Again(variables)))
+}
+
+func TestPastTheMostValuesTheActualCostIsInfiniteToo(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "library", cost.Config{MaxValues: 100})
+	doc := parse(t, schema, `query ($b: Both) { both(both: $b) }`, false)
+	outline, err := estimator.Outline(doc, doc.Operations[0])
+	require.NoError(t, err)
+	for elements, known := range map[int]bool{10: true, 1000: false} {
+		tally := outline.Tally(map[string]any{"b": both(elements)})
+		require.NoError(t, tally.Add([]byte(`{"both": 1}`)))
+		spent, err := tally.Cost()
+		require.NoError(t, err)
+		require.Equal(t, known, spent.Points() < cost.MaxPoints, elements)
+		require.Equal(t, known, !math.IsInf(spent.Type, 1), elements)
+	}
+}
+
+func TestNothingOfARequestStaysInMemoryAfterItsEvaluation(t *testing.T) {
+	estimator, schema := newEstimator(t, "library", cost.Config{})
+	doc := parse(t, schema, `query ($n: Int) { shelf(first: $n) { page { title } } }`, false)
+	plan, err := estimator.Compile(doc, doc.Operations[0])
+	require.NoError(t, err)
+	// Several times, because the race detector makes pools forget.
+	for range 20 {
+		value := new([64]byte)
+		kept := weak.Make(value)
+		_, err := plan.Evaluate(map[string]any{"n": value})
+		require.NoError(t, err)
+		// What is only in a pool survives one collection.
+		runtime.GC()
+		require.Nil(t, kept.Value())
+	}
 }

@@ -10,10 +10,15 @@ import (
 
 // listSize is a checked ListSize or @listSize directive.
 type listSize struct {
+	// configured says that the Config gave it, and not a directive.
+	configured bool
 	// assumed is negative if no size is assumed.
 	assumed float64
 	slicers []*slicer
 	sized   []string
+	// like is the first list size with the same sized fields, which stands for all of them where only
+	// these matter.
+	like *listSize
 	// one says that a request has to give exactly one slicing argument; reason says so in words.
 	one    bool
 	reason string
@@ -23,6 +28,8 @@ type listSize struct {
 type slicer struct {
 	arg  *inputField
 	path []*inputField
+	// steps is the path as values are searched.
+	steps []step
 	// list says that the length of the value counts, not the value.
 	list bool
 }
@@ -36,13 +43,15 @@ func (l *listSize) sizesOwn() bool {
 // interface field is not effective: it is only checked.
 func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args []*inputField, effective bool) *listSize {
 	given, ok := b.cfg.ListSizes[coordinate]
-	if ok {
+	directive := field.Directives.ForName("listSize")
+	switch {
+	case ok:
 		b.used["list "+coordinate] = true
-	} else {
-		directive := field.Directives.ForName("listSize")
-		if directive == nil {
+	case directive == nil:
+		if given, ok = b.connection(field); !ok {
 			return nil
 		}
+	default:
 		before := len(b.errs)
 		given = b.directiveListSize(coordinate, field.Directives, directive)
 		if len(b.errs) > before {
@@ -50,7 +59,7 @@ func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args [
 		}
 	}
 	before := len(b.errs)
-	size := &listSize{assumed: -1, one: given.RequireOneSlicingArgument == nil || *given.RequireOneSlicingArgument}
+	size := &listSize{configured: ok, assumed: -1, one: given.RequireOneSlicingArgument == nil || *given.RequireOneSlicingArgument}
 	if given.AssumedSize != nil {
 		size.assumed = float64(*given.AssumedSize)
 		if *given.AssumedSize < 0 {
@@ -82,6 +91,11 @@ func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args [
 	}
 	size.one = size.one && len(size.slicers) > 0
 	size.reason = "exactly one of " + strings.Join(given.SlicingArguments, ", ") + " is required"
+	names := strings.Join(size.sized, " ")
+	if b.sizedLike[names] == nil {
+		b.sizedLike[names] = size
+	}
+	size.like = b.sizedLike[names]
 	return size
 }
 
@@ -154,6 +168,7 @@ func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
 			fields = in.typ.fields
 		}
 	}
+	s.steps = stepsOf(s.path)
 	return s
 }
 

@@ -1,10 +1,13 @@
 package cost_test
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
 // oracle prices by executing: it collects fields for one assignment of the variables as the GraphQL
@@ -14,15 +17,53 @@ type oracle struct {
 	schema    *ast.Schema
 	doc       *ast.QueryDocument
 	variables map[string]any
+	// weights and perElement are those of the configuration.
+	weights    map[string]float64
+	perElement bool
+	// nodes lets the type cost count the elements of lists of objects and nothing else.
+	nodes bool
+	// typenames collects __typename too.
+	typenames bool
+	// functions are those of Config.Complexity, for fields whose list is sized.
+	functions map[string]cost.ComplexityFunc
 }
 
 func (o *oracle) included(directives ast.DirectiveList) bool {
 	for _, d := range directives {
+		if d.Name != "skip" && d.Name != "include" {
+			continue
+		}
 		if o.variables[d.Arguments[0].Value.Raw].(bool) != (d.Name == "include") {
 			return false
 		}
 	}
 	return true
+}
+
+func (o *oracle) weight(coordinate string, directives ast.DirectiveList, fallback float64) float64 {
+	if w, ok := o.weights[coordinate]; ok {
+		return w
+	}
+	if d := directives.ForName("cost"); d != nil {
+		fallback, _ = strconv.ParseFloat(d.Arguments[0].Value.Raw, 64)
+	}
+	return fallback
+}
+
+// own returns what a call costs itself, and what it costs for each element.
+func (o *oracle) own(object *ast.Definition, def *ast.FieldDefinition, field *ast.Field) (once, each float64) {
+	fallback := 0.0
+	if o.schema.Types[def.Type.Name()].IsCompositeType() {
+		fallback = 1
+	}
+	once = o.weight(object.Name+"."+def.Name, def.Directives, fallback)
+	if o.perElement && def.Type.Elem != nil {
+		once, each = 0, max(0, once)
+	}
+	if def.Name == "paged" && field.Arguments.ForName("page") != nil {
+		once++
+	}
+	return max(0, once), each
 }
 
 func (o *oracle) collect(object *ast.Definition, set ast.SelectionSet, seen map[string]bool, into map[string][]*ast.Field) {
@@ -32,7 +73,7 @@ func (o *oracle) collect(object *ast.Definition, set ast.SelectionSet, seen map[
 	for _, s := range set {
 		switch s := s.(type) {
 		case *ast.Field:
-			if o.included(s.Directives) && s.Name != "__typename" {
+			if o.included(s.Directives) && (o.typenames || s.Name != "__typename") {
 				into[s.Alias] = append(into[s.Alias], s)
 			}
 		case *ast.InlineFragment:
@@ -60,45 +101,61 @@ func (o *oracle) price(object *ast.Definition, sets []ast.SelectionSet, sized fl
 	for _, fields := range into {
 		def := object.Fields.ForName(fields[0].Name)
 		args := argumentMap(def, fields[0], o.variables)
-		n, below := 1.0, -1.0
-		switch def.Name {
-		case "items":
-			n = sizeGiven(20, args["first"], args["last"])
-		case "paged":
-			page, _ := args["page"].(map[string]any)
-			n = sizeGiven(10, page["first"])
-		case "users", "posts", "rel", "def":
-			n = sizeGiven(10, args["first"])
-		case "conn":
-			below = sizeGiven(-1, args["first"])
-		case "edges":
-			if n = 10; sized >= 0 {
-				n = sized
-			}
-		}
+		n, below := sizes(def.Name, args, sized)
 		var children []ast.SelectionSet
 		for _, f := range fields {
 			children = append(children, f.SelectionSet)
 		}
 		var childTyp, childField, weight float64
 		if returned := o.schema.Types[def.Type.Name()]; returned.IsCompositeType() {
-			weight = 1
+			weight = math.Inf(-1)
 			for _, possible := range o.schema.GetPossibleTypes(returned) {
+				weight = max(weight, o.weight(possible.Name, possible.Directives, 1))
 				t, f := o.price(possible, children, below)
 				childTyp, childField = max(childTyp, t), max(childField, f)
 			}
 		}
-		own := weight
-		if cost := def.Directives.ForName("cost"); cost != nil {
-			own, _ = strconv.ParseFloat(cost.Arguments[0].Value.Raw, 64)
+		if o.nodes && def.Type.Elem == nil {
+			weight = 0
 		}
+		typ += max(0, n*(weight+childTyp))
+		once, each := o.own(object, def, fields[0])
+		answer := -1
+		if function := o.functions[object.Name+"."+def.Name]; function != nil && def.Directives.ForName("cost") == nil {
+			answer, _ = function(int(childField), args)
+		}
+		if answer < 0 {
+			field += once + n*(each+childField)
+			continue
+		}
+		field += float64(answer)
 		if def.Name == "paged" && fields[0].Arguments.ForName("page") != nil {
-			own++
+			field++
 		}
-		typ += n * (weight + childTyp)
-		field += own + n*childField
 	}
 	return typ, field
+}
+
+// sizes returns how long the list of a field may be, 1 if it is none, and the size that it gives to the
+// field edges below, negative for none.
+func sizes(field string, args map[string]any, sized float64) (n, below float64) {
+	n, below = 1.0, -1.0
+	switch field {
+	case "items":
+		n = sizeGiven(20, args["first"], args["last"])
+	case "paged":
+		page, _ := args["page"].(map[string]any)
+		n = sizeGiven(10, page["first"])
+	case "users", "posts", "rel", "def":
+		n = sizeGiven(10, args["first"])
+	case "conn":
+		below = sizeGiven(-1, args["first"])
+	case "edges":
+		if n = 10; sized >= 0 {
+			n = sized
+		}
+	}
+	return n, below
 }
 
 func argumentMap(def *ast.FieldDefinition, field *ast.Field, variables map[string]any) map[string]any {

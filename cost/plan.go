@@ -1,34 +1,52 @@
 package cost
 
 // Plan is an operation compiled for pricing. It is immutable, safe for concurrent use, and holds
-// nothing of the document but strings.
+// nothing of the document but strings, and the arguments that [Config.Complexity] is given.
 //
-// It is a flat program. Nodes stand in the order of evaluation, the nodes they read before them, and
-// only what depends on variables is a node: the rest is folded into constants.
+// Only what depends on variables is in it: the rest is folded into constants.
 type Plan struct {
 	base        float64
 	free        bool
 	approximate bool
-	fields      []string
+	// repeating says that the operation repeats lists of introspection, which have the sizes of the schema.
+	repeating bool
+	fields    []string
 
 	variables []variable
 	// conditions are a Boolean circuit; the first is true.
 	conditions []condition
-	nodes      []node
-	calls      []call
 	entities   []entityCall
-	edges      []edge
+	functions  []functionCall
 	terms      []term
 	insides    []inside
 	extras     []extra
 	lookups    []lookup
 	sizes      []sizeExpr
 
-	// weight is that of the root type, root what is selected on it.
+	// program computes as many registers; result is what is selected on the root type.
+	program   []instruction
+	registers int
+	forms     []form
+	addends   []addend
+	owns      []ownExpr
+	rules     []rule
+	result    form
+	// weight is that of the root type.
 	weight float64
-	root   ref
+
+	// nodes are what the program was made from, each after the nodes that it reads, and root is the
+	// result. They stay only where a request can break a rule, to find the call that does, and where
+	// there are functions, to ask them only about calls that happen.
+	nodes []node
+	calls []call
+	edges []edge
+	root  ref
 	// values is how many values one evaluation may read.
 	values int
+	// limits is nil if the estimator has none.
+	limits *limitCheck
+
+	outline planOutline
 }
 
 // variable is a variable that the plan reads, with the default that the operation gives it.
@@ -51,27 +69,29 @@ func fixed(p pair) ref { return ref{constant: p, node: -1} }
 
 func (r ref) isFixed() bool { return r.node < 0 }
 
-// opcode says what a node computes.
-type opcode uint8
+// nodeKind says what a node is.
+type nodeKind uint8
 
 const (
-	// opSum adds the edges.
-	opSum opcode = iota
-	// opMax takes the component-wise maximum of the edges.
-	opMax
-	// opCall prices calls[lo].
-	opCall
-	// opEntities prices entities[lo].
-	opEntities
-	// opGate is its only edge if the condition holds, else nothing.
-	opGate
-	// opSized is its first edge plus the second times sizes[size], or its third edge if there is no
+	// nodeSum adds the edges.
+	nodeSum nodeKind = iota
+	// nodeMax takes the component-wise maximum of the edges.
+	nodeMax
+	// nodeCall is calls[lo].
+	nodeCall
+	// nodeEntities is entities[lo].
+	nodeEntities
+	// nodeFunction is functions[lo].
+	nodeFunction
+	// nodeGate is its only edge if the condition holds, else nothing.
+	nodeGate
+	// nodeSized is its first edge plus the second times sizes[size], or its third edge if there is no
 	// such size.
-	opSized
+	nodeSized
 )
 
 type node struct {
-	op        opcode
+	kind      nodeKind
 	lo, hi    int32
 	condition int32
 	size      int32
@@ -96,7 +116,9 @@ type call struct {
 	n      float64
 	size   int32
 	weight float64
-	child  ref
+	// element is paid for each element; finish makes it a part of the child.
+	element float64
+	child   ref
 	// rule asks for exactly one slicing argument: given of them are constant, the lookups add to them.
 	rule      bool
 	given     int32
@@ -118,6 +140,11 @@ type entityCall struct {
 	byType  map[string]ref
 	unknown ref
 	max     int
+	// own is the index of what the call itself costs; forms and unknownForm are byType and unknown in
+	// the program.
+	own         int32
+	forms       map[string]int32
+	unknownForm int32
 }
 
 // term is an argument or input field whose cost depends on a variable.
@@ -164,13 +191,20 @@ func (p *Plan) RootFields() []string { return p.fields }
 // units measures the memory of the plan, in the units of the cache.
 func (p *Plan) units() int {
 	units := len(p.conditions) + len(p.nodes) + len(p.calls) + len(p.edges) + len(p.terms) +
-		len(p.insides) + len(p.extras) + len(p.lookups) + len(p.sizes) + len(p.variables)
+		len(p.insides) + len(p.extras) + len(p.lookups) + len(p.sizes) + len(p.variables) +
+		len(p.program) + len(p.forms) + len(p.addends) + len(p.owns) + len(p.rules)
 	for i := range p.variables {
 		units += p.variables[i].values
 	}
+	for i := range p.functions {
+		units += 8 + p.functions[i].values
+	}
 	for i := range p.entities {
 		e := &p.entities[i]
-		units += 8 + len(e.byType) + len(e.names) + len(e.found)
+		units += 8 + len(e.forms) + len(e.names) + len(e.found)
+	}
+	if p.limits != nil && p.limits.nodes != nil {
+		units += p.limits.nodes.units()
 	}
 	return units
 }

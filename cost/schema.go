@@ -46,6 +46,34 @@ type fieldInfo struct {
 	args  []*inputField
 	// argsFree says that no argument can cost anything.
 	argsFree bool
+	// perElement says that the weight is paid for each element of the list instead of once.
+	perElement bool
+	// complexity is nil if the field has no function.
+	complexity *complexity
+	// list is that of the field among the lists of introspection objects, 0 for all other fields.
+	list introspectionLists
+	// repeating is what __schema and __type are in an operation that repeats lists of introspection.
+	repeating *fieldInfo
+}
+
+// once returns the part of the weight that a call pays once, and element the part for each element.
+func (f *fieldInfo) once() float64 {
+	if f.perElement {
+		return 0
+	}
+	return f.weight
+}
+
+// free says that no call of the field costs anything, directives of the query aside.
+func (f *fieldInfo) free() bool {
+	return f.output == nil && f.weight <= 0 && f.leaf <= 0 && f.argsFree && f.sizes == nil && f.complexity == nil
+}
+
+func (f *fieldInfo) element() float64 {
+	if f.perElement {
+		return max(0, f.weight)
+	}
+	return 0
 }
 
 type fieldKind uint8
@@ -75,7 +103,9 @@ type builder struct {
 	directives map[string][]*inputField
 	// sizedBy are the list fields that a sizedFields of some parent sizes.
 	sizedBy map[string]bool
-	unsized []string
+	// sizedLike are the first list sizes with the same sized fields, by the names of these.
+	sizedLike map[string]*listSize
+	unsized   []string
 }
 
 func (b *builder) fail(coordinate, format string, args ...any) {
@@ -181,6 +211,7 @@ func (b *builder) buildFields(def *ast.Definition) {
 				info.scale *= b.options.listSize
 			}
 		}
+		info.perElement = b.cfg.FieldWeightPerElement && info.depth > 0
 		info.argsFree = true
 		for _, arg := range field.Arguments {
 			in := b.inputField(coordinate+"("+arg.Name+":)", arg.Name, arg.Type, arg.DefaultValue, arg.Directives)
@@ -188,6 +219,7 @@ func (b *builder) buildFields(def *ast.Definition) {
 			info.argsFree = info.argsFree && in.free()
 		}
 		info.sizes = b.listSize(coordinate, field, info.args, true)
+		b.buildComplexity(def, field, info)
 		object.fields[field.Name] = info
 	}
 }
@@ -237,11 +269,11 @@ func (b *builder) addMetaFields() {
 		service.kind, service.weight = constant, serviceWeight
 	}
 	if field := query.fields["_entities"]; field != nil && field.output != nil && field.depth == 1 {
-		field.kind = entities
+		field.kind, field.perElement = entities, false
 	}
 }
 
-// findUnsized lists the list fields that nothing sizes. Lists whose elements weigh nothing are left
+// findUnsized lists the list fields that nothing sizes, not even a function. Lists whose elements weigh nothing are left
 // out, since their length does not change the price.
 func (b *builder) findUnsized() {
 	for _, object := range b.objects {
@@ -250,6 +282,10 @@ func (b *builder) findUnsized() {
 				continue
 			}
 			if field.sizes != nil && field.sizes.sizesOwn() || b.sizedBy[field.coordinate] {
+				continue
+			}
+			if field.complexity != nil {
+				field.complexity.sizes = true
 				continue
 			}
 			b.unsized = append(b.unsized, field.coordinate)
@@ -268,6 +304,11 @@ func (b *builder) checkUsed() {
 	for coordinate := range b.cfg.Weights {
 		if !b.used[coordinate] {
 			b.fail(coordinate, "Config.Weights names nothing in the schema that can have a weight")
+		}
+	}
+	for coordinate := range b.cfg.Complexity {
+		if !b.used["complexity "+coordinate] {
+			b.fail(coordinate, "Config.Complexity names no field of an object type")
 		}
 	}
 	for coordinate := range b.cfg.ListSizes {

@@ -31,6 +31,18 @@ func (s sizeExpr) settled() (size float64, ok bool) {
 	return s.fallback, true
 }
 
+// certain says whether there is a size whatever the variables are.
+func (p *Plan) certain(at int32) bool {
+	for at >= 0 {
+		s := &p.sizes[at]
+		if s.constant >= 0 || s.fallback >= 0 {
+			return true
+		}
+		at = s.next
+	}
+	return false
+}
+
 // spec reads the slicing arguments of a call whose field has a list size.
 func (c *compiler) spec(field *ast.Field, info *fieldInfo) (sizeSpec, error) {
 	key := inputKey{field, info}
@@ -42,25 +54,62 @@ func (c *compiler) spec(field *ast.Field, info *fieldInfo) (sizeSpec, error) {
 		if err := c.spend(1 + len(s.path) + scans(1, len(field.Arguments))); err != nil {
 			return sizeSpec{}, err
 		}
-		value, found, dynamic := c.slice(field, s)
-		switch {
-		case dynamic != nil:
-			c.plan.lookups = append(c.plan.lookups, *dynamic)
-		case found && value != nil:
+		if value, found := c.slice(field, s); found && value != nil {
 			spec.given++
 			if size, ok := sizeOf(value, s.list); ok {
 				spec.expr.constant = max(spec.expr.constant, size)
 			}
 		}
 	}
-	spec.expr.hi = int32(len(c.plan.lookups))
+	spec.expr.lo, spec.expr.hi = c.shareLookups(spec.expr.lo)
 	c.specs[key] = spec
 	return spec, nil
 }
 
-// slice finds the value of a slicing argument: a constant, or a lookup if a variable decides.
-func (c *compiler) slice(field *ast.Field, s *slicer) (value any, found bool, dynamic *lookup) {
-	steps := stepsOf(s.path)
+// lookupsKey tells lists of up to two lookups apart, which is as many as first and last make.
+type lookupsKey [2]lookupKey
+
+type lookupKey struct {
+	slot int32
+	list bool
+	// defaults says that an argument that is absent is given by its default, which is of the size.
+	defaults bool
+	size     float64
+	// steps is the first one, nil if there is none; those of one slicing argument lie together.
+	steps *step
+}
+
+// shareLookups returns where the lookups from lo to the last one stand, which is in another place if
+// the same are in the plan already.
+func (c *compiler) shareLookups(lo int32) (from, to int32) {
+	hi := int32(len(c.plan.lookups))
+	var key lookupsKey
+	if lo == hi || int(hi-lo) > len(key) {
+		return lo, hi
+	}
+	for i, l := range c.plan.lookups[lo:hi] {
+		key[i] = lookupKey{slot: l.slot + 1, list: l.list, size: -1}
+		if len(l.steps) > 0 {
+			// The argument and the steps already taken, which this names, decide about the default too.
+			key[i].steps = &l.steps[0]
+		} else if l.defaults && l.fallback != nil {
+			key[i].defaults = true
+			if size, ok := sizeOf(l.fallback, l.list); ok {
+				key[i].size = size
+			}
+		}
+	}
+	if known, ok := c.lookups[key]; ok {
+		c.plan.lookups = c.plan.lookups[:lo]
+		return known, known + hi - lo
+	}
+	c.lookups[key] = lo
+	return lo, hi
+}
+
+// slice finds the value of a slicing argument. If a variable decides it appends a lookup instead.
+func (c *compiler) slice(field *ast.Field, s *slicer) (value any, found bool) {
+	steps := s.steps
 	var literal *ast.Value
 	if arg := field.Arguments.ForName(s.arg.name); arg != nil {
 		literal = arg.Value
@@ -69,22 +118,22 @@ func (c *compiler) slice(field *ast.Field, s *slicer) (value any, found bool, dy
 	for {
 		switch {
 		case literal == nil && !defaults:
-			return nil, false, nil
+			return nil, false
 		case literal == nil:
-			value, found = follow(fallback, steps)
-			return value, found, nil
+			return follow(fallback, steps)
 		case literal.Kind == ast.Variable:
-			return nil, false, &lookup{slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list}
+			c.plan.lookups = append(c.plan.lookups, lookup{slot: c.slot(literal.Raw), steps: steps, fallback: fallback, defaults: defaults, list: s.list})
+			return nil, false
 		case len(steps) == 0 && literal.Kind == ast.ListValue:
 			// Only the length counts, whatever the elements are; a list of nothing takes no memory.
-			return make([]struct{}, len(literal.Children)), true, nil
+			return make([]struct{}, len(literal.Children)), true
 		case len(steps) == 0 && literal.Kind == ast.ObjectValue:
 			// An object has no size, but is given.
-			return struct{}{}, true, nil
+			return struct{}{}, true
 		case len(steps) == 0:
-			return literalValue(literal, 0), true, nil
+			return literalValue(literal, 0), true
 		case literal.Kind != ast.ObjectValue:
-			return nil, false, nil
+			return nil, false
 		}
 		// The next to spend sees that the limit is passed.
 		c.work += scans(1, len(literal.Children))
@@ -133,8 +182,13 @@ func (c *compiler) chain(first, second sizeExpr) sizeExpr {
 }
 
 func (c *compiler) addSize(expr sizeExpr) int32 {
+	if id, ok := c.sizes[expr]; ok {
+		return id
+	}
+	id := int32(len(c.plan.sizes))
 	c.plan.sizes = append(c.plan.sizes, expr)
-	return int32(len(c.plan.sizes) - 1)
+	c.sizes[expr] = id
+	return id
 }
 
 // inherited returns the index of what the call says about the lists in its value.
@@ -154,7 +208,7 @@ func (c *compiler) inherited(field *ast.Field, info *fieldInfo) (int32, error) {
 		// Calls with the same size share what is below them.
 		expr = sizeExpr{constant: n, fallback: -1, next: -1}
 	}
-	from := inheritedSize{sizes: info.sizes, expr: expr}
+	from := inheritedSize{sizes: info.sizes.like, expr: expr}
 	if id, ok := c.inherits[from]; ok {
 		return id, nil
 	}

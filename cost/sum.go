@@ -114,17 +114,17 @@ func (c *compiler) gate(condition int32, r ref) ref {
 	}
 	lo := int32(len(c.plan.edges))
 	c.plan.edges = append(c.plan.edges, r)
-	return ref{node: c.addNode(node{op: opGate, lo: lo, hi: lo + 1, condition: condition})}
+	return ref{node: c.addNode(node{kind: nodeGate, lo: lo, hi: lo + 1, condition: condition})}
 }
 
 // summedCall prices the part of one call.
 func (c *compiler) summedCall(key sumKey, field *ast.Field, condition int32) (ref, error) {
-	info := key.object.fields[field.Name]
+	info := c.field(key.object, field.Name)
 	if info == nil {
 		return ref{}, malformed("%s has no field %q", key.object.name, field.Name)
 	}
 	sized := key.part != sumWhole && info.depth > 0 && slices.Contains(key.sizes.sized, info.name)
-	if key.part == sumElement && !sized {
+	if key.part == sumElement && !sized || c.costsNothing(field, info) {
 		return fixed(pair{}), nil
 	}
 	cl, err := c.prepare(group{key: responseName(field), info: info, members: []occurrence{{field, condition}}})
@@ -133,14 +133,16 @@ func (c *compiler) summedCall(key sumKey, field *ast.Field, condition int32) (re
 	}
 	cl.weight = max(0, cl.weight)
 	switch {
-	case info.kind == constant, sized && key.part == sumRest:
+	case info.kind == constant, sized && key.part == sumRest && info.complexity == nil:
 		return c.finish(cl), nil
+	case sized && key.part == sumRest:
+		// A function is no product with a size, so it is asked here, and the elements are paid besides.
 	case info.kind == entities:
 		return c.entityCall(cl, field, func(object *objectType) (ref, error) {
 			return c.sum(sumKey{field: field, object: object}, field.SelectionSet)
 		})
 	case sized:
-		cl = call{info: info, key: cl.key, condition: condition, weight: cl.weight, n: info.scale, size: -1, child: cl.child}
+		cl = call{info: info, key: cl.key, condition: condition, weight: cl.weight, element: cl.element, n: info.scale, size: -1, child: cl.child}
 	default:
 		if cl.n, cl.size, err = c.size(field, info, 0); err != nil {
 			return ref{}, err
@@ -151,7 +153,10 @@ func (c *compiler) summedCall(key sumKey, field *ast.Field, condition int32) (re
 			return ref{}, err
 		}
 	}
-	return c.finish(cl), nil
+	if key.part == sumElement {
+		return c.finish(cl), nil
+	}
+	return c.finishCall(cl, field)
 }
 
 // summedValue prices what a call returns.
@@ -177,25 +182,39 @@ func (c *compiler) summedValue(field *ast.Field, info *fieldInfo) (ref, error) {
 	}
 	lo := int32(len(c.plan.edges))
 	c.plan.edges = append(c.plan.edges, edges...)
-	return ref{node: c.addNode(node{op: opSized, lo: lo, hi: lo + 3, size: c.addSize(spec.expr)})}, nil
+	return ref{node: c.addNode(node{kind: nodeSized, lo: lo, hi: lo + 3, size: c.addSize(spec.expr)})}, nil
 }
 
-// highest is the maximum over the possible types of the part of the selections of a field.
+// highestKey addresses the maximum over the possible types of what is selected below a field.
+type highestKey struct {
+	field  *ast.Field
+	output *outputType
+	sizes  *listSize
+	part   sumPart
+}
+
+// highest is the maximum over the possible types of the part of the selections of a field. Each of
+// hundreds of types may have the field, and return one of as many, so it is found out once for all.
 func (c *compiler) highest(field *ast.Field, info *fieldInfo, part sumPart) (ref, error) {
+	whole := highestKey{field: field, output: info.output, part: part}
+	if part != sumWhole {
+		whole.sizes = info.sizes.like
+	}
+	if r, ok := c.highests[whole]; ok {
+		return r, nil
+	}
 	var b maxBuilder
 	for _, object := range info.output.objects {
-		key := sumKey{field: field, object: object, part: part}
-		if part != sumWhole {
-			key.sizes = info.sizes
-		}
 		if err := c.spend(1); err != nil {
 			return ref{}, err
 		}
-		r, err := c.sum(key, field.SelectionSet)
+		r, err := c.sum(sumKey{field: field, object: object, sizes: whole.sizes, part: part}, field.SelectionSet)
 		if err != nil {
 			return ref{}, err
 		}
 		b.add(r)
 	}
-	return c.addMax(b), nil
+	r := c.addMax(b)
+	c.highests[whole] = r
+	return r, nil
 }

@@ -157,7 +157,7 @@ func (s *slicer) fallback() (size float64, ok bool) {
 	if s.arg.literal == nil {
 		return 0, false
 	}
-	value, present := follow(s.arg.value, stepsOf(s.path))
+	value, present := follow(s.arg.value, s.steps)
 	if !present || value == nil {
 		return 0, false
 	}

@@ -116,6 +116,46 @@ func TestSummingIsLinearInTheDocument(t *testing.T) {
 	}
 }
 
+// An operation is priced in time linear in fragments and possible types: that a type has a field which
+// returns any of the types again makes no product of types.
+func TestSummingIsLinearInThePossibleTypes(t *testing.T) {
+	t.Parallel()
+	text := "{ node { ...f0 } }" + repeat(17, " fragment f%[1]d on Node { p: node { ...f%[2]d } q: node { ...f%[2]d } l: nodes(first: 2) { list { ...f%[2]d } } }") +
+		" fragment f17 on Node { name }"
+	var last int
+	for _, types := range []int{125, 250, 500} {
+		schema := loadSchema(t, "type Query { node: Node } interface Node { name: String node: Node nodes(first: Int): Node list: [Node] }"+
+			repeat(types, ` type T%[1]d implements Node { name: String node: Node nodes(first: Int): Node @listSize(slicingArguments: ["first"], sizedFields: ["list"]) list: [Node] }`), "")
+		estimator, err := cost.New(schema, cost.Config{})
+		require.NoError(t, err)
+		doc := parse(t, schema, text, false)
+		_, work, err := estimator.CompileSummed(doc, doc.Operations[0])
+		require.NoError(t, err)
+		require.LessOrEqual(t, work, 100*17*types)
+		if last > 0 {
+			require.LessOrEqual(t, float64(work), 2.1*float64(last), "%d types", types)
+		}
+		last = work
+	}
+}
+
+func TestAnInterfaceOfManyTypesIsPricedApproximately(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, "type Query { node: Node } interface Node { name: String node: Node }"+
+		repeat(500, " type T%[1]d implements Node { name: String node: Node }"), "")
+	estimator, err := cost.New(schema, cost.Config{})
+	require.NoError(t, err)
+	doc := parse(t, schema, "{ node { ...f0 } }"+repeat(17, " fragment f%[1]d on Node { p: node { ...f%[2]d } q: node { ...f%[2]d } }")+
+		" fragment f17 on Node { name }", false)
+	plan, err := estimator.Compile(doc, doc.Operations[0])
+	require.NoError(t, err)
+	price, err := plan.Evaluate(nil)
+	require.NoError(t, err)
+	require.True(t, price.Approximate)
+	// The root, and each level twice the nodes of the one above.
+	require.Equal(t, float64(1<<18-1), price.Field)
+}
+
 // Merging is linear too, but for documents that are built to have more merged sets than selections.
 func TestMergingIsLinearForAllButMergedSets(t *testing.T) {
 	t.Parallel()

@@ -2,44 +2,47 @@
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o
+--   and the key that overrides.lua takes away
 -- ARGV:
---   ARGV[1]      Unix ms after which the caller no longer waits and nothing is done, 0 = none
---   ARGV[2]      amount for each limit of all owners in tokens, 7 bytes each
---   ARGV[2 + o]  rules of owner o, see state.lua
+--   ARGV[1]      numbers, see clock.lua: extra has no meaning; the amount for each limit in tokens
+--   ARGV[1 + o]  rules of owner o, see state.lua
 --
--- Reply, a string, big endian: outcome 1 byte (0 too late, 1 granted), now in Unix ms 6, and if
--- granted the debt of each limit before 7 and after 7.
+-- Reply, a string, big endian: outcome 1 byte (0 too late, 1 granted, 10 other window, 11 other
+-- overrides), now in Unix ms 6, and if granted the states of the owners before, and then after, see state.lua.
 --
 -- Expiry: a state when it is full.
 
-local before = tonumber(ARGV[1])
-if before > 0 and now > before then
-  return pack('>BI6', 0, now)
-end
-
 -- Everything is read before anything is written: a state that cannot be read ends the script, and its
 -- error says that nothing was done.
-local rules, debts, at, foreign, keep = {}, {}, {}, {}, {}
+local all = {}
 for o = 1, #KEYS do
-  rules[o], debts[o], at[o], foreign[o], keep[o] = load(KEYS[o], ARGV[2 + o])
+  all[o] = load(KEYS[o], ARGV[1 + o], 1)
+  if not all[o] then
+    return pack('>BI6', 10, now)
+  end
 end
 
-local amounts = {read('>' .. rep('I7', #ARGV[2] / 7), ARGV[2])}
-local all, k = {}, 0
+local earlier, later = {}, {}
 for o = 1, #KEYS do
-  local owned, ruled = debts[o], rules[o]
+  local owner = all[o]
   local write = false
-  for i = 1, #owned do
-    k = k + 1
-    local p, capacity = ruled[5 * i - 3], ruled[5 * i - 1]
-    local given = math.min(math.min(amounts[k], 2 * capacity) * p, owned[i])
-    all[2 * k - 1] = owned[i]
-    owned[i] = owned[i] - given
-    all[2 * k] = owned[i]
+  earlier[o] = show(owner)
+  for i = 1, #owner.limits do
+    local limit = owner.limits[i]
+    local amount, one = min(call[owner.first + i], 2 * limit.capacity), unit(limit)
+    local given = min(amount * one, limit.debt)
+    local rest, covered = amount - given / one, overlap(limit)
+    if limit.kind == 8 and rest > 0 and covered > 0 then
+      local old = limit.previous
+      limit.previous = old - min(old, ceil_div(rest * limit.p, covered))
+      write = write or old ~= limit.previous
+    end
     write = write or given > 0
+    spend(limit, limit.debt - given)
   end
   if write then
-    save(KEYS[o], ruled, owned, at[o], foreign[o], keep[o])
+    save(owner)
   end
+  later[o] = show(owner)
 end
-return pack('>BI6' .. rep('I7', 2 * k), 1, now, unpack(all))
+return pack('>BI6', 1, now) .. table.concat(earlier) .. table.concat(later)

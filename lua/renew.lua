@@ -3,25 +3,19 @@
 -- KEYS:
 --   KEYS[1]  record of the idempotency key, see take.lua
 -- ARGV:
---   ARGV[1]  Unix ms after which the caller no longer waits and nothing is done, 0 = none
+--   ARGV[1]  numbers, see clock.lua: extra is the lease in ms, from now on
 --   ARGV[2]  attempt, 16 bytes
---   ARGV[3]  lease in ms, from now on
 --
 -- Reply, a string, big endian: outcome 1 byte (0 too late, 1 renewed, 2 the attempt does not hold
 -- the claim), now in Unix ms 6.
 --
 -- Expiry: the record keeps its own.
 
-local before = tonumber(ARGV[1])
-if before > 0 and now > before then
-  return pack('>BI6', 0, now)
-end
-
 local record = redis.call('GET', KEYS[1])
 if record then
   local version, state, _, finish, holder = read('>BBI6I6c16', record)
   if version == 1 and state == 1 and finish > now and holder == ARGV[2] then
-    redis.call('SETRANGE', KEYS[1], 2, pack('>I6', now + tonumber(ARGV[3])))
+    redis.call('SETRANGE', KEYS[1], 2, pack('>I6', now + extra))
     return pack('>BI6', 1, now)
   end
 end

@@ -29,6 +29,11 @@ const (
 	// CodeOutcomeUnknown (409) is reserved, no server sends it yet: an attempt under the idempotency key broke off, and nobody knows how
 	// far it came. Read its effect before you send it under a new key.
 	CodeOutcomeUnknown = "IDEMPOTENCY_OUTCOME_UNKNOWN"
+	// CodeCostRequestInvalid (400): GraphQL-Cost says neither report nor validate.
+	CodeCostRequestInvalid = "COST_REQUEST_INVALID"
+	// CodeCostRequestForbidden (403): GraphQL-Cost: validate is not permitted to this client. Nothing
+	// was run.
+	CodeCostRequestForbidden = "COST_REQUEST_FORBIDDEN"
 )
 
 // isCode returns whether an error with this code is a refusal by package ratelimit.
@@ -36,7 +41,7 @@ func isCode(code string) bool {
 	switch code {
 	case CodeRateLimited, CodeCostLimitExceeded, CodeQueryLimitExceeded, CodeTenantBlocked,
 		CodeUnavailable, CodeSubjectUnknown, CodeKeyInvalid, CodeKeyReused, CodeInFlight,
-		CodeAnswerUnavailable, CodeOutcomeUnknown:
+		CodeAnswerUnavailable, CodeOutcomeUnknown, CodeCostRequestInvalid, CodeCostRequestForbidden:
 		return true
 	default:
 		return false

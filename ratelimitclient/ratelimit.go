@@ -10,8 +10,12 @@ type RateLimit struct {
 	Cost int64 `json:"cost"`
 	// Charged is how many points were taken: 0 for a refusal and for a replay.
 	Charged int64 `json:"charged"`
-	// Limit is the capacity of the limit with the smallest remaining share, in its unit. If Limits is
-	// empty, no limit was judged: then this and the next two are absent from the response, and zero here.
+	// Actual is what the operation came to, in points, priced from this response: Cost is what it could at
+	// most have come to. A stream has what its first response came to. It is nil if it is not known.
+	Actual *int64 `json:"actual,omitempty"`
+	// Limit is the capacity of the limit with the smallest remaining share, in its unit, of those that
+	// refuse; where none does, of those in mode warn, or else in mode shadow. If Limits is empty or has
+	// soft limits alone, this and the next two are absent from the response, and zero here.
 	Limit int64 `json:"limit"`
 	// Remaining is what is left of that limit.
 	Remaining int64 `json:"remaining"`
@@ -21,8 +25,8 @@ type RateLimit struct {
 	Limits []Limit `json:"limits"`
 	// Tier is the name of the tier whose rules applied.
 	Tier string `json:"tier"`
-	// Mode is what the rules do to an operation that exceeds a limit: enforce, shadow or off. Further
-	// words may come.
+	// Mode is what the rules do to an operation that exceeds a limit: enforce, warn, shadow or off.
+	// Further words may come.
 	Mode string `json:"mode"`
 	// Replayed says that the answer is the stored one of an earlier attempt under the same
 	// idempotency key. Nothing ran and nothing was charged.
@@ -30,12 +34,44 @@ type RateLimit struct {
 	// RetryAfter is the time in seconds after which a refused operation can pass. Zero means that the
 	// operation was not refused, or that waiting does not help.
 	RetryAfter float64 `json:"retryAfter,omitempty"`
-	// WouldRefuse is the code that the operation would have been refused with if a limit in shadow
-	// mode were enforced. Empty means that it would have run.
+	// WouldRefuse is the code that the operation would have been refused with if everything were
+	// enforced. Empty means that it would have run.
 	WouldRefuse string `json:"wouldRefuse,omitempty"`
+	// Warning says that operations such as this one will be refused. Nil means that there is nothing to
+	// do.
+	Warning *Warning `json:"warning,omitempty"`
+	// Validated says that the client asked for the price with GraphQL-Cost: validate. Nothing ran and
+	// nothing was charged, and WouldRefuse says with which code the operation would be refused whatever
+	// budget is left.
+	Validated bool `json:"validated,omitempty"`
+	// Breakdown explains Cost. It is nil unless the client has asked for it and may.
+	Breakdown *Breakdown `json:"breakdown,omitempty"`
 	// StoreUnavailable says that the server could not ask its store, so that the numbers above are
 	// not known.
 	StoreUnavailable bool `json:"storeUnavailable,omitempty"`
+}
+
+// Warning says what an operation that ran would have been refused with if it were enforced already.
+type Warning struct {
+	// Code is one of the Code constants.
+	Code string `json:"code"`
+	// Message is that of the refusal, written for a person.
+	Message string `json:"message"`
+	// Limit is the name of the limit that would have refused. It is empty if it is not a limit.
+	Limit string `json:"limit,omitempty"`
+	// Level is whose limit it is: tenant, team, user or operation.
+	Level string `json:"level,omitempty"`
+	// Owner tells owners of one level apart. It is empty at the level of the tenant.
+	Owner string `json:"owner,omitempty"`
+	// Unit is what the limit counts.
+	Unit string `json:"unit,omitempty"`
+	// Cost and MaxCost are what the operation costs and what one may cost in points, where that is the
+	// reason. They are zero otherwise.
+	Cost    int64 `json:"cost,omitempty"`
+	MaxCost int64 `json:"maxCost,omitempty"`
+	// EnforcedFrom is the day, such as 2026-12-01, from whose start in UTC on such operations are
+	// refused. It is empty if the day is not set.
+	EnforcedFrom string `json:"enforcedFrom,omitempty"`
 }
 
 // Limit is the state of one limit after the decision.
@@ -57,6 +93,10 @@ type Limit struct {
 	ResetAfter float64 `json:"resetAfter"`
 	// Exceeded says that the limit did not have what the operation needs.
 	Exceeded bool `json:"exceeded,omitempty"`
+	// Soft says that the limit only reports: it refuses nothing.
+	Soft bool `json:"soft,omitempty"`
+	// Overdraft is by how much more than the capacity is spent.
+	Overdraft int64 `json:"overdraft,omitempty"`
 }
 
 // UnmarshalJSON reads the value of extensions.rateLimit. Amounts that exceed an int64 become the
@@ -67,15 +107,16 @@ func (r *RateLimit) UnmarshalJSON(data []byte) error {
 	wire := struct {
 		*plain
 
-		Cost      amount `json:"cost"`
-		Charged   amount `json:"charged"`
-		Limit     amount `json:"limit"`
-		Remaining amount `json:"remaining"`
-	}{(*plain)(r), amount(r.Cost), amount(r.Charged), amount(r.Limit), amount(r.Remaining)}
+		Cost      amount  `json:"cost"`
+		Charged   amount  `json:"charged"`
+		Actual    *amount `json:"actual"`
+		Limit     amount  `json:"limit"`
+		Remaining amount  `json:"remaining"`
+	}{(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Limit), amount(r.Remaining)}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	r.Cost, r.Charged = int64(wire.Cost), int64(wire.Charged)
+	r.Cost, r.Charged, r.Actual = int64(wire.Cost), int64(wire.Charged), (*int64)(wire.Actual)
 	r.Limit, r.Remaining = int64(wire.Limit), int64(wire.Remaining)
 	return nil
 }

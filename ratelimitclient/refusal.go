@@ -28,6 +28,14 @@ type Refusal struct { //nolint:errname // a client says refusal, as the document
 	// MaxCost is what one operation may cost in points, where that is the reason. It is zero
 	// otherwise.
 	MaxCost int64
+	// Rule is the limit or rule of shape that the operation breaks: depth, introspectionDepth, aliases,
+	// rootFields, directives, listNodes, slicingArguments or representations. It is empty if it was not
+	// that.
+	Rule string
+	// Given is what the operation has of what Rule counts, and Allowed what it may have. They are zero
+	// without a Rule.
+	Given   int64
+	Allowed int64
 }
 
 // Error returns the message, or the code if the server sent no message.
@@ -59,15 +67,19 @@ type refusalExtensions struct {
 	Unit       string      `json:"unit,omitempty"`
 	Cost       looseAmount `json:"cost,omitempty"`
 	MaxCost    looseAmount `json:"maxCost,omitempty"`
+	Rule       string      `json:"rule,omitempty"`
+	Given      looseAmount `json:"given,omitempty"`
+	Allowed    looseAmount `json:"allowed,omitempty"`
 }
 
-// Extensions returns the extensions of the GraphQL error. What is empty or zero is left out.
+// Extensions returns the extensions of the GraphQL error. What is empty or zero is left out, but for the
+// numbers of a rule.
 func (r Refusal) Extensions() map[string]any {
 	extensions := map[string]any{"code": r.Code}
 	if r.RetryAfter > 0 {
 		extensions["retryAfter"] = Seconds(r.RetryAfter)
 	}
-	for key, text := range map[string]string{"limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit} {
+	for key, text := range map[string]string{"limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit, "rule": r.Rule} {
 		if text != "" {
 			extensions[key] = text
 		}
@@ -76,6 +88,9 @@ func (r Refusal) Extensions() map[string]any {
 		if n != 0 {
 			extensions[key] = n
 		}
+	}
+	if r.Rule != "" {
+		extensions["given"], extensions["allowed"] = r.Given, r.Allowed
 	}
 	return extensions
 }
@@ -101,5 +116,6 @@ func (e *refusalExtensions) refusal(message string) Refusal {
 		Code: e.Code, Message: message, RetryAfter: fromSeconds(e.RetryAfter),
 		Limit: e.Limit, Level: e.Level, Owner: e.Owner, Unit: e.Unit,
 		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost),
+		Rule: e.Rule, Given: int64(e.Given), Allowed: int64(e.Allowed),
 	}
 }

@@ -78,7 +78,12 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (bucket.Result, erro
 	// The caller may use these again; what is remembered must not change with them.
 	remembered := take
 	remembered.Buckets, remembered.Amounts = slices.Clone(take.Buckets), slices.Clone(take.Amounts)
-	remembered.States = nil
+	remembered.Owners, remembered.States = slices.Clone(take.Owners), nil
+	if take.Candidate != nil {
+		candidate := *take.Candidate
+		candidate.Buckets = slices.Clone(candidate.Buckets)
+		remembered.Candidate = &candidate
+	}
 	if take.Claim != nil {
 		claim := *take.Claim
 		remembered.Claim = &claim

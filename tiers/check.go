@@ -19,6 +19,8 @@ type checker struct {
 	findings []finding
 	// unfit are the limits that are wrong in themselves.
 	unfit map[*Limit]bool
+	// days are those on which enforcement begins somewhere.
+	days map[time.Time]bool
 }
 
 func (c *checker) fail(at path, format string, args ...any) {
@@ -46,6 +48,7 @@ func (c *checker) check() {
 	} else {
 		c.tierName(root.to("default"), p.Default)
 	}
+	c.modes(root, p.Mode, p.EnforceFrom, "")
 	for _, name := range sorted(p.Tiers) {
 		c.tier(root.to("tiers").to(name), name, p.Tiers[name])
 	}
@@ -64,18 +67,24 @@ func (c *checker) tierName(at path, name string) {
 
 func (c *checker) tier(at path, name string, t Tier) {
 	c.label(at, "the name of a tier", name)
-	c.modes(at, t.Mode, t.FailMode)
+	c.modes(at, t.Mode, t.EnforceFrom, t.FailMode)
 	c.maxCost(at, t.MaxCost)
+	charged := charges{
+		limits: len(t.Limits) > 0, teams: t.Teams != nil, users: t.Users != nil, operations: anyLimits(t.Operations),
+	}
 	switch {
 	case t.Blocked:
-		c.excludes(at, "a blocked tier", t.Unlimited, len(t.Limits) > 0, len(t.Operations) > 0, t.MaxCost > 0)
+		c.blocked(at, "a blocked tier", charged, t.Unlimited, t.Operations, t.MaxCost)
 	case t.Unlimited:
-		c.excludes(at, "an unlimited tier", false, len(t.Limits) > 0, anyLimits(t.Operations), false)
-	case t.MaxCost == 0 && len(t.Limits) == 0 && len(t.Operations) == 0:
+		c.excludes(at, "an unlimited tier", charged)
+	case t.MaxCost == 0 && !charged.any() && len(t.Operations) == 0:
 		c.lacks(at, empty, "an empty tier; limits, unlimited: true or blocked: true fit")
 	}
-	c.limits(at.to("limits"), t.Limits, nil, "there is no limit before that of the tier")
-	c.operations(at.to("operations"), t.Operations, nil, "there is no limit before that of the tier")
+	const nothing = "there is no limit before that of the tier"
+	c.limits(at.to("limits"), t.Limits, nil, nothing)
+	c.ownerRule(at.to("teams"), t.Teams, nil, nothing)
+	c.ownerRule(at.to("users"), t.Users, nil, nothing)
+	c.operations(at.to("operations"), t.Operations, nil, nothing)
 }
 
 func (c *checker) exception(at path, name string, x Exception) {
@@ -85,43 +94,69 @@ func (c *checker) exception(at path, name string, x Exception) {
 		assigned = x.Tier
 		c.tierName(at.to("tier"), x.Tier)
 	}
-	c.modes(at, x.Mode, x.FailMode)
+	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
 	c.maxCost(at, x.MaxCost)
 	t, known := c.policy.Tiers[assigned]
+	charged := charges{
+		limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyLimits(x.Operations),
+	}
 	switch {
 	case x.Blocked:
-		c.excludes(at, "a blocked tenant", x.Unlimited, len(x.Limits) > 0, len(x.Operations) > 0, x.MaxCost > 0)
+		c.blocked(at, "a blocked tenant", charged, x.Unlimited, x.Operations, x.MaxCost)
 	case known && t.Blocked:
-		c.excludes(at, "a tenant of a blocked tier", x.Unlimited, len(x.Limits) > 0, len(x.Operations) > 0, x.MaxCost > 0)
+		c.blocked(at, "a tenant of a blocked tier", charged, x.Unlimited, x.Operations, x.MaxCost)
 	case x.Unlimited:
-		c.excludes(at, "an unlimited tenant", false, len(x.Limits) > 0, anyLimits(x.Operations), false)
+		c.excludes(at, "an unlimited tenant", charged)
 	case known && t.Unlimited:
-		c.excludes(at, "a tenant of an unlimited tier", false, len(x.Limits) > 0, anyLimits(x.Operations), false)
-	case x.Tier == "" && x.Mode == "" && x.FailMode == "" && x.MaxCost == 0 && len(x.Limits) == 0 && len(x.Operations) == 0:
+		c.excludes(at, "a tenant of an unlimited tier", charged)
+	case x.Tier == "" && x.changesNothing():
 		c.lacks(at, empty, "an empty exception; a tier or what is different fits")
 	}
+	problem := "tier " + echo(assigned) + " has no such limit to remove"
 	if !known {
 		// What null removes cannot be told.
-		c.limits(at.to("limits"), x.Limits, nil, "")
-		c.operations(at.to("operations"), x.Operations, nil, "")
-		return
+		problem = ""
 	}
-	problem := "tier " + echo(assigned) + " has no such limit to remove"
 	c.limits(at.to("limits"), x.Limits, t.Limits, problem)
+	c.ownerException(at.to("teams"), "a team", x.Teams, t.Teams, problem)
+	c.ownerException(at.to("users"), "a user", x.Users, t.Users, problem)
 	c.operations(at.to("operations"), x.Operations, t.Operations, problem)
 }
 
-// excludes reports what blocked and unlimited leave no room for.
-func (c *checker) excludes(at path, what string, unlimited, limits, operations, maxCost bool) {
+// charges says which parts of a tier or an exception have limits.
+type charges struct{ limits, teams, users, operations bool }
+
+func (g charges) any() bool {
+	return g != charges{}
+}
+
+// excludes reports the limits that blocked and unlimited leave no room for.
+func (c *checker) excludes(at path, what string, g charges) {
 	for _, given := range []struct {
 		key   string
 		given bool
-	}{{"unlimited", unlimited}, {"limits", limits}, {"operations", operations}, {"maxCost", maxCost}} {
+	}{{"limits", g.limits}, {"teams", g.teams}, {"users", g.users}, {"operations", g.operations}} {
 		if given.given {
-			c.fail(at.to(given.key), "has no effect on %s; one of the two fits", what)
+			c.fail(at.to(given.key), noEffect, what)
 		}
 	}
 }
+
+// blocked reports everything that stands beside blocked.
+func (c *checker) blocked(
+	at path, what string, g charges, unlimited bool, operations map[string]OperationRule, maxCost int64,
+) {
+	if unlimited {
+		c.fail(at.to("unlimited"), noEffect, what)
+	}
+	g.operations = len(operations) > 0
+	c.excludes(at, what, g)
+	if maxCost > 0 {
+		c.fail(at.to("maxCost"), noEffect, what)
+	}
+}
+
+const noEffect = "has no effect on %s; one of the two fits"
 
 func anyLimits(operations map[string]OperationRule) bool {
 	for _, rule := range operations {
@@ -132,14 +167,55 @@ func anyLimits(operations map[string]OperationRule) bool {
 	return false
 }
 
+// ownerRule checks what holds for teams or users of a tier, if there is anything.
+func (c *checker) ownerRule(at path, rule *OwnerRule, before map[string]*Limit, nothingToRemove string) {
+	if rule == nil {
+		return
+	}
+	c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
+	if len(rule.Limits) == 0 {
+		c.lacks(at, empty, "an empty rule; limits fit")
+	}
+	c.limits(at.to("limits"), rule.Limits, before, nothingToRemove)
+}
+
+// ownerException checks what is different for teams or users of a tenant, if there is anything.
+func (c *checker) ownerException(at path, what string, x *OwnerException, tier *OwnerRule, nothingToRemove string) {
+	if x == nil {
+		return
+	}
+	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
+	if x.Mode == "" && x.FailMode == "" && len(x.Limits) == 0 && len(x.ByName) == 0 {
+		c.lacks(at, empty, "an empty exception; limits or byName fit")
+	}
+	var before map[string]*Limit
+	if tier != nil {
+		before = tier.Limits
+	}
+	c.limits(at.to("limits"), x.Limits, before, nothingToRemove)
+	before = mergeLimits(before, x.Limits)
+	for _, name := range sorted(x.ByName) {
+		rule, at := x.ByName[name], at.to("byName").to(name)
+		c.longName(at, "the name of "+what, name)
+		c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
+		if rule.Mode == "" && rule.FailMode == "" && len(rule.Limits) == 0 {
+			c.lacks(at, empty, "an empty exception; limits or a mode fit")
+		}
+		c.limits(at.to("limits"), rule.Limits, before, nothingToRemove)
+	}
+}
+
 func (c *checker) operations(at path, rules, before map[string]OperationRule, nothingToRemove string) {
 	for _, spelling := range sorted(rules) {
 		rule, at := rules[spelling], at.to(spelling)
 		if problem := problemOfPattern(spelling); problem != "" {
 			c.fail(at, "%s", problem)
 		}
+		c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
 		c.maxCost(at, rule.MaxCost)
-		if rule.MaxCost == 0 && len(rule.Limits) == 0 {
+		_, changes := before[spelling]
+		changes = changes && (rule.Mode != "" || rule.FailMode != "")
+		if rule.MaxCost == 0 && len(rule.Limits) == 0 && !changes {
 			c.lacks(at, empty, "an empty rule; a maxCost or limits fit")
 		}
 		c.limits(at.to("limits"), rule.Limits, before[spelling].Limits, nothingToRemove)
@@ -165,23 +241,18 @@ func (c *checker) limit(at path, name string, l *Limit) {
 	if l.Unit != "" {
 		c.label(at.to("unit"), "a unit", l.Unit)
 	}
-	c.modes(at, l.Mode, l.FailMode)
-	// What is wrong here is replaced by something that fits, so that the bucket reports the rest.
-	trial := bucket.Limit{Name: "trial", Capacity: l.Capacity, Refill: l.Refill, Period: time.Duration(l.Per)}
+	c.modes(at, l.Mode, l.EnforceFrom, l.FailMode)
+	windowFits := c.window(at, l)
 	switch {
 	case l.Capacity == 0:
 		c.lacks(at.to("capacity"), missing, "a capacity of at least 1 is required")
 	case l.Capacity < 0:
 		c.fail(at.to("capacity"), "the capacity is %d; at least 1 fits", l.Capacity)
 	}
-	if l.Capacity < 1 {
-		trial.Capacity, trial.Refill = 1, min(l.Refill, 1)
-	}
 	if l.Per == 0 {
 		c.lacks(at.to("per"), missing, "a period is required, such as minute")
-		trial.Period = time.Duration(Second)
 	}
-	_, err := bucket.Compile(trial)
+	_, err := bucket.Compile(l.trial(windowFits))
 	for _, mistake := range limitErrors(err) {
 		key, reason := keyOf(mistake.Reason), mistake.Reason
 		if key == "refill" && l.Refill == 0 {
@@ -192,6 +263,22 @@ func (c *checker) limit(at path, name string, l *Limit) {
 	if len(c.findings) > found {
 		c.unfit[l] = true
 	}
+}
+
+// trial returns the limit with what was reported replaced by something that fits, so that the bucket
+// reports the rest.
+func (l *Limit) trial(windowFits bool) bucket.Limit {
+	trial := bucket.Limit{Name: "trial", Capacity: l.Capacity, Refill: l.Refill, Period: time.Duration(Second)}
+	switch {
+	case !windowFits:
+		trial.Refill = 0
+	case l.Per != 0:
+		trial.Window, trial.Period = l.window()
+	}
+	if l.Capacity < 1 {
+		trial.Capacity, trial.Refill = 1, min(trial.Refill, 1)
+	}
+	return trial
 }
 
 // limitErrors returns the mistakes of an error of bucket.Compile.
@@ -221,9 +308,23 @@ func keyOf(reason string) string {
 	}
 }
 
-func (c *checker) modes(at path, mode, failMode string) {
-	if _, ok := parseMode(mode); !ok {
-		c.fail(at.to("mode"), "mode %s is unknown; off, shadow or enforce fits", echo(mode))
+func (c *checker) modes(at path, mode, enforceFrom, failMode string) {
+	parsed, ok := parseMode(mode)
+	if !ok {
+		c.fail(at.to("mode"), "mode %s is unknown; off, shadow, warn or enforce fits", echo(mode))
+	}
+	day, isDay := parseDay(enforceFrom)
+	switch {
+	case enforceFrom == "":
+	case !isDay:
+		c.fail(at.to("enforceFrom"), "%s is not a day; one such as 2026-12-01 fits", echo(enforceFrom))
+	case ok && parsed != bucket.Warn:
+		c.fail(at.to("enforceFrom"), "a day on which enforcement begins fits beside mode: warn only")
+	default:
+		c.days[day] = true
+		if len(c.days) == MaxDays+1 {
+			c.fail(at.to("enforceFrom"), "enforcement begins on more than %d different days; at most so many fit", MaxDays)
+		}
 	}
 	if _, ok := parseFailMode(failMode); !ok {
 		c.fail(at.to("failMode"), "fail mode %s is unknown; open or closed fits", echo(failMode))

@@ -9,20 +9,23 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// Compile checks a policy and makes it a snapshot of generation 1, which shares nothing with it.
+// Compile checks a policy and makes it a snapshot of generation 1, which shares nothing with it and
+// has the modes of this moment.
 //
 // The error is a [*PolicyError] with everything that is wrong, without lines: use [Parse] or
-// [OpenFile] for documents.
+// [OpenFile] for documents. What is odd and fits all the same stands in [Snapshot.Warnings].
 func Compile(p Policy) (*Snapshot, error) {
-	snapshot, findings := compile(p)
+	f, findings := compile(p)
+	byPath := func(f finding) Mistake { return Mistake{Path: f.path.String(), Problem: f.problem} }
 	mistakes := make([]Mistake, len(findings))
-	for i, f := range findings {
-		mistakes[i] = Mistake{Path: f.path.String(), Problem: f.problem}
+	for i := range findings {
+		mistakes[i] = byPath(findings[i])
 	}
 	if err := policyError(mistakes); err != nil {
 		return nil, err
 	}
-	return snapshot, nil
+	f.warn(byPath)
+	return f.at(time.Now(), bucket.Enforce), nil
 }
 
 // compiler makes the rule sets of a policy, and finds what is wrong with parts that are put
@@ -32,39 +35,62 @@ type compiler struct {
 	compiled int
 	// broken are the tiers that do not compile: those that an exception changes do not either.
 	broken map[string]bool
+	// day is the one as of which modes hold, strictest the strictest of them.
+	day       time.Time
+	strictest bucket.Mode
+	// enforced is when limits in mode warn become enforced, those that nobody knows of left out.
+	enforced map[limitOf]time.Time
 }
 
-// compile returns a snapshot, which is of use only if there are no findings.
-func compile(p Policy) (*Snapshot, []finding) {
-	c := &compiler{
-		checker: checker{policy: &p, unfit: make(map[*Limit]bool)},
-		broken:  make(map[string]bool),
+func newCompiler(p *Policy) *compiler {
+	return &compiler{
+		checker:  checker{policy: p, unfit: make(map[*Limit]bool), days: make(map[time.Time]bool)},
+		broken:   make(map[string]bool),
+		enforced: make(map[limitOf]time.Time),
 	}
+}
+
+// compile returns a family, which is of use only if there are no findings.
+func compile(p Policy) (*family, []finding) {
+	p = p.clone()
+	c := newCompiler(&p)
 	c.check()
-	s := &Snapshot{
-		generation: 1,
-		tiers:      make(map[string]*ruleSet, len(p.Tiers)),
-		tenants:    make(map[string]*tenant, len(p.Tenants)),
-	}
 	// The number of tiers is a factor of all that follows.
 	if len(p.Tiers) > MaxTiers {
 		return nil, c.findings
 	}
+	first := c.snapshot()
+	if len(c.findings) > 0 {
+		return nil, c.findings
+	}
+	f := newFamily(p, slices.SortedFunc(maps.Keys(c.days), time.Time.Compare))
+	f.odd = c.odd()
+	f.keep(first, 0, bucket.Enforce)
+	return f, nil
+}
+
+// snapshot compiles all tiers and exceptions.
+func (c *compiler) snapshot() *Snapshot {
+	p := c.policy
+	s := &Snapshot{tiers: make(map[string]*ruleSet, len(p.Tiers)), tenants: make(map[string]*tenant, len(p.Tenants))}
 	for _, name := range sorted(p.Tiers) {
 		found := len(c.findings)
-		s.tiers[name] = c.ruleSet(path("").to("tiers").to(name), name, p.Tiers[name])
+		s.tiers[name] = c.ruleSet(path("").to("tiers").to(name), name, merge(p.Tiers[name], Exception{}))
 		c.broken[name] = len(c.findings) > found
 	}
 	s.fallback = s.tiers[p.Default]
 	for _, name := range sorted(p.Tenants) {
+		s.tenants[name] = c.tenant(s, path("").to("tenants").to(name), p.Tenants[name])
 		if c.compiled > MaxCompiled {
-			c.fail(path("").to("tenants"), "the policy comes to more than %d limits and operation rules, "+
-				"exceptions counted once for each tier; assign more tenants to tiers", MaxCompiled)
+			c.fail(path("").to("tenants"), "the policy comes to more than %d limits, operation rules, and named teams "+
+				"and users, exceptions counted once for each tier; assign more tenants to tiers", MaxCompiled)
 			break
 		}
-		s.tenants[name] = c.tenant(s, path("").to("tenants").to(name), p.Tenants[name])
 	}
-	return s, c.findings
+	if len(c.enforced) > 0 {
+		s.enforced = c.enforced
+	}
+	return s
 }
 
 // tenant compiles an exception in every tier that a subject may carry.
@@ -79,6 +105,9 @@ func (c *compiler) tenant(s *Snapshot, at path, x Exception) *tenant {
 		if c.broken[name] {
 			continue
 		}
+		if c.compiled > MaxCompiled {
+			break
+		}
 		byTier[name] = c.ruleSet(at, name, merge(c.policy.Tiers[name], x))
 		if len(c.findings) > found {
 			// The other tiers would say the same.
@@ -88,110 +117,102 @@ func (c *compiler) tenant(s *Snapshot, at path, x Exception) *tenant {
 	return &tenant{assigned: byTier[assigned], byTier: byTier}
 }
 
-// changesNothing reports whether an exception only assigns a tier.
-func (x *Exception) changesNothing() bool {
-	return x.Mode == "" && x.FailMode == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
-		len(x.Operations) == 0 && !x.Unlimited && !x.Blocked
-}
-
-// merge returns the tier with the changes of the exception.
-func merge(t Tier, x Exception) Tier {
-	t.Mode = cmp.Or(x.Mode, t.Mode)
-	t.FailMode = cmp.Or(x.FailMode, t.FailMode)
-	t.MaxCost = cmp.Or(x.MaxCost, t.MaxCost)
-	t.Limits = mergeLimits(t.Limits, x.Limits)
-	t.Unlimited = t.Unlimited || x.Unlimited
-	t.Blocked = t.Blocked || x.Blocked
-	if len(x.Operations) > 0 {
-		operations := make(map[string]OperationRule, len(t.Operations)+len(x.Operations))
-		maps.Copy(operations, t.Operations)
-		for spelling, change := range x.Operations {
-			rule := operations[spelling]
-			rule.MaxCost = cmp.Or(change.MaxCost, rule.MaxCost)
-			rule.Limits = mergeLimits(rule.Limits, change.Limits)
-			operations[spelling] = rule
-		}
-		t.Operations = operations
-	}
-	return t
-}
-
-func mergeLimits(limits, changes map[string]*Limit) map[string]*Limit {
-	if len(changes) == 0 {
-		return limits
-	}
-	merged := make(map[string]*Limit, len(limits)+len(changes))
-	maps.Copy(merged, limits)
-	for name, change := range changes {
-		if change == nil {
-			delete(merged, name)
-		} else {
-			merged[name] = change
-		}
-	}
-	return merged
-}
-
-// ruleSet compiles what holds for the tenants of a tier.
-func (c *compiler) ruleSet(at path, name string, t Tier) *ruleSet {
-	mode, _ := parseMode(t.Mode)
-	failMode, _ := parseFailMode(t.FailMode)
+// ruleSet compiles what holds for the tenants of a tier, or for one of them.
+func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
+	inherited := setting{}.with(c.policy.Mode, c.policy.EnforceFrom, "").with(t.Mode, t.EnforceFrom, t.FailMode)
+	now := inherited.as(c.day, c.strictest)
 	set := &ruleSet{rules: Rules{
-		Tier: name, Mode: mode, FailMode: failMode, MaxCost: t.MaxCost,
+		Tier: name, Mode: now.mode, EnforceFrom: now.enforceFrom, FailMode: inherited.failMode,
 		Blocked: t.Blocked, Unlimited: t.Unlimited && !t.Blocked,
+		CostReport: t.CostReport, CostValidate: t.CostValidate,
 	}}
 	if t.Blocked {
 		return set
 	}
+	set.rules.MaxCost = newMaxCost(t.MaxCost, now)
 	if t.Unlimited {
 		// Only what a single operation may cost is left of the rules.
-		t.Limits = nil
+		t = t.withoutLimits()
 	}
 	if !c.fits(at, t) {
 		return set
 	}
-	if limits := c.bucketLimits(at, t.Limits, mode, failMode); limits != nil {
+	if limits := c.bucketLimits(at, t.Limits, inherited); limits != nil {
 		set.rules.Buckets = []bucket.Bucket{{Limits: limits}}
 	}
-	if len(t.Operations) == 0 {
-		return set
+	set.teams = c.owners(at.to("teams"), t.teams, inherited)
+	set.users = c.owners(at.to("users"), t.users, inherited)
+	if len(t.Operations) > 0 {
+		set.operations = c.operationRules(at.to("operations"), t, set.rules.Buckets, inherited)
 	}
+	return set
+}
+
+// owners compiles what holds for teams or users.
+func (c *compiler) owners(at path, x OwnerException, inherited setting) ownerLimits {
+	inherited = inherited.with(x.Mode, x.EnforceFrom, x.FailMode)
+	o := ownerLimits{each: c.bucketLimits(at, x.Limits, inherited)}
+	if len(x.ByName) == 0 {
+		return o
+	}
+	o.byName = make(map[string]*bucket.Limits, len(x.ByName))
+	for _, name := range sorted(x.ByName) {
+		if c.compiled > MaxCompiled {
+			// Whoever compiles the tenant reports it.
+			return o
+		}
+		c.compiled++
+		rule := x.ByName[name]
+		own := inherited.with(rule.Mode, rule.EnforceFrom, rule.FailMode)
+		o.byName[name] = c.bucketLimits(at.to("byName").to(name), mergeLimits(x.Limits, rule.Limits), own)
+	}
+	return o
+}
+
+// operationRules compiles the operation rules, of which there is one at least.
+func (c *compiler) operationRules(at path, t ruleSource, tenant []bucket.Bucket, inherited setting) *operationRules {
 	o := &operationRules{
 		exact:    make(map[string]int),
-		maxCosts: make([]int64, len(t.Operations)),
+		maxCosts: make([]MaxCost, len(t.Operations)),
 		buckets:  make([]bucket.Bucket, len(t.Operations)),
-		tenant:   set.rules.Buckets,
+		tenant:   tenant,
 	}
 	for i, spelling := range sorted(t.Operations) {
 		rule := t.Operations[spelling]
-		if t.Unlimited {
-			rule.Limits = nil
-		}
+		own := inherited.with(rule.Mode, rule.EnforceFrom, rule.FailMode)
 		c.compiled++
-		o.add(i, spelling, rule.MaxCost)
-		if limits := c.bucketLimits(at.to("operations").to(spelling), rule.Limits, mode, failMode); limits != nil {
+		o.add(i, spelling)
+		o.maxCosts[i] = newMaxCost(rule.MaxCost, own.as(c.day, c.strictest))
+		if limits := c.bucketLimits(at.to(spelling), rule.Limits, own); limits != nil {
 			o.buckets[i] = bucket.Bucket{Owner: bucket.Owner{Level: bucket.Operation, Name: spelling}, Limits: limits}
 			o.limited |= 1 << i
 		}
 	}
 	o.foresee()
-	set.operations = o
-	return set
+	return o
 }
 
 // fits reports whether no operation can touch more limits than a store takes: a client that selects
 // every field of a root type matches every rule of it.
-func (c *compiler) fits(at path, t Tier) bool {
+func (c *compiler) fits(at path, t ruleSource) bool {
 	if len(t.Operations) > MaxOperations {
 		c.fail(at.to("operations"), "%d operation rules hold here; at most %d fit", len(t.Operations), MaxOperations)
 		return false
 	}
-	touched := map[string]int{"": len(t.Limits)}
+	always := len(t.Limits) + t.teams.mostLimits() + t.users.mostLimits()
+	// An operation is of one document.
+	document := 0
+	touched := map[string]int{"": 0}
 	for spelling, rule := range t.Operations {
+		if isDocument(spelling) {
+			document = max(document, len(rule.Limits))
+			continue
+		}
 		touched[rootType(spelling)] += len(rule.Limits)
 	}
+	always += document
 	for _, root := range sorted(touched) {
-		n := len(t.Limits)
+		n := always
 		if root != "" {
 			n += touched[root]
 		}
@@ -204,19 +225,23 @@ func (c *compiler) fits(at path, t Tier) bool {
 	return true
 }
 
-// bucketLimits compiles the limits of one owner, the shortest period first. It returns nil if there
-// are none.
-func (c *compiler) bucketLimits(
-	at path, limits map[string]*Limit, mode bucket.Mode, failMode bucket.FailMode,
-) *bucket.Limits {
+// bucketLimits compiles the limits of one owner, the shortest first. It returns nil if there are none.
+func (c *compiler) bucketLimits(at path, limits map[string]*Limit, inherited setting) *bucket.Limits {
 	all := make([]bucket.Limit, 0, len(limits))
+	days := make(map[string]time.Time)
 	for _, name := range sorted(limits) {
 		// What was reported is left out, so that the rest can be looked at; null is nothing here.
 		if l := limits[name]; l != nil && !c.unfit[l] {
-			all = append(all, l.resolve(name, mode, failMode))
+			own := inherited.with(l.Mode, l.EnforceFrom, l.FailMode).as(c.day, c.strictest)
+			resolved := l.resolve(name, own)
+			resolved.Strictest = c.strictest
+			all = append(all, resolved)
+			if !own.enforceFrom.IsZero() {
+				days[name] = own.enforceFrom
+			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b bucket.Limit) int { return cmp.Compare(a.Period, b.Period) })
+	slices.SortStableFunc(all, func(a, b bucket.Limit) int { return cmp.Compare(rank(&a), rank(&b)) })
 	c.compiled += len(all)
 	compiled, err := bucket.Compile(all...)
 	for _, mistake := range limitErrors(err) {
@@ -225,45 +250,27 @@ func (c *compiler) bucketLimits(
 	if len(all) == 0 {
 		return nil
 	}
+	for name, day := range days {
+		c.enforced[limitOf{compiled, name}] = day
+	}
 	return compiled
 }
 
-// resolve fills in what the limit leaves to its tier.
-func (l *Limit) resolve(name string, mode bucket.Mode, failMode bucket.FailMode) bucket.Limit {
-	if l.Mode != "" {
-		mode, _ = parseMode(l.Mode)
+// rank is what limits are ordered by.
+func rank(l *bucket.Limit) time.Duration {
+	if l.Window.Kind.Calendar() {
+		// The zone does not make a month shorter than another one.
+		anywhere := bucket.Limit{Window: bucket.Window{Kind: l.Window.Kind}}
+		return anywhere.Length()
 	}
-	if l.FailMode != "" {
-		failMode, _ = parseFailMode(l.FailMode)
-	}
+	return l.Period
+}
+
+// resolve returns the limit as a store knows it.
+func (l *Limit) resolve(name string, s setting) bucket.Limit {
+	window, period := l.window()
 	return bucket.Limit{
 		Name: name, Unit: bucket.Unit(l.Unit), Capacity: l.Capacity, Refill: l.Refill,
-		Period: time.Duration(l.Per), Mode: mode, FailMode: failMode,
-	}
-}
-
-// parseMode returns the mode of a word of the document, in which empty means enforce.
-func parseMode(word string) (bucket.Mode, bool) {
-	switch word {
-	case "", bucket.Enforce.String():
-		return bucket.Enforce, true
-	case bucket.Shadow.String():
-		return bucket.Shadow, true
-	case bucket.Off.String():
-		return bucket.Off, true
-	default:
-		return 0, false
-	}
-}
-
-// parseFailMode returns the fail mode of a word of the document, in which empty means open.
-func parseFailMode(word string) (bucket.FailMode, bool) {
-	switch word {
-	case "", bucket.FailOpen.String():
-		return bucket.FailOpen, true
-	case bucket.FailClosed.String():
-		return bucket.FailClosed, true
-	default:
-		return 0, false
+		Period: period, Window: window, Soft: l.Soft, Mode: s.mode, FailMode: s.failMode,
 	}
 }

@@ -45,6 +45,8 @@ func (d *decoder) policy(root *yaml.Node) Policy {
 	d.fields("", root, []field{
 		{"version", func(at path, node *yaml.Node) { p.Version = d.version(at, node) }},
 		{"default", d.text(&p.Default)},
+		{"mode", d.text(&p.Mode)},
+		{"enforceFrom", d.date(&p.EnforceFrom)},
 		{"tiers", func(at path, node *yaml.Node) { p.Tiers = collect(d, at, node, d.tier) }},
 		{"tenants", func(at path, node *yaml.Node) { p.Tenants = collect(d, at, node, d.exception) }},
 	})
@@ -70,12 +72,17 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 	var t Tier
 	d.fields(at, node, []field{
 		{"mode", d.text(&t.Mode)},
+		{"enforceFrom", d.date(&t.EnforceFrom)},
 		{"failMode", d.text(&t.FailMode)},
 		{"maxCost", d.number(&t.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { t.Limits = collect(d, at, node, d.limit) }},
+		{"teams", func(at path, node *yaml.Node) { t.Teams = pointer(d.owner(at, node)) }},
+		{"users", func(at path, node *yaml.Node) { t.Users = pointer(d.owner(at, node)) }},
 		{"operations", func(at path, node *yaml.Node) { t.Operations = collect(d, at, node, d.operation) }},
 		{"unlimited", d.flag(&t.Unlimited)},
 		{"blocked", d.flag(&t.Blocked)},
+		{"costReport", d.flag(&t.CostReport)},
+		{"costValidate", d.flag(&t.CostValidate)},
 	})
 	return t
 }
@@ -85,12 +92,17 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 	d.fields(at, node, []field{
 		{"tier", d.text(&x.Tier)},
 		{"mode", d.text(&x.Mode)},
+		{"enforceFrom", d.date(&x.EnforceFrom)},
 		{"failMode", d.text(&x.FailMode)},
 		{"maxCost", d.number(&x.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { x.Limits = collect(d, at, node, d.limit) }},
+		{"teams", func(at path, node *yaml.Node) { x.Teams = pointer(d.owners(at, node)) }},
+		{"users", func(at path, node *yaml.Node) { x.Users = pointer(d.owners(at, node)) }},
 		{"operations", func(at path, node *yaml.Node) { x.Operations = collect(d, at, node, d.operation) }},
 		{"unlimited", d.flag(&x.Unlimited)},
 		{"blocked", d.flag(&x.Blocked)},
+		{"costReport", d.flag(&x.CostReport)},
+		{"costValidate", d.flag(&x.CostValidate)},
 	})
 	return x
 }
@@ -98,11 +110,39 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 func (d *decoder) operation(at path, node *yaml.Node) OperationRule {
 	var o OperationRule
 	d.fields(at, node, []field{
+		{"mode", d.text(&o.Mode)},
+		{"enforceFrom", d.date(&o.EnforceFrom)},
+		{"failMode", d.text(&o.FailMode)},
 		{"maxCost", d.number(&o.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { o.Limits = collect(d, at, node, d.limit) }},
 	})
 	return o
 }
+
+func (d *decoder) owner(at path, node *yaml.Node) OwnerRule {
+	var o OwnerRule
+	d.fields(at, node, []field{
+		{"mode", d.text(&o.Mode)},
+		{"enforceFrom", d.date(&o.EnforceFrom)},
+		{"failMode", d.text(&o.FailMode)},
+		{"limits", func(at path, node *yaml.Node) { o.Limits = collect(d, at, node, d.limit) }},
+	})
+	return o
+}
+
+func (d *decoder) owners(at path, node *yaml.Node) OwnerException {
+	var o OwnerException
+	d.fields(at, node, []field{
+		{"mode", d.text(&o.Mode)},
+		{"enforceFrom", d.date(&o.EnforceFrom)},
+		{"failMode", d.text(&o.FailMode)},
+		{"limits", func(at path, node *yaml.Node) { o.Limits = collect(d, at, node, d.limit) }},
+		{"byName", func(at path, node *yaml.Node) { o.ByName = collect(d, at, node, d.owner) }},
+	})
+	return o
+}
+
+func pointer[T any](value T) *T { return &value }
 
 // limit returns nil for null.
 func (d *decoder) limit(at path, node *yaml.Node) *Limit {
@@ -124,7 +164,12 @@ func (d *decoder) limit(at path, node *yaml.Node) *Limit {
 				d.fail(at, echo(text)+" is "+err.Error())
 			}
 		}},
+		{"window", d.text(&l.Window)},
+		{"anchorDay", d.number(&l.AnchorDay)},
+		{"zone", d.text(&l.Zone)},
+		{"soft", d.flag(&l.Soft)},
 		{"mode", d.text(&l.Mode)},
+		{"enforceFrom", d.date(&l.EnforceFrom)},
 		{"failMode", d.text(&l.FailMode)},
 	})
 	return &l
@@ -196,6 +241,17 @@ func (d *decoder) text(into *string) func(path, *yaml.Node) {
 	}
 }
 
+// date reads text, and what YAML takes for a time: a date without quotes.
+func (d *decoder) date(into *string) func(path, *yaml.Node) {
+	return func(at path, node *yaml.Node) {
+		if node.Kind == yaml.ScalarNode && node.Tag == "!!timestamp" {
+			*into = node.Value
+			return
+		}
+		d.text(into)(at, node)
+	}
+}
+
 func (d *decoder) number(into *int64) func(path, *yaml.Node) {
 	return func(at path, node *yaml.Node) {
 		digits := strings.TrimPrefix(node.Value, "-")
@@ -238,22 +294,24 @@ func (d *decoder) fail(at path, problem string) {
 // follow from another, each with its position.
 func (d *decoder) mistakes(compiled []finding) []Mistake {
 	var mistakes []Mistake
-	add := func(f finding) {
-		at := f.at
-		if at == (position{}) {
-			at = d.locate(f.path)
-		}
-		mistakes = append(mistakes, Mistake{Line: at.line, Column: at.column, Path: f.path.String(), Problem: f.problem})
-	}
 	for _, f := range d.findings {
-		add(f)
+		mistakes = append(mistakes, d.mistake(f))
 	}
 	for _, f := range compiled {
 		if !d.follows(f) {
-			add(f)
+			mistakes = append(mistakes, d.mistake(f))
 		}
 	}
 	return mistakes
+}
+
+// mistake says where a finding stands.
+func (d *decoder) mistake(f finding) Mistake {
+	at := f.at
+	if at == (position{}) {
+		at = d.locate(f.path)
+	}
+	return Mistake{Line: at.line, Column: at.column, Path: f.path.String(), Problem: f.problem}
 }
 
 // follows reports whether a finding of the compiler follows from one of the decoder.

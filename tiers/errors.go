@@ -43,6 +43,15 @@ func (m Mistake) String() string {
 	return b.String()
 }
 
+// Warning is something that is odd about a policy and holds all the same. Its fields are those of a
+// [Mistake].
+type Warning Mistake
+
+// String returns position, path and problem.
+func (w Warning) String() string {
+	return Mistake(w).String()
+}
+
 // maxListed is how many mistakes the text of an error lists. All are in its Mistakes.
 const maxListed = 100
 

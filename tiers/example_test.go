@@ -35,7 +35,7 @@ func ExampleCompile() {
 		return
 	}
 	rules := snapshot.Rules(tiers.Subject{Tenant: "globex"}, []string{"Mutation.createOrder"})
-	fmt.Println(rules.Tier, "at most", rules.MaxCost, "points an operation")
+	fmt.Println(rules.Tier, "at most", rules.MaxCost.Enforce, "points an operation")
 	for _, bucket := range rules.Buckets {
 		for _, limit := range bucket.Limits.All() {
 			fmt.Println(bucket.Owner.Level, bucket.Owner.Name, limit.Name, limit.Capacity, limit.Unit)
@@ -64,9 +64,9 @@ tiers:
 	fmt.Println(err)
 	// Output:
 	// tiers: 3 mistakes in the policy:
-	//   line 6, column 5: tiers.free.mode: mode "enforced" is unknown; off, shadow or enforce fits
+	//   line 6, column 5: tiers.free.mode: mode "enforced" is unknown; off, shadow, warn or enforce fits
 	//   line 8, column 16: tiers.free.limits.minute.capacity: a capacity of at least 1 is required
-	//   line 8, column 29: tiers.free.limits.minute.per: "fortnight" is not a period; second, minute, hour, day or a duration such as 90s fits
+	//   line 8, column 29: tiers.free.limits.minute.per: "fortnight" is not a period; second, minute, hour, day, month, year or a duration such as 90s fits
 }
 
 func ExampleOpenFile() {
@@ -104,7 +104,7 @@ func ExampleOpenFile() {
 	_ = file.Reload()
 	write("{version: 1, default: free, tiers: {free: {maxCost: none}}}")
 	_ = file.Reload()
-	fmt.Println(file.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil).MaxCost)
+	fmt.Println(file.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil).MaxCost.Enforce)
 	// Output:
 	// generation 2 holds; mistake: false
 	// generation 2 holds; mistake: true

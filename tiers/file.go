@@ -86,9 +86,9 @@ func OpenFile(path string, opts FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Snapshot returns the last good policy, also after Close.
+// Snapshot returns the last good policy as it holds now, also after Close.
 func (f *File) Snapshot() *Snapshot {
-	return f.current.Load()
+	return f.current.Load().Snapshot()
 }
 
 // Reload loads the file as it is now, also after Close. Unlike the looks of the interval it does not
@@ -133,7 +133,7 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 	failed := f.failure != ""
 	f.failure = ""
 	if snapshot != nil {
-		snapshot.generation = f.Snapshot().generation + 1
+		snapshot.family.generation = f.current.Load().family.generation + 1
 		f.loaded = digest
 		f.current.Store(snapshot)
 	}

@@ -27,7 +27,7 @@ func replace(t testing.TB, path, document string) {
 }
 
 func maxCostOf(source tiers.Source) int64 {
-	return source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, nil).MaxCost
+	return source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, nil).MaxCost.Enforce
 }
 
 // reload is one call of OnReload.

@@ -13,7 +13,7 @@ type operationRules struct {
 	// exact has the rules that are coordinates, patterns those that are not.
 	exact    map[string]int
 	patterns []pattern
-	maxCosts []int64
+	maxCosts []MaxCost
 	// buckets are those of the rules. A rule without limits, whose bit is not in limited, has none.
 	buckets []bucket.Bucket
 	limited uint64
@@ -29,26 +29,25 @@ type pattern struct {
 	rule     int
 }
 
-// apply adds to the rules what holds for the root fields.
-func (o *operationRules) apply(rules *Rules, rootFields []string) {
+// apply adds to the rules what an operation may cost that selects the root fields, and returns the set
+// of those that charge it.
+func (o *operationRules) apply(rules *Rules, rootFields []string) uint64 {
 	var matched uint64
 	for _, field := range rootFields {
 		matched |= o.match(field)
 	}
 	for rest := matched; rest != 0; rest &= rest - 1 {
-		maxCost := o.maxCosts[bits.TrailingZeros64(rest)]
-		if maxCost > 0 && (rules.MaxCost == 0 || maxCost < rules.MaxCost) {
-			rules.MaxCost = maxCost
-		}
+		rules.MaxCost.lower(&o.maxCosts[bits.TrailingZeros64(rest)])
 	}
-	if matched &= o.limited; matched == 0 || rules.Unlimited {
-		return
+	return matched & o.limited
+}
+
+// withTenant returns the buckets of the tenant and of the set.
+func (o *operationRules) withTenant(set uint64) []bucket.Bucket {
+	if foreseen, found := o.combined[set]; found {
+		return foreseen
 	}
-	if foreseen, found := o.combined[matched]; found {
-		rules.Buckets = foreseen
-		return
-	}
-	rules.Buckets = o.combine(matched)
+	return o.combine(set)
 }
 
 // match returns the rules that match a coordinate.
@@ -65,18 +64,21 @@ func (o *operationRules) match(field string) uint64 {
 	return matched
 }
 
-func (o *operationRules) combine(matched uint64) []bucket.Bucket {
-	buckets := make([]bucket.Bucket, 0, len(o.tenant)+bits.OnesCount64(matched))
-	buckets = append(buckets, o.tenant...)
-	for rest := matched; rest != 0; rest &= rest - 1 {
+func (o *operationRules) combine(set uint64) []bucket.Bucket {
+	buckets := make([]bucket.Bucket, 0, len(o.tenant)+bits.OnesCount64(set))
+	return o.appendTo(append(buckets, o.tenant...), set)
+}
+
+// appendTo appends the buckets of the set in the order of their spelling.
+func (o *operationRules) appendTo(buckets []bucket.Bucket, set uint64) []bucket.Bucket {
+	for rest := set; rest != 0; rest &= rest - 1 {
 		buckets = append(buckets, o.buckets[bits.TrailingZeros64(rest)])
 	}
 	return buckets
 }
 
 // add enters a rule. Rules come in the order of their spelling.
-func (o *operationRules) add(rule int, spelling string, maxCost int64) {
-	o.maxCosts[rule] = maxCost
+func (o *operationRules) add(rule int, spelling string) {
 	if strings.Contains(spelling, "*") {
 		o.patterns = append(o.patterns, pattern{spelling: spelling, rule: rule})
 	} else {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // Parse reads a policy document, YAML or JSON, of at most [MaxDocument] bytes. Anchors, aliases and
@@ -29,11 +32,12 @@ func load(data []byte) (Policy, *Snapshot, error) {
 	}
 	d := newDecoder()
 	policy := d.policy(root)
-	snapshot, findings := compile(policy)
+	f, findings := compile(policy)
 	if err := policyError(d.mistakes(findings)); err != nil {
 		return Policy{}, nil, err
 	}
-	return policy, snapshot, nil
+	f.warn(d.mistake)
+	return policy, f.at(time.Now(), bucket.Enforce), nil
 }
 
 // parseTree returns the root of the only document in the data.

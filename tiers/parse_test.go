@@ -178,7 +178,7 @@ func TestCompileReportsGoValuesByPath(t *testing.T) {
   tiers.free.limits.hour.capacity: a capacity of at least 1 is required
   tiers.free.limits.hour.per: a period is required, such as minute
   tiers.free.limits.minute.capacity: without a refill it is the capacity: the refill is 9007199254740992; at most 9007199254740991 fits
-  tenants["a.b"].mode: mode "audit" is unknown; off, shadow or enforce fits`)
+  tenants["a.b"].mode: mode "audit" is unknown; off, shadow, warn or enforce fits`)
 }
 
 func TestASnapshotSharesNothingWithItsPolicy(t *testing.T) {

@@ -10,6 +10,12 @@ func problemOfPattern(spelling string) string {
 	if len(spelling) > MaxLongName {
 		return tooLong("an operation", spelling, MaxLongName)
 	}
+	if isDocument(spelling) {
+		if !isDocumentID(spelling) {
+			return "not the id of a document; sha256: and 64 digits of 0-9 and a-f fit"
+		}
+		return ""
+	}
 	const fits = "a root type, a dot and a field fit, such as Mutation.createOrder, Mutation.* or Query.search*"
 	root, field, found := strings.Cut(spelling, ".")
 	switch {

@@ -14,11 +14,14 @@ const (
 	MaxOperations = 64
 	// MaxName is the length in bytes of the longest name of a tier, a limit or a unit.
 	MaxName = 64
-	// MaxLongName is the length in bytes of the longest name of a tenant or an operation rule.
+	// MaxLongName is the length in bytes of the longest name of a tenant, a team, a user or an operation
+	// rule.
 	MaxLongName = 256
-	// MaxCompiled is how many limits and operation rules a policy may come to in all, where those of
-	// each exception that changes more than the tier count once for every tier: a tenant may carry
-	// any of them.
+	// MaxDays is how many different days a policy may name on which enforcement begins.
+	MaxDays = 16
+	// MaxCompiled is how many limits, operation rules, and named teams and users a policy may come to
+	// in all, where those of each exception that changes more than the tier count once for every tier:
+	// a tenant may carry any of them.
 	MaxCompiled = 1 << 18
 )
 
@@ -30,6 +33,17 @@ type Policy struct {
 	Version int `yaml:"version" json:"version"`
 	// Default is the tier of tenants that have no other. It is required.
 	Default string `yaml:"default" json:"default"`
+	// Mode is off, shadow, warn or enforce, for everything that names none. Empty means enforce.
+	//
+	// Modes can stand at every part of a policy, and the most specific one holds: that of the limit
+	// before that of the named team or user, before that of the operation rule or of all teams or users,
+	// before that of the tenant, before that of the tier, before this one. Where an exception and a tier
+	// say something about the same part, the exception goes first.
+	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with mode warn: the day, such as 2026-12-01, from whose start in UTC on it is
+	// enforce. Clients are told the day. Whoever inherits the mode inherits the day. Empty means that
+	// nobody knows yet.
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
 	// Tiers are the tiers by name. At least one is required.
 	Tiers map[string]Tier `yaml:"tiers" json:"tiers"`
 	// Tenants are the exceptions by tenant: an assignment to a tier, or changes to it.
@@ -39,9 +53,11 @@ type Policy struct {
 // Tier is a named set of rules that is sold or granted to tenants. The zero value is a mistake: a
 // tier without limits says so by Unlimited.
 type Tier struct {
-	// Mode is off, shadow or enforce. It is the mode of the maximum cost and of the limits that name
-	// none. Empty means enforce.
+	// Mode is off, shadow, warn or enforce. It is the mode of the maximum cost and of the limits that name
+	// none. Empty means that of the policy.
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
 	// FailMode is open or closed: what happens while the store is away, for limits that name none and
 	// for decisions without limits. Empty means open.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
@@ -49,13 +65,25 @@ type Tier struct {
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
 	// Limits are the budgets of each tenant of the tier by name.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// Teams and Users are the budgets that each team and each user of such a tenant has, besides those
+	// of the tenant. They are charged together, all or nothing. A subject without a team or a user has
+	// no such budget. Nil means none.
+	Teams *OwnerRule `yaml:"teams,omitempty" json:"teams,omitempty"`
+	Users *OwnerRule `yaml:"users,omitempty" json:"users,omitempty"`
 	// Operations are further rules by root field: a coordinate such as Mutation.createOrder, or a
-	// pattern such as Mutation.* or Query.search*. All that match apply.
+	// pattern such as Mutation.* or Query.search*; or by the id of a document, as [DocumentID] makes it,
+	// which is for servers that run trusted documents only: any other space in the text is another id. All
+	// that match apply.
 	Operations map[string]OperationRule `yaml:"operations,omitempty" json:"operations,omitempty"`
 	// Unlimited says that nothing is charged. Only MaxCost can still refuse.
 	Unlimited bool `yaml:"unlimited,omitempty" json:"unlimited,omitempty"`
 	// Blocked says that every operation is refused, whatever the mode.
 	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitempty"`
+	// CostReport lets clients ask with GraphQL-Cost: report for the breakdown of what they pay.
+	CostReport bool `yaml:"costReport,omitempty" json:"costReport,omitempty"`
+	// CostValidate lets clients ask with GraphQL-Cost: validate for the price of an operation that is
+	// then neither run nor charged. Such a request costs the server parsing and validation unpaid.
+	CostValidate bool `yaml:"costValidate,omitempty" json:"costValidate,omitempty"`
 }
 
 // Exception is what is different for one tenant. A field that is empty or zero keeps what the tier
@@ -65,6 +93,8 @@ type Exception struct {
 	Tier string `yaml:"tier,omitempty" json:"tier,omitempty"`
 	// Mode replaces that of the tier, also for the limits of the tier that name none.
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
 	// FailMode replaces that of the tier, also for the limits of the tier that name none.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// MaxCost replaces that of the tier.
@@ -72,6 +102,10 @@ type Exception struct {
 	// Limits are added to those of the tier, or replace the one of the same name whole. Nil, which
 	// documents write as null, removes it.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// Teams and Users are what is different for the teams and the users of the tenant, and for those of
+	// them that it names. Nil changes nothing.
+	Teams *OwnerException `yaml:"teams,omitempty" json:"teams,omitempty"`
+	Users *OwnerException `yaml:"users,omitempty" json:"users,omitempty"`
 	// Operations are added to those of the tier. A rule of the same spelling is merged with it: a
 	// maximum cost replaces, limits merge by name.
 	Operations map[string]OperationRule `yaml:"operations,omitempty" json:"operations,omitempty"`
@@ -79,32 +113,87 @@ type Exception struct {
 	Unlimited bool `yaml:"unlimited,omitempty" json:"unlimited,omitempty"`
 	// Blocked refuses every operation of the tenant.
 	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitempty"`
+	// CostReport permits GraphQL-Cost: report where the tier does not.
+	CostReport bool `yaml:"costReport,omitempty" json:"costReport,omitempty"`
+	// CostValidate permits GraphQL-Cost: validate where the tier does not.
+	CostValidate bool `yaml:"costValidate,omitempty" json:"costValidate,omitempty"`
+}
+
+// OwnerRule is what holds for each team, or for each user: of the tenants of a tier, or for the one
+// that an exception names. The zero value is a mistake.
+type OwnerRule struct {
+	// Mode is off, shadow, warn or enforce, for the limits that name none. Empty means that of the tenant.
+	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// FailMode is open or closed, for the limits that name none. Empty means that of the tenant.
+	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
+	// Limits are the budgets by name. In an exception they are added to those that come before, or
+	// replace the one of the same name whole; nil, which documents write as null, removes it.
+	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+}
+
+// OwnerException is what is different for the teams, or for the users, of one tenant. The zero value
+// is a mistake.
+type OwnerException struct {
+	// Mode replaces that which the tier has for teams or users.
+	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// FailMode replaces that which the tier has for teams or users.
+	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
+	// Limits are added to those that the tier has for each team or user, or replace the one of the
+	// same name whole. Nil, which documents write as null, removes it.
+	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// ByName are single teams or users, with what is different for them again.
+	ByName map[string]OwnerRule `yaml:"byName,omitempty" json:"byName,omitempty"`
 }
 
 // OperationRule is what holds for operations that select a root field, besides the rules of their
 // tier. The zero value is a mistake.
 type OperationRule struct {
+	// Mode is off, shadow, warn or enforce, for the maximum cost of the rule and its limits that name none.
+	// Empty means that of the tenant.
+	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// FailMode is open or closed, for the limits that name none. Empty means that of the tenant.
+	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// MaxCost is the price in points of the most expensive such operation that may run. The smallest
-	// of all that apply counts. Zero means none.
+	// of all that apply and have the same mode counts. Zero means none.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
 	// Limits are budgets of a bucket that each tenant has for this rule alone. They are charged
 	// together with those of the tenant, all or nothing.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
 }
 
-// Limit is one budget rule: at most Capacity, with Refill coming back in each period, continuously.
+// Limit is one budget rule: at most Capacity, with Refill coming back in each period, continuously, or
+// with Window all of it at the end of each window.
 type Limit struct {
 	// Unit is what the limit counts: points, requests, or a unit that the server charges itself. Empty
 	// means points.
 	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
 	// Capacity is the largest amount that can be taken at once. It is required.
 	Capacity int64 `yaml:"capacity" json:"capacity"`
-	// Refill is how much comes back in each period. Zero means Capacity.
+	// Refill is how much comes back in each period. Zero means Capacity, as it always is in windows.
 	Refill int64 `yaml:"refill,omitempty" json:"refill,omitempty"`
 	// Per is the period. It is required.
 	Per Period `yaml:"per" json:"per"`
-	// Mode is off, shadow or enforce. Empty means that of the tier.
+	// Window is fixed (from the first charge on), sliding, or calendar (hours, days, months or years by
+	// the clock of Zone): see [bucket.WindowKind]. Empty means none: a token bucket, to which the budget
+	// comes back continuously.
+	Window string `yaml:"window,omitempty" json:"window,omitempty"`
+	// AnchorDay is the day, 1 to 31, on which calendar months begin, as billing months do: the last day
+	// of the month where it is shorter. Zero means 1.
+	AnchorDay int64 `yaml:"anchorDay,omitempty" json:"anchorDay,omitempty"`
+	// Zone is the IANA name of the time zone of calendar windows, such as Europe/Berlin. Empty means UTC.
+	Zone string `yaml:"zone,omitempty" json:"zone,omitempty"`
+	// Soft says that the limit only reports: it is always charged and refuses nothing, whatever its mode.
+	Soft bool `yaml:"soft,omitempty" json:"soft,omitempty"`
+	// Mode is off, shadow, warn or enforce. Empty means that of what the limit stands in.
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
-	// FailMode is open or closed. Empty means that of the tier.
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// FailMode is open or closed. Empty means that of what the limit stands in.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 }

@@ -17,6 +17,10 @@ type Record struct {
 	At time.Time `json:"at"`
 	// Tenant is who paid. It is required.
 	Tenant string `json:"tenant"`
+	// Team and User are those of the subject. They are empty if there were none, or if the budgets of
+	// teams and users do not matter.
+	Team string `json:"team,omitempty"`
+	User string `json:"user,omitempty"`
 	// Tier is the tier that the subject carried. It is empty if it carried none.
 	Tier string `json:"tier,omitempty"`
 	// Operations are the coordinates of the root fields that it selected, such as Mutation.createOrder:

@@ -49,8 +49,8 @@ type TenantReport struct {
 
 // LimitReport is how often one limit would refuse.
 type LimitReport struct {
-	// Level and Owner say whose limit it is: that of the tenant, or that of an operation rule, whose
-	// spelling is the owner.
+	// Level says whose limit it is: that of the tenant, of its teams or users, which are counted
+	// together, or of an operation rule, whose spelling is the owner.
 	Level string      `json:"level"`
 	Owner string      `json:"owner,omitempty"`
 	Name  string      `json:"name"`
@@ -119,8 +119,11 @@ func (t *TenantReport) reasons() string {
 	add("maxCost", t.TooExpensive, 0)
 	for _, limit := range t.Limits {
 		name := limit.Name
-		if limit.Owner != "" {
+		switch {
+		case limit.Owner != "":
 			name = limit.Owner + "/" + name
+		case limit.Level != bucket.Tenant.String():
+			name = limit.Level + "/" + name
 		}
 		add(name, limit.Refused, limit.Never)
 	}

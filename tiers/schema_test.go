@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,7 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 	t.Parallel()
 	defs := definitions(t)
 	for _, value := range []any{
-		tiers.Policy{}, tiers.Tier{}, tiers.Exception{}, tiers.OperationRule{}, tiers.Limit{},
+		tiers.Policy{}, tiers.Tier{}, tiers.Exception{}, tiers.OwnerRule{}, tiers.OwnerException{}, tiers.OperationRule{}, tiers.Limit{},
 	} {
 		goType := reflect.TypeOf(value)
 		def, found := defs[goType.Name()].(map[string]any)
@@ -119,12 +120,16 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 	t.Parallel()
 	// What only the compiler can see: references, sums, and what YAML has beyond JSON.
 	beyond := []string{
-		"alias", "blocked_and_unlimited", "capacity_octal", "capacity_with_underscore", "default_tier_unknown",
-		"max_cost_with_exponent", "merge_key", "period_too_short", "period_too_long", "second_document", "syntax",
-		"tenant_blocked_with_max_cost", "tenant_name_is_a_flag", "tenant_name_with_line_break",
+		"alias", "anchor_day_of_a_day", "blocked_and_unlimited", "calendar_of_a_minute", "capacity_octal", "capacity_with_underscore", "default_tier_unknown",
+		"enforce_from_has_a_time", "enforce_from_is_no_day", "enforce_from_without_mode", "enforce_from_without_warn",
+		"max_cost_with_exponent", "merge_key", "month_in_fixed_window",
+		"month_without_calendar", "operation_mode_only", "period_too_short", "period_too_long", "second_document", "syntax",
+		"team_removes_no_limit", "teams_empty", "tenant_blocked_with_max_cost", "tenant_name_is_a_flag", "tenant_name_with_line_break",
 		"tenant_of_unknown_tier", "tenant_of_unlimited_tier_with_limits", "tenant_removes_no_limit",
-		"tenant_removes_no_operation_limit", "tier_twice", "too_many_limits", "too_many_limits_for_one_operation",
-		"unknown_anchor", "unlimited_with_limits",
+		"tenant_removes_no_operation_limit", "tier_twice", "too_many_days", "too_many_limits", "too_many_limits_for_one_operation",
+		"too_many_limits_of_levels", "users_of_unlimited_tier", "users_remove_no_limit",
+		"unknown_anchor", "unlimited_with_limits", "window_sliding_too_large", "window_with_refill",
+		"zone_of_the_machine", "zone_unknown", "zone_without_calendar",
 	}
 	seen := 0
 	for name, data := range fixtures(t, "invalid", "*.yaml") {
@@ -147,7 +152,7 @@ func validate(t testing.TB, data []byte) string {
 	return v.problem(map[string]any{"$ref": "#/$defs/Policy"}, asJSON(value))
 }
 
-// asJSON turns keys that are numbers in YAML into the text that they are in JSON.
+// asJSON turns keys that are numbers in YAML, and dates, into the text that they are in JSON.
 func asJSON(value any) any {
 	switch mapping := value.(type) {
 	case map[string]any:
@@ -160,6 +165,8 @@ func asJSON(value any) any {
 			object[fmt.Sprint(key)] = asJSON(mapping[key])
 		}
 		return object
+	case time.Time:
+		return mapping.Format(time.DateOnly)
 	}
 	return value
 }

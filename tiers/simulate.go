@@ -18,12 +18,11 @@ import (
 // Simulate replays recorded costs against a policy and reports, for each tenant, what they were and
 // which share of them the policy would refuse.
 //
-// It answers what would be refused if the policy were enforced: limits and maximum costs in mode
-// shadow count as enforced, those in mode off do not count. The mode of a limit is its own, whatever
-// that of its tier, which is the mode of the maximum cost. Operations that are refused charge
-// nothing, and clients are taken not to repeat them. Every bucket is full at first. Records are
-// replayed in the order of their times, whatever their order in the sequence, at whole
-// milliseconds.
+// It answers what would be refused if the policy were enforced: limits and maximum costs in the modes
+// shadow and warn count as enforced, those in mode off do not count. Soft limits are charged and refuse
+// nothing. Operations that are refused charge nothing, and clients are taken not to repeat them. Every
+// bucket is full at first. Records are replayed in the order of their times, whatever their order in the
+// sequence, at whole milliseconds.
 //
 // Quantiles are exact, for which all records are held in memory, some 100 bytes each. The first
 // error of the sequence ends the simulation and is returned.
@@ -71,6 +70,7 @@ func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
 			return nil, err
 		}
 		record.Tenant, record.Tier = repeated.text(record.Tenant), repeated.text(record.Tier)
+		record.Team, record.User = repeated.text(record.Team), repeated.text(record.User)
 		record.Operations = repeated.list(record.Operations)
 		all = append(all, record)
 	}
@@ -124,7 +124,9 @@ type simulation struct {
 	// enforced has the limits of the policy with shadow turned into enforce.
 	enforced map[*bucket.Limits]*bucket.Limits
 	tenants  map[string]*tally
-	total    *tally
+	// room is for the buckets of one record.
+	room  [8]bucket.Bucket
+	total *tally
 }
 
 // tally counts for one tenant, or for all.
@@ -155,7 +157,8 @@ func newTally(tenant string) *tally {
 
 // replay runs one record and counts what came of it.
 func (s *simulation) replay(record *Record) error {
-	rules := s.policy.Rules(Subject{Tenant: record.Tenant, Tier: record.Tier}, record.Operations)
+	subject := Subject{Tenant: record.Tenant, Team: record.Team, User: record.User, Tier: record.Tier}
+	rules := s.policy.RulesInto(s.room[:], subject, record.Operations)
 	t := s.tenants[record.Tenant]
 	if t == nil {
 		t = newTally(record.Tenant)
@@ -175,7 +178,7 @@ func (s *simulation) replay(record *Record) error {
 			t.report.Blocked++
 		}
 		return nil
-	case rules.Mode != bucket.Off && rules.MaxCost > 0 && record.Points > rules.MaxCost:
+	case tooExpensive(&rules.MaxCost, record.Points):
 		for _, t := range tallies {
 			t.report.Refused++
 			t.report.TooExpensive++
@@ -206,12 +209,19 @@ func (t *tally) count(result *bucket.Result) {
 	for i := range result.Limits {
 		state := &result.Limits[i]
 		key := limitKey{owner: state.Owner, name: state.Limit.Name}
+		if key.owner.Level != bucket.Operation {
+			// There may be as many teams and users as there are records.
+			key.owner.Name = ""
+		}
 		limit := t.limits[key]
 		if limit == nil {
 			limit = &LimitReport{
-				Level: state.Owner.Level.String(), Owner: state.Owner.Name, Name: state.Limit.Name, Unit: state.Limit.Unit,
+				Level: key.owner.Level.String(), Owner: key.owner.Name, Name: state.Limit.Name, Unit: state.Limit.Unit,
 			}
 			t.limits[key] = limit
+		}
+		if state.Limit.Soft {
+			continue
 		}
 		if state.Exceeded {
 			limit.Refused++
@@ -222,7 +232,12 @@ func (t *tally) count(result *bucket.Result) {
 	}
 }
 
-// enforce returns the buckets with shadow turned into enforce.
+func tooExpensive(most *MaxCost, points int64) bool {
+	_, mode := most.Exceeded(points)
+	return mode != bucket.Off
+}
+
+// enforce returns the buckets with shadow and warn turned into enforce.
 func (s *simulation) enforce(buckets []bucket.Bucket) []bucket.Bucket {
 	enforced := make([]bucket.Bucket, len(buckets))
 	for i, b := range buckets {
@@ -230,7 +245,7 @@ func (s *simulation) enforce(buckets []bucket.Bucket) []bucket.Bucket {
 		if limits == nil {
 			all := b.Limits.All()
 			for i := range all {
-				if all[i].Mode == bucket.Shadow {
+				if all[i].Mode != bucket.Off {
 					all[i].Mode = bucket.Enforce
 				}
 			}

@@ -185,6 +185,39 @@ tiers:
 	require.Empty(t, loud.Limits)
 }
 
+func TestSimulateCountsTeamsAndUsersTogether(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, `
+version: 1
+default: pro
+tiers:
+  pro:
+    limits: {hour: {capacity: 100, per: hour}}
+    teams: {limits: {hour: {capacity: 60, per: hour}}}
+    users: {mode: warn, enforceFrom: 2126-01-01, limits: {hour: {capacity: 30, per: hour}}}
+`)
+	record := func(team, user string, points int64) tiers.Record {
+		return tiers.Record{At: noon, Tenant: "acme", Team: team, User: user, Points: points}
+	}
+	report, err := tiers.Simulate(each(
+		record("search", "alice", 30),
+		record("search", "alice", 1), // The user has nothing left: what is in mode warn counts as enforced.
+		record("search", "bob", 30),  // The team is at its end.
+		record("search", "carol", 1), // The team has nothing left.
+		record("", "dave", 30),       // Without a team. 10 of the tenant are left.
+		record("ads", "erin", 11),    // The tenant has 10.
+	), policy)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, report.Total.Refused)
+	refused := make(map[string]int64)
+	for _, limit := range report.Total.Limits {
+		require.Empty(t, limit.Owner)
+		refused[limit.Level] = limit.Refused
+	}
+	require.Equal(t, map[string]int64{"tenant": 1, "team": 1, "user": 1}, refused)
+	require.Contains(t, report.String(), "user/hour 1 (16.7%)")
+}
+
 func TestQuantilesAreTheNearestRank(t *testing.T) {
 	t.Parallel()
 	var records []tiers.Record

@@ -1,6 +1,12 @@
 package tiers
 
-import "github.com/gqlgen-ratelimit/ratelimit/bucket"
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
 
 // Source gives the policy that holds now. It is asked for each decision. [*Snapshot] is a source of
 // itself, [*File] one that follows a file. Implementations are safe for concurrent use.
@@ -9,16 +15,28 @@ type Source interface {
 	Snapshot() *Snapshot
 }
 
-// Snapshot is a compiled policy. It never changes, and may be shared by any number of goroutines. It
-// is made by [Compile].
+// Snapshot is a compiled policy with the modes of one moment. It never changes, and may be shared by
+// any number of goroutines. It is made by [Compile].
 type Snapshot struct {
-	generation uint64
-	tiers      map[string]*ruleSet
-	fallback   *ruleSet
-	tenants    map[string]*tenant
+	family *family
+	// phase and strictest are its place in the family.
+	phase     int
+	strictest bucket.Mode
+
+	tiers    map[string]*ruleSet
+	fallback *ruleSet
+	tenants  map[string]*tenant
+	// enforced is when limits in mode warn become enforced. Nil means that of none it is known.
+	enforced map[limitOf]time.Time
 }
 
 var _ Source = (*Snapshot)(nil)
+
+// limitOf is a limit of one compiled owner.
+type limitOf struct {
+	limits *bucket.Limits
+	name   string
+}
 
 // tenant is what a policy says about one tenant.
 type tenant struct {
@@ -30,61 +48,161 @@ type tenant struct {
 
 // ruleSet is a tier, or what an exception makes of it.
 type ruleSet struct {
-	rules Rules
+	rules        Rules
+	teams, users ownerLimits
 	// operations is nil if there are no operation rules.
 	operations *operationRules
 }
 
-// Rules is what holds for one subject and operation. It is shared and must not be changed.
+// Rules is what holds for one subject and operation. Its buckets are shared and must not be changed.
 type Rules struct {
 	// Tier is the tier whose rules these are. It differs from that of the subject if the policy does
 	// not know the latter.
 	Tier string
-	// Mode is that of the maximum cost. Each limit carries its own.
+	// Mode is that of the tenant. Each limit, and each maximum cost, has its own.
 	Mode bucket.Mode
+	// EnforceFrom is when Mode becomes enforced if it is warn. It is zero if nobody knows.
+	EnforceFrom time.Time
 	// FailMode is what happens while the store is away to a decision without limits. Each limit
 	// carries its own.
 	FailMode bucket.FailMode
-	// MaxCost is the price in points of the most expensive operation that may run. Zero means none.
-	MaxCost int64
+	// MaxCost is what the operation may cost.
+	MaxCost MaxCost
 	// Blocked says that the operation is refused, whatever the mode.
 	Blocked bool
 	// Unlimited says that nothing is charged. Only MaxCost can still refuse.
 	Unlimited bool
-	// Buckets are what to charge: that of the tenant first, unless it has no limits, then one for each
-	// operation rule that matches and has limits, in the order of their spelling.
+	// CostReport permits asking for the breakdown of the price of an operation.
+	CostReport bool
+	// CostValidate permits asking for the price of an operation without running it.
+	CostValidate bool
+	// Buckets are what to charge together: that of the tenant, of the team, of the user, and of each
+	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket
+
+	enforced map[limitOf]time.Time
 }
 
-// Snapshot returns the snapshot itself, which makes it a [Source].
+// LimitEnforcedFrom returns when a limit in mode warn becomes enforced. It is zero if nobody knows, and for
+// other limits.
+func (r *Rules) LimitEnforcedFrom(owner bucket.Owner, limit string) time.Time {
+	for i := range r.Buckets {
+		if r.Buckets[i].Owner == owner {
+			return r.enforced[limitOf{r.Buckets[i].Limits, limit}]
+		}
+	}
+	return time.Time{}
+}
+
+// Snapshot returns the snapshot as it holds now, which makes it a [Source]: it is itself unless a day
+// has come on which enforcement begins.
 func (s *Snapshot) Snapshot() *Snapshot {
-	return s
+	if len(s.family.days) == 0 {
+		return s
+	}
+	return s.At(time.Now())
+}
+
+// At returns the snapshot as it holds at a time: what is in mode warn is enforced from its day on.
+func (s *Snapshot) At(now time.Time) *Snapshot {
+	if s.family.phase(now) == s.phase {
+		return s
+	}
+	return s.family.at(now, s.strictest)
+}
+
+// AtMost returns the snapshot with no mode stricter than this: [bucket.Warn] and [bucket.Shadow] refuse
+// nothing by limits and maximum costs, [bucket.Off] does not judge them. What is blocked stays blocked.
+// [ModeSwitch] uses it.
+func (s *Snapshot) AtMost(strictest bucket.Mode) *Snapshot {
+	if strictest = min(strictest, bucket.Off); strictest <= s.strictest {
+		return s
+	}
+	return s.family.member(s.phase, strictest)
 }
 
 // Generation counts the policies of a source: 1 for the first one, and one more each time that a
 // [File] loads another.
 func (s *Snapshot) Generation() uint64 {
-	return s.generation
+	return s.family.generation
+}
+
+// NamesDocuments returns whether an operation rule of the policy names a document. Only then is it of any
+// use to pass a [DocumentID] to Rules.
+func (s *Snapshot) NamesDocuments() bool {
+	return s.family.documents
+}
+
+// Warnings returns what is odd about the policy and holds all the same, in the order of lines or else of
+// paths, at most 100 things: budgets of teams, users and operations that exceed those that pay beside them,
+// and limits in points whose capacity is below the maximum cost. The slice is the caller's own.
+func (s *Snapshot) Warnings() []Warning {
+	return slices.Clone(s.family.warnings)
 }
 
 // Rules returns what holds for the subject when it runs an operation that selects the root fields,
-// given as coordinates such as Mutation.createOrder. No root fields match no operation rule.
+// given as coordinates such as Mutation.createOrder; the [DocumentID] may stand among them. No root
+// fields match no operation rule.
 //
 // The tier is the one that the subject carries if the policy knows it, else the one that the policy
 // assigns to the tenant, else the default. An exempt subject has no limits and no maximum cost.
 //
-// Rules takes no lock. It allocates only for an operation that matches several operation rules in a
-// combination that no single root field named by the policy matches.
+// Rules takes no lock. It allocates the buckets of a subject that has a team or a user with limits,
+// for which [Snapshot.RulesInto] takes room instead, and those of an operation that matches several
+// operation rules in a combination that no single root field named by the policy matches.
 func (s *Snapshot) Rules(subject Subject, rootFields []string) Rules {
+	return s.RulesInto(nil, subject, rootFields)
+}
+
+// RulesInto is [Snapshot.Rules] with room for the buckets, which is used if it is needed and large
+// enough, whatever it holds. Four buckets are enough for a tenant, a team, a user and one operation
+// rule.
+func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, rootFields []string) Rules {
 	set := s.find(&subject)
 	if subject.Exempt {
-		return Rules{Tier: set.rules.Tier, Mode: bucket.Off, Unlimited: true}
+		return Rules{
+			Tier: set.rules.Tier, Mode: bucket.Off, Unlimited: true,
+			CostReport: set.rules.CostReport, CostValidate: set.rules.CostValidate,
+		}
 	}
 	rules := set.rules
+	rules.enforced = s.enforced
+	var charging uint64
 	if set.operations != nil && len(rootFields) > 0 {
-		set.operations.apply(&rules, rootFields)
+		charging = set.operations.apply(&rules, rootFields)
+	}
+	team, user := set.teams.of(subject.Team), set.users.of(subject.User)
+	switch {
+	case team != nil || user != nil:
+		rules.Buckets = set.buckets(room, owned{bucket.Team, subject.Team, team}, owned{bucket.User, subject.User, user}, charging)
+	case charging != 0:
+		rules.Buckets = set.operations.withTenant(charging)
 	}
 	return rules
+}
+
+// owned is the budget of a team or a user. Its limits are nil if there is none.
+type owned struct {
+	level  bucket.Level
+	name   string
+	limits *bucket.Limits
+}
+
+// buckets puts together what a subject pays from.
+func (set *ruleSet) buckets(room []bucket.Bucket, team, user owned, charging uint64) []bucket.Bucket {
+	if most := len(set.rules.Buckets) + 2 + bits.OnesCount64(charging); cap(room) < most {
+		room = make([]bucket.Bucket, 0, most)
+	}
+	buckets := append(room[:0], set.rules.Buckets...)
+	for _, o := range [...]owned{team, user} {
+		if o.limits != nil {
+			buckets = append(buckets, bucket.Bucket{Owner: bucket.Owner{Level: o.level, Name: o.name}, Limits: o.limits})
+		}
+	}
+	if charging != 0 {
+		buckets = set.operations.appendTo(buckets, charging)
+	}
+	return buckets
 }
 
 func (s *Snapshot) find(subject *Subject) *ruleSet {

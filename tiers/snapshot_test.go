@@ -131,18 +131,18 @@ func TestEveryMatchingOperationRuleHasABucketOfItsOwn(t *testing.T) {
 			t.Parallel()
 			rules := s.Rules(subject, test.fields)
 			require.Equal(t, test.owners, owners(rules))
-			require.Equal(t, test.maxCost, rules.MaxCost)
+			require.Equal(t, tiers.MaxCost{Enforce: test.maxCost}, rules.MaxCost)
 		})
 	}
 
 	t.Run("an exception merges with the rule of the same spelling", func(t *testing.T) {
 		t.Parallel()
 		rules := s.Rules(tiers.Subject{Tenant: "slow"}, []string{"Mutation.createOrder"})
-		require.EqualValues(t, 50, rules.MaxCost)
+		require.Equal(t, tiers.MaxCost{Shadow: 50}, rules.MaxCost)
 		limits := limitsOf(t, rules, bucket.Owner{Level: bucket.Operation, Name: "Mutation.createOrder"})
 		require.Len(t, limits, 1)
 		require.EqualValues(t, 50, limits["day"].Capacity)
-		require.EqualValues(t, 900, s.Rules(tiers.Subject{Tenant: "slow"}, nil).MaxCost)
+		require.Equal(t, tiers.MaxCost{Shadow: 900}, s.Rules(tiers.Subject{Tenant: "slow"}, nil).MaxCost)
 	})
 }
 
@@ -150,7 +150,7 @@ func TestUnlimitedAndBlockedAreFlagsWithoutBuckets(t *testing.T) {
 	t.Parallel()
 	s := compiled(t, document)
 	enterprise := s.Rules(tiers.Subject{Tenant: "corner"}, []string{"Mutation.createOrder"})
-	require.Equal(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: 100000}, enterprise)
+	require.Equal(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 100000}}, enterprise)
 	banned := s.Rules(tiers.Subject{Tenant: "bad guys"}, []string{"Mutation.createOrder"})
 	require.Equal(t, tiers.Rules{Tier: "banned", Blocked: true}, banned)
 	exempt := s.Rules(tiers.Subject{Exempt: true, Tenant: "acme"}, []string{"Mutation.createOrder"})
@@ -160,7 +160,7 @@ func TestUnlimitedAndBlockedAreFlagsWithoutBuckets(t *testing.T) {
 		t.Parallel()
 		s := compiled(t, document+"  vip: {unlimited: true}\n")
 		vip := s.Rules(tiers.Subject{Tenant: "vip"}, []string{"Mutation.createOrder"})
-		require.Equal(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: 50}, vip)
+		require.Equal(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 50}}, vip)
 	})
 	t.Run("a blocked tier stays blocked for an unlimited tenant that carries it", func(t *testing.T) {
 		t.Parallel()
@@ -225,6 +225,38 @@ func BenchmarkRules(b *testing.B) {
 					b.Fatal("no tier")
 				}
 			}
+		})
+	}
+}
+
+func TestAskingForAPriceIsPermittedByTheTierOrItsException(t *testing.T) {
+	t.Parallel()
+	s, err := tiers.Compile(tiers.Policy{
+		Default: "free",
+		Tiers: map[string]tiers.Tier{
+			"free":  {Unlimited: true},
+			"pro":   {Unlimited: true, CostReport: true},
+			"staff": {Unlimited: true, CostReport: true, CostValidate: true},
+		},
+		Tenants: map[string]tiers.Exception{"partner": {CostValidate: true}},
+	})
+	require.NoError(t, err)
+	for _, test := range []struct {
+		name             string
+		subject          tiers.Subject
+		report, validate bool
+	}{
+		{"neither by default", tiers.Subject{Tenant: "a"}, false, false},
+		{"one of both", tiers.Subject{Tenant: "a", Tier: "pro"}, true, false},
+		{"both", tiers.Subject{Tenant: "a", Tier: "staff"}, true, true},
+		{"an exception adds", tiers.Subject{Tenant: "partner", Tier: "pro"}, true, true},
+		{"an exempt subject has what its tier has", tiers.Subject{Tenant: "a", Tier: "pro", Exempt: true}, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			rules := s.Rules(test.subject, nil)
+			require.Equal(t, test.report, rules.CostReport)
+			require.Equal(t, test.validate, rules.CostValidate)
 		})
 	}
 }

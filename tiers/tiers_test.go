@@ -1,6 +1,8 @@
 package tiers_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,4 +57,12 @@ func compiled(t testing.TB, document string) *tiers.Snapshot {
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)
 	return snapshot
+}
+
+// writePolicy writes a document to a file of its own and returns its path.
+func writePolicy(t testing.TB, document string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
+	return path
 }

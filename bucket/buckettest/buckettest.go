@@ -27,7 +27,19 @@ type Harness struct {
 // Run checks a store against the contract. It calls open for each test.
 func Run(t *testing.T, open func(*testing.T) Harness) {
 	t.Helper()
-	for _, group := range [][]test{chargeTests, timeTests, settleTests, policyTests, claimTests, claimEndTests} {
+	run(t, open, chargeTests, timeTests, settleTests, policyTests, windowTests, windowChangeTests, softTests, claimTests, claimEndTests, candidateTests)
+}
+
+// RunOverrides checks a store that is a bucket.OverrideStore as well against the contract of override
+// records. It calls open for each test.
+func RunOverrides(t *testing.T, open func(*testing.T) Harness) {
+	t.Helper()
+	run(t, open, overrideTests, overrideRecordTests, candidateOverrideTests)
+}
+
+func run(t *testing.T, open func(*testing.T) Harness, groups ...[]test) {
+	t.Helper()
+	for _, group := range groups {
 		for _, test := range group {
 			t.Run(test.rule, func(t *testing.T) {
 				t.Parallel()

@@ -77,20 +77,9 @@ var chargeTests = []test{
 		s.verdict(s.take(buckets, points(6)), bucket.Never)
 	}},
 	{"a shadow limit over its budget is uncharged, says so and refuses nothing", func(s *scene) {
-		buckets := s.tenantOf(shadow(perSecond(5)), perMinute(100))
-		s.verdict(s.take(buckets, points(4)), bucket.Admitted)
-		result := s.take(buckets, points(4))
-		s.verdict(result, bucket.Admitted)
-		s.equal(result.Limits[0].Exceeded, true, "exceeded")
-		s.equal(result.Limits[0].RetryAfter, 600*time.Millisecond, "retry after")
-		s.equal(result.Limits[0].Charged, int64(0), "charged")
-		s.equal(result.Limits[1].Charged, int64(4), "charged")
-		s.equal(result.RetryAfter, time.Duration(0), "retry after")
-		s.equal(s.remaining(buckets...), []int64{1, 92}, "remaining")
-		result = s.take(buckets, points(6))
-		s.equal(result.Limits[0].Never, true, "never")
-		s.verdict(result, bucket.Admitted)
+		checkLenient(s, bucket.Shadow)
 	}},
+	{"a limit that warns is charged as a shadow limit is", func(s *scene) { checkLenient(s, bucket.Warn) }},
 	{"a limit that is off is neither judged nor shown", func(s *scene) {
 		off := perSecond(1)
 		off.Mode = bucket.Off
@@ -173,6 +162,25 @@ var chargeTests = []test{
 		s.equal(errors.Is(err, bucket.ErrUnavailable), true, "unavailable")
 		s.equal(errors.Is(err, context.Canceled), true, "cancelled")
 	}},
+}
+
+func checkLenient(s *scene, mode bucket.Mode) {
+	lenient := perSecond(5)
+	lenient.Mode = mode
+	buckets := s.tenantOf(lenient, perMinute(100))
+	s.verdict(s.take(buckets, points(4)), bucket.Admitted)
+	result := s.take(buckets, points(4))
+	s.verdict(result, bucket.Admitted)
+	s.equal(result.Limits[0].Exceeded, true, "exceeded")
+	s.equal(result.Limits[0].Limit.Mode, mode, "mode")
+	s.equal(result.Limits[0].RetryAfter, 600*time.Millisecond, "retry after")
+	s.equal(result.Limits[0].Charged, int64(0), "charged")
+	s.equal(result.Limits[1].Charged, int64(4), "charged")
+	s.equal(result.RetryAfter, time.Duration(0), "retry after")
+	s.equal(s.remaining(buckets...), []int64{1, 92}, "remaining")
+	result = s.take(buckets, points(6))
+	s.equal(result.Limits[0].Never, true, "never")
+	s.verdict(result, bucket.Admitted)
 }
 
 // threeOwners returns owners with four limits each, of which one has a capacity of 10 and refuses a

@@ -56,6 +56,33 @@ var timeTests = []test{
 		s.equal(s.remaining(buckets...), []int64{10}, "remaining")
 	}},
 	{"more than five seconds are far for a clock that was set back", checkSetBack},
+	{"a clock that was set back far does not stop the refill of a limit of another policy", func(s *scene) {
+		a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
+		s.take(a, points(10))
+		s.Advance(-time.Hour)
+		s.take(b, points(1))
+		s.verdict(s.take(a, points(1)), bucket.Limited)
+		s.Advance(6 * time.Second)
+		s.verdict(s.take(a, points(1)), bucket.Admitted)
+	}},
+	{"a refusal dates a limit anew that another policy left in the future", func(s *scene) {
+		a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
+		s.take(a, points(10))
+		s.take(b, points(1))
+		s.Advance(-time.Hour)
+		s.verdict(s.take(a, points(1)), bucket.Limited)
+		s.Advance(6 * time.Second)
+		s.verdict(s.take(a, points(1)), bucket.Admitted)
+	}},
+	{"a take without limits changes nothing, not even after the clock was set back", func(s *scene) {
+		on, off := perMinute(10), perMinute(10)
+		off.Mode = bucket.Off
+		s.take(s.tenantOf(on), points(10))
+		s.Advance(-time.Minute)
+		s.verdict(s.take(s.tenantOf(off), points(1)), bucket.Admitted)
+		s.Advance(59 * time.Second)
+		s.equal(s.remaining(s.tenantOf(on)...), []int64{0}, "remaining")
+	}},
 	{"a clock that was set back far does not stop the refill, even if all takes are refused", func(s *scene) {
 		buckets := s.tenantOf(perSecond(10))
 		s.take(buckets, points(10))

@@ -1,5 +1,5 @@
-// Package redistest starts real Redis servers for tests, on free ports of the loopback, and stops
-// them by their process when the test ends.
+// Package redistest starts real Redis servers for tests and benchmarks, on free ports of the loopback,
+// and stops them by their process when the test ends.
 package redistest
 
 import (
@@ -42,27 +42,36 @@ type Server struct {
 // older than Redis 7, fails the test: skipping would leave the scripts untested without a word.
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
+	server, err := Launch(t.TempDir(), options...)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	t.Cleanup(server.Kill)
+	return server
+}
+
+// Launch starts a server for a program that is no test, with its files below dir. The caller ends it
+// with [Server.Kill].
+func Launch(dir string, options ...string) (*Server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Fatalf("redistest: %v; install Redis, for example with: make test", err)
+		return nil, fmt.Errorf("%w; install Redis, for example with: make test-tools", err)
 	}
 	version, err := exec.Command(path, "--version").Output()
 	if err != nil {
-		t.Fatalf("redistest: %s --version: %v", path, err)
+		return nil, fmt.Errorf("%s --version: %w", path, err)
 	}
 	if err := checkVersion(string(version)); err != nil {
-		t.Fatalf("redistest: %s: %v", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	var server *Server
 	for range startTries {
 		// Another process may take the port between the choice and the start.
-		if server, err = start(path, t.TempDir(), options); err == nil {
-			t.Cleanup(server.Kill)
-			return server
+		if server, err = start(path, dir, options); err == nil {
+			return server, nil
 		}
 	}
-	t.Fatalf("redistest: %v", err)
-	return nil
+	return nil, err
 }
 
 // checkVersion returns an error if what redis-server says of its version is older than the tests need.
@@ -176,9 +185,14 @@ func (s *Server) Thaw(t testing.TB) {
 
 func (s *Server) signal(t testing.TB, signal os.Signal) {
 	t.Helper()
-	if err := s.process.Signal(signal); err != nil {
+	if err := s.Signal(signal); err != nil {
 		t.Fatalf("redistest: %v: %v", signal, err)
 	}
+}
+
+// Signal sends a signal to the process, for a program that is no test.
+func (s *Server) Signal(signal os.Signal) error {
+	return s.process.Signal(signal)
 }
 
 // Kill ends the process at once and waits until it is gone. It may be called more than once.

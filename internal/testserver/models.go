@@ -2,6 +2,10 @@
 
 package testserver
 
+type Hit interface {
+	IsHit()
+}
+
 type Mutation struct {
 }
 
@@ -12,6 +16,14 @@ type NewUser struct {
 type Query struct {
 }
 
+// A repository costs more than a user to read, so that it matters which one was found.
+type Repository struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+func (Repository) IsHit() {}
+
 type Subscription struct {
 }
 
@@ -21,3 +33,5 @@ type User struct {
 	Friends []*User `json:"friends"`
 	Secret  *string `json:"secret,omitempty"`
 }
+
+func (User) IsHit() {}

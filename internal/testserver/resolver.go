@@ -74,6 +74,19 @@ func (r queryResolver) Fails(context.Context) (*string, error) {
 	return nil, errAsked
 }
 
+func (r queryResolver) Search(_ context.Context, first int) ([]Hit, error) {
+	r.Asked.Add(1)
+	users := someUsers(&first)
+	hits := make([]Hit, len(users))
+	for i, user := range users {
+		hits[i] = user
+		if i%2 == 1 {
+			hits[i] = &Repository{ID: user.ID, Name: "repository " + user.ID}
+		}
+	}
+	return hits, nil
+}
+
 type mutationResolver struct{ *Resolver }
 
 func (r mutationResolver) CreateUser(ctx context.Context, input NewUser) (*User, error) {

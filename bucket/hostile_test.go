@@ -1,0 +1,107 @@
+package bucket_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// hostileBuckets are a usual owner and one with every kind of window.
+func hostileBuckets(t testing.TB) []bucket.Bucket {
+	t.Helper()
+	return []bucket.Bucket{
+		{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 10, Period: time.Minute}, bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour})},
+		{Owner: bucket.Owner{Level: bucket.User, Name: "ann"}, Limits: compile(t,
+			bucket.Limit{Name: "minute", Capacity: 10, Period: time.Minute},
+			bucket.Limit{Name: "fixed", Capacity: 10, Period: time.Minute, Window: bucket.Window{Kind: bucket.FixedWindow}},
+			bucket.Limit{Name: "sliding", Capacity: 10, Period: time.Minute, Window: bucket.Window{Kind: bucket.SlidingWindow}},
+			bucket.Limit{Name: "month", Capacity: 10, Window: bucket.Window{Kind: bucket.MonthWindow}})},
+	}
+}
+
+func FuzzReplies(f *testing.F) {
+	f.Add("")
+	f.Add("\x01\x00\x00\x00\x00\x00\x01")
+	take := &bucket.Take{Buckets: hostileBuckets(f), Amounts: points(1)}
+	ctx := context.Background()
+	client := patientClient(f, redistest.Start(f).Addr)
+	store := newRedisStore(f, client)
+	client.AddHook(replies(func(text string) { f.Add(text) }))
+	for _, amount := range []int64{1, 9, 11} {
+		result, err := store.Take(ctx, bucket.Take{Tenant: "acme", Buckets: take.Buckets, Amounts: points(amount)})
+		require.NoError(f, err)
+		_, err = store.Settle(ctx, bucket.Settlement{Receipt: result.Receipt, Actual: points(2)})
+		require.NoError(f, err)
+		_, err = store.Peek(ctx, "acme", take.Buckets)
+		require.NoError(f, err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		taken, peeked, settled := bucket.ReadReply(take, text)
+		for _, err := range []error{taken, settled} {
+			if err != nil {
+				require.ErrorIs(t, err, bucket.ErrAmbiguous)
+			}
+		}
+		if peeked != nil && len(text) > 6 {
+			require.ErrorIs(t, peeked, bucket.ErrUnavailable)
+		}
+	})
+}
+
+func TestAStateOfAnyBytesIsReadOrRefusedAndNeverCrashes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := patientClient(t, redistest.Start(t).Addr)
+	store := newRedisStore(t, client)
+	buckets := hostileBuckets(t)
+	for i := range buckets {
+		_, err := store.Take(ctx, bucket.Take{Tenant: "acme", Buckets: buckets[i : i+1], Amounts: points(3)})
+		require.NoError(t, err)
+	}
+	var seeds []string
+	for i := range buckets {
+		state, err := client.Get(ctx, store.BucketKey("acme", buckets[i].Owner)).Result()
+		require.NoError(t, err)
+		seeds = append(seeds, state)
+	}
+	runs := 0
+	rapid.Check(t, func(t *rapid.T) {
+		runs++
+		tenant := fmt.Sprint("tenant-", runs)
+		for i := range buckets {
+			state := []byte(rapid.SampledFrom(append(seeds, strings.Repeat("\xff", 59), "\x02", "")).Draw(t, "state"))
+			for range rapid.IntRange(0, 8).Draw(t, "changes") {
+				if len(state) > 0 {
+					state[rapid.IntRange(0, len(state)-1).Draw(t, "place")] = rapid.Byte().Draw(t, "byte")
+				}
+			}
+			state = state[:len(state)-rapid.IntRange(0, len(state)).Draw(t, "cut")*rapid.IntRange(0, 1).Draw(t, "cuts")]
+			state = append(state, rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "rest")...)
+			require.NoError(t, client.Set(ctx, store.BucketKey(tenant, buckets[i].Owner), state, time.Hour).Err())
+		}
+		check := func(states []bucket.LimitState, err error) {
+			if err != nil {
+				require.ErrorIs(t, err, bucket.ErrUnavailable)
+				return
+			}
+			for _, state := range states {
+				require.True(t, state.Remaining >= 0 && state.Remaining <= state.Limit.Capacity, "%+v", state)
+				require.True(t, state.Overdraft >= 0 && state.Overdraft <= 3*state.Limit.Capacity, "%+v", state)
+			}
+		}
+		check(store.Peek(ctx, tenant, buckets))
+		result, err := store.Take(ctx, bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(2)})
+		check(result.Limits, err)
+		settled, err := store.Settle(ctx, bucket.Settlement{Receipt: result.Receipt, Actual: points(1)})
+		check(settled.Limits, err)
+		check(store.Grant(ctx, tenant, buckets, points(1)))
+	})
+}

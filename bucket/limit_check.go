@@ -1,0 +1,130 @@
+package bucket
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+	"unicode/utf8"
+)
+
+// mistakesOf returns what is wrong with one limit, whose defaults are filled in.
+func mistakesOf(limit Limit) []string {
+	reasons := append(nameMistakes("name", limit.Name), nameMistakes("unit", string(limit.Unit))...)
+	if limit.Mode > Off {
+		reasons = append(reasons, fmt.Sprintf("%v is unknown; enforce, warn, shadow or off fits", limit.Mode))
+	}
+	if limit.Strictest > Off {
+		reasons = append(reasons, fmt.Sprintf("the strictest mode is %v, which is unknown; enforce, warn, shadow or off fits", limit.Strictest))
+	}
+	if limit.FailMode > FailClosed {
+		reasons = append(reasons, fmt.Sprintf("%v is unknown; open or closed fits", limit.FailMode))
+	}
+	reasons = append(reasons, windowMistakes(limit)...)
+	numbers := numberMistakes(limit)
+	if len(numbers) == 0 {
+		numbers = productMistakes(limit)
+	}
+	return append(reasons, numbers...)
+}
+
+// windowMistakes returns what does not go with the kind of window.
+func windowMistakes(limit Limit) []string {
+	var reasons []string
+	w := limit.Window
+	if w.Kind > YearWindow {
+		return []string{fmt.Sprintf("%v is unknown; one of the kinds of WindowKind fits", w.Kind)}
+	}
+	if w.Kind == MonthWindow && (w.AnchorDay < 0 || w.AnchorDay > 31) {
+		reasons = append(reasons, fmt.Sprintf("the anchor day is %d; 1 to 31 fit", w.AnchorDay))
+	}
+	if w.Kind != MonthWindow && w.AnchorDay != 0 {
+		reasons = append(reasons, fmt.Sprintf("the anchor day is %d; only the window of a month has one", w.AnchorDay))
+	}
+	if w.Kind.Calendar() {
+		if _, err := newCalendar(w); err != nil {
+			reasons = append(reasons, err.Error()+"; an IANA name such as Europe/Berlin fits, if the system or the program has the time zone database")
+		}
+	} else if w.Zone != "" {
+		reasons = append(reasons, fmt.Sprintf("the zone is %q; only windows of the calendar have one", w.Zone))
+	}
+	if w.Kind != TokenBucket && limit.Refill != limit.Capacity {
+		reasons = append(reasons, fmt.Sprintf("the refill is %d; a window gives back its capacity, so leave it out", limit.Refill))
+	}
+	return reasons
+}
+
+func nameMistakes(what, name string) []string {
+	switch {
+	case name == "":
+		return []string{"the " + what + " is empty; give it one, such as minute"}
+	case len(name) > MaxNameLength:
+		return []string{fmt.Sprintf("the %s is %d bytes long; at most %d fit", what, len(name), MaxNameLength)}
+	case !utf8.ValidString(name):
+		return []string{"the " + what + " is not valid UTF-8"}
+	}
+	return nil
+}
+
+func numberMistakes(limit Limit) []string {
+	var reasons []string
+	if limit.Capacity < 1 {
+		reasons = append(reasons, fmt.Sprintf("the capacity is %d; at least 1 fits", limit.Capacity))
+	}
+	switch {
+	case limit.Refill < 0, limit.Refill == 0 && limit.Capacity > 0:
+		reasons = append(reasons, fmt.Sprintf("the refill is %d; at least 1 fits", limit.Refill))
+	case limit.Refill >= maxExact:
+		reasons = append(reasons, fmt.Sprintf("the refill is %d; at most %d fits", limit.Refill, int64(maxExact-1)))
+	}
+	switch {
+	case limit.Window.Kind.Calendar():
+		if limit.Period != 0 {
+			reasons = append(reasons, fmt.Sprintf("the period is %v; the calendar gives it, so leave it out", limit.Period))
+		}
+	case limit.Period < time.Millisecond:
+		reasons = append(reasons, fmt.Sprintf("the period is %v; at least 1ms fits", limit.Period))
+	case limit.Period > MaxPeriod:
+		reasons = append(reasons, fmt.Sprintf("the period is %v; at most %v (ten years) fits", limit.Period, MaxPeriod))
+	case limit.Period%time.Millisecond != 0:
+		reasons = append(reasons, fmt.Sprintf("the period is %v; whole milliseconds fit, such as %v",
+			limit.Period, limit.Period.Truncate(time.Millisecond)))
+	}
+	return reasons
+}
+
+// productMistakes expects numbers that are in range each for itself.
+func productMistakes(limit Limit) []string {
+	if limit.Window.Kind != TokenBucket {
+		return windowProductMistakes(limit)
+	}
+	r, p := lowestTerms(&limit)
+	if hi, lo := bits.Mul64(uint64(limit.Capacity), uint64(p)); hi != 0 || lo > maxDebt {
+		return []string{fmt.Sprintf(
+			"a capacity of %d with a refill of %d each %v cannot be counted exactly; a capacity of at most %d fits, or a refill and a period with a larger common divisor",
+			limit.Capacity, limit.Refill, limit.Period, maxDebt/p)}
+	}
+	longest := MaxPeriod.Milliseconds()
+	if ceilDiv(limit.Capacity*p, r) <= longest {
+		return nil
+	}
+	// The capacity that fills in time is longest × r / p, formed in 128 bits.
+	hi, lo := bits.Mul64(uint64(longest), uint64(r))
+	most, _ := bits.Div64(hi, lo, uint64(p))
+	return []string{fmt.Sprintf(
+		"a capacity of %d takes more than ten years to fill at %d each %v; a capacity of at most %d fits",
+		limit.Capacity, limit.Refill, limit.Period, most)}
+}
+
+// windowProductMistakes is productMistakes of a window. A sliding one counts two windows, each of up to
+// twice the capacity.
+func windowProductMistakes(limit Limit) []string {
+	most := int64(maxDebt)
+	if limit.Window.Kind == SlidingWindow {
+		most = maxDebt / 2 / limit.Period.Milliseconds()
+	}
+	if limit.Capacity <= most {
+		return nil
+	}
+	return []string{fmt.Sprintf("a capacity of %d in the window cannot be counted exactly; a capacity of at most %d fits",
+		limit.Capacity, most)}
+}

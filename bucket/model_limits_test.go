@@ -1,0 +1,71 @@
+package bucket_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+func drawLimits(t *rapid.T) *bucket.Limits {
+	var limits []bucket.Limit
+	names := rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 1, 5, rapid.ID[int]).Draw(t, "names")
+	for _, i := range names {
+		limit := drawLimit(t)
+		limit.Name = fmt.Sprint("limit-", i)
+		limit.Mode = rapid.SampledFrom([]bucket.Mode{bucket.Enforce, bucket.Enforce, bucket.Warn, bucket.Shadow}).Draw(t, "mode")
+		limit.Soft = rapid.IntRange(0, 7).Draw(t, "soft") == 0
+		limits = append(limits, limit)
+	}
+	compiled, err := bucket.Compile(limits...)
+	require.NoError(t, err)
+	return compiled
+}
+
+func drawLimit(t *rapid.T) bucket.Limit {
+	period := func(most int64) time.Duration {
+		return time.Duration(rapid.Int64Range(1, most).Draw(t, "period")) * time.Millisecond
+	}
+	capacity := rapid.Int64Range(1, 200).Draw(t, "capacity")
+	zone := rapid.SampledFrom([]string{"", "Asia/Kathmandu", "Europe/Berlin"})
+	switch rapid.SampledFrom([]string{"token", "token", "token", "edge", "fixed", "sliding", "calendar"}).Draw(t, "kind") {
+	case "edge":
+		return rapid.SampledFrom(edges).Draw(t, "edge")
+	case "fixed":
+		return bucket.Limit{Capacity: capacity, Period: period(30_000), Window: bucket.Window{Kind: bucket.FixedWindow}}
+	case "sliding":
+		return bucket.Limit{Capacity: capacity, Period: period(30_000), Window: bucket.Window{Kind: bucket.SlidingWindow}}
+	case "calendar":
+		window := bucket.Window{Kind: rapid.SampledFrom([]bucket.WindowKind{
+			bucket.HourWindow, bucket.DayWindow, bucket.MonthWindow, bucket.YearWindow,
+		}).Draw(t, "calendar"), Zone: zone.Draw(t, "zone")}
+		if window.Kind == bucket.MonthWindow {
+			window.AnchorDay = rapid.IntRange(0, 31).Draw(t, "anchor")
+		}
+		return bucket.Limit{Capacity: capacity, Window: window}
+	default:
+		return bucket.Limit{Capacity: capacity, Refill: rapid.Int64Range(1, 300).Draw(t, "refill"), Period: period(30_000)}
+	}
+}
+
+// edges are limits at the ends of what is accepted.
+var edges = []bucket.Limit{
+	{Capacity: 1, Refill: 1, Period: 24 * time.Hour},
+	{Capacity: 1_000_000_000, Period: 24 * time.Hour},
+	{Capacity: 52_125_007, Refill: 999_999_937, Period: 86_399_981 * time.Millisecond},
+	{Capacity: 7919, Refill: 104_729, Period: 1_299_709 * time.Millisecond},
+	{Capacity: 1, Refill: 1, Period: time.Millisecond},
+	{Capacity: 1 << 52, Refill: 1<<53 - 1, Period: time.Millisecond},
+	{Capacity: 1 << 52, Refill: 1 << 52, Period: time.Millisecond},
+	{Capacity: 1, Refill: 1, Period: bucket.MaxPeriod},
+	{Capacity: 14_241, Refill: 14_241, Period: bucket.MaxPeriod - time.Millisecond},
+	{Capacity: 1 << 52, Period: time.Hour, Window: bucket.Window{Kind: bucket.FixedWindow}},
+	{Capacity: 1, Period: time.Millisecond, Window: bucket.Window{Kind: bucket.FixedWindow}},
+	{Capacity: 1 << 51, Period: time.Millisecond, Window: bucket.Window{Kind: bucket.SlidingWindow}},
+	{Capacity: 625_499_939, Period: time.Hour, Window: bucket.Window{Kind: bucket.SlidingWindow}},
+	{Capacity: 7_135, Period: bucket.MaxPeriod / 24, Window: bucket.Window{Kind: bucket.SlidingWindow}},
+	{Capacity: 1 << 52, Window: bucket.Window{Kind: bucket.DayWindow}},
+}

@@ -1,0 +1,155 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var _ OverrideStore = (*Redis)(nil)
+
+// Of how many tenants a process remembers the override records, and how much they may take as they are
+// stored.
+const (
+	maxKnownOverrides     = 16 << 10
+	maxKnownOverrideBytes = 16 << 20
+)
+
+// knownOverrides are the records that replies have told, by tenant. A script that finds others in Redis
+// does nothing and tells those; tenants without records are not remembered.
+type knownOverrides struct {
+	mu   sync.RWMutex
+	sets map[string]*overrideSet
+	// size is that of all sets as they are stored.
+	size int
+	n    atomic.Int64
+}
+
+// of returns what is known of the tenant, nil if it is taken to have no records.
+func (k *knownOverrides) of(tenant string) *overrideSet {
+	if k.n.Load() == 0 {
+		return nil
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.sets[tenant]
+}
+
+// learn remembers the records that a call was told which was sent at that time, nil for none, unless one
+// that was sent later has been told others. It returns the records, as they are remembered if they are:
+// with what is worked out from them.
+func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) *overrideSet {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known := k.sets[tenant]; known != nil {
+		late := sent.Before(known.sent)
+		if set != nil && set.generation == known.generation {
+			if !late {
+				known.sent = sent
+			}
+			return known
+		}
+		if late {
+			return set
+		}
+	}
+	k.forget(tenant)
+	if set != nil {
+		for other := range k.sets {
+			if len(k.sets) < maxKnownOverrides && k.size+set.size() <= maxKnownOverrideBytes {
+				break
+			}
+			// Whichever comes first: what is missing costs one more try.
+			k.forget(other)
+		}
+		if k.sets == nil {
+			k.sets = map[string]*overrideSet{}
+		}
+		set.sent = sent
+		k.sets[tenant] = set
+		k.size += set.size()
+	}
+	k.n.Store(int64(len(k.sets)))
+	return set
+}
+
+func (k *knownOverrides) forget(tenant string) {
+	if set := k.sets[tenant]; set != nil {
+		k.size -= set.size()
+		delete(k.sets, tenant)
+	}
+}
+
+// SetOverride implements [OverrideStore]. After [ErrAmbiguous] it can be called again.
+func (r *Redis) SetOverride(ctx context.Context, tenant string, override Override) (*Override, error) {
+	if err := override.check(); err != nil {
+		return nil, err
+	}
+	was, now, err := r.changeOverrides(ctx, tenant, packOverrideKey(override.Owner, override.Limit), packOverride(&override))
+	return was.find(override.Owner, override.Limit, now), err
+}
+
+// GetOverride implements [OverrideStore].
+func (r *Redis) GetOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
+	if err := checkOverrideKey(owner, limit); err != nil {
+		return nil, err
+	}
+	is, now, err := r.readOverrides(ctx, tenant)
+	return is.find(owner, limit, now), err
+}
+
+// ListOverrides implements [OverrideStore].
+func (r *Redis) ListOverrides(ctx context.Context, tenant string) ([]Override, error) {
+	is, now, err := r.readOverrides(ctx, tenant)
+	return is.list(now), err
+}
+
+// DeleteOverride implements [OverrideStore].
+func (r *Redis) DeleteOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
+	if err := checkOverrideKey(owner, limit); err != nil {
+		return nil, err
+	}
+	was, now, err := r.changeOverrides(ctx, tenant, packOverrideKey(owner, limit), nil)
+	return was.find(owner, limit, now), err
+}
+
+// ClearOverrides implements [OverrideStore].
+func (r *Redis) ClearOverrides(ctx context.Context, tenant string) ([]Override, error) {
+	was, now, err := r.changeOverrides(ctx, tenant, "", nil)
+	return was.list(now), err
+}
+
+// readOverrides returns the records and the time of Redis.
+func (r *Redis) readOverrides(ctx context.Context, tenant string) (*overrideSet, int64, error) {
+	return r.callOverrides(ctx, tenant, "", "", nil)
+}
+
+// changeOverrides returns the records before the change.
+func (r *Redis) changeOverrides(ctx context.Context, tenant, id string, record []byte) (*overrideSet, int64, error) {
+	next := newGeneration()
+	return r.callOverrides(ctx, tenant, string(next[:]), id, record)
+}
+
+// callOverrides runs override.lua, which describes the arguments.
+func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, record []byte) (*overrideSet, int64, error) {
+	c := r.newCall(tenant, r.scripts.override, 1, 4)
+	c.key(c.keys.overrides())
+	c.values(nil, MaxOverrides, 0, nil)
+	c.arg(next)
+	c.arg(id)
+	c.arg(record)
+	reply, err := c.do(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if reply.outcome == outcomeNot {
+		return nil, 0, ErrOverridesFull
+	}
+	set, err := readOverrides(reply.rest)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrAmbiguous, err)
+	}
+	return set, reply.now, nil
+}

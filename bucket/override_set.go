@@ -1,0 +1,213 @@
+package bucket
+
+import (
+	"sync"
+	"time"
+)
+
+// maxDate is later than all dates in Unix milliseconds.
+const maxDate = 1 << 47
+
+// maxGoverned is how many compiled limits a set remembers.
+const maxGoverned = 1024
+
+// generation tells one state of a tenant's override records from every other. It is drawn at random for
+// each change and not counted, so that neither a failover that loses a change nor clearing all records
+// ever brings one back. The zero generation is that of no records.
+type generation [generationSize]byte
+
+// overrideSet are the override records of a tenant as of one change. Its records do not change; what is
+// worked out from them is remembered. It is safe for concurrent use.
+type overrideSet struct {
+	generation generation
+	// records are in the order of their changes.
+	records []Override
+	// sent is when the latest call was sent that was told the records. It belongs to knownOverrides, under
+	// the lock there.
+	sent time.Time
+
+	mu sync.Mutex
+	// from and until are the time for which the fields below hold.
+	from, until int64
+	byOwner     map[Owner][]*Override
+	governed    map[governedKey]*Limits
+}
+
+// governedKey is an owner and its limits by the policy.
+type governedKey struct {
+	owner  Owner
+	limits *Limits
+}
+
+// governing is what override records make of a call, and for which time, from included.
+type governing struct {
+	buckets     []Bucket
+	blocked     bool
+	generation  generation
+	from, until int64
+}
+
+// ungoverned is a call for a tenant without records.
+func ungoverned(buckets []Bucket) governing {
+	return governing{buckets: buckets, until: maxDate}
+}
+
+// bound leaves the limits of an owner as the policy has them if the records have switched some of them on
+// and there are now more in all than a call may touch.
+func bound(governed, asked []Bucket) {
+	if countLimits(governed) <= MaxLimits {
+		return
+	}
+	for i := range governed {
+		if governed[i].Limits.Len() > asked[i].Limits.Len() {
+			governed[i].Limits = asked[i].Limits
+		}
+	}
+}
+
+// holds reports whether the record has not expired.
+func (o *Override) holds(now int64) bool {
+	return o.Expires.IsZero() || o.Expires.UnixMilli() > now
+}
+
+// expires is when the last record has expired.
+func (s *overrideSet) expires() int64 {
+	last := int64(0)
+	for i := range s.records {
+		if s.records[i].Expires.IsZero() {
+			return maxDate
+		}
+		last = max(last, s.records[i].Expires.UnixMilli())
+	}
+	return last
+}
+
+// govern returns what the records make of the buckets, of which the live ones come first, and of owners
+// without a bucket. Buckets that a call may touch stay such: a record never makes a call invalid.
+func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int64) governing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now < s.from || now >= s.until {
+		s.index(now)
+	}
+	g := governing{buckets: buckets, generation: s.generation, from: s.from, until: s.until}
+	for i := range owners {
+		g.blocked = g.blocked || blocks(s.byOwner[owners[i]])
+	}
+	copied := false
+	for i := range buckets {
+		records := s.byOwner[buckets[i].Owner]
+		if len(records) == 0 {
+			continue
+		}
+		g.blocked = g.blocked || blocks(records)
+		if !copied {
+			g.buckets, copied = append([]Bucket(nil), buckets...), true
+		}
+		g.buckets[i].Limits = s.limits(&buckets[i], records)
+	}
+	bound(g.buckets[:live], buckets[:live])
+	bound(g.buckets[live:], buckets[live:])
+	return g
+}
+
+// index finds out which records hold at the time, and for how long these and no others do.
+func (s *overrideSet) index(now int64) {
+	s.from, s.until = 0, maxDate
+	s.byOwner, s.governed = map[Owner][]*Override{}, map[governedKey]*Limits{}
+	for i := range s.records {
+		o := &s.records[i]
+		switch {
+		case !o.holds(now):
+			s.from = max(s.from, o.Expires.UnixMilli())
+			continue
+		case !o.Expires.IsZero():
+			s.until = min(s.until, o.Expires.UnixMilli())
+		}
+		s.byOwner[o.Owner] = append(s.byOwner[o.Owner], o)
+	}
+}
+
+// limits returns the limits of an owner that has records.
+func (s *overrideSet) limits(b *Bucket, records []*Override) *Limits {
+	key := governedKey{b.Owner, b.Limits}
+	if limits := s.governed[key]; limits != nil {
+		return limits
+	}
+	if len(s.governed) >= maxGoverned {
+		// Policies that were replaced must not add up.
+		clear(s.governed)
+	}
+	limits := b.Limits.overridden(records)
+	s.governed[key] = limits
+	return limits
+}
+
+// overridden returns the limits as the records make them. A limit that would have a mistake stays.
+func (l *Limits) overridden(records []*Override) *Limits {
+	all := l.All()
+	touched := make(map[string]bool, len(all))
+	for i := range all {
+		if changed, ok := overridden(all[i], records); ok && len(mistakesOf(changed)) == 0 {
+			all[i], touched[all[i].Name] = changed, true
+		}
+	}
+	if len(touched) == 0 {
+		return l
+	}
+	limits, err := Compile(all...)
+	if err != nil {
+		return l
+	}
+	for i := range limits.rules {
+		limits.rules[i].overridden = touched[limits.rules[i].limit.Name]
+	}
+	return limits
+}
+
+// clone returns a copy that shares nothing.
+func (o *Override) clone() Override {
+	c := *o
+	if o.Mode != nil {
+		mode := *o.Mode
+		c.Mode = &mode
+	}
+	return c
+}
+
+func blocks(records []*Override) bool {
+	for _, o := range records {
+		if o.Blocked {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the record that holds, nil if there is none.
+func (s *overrideSet) find(owner Owner, limit string, now int64) *Override {
+	if s == nil {
+		return nil
+	}
+	for i := range s.records {
+		if o := &s.records[i]; o.Owner == owner && o.Limit == limit && o.holds(now) {
+			found := o.clone()
+			return &found
+		}
+	}
+	return nil
+}
+
+// list returns the records that hold.
+func (s *overrideSet) list(now int64) []Override {
+	if s == nil {
+		return nil
+	}
+	var all []Override
+	for i := range s.records {
+		if s.records[i].holds(now) {
+			all = append(all, s.records[i].clone())
+		}
+	}
+	return all
+}

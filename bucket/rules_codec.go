@@ -1,0 +1,114 @@
+package bucket
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// The flags of a limit for the scripts, see state.lua.
+const (
+	flagLenient  = 1
+	flagSoft     = 2
+	flagFixed    = 4
+	flagSliding  = 8
+	flagCalendar = 16
+	// usualOwner is added to the number of limits.
+	usualOwner = 128
+)
+
+// usualLimits is how many limits an owner of the usual kind has at most. Its rules and its state have
+// places for as many.
+const usualLimits = 4
+
+// prepare fills in what is derived from the rules.
+func (l *Limits) prepare() {
+	l.usual = len(l.rules) <= usualLimits
+	for i := range l.rules {
+		rule := &l.rules[i]
+		l.usual = l.usual && rule.kind == TokenBucket && !rule.soft && rule.p <= math.MaxUint32
+		if rule.calendar != nil {
+			l.calendars = append(l.calendars, rule.calendar)
+		}
+	}
+	l.columns = len(l.rules)
+	if l.usual {
+		l.columns = usualLimits
+	}
+	l.packed = string(l.pack())
+}
+
+// ids are the ids and denominators of the limits in the form of the first column.
+func (l *Limits) ids() []byte {
+	b := make([]byte, 0, l.columns*idSize)
+	for i := range l.columns {
+		var id, p uint64
+		if i < len(l.rules) {
+			id = uint64(l.rules[i].id)
+			if l.usual {
+				p = uint64(l.rules[i].p)
+			}
+		}
+		b = appendUint(appendUint(b, 2, id), 4, p)
+	}
+	return b
+}
+
+func (l *Limits) pack() []byte {
+	b := l.ids()
+	for i := range l.columns {
+		// An unused place is a limit that nothing exceeds.
+		p, r, full := int64(1), int64(1), int64(maxDebt)
+		if i < len(l.rules) {
+			p, r, full = l.rules[i].p, l.rules[i].r, l.rules[i].full
+		}
+		b = appendDouble(appendDouble(appendDouble(b, p), r), full)
+	}
+	for i := range l.columns {
+		var flags byte
+		if i < len(l.rules) {
+			flags = l.rules[i].flags()
+		}
+		b = append(b, flags)
+	}
+	n := byte(len(l.rules))
+	if l.usual {
+		n += usualOwner
+	}
+	return append(b, n)
+}
+
+func (r *rule) flags() byte {
+	var flags byte
+	if r.lenient {
+		flags |= flagLenient
+	}
+	if r.soft {
+		flags |= flagSoft
+	}
+	switch {
+	case r.calendar != nil:
+		flags |= flagCalendar
+	case r.kind == FixedWindow:
+		flags |= flagFixed
+	case r.kind == SlidingWindow:
+		flags |= flagSliding
+	}
+	return flags
+}
+
+// appendDouble appends an integer as a little endian double, exactly.
+func appendDouble(b []byte, n int64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(n)))
+}
+
+func putDouble(b []byte, n int64) {
+	binary.LittleEndian.PutUint64(b, math.Float64bits(float64(n)))
+}
+
+// appendUint appends the low size bytes of v, big endian.
+func appendUint(b []byte, size int, v uint64) []byte {
+	for i := size - 1; i >= 0; i-- {
+		b = append(b, byte(v>>(8*i)))
+	}
+	return b
+}

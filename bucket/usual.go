@@ -1,0 +1,100 @@
+package bucket
+
+import "time"
+
+// usualRoom is how many limits a take of the usual kind has at most, so that their debts fit a small
+// array.
+const usualRoom = 16
+
+// takeUsual does the usual take: of token buckets that have the amount, from owners who are known and
+// were charged by the same policy before. It does what load, judge, charge and fill do, limit by limit.
+// It reports whether it did; if not, it changed nothing but the room for the answer.
+func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Result) bool {
+	var entries [usualRoom]*entry
+	var debts [usualRoom]int64
+	limits := countLimits(take.Buckets)
+	if limits > usualRoom || len(take.Buckets) > usualRoom {
+		return false
+	}
+	states := take.room(limits)
+	k, charged := 0, false
+	for i := range take.Buckets {
+		b := &take.Buckets[i]
+		e := s.bucket(tenant, &b.Owner)
+		if e == nil || e.expires <= now || !e.ledger.usual(b.Limits, now) {
+			return false
+		}
+		n := k + len(b.Limits.rules)
+		amount, ok := b.tryUsual(&e.ledger, debts[k:n], states[k:n], take.Amounts, now)
+		if !ok {
+			return false
+		}
+		if amount {
+			entries[i], charged = e, true
+		}
+		k = n
+	}
+	if !charged {
+		return false
+	}
+	k = 0
+	for i := range take.Buckets {
+		n := len(take.Buckets[i].Limits.rules)
+		if e := entries[i]; e != nil {
+			e.charge(debts[k:k+n], states[k:k+n], now)
+		}
+		k += n
+	}
+	result.Verdict, result.Limits = Admitted, states
+	result.Receipt.issue(take, now, 0)
+	return true
+}
+
+// usual reports whether the ledger is that of such limits, and as old as the clock says.
+func (l *ledger) usual(limits *Limits, now int64) bool {
+	if !limits.usual || l.last > now || len(l.foreign) > 0 || len(l.known) != len(limits.rules) {
+		return false
+	}
+	for i := range limits.rules {
+		rule, known := &limits.rules[i], &l.known[i]
+		if known.id != rule.id || known.p != rule.p || known.debt > 2*rule.full {
+			return false
+		}
+	}
+	return true
+}
+
+// tryUsual sets the debts and states after a charge, and reports whether there was anything to charge.
+// It returns false if a limit does not have the amount.
+func (b *Bucket) tryUsual(l *ledger, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
+	elapsed := now - l.last
+	for j := range b.Limits.rules {
+		rule := &b.Limits.rules[j]
+		debt, amount := rule.decay(l.known[j].debt, elapsed), amounts.Of(rule.limit.Unit)
+		if amount > 0 {
+			if amount > rule.capacity || rule.over(debt, amount) > 0 {
+				return false, false
+			}
+			debt += amount * rule.p
+			charged = true
+		}
+		debts[j] = debt
+		// Field by field, because the whole would be made elsewhere and copied.
+		state := &states[j]
+		state.Owner, state.Limit, state.Overridden, state.Charged = b.Owner, rule.limit, rule.overridden, amount
+		state.Remaining, state.Overdraft = rule.remaining(debt), rule.overdraft(debt)
+		state.ResetAfter, state.WindowEnd = milliseconds(rule.wait(debt)), 0
+		state.Exceeded, state.Never, state.RetryAfter = false, false, 0
+	}
+	return charged, true
+}
+
+// charge sets the debts, which the states show.
+func (e *entry) charge(debts []int64, states []LimitState, now int64) {
+	longest := time.Duration(0)
+	for j := range debts {
+		e.ledger.known[j].debt = debts[j]
+		longest = max(longest, states[j].ResetAfter)
+	}
+	e.ledger.last, e.expires = now, now+int64(longest/time.Millisecond)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
+)
+
+const costHelp = `
+Usage: gqlratelimit cost -schema FILE|DIR [-schema ...] [flags] OPERATIONS...
+
+Prints what each operation costs and which calls make it so, the dearest first.
+
+OPERATIONS are files, or directories that are searched for *.graphql and *.gql. A file can
+hold several operations, and a fragment can stand in any of the files. The schema may lack
+the definitions of @cost and @listSize; they are added.
+
+Variables are read from JSON files beside the operations: Search.variables.json for the
+operation Search, queries.variables.json for all operations in queries.graphql. An optional
+variable without a value is absent, or has its default. A required one without a value is
+reported if it can change the price, and the operation is priced as if the argument were not
+given: that is no upper bound, and with -max-cost the operation fails.
+
+-config prices a schema without directives. For connections in the way of Relay:
+
+    connections:
+      slicingArguments: [first, last]
+      sizedFields: [nodes, edges]
+    weights:
+      Query.search: 10
+
+The exit code is 1 if an operation is above -max-cost or may be, does not fit the schema, or
+is one that a server refuses.
+
+Examples:
+
+    gqlratelimit cost -schema schema.graphqls queries/
+    gqlratelimit cost -schema schema.graphqls -max-cost 500 -top 10 queries/
+    gqlratelimit cost -schema schema.graphqls -json queries/ | jq '.operations[].points'
+`
+
+// runCost is the sub-command cost.
+func runCost(c console, args []string) error {
+	var (
+		schemas paths
+		inputs  pricingInputs
+		costs   report.Costs
+		asJSON  bool
+	)
+	flags := newFlags(c, "cost", costHelp)
+	flags.Var(&schemas, "schema", "`file` or directory of the schema; can be given several times")
+	inputs.register(flags)
+	flags.Int64Var(&costs.MaxCost, "max-cost", 0, "fail if an operation costs more `points`; 0 for no maximum")
+	flags.IntVar(&costs.Top, "top", 0, "show only the `N` dearest operations; 0 for all")
+	flags.IntVar(&costs.Calls, "calls", 5, "show the `N` dearest calls of each operation in the table")
+	flags.BoolVar(&asJSON, "json", false, "write JSON, with all calls (docs/command.md describes the format)")
+	operands, err := parse(flags, args)
+	switch {
+	case err != nil:
+		return err
+	case len(schemas) == 0:
+		return usagef("no schema is given: say -schema FILE")
+	case len(operands) == 0:
+		return usagef("no operations are given: name files or directories")
+	case costs.MaxCost < 0 || costs.Top < 0 || costs.Calls < 0:
+		return usagef("-max-cost, -top and -calls are not negative")
+	}
+
+	cfg, variables, err := inputs.load()
+	if err != nil {
+		return err
+	}
+	schema, err := source.LoadSchema(schemas)
+	if err != nil {
+		return err
+	}
+	pricer, err := pricing.New(schema.Schema, cfg, variables)
+	if err != nil {
+		return err
+	}
+	operations, err := source.LoadOperations(operands, schemas)
+	if err != nil {
+		return err
+	}
+	costs.Results = priceAll(c, pricer, operations)
+	report.SortByPrice(costs.Results)
+	if asJSON {
+		err = costs.WriteJSON(c.stdout)
+	} else {
+		err = costs.WriteTable(c.stdout, report.StyleFor(c.stdout, c.getenv))
+	}
+	if err == nil && costs.Failed() {
+		return errFound
+	}
+	return err
+}

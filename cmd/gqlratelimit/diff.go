@@ -1,0 +1,109 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
+)
+
+const diffHelp = `
+Usage: gqlratelimit diff -old FILE|DIR -new FILE|DIR [flags] OPERATIONS...
+
+Prices operations under two versions of a schema and prints which became dearer, and by
+which calls. OPERATIONS, their variables and -config are as for gqlratelimit cost; the
+configuration holds for both versions.
+
+The exit code is 1 if the price of an operation rises by more than -max-rise, which is 10%
+unless given, or if an operation that a server accepts under the old version does not fit the
+new one or is refused under it.
+
+Example, for continuous integration:
+
+    git show origin/main:schema.graphqls > /tmp/old.graphqls
+    gqlratelimit diff -old /tmp/old.graphqls -new schema.graphqls -max-rise 10% queries/
+`
+
+// runDiff is the sub-command diff.
+func runDiff(c console, args []string) error {
+	var (
+		oldSchemas, newSchemas paths
+		inputs                 pricingInputs
+		changes                report.Changes
+		maxRise                string
+		asJSON                 bool
+	)
+	flags := newFlags(c, "diff", diffHelp)
+	flags.Var(&oldSchemas, "old", "`file` or directory of the old schema; can be given several times")
+	flags.Var(&newSchemas, "new", "`file` or directory of the new schema; can be given several times")
+	inputs.register(flags)
+	flags.StringVar(&maxRise, "max-rise", "10%", "fail if a price rises by more than this `share`, such as 10% or 0.1")
+	flags.BoolVar(&changes.All, "all", false, "show operations whose price is the same, too")
+	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/command.md describes the format)")
+	operands, err := parse(flags, args)
+	switch {
+	case err != nil:
+		return err
+	case len(oldSchemas) == 0 || len(newSchemas) == 0:
+		return usagef("two schemas are needed: say -old FILE -new FILE")
+	case len(operands) == 0:
+		return usagef("no operations are given: name files or directories")
+	}
+	if changes.MaxRise, err = parseShare("max-rise", maxRise); err != nil {
+		return err
+	}
+
+	cfg, variables, err := inputs.load()
+	if err != nil {
+		return err
+	}
+	operations, err := source.LoadOperations(operands, append(oldSchemas, newSchemas...))
+	if err != nil {
+		return err
+	}
+	var results [2][]pricing.Result
+	for i, files := range []paths{oldSchemas, newSchemas} {
+		schema, err := source.LoadSchema(files)
+		if err != nil {
+			return err
+		}
+		pricer, err := pricing.New(schema.Schema, cfg, variables)
+		if err != nil {
+			return err
+		}
+		results[i] = priceAll(c, pricer, operations)
+	}
+	for i := range operations {
+		changes.List = append(changes.List, pricing.Change{Old: results[0][i], New: results[1][i]})
+	}
+	report.SortByRise(changes.List)
+	if asJSON {
+		err = changes.WriteJSON(c.stdout)
+	} else {
+		err = changes.WriteTable(c.stdout, report.StyleFor(c.stdout, c.getenv))
+	}
+	if err == nil && changes.Failed() {
+		return errFound
+	}
+	return err
+}
+
+// parseShare reads the value of a flag such as 10% or 0.1. A number above 1 without % is refused, because
+// who writes 50 means 50%.
+func parseShare(flag, text string) (float64, error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !(share >= 0) || math.IsInf(share, 0) {
+		return 0, usagef("-%s %q is no share: say 10%% or 0.1", flag, text)
+	}
+	if percent {
+		return share / 100, nil
+	}
+	if share > 1 {
+		return 0, usagef("-%s %s means %s: say %s%% or %s", flag, text, report.Percent(share), text, report.Percent(share))
+	}
+	return share, nil
+}

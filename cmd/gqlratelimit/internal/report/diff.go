@@ -1,0 +1,198 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
+)
+
+// maxCauses is how many calls are shown that made an operation dearer.
+const maxCauses = 3
+
+// Changes is what a comparison of two schemas is reported as.
+type Changes struct {
+	List []pricing.Change
+	// MaxRise is the share by which a price may rise.
+	MaxRise float64
+	// All shows the operations whose price is the same, too.
+	All bool
+}
+
+// SortByRise puts broken operations first, then those whose price rises most.
+func SortByRise(list []pricing.Change) {
+	slices.SortStableFunc(list, func(x, y pricing.Change) int {
+		if x.Broken() != y.Broken() {
+			if x.Broken() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(y.Rise(), x.Rise())
+	})
+}
+
+// Failed says whether an operation broke or became too much dearer.
+func (c Changes) Failed() bool {
+	return slices.ContainsFunc(c.List, c.failed)
+}
+
+func (c Changes) failed(change pricing.Change) bool {
+	return change.Broken() || change.Exceeds(c.MaxRise)
+}
+
+// WriteTable writes a table of the operations whose price changes, with the calls that make it rise.
+func (c Changes) WriteTable(w io.Writer, style Style) error {
+	var b strings.Builder
+	b.WriteString(style.bold(row("OLD", "NEW", "RISE", "OPERATION")) + "\n")
+	same, unpriced, failed := 0, 0, 0
+	for _, change := range c.List {
+		if c.failed(change) {
+			failed++
+		}
+		switch {
+		case change.Unpriced():
+			unpriced++
+		case !change.Broken() && change.Old.Points == change.New.Points:
+			same++
+			if !c.All {
+				continue
+			}
+		}
+		c.writeChange(&b, change, style)
+	}
+	text := count(len(c.List), "operation") + fmt.Sprintf(", %d with the same price", same)
+	if unpriced > 0 {
+		text += fmt.Sprintf(", %d not valid under the old schema", unpriced)
+	}
+	if failed > 0 {
+		text += ", " + style.red(fmt.Sprintf("%d broken or above a rise of %s", failed, Percent(c.MaxRise)))
+	}
+	b.WriteString("\n" + text + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c Changes) writeChange(b *strings.Builder, change pricing.Change, style Style) {
+	op := change.Old.Operation
+	name := style.bold(source.Printable(op.Name)) + "  " + style.dim(source.Position(op.File, op.Line, 0, ""))
+	price := func(r pricing.Result) string {
+		if r.Fatal {
+			return "-"
+		}
+		return points(r.Points)
+	}
+	rise := ""
+	if !change.Old.Fatal && !change.New.Fatal {
+		rise = pad(signed(change.Rise()))
+		switch {
+		case c.failed(change):
+			rise = style.red(rise)
+		case change.Rise() > 0:
+			rise = style.yellow(rise)
+		case change.Rise() < 0:
+			rise = style.green(rise)
+		}
+	}
+	b.WriteString(row(price(change.Old), price(change.New), rise, name) + "\n")
+	broken := change.New
+	if change.Unpriced() {
+		broken = change.Old
+	}
+	if broken.Fatal || change.Broken() {
+		for _, problem := range broken.Problems {
+			b.WriteString(row("", "", "", style.red("! "+problem.Error())) + "\n")
+		}
+	}
+	if change.Rise() <= 0 {
+		return
+	}
+	causes := change.Causes()
+	for i, cause := range causes {
+		if i == maxCauses {
+			b.WriteString(row("", "", "", style.dim("  and "+count(len(causes)-i, "other call"))) + "\n")
+			break
+		}
+		path := cmp.Or(cause.Path, cause.Coordinate)
+		b.WriteString(style.dim(row(number(cause.Old), number(cause.New), "", "  "+path+"  "+cause.Coordinate)) + "\n")
+	}
+}
+
+// signed writes a rise with its sign.
+func signed(rise float64) string {
+	if rise > 0 {
+		return "+" + Percent(rise)
+	}
+	return Percent(rise)
+}
+
+// Percent writes a share, such as 0.1 for 10%.
+func Percent(share float64) string {
+	if math.IsInf(share, 0) {
+		return "∞"
+	}
+	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + "%"
+}
+
+// changesJSON is the JSON of the sub-command diff.
+type changesJSON struct {
+	Version    int          `json:"version"`
+	MaxRise    float64      `json:"maxRise"`
+	Failed     bool         `json:"failed"`
+	Operations []changeJSON `json:"operations"`
+}
+
+// changeJSON is one operation. Old and New are absent if there is no such price; Rise is absent if
+// either is, or if the operation was free.
+type changeJSON struct {
+	Name     string              `json:"name"`
+	File     string              `json:"file"`
+	Line     int                 `json:"line"`
+	Column   int                 `json:"column"`
+	Old      *int64              `json:"old,omitempty"`
+	New      *int64              `json:"new,omitempty"`
+	Rise     *float64            `json:"rise,omitempty"`
+	Failed   bool                `json:"failed"`
+	Causes   []causeJSON         `json:"causes,omitempty"`
+	Problems []*source.FileError `json:"problems,omitempty"`
+}
+
+// causeJSON is a call that adds more than before.
+type causeJSON struct {
+	Path       string  `json:"path"`
+	Coordinate string  `json:"coordinate"`
+	Old        float64 `json:"old"`
+	New        float64 `json:"new"`
+}
+
+// WriteJSON writes the report as JSON, with all operations.
+func (c Changes) WriteJSON(w io.Writer) error {
+	out := changesJSON{Version: formatVersion, MaxRise: c.MaxRise, Failed: c.Failed(), Operations: []changeJSON{}}
+	for _, change := range c.List {
+		op := change.Old.Operation
+		one := changeJSON{Name: op.Name, File: op.File, Line: op.Line, Column: op.Column, Failed: c.failed(change)}
+		if !change.Old.Fatal {
+			one.Old = &change.Old.Points
+		}
+		if !change.New.Fatal {
+			one.New = &change.New.Points
+		}
+		if rise := change.Rise(); one.Old != nil && one.New != nil && !math.IsInf(rise, 0) {
+			one.Rise = &rise
+		}
+		one.Problems = slices.Concat(change.Old.Problems, change.New.Problems)
+		if change.Rise() > 0 {
+			for _, cause := range change.Causes() {
+				one.Causes = append(one.Causes, causeJSON{cause.Path, cause.Coordinate, finite(cause.Old), finite(cause.New)})
+			}
+		}
+		out.Operations = append(out.Operations, one)
+	}
+	return writeJSON(w, out)
+}

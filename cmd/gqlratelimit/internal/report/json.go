@@ -1,0 +1,85 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+)
+
+// formatVersion is that of all JSON that the command writes. Keys may be added within a version; one
+// that is renamed, removed or changes its meaning makes a new version.
+const formatVersion = 1
+
+// costsJSON is the JSON of the sub-command cost.
+type costsJSON struct {
+	Version    int             `json:"version"`
+	Operations []operationJSON `json:"operations"`
+	MaxCost    int64           `json:"maxCost,omitempty"`
+	Failed     bool            `json:"failed"`
+}
+
+// operationJSON is an operation and its price. An operation without a price has no points.
+type operationJSON struct {
+	Name             string              `json:"name"`
+	Kind             string              `json:"kind"`
+	File             string              `json:"file"`
+	Line             int                 `json:"line"`
+	Column           int                 `json:"column"`
+	Points           *int64              `json:"points,omitempty"`
+	Type             float64             `json:"type"`
+	Field            float64             `json:"field"`
+	Base             float64             `json:"base"`
+	Free             bool                `json:"free,omitempty"`
+	Approximate      bool                `json:"approximate,omitempty"`
+	Unmerged         bool                `json:"unmerged,omitempty"`
+	OverMaxCost      bool                `json:"overMaxCost,omitempty"`
+	MissingVariables []string            `json:"missingVariables,omitempty"`
+	Problems         []*source.FileError `json:"problems,omitempty"`
+	Calls            []cost.Entry        `json:"calls,omitempty"`
+	Omitted          int                 `json:"omitted,omitempty"`
+	OmittedType      float64             `json:"omittedType,omitempty"`
+	OmittedField     float64             `json:"omittedField,omitempty"`
+}
+
+func operation(r pricing.Result) operationJSON {
+	op := operationJSON{
+		Name:             r.Operation.Name,
+		Kind:             string(r.Operation.Definition.Operation),
+		File:             r.Operation.File,
+		Line:             r.Operation.Line,
+		Column:           r.Operation.Column,
+		MissingVariables: r.Missing,
+		Problems:         r.Problems,
+		Unmerged:         r.Unmerged,
+	}
+	if r.Fatal {
+		return op
+	}
+	op.Points = &r.Points
+	op.Type, op.Field, op.Base = finite(r.Cost.Type), finite(r.Cost.Field), finite(r.Cost.Base)
+	op.Free, op.Approximate = r.Cost.Free, r.Cost.Approximate
+	op.Calls, op.Omitted = r.Breakdown.Entries, r.Breakdown.Omitted
+	op.OmittedType, op.OmittedField = finite(r.Breakdown.OmittedType), finite(r.Breakdown.OmittedField)
+	return op
+}
+
+// WriteJSON writes the report as JSON, with every call of the breakdown.
+func (c Costs) WriteJSON(w io.Writer) error {
+	out := costsJSON{Version: formatVersion, Operations: []operationJSON{}, MaxCost: c.MaxCost, Failed: c.Failed()}
+	for _, r := range c.shown() {
+		op := operation(r)
+		op.OverMaxCost = c.Over(r)
+		out.Operations = append(out.Operations, op)
+	}
+	return writeJSON(w, out)
+}
+
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}

@@ -1,0 +1,87 @@
+// Command benchmarks measures this library beside others and prints tables in Markdown:
+//
+//	go run . -match 'pricing|server'
+//
+// It is a module of its own, so that the libraries it compares with are no dependency of users. Each
+// table is made by contenders that run in turns, in another order each round, and shows medians over
+// the rounds. The times depend on the machine and on what else it does; the ratios, which are formed
+// within a round, hardly do.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// section is one part of the report.
+type section struct {
+	name string
+	run  func(context.Context, effort) (string, error)
+}
+
+// sections are the parts of the report, in their order.
+var sections = []section{
+	{"pricing", pricing},
+	{"growth", growth},
+	{"server", wholeServer},
+	{"memory", memoryStores},
+	{"redis", redisStores},
+	{"pipelining", pipelining},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+		stop()
+		fmt.Fprintf(os.Stderr, "benchmarks: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
+	match := flags.String("match", ".", "regular `expression` that the names of sections have to match")
+	rounds := flags.Int("rounds", usual.rounds, "how many rounds each table takes")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	wanted, err := regexp.Compile(*match)
+	if err != nil {
+		return err
+	}
+	redis.SetLogger(quiet{})
+	e := usual
+	e.rounds = max(1, *rounds)
+	if _, err := io.WriteString(out, machine(ctx)); err != nil {
+		return err
+	}
+	for _, s := range sections {
+		if !wanted.MatchString(s.name) {
+			continue
+		}
+		start := time.Now()
+		fmt.Fprintf(os.Stderr, "%s …", s.name)
+		text, err := s.run(ctx, e)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		fmt.Fprintf(os.Stderr, " %.0f s\n", time.Since(start).Seconds())
+		if _, err := io.WriteString(out, "\n"+text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

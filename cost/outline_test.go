@@ -1,0 +1,200 @@
+package cost_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+)
+
+func TestAnOutlineIsCompiledOnceHoweverManyAskForIt(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	text := "{" + repeat(200, " f%[1]d: e1 { id }") + " }"
+	doc := parse(t, schema, text, false)
+	found := make([]*cost.Outline, 32)
+	var all sync.WaitGroup
+	for i := range found {
+		all.Go(func() { found[i], _ = estimator.OutlineText(text, doc, doc.Operations[0]) })
+	}
+	all.Wait()
+	require.NotNil(t, found[0])
+	for _, outline := range found {
+		require.Same(t, found[0], outline)
+	}
+	again := parse(t, schema, text, false)
+	outline, err := estimator.OutlineText(text, again, again.Operations[0])
+	require.NoError(t, err)
+	require.Same(t, found[0], outline, "the same text is the same operation")
+	outline, err = estimator.Outline(again, again.Operations[0])
+	require.NoError(t, err)
+	require.Equal(t, found[0].Explain(nil, cost.ExplainOptions{}), outline.Explain(nil, cost.ExplainOptions{}))
+}
+
+func TestOutlinesAreKeptWhileTheyAreUsedAndBoundedInSize(t *testing.T) {
+	t.Parallel()
+	// Four plans may have 1024 units, and outlines as many.
+	estimator, schema := newEstimator(t, "bypass", cost.Config{PlanCacheSize: 4})
+	used := parse(t, schema, "{ e1 { id } }", false)
+	first, err := estimator.Outline(used, used.Operations[0])
+	require.NoError(t, err)
+	for i := range 50 {
+		// So many plans are not kept, nor their outlines.
+		doc := parse(t, schema, "{"+repeat(60, fmt.Sprintf(" f%d_%%[1]d: e1 { id }", i))+" }", false)
+		_, err := estimator.Outline(doc, doc.Operations[0])
+		require.NoError(t, err)
+		again, err := estimator.Outline(used, used.Operations[0])
+		require.NoError(t, err)
+		require.Same(t, first, again)
+		outlines, units := estimator.Outlined()
+		require.LessOrEqual(t, units, 1024)
+		require.LessOrEqual(t, outlines, 5)
+	}
+	large := parse(t, schema, "{"+repeat(600, " f%[1]d: e1 { id }")+" }", false)
+	outline, err := estimator.Outline(large, large.Operations[0])
+	require.NoError(t, err, "one that is too large to be kept is compiled all the same")
+	require.NotNil(t, outline)
+	_, units := estimator.Outlined()
+	require.LessOrEqual(t, units, 1024)
+}
+
+// A server without a cache of documents parses one for each request. None may stay because of its outline.
+func TestAnOutlineDoesNotKeepTheDocument(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+directive @log(level: Int @cost(weight: "4")) on FIELD
+input I { all: [I!] n: Int @cost(weight: "1") name: String }
+interface Node { name: String next: Node }
+type A implements Node { name: String next: Node }
+type B implements Node { name: String next: Node price: Int }
+type Query { node: Node f(i: I, e: [Int]): Int nodes(first: Int): [Node] @listSize(slicingArguments: ["first"]) g(first: Int): [Node] }`, "")
+	estimator, err := cost.New(schema, cost.Config{Complexity: map[string]cost.ComplexityFunc{
+		"Query.g": func(child int, arguments map[string]any) (int, bool) {
+			first, ok := arguments["first"].(int64)
+			return child * int(first), ok
+		},
+	}})
+	require.NoError(t, err)
+	text := `query Q($n: Int = 3, $yes: Boolean = true, $i: I = {n: 1}) {
+  node { ...F ... on B @include(if: $yes) { cost: price } }
+  f(i: {n: 2, name: "x", all: [{n: 1}, $i]}, e: []) @log(level: 3)
+  many: nodes(first: $n) { ...F @skip(if: $yes) __typename } ten: g(first: 10) { ...F }
+} fragment F on Node { name n: name @log(level: 1) next { name } }`
+	outlined := func() (*cost.Outline, weak.Pointer[ast.QueryDocument], weak.Pointer[ast.Field]) {
+		// The cache keeps the text, but no document.
+		doc := parse(t, schema, text, false)
+		outline, err := estimator.OutlineText(text, doc, doc.Operations[0])
+		require.NoError(t, err)
+		// A fragment is reached from wherever it is spread.
+		name, ok := doc.Fragments[0].SelectionSet[1].(*ast.Field)
+		require.True(t, ok)
+		return outline, weak.Make(doc), weak.Make(name)
+	}
+	outline, doc, field := outlined()
+	want := outline.Explain(nil, cost.ExplainOptions{})
+	require.NotEmpty(t, want.Entries)
+	for range 3 {
+		runtime.GC()
+	}
+	require.Nil(t, doc.Value())
+	require.Nil(t, field.Value())
+	require.Equal(t, want, outline.Explain(nil, cost.ExplainOptions{}))
+	require.NoError(t, outline.Tally(nil).Add([]byte(`{"many": [{"__typename": "B"}], "node": {"name": "", "n": "", "next": null, "cost": 1}}`)))
+}
+
+func TestOutlinesLeaveWithTheirPlans(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		config   cost.Config
+		document func(i int) string
+		fails    bool
+	}{
+		"tiny":       {document: func(i int) string { return fmt.Sprintf("{ f%d: __typename }", i) }},
+		"comments":   {document: func(i int) string { return fmt.Sprintf("{ f%d: e1 { id } } #", i) + strings.Repeat("x", 64<<10) }},
+		"long names": {document: func(i int) string { return fmt.Sprintf("{ f%d%s: e1 { id } }", i, strings.Repeat("x", 20<<10)) }},
+		"long literals": {document: func(i int) string {
+			return fmt.Sprintf("{ f%d: paged(page: {first: [%s]}) { id } }", i, strings.Repeat("1 ", 200))
+		}},
+		"without outlines": {cost.Config{WorkLimit: 10}, func(i int) string { return fmt.Sprintf("{ f%d: e1 { id } %s }", i, repeat(20, " x%[1]d: e1 { id }")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.config.PlanCacheSize = 8
+			estimator, _ := newEstimator(t, "bypass", tt.config)
+			for i := range 100 {
+				text := tt.document(i)
+				doc := raw(t, text)
+				_, err := estimator.OutlineText(text, doc, doc.Operations[0])
+				if tt.fails {
+					require.ErrorIs(t, err, cost.ErrWorkLimit)
+				} else {
+					require.NoError(t, err)
+				}
+				plans, planUnits := estimator.Cached()
+				outlines, units := estimator.Outlined()
+				require.LessOrEqual(t, outlines, plans)
+				require.LessOrEqual(t, units, 8*256)
+				if plans > 1 {
+					require.LessOrEqual(t, planUnits, 8*256)
+				}
+				require.GreaterOrEqual(t, 100*planUnits, plans*len(text)-100, "the texts count")
+			}
+			outlines, _ := estimator.Outlined()
+			require.Positive(t, outlines)
+		})
+	}
+}
+
+// Where documents are cached a plan is found by its operation, and keeps the document.
+func TestADocumentCountsInTheCacheOfPlans(t *testing.T) {
+	t.Parallel()
+	estimator, _ := newEstimator(t, "bypass", cost.Config{PlanCacheSize: 8})
+	for i := range 20 {
+		doc := raw(t, fmt.Sprintf("{ f%d: __typename } #", i)+strings.Repeat("x", 16<<10))
+		_, err := estimator.Plan(doc, doc.Operations[0])
+		require.NoError(t, err)
+		plans, units := estimator.Cached()
+		require.LessOrEqual(t, plans, 2)
+		require.GreaterOrEqual(t, units, 1024)
+	}
+}
+
+func TestErrorsOfOutliningAreRememberedAndFoundByAllWhoAsk(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	doc := parse(t, schema, `{ e1 { id } }`, false)
+	plan, err := estimator.Plan(doc, doc.Operations[0])
+	require.NoError(t, err)
+	var compiled, found atomic.Int32
+	var asking sync.WaitGroup
+	for range 16 {
+		asking.Go(func() {
+			outline, err := estimator.OutlineWith(plan, func() (*cost.Outline, error) {
+				compiled.Add(1)
+				// The others have time to come, and to wait.
+				for range 1000 {
+					runtime.Gosched()
+				}
+				return nil, cost.ErrWorkLimit
+			})
+			if outline == nil && errors.Is(err, cost.ErrWorkLimit) {
+				found.Add(1)
+			}
+		})
+	}
+	asking.Wait()
+	require.Equal(t, int32(1), compiled.Load())
+	require.Equal(t, int32(16), found.Load())
+	outlines, units := estimator.Outlined()
+	require.Equal(t, 1, outlines)
+	require.Equal(t, 1, units)
+}

@@ -1,0 +1,337 @@
+package cost
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reading an object twice, to find its type or to price it as several types, is allowed for as many
+// bytes as there are, extraFactor times, and extraBytes. Without a bound it could be exponential in
+// the depth of a response.
+const (
+	extraFactor = 16
+	extraBytes  = 4096
+)
+
+// responseVisit prices the data of one payload while scanning it.
+type responseVisit struct {
+	scanner
+	t *Tally
+	// left is how many more bytes may be read twice.
+	left int
+	// classes is a stack of what the objects that are being read may be.
+	classes []typeClass
+	reason  string
+}
+
+// fail says what is wrong where the scanner is. It returns false.
+func (v *responseVisit) fail(reason string) bool {
+	if v.reason == "" {
+		v.reason = reason
+	}
+	return false
+}
+
+func (v *responseVisit) malformed() error {
+	if v.reason == "" {
+		v.reason = "this is no JSON"
+	}
+	return &ResponseError{Offset: v.at, Reason: v.reason}
+}
+
+// null reads a null if it is the next value.
+func (v *responseVisit) null() bool { return v.peek() == 'n' && v.word("null") }
+
+// object prices an object of one of the classes. told is the name of its type if that is known, and agree
+// says that calls of one response name cost the same in all classes that have it. Of a part of an object that was counted before only the calls count.
+func (v *responseVisit) object(classes []typeClass, agree bool, path uint64, told string, part bool) (pair, bool) {
+	if v.peek() != '{' {
+		return pair{}, v.fail("this is no object")
+	}
+	if len(classes) > 1 {
+		if told == "" {
+			told = v.t.observed[path]
+		}
+		below := len(v.classes)
+		defer func() { v.classes = v.classes[:below] }()
+		if told == "" && agree {
+			return v.together(classes, path)
+		}
+		var ok bool
+		if classes, ok = v.narrow(classes, told); !ok {
+			return pair{}, false
+		}
+	}
+	start, depth := v.at, v.depth
+	highest, end := pair{}, 0
+	for i := range classes {
+		v.at, v.depth = start, depth
+		price, ok := v.calls(classes[i].set, path, part)
+		if !ok {
+			return pair{}, false
+		}
+		if !part {
+			price.typ += classes[i].weight
+		}
+		if i > 0 {
+			v.t.guessed = true
+			if !v.again(v.at - start) {
+				return pair{}, false
+			}
+			price = price.max(highest)
+		}
+		highest, end = price, v.at
+	}
+	v.at = end
+	return highest, true
+}
+
+// again counts bytes that are read a second time.
+func (v *responseVisit) again(n int) bool {
+	v.left -= n
+	return v.left >= 0 || v.fail("too many objects do not tell their type")
+}
+
+// narrow returns the classes that an object may be of. Who knows the type need not read ahead.
+func (v *responseVisit) narrow(classes []typeClass, told string) ([]typeClass, bool) {
+	if told != "" {
+		if only := classOf(classes, []byte(told)); only != nil {
+			return only, true
+		}
+	}
+	here := v.scanner
+	left, ok := v.readAhead(classes)
+	read := v.at - here.at
+	if !ok {
+		return nil, false
+	}
+	v.scanner = here
+	return left, v.again(read)
+}
+
+// classOf returns the class of a type alone, nil if there is none.
+func classOf(classes []typeClass, name []byte) []typeClass {
+	for i := range classes {
+		if classes[i].types[string(name)] {
+			return classes[i : i+1]
+		}
+	}
+	return nil
+}
+
+// readAhead reads the keys of an object until they leave one class.
+func (v *responseVisit) readAhead(classes []typeClass) ([]typeClass, bool) {
+	if !v.enter('{') {
+		return nil, false
+	}
+	at := len(v.classes)
+	v.classes = append(v.classes, classes...)
+	left := v.classes[at:]
+	for n := 0; len(left) > 1; n++ {
+		more, ok := v.more(n == 0, '}')
+		if !more {
+			return left, ok
+		}
+		key, ok := v.key()
+		if !ok || !v.again(len(left)) {
+			return nil, false
+		}
+		var call int
+		if left, call = v.t.r.with(left, n, key); len(left) == 0 {
+			return nil, v.unknown(key)
+		}
+		if v.t.o.calls[call].info == typenameField && v.peek() == '"' {
+			name, ok := v.text()
+			if !ok {
+				return nil, false
+			}
+			if left = classOf(left, name); left == nil {
+				return nil, v.fail(fmt.Sprintf("%.100q is no possible type here", name))
+			}
+		} else if !v.skip() {
+			return nil, false
+		}
+	}
+	return left, true
+}
+
+// together prices an object of one of several classes that agree, reading it once: whichever of them is
+// left in the end, its calls cost what they cost in the others.
+func (v *responseVisit) together(classes []typeClass, path uint64) (pair, bool) {
+	if !v.enter('{') {
+		return pair{}, false
+	}
+	at := len(v.classes)
+	v.classes = append(v.classes, classes...)
+	left := v.classes[at:]
+	var total pair
+	for n := 0; ; n++ {
+		more, ok := v.more(n == 0, '}')
+		if !more {
+			v.t.guessed = v.t.guessed || len(left) > 1
+			weight := left[0].weight
+			for _, class := range left[1:] {
+				weight = max(weight, class.weight)
+			}
+			total.typ += weight
+			return total, ok
+		}
+		key, ok := v.key()
+		if !ok || len(left) > 1 && !v.again(len(left)) {
+			return pair{}, false
+		}
+		var call int
+		if left, call = v.t.r.with(left, n, key); len(left) == 0 {
+			return pair{}, v.unknown(key)
+		}
+		if v.t.o.calls[call].info == typenameField && v.peek() == '"' {
+			name, ok := v.text()
+			if !ok {
+				return pair{}, false
+			}
+			if left = classOf(left, name); left == nil {
+				return pair{}, v.fail(fmt.Sprintf("%.100q is no possible type here", name))
+			}
+			continue
+		}
+		price, ok := v.call(call, path)
+		if !ok {
+			return pair{}, false
+		}
+		total = total.plus(price)
+	}
+}
+
+// with keeps the classes, in place, whose objects may have the response name as the n-th, and returns its
+// call in one of them: that of __typename if there is one.
+func (r *reading) with(classes []typeClass, n int, key []byte) (left []typeClass, call int) {
+	left = classes[:0]
+	for _, class := range classes {
+		if at, ok := r.find(class.set, class.set.lo+n, key); ok {
+			if len(left) == 0 || r.o.calls[at].info == typenameField {
+				call = at
+			}
+			left = append(left, class)
+		}
+	}
+	return left, call
+}
+
+// find looks for a response name among the calls of a set that happen.
+func (r *reading) find(set span, expected int, key []byte) (at int, ok bool) {
+	at, ok = r.o.find(set, expected, key)
+	return at, ok && r.holds[r.o.calls[at].condition]
+}
+
+// calls prices the calls in an object, or in a part of it.
+func (v *responseVisit) calls(set span, path uint64, part bool) (pair, bool) {
+	if !v.enter('{') {
+		return pair{}, false
+	}
+	var total pair
+	expected := set.lo
+	for first := true; ; first = false {
+		more, ok := v.more(first, '}')
+		if !more {
+			return total, ok
+		}
+		key, ok := v.key()
+		if !ok {
+			return pair{}, false
+		}
+		at, ok := v.t.r.find(set, expected, key)
+		if !ok {
+			return pair{}, v.unknown(key)
+		}
+		expected = at + 1
+		paid := part && v.t.awaited[v.t.below(path, v.t.o.calls[at].key)]
+		price, ok := v.call(at, path)
+		if !ok {
+			return pair{}, false
+		}
+		if paid {
+			own, _ := v.t.own(at)
+			price.field -= own
+		}
+		total = total.plus(price)
+	}
+}
+
+func (v *responseVisit) unknown(key []byte) bool {
+	return v.fail(fmt.Sprintf("%.100q is no response name here", key))
+}
+
+// call prices a call with its value.
+func (v *responseVisit) call(at int, path uint64) (pair, bool) {
+	c := &v.t.o.calls[at]
+	if c.info == typenameField {
+		return pair{}, v.skip()
+	}
+	own, whole := v.t.own(at)
+	price := pair{field: own}
+	v.peek()
+	switch {
+	case v.null():
+		v.t.await(v.t.below(path, c.key))
+		return price, true
+	case c.info.kind == constant:
+		return price, v.skip()
+	case strings.HasPrefix(c.info.name, "__"):
+		return v.t.r.call(c, parentSizes{}), v.skip()
+	case c.value < 0 && c.info.leaf == 0 && c.info.element() == 0:
+		return price, v.skip()
+	}
+	var names []string
+	if c.info.kind == entities {
+		names = v.t.r.representations(c)
+	}
+	value, ok := v.elements(c, c.info.depth, v.t.below(path, c.key), names)
+	price.typ = max(0, value.typ)
+	if !whole {
+		price.field += value.field
+	}
+	return price, ok
+}
+
+// elements prices the elements of lists that are nested as deeply. names are the types of the elements
+// as far as they are known.
+func (v *responseVisit) elements(c *outlineCall, depth int, path uint64, names []string) (pair, bool) {
+	if v.peek() == 'n' {
+		return pair{}, v.word("null")
+	}
+	if depth == 0 {
+		if c.value < 0 {
+			return pair{typ: c.info.leaf, field: c.info.element()}, v.skip()
+		}
+		told := ""
+		if len(names) > 0 {
+			told = names[0]
+		}
+		below := &v.t.o.values[c.value]
+		price, ok := v.object(below.classes, below.agree, path, told, false)
+		price.field += c.info.element()
+		return price, ok
+	}
+	if v.peek() != '[' {
+		return pair{}, v.fail("this is no list")
+	}
+	if !v.enter('[') {
+		return pair{}, false
+	}
+	var total pair
+	for i := 0; ; i++ {
+		more, ok := v.more(i == 0, ']')
+		if !more {
+			return total, ok
+		}
+		var rest []string
+		if i < len(names) {
+			rest = names[i : i+1]
+		}
+		price, ok := v.elements(c, depth-1, v.t.elementOf(path, i), rest)
+		if !ok {
+			return pair{}, false
+		}
+		total = total.plus(price)
+	}
+}

@@ -1,0 +1,310 @@
+package cost
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+const (
+	// unfoldFactor is how many calls are looked at for each entry that a breakdown may have.
+	unfoldFactor = 16
+	// nameBytes is what a name takes beside its letters where it stands in a list.
+	nameBytes = 3
+	// argumentBytes is what the cost of an argument takes beside its coordinate.
+	argumentBytes = 40
+)
+
+// unfolding turns an outline, which shares equal selections, into the tree of calls that it stands
+// for: the dearest subtree first, until there are enough entries. That takes exponentially large trees
+// apart where they cost most, and leaves the rest whole.
+type unfolding struct {
+	r   *reading
+	max int
+	// bytes is how much the names in the entries may still take.
+	bytes   int
+	roots   []*branch
+	queue   branchQueue
+	made    int
+	entries []Entry
+	omitted int
+}
+
+// branch is a call at its place in the tree.
+type branch struct {
+	call  *outlineCall
+	given parentSizes
+	// path is how many bytes the path takes.
+	path int
+	// typ and field say how often the call counts for each component: not at all if the component is that
+	// of another possible type.
+	typ, field float64
+	// rank is what the branch adds to the cost: with all below it until it is expanded, then alone.
+	rank     float64
+	children []*branch
+	// entry is nil until the branch is expanded; taken says that the breakdown has it.
+	entry *Entry
+	taken bool
+}
+
+// branchQueue is a heap with the dearest branch first.
+type branchQueue []*branch
+
+func (q branchQueue) Len() int           { return len(q) }
+func (q branchQueue) Less(i, j int) bool { return q[i].rank > q[j].rank }
+func (q branchQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push is of heap.Interface.
+func (q *branchQueue) Push(x any) {
+	if b, ok := x.(*branch); ok {
+		*q = append(*q, b)
+	}
+}
+
+// Pop is of heap.Interface.
+func (q *branchQueue) Pop() any {
+	last := len(*q) - 1
+	b := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return b
+}
+
+// run fills in the entries.
+func (u *unfolding) run() {
+	o := u.r.o
+	u.entries = []Entry{}
+	total := u.r.set(o.root, parentSizes{})
+	root := Entry{Path: []string{}, Coordinate: o.rootType.name, Calls: 1, TypeWeight: o.rootType.weight, Type: o.rootType.weight}
+	typ := 1.0
+	if root.Type+total.typ < 0 {
+		typ, root.Type, root.TypeClamped = 0, 0, true
+	}
+	if root.TypeWeight != 0 {
+		u.entries = append(u.entries, root)
+	}
+	u.roots = u.spread(o.root, parentSizes{}, typ, 1, 0)
+	for taken := 0; len(u.queue) > 0 && taken < u.max; {
+		b := u.next()
+		if b.entry == nil && u.made < u.max*unfoldFactor {
+			u.expand(b)
+			continue
+		}
+		if b.entry == nil {
+			u.keepWhole(b)
+		}
+		if b.rank == 0 && !b.entry.TypeClamped && !b.entry.FieldClamped {
+			continue
+		}
+		if bytes := u.size(b); bytes <= u.bytes {
+			u.bytes -= bytes
+			b.taken = true
+			taken++
+		} else {
+			u.omitted++
+		}
+	}
+	for _, b := range u.queue {
+		if b.rank != 0 {
+			u.omitted++
+		}
+	}
+	for _, b := range u.roots {
+		u.collect(b, nil)
+	}
+}
+
+// size is how many bytes the names in the entry of a branch take. A client can make them long, and have
+// them in many entries.
+func (u *unfolding) size(b *branch) int {
+	bytes := b.path + len(b.entry.Coordinate)
+	if list := b.entry.List; list != nil {
+		bytes += len(list.Coordinate) + len(list.Argument) + len(list.Variable)
+	}
+	own := u.r.own(b.call)
+	for _, costs := range [][]ArgumentCost{own.arguments, own.directives} {
+		for _, cost := range costs {
+			if bytes += len(cost.Coordinate) + argumentBytes; bytes > u.bytes {
+				return bytes
+			}
+		}
+	}
+	return bytes
+}
+
+// next takes the dearest branch out of the queue.
+func (u *unfolding) next() *branch {
+	b := u.queue[0]
+	last := len(u.queue) - 1
+	u.queue.Swap(0, last)
+	u.queue = u.queue[:last]
+	if last > 0 {
+		heap.Fix(&u.queue, 0)
+	}
+	return b
+}
+
+// spread makes branches of the calls of a set that add something, or that are clamped.
+func (u *unfolding) spread(set span, given parentSizes, typ, field float64, path int) []*branch {
+	if typ == 0 && field == 0 {
+		return nil
+	}
+	var branches []*branch
+	for i := set.lo; i < set.hi; i++ {
+		call := &u.r.o.calls[i]
+		if !u.r.holds[call.condition] || call.info == typenameField {
+			continue
+		}
+		price := u.r.call(call, given)
+		rank := finite(times(typ, price.typ)) + finite(times(field, price.field))
+		if rank == 0 && !u.r.clamped(call, given) {
+			continue
+		}
+		b := &branch{call: call, given: given, path: path + len(call.key) + nameBytes, typ: typ, field: field, rank: rank}
+		branches = append(branches, b)
+		heap.Push(&u.queue, b)
+		u.made++
+	}
+	return branches
+}
+
+// fieldClamped says whether the weight or the arguments of a call are held at 0.
+func (r *reading) fieldClamped(c *outlineCall) bool {
+	return c.info.once()+r.own(c).total < 0 || c.info.perElement && c.info.weight < 0
+}
+
+// clamped says whether the price of a call is held at 0 against negative weights.
+func (r *reading) clamped(c *outlineCall, given parentSizes) bool {
+	if c.info.complexity != nil {
+		return false
+	}
+	if r.fieldClamped(c) {
+		return true
+	}
+	return c.info.kind == ordinary && times(r.size(c, given).Size, c.weight()+r.below(c).price.typ) < 0
+}
+
+// expand finds out what a branch adds alone, and queues it again with those below it.
+func (u *unfolding) expand(b *branch) {
+	c := b.call
+	b.entry = u.describe(b)
+	switch c.info.kind {
+	case constant:
+	case entities:
+		u.expandEntities(b)
+	default:
+		n, below := u.r.size(c, b.given).Size, u.r.below(c)
+		typ, field := times(b.typ, n), times(b.field, n)
+		if times(n, c.weight()+below.price.typ) < 0 {
+			typ, b.entry.TypeClamped = 0, true
+		}
+		b.entry.Type = finite(times(typ, c.weight()))
+		if b.entry.Complexity {
+			field = 0
+			if price := u.r.function(c); price.typ >= 0 {
+				typ, b.entry.Type, b.entry.TypeClamped = 0, finite(times(b.typ, price.typ)), false
+			}
+		}
+		if c.value < 0 {
+			break
+		}
+		v, given := &u.r.o.values[c.value], u.r.gives(c)
+		for i := range v.output.objects {
+			only := func(dearest int, calls float64) float64 {
+				if i != dearest {
+					return 0
+				}
+				return calls
+			}
+			b.children = append(b.children, u.spread(u.r.o.sets[int(v.lo)+i], given, only(below.typ, typ), only(below.field, field), b.path)...)
+		}
+	}
+	// What lowers the cost says as much as what raises it.
+	b.rank = math.Abs(b.entry.Type) + b.entry.Field
+	heap.Push(&u.queue, b)
+}
+
+// expandEntities is expand for _entities, whose elements each have the type of a representation.
+func (u *unfolding) expandEntities(b *branch) {
+	entities := u.r.shares(b.call)
+	v := &u.r.o.values[b.call.value]
+	b.entry.List = &ListSource{Size: float64(entities.total), Rule: Representations}
+	for i := range entities.shares {
+		s := &entities.shares[i]
+		typ, field := times(b.typ, s.typ), times(b.field, s.field)
+		object, set := v.output.objects[i], u.r.o.sets[int(v.lo)+i]
+		if object.weight+u.r.set(set, parentSizes{}).typ < 0 {
+			b.entry.TypeClamped = b.entry.TypeClamped || typ > 0
+			typ = 0
+		}
+		b.entry.Type = finite(b.entry.Type + times(typ, object.weight))
+		b.children = append(b.children, u.spread(set, parentSizes{}, typ, field, b.path)...)
+	}
+}
+
+// describe returns the entry of a branch without its type cost.
+func (u *unfolding) describe(b *branch) *Entry {
+	c, own := b.call, u.r.own(b.call)
+	e := &Entry{
+		Coordinate:   c.info.coordinate,
+		Calls:        finite(max(b.typ, b.field)),
+		Weight:       c.info.weight,
+		Arguments:    finite(own.total),
+		TypeWeight:   c.weight(),
+		Field:        finite(times(b.field, u.r.field(c))),
+		FieldClamped: u.r.fieldClamped(c),
+	}
+	if c.info.depth > 0 && c.info.kind == ordinary {
+		list := u.r.size(c, b.given)
+		e.Field = finite(e.Field + times(times(b.field, list.Size), c.info.element()))
+		list.Size = finite(list.Size)
+		e.List = &list
+	}
+	if c.info.complexity != nil {
+		u.describeFunction(b, e)
+	}
+	return e
+}
+
+// describeFunction corrects the entry of a call whose field has a function.
+func (u *unfolding) describeFunction(b *branch, e *Entry) {
+	price := u.r.function(b.call)
+	if price.none {
+		return
+	}
+	e.Complexity, e.FieldClamped = true, false
+	e.Field = finite(times(b.field, price.field+u.r.extra(b.call)))
+	if price.typ >= 0 {
+		e.List = nil
+	}
+}
+
+// keepWhole makes a branch an entry together with all that is below it.
+func (u *unfolding) keepWhole(b *branch) {
+	price := u.r.call(b.call, b.given)
+	b.entry = u.describe(b)
+	b.entry.Type, b.entry.Field = finite(times(b.typ, price.typ)), finite(times(b.field, price.field))
+	b.entry.Whole = true
+}
+
+// collect appends the entries of the branches that were taken, in the order of the response.
+func (u *unfolding) collect(b *branch, path []string) {
+	path = append(path, b.call.key)
+	if b.taken {
+		own := u.r.own(b.call)
+		b.entry.Path, b.entry.ArgumentCosts = slices.Clone(path), slices.Concat(own.arguments, own.directives)
+		u.entries = append(u.entries, *b.entry)
+	}
+	for _, child := range b.children {
+		u.collect(child, path)
+	}
+}
+
+// rest is what is left of a total when a part of it is taken away. Nothing is left of an infinite total
+// when an infinite part is.
+func rest(total, part float64) float64 {
+	if left := total - part; math.Abs(left) > noise*math.Max(1, math.Abs(total)) {
+		return finite(left)
+	}
+	return 0
+}

@@ -1,0 +1,97 @@
+package event_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+)
+
+var minute = event.Budget{
+	Tenant: "acme", Tier: "pro", Level: "user", Owner: "alice", Limit: "minute", Unit: "points", Capacity: 100, Mode: "enforce",
+}
+
+// lines returns what a logger writes, without the time.
+func lines(t testing.TB, events ...event.Event) []string {
+	t.Helper()
+	var b bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	observer := event.NewLogger(log)
+	for _, e := range events {
+		observer.Observe(t.Context(), e)
+	}
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+func TestALineSaysEverythingThatIsKnown(t *testing.T) {
+	t.Parallel()
+	shape := event.Budget{Tenant: "acme", Tier: "pro", Mode: "warn"}
+	require.Equal(t, []string{
+		`level=INFO msg="ratelimit: threshold_crossed" tenant=acme tier=pro level=user owner=alice limit=minute unit=points capacity=100 mode=enforce threshold=0.8 share=0.85 remaining=15`,
+		`level=INFO msg="ratelimit: limit_reached" tenant=acme tier=pro level=user owner=alice limit=minute unit=points capacity=100 mode=enforce retryAfter=7.2s`,
+		`level=INFO msg="ratelimit: would_refuse" tenant=acme tier=pro mode=warn code=QUERY_LIMIT_EXCEEDED`,
+		`level=INFO msg="ratelimit: would_refuse" tenant=acme tier=pro mode=warn code=COST_LIMIT_EXCEEDED enforceFrom=2026-12-01T00:00:00.000Z`,
+		`level=WARN msg="ratelimit: refused_repeatedly" tenant=acme tier=pro refusals=100 within=1m0s`,
+		`level=INFO msg="ratelimit: candidate_differs" tenant=acme tier=pro candidate=next live=limited would=admitted`,
+	}, lines(t,
+		event.ThresholdCrossed{Budget: minute, Threshold: 0.8, Share: 0.85, Remaining: 15},
+		event.LimitReached{Budget: minute, RetryAfter: 7200 * time.Millisecond},
+		event.WouldRefuse{Budget: shape, Code: "QUERY_LIMIT_EXCEEDED"},
+		event.WouldRefuse{Budget: shape, Code: "COST_LIMIT_EXCEEDED", EnforceFrom: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)},
+		event.RefusedRepeatedly{Tenant: "acme", Tier: "pro", Refusals: 100, Within: time.Minute},
+		event.CandidateDiffers{Tenant: "acme", Tier: "pro", Candidate: "next", Live: "limited", Would: "admitted"},
+	))
+}
+
+func TestAFullChannelDropsAndCountsAndNeverBlocks(t *testing.T) {
+	t.Parallel()
+	channel := event.NewChannel(0)
+	var group sync.WaitGroup
+	for range 100 {
+		group.Go(func() { channel.Observe(t.Context(), event.LimitReached{Budget: minute}) })
+	}
+	group.Wait()
+	require.EqualValues(t, 99, channel.Dropped())
+	require.Equal(t, event.LimitReached{Budget: minute}, <-channel.Events())
+}
+
+func TestForwardTellsUntilItsContextEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	channel := event.NewChannel(10)
+	for range 3 {
+		channel.Observe(ctx, event.RefusedRepeatedly{Tenant: "acme"})
+	}
+	told := 0
+	channel.Forward(ctx, event.Func(func(_ context.Context, e event.Event) {
+		require.Equal(t, "refused_repeatedly", e.Name())
+		if told++; told == 3 {
+			cancel()
+		}
+	}))
+	require.Equal(t, 3, told)
+}
+
+func TestAllAreToldInTurn(t *testing.T) {
+	t.Parallel()
+	var told []int
+	note := func(i int) event.Observer {
+		return event.Func(func(context.Context, event.Event) { told = append(told, i) })
+	}
+	event.All(note(1), note(2)).Observe(t.Context(), event.LimitReached{})
+	require.Equal(t, []int{1, 2}, told)
+}

@@ -1,0 +1,93 @@
+package event
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// Observer is told of events. It is called in the request that made them and by many at once, so that
+// implementations must be safe for concurrent use and must not block. The context is that of the
+// request: it may have ended.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// Func is an [Observer] of one function.
+type Func func(ctx context.Context, e Event)
+
+// Observe calls the function.
+func (f Func) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// All returns an [Observer] that tells each of them in turn.
+func All(observers ...Observer) Observer {
+	return Func(func(ctx context.Context, e Event) {
+		for _, observer := range observers {
+			observer.Observe(ctx, e)
+		}
+	})
+}
+
+// Logger is an [Observer] that writes each event as a line: its name as the message, its fields as
+// attributes. It blocks as long as the handler of the logger does; put a [Channel] before a slow one.
+type Logger struct {
+	log *slog.Logger
+}
+
+// NewLogger returns an observer for the logger. Nil means slog.Default().
+func NewLogger(log *slog.Logger) *Logger {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Logger{log: log}
+}
+
+// Observe writes a line at level info, what concerns an operator now at level warn.
+func (l *Logger) Observe(ctx context.Context, e Event) {
+	level := slog.LevelInfo
+	if _, repeated := e.(RefusedRepeatedly); repeated {
+		level = slog.LevelWarn
+	}
+	// An empty key puts the fields into the line, and not into a group.
+	l.log.LogAttrs(ctx, level, "ratelimit: "+e.Name(), slog.Attr{Value: e.LogValue()})
+}
+
+// Channel is an [Observer] that never blocks: it holds a number of events until somebody receives them,
+// and drops and counts those that come while it is full. It starts no goroutine.
+type Channel struct {
+	events  chan Event
+	dropped atomic.Uint64
+}
+
+// NewChannel returns a channel with room for so many events, at least one.
+func NewChannel(room int) *Channel {
+	return &Channel{events: make(chan Event, max(1, room))}
+}
+
+// Observe puts the event into the channel, or drops it.
+func (c *Channel) Observe(_ context.Context, e Event) {
+	select {
+	case c.events <- e:
+	default:
+		c.dropped.Add(1)
+	}
+}
+
+// Events is where to receive. It is never closed.
+func (c *Channel) Events() <-chan Event { return c.events }
+
+// Dropped is how many events there was no room for.
+func (c *Channel) Dropped() uint64 { return c.dropped.Load() }
+
+// Forward tells the observer of all events until the context ends, with that context. It returns then,
+// which makes it the body of a goroutine of the caller.
+func (c *Channel) Forward(ctx context.Context, to Observer) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-c.events:
+			to.Observe(ctx, e)
+		}
+	}
+}

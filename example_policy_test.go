@@ -1,0 +1,112 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Shadow, look, enforce: record what operations cost, and ask what a policy would have refused.
+func ExampleConfig_observeFirst() {
+	log := &strings.Builder{}
+	var cfg ratelimit.Config
+	records := tiers.NewRecordWriter(log)
+	cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) {
+		if d.Refusal != nil || d.Outcome == ratelimit.Replayed || d.Outcome == ratelimit.Validated {
+			return // it did not run
+		}
+		_ = records.Write(tiers.Record{
+			At: time.Now(), Tenant: d.Subject.Tenant, Team: d.Subject.Team, User: d.Subject.User,
+			Tier: d.Subject.Tier, Operations: d.RootFields, Points: d.Points,
+		})
+	}
+
+	for _, points := range []int64{3, 5, 8, 40, 90} {
+		cfg.OnDecision(context.Background(), ratelimit.Decision{
+			Subject: ratelimit.Subject{Tenant: "acme"}, Points: points,
+		})
+	}
+	// One that was only priced, which a client may do as often as it likes.
+	cfg.OnDecision(context.Background(), ratelimit.Decision{
+		Subject: ratelimit.Subject{Tenant: "acme"}, Points: 1_000, Outcome: ratelimit.Validated,
+	})
+	candidate, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+		"free": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 60, Per: tiers.Hour}}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	file := strings.NewReader(log.String())
+	report, err := tiers.Simulate(tiers.ReadRecords(file), candidate)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	acme := report.Tenants[0]
+	fmt.Printf("median %d points, %d of %d refused\n", acme.P50, acme.Refused, acme.Operations)
+	// Output: median 8 points, 1 of 5 refused
+}
+
+// A policy file that is reloaded when it changes.
+func ExampleConfig_policyFile() {
+	dir, err := os.MkdirTemp("", "policy")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := dir + "/policy.yaml"
+	document := "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 1000, per: minute}}}}\n"
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	serve := func() error {
+		policy, err := tiers.OpenFile(path, tiers.FileOptions{
+			OnReload: func(_ *tiers.Snapshot, err error) {
+				if err != nil {
+					slog.Error("the last good policy stays", "error", err)
+				}
+			},
+		})
+		if err != nil {
+			return err // every mistake in the document, with its line
+		}
+		defer func() { _ = policy.Close() }() // looks at the file no more
+
+		cfg := ratelimit.Config{Policy: policy}
+		rules := cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+		fmt.Println(rules.Tier, rules.Buckets[0].Limits.All()[0].Capacity)
+		return nil
+	}
+	if err := serve(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: free 1000
+}
+
+// An operator's way out: everything runs, and what would have been refused is still reported.
+func ExampleConfig_emergency() {
+	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{"free": {MaxCost: 500}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	emergency := tiers.NewModeSwitch(policy)
+	cfg := ratelimit.Config{Policy: emergency}
+
+	// Where operators can reach it, in an internal endpoint for example:
+	emergency.AtMost(bucket.Shadow)
+
+	fmt.Println(cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil).Mode)
+	// Output: shadow
+}

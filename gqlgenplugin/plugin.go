@@ -1,0 +1,112 @@
+// Package gqlgenplugin is a plugin for gqlgen's code generator that gives a schema the directives
+// @cost and @listSize, so that nothing has to be copied into it or written into gqlgen.yml.
+//
+// It is used from a generator of one's own, as gqlgen wants it for every plugin:
+//
+//	cfg, err := config.LoadConfigFromDefaultLocations()
+//	…
+//	err = api.Generate(cfg, api.AddPlugin(gqlgenplugin.New(cfg, gqlgenplugin.Options{})))
+//
+// It does three things. It adds the definitions of the directives, unless the schema has them. It sets
+// skip_runtime for them, unless gqlgen.yml says something else, because they have nothing to do while
+// a field is resolved. And it checks the weights and list sizes of the schema as the server does when
+// it starts, so that a mistake in them stops the generator.
+//
+// The package imports gqlgen's code generator. A server that is generated with it does not import the
+// package, and so builds nothing of that.
+package gqlgenplugin
+
+import (
+	"fmt"
+
+	"github.com/99designs/gqlgen/codegen/config"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+)
+
+// Options say how a [Plugin] works. The zero value is the default in each field.
+type Options struct {
+	// Cost is what the schema is checked with: that which the server gives to the extension. It matters
+	// where weights or list sizes come by coordinate, or where RequireListSizes asks for all of them.
+	Cost cost.Config
+}
+
+// Plugin is a plugin for one run of gqlgen's code generator. Make it with [New]. It is not safe for
+// concurrent use, which gqlgen makes none of.
+type Plugin struct {
+	cfg     *config.Config
+	options Options
+}
+
+// New returns a plugin for api.AddPlugin. The configuration is the one that api.Generate is given: the
+// plugin reads its schema to see which directives it defines. Add it after plugins that inject
+// definitions of their own.
+func New(cfg *config.Config, options Options) *Plugin {
+	return &Plugin{cfg: cfg, options: options}
+}
+
+// Name returns ratelimit.
+func (*Plugin) Name() string { return "ratelimit" }
+
+// InjectSourcesEarly returns the definitions that the schema lacks. The error is a
+// [*DefinitionError], or several joined, if a definition of the schema cannot be read by the server.
+//
+// In a federation subgraph they are part of its SDL, because composition knows no directive that
+// nobody defines, unless the schema imports them with @link and so has them from there.
+func (p *Plugin) InjectSourcesEarly() ([]*ast.Source, error) {
+	found := definitionsIn(p.cfg.Sources)
+	missing, err := found.missing()
+	if err != nil {
+		return nil, err
+	}
+	var hidden, published ast.DirectiveDefinitionList
+	for _, definition := range missing {
+		if p.cfg.Federation.IsDefined() && !found.imported[definition.Name] {
+			published = append(published, definition)
+		} else {
+			hidden = append(hidden, definition)
+		}
+	}
+	var sources []*ast.Source
+	if len(hidden) > 0 {
+		sources = append(sources, &ast.Source{Name: "ratelimit/directives.graphqls", Input: text(hidden), BuiltIn: true})
+	}
+	if len(published) > 0 {
+		// gqlgen checks this a moment later, and has no directory before.
+		if err := p.cfg.Exec.Check(); err != nil {
+			return nil, fmt.Errorf("exec of the configuration: %w", err)
+		}
+		name, err := nameOutside(p.cfg.Exec.Dir())
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, &ast.Source{Name: name, Input: text(published)})
+	}
+	return sources, nil
+}
+
+// MutateSchema changes nothing. It checks the directives of the schema; the error joins a
+// [*cost.SchemaError] for each mistake.
+func (p *Plugin) MutateSchema(schema *ast.Schema) error {
+	_, err := cost.New(schema, p.options.Cost)
+	return err
+}
+
+// MutateConfig tells gqlgen to generate no code for the directives, unless its configuration already
+// says something about them.
+func (*Plugin) MutateConfig(cfg *config.Config) error {
+	if cfg.Directives == nil {
+		cfg.Directives = make(map[string]config.DirectiveConfig)
+	}
+	all, err := definitions()
+	if err != nil {
+		return err
+	}
+	for _, definition := range all {
+		if _, configured := cfg.Directives[definition.Name]; !configured {
+			cfg.Directives[definition.Name] = config.DirectiveConfig{SkipRuntime: true}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package tiers
+
+// clone returns a copy of the policy that shares nothing with it, so that a snapshot can be compiled
+// from it later.
+func (p Policy) clone() Policy {
+	p.Tiers = cloneMap(p.Tiers, func(t Tier) Tier {
+		t.Limits = cloneLimits(t.Limits)
+		t.Teams, t.Users = clonePointer(t.Teams, OwnerRule.clone), clonePointer(t.Users, OwnerRule.clone)
+		t.Operations = cloneMap(t.Operations, OperationRule.clone)
+		return t
+	})
+	p.Tenants = cloneMap(p.Tenants, func(x Exception) Exception {
+		x.Limits = cloneLimits(x.Limits)
+		x.Teams, x.Users = clonePointer(x.Teams, OwnerException.clone), clonePointer(x.Users, OwnerException.clone)
+		x.Operations = cloneMap(x.Operations, OperationRule.clone)
+		return x
+	})
+	return p
+}
+
+func (o OwnerRule) clone() OwnerRule {
+	o.Limits = cloneLimits(o.Limits)
+	return o
+}
+
+func (x OwnerException) clone() OwnerException {
+	x.Limits = cloneLimits(x.Limits)
+	x.ByName = cloneMap(x.ByName, OwnerRule.clone)
+	return x
+}
+
+func (o OperationRule) clone() OperationRule {
+	o.Limits = cloneLimits(o.Limits)
+	return o
+}
+
+func cloneLimits(limits map[string]*Limit) map[string]*Limit {
+	return cloneMap(limits, func(l *Limit) *Limit {
+		return clonePointer(l, func(l Limit) Limit { return l })
+	})
+}
+
+func cloneMap[T any](entries map[string]T, clone func(T) T) map[string]T {
+	if entries == nil {
+		return nil
+	}
+	copied := make(map[string]T, len(entries))
+	for name, entry := range entries {
+		copied[name] = clone(entry)
+	}
+	return copied
+}
+
+func clonePointer[T any](p *T, clone func(T) T) *T {
+	if p == nil {
+		return nil
+	}
+	copied := clone(*p)
+	return &copied
+}

@@ -1,0 +1,51 @@
+package tiers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// documentPrefix is what the id of a document begins with.
+const documentPrefix = "sha256:"
+
+// DocumentID returns the id of a GraphQL document, as operation rules name it: sha256: and the SHA-256
+// of its text in lower case hexadecimal, which is the identifier of the Persisted Documents of GraphQL
+// over HTTP and, without the prefix, the hash of Automatic Persisted Queries.
+func DocumentID(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return documentPrefix + hex.EncodeToString(sum[:])
+}
+
+// isDocument reports whether the spelling of an operation rule is meant to be the id of a document.
+func isDocument(spelling string) bool {
+	return strings.HasPrefix(spelling, documentPrefix)
+}
+
+func isDocumentID(spelling string) bool {
+	digits := strings.TrimPrefix(spelling, documentPrefix)
+	return len(digits) == hex.EncodedLen(sha256.Size) && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// namesDocuments reports whether a policy has a rule for a document.
+func (p *Policy) namesDocuments() bool {
+	named := func(rules map[string]OperationRule) bool {
+		for spelling := range rules {
+			if isDocument(spelling) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, t := range p.Tiers {
+		if named(t.Operations) {
+			return true
+		}
+	}
+	for _, x := range p.Tenants {
+		if named(x.Operations) {
+			return true
+		}
+	}
+	return false
+}

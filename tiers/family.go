@@ -1,0 +1,91 @@
+package tiers
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// family are the snapshots of one policy: one for each time between the days on which enforcement
+// begins, and for each mode that an operator permits at most. Those that nobody asks for are not made.
+type family struct {
+	policy Policy
+	// days are those on which enforcement begins, in order. Before the first one is phase 0.
+	days       []time.Time
+	generation uint64
+	warnings   []Warning
+	// documents says that a rule names a document.
+	documents bool
+	// odd are the warnings before it is known where they stand.
+	odd []finding
+
+	members []atomic.Pointer[Snapshot]
+	// mu guards the making of members, not the lookup.
+	mu sync.Mutex
+}
+
+// strictnesses is how many modes there are to permit at most.
+const strictnesses = int(bucket.Off) + 1
+
+func newFamily(p Policy, days []time.Time) *family {
+	return &family{
+		policy: p, days: days, generation: 1, documents: p.namesDocuments(),
+		members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
+	}
+}
+
+// phase returns how many of the days have come.
+func (f *family) phase(now time.Time) int {
+	phase := 0
+	for phase < len(f.days) && !now.Before(f.days[phase]) {
+		phase++
+	}
+	return phase
+}
+
+func (f *family) at(now time.Time, strictest bucket.Mode) *Snapshot {
+	return f.member(f.phase(now), strictest)
+}
+
+// member returns a snapshot, which is compiled when it is asked for first. That takes as long as loading
+// the policy does, once, and others who ask for the same wait for it.
+func (f *family) member(phase int, strictest bucket.Mode) *Snapshot {
+	place := &f.members[phase*strictnesses+int(strictest)]
+	if s := place.Load(); s != nil {
+		return s
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := place.Load(); s != nil {
+		return s
+	}
+	c := newCompiler(&f.policy)
+	if phase > 0 {
+		c.day = f.days[phase-1]
+	}
+	c.strictest = strictest
+	// It has compiled before: modes are no part of what can be wrong.
+	return f.keep(c.snapshot(), phase, strictest)
+}
+
+// keep enters a snapshot into the family.
+func (f *family) keep(s *Snapshot, phase int, strictest bucket.Mode) *Snapshot {
+	s.family, s.phase, s.strictest = f, phase, strictest
+	f.members[phase*strictnesses+int(strictest)].Store(s)
+	return s
+}
+
+// warn turns what is odd into warnings.
+func (f *family) warn(where func(finding) Mistake) {
+	for _, odd := range f.odd {
+		f.warnings = append(f.warnings, Warning(where(odd)))
+	}
+	slices.SortStableFunc(f.warnings, func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	f.odd = nil
+}

@@ -1,0 +1,89 @@
+package tiers
+
+import (
+	"cmp"
+	"maps"
+)
+
+// ruleSource is what a rule set is compiled from: a tier, or what an exception makes of it.
+type ruleSource struct {
+	Tier
+
+	teams, users OwnerException
+}
+
+// changesNothing reports whether an exception only assigns a tier.
+func (x *Exception) changesNothing() bool {
+	return x.Mode == "" && x.FailMode == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
+		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked && !x.CostReport && !x.CostValidate
+}
+
+// merge returns the tier with the changes of the exception.
+func merge(t Tier, x Exception) ruleSource {
+	t.Mode, t.EnforceFrom = mergeMode(t.Mode, t.EnforceFrom, x.Mode, x.EnforceFrom)
+	t.FailMode = cmp.Or(x.FailMode, t.FailMode)
+	t.MaxCost = cmp.Or(x.MaxCost, t.MaxCost)
+	t.Limits = mergeLimits(t.Limits, x.Limits)
+	t.Unlimited = t.Unlimited || x.Unlimited
+	t.Blocked = t.Blocked || x.Blocked
+	t.CostReport = t.CostReport || x.CostReport
+	t.CostValidate = t.CostValidate || x.CostValidate
+	if len(x.Operations) > 0 {
+		operations := make(map[string]OperationRule, len(t.Operations)+len(x.Operations))
+		maps.Copy(operations, t.Operations)
+		for spelling, change := range x.Operations {
+			operations[spelling] = mergeOperation(operations[spelling], change)
+		}
+		t.Operations = operations
+	}
+	return ruleSource{Tier: t, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(t.Users, x.Users)}
+}
+
+// mergeMode returns the mode and its day that hold: those of the change if it has a mode.
+func mergeMode(mode, enforceFrom, changedMode, changedFrom string) (string, string) {
+	if changedMode == "" {
+		return mode, enforceFrom
+	}
+	return changedMode, changedFrom
+}
+
+func mergeOperation(rule, change OperationRule) OperationRule {
+	rule.Mode, rule.EnforceFrom = mergeMode(rule.Mode, rule.EnforceFrom, change.Mode, change.EnforceFrom)
+	rule.FailMode = cmp.Or(change.FailMode, rule.FailMode)
+	rule.MaxCost = cmp.Or(change.MaxCost, rule.MaxCost)
+	rule.Limits = mergeLimits(rule.Limits, change.Limits)
+	return rule
+}
+
+// mergeOwners returns what holds for the teams or the users of a tenant.
+func mergeOwners(tier *OwnerRule, x *OwnerException) OwnerException {
+	var merged OwnerException
+	if tier != nil {
+		merged = OwnerException{
+			Mode: tier.Mode, EnforceFrom: tier.EnforceFrom, FailMode: tier.FailMode, Limits: tier.Limits,
+		}
+	}
+	if x != nil {
+		merged.Mode, merged.EnforceFrom = mergeMode(merged.Mode, merged.EnforceFrom, x.Mode, x.EnforceFrom)
+		merged.FailMode = cmp.Or(x.FailMode, merged.FailMode)
+		merged.Limits = mergeLimits(merged.Limits, x.Limits)
+		merged.ByName = x.ByName
+	}
+	return merged
+}
+
+func mergeLimits(limits, changes map[string]*Limit) map[string]*Limit {
+	if len(changes) == 0 {
+		return limits
+	}
+	merged := make(map[string]*Limit, len(limits)+len(changes))
+	maps.Copy(merged, limits)
+	for name, change := range changes {
+		if change == nil {
+			delete(merged, name)
+		} else {
+			merged[name] = change
+		}
+	}
+	return merged
+}

@@ -1,0 +1,78 @@
+package tiers
+
+import (
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// setting is what a part of a policy does to an operation that exceeds it, and while the store is
+// away. The zero value enforces and fails open.
+type setting struct {
+	mode bucket.Mode
+	// enforceFrom is when mode warn becomes enforce. It is zero if nobody knows, and for other modes.
+	enforceFrom time.Time
+	failMode    bucket.FailMode
+}
+
+// with returns what holds for a part that says this itself, where empty inherits.
+func (s setting) with(mode, enforceFrom, failMode string) setting {
+	if mode != "" {
+		s.mode, _ = parseMode(mode)
+		s.enforceFrom, _ = parseDay(enforceFrom)
+	}
+	if failMode != "" {
+		s.failMode, _ = parseFailMode(failMode)
+	}
+	return s
+}
+
+// as returns the setting as it holds from a day on, no stricter than strictest.
+func (s setting) as(day time.Time, strictest bucket.Mode) setting {
+	if !s.enforceFrom.IsZero() && !s.enforceFrom.After(day) {
+		s.mode, s.enforceFrom = bucket.Enforce, time.Time{}
+	}
+	if s.mode < strictest {
+		// What an operator has eased begins on no day that clients could be told.
+		s.mode, s.enforceFrom = strictest, time.Time{}
+	}
+	return s
+}
+
+// parseMode returns the mode of a word of the document. Empty is fine, and whoever inherits a mode
+// does not ask.
+func parseMode(word string) (bucket.Mode, bool) {
+	switch word {
+	case "", bucket.Enforce.String():
+		return bucket.Enforce, true
+	case bucket.Warn.String():
+		return bucket.Warn, true
+	case bucket.Shadow.String():
+		return bucket.Shadow, true
+	case bucket.Off.String():
+		return bucket.Off, true
+	default:
+		return 0, false
+	}
+}
+
+// parseFailMode returns the fail mode of a word of the document. Empty is fine, as it is for a mode.
+func parseFailMode(word string) (bucket.FailMode, bool) {
+	switch word {
+	case "", bucket.FailOpen.String():
+		return bucket.FailOpen, true
+	case bucket.FailClosed.String():
+		return bucket.FailClosed, true
+	default:
+		return 0, false
+	}
+}
+
+// parseDay returns the start of a day in UTC, zero if the text is empty.
+func parseDay(text string) (time.Time, bool) {
+	if text == "" {
+		return time.Time{}, true
+	}
+	day, err := time.Parse(time.DateOnly, text)
+	return day, err == nil
+}
