@@ -46,6 +46,8 @@ test-newest: test-tools ## Run all tests with the newest supported dependencies 
 	scripts/test-dependencies newest $(PACKAGES)
 
 .PHONY: test-long
+# Elsewhere property tests draw the same cases each time, see internal/seed.
+test-long: export TEST_SEED := random
 test-long: test-tools ## Repeat all tests in other orders, run the model of the stores, and fuzz each target for FUZZTIME (default 2m)
 	go test -race -shuffle=on -count=5 -timeout 60m $(PACKAGES)
 	@for module in $(CONTRIB); do \

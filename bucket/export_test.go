@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
@@ -82,6 +83,23 @@ func (m *Memory) Entries() int {
 		m.shards[i].mu.Unlock()
 	}
 	return n
+}
+
+// ForgetExpired removes every entry that has expired.
+func (m *Memory) ForgetExpired() {
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		now := s.now()
+		for kind := range s.pools {
+			for _, e := range slices.Clone(s.pools[kind].list) {
+				if e.expires <= now {
+					s.remove(e)
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
 }
 
 var (

@@ -87,6 +87,9 @@ func (r *run) take(amount int64, try bool) {
 	})
 	if r.override() {
 		require.Equal(r, bucket.Result{Verdict: bucket.Blocked}, result)
+		// A blocked take looks at no bucket, so that the memory store has not forgotten what has expired,
+		// and would know it again if the clock were set back.
+		r.stores[0].(*bucket.Memory).ForgetExpired()
 		return
 	}
 	r.judge(&result, amount, receipt)
