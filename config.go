@@ -49,10 +49,9 @@ type Config struct {
 	// Idempotency configures keys. The zero value honours the Idempotency-Key header.
 	Idempotency IdempotencyConfig
 
-	// Headers is the dialect of the rate limit headers. Zero means the current draft.
-	Headers HeaderForm
-	// AlwaysStatusOK answers refusals with the status that gqlgen chose instead of 429 and its like.
-	AlwaysStatusOK bool
+	// Signals configures what clients are told: headers, statuses, and what stands in answers. The zero
+	// value sends the headers of the current draft.
+	Signals SignalsConfig
 
 	// NoActualCost turns off pricing responses as they leave. By default extensions.rateLimit says what an
 	// operation really came to, and metrics compare it with what was estimated; a subscription, which pays one
@@ -139,6 +138,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Signals = c.Signals.withDefaults()
 	c.Events = c.Events.withDefaults()
 	i := &c.Idempotency
 	i.Header = http.CanonicalHeaderKey(orDefault(i.Header, defaultHeader))
@@ -182,9 +182,7 @@ func (c *Config) validate() error {
 	if c.Subject == nil {
 		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
 	}
-	if c.Headers > HeadersNone {
-		fail("Headers is %d, which is none of the HeaderForm constants", c.Headers)
-	}
+	c.Signals.validate(fail)
 	i := &c.Idempotency
 	if i.Lease < minLease {
 		fail("Idempotency.Lease is %s, want at least %s", i.Lease, minLease)

@@ -292,7 +292,7 @@ func TestAStoreThatIsAwayAdmitsOrRefusesByTheFailMode(t *testing.T) {
 
 func TestAlwaysStatusOKKeepsTheStatusOfGqlgen(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.AlwaysStatusOK = true })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.AlwaysStatusOK = true })
 	reply := f.post(request{Query: cheapQuery, Tenant: "blocked"})
 	require.Equal(t, http.StatusOK, reply.Status)
 	require.Equal(t, ratelimit.CodeTenantBlocked, reply.errorCode(t))
@@ -317,7 +317,9 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	err := ratelimit.New(ratelimit.Config{
-		Headers:     7,
+		Signals: ratelimit.SignalsConfig{
+			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimit.CodeRateLimited: 302},
+		},
 		Idempotency: ratelimit.IdempotencyConfig{Lease: 1, QueryTTL: -1, Header: "a b", FreeRepeats: 300},
 		Telemetry:   ratelimit.TelemetryConfig{TopTenants: -1},
 		Cost:        cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
@@ -326,7 +328,7 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		},
 	}).Validate(schema)
 	for _, part := range []string{
-		"Store", "Policy", "Subject", "Headers", "Lease", "QueryTTL", "Header is", "FreeRepeats", "TopTenants", "Query.nothing",
+		"Store", "Policy", "Subject", "Signals.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL", "Header is", "FreeRepeats", "TopTenants", "Query.nothing",
 		"Thresholds are 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
 	} {
 		require.ErrorContains(t, err, part)

@@ -51,6 +51,8 @@ type exchange struct {
 	// passed says that the answer is on its way: status and headers are out of reach.
 	passed  bool
 	decided bool
+	// expose lists the headers of this package for browsers, when the answer leaves.
+	expose  bool
 	flush   bool
 	status  int
 	refusal int
@@ -74,7 +76,7 @@ func (x *exchange) remember(payload transport.InitPayload) transport.InitPayload
 
 // decide sets the headers and, for a refusal, the status. It may be called again until the answer
 // is on its way; after that it does nothing.
-func (x *exchange) decide(status int, set func(http.Header)) {
+func (x *exchange) decide(status int, expose bool, set func(http.Header)) {
 	if x == nil {
 		return
 	}
@@ -84,7 +86,7 @@ func (x *exchange) decide(status int, set func(http.Header)) {
 		return
 	}
 	x.decided = true
-	x.refusal = status
+	x.refusal, x.expose = status, expose
 	set(x.response.Header())
 	if x.flush {
 		x.passHeld()
@@ -103,6 +105,9 @@ func (x *exchange) release() {
 // passHeld commits status and headers and sends what was held. The lock is held.
 func (x *exchange) passHeld() {
 	x.passed = true
+	if x.expose {
+		exposeHeaders(x.response.Header())
+	}
 	switch {
 	case x.refusal != 0:
 		x.response.WriteHeader(x.refusal)

@@ -36,8 +36,8 @@ const (
 	CodeCostRequestForbidden = "COST_REQUEST_FORBIDDEN"
 )
 
-// isCode returns whether an error with this code is a refusal by package ratelimit.
-func isCode(code string) bool {
+// IsCode returns whether an error with this code, in its extensions, is a refusal by package ratelimit.
+func IsCode(code string) bool {
 	switch code {
 	case CodeRateLimited, CodeCostLimitExceeded, CodeQueryLimitExceeded, CodeTenantBlocked,
 		CodeUnavailable, CodeSubjectUnknown, CodeKeyInvalid, CodeKeyReused, CodeInFlight,

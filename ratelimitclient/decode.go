@@ -92,7 +92,7 @@ func FromErrors(graphqlErrors any) (*Refusal, bool) {
 		if err := elements.Decode(&wire); err != nil && !errors.As(err, &malformed) {
 			return nil, false
 		}
-		if isCode(wire.Extensions.Code) {
+		if IsCode(wire.Extensions.Code) {
 			refusal := wire.Extensions.refusal(wire.Message)
 			return &refusal, true
 		}

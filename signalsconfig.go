@@ -1,0 +1,103 @@
+package ratelimit
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+// SignalsConfig configures what clients are told about limits, and where. docs/signals.md shows what each
+// option changes. The zero value is the default in each field.
+type SignalsConfig struct {
+	// Headers are the dialects of the rate limit headers: one HeaderForm, or several joined by |. Zero means
+	// [HeadersDraft10].
+	Headers HeaderForm
+	// ExposeHeaders adds the headers that an answer has of this package, and no others, to its
+	// Access-Control-Expose-Headers, without which scripts in browsers cannot read them from another
+	// origin. What the application lists there stays.
+	ExposeHeaders bool
+	// AlwaysStatusOK answers refusals with the status that gqlgen chose instead of 429 and its like.
+	AlwaysStatusOK bool
+	// Status is the HTTP status of refusals by code, such as [CodeRateLimited], where it is not to be the one
+	// that stands there: from 400 to 599, or 200, which leaves the status that gqlgen chose. Codes that it
+	// does not name keep theirs.
+	Status map[string]int
+}
+
+// HeaderForm is a set of dialects of the rate limit headers. Retry-After is written whatever it is.
+//
+// A header that has one number for everything is about one limit: the one that refused, and where none
+// did, the one that stands at the top of extensions.rateLimit. Its Reset is the time until the refused
+// operation can pass, and where nothing was refused the time until the limit is full again. What remains
+// is rounded down, times are rounded up.
+type HeaderForm uint8
+
+const (
+	// HeadersDraft10 writes RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers-10
+	// does, about each limit that clients pace themselves by, with the unit in the parameter qu.
+	HeadersDraft10 HeaderForm = 1 << iota
+	// HeadersDraft6 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset as the draft did up to
+	// its sixth version. Reset is in seconds from now.
+	HeadersDraft6
+	// HeadersLegacy writes X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. Reset is in seconds
+	// from now.
+	HeadersLegacy
+	// HeadersGitHub writes the same as HeadersLegacy, and X-RateLimit-Used, with Reset in seconds since 1970
+	// by the clock of the server, as GitHub has it. It cannot be joined with HeadersLegacy.
+	HeadersGitHub
+	// HeadersNone writes none of them, nor RateLimit-Warning. It cannot be joined with others.
+	HeadersNone
+)
+
+// hasPlain says whether a dialect is among the forms that has one number for everything.
+func (f HeaderForm) hasPlain() bool { return f&(HeadersDraft6|HeadersLegacy|HeadersGitHub) != 0 }
+
+// statusOf returns the HTTP status of a refusal, 0 for the one that gqlgen chose.
+func (c *SignalsConfig) statusOf(refusal *RefusedError) int {
+	if c.AlwaysStatusOK {
+		return 0
+	}
+	status := refusal.Status
+	if chosen, found := c.Status[refusal.Code]; found {
+		status = chosen
+	}
+	if status == http.StatusOK {
+		return 0
+	}
+	return status
+}
+
+// withDefaults fills what is zero.
+func (c SignalsConfig) withDefaults() SignalsConfig {
+	if c.Headers == 0 {
+		c.Headers = HeadersDraft10
+	}
+	return c
+}
+
+// validate reports every mistake.
+func (c *SignalsConfig) validate(fail func(format string, args ...any)) {
+	const all = HeadersNone<<1 - 1
+	switch {
+	case c.Headers&^all != 0:
+		fail("Signals.Headers is %d, which is more than the HeaderForm constants joined", c.Headers)
+	case c.Headers&HeadersNone != 0 && c.Headers != HeadersNone:
+		fail("Signals.Headers joins HeadersNone with other forms: leave one of them out")
+	case c.Headers&HeadersLegacy != 0 && c.Headers&HeadersGitHub != 0:
+		fail("Signals.Headers joins HeadersLegacy with HeadersGitHub, which give X-RateLimit-Reset two meanings: choose one")
+	}
+	codes := make([]string, 0, len(c.Status))
+	for code := range c.Status {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	for _, code := range codes {
+		if !ratelimitclient.IsCode(code) {
+			fail("Signals.Status has %.40q, which is none of the codes of refusals: use the Code constants", code)
+		}
+		if status := c.Status[code]; status != http.StatusOK && (status < http.StatusBadRequest || status > 599) {
+			fail("Signals.Status of %.40q is %d, want 200 or from 400 to 599", code, status)
+		}
+	}
+}
