@@ -3,7 +3,9 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,17 +25,22 @@ const (
 	startTimeout = 20 * time.Second
 	pollInterval = 5 * time.Millisecond
 	startTries   = 5
-	lastSlot     = 16383
 	// minMajor is the first version with what lua.WithTestClock puts in the place of a clock.
 	minMajor = 7
 )
 
-// Server is one redis-server process.
+// Server is one redis-server process. Its methods are for one goroutine at a time.
 type Server struct {
 	// Addr is host:port.
 	Addr string
 
-	port    int
+	port int
+	// path is the program, and args are its arguments.
+	path string
+	args []string
+	log  string
+	// tls is what its clients need. Nil means plain TCP.
+	tls     *tls.Config
 	process *os.Process
 	exited  chan struct{}
 }
@@ -53,25 +60,75 @@ func Start(t testing.TB, options ...string) *Server {
 // Launch starts a server for a program that is no test, with its files below dir. The caller ends it
 // with [Server.Kill].
 func Launch(dir string, options ...string) (*Server, error) {
-	path, err := exec.LookPath("redis-server")
+	return launch(dir, nil, func(ports []int) ([]string, error) {
+		args := append([]string{"--port", strconv.Itoa(ports[0])}, common(dir)...)
+		args = append(args, options...)
+		for i, option := range options {
+			if option == "--cluster-enabled" && options[i+1] == "yes" {
+				args = append(args, "--cluster-port", strconv.Itoa(ports[1]))
+			}
+		}
+		return args, nil
+	})
+}
+
+// common are the arguments of every server that keeps data.
+func common(dir string) []string {
+	return []string{
+		"--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--loglevel", "warning",
+		// A replica would wait five seconds for company before its first copy, and nodes of a cluster do not
+		// name a replica that has received nothing since.
+		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+	}
+}
+
+// launch starts a server with the arguments that it is given for two free ports, of which the first is
+// that of its clients.
+func launch(dir string, clients *tls.Config, arguments func(ports []int) ([]string, error)) (*Server, error) {
+	path, err := program()
 	if err != nil {
-		return nil, fmt.Errorf("%w; install Redis, for example with: make test-tools", err)
+		return nil, err
 	}
-	version, err := exec.Command(path, "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s --version: %w", path, err)
-	}
-	if err := checkVersion(string(version)); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	var server *Server
 	for range startTries {
+		var ports []int
+		if ports, err = freePorts(2); err != nil {
+			return nil, err
+		}
+		var args []string
+		if args, err = arguments(ports); err != nil {
+			return nil, err
+		}
+		server := &Server{
+			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), port: ports[0],
+			path: path, args: args, log: filepath.Join(dir, "redis.log"), tls: clients,
+		}
 		// Another process may take the port between the choice and the start.
-		if server, err = start(path, dir, options); err == nil {
+		if err = server.start(); err == nil {
 			return server, nil
 		}
 	}
 	return nil, err
+}
+
+// ServerVariable names the program that the tests start in the place of redis-server, such as
+// valkey-server.
+const ServerVariable = "TEST_REDIS_SERVER"
+
+// program returns the path of the server, which is there and new enough.
+func program() (string, error) {
+	name := cmp.Or(os.Getenv(ServerVariable), "redis-server")
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w; install it, for redis-server for example with: make test-tools", err)
+	}
+	version, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	if err := checkVersion(string(version)); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return path, nil
 }
 
 // checkVersion returns an error if what redis-server says of its version is older than the tests need.
@@ -90,50 +147,39 @@ func checkVersion(text string) error {
 	return nil
 }
 
-func start(path, dir string, options []string) (*Server, error) {
-	ports, err := freePorts(2)
+// start runs the program and waits until it answers.
+func (s *Server) start() error {
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
-	}
-	log, err := os.Create(filepath.Join(dir, "redis.log"))
-	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = log.Close() }()
-	args := append([]string{
-		"--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1", "--dir", dir,
-		"--save", "", "--appendonly", "no", "--loglevel", "warning",
-	}, options...)
-	for i, option := range options {
-		if option == "--cluster-enabled" && options[i+1] == "yes" {
-			args = append(args, "--cluster-port", strconv.Itoa(ports[1]))
-		}
-	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(s.path, s.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	server := &Server{
-		Addr:    net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
-		port:    ports[0],
-		process: cmd.Process,
-		exited:  make(chan struct{}),
-	}
+	exited := make(chan struct{})
+	s.process, s.exited = cmd.Process, exited
 	go func() {
 		_ = cmd.Wait()
-		close(server.exited)
+		close(exited)
 	}()
-	if err := server.ready(); err != nil {
-		server.Kill()
+	if err := s.ready(); err != nil {
+		s.Kill()
 		text, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("%w\n%s", err, text)
+		return fmt.Errorf("%w\n%s", err, text)
 	}
-	return server, nil
+	return nil
+}
+
+// client returns a client that the caller closes.
+func (s *Server) client() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, TLSConfig: s.tls})
 }
 
 func (s *Server) ready() error {
-	client := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
+	client := s.client()
 	defer func() { _ = client.Close() }()
 	return poll(func(ctx context.Context) error {
 		select {
@@ -152,6 +198,21 @@ func (s *Server) ready() error {
 
 // errExited ends the polling: the server is not there and will not come.
 var errExited = errors.New("redis-server has exited")
+
+// Restart starts a server that was killed once more, at its address. It has what it kept on disk: nothing,
+// unless an option of [Start] says otherwise.
+func (s *Server) Restart() error {
+	return poll(func(context.Context) error {
+		// Somebody's connection may have the port for a while.
+		if err := s.start(); err != nil {
+			return fmt.Errorf("%w at %s: %s", errNotRestarted, s.Addr, err.Error())
+		}
+		return nil
+	})
+}
+
+// errNotRestarted does not end the polling, as [errExited] would.
+var errNotRestarted = errors.New("redis-server has not come back")
 
 func poll(try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -200,77 +261,6 @@ func (s *Server) Kill() {
 	// The process may have ended already.
 	_ = s.process.Kill()
 	<-s.exited
-}
-
-// Cluster is a Redis Cluster of three masters.
-type Cluster struct {
-	// Addrs are the addresses of the nodes.
-	Addrs []string
-	// Servers are the nodes.
-	Servers []*Server
-}
-
-// StartCluster starts a cluster of three masters and stops it when the test ends.
-func StartCluster(t testing.TB) *Cluster {
-	t.Helper()
-	const nodes = 3
-	cluster := &Cluster{}
-	clients := make([]*redis.Client, nodes)
-	for i := range nodes {
-		server := Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
-			"--cluster-require-full-coverage", "no")
-		cluster.Servers = append(cluster.Servers, server)
-		cluster.Addrs = append(cluster.Addrs, server.Addr)
-		clients[i] = redis.NewClient(&redis.Options{Addr: server.Addr})
-		defer func() { _ = clients[i].Close() }()
-	}
-	if err := join(cluster, clients); err != nil {
-		t.Fatalf("redistest: cluster: %v", err)
-	}
-	return cluster
-}
-
-func join(cluster *Cluster, clients []*redis.Client) error {
-	ctx := context.Background()
-	n := len(clients)
-	for i, client := range clients {
-		first, last := i*(lastSlot+1)/n, (i+1)*(lastSlot+1)/n-1
-		if err := client.ClusterAddSlotsRange(ctx, first, last).Err(); err != nil {
-			return err
-		}
-		bus, err := busPort(ctx, client)
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			err := clients[0].Do(ctx, "cluster", "meet", "127.0.0.1", cluster.Servers[i].port, bus).Err()
-			if err != nil {
-				return err
-			}
-		}
-	}
-	for _, client := range clients {
-		err := poll(func(ctx context.Context) error {
-			info, err := client.ClusterInfo(ctx).Result()
-			if err != nil {
-				return err
-			}
-			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_slots_ok:16384") ||
-				!strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", n)) {
-				return errors.New(info)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func busPort(ctx context.Context, client *redis.Client) (string, error) {
-	config, err := client.ConfigGet(ctx, "cluster-port").Result()
-	return config["cluster-port"], err
 }
 
 // freePorts returns ports that nothing listens on.
