@@ -18,6 +18,7 @@ const (
 	// outcomeGoverned says that other override records hold than those that were worked in.
 	outcomeGoverned = 11
 	outcomeBlocked  = 12
+	outcomeUnknown  = 13
 )
 
 // The sizes of what is packed.
@@ -103,12 +104,16 @@ func putWindows(numbers []byte, buckets []Bucket, each int, now int64) {
 
 func packClaim(claim *idempotency.Claim) []byte {
 	lease, ttl := leaseAndTTL(claim)
-	b := make([]byte, 0, len(claim.Attempt)+len(claim.Fingerprint)+2*dateSize+1)
+	b := make([]byte, 0, len(claim.Attempt)+len(claim.Fingerprint)+2*dateSize+2)
 	b = append(b, claim.Attempt[:]...)
 	b = append(b, claim.Fingerprint[:]...)
 	b = appendUint(b, dateSize, uint64(lease))
 	b = appendUint(b, dateSize, uint64(ttl))
-	return append(b, byte(claim.FreeRepeats))
+	refuses := byte(0)
+	if claim.RefuseAbandoned {
+		refuses = 1
+	}
+	return append(b, byte(claim.FreeRepeats), refuses)
 }
 
 func packEnd(end *ClaimSettlement) string {
@@ -314,6 +319,8 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 		result.RetryAfter = max(0, min(milliseconds(readUint(tail, dateSize)-r.now), maxInFlightRetry))
 	case r.outcome == int(KeyReused), r.outcome == int(AnswerUnavailable):
 		result.Verdict = Verdict(r.outcome)
+	case r.outcome == outcomeUnknown:
+		result.Verdict = OutcomeUnknown
 	default:
 		return Result{}, ambiguous
 	}

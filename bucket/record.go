@@ -44,6 +44,7 @@ const (
 	rulingInFlight
 	rulingReused
 	rulingUnavailable
+	rulingUnknown
 )
 
 // ruleOn returns what the record, nil if there is none, says of a claim.
@@ -62,14 +63,23 @@ func (r *record) ruleOn(claim *idempotency.Claim, now int64) ruling {
 	case r.state == doneWithoutAnswer:
 		return rulingCharge
 	case r.state == free:
-		return rulingRepeat
+		// An attempt before the one that was released had been abandoned.
+		return rulingAbandoned(claim)
 	case r.attempt == claim.Attempt:
 		return rulingAgain
 	case r.leaseUntil > now:
 		return rulingInFlight
 	default:
-		return rulingRepeat
+		return rulingAbandoned(claim)
 	}
+}
+
+// rulingAbandoned says what follows an attempt of which nobody knows how far it came.
+func rulingAbandoned(claim *idempotency.Claim) ruling {
+	if claim.RefuseAbandoned {
+		return rulingUnknown
+	}
+	return rulingRepeat
 }
 
 // hold makes the record that of an attempt that runs from now on. A record that exists keeps its end

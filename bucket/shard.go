@@ -186,6 +186,8 @@ func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[
 		result.RetryAfter = min(milliseconds(held.leaseUntil-now), maxInFlightRetry)
 	case rulingReused:
 		result.Verdict = KeyReused
+	case rulingUnknown:
+		result.Verdict = OutcomeUnknown
 	default:
 		result.Verdict = AnswerUnavailable
 	}

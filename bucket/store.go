@@ -91,6 +91,9 @@ const (
 	// Blocked says that an override record blocks an owner of the take. Nothing was judged, not even the
 	// claim, and no limit is shown.
 	Blocked
+	// OutcomeUnknown says that an attempt under the key was abandoned, and that the claim refuses to run
+	// after it.
+	OutcomeUnknown
 )
 
 // String returns the verdict as telemetry writes it.
@@ -112,6 +115,8 @@ func (v Verdict) String() string {
 		return "answer_unavailable"
 	case Blocked:
 		return "blocked"
+	case OutcomeUnknown:
+		return "outcome_unknown"
 	default:
 		return "unknown"
 	}

@@ -55,6 +55,13 @@ type Claim struct {
 	// is stored; after that it is charged again. Zero refuses such a repeat, which is right for
 	// mutations. At most 255.
 	FreeRepeats int
+	// RefuseAbandoned refuses an attempt after one that was abandoned: its lease has run out and nobody
+	// knows how far it came. By default the next attempt runs, uncharged.
+	RefuseAbandoned bool
+	// ReuseAsNew gives every fingerprint a record of its own, so that one key may be sent with several
+	// operations, of which each is charged and claimed by itself. By default the second operation under a
+	// key is refused. Records of the two settings do not meet.
+	ReuseAsNew bool
 }
 
 // RecordName returns the name of the record of the claim: a fixed-size digest of subject and key,
@@ -69,6 +76,11 @@ func (c *Claim) RecordName() string {
 	h.Write(n[:])
 	h.Write([]byte(c.Subject))
 	h.Write([]byte(c.Key))
+	if c.ReuseAsNew {
+		// No key has this byte, so that no record of the other setting has the name.
+		h.Write([]byte{0})
+		h.Write(c.Fingerprint[:])
+	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 

@@ -106,6 +106,8 @@ func TestRecordNamesAreFixedInSizeAndKeepSubjectsApart(t *testing.T) {
 		{Subject: "", Key: "abcdefghij"},
 		{Subject: strings.Repeat("{", 10_000), Key: "12345678"},
 		{Subject: "ab", Key: "cdefghik"},
+		{Subject: "ab", Key: "cdefghij", ReuseAsNew: true},
+		{Subject: "ab", Key: "cdefghij", ReuseAsNew: true, Fingerprint: idempotency.Fingerprint{1}},
 	} {
 		name := claim.RecordName()
 		require.Regexp(t, `^[A-Za-z0-9_-]{22}$`, name)

@@ -6,7 +6,7 @@
 -- double its time. ADR 0014 has the figures.
 
 local ADMITTED, LIMITED, NEVER, REPLAYED = 1, 2, 3, 4
-local IN_FLIGHT, REUSED, NO_ANSWER, REPEAT, AGAIN = 5, 6, 7, 8, 9
+local IN_FLIGHT, REUSED, NO_ANSWER, REPEAT, AGAIN, UNKNOWN = 5, 6, 7, 8, 9, 13
 
 -- Owners after the live ones are those of the candidate, whose verdict and limits left uncharged are
 -- trial and spared.
@@ -21,7 +21,8 @@ local trial, spared = ADMITTED, ''
 local hold
 if ARGV[2] ~= '' then
   owners = owners - 1
-  local attempt, fingerprint, lease, life, free = read('>c16c16I6I6B', ARGV[2])
+  local attempt, fingerprint, lease, life, free, refuses = read('>c16c16I6I6BB', ARGV[2])
+  local abandoned = refuses == 1 and UNKNOWN or REPEAT
   local finish, repeats = nil, 0
   -- Writes that the attempt holds the claim.
   hold = function()
@@ -48,7 +49,7 @@ if ARGV[2] ~= '' then
           outcome, repeats = REPEAT, used + 1
         end
       elseif state == 4 then
-        outcome = REPEAT
+        outcome = abandoned
       elseif holder == attempt then
         local _, repeated = read('>I6B', record, rest)
         outcome, tail = AGAIN, string.sub(record, rest)
@@ -58,7 +59,7 @@ if ARGV[2] ~= '' then
       elseif leased > now then
         outcome, tail = IN_FLIGHT, pack('>I6', leased)
       else
-        outcome = REPEAT
+        outcome = abandoned
       end
     end
   end

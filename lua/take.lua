@@ -10,7 +10,7 @@
 --                overrides.lua blocks the take, and 4 more for each owner of the candidate; the amount of
 --                each limit in tokens
 --   ARGV[2]      claim, or empty: attempt 16 bytes, fingerprint 16, lease in ms 6, life of the
---                record in ms 6, free repeats 1
+--                record in ms 6, free repeats 1, 1 if an abandoned claim refuses and 0 if not
 --   ARGV[2 + o]  rules of owner o, see state.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an
@@ -37,6 +37,7 @@
 --                    caller sent; the reply ends after now
 --   11 other overrides  nothing was done, see overrides.lua
 --   12 blocked       nothing was done; the reply ends after now
+--   13 unknown       an attempt was abandoned, and the claim refuses to run after it
 --
 -- Expiry: a state when it is full, a record at the end that its first charge gave it.
 -- A refusal writes nothing, except that a state more than 5 s in the future, which a clock that was
