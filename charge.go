@@ -47,6 +47,15 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	if n == 0 || buckets == nil {
 		return nil
 	}
+	if refusal := op.chargeFrom(ctx, buckets, unit, n); refusal != nil {
+		return refusal.graphQL()
+	}
+	return nil
+}
+
+// chargeFrom takes n more of a unit from the buckets of the operation, and returns why not, nil if they
+// have it.
+func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) *RefusedError {
 	before := op.snapshot()
 	result, _, err := op.extension.take(ctx, bucket.Take{
 		Tenant:  before.Subject.Tenant,
@@ -61,10 +70,7 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	after := before
 	after.Outcome, after.Limits, after.WouldRefuse = outcome, result.Limits, nil
 	op.extension.facts.of(ctx, &op.rules, &after)
-	if refusal != nil {
-		return refusal.graphQL()
-	}
-	return nil
+	return refusal
 }
 
 // charged turns the verdict about a charge into its outcome, and notes what clients are told of it.

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -72,34 +68,6 @@ type Config struct {
 	Events EventsConfig
 }
 
-// IdempotencyConfig configures idempotency keys. The zero value is the default in each field.
-type IdempotencyConfig struct {
-	// Disabled ignores all keys.
-	Disabled bool
-	// Header is the header that carries the key. Empty means Idempotency-Key. On a WebSocket the key
-	// is read only from the operation's extensions.idempotencyKey, because the header of the upgrade
-	// is the same for all its operations.
-	Header string
-	// MutationTTL is how long a mutation's key is remembered from its first charge: from the lease to 30
-	// days. Zero means [idempotency.DefaultMutationTTL].
-	MutationTTL time.Duration
-	// QueryTTL is the same for queries. Zero means [idempotency.DefaultQueryTTL].
-	QueryTTL time.Duration
-	// Lease is how long an attempt is believed to be running without a sign of life, at least a second;
-	// it renews its lease three times as often. Zero means [idempotency.DefaultLease].
-	Lease time.Duration
-	// MaxAnswer is the size in bytes of the largest answer that is stored. A repeat of a mutation
-	// with a larger one is refused with [CodeAnswerUnavailable]. Zero means
-	// [idempotency.DefaultMaxAnswer], negative stores none.
-	MaxAnswer int
-	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
-	// [idempotency.DefaultFreeRepeats], negative means never.
-	FreeRepeats int
-	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
-	// default it is refused, because nobody can tell whether it is a repeat.
-	AdmitUnclaimed bool
-}
-
 // TelemetryConfig configures OpenTelemetry. The zero value uses the global providers, which cost
 // next to nothing until one is set.
 type TelemetryConfig struct {
@@ -121,7 +89,6 @@ type TelemetryConfig struct {
 
 // Defaults of a [Config].
 const (
-	defaultHeader          = "Idempotency-Key"
 	defaultInvalidDocument = 1
 	maxTopTenants          = 1000
 	maxNamedOperations     = 1000
@@ -140,13 +107,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Signals = c.Signals.withDefaults()
 	c.Events = c.Events.withDefaults()
-	i := &c.Idempotency
-	i.Header = http.CanonicalHeaderKey(orDefault(i.Header, defaultHeader))
-	i.MutationTTL = orDefault(i.MutationTTL, idempotency.DefaultMutationTTL)
-	i.QueryTTL = orDefault(i.QueryTTL, idempotency.DefaultQueryTTL)
-	i.Lease = orDefault(i.Lease, idempotency.DefaultLease)
-	i.MaxAnswer = max(0, orDefault(i.MaxAnswer, idempotency.DefaultMaxAnswer))
-	i.FreeRepeats = max(0, orDefault(i.FreeRepeats, idempotency.DefaultFreeRepeats))
+	c.Idempotency = c.Idempotency.withDefaults()
 	return c
 }
 
@@ -157,13 +118,6 @@ func orDefault[T comparable](value, fallback T) T {
 	}
 	return value
 }
-
-// The bounds of what a Config may ask for.
-const (
-	minLease       = time.Second
-	maxKeyTTL      = 30 * 24 * time.Hour
-	maxFreeRepeats = 255
-)
 
 // validate returns every mistake at once. Defaults have been filled in.
 func (c *Config) validate() error {
@@ -183,26 +137,7 @@ func (c *Config) validate() error {
 		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
 	}
 	c.Signals.validate(fail)
-	i := &c.Idempotency
-	if i.Lease < minLease {
-		fail("Idempotency.Lease is %s, want at least %s", i.Lease, minLease)
-	}
-	if !headerName(i.Header) {
-		fail("Idempotency.Header is %.40q, which is not a name that a header can have", i.Header)
-	}
-	if i.FreeRepeats > maxFreeRepeats {
-		fail("Idempotency.FreeRepeats is %d, want at most %d", i.FreeRepeats, maxFreeRepeats)
-	}
-	// A lease that is wrong itself is no measure for the rest.
-	shortest := max(i.Lease, minLease)
-	for _, ttl := range []struct {
-		name  string
-		value time.Duration
-	}{{"MutationTTL", i.MutationTTL}, {"QueryTTL", i.QueryTTL}} {
-		if ttl.value < shortest || ttl.value > maxKeyTTL {
-			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, shortest, maxKeyTTL)
-		}
-	}
+	c.Idempotency.validate(fail)
 	c.Events.validate(fail)
 	if n := c.Telemetry.TopTenants; n < 0 || n > maxTopTenants {
 		fail("Telemetry.TopTenants is %d, want 0 to %d", n, maxTopTenants)
@@ -214,17 +149,4 @@ func (c *Config) validate() error {
 		fail("Telemetry.Operations names %d operations, want at most %d", n, maxNamedOperations)
 	}
 	return errors.Join(errs...)
-}
-
-// headerName says whether the text is a token, as the name of a header has to be (RFC 9110, section
-// 5.6.2).
-func headerName(text string) bool {
-	for i := range len(text) {
-		c := text[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return text != ""
 }

@@ -194,8 +194,11 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		d.Candidate = would
 		return nil
 	}
-	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}}
+	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
 	take.Amounts = op.amounts[:]
+	if op.claim == nil {
+		take.Amounts = op.amounts[:2]
+	}
 
 	result, took, err := e.take(ctx, take)
 	d.StoreDuration = took
@@ -231,7 +234,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	case bucket.Blocked:
 		d.refuse(refusedBlocked())
 	case bucket.Replayed:
-		return e.replay(op, result.Answer)
+		return e.replay(ctx, op, result.Answer)
 	default:
 		d.refuse(refusedByClaim(&result))
 	}

@@ -50,6 +50,8 @@ const (
 	InFlight Outcome = "in_flight"
 	// AnswerUnavailable: the key is done and its answer was not stored.
 	AnswerUnavailable Outcome = "answer_unavailable"
+	// OutcomeUnknown: an attempt under the idempotency key was abandoned, and no other may run after it.
+	OutcomeUnknown Outcome = "outcome_unknown"
 	// Validated: the client asked for the price of the operation in the place of running it.
 	Validated Outcome = "validated"
 	// CostRequestInvalid: the client asked about the price in words that nobody understands.
@@ -121,7 +123,7 @@ type operation struct {
 	// buckets, amounts and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
 	buckets  [4]bucket.Bucket
-	amounts  [2]bucket.Amount
+	amounts  [3]bucket.Amount
 	owners   [6]bucket.Owner
 	states   [4]bucket.LimitState
 	claim    *idempotency.Claim

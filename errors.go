@@ -39,6 +39,9 @@ const (
 	CodeInFlight = ratelimitclient.CodeInFlight
 	// CodeAnswerUnavailable (409): the operation ran under this key and its answer was not stored.
 	CodeAnswerUnavailable = ratelimitclient.CodeAnswerUnavailable
+	// CodeOutcomeUnknown (409): an attempt under this key broke off, nobody knows how far it came, and
+	// Idempotency.RefuseAbandoned lets no other run after it.
+	CodeOutcomeUnknown = ratelimitclient.CodeOutcomeUnknown
 	// CodeCostRequestInvalid (400): the client asked about the price in words that nobody understands.
 	CodeCostRequestInvalid = ratelimitclient.CodeCostRequestInvalid
 	// CodeCostRequestForbidden (403): the client may not have operations priced without running them.
@@ -268,6 +271,12 @@ func refusedByClaim(result *bucket.Result) *RefusedError {
 			Message:    "an operation with this idempotency key is still running: try again with the same key",
 			RetryAfter: max(result.RetryAfter, time.Second),
 		}
+	case bucket.OutcomeUnknown:
+		return &RefusedError{
+			Code: CodeOutcomeUnknown, Outcome: OutcomeUnknown, Status: http.StatusConflict,
+			Message: "an operation with this idempotency key was broken off, and nobody knows how far it came: " +
+				"read its effect before you send it again with a new key",
+		}
 	default:
 		return &RefusedError{
 			Code: CodeAnswerUnavailable, Outcome: AnswerUnavailable, Status: http.StatusConflict,
@@ -276,6 +285,8 @@ func refusedByClaim(result *bucket.Result) *RefusedError {
 		}
 	}
 }
+
+var errKeyMissing = fmt.Errorf("%w: a mutation needs one, and there is none; a UUID fits", idempotency.ErrKeyInvalid)
 
 var errUploadKey = fmt.Errorf("%w: it cannot be used with file uploads", idempotency.ErrKeyInvalid)
 

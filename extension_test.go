@@ -320,7 +320,9 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		Signals: ratelimit.SignalsConfig{
 			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimit.CodeRateLimited: 302},
 		},
-		Idempotency: ratelimit.IdempotencyConfig{Lease: 1, QueryTTL: -1, Header: "a b", FreeRepeats: 300},
+		Idempotency: ratelimit.IdempotencyConfig{
+			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, FreeRepeats: 300, RequireKey: true, Disabled: true,
+		},
 		Telemetry:   ratelimit.TelemetryConfig{TopTenants: -1},
 		Cost:        cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
 		Events: ratelimit.EventsConfig{
@@ -328,7 +330,8 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		},
 	}).Validate(schema)
 	for _, part := range []string{
-		"Store", "Policy", "Subject", "Signals.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL", "Header is", "FreeRepeats", "TopTenants", "Query.nothing",
+		"Store", "Policy", "Subject", "Signals.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
+		"Headers has", "RequireKey", "FreeRepeats", "TopTenants", "Query.nothing",
 		"Thresholds are 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
 	} {
 		require.ErrorContains(t, err, part)

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -27,12 +25,22 @@ func (e *Extension) claim(opCtx *graphql.OperationContext, subject Subject) (*id
 	if e.cfg.Idempotency.Disabled {
 		return nil, nil
 	}
-	key, found, err := requestKey(opCtx, e.cfg.Idempotency.Header)
+	key, found, err := requestKey(opCtx, e.cfg.Idempotency.Headers)
 	kind := opCtx.Operation.Operation
-	if err != nil || !found || subject.Anonymous || kind == ast.Subscription {
+	if err != nil || subject.Anonymous || kind == ast.Subscription {
 		return nil, err
 	}
-	if hasUpload(reflect.ValueOf(opCtx.Variables), 0) {
+	required := e.cfg.Idempotency.RequireKey && kind == ast.Mutation
+	if !found && !required {
+		return nil, nil
+	}
+	uploads := hasUpload(reflect.ValueOf(opCtx.Variables), 0)
+	switch {
+	case !found && uploads:
+		return nil, nil
+	case !found:
+		return nil, errKeyMissing
+	case uploads:
 		return nil, errUploadKey
 	}
 	fingerprint, err := idempotency.NewFingerprint(opCtx.RawQuery, opCtx.Operation.Name, opCtx.Variables)
@@ -46,17 +54,20 @@ func (e *Extension) claim(opCtx *graphql.OperationContext, subject Subject) (*id
 		Attempt:     idempotency.NewAttemptID(),
 		Lease:       e.cfg.Idempotency.Lease,
 		TTL:         e.cfg.Idempotency.MutationTTL,
+		ReuseAsNew:  e.cfg.Idempotency.ReuseAsNew,
 	}
 	if kind == ast.Query {
 		claim.TTL = e.cfg.Idempotency.QueryTTL
 		claim.FreeRepeats = e.cfg.Idempotency.FreeRepeats
+	} else {
+		claim.RefuseAbandoned = e.cfg.Idempotency.RefuseAbandoned
 	}
 	return claim, nil
 }
 
-// requestKey returns the key that the client sent: in the header, and on a WebSocket in the
-// operation's extensions, because there the header belongs to the connection.
-func requestKey(opCtx *graphql.OperationContext, header string) (idempotency.Key, bool, error) {
+// requestKey returns the key that the client sent: in a header, and on a WebSocket in the
+// operation's extensions, because there the headers belong to the connection.
+func requestKey(opCtx *graphql.OperationContext, headers []string) (key idempotency.Key, found bool, err error) {
 	if onWebSocket(opCtx.Headers) {
 		value, found := opCtx.Extensions[keyExtension]
 		if !found {
@@ -69,16 +80,24 @@ func requestKey(opCtx *graphql.OperationContext, header string) (idempotency.Key
 		key, err := idempotency.ParseKey(text)
 		return key, err == nil, err
 	}
-	values := opCtx.Headers.Values(header)
-	switch len(values) {
-	case 0:
-		return "", false, nil
-	case 1:
-		key, err := idempotency.ParseKey(values[0])
-		return key, err == nil, err
-	default:
-		return "", false, fmt.Errorf("%w: the header is given %d times", idempotency.ErrKeyInvalid, len(values))
+	for _, header := range headers {
+		values := opCtx.Headers.Values(header)
+		if len(values) == 0 {
+			continue
+		}
+		if len(values) > 1 {
+			return "", false, fmt.Errorf("%w: the header is given %d times", idempotency.ErrKeyInvalid, len(values))
+		}
+		other, err := idempotency.ParseKey(values[0])
+		if err != nil {
+			return "", false, err
+		}
+		if found && other != key {
+			return "", false, fmt.Errorf("%w: several headers give different keys", idempotency.ErrKeyInvalid)
+		}
+		key, found = other, true
 	}
+	return key, found, nil
 }
 
 // claimSubject names the owner of a key: two users of one tenant never meet. Each part is preceded
@@ -118,27 +137,6 @@ func hasUpload(value reflect.Value, depth int) bool {
 	default:
 	}
 	return false
-}
-
-// storedAnswer is what the record of a claim keeps: data and errors, as the client got them. The
-// extensions are made anew for each replay.
-type storedAnswer struct {
-	Errors gqlerror.List   `json:"errors,omitempty"`
-	Data   json.RawMessage `json:"data"`
-}
-
-// replay returns the stored answer.
-func (e *Extension) replay(op *operation, stored []byte) *graphql.Response {
-	op.claim = nil
-	var answer storedAnswer
-	if err := json.Unmarshal(stored, &answer); err != nil {
-		// The record is not what this version writes, so nobody knows the answer any more.
-		e.cfg.Logger.Error("ratelimit: a stored answer cannot be read", "error", err)
-		op.decision.refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
-		return nil
-	}
-	op.decision.Outcome = Replayed
-	return &graphql.Response{Data: answer.Data, Errors: answer.Errors}
 }
 
 // keyed wraps the handler of an operation that holds a claim: the lease is renewed while it works,
@@ -188,12 +186,25 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 }
 
 // settlePauses are the pauses between the tries to settle a claim. They are worth a wait: a claim that
-// stays in flight lets a later attempt run the operation again.
+// stays in flight lets a later attempt run the operation again, or leaves its outcome unknown.
 var settlePauses = [...]time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
+// patiently tries until it succeeds or there are no more pauses, and returns the last error.
+func patiently(try func() error) (err error) {
+	for _, pause := range settlePauses {
+		time.Sleep(pause) //nolint:forbidigo // a pause between tries, short and bounded
+		if err = try(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
 
 // settleClaim ends the claim: with the answer of a mutation, which is stored before it is sent, or
 // by releasing the key and the charge if nothing ran.
 func (e *Extension) settleClaim(ctx context.Context, op *operation, response *graphql.Response) {
+	// The client may be gone; its next attempt still needs the answer.
+	ctx = context.WithoutCancel(ctx)
 	settlement := bucket.Settlement{
 		Claim: &bucket.ClaimSettlement{
 			Tenant:  op.snapshot().Subject.Tenant,
@@ -202,27 +213,32 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 		},
 	}
 	if op.ran(response) {
-		settlement.Claim.Answer = e.answerToStore(op, response)
+		settlement.Claim.Answer = e.answerToStore(ctx, op, response)
 	} else {
 		settlement.Claim.Outcome = idempotency.Released
 		settlement.Receipt = *op.receipt
-		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests}}
+		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests}, {Unit: bucket.Records}}
 	}
-	// The client may be gone; its next attempt still needs the answer.
-	ctx = context.WithoutCancel(ctx)
-	var err error
-	for _, pause := range settlePauses {
-		time.Sleep(pause) //nolint:forbidigo // a pause between tries, short and bounded
+	tries := 0
+	var settled bucket.Settled
+	err := patiently(func() (err error) {
+		tries++
 		start := time.Now()
-		_, err = e.cfg.Store.Settle(ctx, settlement)
+		settled, err = e.cfg.Store.Settle(ctx, settlement)
 		e.stored(ctx, "settle", time.Since(start), err)
-		if err == nil {
-			return
-		}
+		return err
+	})
+	switch {
+	case err != nil:
+		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a claim could not be settled: until its lease ends, repeats are told that "+
+			"it is in flight, and after that the next one runs again, or is told that the outcome is unknown",
+			slog.String("error", err.Error()), slog.Bool("mutation", op.mutation))
+	// A try before this one may have settled it although its reply was lost.
+	case !settled.Applied && tries == 1:
+		e.cfg.Logger.WarnContext(ctx, "ratelimit: an operation ended without its claim: its lease had run out while the store "+
+			"was away or the process stood still, or its record is gone, and another attempt may have run as well",
+			slog.Bool("mutation", op.mutation))
 	}
-	e.cfg.Logger.Error("ratelimit: a claim could not be settled: until its lease ends, repeats are told that "+
-		"it is in flight, and after that the next one runs again",
-		slog.String("error", err.Error()), slog.Bool("mutation", op.mutation))
 }
 
 // ran says whether anything of the operation may have happened. A query always counts as run: if it
@@ -232,18 +248,4 @@ func (op *operation) ran(response *graphql.Response) bool {
 		return true
 	}
 	return response != nil && len(response.Data) > 0 && string(response.Data) != "null"
-}
-
-// answerToStore returns what a replay will answer, nil if nothing is stored: for queries, for
-// answers that come in several parts, and for those that are too large.
-func (e *Extension) answerToStore(op *operation, response *graphql.Response) []byte {
-	inParts := response != nil && response.HasNext != nil && *response.HasNext
-	if !op.mutation || response == nil || inParts {
-		return nil
-	}
-	encoded, err := json.Marshal(storedAnswer{Errors: response.Errors, Data: response.Data})
-	if err != nil || len(encoded) > e.cfg.Idempotency.MaxAnswer {
-		return nil
-	}
-	return encoded
 }

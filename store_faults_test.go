@@ -14,6 +14,8 @@ type faultyStore struct {
 	*ratelimittest.Store
 	// settleFailures and renewFailures are how many of the next calls fail.
 	settleFailures, renewFailures atomic.Int64
+	// settleLost is of how many of the next settlements the reply is lost.
+	settleLost atomic.Int64
 	// answer replaces what replays are answered with. Empty replaces nothing.
 	answer atomic.Pointer[string]
 }
@@ -30,7 +32,11 @@ func (s *faultyStore) Settle(ctx context.Context, settlement bucket.Settlement) 
 	if s.settleFailures.Add(-1) >= 0 {
 		return bucket.Settled{}, bucket.ErrUnavailable
 	}
-	return s.Store.Settle(ctx, settlement)
+	settled, err := s.Store.Settle(ctx, settlement)
+	if s.settleLost.Add(-1) >= 0 {
+		return bucket.Settled{}, bucket.ErrAmbiguous
+	}
+	return settled, err
 }
 
 func (s *faultyStore) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {

@@ -18,6 +18,7 @@ import (
 //	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
 //	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
+//	rl:NAMESPACE:a:ANSWER             an answer that RedisAnswers keeps
 //
 // The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout
 // takes other letters, so that both can be told apart in one server. The layout of the values is
@@ -31,6 +32,7 @@ const (
 	settledInfix    = ":s:"
 	overridesSuffix = ":x"
 	candidateInfix  = ":c:"
+	answerInfix     = ":a:"
 	digestBytes     = 16
 	maxLiteralBytes = 64
 )

@@ -13,6 +13,13 @@ const (
 	Points Unit = "points"
 	// Requests counts each operation once, whatever it costs.
 	Requests Unit = "requests"
+	// Records counts each charged operation under an idempotency key once: it leaves a record behind.
+	Records Unit = "records"
+	// AnswerBytes counts the bytes of answers that are stored for replays. An answer for which there are
+	// none left is not stored.
+	AnswerBytes Unit = "answer_bytes"
+	// Replays counts answers that come from the store.
+	Replays Unit = "replays"
 )
 
 // Amount is a quantity of one unit.

@@ -19,7 +19,7 @@ const (
 	DefaultNamespace = "main"
 )
 
-// RedisConfig configures a [Redis].
+// RedisConfig configures a [Redis] and [RedisAnswers].
 type RedisConfig struct {
 	// Client is the connection to a server, a cluster or a Sentinel group. It has to let deadlines
 	// reach the socket: [NewClient] makes such a client, [BoundOptions] and [BoundClusterOptions] set
@@ -60,20 +60,9 @@ var _ Store = (*Redis)(nil)
 // NewRedis returns a store in Redis. It does not connect: a server that is away at start shows in the
 // first call. The error says what is wrong with the configuration.
 func NewRedis(config RedisConfig) (*Redis, error) {
-	if err := checkClient(config.Client); err != nil {
+	config, err := config.complete()
+	if err != nil {
 		return nil, err
-	}
-	if config.Namespace == "" {
-		config.Namespace = DefaultNamespace
-	}
-	if err := checkNamespace(config.Namespace); err != nil {
-		return nil, err
-	}
-	if config.Timeout == 0 {
-		config.Timeout = DefaultTimeout
-	}
-	if config.Timeout < time.Millisecond {
-		return nil, fmt.Errorf("bucket: a timeout of %v; at least 1ms fits", config.Timeout)
 	}
 	_, cluster := config.Client.(*redis.ClusterClient)
 	return &Redis{
@@ -85,6 +74,26 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 		},
 		offsets: newOffsets(cluster),
 	}, nil
+}
+
+// complete fills in the defaults. The error says what is wrong.
+func (c RedisConfig) complete() (RedisConfig, error) {
+	if err := checkClient(c.Client); err != nil {
+		return c, err
+	}
+	if c.Namespace == "" {
+		c.Namespace = DefaultNamespace
+	}
+	if err := checkNamespace(c.Namespace); err != nil {
+		return c, err
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Timeout < time.Millisecond {
+		return c, fmt.Errorf("bucket: a timeout of %v; at least 1ms fits", c.Timeout)
+	}
+	return c, nil
 }
 
 // Take implements [Store]. A take with a claim that got no answer is sent once more if there is time

@@ -16,7 +16,7 @@ const (
 	CodeUnavailable = "RATE_LIMIT_UNAVAILABLE"
 	// CodeSubjectUnknown (401): the server could not tell who pays. Send valid credentials.
 	CodeSubjectUnknown = "SUBJECT_UNKNOWN"
-	// CodeKeyInvalid (400): the idempotency key is malformed.
+	// CodeKeyInvalid (400): the idempotency key is malformed, or missing where the server asks for one.
 	CodeKeyInvalid = "IDEMPOTENCY_KEY_INVALID"
 	// CodeKeyReused (422): the idempotency key was used for another operation or other variables.
 	CodeKeyReused = "IDEMPOTENCY_KEY_REUSED"
@@ -26,8 +26,8 @@ const (
 	// CodeAnswerUnavailable (409): the operation ran under the idempotency key, and its answer was not
 	// kept. Read its effect before you send it under a new key.
 	CodeAnswerUnavailable = "IDEMPOTENCY_ANSWER_UNAVAILABLE"
-	// CodeOutcomeUnknown (409) is reserved, no server sends it yet: an attempt under the idempotency key broke off, and nobody knows how
-	// far it came. Read its effect before you send it under a new key.
+	// CodeOutcomeUnknown (409): an attempt under the idempotency key broke off, and nobody knows how far it
+	// came. Read its effect before you send it under a new key.
 	CodeOutcomeUnknown = "IDEMPOTENCY_OUTCOME_UNKNOWN"
 	// CodeCostRequestInvalid (400): GraphQL-Cost says neither report nor validate.
 	CodeCostRequestInvalid = "COST_REQUEST_INVALID"

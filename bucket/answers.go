@@ -1,0 +1,83 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// RedisAnswers keeps the answers of idempotent operations in a Redis of their own choice, for example one
+// that may evict, so that they do not fill the memory of the budgets. It is safe for concurrent use.
+//
+// In a Redis Cluster answers are spread over all slots.
+type RedisAnswers struct {
+	config RedisConfig
+}
+
+var _ idempotency.AnswerStore = (*RedisAnswers)(nil)
+
+// NewRedisAnswers returns a place for answers. It does not connect. The error says what is wrong with the
+// configuration.
+func NewRedisAnswers(config RedisConfig) (*RedisAnswers, error) {
+	config, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &RedisAnswers{config: config}, nil
+}
+
+// Put implements [idempotency.AnswerStore]. Its errors match those of a [Store].
+func (r *RedisAnswers) Put(ctx context.Context, name string, answer []byte, ttl time.Duration) error {
+	if err := checkAnswer(name, ttl); err != nil {
+		return err
+	}
+	_, err := r.do(ctx, "set", r.key(name), answer, "px", max(1, ttl.Milliseconds()))
+	return err
+}
+
+// Get implements [idempotency.AnswerStore]. Its errors other than [idempotency.ErrNoAnswer] match those of
+// a [Store].
+func (r *RedisAnswers) Get(ctx context.Context, name string) ([]byte, error) {
+	if err := checkAnswer(name, 0); err != nil {
+		return nil, err
+	}
+	text, err := r.do(ctx, "get", r.key(name))
+	return []byte(text), err
+}
+
+func (r *RedisAnswers) key(name string) string {
+	return "rl:" + r.config.Namespace + answerInfix + name
+}
+
+func (r *RedisAnswers) do(ctx context.Context, args ...any) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	if err := checkContext(ctx); err != nil {
+		return "", err
+	}
+	cmd := newCommand(ctx, args)
+	err := r.config.Client.Process(ctx, cmd)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", idempotency.ErrNoAnswer
+	case err != nil:
+		return "", classify(err)
+	}
+	return cmd.Text()
+}
+
+// checkAnswer returns what is wrong with a call, wrapped in [ErrInvalid].
+func checkAnswer(name string, ttl time.Duration) error {
+	if !literal(name) {
+		return fmt.Errorf("%w: an answer named %.80q: 1 to %d characters of A-Z a-z 0-9 _ . - fit", ErrInvalid, name, maxLiteralBytes)
+	}
+	if ttl < 0 || ttl > maxTTL {
+		return fmt.Errorf("%w: an answer that lives %v", ErrInvalid, ttl)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package ratelimit
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// IdempotencyConfig configures idempotency keys. The zero value is the default in each field.
+// docs/idempotency.md says what the choices mean.
+type IdempotencyConfig struct {
+	// Disabled ignores all keys.
+	Disabled bool
+	// Headers are the headers that may carry the key, at most 8. A request that has several of them has
+	// to give the same key in each. Nil means Idempotency-Key. On a WebSocket the key
+	// is read only from the operation's extensions.idempotencyKey, because the header of the upgrade
+	// is the same for all its operations.
+	Headers []string
+	// RequireKey refuses mutations without a key with [CodeKeyInvalid]. Those of anonymous subjects and
+	// those with uploads, which cannot have one, run all the same.
+	RequireKey bool
+	// ReuseAsNew lets one key be sent with several operations, as a gateway does that passes the key of
+	// its client on to several requests of its own: each operation is charged and replayed by itself. By
+	// default the second one under a key is refused with [CodeKeyReused]. To change it forgets the keys
+	// that are known: an operation that is repeated across the change runs again.
+	ReuseAsNew bool
+	// RefuseAbandoned refuses to run a mutation again whose attempt was abandoned, because its server died
+	// or lost the store, with [CodeOutcomeUnknown]: its effect happens at most once. By default the next
+	// attempt runs when the lease has run out, uncharged: the effect happens at least once.
+	RefuseAbandoned bool
+	// MutationTTL is how long a mutation's key is remembered from its first charge: from the lease to 30
+	// days. Zero means [idempotency.DefaultMutationTTL].
+	MutationTTL time.Duration
+	// QueryTTL is the same for queries. Zero means [idempotency.DefaultQueryTTL].
+	QueryTTL time.Duration
+	// Lease is how long an attempt is believed to be running without a sign of life, at least a second;
+	// it renews its lease three times as often. Zero means [idempotency.DefaultLease].
+	Lease time.Duration
+	// MaxAnswer is the size in bytes of the largest answer that is stored, as the Codec leaves it. A
+	// repeat of a mutation with a larger one is refused with [CodeAnswerUnavailable]. Zero means
+	// [idempotency.DefaultMaxAnswer], negative stores none.
+	MaxAnswer int
+	// Codec compresses or encrypts answers before they are stored. It is not given those of more than 64
+	// times MaxAnswer. All replicas need the same; one without it refuses the replay. Nil stores them as JSON.
+	Codec idempotency.Codec
+	// Answers keeps the answers in another place, such as bucket.NewRedisAnswers; the record of the key
+	// holds only a digest. An answer is there before the record says so, and before the client gets it.
+	// Nil keeps them in the records.
+	Answers idempotency.AnswerStore
+	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
+	// [idempotency.DefaultFreeRepeats], negative means never.
+	FreeRepeats int
+	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
+	// default it is refused, because nobody can tell whether it is a repeat.
+	AdmitUnclaimed bool
+}
+
+// The bounds and defaults of an [IdempotencyConfig].
+const (
+	defaultKeyHeader = "Idempotency-Key"
+	maxKeyHeaders    = 8
+	minLease         = time.Second
+	maxKeyTTL        = 30 * 24 * time.Hour
+	maxFreeRepeats   = 255
+)
+
+func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
+	names := c.Headers
+	if names == nil {
+		names = []string{defaultKeyHeader}
+	}
+	c.Headers = make([]string, len(names))
+	for i, name := range names {
+		c.Headers[i] = http.CanonicalHeaderKey(name)
+	}
+	c.MutationTTL = orDefault(c.MutationTTL, idempotency.DefaultMutationTTL)
+	c.QueryTTL = orDefault(c.QueryTTL, idempotency.DefaultQueryTTL)
+	c.Lease = orDefault(c.Lease, idempotency.DefaultLease)
+	c.MaxAnswer = max(0, orDefault(c.MaxAnswer, idempotency.DefaultMaxAnswer))
+	c.FreeRepeats = max(0, orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats))
+	return c
+}
+
+func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
+	if c.Lease < minLease {
+		fail("Idempotency.Lease is %s, want at least %s", c.Lease, minLease)
+	}
+	if n := len(c.Headers); n < 1 || n > maxKeyHeaders {
+		fail("Idempotency.Headers are %d, want 1 to %d; Disabled ignores all keys", n, maxKeyHeaders)
+	}
+	for _, name := range c.Headers {
+		if !headerName(name) {
+			fail("Idempotency.Headers has %.40q, which is not a name that a header can have", name)
+		}
+	}
+	if c.RequireKey && c.Disabled {
+		fail("Idempotency.RequireKey asks for keys that Idempotency.Disabled ignores: set one of them")
+	}
+	if c.FreeRepeats > maxFreeRepeats {
+		fail("Idempotency.FreeRepeats is %d, want at most %d", c.FreeRepeats, maxFreeRepeats)
+	}
+	// A lease that is wrong itself is no measure for the rest.
+	shortest := max(c.Lease, minLease)
+	for _, ttl := range []struct {
+		name  string
+		value time.Duration
+	}{{"MutationTTL", c.MutationTTL}, {"QueryTTL", c.QueryTTL}} {
+		if ttl.value < shortest || ttl.value > maxKeyTTL {
+			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, shortest, maxKeyTTL)
+		}
+	}
+}
+
+// headerName says whether the text is a token, as the name of a header has to be (RFC 9110, section
+// 5.6.2).
+func headerName(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return text != ""
+}
