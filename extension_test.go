@@ -323,8 +323,8 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		Idempotency: ratelimit.IdempotencyConfig{
 			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, FreeRepeats: 300, RequireKey: true, Disabled: true,
 		},
-		Telemetry:   ratelimit.TelemetryConfig{TopTenants: -1},
-		Cost:        cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
+		Telemetry: ratelimit.TelemetryConfig{TopTenants: -1},
+		Cost:      cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
 		Events: ratelimit.EventsConfig{
 			Thresholds: []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()}, RepeatedWithin: time.Millisecond,
 		},
