@@ -268,7 +268,7 @@ func readUncharged(places string, limits int) (uncharged uint64, err error) {
 func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	limits := countLimits(take.Buckets)
 	if r.outcome == outcomeBlocked {
-		return Result{Verdict: Blocked}, nil
+		return blockedResult(take.observe, r.now, maxDate), nil
 	}
 	ambiguous := fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
 	uncharged, text, ok := readCounted(r.rest, limits)
@@ -298,6 +298,9 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 		}
 		result.Verdict = Verdict(r.outcome)
 		result.fill(take, &spends, r.now, uncharged, true)
+		if take.observe.wants(result.Verdict) {
+			result.judgment = newJudgment(take.Buckets, &spends, r.now)
+		}
 		if result.Verdict == Admitted && result.charged() {
 			result.Receipt.issue(take, r.now, uncharged)
 		}

@@ -176,3 +176,32 @@ func ReadReply(take *Take, text string) (taken, peeked, settled error) {
 	_, settled = r.changes(take.Buckets)
 	return taken, peeked, settled
 }
+
+// Entries returns how many refusals the cache remembers, by its own count, or -1 if that is wrong.
+func (c *RefusalCache) Entries() int {
+	all := 0
+	for i := range c.shards {
+		s := &c.shards[i]
+		entries := 0
+		for _, t := range s.byTenant {
+			entries += len(t.byShape)
+		}
+		if entries != s.entries || len(s.byTenant) != int(s.tenants.Load()) {
+			return -1
+		}
+		all += entries
+	}
+	return all
+}
+
+// UnderWay returns how many tenants have calls under way.
+func (b *Bulkhead) UnderWay() int {
+	all := 0
+	for i := range b.shards {
+		all += len(b.shards[i].calls)
+	}
+	return all
+}
+
+// SetNext puts another store behind the cache.
+func (c *RefusalCache) SetNext(store Store) { c.next = store }

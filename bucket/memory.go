@@ -120,17 +120,21 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 	if take.Candidate != nil {
 		candidate = take.Candidate.Buckets
 	}
+	until := int64(maxDate)
 	if len(s.overrides) > 0 {
 		live := len(take.Buckets)
 		governed := s.govern(tenant, slices.Concat(take.Buckets, candidate), live, take.Owners, now)
+		until = governed.until
 		if governed.blocked {
-			return Result{Verdict: Blocked}, nil
+			return blockedResult(take.observe, now, until), nil
 		}
 		take.Buckets, candidate = governed.buckets[:live:live], governed.buckets[live:]
 	}
 	judged := true
-	if take.Claim != nil || !s.takeUsual(&take, tenant, now, &result) {
+	// The usual take keeps no account of what it does.
+	if take.Claim != nil || take.observe == observeAll || !s.takeUsual(&take, tenant, now, &result) {
 		result, judged = s.take(&take, tenant, now)
+		result.until(until)
 	}
 	if judged && len(candidate) > 0 {
 		result.Candidate = s.tryCandidate(&take, candidate, tenant, now)

@@ -135,7 +135,9 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 		return Result{}, err
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
-	return readTake(&take, c.governed.buckets[c.live:], reply)
+	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
+	result.until(c.governed.until)
+	return result, err
 }
 
 // The kinds of a take, see take.lua.

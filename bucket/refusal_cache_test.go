@@ -1,0 +1,305 @@
+package bucket_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/buckettest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// countingStore counts the takes that reach a store.
+type countingStore struct {
+	*bucket.Memory
+
+	takes atomic.Int64
+}
+
+func (s *countingStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	s.takes.Add(1)
+	return s.Memory.Take(ctx, take)
+}
+
+// cached is a refusal cache before a memory store that counts, on one clock.
+type cached struct {
+	*bucket.RefusalCache
+
+	t     *testing.T
+	clock *clock
+	store *countingStore
+}
+
+func newCached(t *testing.T, config bucket.RefusalCacheConfig) *cached {
+	t.Helper()
+	c := &cached{t: t, clock: newClock()}
+	c.store = &countingStore{Memory: bucket.NewMemory(bucket.MemoryConfig{Clock: c.clock.now})}
+	config.Clock = c.clock.now
+	cache, err := bucket.NewRefusalCache(c.store, config)
+	require.NoError(t, err)
+	c.RefusalCache = cache
+	return c
+}
+
+func (c *cached) take(take bucket.Take) bucket.Result {
+	c.t.Helper()
+	if take.Tenant == "" {
+		take.Tenant = "acme"
+	}
+	result, err := c.Take(c.t.Context(), take)
+	require.NoError(c.t, err)
+	return result
+}
+
+// asked returns how many takes have reached the store while f ran.
+func (c *cached) asked(f func()) int64 {
+	before := c.store.takes.Load()
+	f()
+	return c.store.takes.Load() - before
+}
+
+// tenPerSecond is a bucket of the tenant with ten points that come back in a second.
+func tenPerSecond(t *testing.T) []bucket.Bucket {
+	t.Helper()
+	return []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "second", Capacity: 10, Period: time.Second})}}
+}
+
+func TestRefusalCacheKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		runCachedContract(t, func(c *clock) bucket.Store { return bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		client := patientClient(t, redistest.Start(t).Addr)
+		runCachedContract(t, func(c *clock) bucket.Store {
+			store := newRedisStore(t, client)
+			require.NoError(t, store.SetTestClock(c.unixMilli))
+			return store
+		})
+	})
+}
+
+func runCachedContract(t *testing.T, open func(*clock) bucket.Store) {
+	t.Helper()
+	harness := func(t *testing.T) buckettest.Harness {
+		t.Helper()
+		c := newClock()
+		bulkhead, err := bucket.NewBulkhead(open(c), bucket.BulkheadConfig{MaxConcurrent: 100})
+		require.NoError(t, err)
+		cache, err := bucket.NewRefusalCache(bulkhead, bucket.RefusalCacheConfig{Clock: c.now})
+		require.NoError(t, err)
+		return buckettest.Harness{Store: cache, Advance: c.advance}
+	}
+	buckettest.Run(t, harness)
+	buckettest.RunOverrides(t, harness)
+}
+
+func TestTenThousandRefusalsInASecondCostTheStoreAFewCalls(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	minute := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 600, Refill: 60, Period: time.Minute})}}
+	c.take(bucket.Take{Buckets: minute, Amounts: points(600)})
+	asked := c.asked(func() {
+		for i := range 10_000 {
+			if i%10 == 0 {
+				c.clock.advance(time.Millisecond)
+			}
+			require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(5 + int64(i%500))}).Verdict)
+		}
+	})
+	t.Logf("%d of 10000 takes reached the store", asked)
+	require.LessOrEqual(t, asked, int64(3))
+
+	// By now one point has come back: a cheaper operation is admitted, and the next one refused again.
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: minute, Amounts: points(1)}).Verdict)
+	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(1)}).Verdict)
+	// And so is a later one as soon as it fits, and not a millisecond before.
+	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(2)}).Verdict)
+	c.clock.advance(1999 * time.Millisecond)
+	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(2)}).Verdict)
+	c.clock.advance(time.Millisecond)
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: minute, Amounts: points(2)}).Verdict)
+}
+
+func TestARefusalFromTheCacheIsWhatTheStoreWouldSay(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	limits := []bucket.Limit{
+		{Name: "second", Capacity: 10, Period: time.Second},
+		{Name: "window", Capacity: 20, Period: time.Minute, Window: bucket.Window{Kind: bucket.FixedWindow}},
+		{Name: "shadow", Capacity: 5, Period: time.Second, Mode: bucket.Shadow},
+		{Name: "soft", Capacity: 7, Period: time.Second, Soft: true},
+	}
+	buckets := []bucket.Bucket{
+		{Limits: compile(t, limits...)},
+		{Owner: bucket.Owner{Level: bucket.User, Name: "ann"}, Limits: compile(t, limits[0])},
+	}
+	take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(9)}
+	c.take(take)
+	first := c.take(take)
+	require.Equal(t, bucket.FromStore, first.Origin)
+	c.clock.advance(123 * time.Millisecond)
+	take.Amounts = points(8)
+	var fromCache bucket.Result
+	require.Zero(t, c.asked(func() { fromCache = c.take(take) }))
+	fromStore, err := c.store.Memory.Take(t.Context(), take)
+	require.NoError(t, err)
+	require.Equal(t, bucket.FromCache, fromCache.Origin)
+	require.Less(t, fromCache.RetryAfter, first.RetryAfter)
+	fromCache.Origin = bucket.FromStore
+	require.Equal(t, fromStore, fromCache)
+}
+
+func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheCache(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	ten := tenPerSecond(t)
+	require.Equal(t, bucket.Never, c.take(bucket.Take{Buckets: ten, Amounts: points(11)}).Verdict)
+	require.Zero(t, c.asked(func() {
+		require.Equal(t, bucket.Never, c.take(bucket.Take{Buckets: ten, Amounts: points(12)}).Verdict)
+	}))
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Verdict)
+
+	_, err := c.SetOverride(t.Context(), "acme", bucket.Override{
+		Blocked: true, Reason: "abuse", Actor: "test", Expires: c.clock.now().Add(300 * time.Millisecond),
+	})
+	require.NoError(t, err)
+	keyed := bucket.Take{Buckets: ten, Owners: []bucket.Owner{{}}, Amounts: points(1), Claim: newClaim("blocked-1")}
+	require.Equal(t, bucket.Blocked, c.take(keyed).Verdict)
+	require.Zero(t, c.asked(func() { require.Equal(t, bucket.Blocked, c.take(keyed).Verdict) }))
+	c.clock.advance(300 * time.Millisecond)
+	require.Equal(t, bucket.Admitted, c.take(keyed).Verdict, "the record has expired before the refusal")
+}
+
+func TestBudgetGivenBackThroughTheCacheIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, giveBack := range map[string]func(*testing.T, *cached, []bucket.Bucket, bucket.Receipt) error{
+		"grant": func(t *testing.T, c *cached, buckets []bucket.Bucket, _ bucket.Receipt) error {
+			t.Helper()
+			_, err := c.Grant(t.Context(), "acme", buckets, points(10))
+			return err
+		},
+		"reset": func(t *testing.T, c *cached, buckets []bucket.Bucket, _ bucket.Receipt) error {
+			t.Helper()
+			return c.Reset(t.Context(), "acme", buckets)
+		},
+		"settle": func(t *testing.T, c *cached, _ []bucket.Bucket, receipt bucket.Receipt) error {
+			t.Helper()
+			_, err := c.Settle(t.Context(), bucket.Settlement{Receipt: receipt, Actual: points(0)})
+			return err
+		},
+		"override": func(t *testing.T, c *cached, _ []bucket.Bucket, _ bucket.Receipt) error {
+			t.Helper()
+			_, err := c.SetOverride(t.Context(), "acme", bucket.Override{Limit: "second", Capacity: 100, Reason: "sale", Actor: "test"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCached(t, bucket.RefusalCacheConfig{})
+			ten := tenPerSecond(t)
+			receipt := c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Receipt
+			require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Verdict)
+			require.Equal(t, bucket.FromCache, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Origin)
+			require.NoError(t, giveBack(t, c, ten, receipt))
+			require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Verdict)
+		})
+	}
+}
+
+func TestRemovedOverridesAreNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, lift := range map[string]func(context.Context, *cached) error{
+		"delete": func(ctx context.Context, c *cached) error {
+			_, err := c.DeleteOverride(ctx, "acme", bucket.Owner{}, "")
+			return err
+		},
+		"clear": func(ctx context.Context, c *cached) error {
+			_, err := c.ClearOverrides(ctx, "acme")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCached(t, bucket.RefusalCacheConfig{})
+			_, err := c.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "abuse", Actor: "test"})
+			require.NoError(t, err)
+			take := bucket.Take{Buckets: tenPerSecond(t), Amounts: points(1)}
+			require.Equal(t, bucket.Blocked, c.take(take).Verdict)
+			require.NoError(t, lift(t.Context(), c))
+			require.Equal(t, bucket.Admitted, c.take(take).Verdict)
+		})
+	}
+}
+
+func TestBudgetGivenBackElsewhereIsNoticedWithinMaxAge(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{MaxAge: 200 * time.Millisecond})
+	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
+	take := bucket.Take{Buckets: hour, Amounts: points(10)}
+	c.take(take)
+	require.Equal(t, bucket.Limited, c.take(take).Verdict)
+	require.NoError(t, c.store.Reset(t.Context(), "acme", hour))
+	require.Equal(t, bucket.Limited, c.take(take).Verdict)
+	c.clock.advance(100 * time.Millisecond)
+	require.Equal(t, bucket.Admitted, c.take(take).Verdict, "half the age is when one take asks again")
+}
+
+func TestAnotherPolicyNeverMeetsAnOldRefusal(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	ten := tenPerSecond(t)
+	c.take(bucket.Take{Buckets: ten, Amounts: points(10)})
+	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Verdict)
+	twenty := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "second", Capacity: 20, Period: time.Second})}}
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: twenty, Amounts: points(10)}).Verdict)
+}
+
+func TestTheRefusalCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{MaxEntries: 128})
+	ten := tenPerSecond(t)
+	for i := range 5000 {
+		tenant := strconv.Itoa(i % 2500)
+		c.take(bucket.Take{Tenant: tenant, Buckets: ten, Amounts: points(11)})
+		c.take(bucket.Take{Tenant: "many", Amounts: points(11), Buckets: []bucket.Bucket{{
+			Owner: bucket.Owner{Level: bucket.User, Name: strconv.Itoa(i)}, Limits: ten[0].Limits,
+		}}})
+	}
+	require.LessOrEqual(t, c.Entries(), 128)
+	require.Positive(t, c.Entries())
+	c.clock.advance(time.Second)
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Tenant: "many", Buckets: ten, Amounts: points(10)}).Verdict)
+}
+
+func TestInvalidCallsAndCallersWhoAreGoneAreToldSoByTheCache(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	ten := tenPerSecond(t)
+	c.take(bucket.Take{Buckets: ten, Amounts: points(11)})
+	_, err := c.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(-1)})
+	require.ErrorIs(t, err, bucket.ErrInvalid)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Take(gone, bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(11)})
+	require.ErrorIs(t, err, bucket.ErrUnavailable)
+}
+
+func TestARefusalCacheSaysEverythingThatIsWrongWithItsConfiguration(t *testing.T) {
+	t.Parallel()
+	_, err := bucket.NewRefusalCache(nil, bucket.RefusalCacheConfig{MaxAge: time.Hour, MaxEntries: -1, CappedCalls: 5000})
+	for _, mistake := range []string{"needs a store", "age 1h", "-1 refusals", "5000 capped calls"} {
+		require.ErrorContains(t, err, mistake)
+	}
+	_, err = bucket.NewBulkhead(nil, bucket.BulkheadConfig{})
+	require.ErrorContains(t, err, "needs a store")
+	_, err = bucket.NewBulkhead(bucket.NewMemory(bucket.MemoryConfig{}), bucket.BulkheadConfig{MaxConcurrent: -1})
+	require.ErrorContains(t, err, "at least 1")
+}

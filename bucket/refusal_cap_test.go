@@ -1,0 +1,111 @@
+package bucket_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+func TestAReplayIsServedAlthoughTheBudgetIsUsedUp(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	ten := tenPerSecond(t)
+	claim := newClaim("order-00001")
+	c.take(bucket.Take{Buckets: ten, Amounts: points(10), Claim: claim})
+	_, err := c.Settle(t.Context(), bucket.Settlement{Claim: &bucket.ClaimSettlement{
+		Tenant: "acme", Claim: claim, Outcome: idempotency.Done, Answer: []byte("paid"),
+	}})
+	require.NoError(t, err)
+	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Verdict)
+	// Replays do not count as calls of a tenant that is refused, however many there are.
+	for range 20 {
+		again := *claim
+		again.Attempt = idempotency.NewAttemptID()
+		result := c.take(bucket.Take{Buckets: ten, Amounts: points(10), Claim: &again})
+		require.Equal(t, bucket.Replayed, result.Verdict)
+		require.Equal(t, "paid", string(result.Answer))
+	}
+}
+
+func TestATenantThatIsRefusedWithEverNewKeysCostsTheStoreAFewCallsASecond(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{CappedCalls: 4})
+	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
+	c.take(bucket.Take{Buckets: hour, Amounts: points(10)})
+	var last bucket.Result
+	asked := c.asked(func() {
+		for i := range 10_000 {
+			if i%10 == 0 {
+				c.clock.advance(time.Millisecond)
+			}
+			last = c.take(bucket.Take{Buckets: hour, Amounts: points(5), Claim: newClaim(idempotency.Key("key-" + strconv.Itoa(10_000+i)))})
+			require.Equal(t, bucket.Limited, last.Verdict)
+		}
+	})
+	t.Logf("%d of 10000 keyed takes reached the store", asked)
+	require.LessOrEqual(t, asked, int64(1+2*4))
+	require.Equal(t, bucket.FromCap, last.Origin)
+	// The key may be a replay: it is worth another try as soon as the store may be asked again.
+	require.LessOrEqual(t, last.RetryAfter, 250*time.Millisecond)
+	require.Positive(t, last.RetryAfter)
+	require.Equal(t, last.RetryAfter, last.Limits[0].RetryAfter)
+	c.clock.advance(last.RetryAfter)
+	require.EqualValues(t, 1, c.asked(func() { c.take(bucket.Take{Buckets: hour, Amounts: points(5), Claim: newClaim("key-99999")}) }))
+}
+
+func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	hour := bucket.Bucket{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}
+	perUser := compile(t, bucket.Limit{Name: "user", Capacity: 1000, Period: time.Hour})
+	c.take(bucket.Take{Buckets: []bucket.Bucket{hour}, Amounts: points(10)})
+	users := func(i int) bucket.Take {
+		user := bucket.Owner{Level: bucket.User, Name: strconv.Itoa(i)}
+		return bucket.Take{Buckets: []bucket.Bucket{hour, {Owner: user, Limits: perUser}}, Amounts: points(5)}
+	}
+	var last bucket.Result
+	asked := c.asked(func() {
+		for i := range 1000 {
+			last = c.take(users(i))
+			require.Equal(t, bucket.Limited, last.Verdict)
+		}
+	})
+	require.LessOrEqual(t, asked, int64(1+bucket.DefaultCappedCalls))
+	require.Equal(t, bucket.FromCap, last.Origin)
+	// Of the user nothing is known, so that nothing is shown; the wait is that of the tenant.
+	require.Len(t, last.Limits, 1)
+	require.Equal(t, last.Limits[0].RetryAfter, last.RetryAfter)
+
+	// What nothing known refuses is judged by the store, whatever the tenant has cost it.
+	cheap := users(1)
+	cheap.Buckets = cheap.Buckets[1:]
+	require.Equal(t, bucket.Admitted, c.take(cheap).Verdict)
+}
+
+func TestACandidateIsJudgedWithinTheCapAndThenLeftOut(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{CappedCalls: 2})
+	ten := tenPerSecond(t)
+	c.take(bucket.Take{Buckets: ten, Amounts: points(10)})
+	candidate := &bucket.Candidate{ID: "next", Buckets: []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "second", Capacity: 1000, Period: time.Second})}}}
+	judged := 0
+	for range 50 {
+		result := c.take(bucket.Take{Buckets: ten, Amounts: points(10), Candidate: candidate})
+		require.Equal(t, bucket.Limited, result.Verdict)
+		if result.Candidate != nil {
+			require.Equal(t, bucket.Admitted, result.Candidate.Verdict)
+			judged++
+		}
+	}
+	require.Equal(t, 1+2, judged)
+}
+
+// newClaim is a first attempt under a key.
+func newClaim(key idempotency.Key) *idempotency.Claim {
+	return &idempotency.Claim{Key: key, Attempt: idempotency.NewAttemptID()}
+}

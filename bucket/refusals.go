@@ -1,0 +1,274 @@
+package bucket
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// refusalShards is how many locks the tenants of a RefusalCache share.
+	refusalShards = 64
+	// recentRefusals is how many refusals of a tenant are searched for one that tells of other owners.
+	recentRefusals = 8
+	// sampledTenants is among how many tenants the one with most is looked for that makes room.
+	sampledTenants = 8
+	// maxRefusalOwners and maxRefusalNames bound the owners of a take that is remembered, and the bytes of
+	// their names.
+	maxRefusalOwners = 128
+	maxRefusalNames  = 4096
+)
+
+// refusalShard holds the refusals of some tenants, all of those of each.
+type refusalShard struct {
+	// tenants is the length of byTenant, for those who need not look.
+	tenants atomic.Int64
+	// version counts what dropped refusals. An answer that was asked for under another one may be older
+	// than what was given back since.
+	version atomic.Uint64
+
+	mu       sync.Mutex
+	byTenant map[string]*refusedTenant
+	// entries is how many refusals there are, and most how many there may be.
+	entries, most int
+}
+
+// refusedTenant is what is known of a tenant that is refused.
+type refusedTenant struct {
+	byShape map[uint64]*refusal
+	// recent are the latest that came new, the next one in the place of oldest.
+	recent [recentRefusals]*refusal
+	oldest int
+	// nextCall is when the next capped call is due: it may come earlier by the burst.
+	nextCall time.Duration
+}
+
+// refusal is what the store knew when it refused a take of these owners, or when it admitted one soon after.
+type refusal struct {
+	shape    uint64
+	judgment *judgment
+	// buckets and owners are those of the take, as it was asked.
+	buckets []Bucket
+	owners  []Owner
+	// sent and received are when the store was asked and when it had answered, refused when it last refused.
+	sent, received, refused time.Duration
+	// renewing says that a take is on its way to find out what holds now.
+	renewing bool
+}
+
+// shard returns the shard of a tenant, and the name under which it is kept there.
+func (c *RefusalCache) shard(tenant string) (string, *refusalShard) {
+	tenant = memoryName(tenant)
+	return tenant, &c.shards[maphash.String(c.seed, tenant)%refusalShards]
+}
+
+// shape returns a number for the owners and limits of a take.
+func (c *RefusalCache) shape(take *Take) uint64 {
+	shape := uint64(len(take.Buckets))
+	for i := range take.Buckets {
+		shape = shape*31 + maphash.Comparable(c.seed, take.Buckets[i])
+	}
+	for i := range take.Owners {
+		shape = shape*31 + maphash.Comparable(c.seed, take.Owners[i])
+	}
+	return shape
+}
+
+// knows reports whether anything is known of the tenant.
+func (s *refusalShard) knows(tenant string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byTenant[tenant] != nil
+}
+
+// find returns the refusal of the same owners under the same limits, nil if there is none.
+func (s *refusalShard) find(t *refusedTenant, shape uint64, take *Take) *refusal {
+	r := t.byShape[shape]
+	if r == nil || !slices.Equal(r.buckets, take.Buckets) || !slices.Equal(r.owners, take.Owners) {
+		return nil
+	}
+	return r
+}
+
+// expired reports whether the refusal is too old, or of a clock that was set back since.
+func (r *refusal) expired(now, age time.Duration) bool {
+	return now-r.received >= age || now < r.received
+}
+
+// elapsed returns how many milliseconds have passed at most and at least, by the clock of the store, since
+// it answered.
+func (r *refusal) elapsed(now time.Duration) (latest, earliest int64) {
+	latest = (now - r.sent).Milliseconds()
+	if now-r.sent > milliseconds(latest) {
+		latest++
+	}
+	return latest, (now - r.received).Milliseconds()
+}
+
+// evidence returns what is known of owners of the take from takes of other owners, if that refuses it, and
+// how many milliseconds ago it held.
+func (t *refusedTenant) evidence(take *Take, now, age time.Duration) (*judgment, int64) {
+	for _, r := range t.recent {
+		if r == nil || r.judgment.blocked || r.expired(now, age) {
+			continue
+		}
+		latest, earliest := r.elapsed(now)
+		if part := r.judgment.of(r.buckets, take.Buckets); part != nil && part.refuses(take.Amounts, latest) {
+			return part, earliest
+		}
+	}
+	return nil, 0
+}
+
+// remember keeps the judgment of a take. One that was admitted changes only what is known already.
+func (c *RefusalCache) remember(s *refusalShard, tenant string, take *Take, result *Result, version uint64, sent time.Duration) {
+	if !rememberable(take) {
+		return
+	}
+	received, shape := c.clock(), c.shape(take)
+	if sent == unmeasured {
+		sent = received - unmeasuredTakes
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.version.Load() != version {
+		return
+	}
+	t := s.byTenant[tenant]
+	var r *refusal
+	if t != nil {
+		r = s.find(t, shape, take)
+	}
+	if result.Verdict == Admitted {
+		switch {
+		case r == nil:
+		case received-r.refused >= c.age:
+			s.remove(tenant, t, r)
+		case r.judgment.now <= result.judgment.now:
+			r.hold(result.judgment, sent, received)
+		}
+		return
+	}
+	if r == nil {
+		r = s.add(tenant, shape, take)
+	} else if r.judgment.now > result.judgment.now && !r.expired(received, c.age) {
+		// The answers of two takes have come the other way round.
+		return
+	}
+	r.hold(result.judgment, sent, received)
+	r.refused = received
+}
+
+// hold replaces the judgment, which is about the owners that the refusal has.
+func (r *refusal) hold(j *judgment, sent, received time.Duration) {
+	for i := range j.buckets {
+		j.buckets[i].Owner = r.buckets[i].Owner
+	}
+	r.judgment, r.sent, r.received, r.renewing = j, sent, received, false
+}
+
+// rememberable reports whether the names of the take are few and short enough to be kept.
+func rememberable(take *Take) bool {
+	if len(take.Buckets)+len(take.Owners) > maxRefusalOwners {
+		return false
+	}
+	names := 0
+	for i := range take.Buckets {
+		names += len(take.Buckets[i].Owner.Name)
+	}
+	for i := range take.Owners {
+		names += len(take.Owners[i].Name)
+	}
+	return names <= maxRefusalNames
+}
+
+// add makes room and an entry without a judgment.
+func (s *refusalShard) add(tenant string, shape uint64, take *Take) *refusal {
+	for s.entries >= s.most && len(s.byTenant) > 0 {
+		s.makeRoom()
+	}
+	t := s.byTenant[tenant]
+	if t == nil {
+		t = &refusedTenant{byShape: map[uint64]*refusal{}}
+		if s.byTenant == nil {
+			s.byTenant = map[string]*refusedTenant{}
+		}
+		s.byTenant[strings.Clone(tenant)] = t
+		s.tenants.Store(int64(len(s.byTenant)))
+	}
+	// The caller uses the slices again, and its names may be small parts of large texts.
+	r := &refusal{shape: shape, buckets: slices.Clone(take.Buckets), owners: slices.Clone(take.Owners)}
+	for i := range r.buckets {
+		r.buckets[i].Owner.Name = strings.Clone(r.buckets[i].Owner.Name)
+	}
+	for i := range r.owners {
+		r.owners[i].Name = strings.Clone(r.owners[i].Name)
+	}
+	if t.byShape[shape] == nil {
+		s.entries++
+	}
+	t.byShape[shape] = r
+	t.recent[t.oldest] = r
+	t.oldest = (t.oldest + 1) % recentRefusals
+	return r
+}
+
+// makeRoom forgets a refusal of the tenant with most among a few.
+func (s *refusalShard) makeRoom() {
+	var name string
+	var most *refusedTenant
+	sampled := 0
+	// A map begins its round at any place.
+	for n, t := range s.byTenant {
+		if most == nil || len(t.byShape) > len(most.byShape) {
+			name, most = n, t
+		}
+		if sampled++; sampled == sampledTenants {
+			break
+		}
+	}
+	for _, r := range most.byShape {
+		s.remove(name, most, r)
+		return
+	}
+}
+
+// remove forgets a refusal, and the tenant with its last one.
+func (s *refusalShard) remove(tenant string, t *refusedTenant, r *refusal) {
+	delete(t.byShape, r.shape)
+	s.entries--
+	for i := range t.recent {
+		if t.recent[i] == r {
+			t.recent[i] = nil
+		}
+	}
+	if len(t.byShape) == 0 {
+		delete(s.byTenant, tenant)
+		s.tenants.Store(int64(len(s.byTenant)))
+	}
+}
+
+// giveBack returns a capped call to the tenant.
+func (s *refusalShard) giveBack(tenant string, every time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.byTenant[tenant]; t != nil {
+		t.nextCall -= every
+	}
+}
+
+// drop forgets what is known of the tenant: it may have been given budget.
+func (c *RefusalCache) drop(tenant string) {
+	tenant, s := c.shard(tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version.Add(1)
+	if t := s.byTenant[tenant]; t != nil {
+		s.entries -= len(t.byShape)
+		delete(s.byTenant, tenant)
+		s.tenants.Store(int64(len(s.byTenant)))
+	}
+}
