@@ -80,18 +80,22 @@ func costRequestFrom(word string) (costRequest, error) {
 }
 
 // explain answers what the client asks about the price. It returns the answer to an operation that is
-// not to run, and nil otherwise; then it may have refused.
+// not to run, and nil otherwise; then it may have refused, or found a dry run.
 func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, price *priced) *graphql.Response {
 	d := &op.decision
 	asked, err := costRequestOf(opCtx)
-	switch {
-	case err != nil:
+	if err != nil {
 		d.refuse(refusedCostRequest(err))
 		return nil
-	case asked == costValidate && !op.rules.CostValidate:
-		d.refuse(refusedCostValidate())
+	}
+	if asked != costValidate {
+		op.dryRun = e.asksDryRun(opCtx, price)
+	}
+	if (asked == costValidate || op.dryRun) && !op.rules.CostValidate {
+		d.refuse(refusedCostValidate(op.dryRun))
 		return nil
-	case asked == costUnasked, asked == costReport && !op.rules.CostReport:
+	}
+	if asked == costUnasked || asked == costReport && !op.rules.CostReport {
 		return nil
 	}
 	d.Breakdown = e.breakdown(opCtx)
@@ -119,11 +123,15 @@ func refusedCostRequest(err error) *RefusedError {
 	}
 }
 
-func refusedCostValidate() *RefusedError {
+func refusedCostValidate(dryRun bool) *RefusedError {
+	asked := "GraphQL-Cost: validate"
+	if dryRun {
+		asked = "rateLimit(dryRun: true)"
+	}
 	return &RefusedError{
 		Code: CodeCostRequestForbidden, Outcome: CostRequestForbidden, Status: http.StatusForbidden,
 		Message: "pricing an operation without running it is not permitted here: nothing was run; send it without " +
-			"GraphQL-Cost: validate to run it",
+			asked + " to run it",
 	}
 }
 

@@ -127,7 +127,9 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	case decision.Refusal != nil:
 		return next(ctx)
 	}
-	e.follow(ctx, opCtx, op)
+	if !op.dryRun {
+		e.follow(ctx, opCtx, op)
+	}
 	if op.claim == nil {
 		return next(ctx)
 	}

@@ -36,7 +36,7 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 		Tier:             d.Tier,
 		Mode:             d.Mode.String(),
 		Replayed:         d.Outcome == Replayed,
-		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable,
+		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable || d.Outcome == Validated && d.StoreErr != nil,
 		Validated:        d.Outcome == Validated,
 		Breakdown:        breakdownOf(d.Breakdown),
 	}

@@ -77,7 +77,8 @@ type Config struct {
 	// [DefaultPlanCacheSize].
 	PlanCacheSize int
 	// FreeFields are the coordinates of root fields that only read the budget. An operation that
-	// selects nothing but these and __typename costs 0 points. Nil means Query.rateLimit.
+	// selects nothing but these and __typename costs 0 points. Nil means the field rateLimit of the query
+	// type: Query.rateLimit.
 	FreeFields []string
 	// MaxRepresentations is how many representations one _entities field may carry. Zero means
 	// [DefaultMaxRepresentations].
@@ -129,7 +130,7 @@ func (b *builder) settings(cfg Config) settings {
 		workLimit:  b.count("Config.WorkLimit", cfg.WorkLimit, DefaultWorkLimit),
 		refuse:     cfg.RefuseOverWork,
 		cacheSize:  b.count("Config.PlanCacheSize", cfg.PlanCacheSize, DefaultPlanCacheSize),
-		free:       map[string]bool{"Query.rateLimit": true},
+		free:       map[string]bool{b.rootName() + ".rateLimit": true},
 		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, DefaultMaxRepresentations),
 		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, DefaultMaxValues),
 		limits:     b.limits(cfg.Limits),
@@ -166,6 +167,14 @@ func (b *builder) count(coordinate string, given, fallback int) int {
 		return fallback
 	}
 	return given
+}
+
+// rootName is the name of the query type.
+func (b *builder) rootName() string {
+	if b.schema.Query == nil {
+		return "Query"
+	}
+	return b.schema.Query.Name
 }
 
 func (b *builder) isRootField(coordinate string) bool {

@@ -20,6 +20,19 @@ import (
 //go:embed schema.graphqls
 var schema string
 
+// rateLimitField is a copy of ratelimit.graphqls, made in the same way. It extends queryType.
+//
+//go:embed ratelimit.graphqls
+var rateLimitField string
+
+// queryType is the name of the query type of a schema that gives it no other.
+const queryType = "Query"
+
+// rateLimitFieldOf returns the field rateLimit for a query type of this name.
+func rateLimitFieldOf(name string) string {
+	return strings.Replace(rateLimitField, "extend type "+queryType+" ", "extend type "+name+" ", 1)
+}
+
 // definitions returns the directives as the library defines them.
 func definitions() (ast.DirectiveDefinitionList, error) {
 	doc, err := parser.ParseSchema(&ast.Source{Name: "schema.graphqls", Input: schema})
@@ -36,18 +49,18 @@ func text(list ast.DirectiveDefinitionList) string {
 	return b.String()
 }
 
-// nameOutside returns a name for a source that is no file. gqlgen embeds the sources below dir, which
+// nameOutside returns the given name as one for a source that is no file. gqlgen embeds the sources below dir, which
 // it generates into and is absolute, by their name, and copies the text of all others.
-func nameOutside(dir string) (string, error) {
+func nameOutside(dir, name string) (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("directory of the sources: %w", err)
 	}
-	name, err := filepath.Rel(wd, filepath.Join(filepath.Dir(dir), "ratelimit.directives.graphqls"))
+	outside, err := filepath.Rel(wd, filepath.Join(filepath.Dir(dir), name))
 	if err != nil {
 		return "", fmt.Errorf("directory of the generated code: %w", err)
 	}
-	return filepath.ToSlash(name), nil
+	return filepath.ToSlash(outside), nil
 }
 
 // found is what a schema says about the directives.
@@ -56,11 +69,13 @@ type found struct {
 	own map[string]*ast.DirectiveDefinition
 	// imported are the names of the directives that @link imports.
 	imported map[string]bool
+	// query is the name of the query type.
+	query string
 }
 
 // definitionsIn reads sources. One that does not parse is left out: gqlgen reports it.
 func definitionsIn(sources []*ast.Source) found {
-	f := found{own: map[string]*ast.DirectiveDefinition{}, imported: map[string]bool{}}
+	f := found{own: map[string]*ast.DirectiveDefinition{}, imported: map[string]bool{}, query: queryType}
 	for _, source := range sources {
 		doc, err := parser.ParseSchema(source)
 		if err != nil {
@@ -72,6 +87,11 @@ func definitionsIn(sources []*ast.Source) found {
 		for _, schema := range slices.Concat(doc.Schema, doc.SchemaExtension) {
 			for _, link := range schema.Directives.ForNames("link") {
 				f.link(link)
+			}
+			for _, root := range schema.OperationTypes {
+				if root.Operation == ast.Query {
+					f.query = root.Type
+				}
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // TestAUserCanGenerateServersWithThePlugin does what the README says: a module of its own with a
 // generator, which makes a server of a schema that defines nothing, of one that defines @cost itself,
-// and of a subgraph. Then it asks each of them; the first also prices a field by a complexity function.
+// of a subgraph, and, with the field rateLimit, of one whose query type has another name. Then it asks
+// each of them; the first also prices a field by a complexity function.
 func TestAUserCanGenerateServersWithThePlugin(t *testing.T) {
 	t.Parallel()
 	module := shop(t)
@@ -21,6 +22,9 @@ func TestAUserCanGenerateServersWithThePlugin(t *testing.T) {
 	for _, server := range []string{"plain", "own", "subgraph"} {
 		run(t, filepath.Join(module, server), generator)
 	}
+	field := filepath.Join(t.TempDir(), "generatefield")
+	run(t, module, "go", "build", "-o", field, "./generatefield")
+	run(t, filepath.Join(module, "budget"), field)
 	answers := map[string]string{}
 	for line := range strings.Lines(run(t, module, "go", "run", ".")) {
 		if name, answer, ok := strings.Cut(line, " "); ok {
@@ -51,6 +55,10 @@ func TestAUserCanGenerateServersWithThePlugin(t *testing.T) {
 	// The same with none.
 	require.Contains(t, answers["subgraph"], `"cost":7,`)
 	require.Contains(t, answers["subgraph"], `"tea"`)
+	// Beside other fields rateLimit adds nothing, by itself it costs nothing, whatever the query type is called.
+	require.Contains(t, answers["beside"], `"rateLimit":{"cost":8,"limit":100,"remaining":92}`)
+	require.Contains(t, answers["reading"], `"rateLimit":{"cost":0,"remaining":100}`)
+	require.Contains(t, answers["dry"], `{"data":{"rateLimit":{"cost":8,"remaining":100}}`)
 	// The subgraph imports @cost, and has to define @listSize.
 	require.Contains(t, answers["sdl"], "directive @listSize")
 	require.NotContains(t, answers["sdl"], "directive @cost")
@@ -64,7 +72,7 @@ func shop(t *testing.T) string {
 	require.NoError(t, err)
 	module := t.TempDir()
 	require.NoError(t, os.CopyFS(module, os.DirFS(filepath.Join("testdata", "shop"))))
-	for _, dir := range []string{module, filepath.Join(module, "generate")} {
+	for _, dir := range []string{module, filepath.Join(module, "generate"), filepath.Join(module, "generatefield")} {
 		require.NoError(t, os.Rename(filepath.Join(dir, "main.go.txt"), filepath.Join(dir, "main.go")))
 	}
 	const path = "github.com/gqlgen-ratelimit/ratelimit"

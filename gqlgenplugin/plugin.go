@@ -7,7 +7,7 @@
 //	…
 //	err = api.Generate(cfg, api.AddPlugin(gqlgenplugin.New(cfg, gqlgenplugin.Options{})))
 //
-// It does three things. It adds the definitions of the directives, unless the schema has them. It sets
+// It does three things, and a fourth if it is asked to ([Options.RateLimitField]). It adds the definitions of the directives, unless the schema has them. It sets
 // skip_runtime for them, unless gqlgen.yml says something else, because they have nothing to do while
 // a field is resolved. And it checks the weights and list sizes of the schema as the server does when
 // it starts, so that a mistake in them stops the generator.
@@ -30,6 +30,11 @@ type Options struct {
 	// Cost is what the schema is checked with: that which the server gives to the extension. It matters
 	// where weights or list sizes come by coordinate, or where RequireListSizes asks for all of them.
 	Cost cost.Config
+	// RateLimitField adds the field rateLimit to the query type, with which clients read their budget, as
+	// ratelimit.graphqls defines it, and binds its type to ratelimitclient.Budget. gqlgen then asks for its
+	// resolver, whose one line calls ratelimit.BudgetFromContext. In a federation at most one subgraph
+	// should have it.
+	RateLimitField bool
 }
 
 // Plugin is a plugin for one run of gqlgen's code generator. Make it with [New]. It is not safe for
@@ -49,7 +54,8 @@ func New(cfg *config.Config, options Options) *Plugin {
 // Name returns ratelimit.
 func (*Plugin) Name() string { return "ratelimit" }
 
-// InjectSourcesEarly returns the definitions that the schema lacks. The error is a
+// InjectSourcesEarly returns the definitions that the schema lacks, and the field rateLimit if it is asked
+// for, whose Go type it notes in the configuration. The error is a
 // [*DefinitionError], or several joined, if a definition of the schema cannot be read by the server.
 //
 // In a federation subgraph they are part of its SDL, because composition knows no directive that
@@ -69,19 +75,33 @@ func (p *Plugin) InjectSourcesEarly() ([]*ast.Source, error) {
 		}
 	}
 	var sources []*ast.Source
+	outside := func(name, input string) error {
+		// gqlgen checks this a moment later, and has no directory before.
+		if err := p.cfg.Exec.Check(); err != nil {
+			return fmt.Errorf("exec of the configuration: %w", err)
+		}
+		name, err := nameOutside(p.cfg.Exec.Dir(), name)
+		if err == nil {
+			sources = append(sources, &ast.Source{Name: name, Input: input})
+		}
+		return err
+	}
 	if len(hidden) > 0 {
 		sources = append(sources, &ast.Source{Name: "ratelimit/directives.graphqls", Input: text(hidden), BuiltIn: true})
 	}
 	if len(published) > 0 {
-		// gqlgen checks this a moment later, and has no directory before.
-		if err := p.cfg.Exec.Check(); err != nil {
-			return nil, fmt.Errorf("exec of the configuration: %w", err)
-		}
-		name, err := nameOutside(p.cfg.Exec.Dir())
-		if err != nil {
+		if err := outside("ratelimit.directives.graphqls", text(published)); err != nil {
 			return nil, err
 		}
-		sources = append(sources, &ast.Source{Name: name, Input: text(published)})
+	}
+	if p.options.RateLimitField {
+		if err := outside("ratelimit.query.graphqls", rateLimitFieldOf(found.query)); err != nil {
+			return nil, err
+		}
+		// By the time of MutateConfig gqlgen has made a model of its own.
+		if !p.cfg.Models.UserDefined("RateLimit") {
+			p.cfg.Models.Add("RateLimit", "github.com/gqlgen-ratelimit/ratelimit/ratelimitclient.Budget")
+		}
 	}
 	return sources, nil
 }

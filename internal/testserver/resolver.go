@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // Resolver answers every field from nothing but its arguments.
@@ -44,6 +47,10 @@ type queryResolver struct{ *Resolver }
 func (r queryResolver) Me(context.Context) (*User, error) {
 	r.Asked.Add(1)
 	return &User{ID: "1", Name: "Ada"}, nil
+}
+
+func (queryResolver) RateLimit(ctx context.Context, _ bool) (*ratelimitclient.Budget, error) {
+	return ratelimit.BudgetFromContext(ctx), nil
 }
 
 func (r queryResolver) Users(_ context.Context, first *int) ([]*User, error) {

@@ -1,0 +1,61 @@
+package ratelimit
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+// BudgetFromContext answers the field rateLimit of ratelimit.graphqls, with which clients read their
+// budget by a query. A resolver of that field has one line:
+//
+//	func (r *queryResolver) RateLimit(ctx context.Context, dryRun bool) (*ratelimitclient.Budget, error) {
+//		return ratelimit.BudgetFromContext(ctx), nil
+//	}
+//
+// The limit in it is, of those that clients pace themselves by, the one in points with the smallest share
+// left, as of the decision or of the last [Charge]; where none counts points, the one of any unit. Nothing
+// is asked of the store. A dry run has been decided before any resolver runs, so that dryRun means nothing
+// here.
+//
+// It returns nil, which is null, for subjects that are exempt, and if the extension has not decided about
+// the operation.
+func BudgetFromContext(ctx context.Context) *ratelimitclient.Budget {
+	op := operationFrom(ctx)
+	if op == nil {
+		return nil
+	}
+	d := op.snapshot()
+	if d.Subject.Exempt {
+		return nil
+	}
+	return d.budget(time.Now())
+}
+
+func (d *Decision) budget(now time.Time) *ratelimitclient.Budget {
+	budget := &ratelimitclient.Budget{Cost: graphQLInt(d.Points)}
+	mode := d.pacingMode()
+	l := d.tightestOf(func(l *bucket.LimitState) bool { return paces(l, mode) && l.Limit.Unit == bucket.Points })
+	if l == nil {
+		l = d.tightestPacing()
+	}
+	if l == nil {
+		return budget
+	}
+	unit, after := string(l.Limit.Unit), ratelimitclient.Seconds(l.ResetAfter)
+	at := time.Unix(ceilUnix(now.Add(l.ResetAfter)), 0).UTC().Format(time.RFC3339)
+	budget.Unit, budget.Limit = &unit, graphQLInt(l.Limit.Capacity)
+	budget.Remaining, budget.Used = graphQLInt(l.Remaining), graphQLInt(l.Limit.Capacity-l.Remaining)
+	budget.ResetAfter, budget.ResetAt = &after, &at
+	return budget
+}
+
+// graphQLInt returns a number as GraphQL has it, whose integers have 32 bits: what is larger becomes the
+// largest.
+func graphQLInt(n int64) *int {
+	short := int(min(n, math.MaxInt32))
+	return &short
+}
