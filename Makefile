@@ -48,7 +48,7 @@ test-newest: test-tools ## Run all tests with the newest supported dependencies 
 .PHONY: test-long
 # Elsewhere property tests draw the same cases each time, see internal/seed.
 test-long: export TEST_SEED := random
-test-long: test-tools ## Repeat all tests in other orders, run the model of the stores, and fuzz each target for FUZZTIME (default 2m)
+test-long: test-tools ## Repeat all tests in other orders, run the model of the stores, kill servers, and fuzz each target for FUZZTIME (default 2m)
 	go test -race -shuffle=on -count=5 -timeout 60m $(PACKAGES)
 	@for module in $(CONTRIB); do \
 		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -count=5 -timeout 60m ./...); \
@@ -56,6 +56,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# A million calls of each store against the model, and concurrent histories of half a minute.
 	go test -v -run '^(TestMemoryRedisAndUnboundedFractionsAgree|TestNoWindowOfAnyLengthAdmitsMoreThanTheLimit)$$' \
 		-timeout 60m ./bucket -rapid.checks=11500 -rapid.steps=60 -calls=1000000 -envelope=30s
+	@# A thousand kills of servers in each way to go on after an abandoned attempt.
+	go test -v -timeout 60m ./internal/crashtest -kills=1000
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
 
 .PHONY: cover
