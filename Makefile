@@ -45,6 +45,10 @@ test-floor: test-tools ## Run all tests with the oldest supported Go and depende
 test-newest: test-tools ## Run all tests with the newest supported dependencies (no race detector)
 	scripts/test-dependencies newest $(PACKAGES)
 
+.PHONY: test-valkey
+test-valkey: test-tools ## Run all tests with valkey-server, which has to be installed, in the place of redis-server
+	TEST_REDIS_SERVER=valkey-server go test -race -shuffle=on -timeout 10m $(PACKAGES)
+
 .PHONY: test-long
 # Elsewhere property tests draw the same cases each time, see internal/seed.
 test-long: export TEST_SEED := random

@@ -57,11 +57,15 @@ func patientOptions(addr string) *redis.Options {
 func patientClusterClient(t testing.TB, addrs []string) *redis.ClusterClient {
 	t.Helper()
 	options := &redis.ClusterOptions{Addrs: addrs}
-	bucket.BoundClusterOptions(options)
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
+	boundPatiently(options)
 	client := redis.NewClusterClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+func boundPatiently(options *redis.ClusterOptions) {
+	bucket.BoundClusterOptions(options)
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 }
 
 func TestMemoryKeepsTheContract(t *testing.T) {

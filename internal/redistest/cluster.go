@@ -15,6 +15,8 @@ import (
 const (
 	masters = 3
 	slots   = 16384
+	// joinTimeout is how long a node may be silent while the cluster forms: news travel twice in it.
+	joinTimeout = 2 * time.Second
 )
 
 // Cluster is a Redis Cluster of three masters.
@@ -31,7 +33,7 @@ type Cluster struct {
 // only its own slots away.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
-	return startCluster(t, 0, 2*time.Second)
+	return startCluster(t, 0, joinTimeout)
 }
 
 // StartReplicatedCluster starts a cluster of three masters with a replica each, waits until these are in
@@ -49,7 +51,7 @@ func startCluster(t testing.TB, replicas int, timeout time.Duration) *Cluster {
 	clients := make([]*redis.Client, 0, masters+replicas)
 	for i := range masters + replicas {
 		server := Start(t, "--cluster-enabled", "yes", "--cluster-require-full-coverage", "no",
-			"--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10))
+			"--cluster-node-timeout", milliseconds(joinTimeout))
 		cluster.Addrs = append(cluster.Addrs, server.Addr)
 		if i < masters {
 			cluster.Servers = append(cluster.Servers, server)
@@ -60,11 +62,19 @@ func startCluster(t testing.TB, replicas int, timeout time.Duration) *Cluster {
 		defer func() { _ = client.Close() }()
 		clients = append(clients, client)
 	}
-	if err := cluster.join(clients); err != nil {
+	err := cluster.join(clients)
+	for _, client := range clients {
+		if err == nil {
+			err = client.ConfigSet(context.Background(), "cluster-node-timeout", milliseconds(timeout)).Err()
+		}
+	}
+	if err != nil {
 		t.Fatalf("redistest: cluster: %v", err)
 	}
 	return cluster
 }
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // join makes a cluster of nodes that do not know each other.
 func (c *Cluster) join(clients []*redis.Client) error {

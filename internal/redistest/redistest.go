@@ -119,7 +119,7 @@ func program() (string, error) {
 	name := cmp.Or(os.Getenv(ServerVariable), "redis-server")
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%w; install it, for redis-server for example with: make test-tools", err)
+		return "", fmt.Errorf("%w; install it (make test-tools installs redis-server)", err)
 	}
 	version, err := exec.Command(path, "--version").Output()
 	if err != nil {
