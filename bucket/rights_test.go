@@ -58,10 +58,17 @@ func refused(t *testing.T, admin redis.UniversalClient) []string {
 
 // useEverything makes each call that the library makes, in such a way that each command of its scripts
 // runs, and returns the errors.
-func useEverything(store *bucket.Redis, tenant string, one, both []bucket.Bucket) error {
+func useEverything(client redis.UniversalClient, namespace, tenant string, one, both []bucket.Bucket) error {
 	ctx := context.Background()
-	var errs []error
+	config := bucket.RedisConfig{Client: client, Timeout: patience, Namespace: namespace}
+	store, err := bucket.NewRedis(config)
+	errs := []error{err}
 	note := func(err error) { errs = append(errs, err) }
+	answers, err := bucket.NewRedisAnswers(config)
+	note(err)
+	note(answers.Put(ctx, tenant, []byte("answer"), time.Minute))
+	_, err = answers.Get(ctx, tenant)
+	note(err)
 	for _, buckets := range [][]bucket.Bucket{both, one} {
 		result, err := store.Take(ctx, bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(10)})
 		note(err)
@@ -69,7 +76,7 @@ func useEverything(store *bucket.Redis, tenant string, one, both []bucket.Bucket
 		note(err)
 	}
 	claim := &idempotency.Claim{Key: "12345678", Attempt: idempotency.NewAttemptID()}
-	_, err := store.Take(ctx, bucket.Take{Tenant: tenant, Claim: claim})
+	_, err = store.Take(ctx, bucket.Take{Tenant: tenant, Claim: claim})
 	note(err)
 	_, err = store.Renew(ctx, tenant, claim)
 	note(err)
@@ -147,10 +154,8 @@ func TestRulesAreThoseOfOneNamespace(t *testing.T) {
 	allow(t, admin, aclRules(t, false)...)
 	options := patientOptions(admin.Options().Addr)
 	options.Username, options.Password = limiter, "pw"
-	store, err := bucket.NewRedis(bucket.RedisConfig{Client: openClient(t, options), Timeout: patience, Namespace: "other"})
-	require.NoError(t, err)
 	one, both := rightsBuckets(t)
-	require.ErrorContains(t, useEverything(store, "acme", one, both), "NOPERM")
+	require.ErrorContains(t, useEverything(openClient(t, options), "other", "acme", one, both), "NOPERM")
 	keys, err := admin.DBSize(context.Background()).Result()
 	require.NoError(t, err)
 	require.Zero(t, keys)
@@ -169,7 +174,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 		defer func() { _ = client.Close() }()
 		// Each user meets scripts that the server does not know.
 		require.NoError(t, admin.ScriptFlush(context.Background()).Err())
-		return useEverything(newRedisStore(t, client), "without"+strings.Trim(without, "+"), one, both)
+		return useEverything(client, "", "without"+strings.Trim(without, "+"), one, both)
 	}
 	require.NoError(t, use(""))
 	require.Empty(t, refused(t, admin))
@@ -200,7 +205,7 @@ func TestFewRightsAreEnoughInACluster(t *testing.T) {
 		one, both := rightsBuckets(t)
 		var errs, objects []string
 		for i := range 10 {
-			if err := useEverything(newRedisStore(t, client), fmt.Sprint("tenant", i), one, both); err != nil {
+			if err := useEverything(client, "", fmt.Sprint("tenant", i), one, both); err != nil {
 				errs = append(errs, err.Error())
 			}
 		}
@@ -237,7 +242,7 @@ func TestFewRightsAreEnoughBehindSentinels(t *testing.T) {
 	client := redis.NewFailoverClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	one, both := rightsBuckets(t)
-	require.NoError(t, useEverything(newRedisStore(t, client), "acme", one, both))
+	require.NoError(t, useEverything(client, "", "acme", one, both))
 	require.Empty(t, refused(t, admin))
 	for _, addr := range group.Addrs {
 		require.Empty(t, refused(t, patientClient(t, addr)))
