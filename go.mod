@@ -6,6 +6,7 @@ require (
 	github.com/99designs/gqlgen v0.17.94
 	github.com/coder/websocket v1.8.15
 	github.com/redis/go-redis/v9 v9.22.0
+	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/stretchr/testify v1.12.1
 	github.com/vektah/gqlparser/v2 v2.5.36
 	go.opentelemetry.io/otel v1.45.0

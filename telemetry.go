@@ -243,6 +243,8 @@ func storeResult(err error) string {
 		return "ambiguous"
 	case errors.Is(err, bucket.ErrInvalid):
 		return "invalid"
+	case errors.Is(err, bucket.ErrBreakerOpen):
+		return "breaker_open"
 	default:
 		return "unavailable"
 	}

@@ -106,12 +106,14 @@ func TestMetricsCountDecisionsCostsAndStoreCalls(t *testing.T) {
 	f.post(request{Query: listQuery})
 	f.store.Fail(bucket.ErrAmbiguous)
 	f.post(request{Query: cheapQuery})
+	f.store.Fail(bucket.ErrBreakerOpen)
+	f.post(request{Query: cheapQuery})
 
-	require.Equal(t, map[string]float64{"admitted": 1, "limited": 1, "unjudged": 1},
+	require.Equal(t, map[string]float64{"admitted": 1, "limited": 1, "unjudged": 2},
 		i.sums("ratelimit.decisions", "ratelimit.outcome"))
-	require.Equal(t, map[string]float64{"free": 62 + 62 + 3}, i.sums("ratelimit.operation.cost", "ratelimit.tier"))
-	require.Equal(t, map[string]float64{"ok": 2, "ambiguous": 1}, i.sums("ratelimit.store.duration", "ratelimit.store.result"))
-	require.Equal(t, map[string]float64{"ambiguous": 1}, i.sums("ratelimit.store.errors", "ratelimit.store.result"))
+	require.Equal(t, map[string]float64{"free": 62 + 62 + 3 + 3}, i.sums("ratelimit.operation.cost", "ratelimit.tier"))
+	require.Equal(t, map[string]float64{"ok": 2, "ambiguous": 1, "breaker_open": 1}, i.sums("ratelimit.store.duration", "ratelimit.store.result"))
+	require.Equal(t, map[string]float64{"ambiguous": 1, "breaker_open": 1}, i.sums("ratelimit.store.errors", "ratelimit.store.result"))
 	for _, m := range i.collect() {
 		require.NotEmpty(t, m.Description, m.Name)
 		require.NotEmpty(t, m.Unit, m.Name)

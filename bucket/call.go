@@ -138,7 +138,7 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	if err := checkContext(ctx); err != nil {
 		return reply{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.store.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.store.timeout, errStoreTimeout)
 	defer cancel()
 	if c.judged {
 		c.records = c.store.overrides.of(c.tenant)
@@ -258,6 +258,9 @@ func classify(err error) error {
 	var server redis.Error
 	var network *net.OpError
 	switch {
+	case errors.Is(err, ErrUnavailable):
+		// What stands before the node knows that nothing was sent.
+		return err
 	case errors.As(err, &server):
 		// A script reads everything that can be malformed before its first write, and Redis refuses that
 		// first write or none: an error reply means that nothing was done.

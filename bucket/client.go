@@ -1,149 +1,148 @@
 package bucket
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// What the bounded options of a client are. The deadline of each call stands before the timeouts,
-// which only catch what has none.
-const (
-	boundDial   = 100 * time.Millisecond
-	boundSocket = 25 * time.Millisecond
-	boundPool   = 5 * time.Millisecond
-	// boundReload is how long a cluster client may believe an old map of slots: go-redis waits a
-	// minute unless told otherwise.
-	boundReload    = time.Second
-	boundRedirects = 3
-	boundIdle      = 2
-)
+// ClientConfig says which Redis a client is for. Addresses is required; everything else has a default in
+// its zero value. The options that keep calls short, which [BoundOptions] describes, are always set.
+type ClientConfig struct {
+	// Addresses are where to connect: host:port, or a redis://, rediss:// or unix:// URL as go-redis reads
+	// them, whose user, password, database and TLS hold where the fields below are not set. Several
+	// addresses are nodes of one Redis Cluster, or with Master the Sentinels of one group.
+	Addresses []string
+	// Cluster says that a single address is a node of a Redis Cluster, as the configuration endpoint of
+	// managed clusters is. A URL can say so itself: redis://host:6379?cluster=true.
+	Cluster bool
+	// Master is the name under which the Sentinels at Addresses know the master. A URL can say so itself:
+	// redis://sentinel:26379?master_name=mymaster. Empty means that there are no Sentinels.
+	Master string
 
-// NewClient returns a client whose calls end when their deadline does, as [RedisConfig] asks for. An
-// address is host:port or a redis://, rediss:// or unix:// URL. Several addresses are nodes of one
-// Redis Cluster, and so is a single one whose URL has the query cluster=true. It does not connect.
+	// Username and Password are those of Redis. Empty means those of the URL, which with Sentinels are
+	// its parameters username and password.
+	Username, Password string
+	// Credentials is asked for user and password for each new connection in the place of the two above,
+	// where they change as tokens of managed Redis do. It has to be quick and safe for concurrent use. Nil
+	// means that they do not change.
+	Credentials func(context.Context) (username, password string, err error)
+	// SentinelUsername and SentinelPassword are those of the Sentinels. Empty means those before the @ of
+	// their URL.
+	SentinelUsername, SentinelPassword string
+	// Database is the number of the database, 0 in a cluster. Zero means that of the URL.
+	Database int
+
+	// TLS encrypts the connections, those to Sentinels included; [LoadTLS] reads one from files. Without a
+	// ServerName each node is verified by the host name of its own address. Nil means that of rediss://, or
+	// none.
+	TLS *tls.Config
+
+	// Protocol is the version of RESP: 2, or 3. Zero means that of the URL, or 3.
+	Protocol int
+	// PoolSize is how many connections each node gets at most. Zero means that of the URL, or 10 for each
+	// processor.
+	PoolSize int
+	// DialTimeout is how long connecting may take, TLS included. A call does not wait as long: a
+	// connection that comes too late for it serves the next. Zero means 100 milliseconds.
+	DialTimeout time.Duration
+	// SocketTimeout is how long a reply may take where no deadline is shorter: at least
+	// [RedisConfig.Timeout]. Zero means 25 milliseconds.
+	SocketTimeout time.Duration
+
+	// Breaker configures the breaker of each node. The zero value is one with defaults.
+	Breaker BreakerConfig
+}
+
+// NewClient returns a client whose calls end when their deadline does, as [RedisConfig] asks for, with
+// breakers. It is [OpenClient] with nothing but addresses. It does not connect.
 func NewClient(addresses ...string) (redis.UniversalClient, error) {
-	if len(addresses) == 0 {
-		return nil, errors.New("bucket: no address of a Redis server; such as 127.0.0.1:6379 or redis://user:password@host:6379/0")
-	}
-	options := make([]*redis.Options, len(addresses))
-	cluster := len(addresses) > 1
-	var mistakes []error
-	for i, address := range addresses {
-		rest, marked := strings.CutSuffix(address, "?cluster=true")
-		cluster = cluster || marked
-		var err error
-		if options[i], err = parseAddress(rest); err != nil {
-			mistakes = append(mistakes, fmt.Errorf("bucket: address %d of %d: %w", i+1, len(addresses), err))
-		}
-	}
-	if len(mistakes) > 0 {
-		return nil, errors.Join(mistakes...)
-	}
-	if !cluster {
-		BoundOptions(options[0])
-		return redis.NewClient(options[0]), nil
-	}
-	clusterOptions, err := clusterOptions(options)
+	return OpenClient(ClientConfig{Addresses: addresses})
+}
+
+// OpenClient returns a client for a server, a Redis Cluster or the master behind Sentinels, whose calls end
+// when their deadline does, with a breaker for each node. It does not connect: a Redis that is away at start
+// shows in the first call. The error names everything that is wrong with the configuration, and repeats no
+// password. The client is the caller's to close.
+func OpenClient(config ClientConfig) (redis.UniversalClient, error) {
+	target, err := config.resolve()
 	if err != nil {
 		return nil, err
 	}
-	BoundClusterOptions(clusterOptions)
-	return redis.NewClusterClient(clusterOptions), nil
+	switch {
+	case target.master != "":
+		options := target.failoverOptions(&config)
+		client := redis.NewFailoverClient(options)
+		// The address of such a client is a word of go-redis, the same for all of them.
+		addNodeHook(client, target.master, &config.Breaker)
+		return client, nil
+	case target.cluster:
+		client := redis.NewClusterClient(target.clusterOptions(&config))
+		client.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &config.Breaker) })
+		return client, nil
+	default:
+		client := redis.NewClient(target.options(&config))
+		addNodeHook(client, client.Options().Addr, &config.Breaker)
+		return client, nil
+	}
 }
 
-// parseAddress reads one address. Its errors do not repeat the address, which may hold a password.
-func parseAddress(address string) (*redis.Options, error) {
-	if scheme, _, ok := strings.Cut(address, "://"); ok {
-		switch scheme {
-		case "redis", "rediss", "unix":
-		default:
-			return nil, errors.New("unknown scheme; redis://, rediss:// or unix:// fits")
-		}
-		options, err := redis.ParseURL(address)
+// resolve reads the addresses and returns everything that is wrong.
+func (c *ClientConfig) resolve() (*target, error) {
+	if len(c.Addresses) == 0 {
+		return nil, errors.New("bucket: no address of a Redis server; such as 127.0.0.1:6379 or redis://user:password@host:6379/0")
+	}
+	t := &target{cluster: c.Cluster, master: c.Master}
+	var errs []error
+	for i, text := range c.Addresses {
+		a, err := parseAddress(text)
 		if err != nil {
-			return nil, errors.New("not a valid Redis URL; the form is redis://user:password@host:port/database")
+			errs = append(errs, fmt.Errorf("bucket: address %d of %d: %w", i+1, len(c.Addresses), err))
+			continue
 		}
-		return options, nil
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" || port == "" {
-		return nil, errors.New("neither host:port nor a redis://, rediss:// or unix:// URL")
-	}
-	return &redis.Options{Addr: address}, nil
-}
-
-// clusterOptions joins the options of the nodes, which must not differ in anything but the address.
-func clusterOptions(nodes []*redis.Options) (*redis.ClusterOptions, error) {
-	first := nodes[0]
-	joined := &redis.ClusterOptions{Username: first.Username, Password: first.Password, TLSConfig: first.TLSConfig}
-	for _, node := range nodes {
-		switch {
-		case node.Network == "unix":
-			return nil, errors.New("bucket: a cluster cannot be reached by unix sockets")
-		case node.DB != 0:
-			return nil, errors.New("bucket: a cluster has no numbered databases")
-		case node.Username != first.Username || node.Password != first.Password,
-			(node.TLSConfig == nil) != (first.TLSConfig == nil):
-			return nil, errors.New("bucket: the addresses of a cluster differ in user, password or TLS; give all the same")
+		if a.master != "" && t.master != "" && a.master != t.master {
+			errs = append(errs, fmt.Errorf("bucket: address %d of %d: another master than before; the Sentinels of a client watch one", i+1, len(c.Addresses)))
 		}
-		joined.Addrs = append(joined.Addrs, node.Addr)
+		t.cluster = t.cluster || a.cluster
+		if a.master != "" {
+			t.master = a.master
+		}
+		t.nodes = append(t.nodes, a)
 	}
-	return joined, nil
+	if len(errs) == 0 {
+		t.cluster = t.cluster || len(t.nodes) > 1 && t.master == ""
+		errs = append(errs, t.check(c))
+	}
+	errs = append(errs, c.check(), c.Breaker.check())
+	return t, errors.Join(errs...)
 }
 
-// BoundOptions sets the options that keep the calls of a limiter short: the deadline reaches the
-// socket, nothing is sent twice, and waiting for a connection is bounded. Addresses, credentials,
-// TLS, the size of the pool and what else is not about time stay as they are. Give the limiter a
-// client of its own.
-func BoundOptions(o *redis.Options) {
-	o.ContextTimeoutEnabled = true
-	o.MaxRetries = -1
-	o.DialTimeout, o.DialerRetries = boundDial, 1
-	o.ReadTimeout, o.WriteTimeout = boundSocket, boundSocket
-	o.PoolTimeout = boundPool
-	o.MinIdleConns = max(o.MinIdleConns, boundIdle)
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-// BoundClusterOptions is [BoundOptions] for a Redis Cluster. Besides, a failover is seen within about
-// a second, and a call follows a slot that has moved.
-func BoundClusterOptions(o *redis.ClusterOptions) {
-	o.ContextTimeoutEnabled = true
-	o.MaxRetries = -1
-	o.MaxRedirects = boundRedirects
-	o.MinRetryBackoff, o.MaxRetryBackoff = -1, -1
-	o.DialTimeout, o.DialerRetries = boundDial, 1
-	o.ReadTimeout, o.WriteTimeout = boundSocket, boundSocket
-	o.PoolTimeout = boundPool
-	o.MinIdleConns = max(o.MinIdleConns, boundIdle)
-	o.ClusterStateReloadInterval = boundReload
-	o.DisableRoutingPolicies = true
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-// checkClient returns why the deadline of a call would not hold with the client.
-func checkClient(client redis.UniversalClient) error {
-	bounded := true
-	switch c := client.(type) {
-	case nil:
-		return errors.New("bucket: RedisConfig.Client is nil; NewClient makes one")
-	case *redis.Client:
-		bounded = c.Options().ContextTimeoutEnabled
-	case *redis.ClusterClient:
-		bounded = c.Options().ContextTimeoutEnabled
-	case *redis.Ring:
-		bounded = c.Options().ContextTimeoutEnabled
+// check returns what is wrong whatever the addresses are.
+func (c *ClientConfig) check() error {
+	var errs []error
+	if c.Protocol != 0 && c.Protocol != 2 && c.Protocol != 3 {
+		errs = append(errs, fmt.Errorf("bucket: RESP protocol %d; 2 or 3 fits", c.Protocol))
 	}
-	if !bounded {
-		return errors.New("bucket: the client ignores deadlines (ContextTimeoutEnabled is not set), so that a frozen server would hold every request for seconds; use NewClient, BoundOptions or BoundClusterOptions")
+	if c.PoolSize < 0 {
+		errs = append(errs, fmt.Errorf("bucket: a pool of %d connections; 1 or more fits, and 0 is the default", c.PoolSize))
 	}
-	return nil
+	if c.Database < 0 {
+		errs = append(errs, fmt.Errorf("bucket: database %d; 0 or more fits", c.Database))
+	}
+	for _, timeout := range []struct {
+		name string
+		time time.Duration
+	}{{"DialTimeout", c.DialTimeout}, {"SocketTimeout", c.SocketTimeout}} {
+		if timeout.time != 0 && timeout.time < time.Millisecond {
+			errs = append(errs, fmt.Errorf("bucket: a %s of %v; at least 1ms fits, and 0 is the default", timeout.name, timeout.time))
+		}
+	}
+	if c.Credentials != nil && (c.Username != "" || c.Password != "") {
+		errs = append(errs, errors.New("bucket: Credentials and Username or Password; give one of the two"))
+	}
+	return errors.Join(errs...)
 }

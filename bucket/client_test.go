@@ -1,6 +1,10 @@
 package bucket_test
 
 import (
+	"context"
+	"crypto/tls"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,11 +60,115 @@ func TestNewClientSaysWhatIsWrongAndRepeatsNoPassword(t *testing.T) {
 		"unix sockets":          {"a:1", "unix:///run/x"},
 		"no numbered databases": {"redis://a:1/3", "redis://b:1/3"},
 		"differ in user":        {"redis://u:secret@a:1", "redis://b:1"},
+		"neither true nor":      {"redis://u:secret@a:1?cluster=yes"},
+		"an empty master_name":  {"redis://u:secret@a:1?master_name="},
+		"URL of Sentinels":      {"redis://u:secret@a:1?master_name=m&password=secret&nonsense=1"},
+		"another master":        {"redis://a:1?master_name=m", "redis://b:1?master_name=n"},
+		"needs no Sentinels":    {"redis://a:1?master_name=m&cluster=true"},
 	} {
 		_, err := bucket.NewClient(addresses...)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "secret")
 	}
+}
+
+func TestOpenClientSaysEverythingThatIsWrongAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := bucket.OpenClient(bucket.ClientConfig{
+		Addresses: []string{"localhost", "http://u:secret@b:1"}, Protocol: 4, PoolSize: -1, Database: -1,
+		DialTimeout: time.Microsecond, SocketTimeout: -1, Password: "secret",
+		Credentials: func(context.Context) (string, string, error) { return "", "", nil },
+		Breaker:     bucket.BreakerConfig{Failures: 5000},
+	})
+	for _, want := range []string{
+		"address 1 of 2", "address 2 of 2", "RESP protocol 4", "a pool of -1", "database -1",
+		"a DialTimeout of 1µs", "a SocketTimeout of", "Credentials and Username", "1 to 1000 fits",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NotContains(t, err.Error(), "secret")
+	_, err = bucket.OpenClient(bucket.ClientConfig{
+		Addresses: []string{"unix:///run/redis.sock"}, Master: "m", Cluster: true, Database: 1,
+	})
+	for _, want := range []string{"needs no Sentinels", "a cluster cannot be reached by unix", "Sentinels cannot be", "no numbered"} {
+		require.ErrorContains(t, err, want)
+	}
+	_, err = bucket.OpenClient(bucket.ClientConfig{Addresses: []string{"a:1"}, SentinelPassword: "secret"})
+	require.ErrorContains(t, err, "without a Master")
+}
+
+func TestOpenClientBoundsAndKeepsWhatItIsGiven(t *testing.T) {
+	t.Parallel()
+	secure := &tls.Config{ServerName: "redis.example", MinVersion: tls.VersionTLS12}
+	config := bucket.ClientConfig{
+		Username: "limiter", Password: "pw", TLS: secure, Protocol: 2, PoolSize: 7,
+		DialTimeout: time.Second, SocketTimeout: 50 * time.Millisecond,
+	}
+	config.Addresses = []string{"redis://someone:else@a:1/3?pool_size=3&protocol=3&client_name=limits"}
+	options := configuredClient(t, config).(*redis.Client).Options()
+	require.Equal(t, []any{"limiter", "pw", secure, 2, 7, 3, "limits"},
+		[]any{options.Username, options.Password, options.TLSConfig, options.Protocol, options.PoolSize, options.DB, options.ClientName})
+	require.Equal(t, []time.Duration{time.Second, 50 * time.Millisecond, 50 * time.Millisecond},
+		[]time.Duration{options.DialTimeout, options.ReadTimeout, options.WriteTimeout})
+	require.Equal(t, 1, options.DialerRetries)
+
+	config.Addresses = []string{"a:1", "b:1"}
+	clustered := configuredClient(t, config).(*redis.ClusterClient).Options()
+	require.Equal(t, []any{"limiter", "pw", secure, 2, 7, []string{"a:1", "b:1"}, time.Second},
+		[]any{clustered.Username, clustered.Password, clustered.TLSConfig, clustered.Protocol, clustered.PoolSize, clustered.Addrs, clustered.DialTimeout})
+	url := configuredClient(t, bucket.ClientConfig{Addresses: []string{"redis://a:1?pool_size=3&protocol=2&cluster=true"}})
+	clustered = url.(*redis.ClusterClient).Options()
+	require.Equal(t, []any{3, 2}, []any{clustered.PoolSize, clustered.Protocol})
+
+	config.Addresses, config.Master, config.SentinelPassword = []string{"a:1", "b:1"}, "mymaster", "watch"
+	options = configuredClient(t, config).(*redis.Client).Options()
+	require.Equal(t, []any{"limiter", "pw", secure, 2, 7, true, 0},
+		[]any{options.Username, options.Password, options.TLSConfig, options.Protocol, options.PoolSize, options.ContextTimeoutEnabled, options.MaxRetries})
+	fromURL := configuredClient(t, bucket.ClientConfig{
+		Addresses: []string{"redis://:watch@a:1/2?master_name=mymaster&addr=b:1&username=limiter&password=pw&route_randomly=true"},
+	})
+	options = fromURL.(*redis.Client).Options()
+	require.Equal(t, []any{"limiter", "pw", 2, true}, []any{options.Username, options.Password, options.DB, options.ContextTimeoutEnabled})
+}
+
+func TestCertificatesAreVerifiedByTheNameOfTheirOwnHost(t *testing.T) {
+	t.Parallel()
+	for want, addresses := range map[string][]string{
+		"a":  {"rediss://a:1?cluster=true"},
+		"b":  {"rediss://b:1", "rediss://b:2"},
+		"":   {"rediss://a:1", "rediss://b:1"},
+		"::": {"rediss://[::]:1?cluster=true"},
+	} {
+		options := configuredClient(t, bucket.ClientConfig{Addresses: addresses}).(*redis.ClusterClient).Options()
+		require.Equal(t, want, options.TLSConfig.ServerName)
+	}
+	options := configuredClient(t, bucket.ClientConfig{Addresses: []string{"rediss://a:1?master_name=m"}}).(*redis.Client).Options()
+	require.Empty(t, options.TLSConfig.ServerName, "the master is not where the Sentinel is")
+	options = configuredClient(t, bucket.ClientConfig{Addresses: []string{"rediss://a:1"}}).(*redis.Client).Options()
+	require.Equal(t, "a", options.TLSConfig.ServerName)
+}
+
+func configuredClient(t testing.TB, config bucket.ClientConfig) redis.UniversalClient {
+	t.Helper()
+	client, err := bucket.OpenClient(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestLoadTLSNamesTheFileThatIsWrong(t *testing.T) {
+	t.Parallel()
+	config, err := bucket.LoadTLS("", "", "")
+	require.NoError(t, err)
+	require.Nil(t, config.RootCAs)
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	require.NoError(t, os.WriteFile(empty, []byte("nothing"), 0o600))
+	_, err = bucket.LoadTLS(empty, empty, empty)
+	require.ErrorContains(t, err, "no certificate in PEM in "+empty)
+	require.ErrorContains(t, err, "certificate of the client in "+empty)
+	_, err = bucket.LoadTLS(empty+"x", empty, "")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "belong together")
 }
 
 func TestNewRedisRefusesWhatWouldNotHold(t *testing.T) {
@@ -69,12 +177,15 @@ func TestNewRedisRefusesWhatWouldNotHold(t *testing.T) {
 	t.Cleanup(func() { _ = unbounded.Close() })
 	unboundedCluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	t.Cleanup(func() { _ = unboundedCluster.Close() })
+	unboundedSentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { _ = unboundedSentinel.Close() })
 	bounded := redis.NewClient(boundOptions())
 	t.Cleanup(func() { _ = bounded.Close() })
 	for want, config := range map[string]bucket.RedisConfig{
 		"Client is nil":         {},
 		"the client ignores":    {Client: unbounded},
 		"ContextTimeoutEnabled": {Client: unboundedCluster},
+		"BoundFailoverOptions":  {Client: unboundedSentinel},
 		`namespace "a b"`:       {Client: bounded, Namespace: "a b"},
 		"at least 1ms fits":     {Client: bounded, Timeout: -time.Second},
 	} {

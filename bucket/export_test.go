@@ -107,6 +107,8 @@ var (
 	Segment = segment
 	// CRC16 is the checksum of Redis Cluster.
 	CRC16 = crc16
+	// NewCommand makes a command that is never sent twice.
+	NewCommand = newCommand
 	// Classify says what an error means for the charge.
 	Classify = classify
 )

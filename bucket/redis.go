@@ -276,7 +276,7 @@ func (r *Redis) Reset(ctx context.Context, tenant string, buckets []Bucket) erro
 	for i := range buckets {
 		args = append(args, keys.bucket(buckets[i].Owner))
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, errStoreTimeout)
 	defer cancel()
 	if err := checkContext(ctx); err != nil {
 		return err

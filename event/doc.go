@@ -1,5 +1,6 @@
 // Package event is what observers are told about the budgets of tenants: that one is nearly used up,
-// that a limit refuses or would, that a tenant is refused again and again.
+// that a limit refuses or would, that a tenant is refused again and again; and that the breaker of a node of the store
+// has opened or closed.
 //
 // An [Event] is a fact of a type of its own, such as [ThresholdCrossed]. An [Observer] is told of it in
 // the request that made it, so it must not block: [Channel] hands events to a goroutine of the user and

@@ -47,6 +47,8 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 		`level=INFO msg="ratelimit: would_refuse" tenant=acme tier=pro mode=warn code=COST_LIMIT_EXCEEDED enforceFrom=2026-12-01T00:00:00.000Z`,
 		`level=WARN msg="ratelimit: refused_repeatedly" tenant=acme tier=pro refusals=100 within=1m0s`,
 		`level=INFO msg="ratelimit: candidate_differs" tenant=acme tier=pro candidate=next live=limited would=admitted`,
+		`level=WARN msg="ratelimit: breaker_changed" node=10.0.0.7:6379 from=half_open to=open`,
+		`level=INFO msg="ratelimit: breaker_changed" node=10.0.0.7:6379 from=half_open to=closed`,
 	}, lines(t,
 		event.ThresholdCrossed{Budget: minute, Threshold: 0.8, Share: 0.85, Remaining: 15},
 		event.LimitReached{Budget: minute, RetryAfter: 7200 * time.Millisecond},
@@ -54,6 +56,8 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 		event.WouldRefuse{Budget: shape, Code: "COST_LIMIT_EXCEEDED", EnforceFrom: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)},
 		event.RefusedRepeatedly{Tenant: "acme", Tier: "pro", Refusals: 100, Within: time.Minute},
 		event.CandidateDiffers{Tenant: "acme", Tier: "pro", Candidate: "next", Live: "limited", Would: "admitted"},
+		event.BreakerChanged{Node: "10.0.0.7:6379", From: event.BreakerHalfOpen, To: event.BreakerOpen},
+		event.BreakerChanged{Node: "10.0.0.7:6379", From: event.BreakerHalfOpen, To: event.BreakerClosed},
 	))
 }
 

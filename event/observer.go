@@ -45,8 +45,14 @@ func NewLogger(log *slog.Logger) *Logger {
 // Observe writes a line at level info, what concerns an operator now at level warn.
 func (l *Logger) Observe(ctx context.Context, e Event) {
 	level := slog.LevelInfo
-	if _, repeated := e.(RefusedRepeatedly); repeated {
+	switch e := e.(type) {
+	case RefusedRepeatedly:
 		level = slog.LevelWarn
+	case BreakerChanged:
+		if e.To == BreakerOpen {
+			level = slog.LevelWarn
+		}
+	default:
 	}
 	// An empty key puts the fields into the line, and not into a group.
 	l.log.LogAttrs(ctx, level, "ratelimit: "+e.Name(), slog.Attr{Value: e.LogValue()})

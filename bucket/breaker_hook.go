@@ -1,0 +1,159 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// nodeHook stands before one node. It asks the breaker, if there is one, and tells what surely was not
+// sent from what may have been.
+type nodeHook struct {
+	// breaker is nil if there is none.
+	breaker *breaker
+}
+
+var _ redis.Hook = (*nodeHook)(nil)
+
+func addNodeHook(node *redis.Client, name string, config *BreakerConfig) {
+	node.AddHook(&nodeHook{breaker: newBreaker(name, config)})
+}
+
+// DialHook implements redis.Hook.
+func (h *nodeHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil {
+			return nil, notSent(err)
+		}
+		return conn, nil
+	}
+}
+
+// ProcessHook implements redis.Hook.
+func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if p := h.outer(ctx); p != nil {
+			return p.handshake(next(ctx, cmd))
+		}
+		p, err := h.admit(ctx)
+		if err != nil {
+			cmd.SetErr(err)
+			return err
+		}
+		err = errUnfinished
+		defer func() { p.end(err) }()
+		err = next(p, cmd) //nolint:contextcheck // a permit is the context of its call
+		if p.failed && err != nil {
+			return notSent(err)
+		}
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (h *nodeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if p := h.outer(ctx); p != nil {
+			return p.handshake(next(ctx, cmds))
+		}
+		p, err := h.admit(ctx)
+		if err != nil {
+			setErr(cmds, err)
+			return err
+		}
+		outcome := errUnfinished
+		defer func() { p.end(outcome) }()
+		err = next(p, cmds) //nolint:contextcheck // a permit is the context of its call
+		if outcome = err; err == nil {
+			return nil
+		}
+		if p.failed {
+			err = notSent(err)
+			setErr(cmds, err)
+			return err
+		}
+		// The error is that of the first command, and may be a reply where a later one got none.
+		for _, cmd := range cmds {
+			if failed := cmd.Err(); failed != nil && !isReply(failed) {
+				outcome = failed
+				break
+			}
+		}
+		return err
+	}
+}
+
+func setErr(cmds []redis.Cmder, err error) {
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
+}
+
+// notSent wraps the error of a call that ended before it was sent.
+func notSent(err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// permit is a call that the breaker let pass, and the context of that call: go-redis sets a new
+// connection up with the hooks of the client, inside the call that needs it, which is one call.
+type permit struct {
+	context.Context
+
+	hook *nodeHook
+	// report tells the breaker how the call ended; nil without a breaker.
+	report func(error)
+	// failed says that a connection could not be set up, so that the call itself was not sent.
+	failed bool
+}
+
+// Value implements context.Context. The hook is the key of its permit.
+func (p *permit) Value(key any) any {
+	if hook, ok := key.(*nodeHook); ok && hook == p.hook {
+		return p
+	}
+	return p.Context.Value(key)
+}
+
+// outer returns the permit that a call is part of, or nil.
+func (h *nodeHook) outer(ctx context.Context) *permit {
+	p, _ := ctx.Value(h).(*permit)
+	return p
+}
+
+// admit asks the breaker.
+func (h *nodeHook) admit(ctx context.Context) (*permit, error) {
+	p := &permit{Context: ctx, hook: h}
+	if h.breaker == nil {
+		return p, nil
+	}
+	report, err := h.breaker.steps.Allow()
+	if err != nil {
+		return nil, h.breaker.refusal
+	}
+	p.report = report
+	return p, nil
+}
+
+// handshake notes how a command went that sets up a connection.
+func (p *permit) handshake(err error) error {
+	if err != nil && !isReply(err) {
+		p.failed = true
+	}
+	return err
+}
+
+// end tells the breaker how the call ended.
+func (p *permit) end(err error) {
+	if p.report == nil {
+		return
+	}
+	p.report(nodeOutcome(p.Context, err))
+	p.hook.breaker.tell(p.Context)
+}
