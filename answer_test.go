@@ -50,7 +50,9 @@ var oddAnswers = map[string]graphql.Response{
 	"characters that are escaped": {
 		Data: json.RawMessage(`{"a":"<b>&amp;\u003c` + "\u2028é\\u00e9\\ud800" + `","a":2}`),
 		Errors: gqlerror.List{
-			{Message: "<a> & \u2028 \" \\ \x00"}, {Message: "\xff\xfe bytes \uFFFD and \\ufffd \\\xff"}, {Message: "\uFFFD"},
+			{Message: "<a> & \u2028 \" \\ \x00"},
+			{Message: "\xff\xfe bytes \uFFFD and \\ufffd \\\xff"},
+			{Message: "\uFFFD"},
 			{Message: "é", Extensions: map[string]any{"text": "\xff\uFFFD", "list": []any{"\xff\uFFFD"}}},
 		},
 	},

@@ -320,14 +320,25 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	case r.outcome == int(InFlight) && len(tail) == dateSize:
 		result.Verdict = InFlight
 		result.RetryAfter = max(0, min(milliseconds(readUint(tail, dateSize)-r.now), maxInFlightRetry))
-	case r.outcome == int(KeyReused), r.outcome == int(AnswerUnavailable):
-		result.Verdict = Verdict(r.outcome)
-	case r.outcome == outcomeUnknown:
-		result.Verdict = OutcomeUnknown
 	default:
-		return Result{}, ambiguous
+		if result.Verdict, ok = r.refusalOfKey(); !ok {
+			return Result{}, ambiguous
+		}
 	}
 	return result, nil
+}
+
+// refusalOfKey returns the verdict of an outcome that refuses because of the key and has no tail, false if
+// it is none.
+func (r *reply) refusalOfKey() (Verdict, bool) {
+	switch r.outcome {
+	case int(KeyReused), int(AnswerUnavailable):
+		return Verdict(r.outcome), true
+	case outcomeUnknown:
+		return OutcomeUnknown, true
+	default:
+		return 0, false
+	}
 }
 
 // trial is what a reply says of a candidate.

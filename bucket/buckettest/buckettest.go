@@ -27,7 +27,7 @@ type Harness struct {
 // Run checks a store against the contract. It calls open for each test.
 func Run(t *testing.T, open func(*testing.T) Harness) {
 	t.Helper()
-	run(t, open, chargeTests, timeTests, settleTests, policyTests, windowTests, windowChangeTests, softTests, claimTests, claimEndTests, candidateTests)
+	run(t, open, chargeTests, timeTests, settleTests, policyTests, windowTests, windowChangeTests, softTests, claimTests, claimEndTests, claimCrowdTests, candidateTests)
 }
 
 // RunOverrides checks a store that is a bucket.OverrideStore as well against the contract of override
