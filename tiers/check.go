@@ -67,6 +67,7 @@ func (c *checker) tierName(at path, name string) {
 
 func (c *checker) tier(at path, name string, t Tier) {
 	c.label(at, "the name of a tier", name)
+	c.store(at, t.Store)
 	c.modes(at, t.Mode, t.EnforceFrom, t.FailMode)
 	c.maxCost(at, t.MaxCost)
 	charged := charges{
@@ -94,6 +95,7 @@ func (c *checker) exception(at path, name string, x Exception) {
 		assigned = x.Tier
 		c.tierName(at.to("tier"), x.Tier)
 	}
+	c.store(at, x.Store)
 	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
 	c.maxCost(at, x.MaxCost)
 	t, known := c.policy.Tiers[assigned]

@@ -122,7 +122,7 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	inherited := setting{}.with(c.policy.Mode, c.policy.EnforceFrom, "").with(t.Mode, t.EnforceFrom, t.FailMode)
 	now := inherited.as(c.day, c.strictest)
 	set := &ruleSet{rules: Rules{
-		Tier: name, Mode: now.mode, EnforceFrom: now.enforceFrom, FailMode: inherited.failMode,
+		Tier: name, Store: t.Store, Mode: now.mode, EnforceFrom: now.enforceFrom, FailMode: inherited.failMode,
 		Blocked: t.Blocked, Unlimited: t.Unlimited && !t.Blocked,
 		CostReport: t.CostReport, CostValidate: t.CostValidate,
 	}}

@@ -20,6 +20,8 @@ type family struct {
 	warnings   []Warning
 	// documents says that a rule names a document.
 	documents bool
+	// stores are the names of the stores that the policy asks for.
+	stores []string
 	// odd are the warnings before it is known where they stand.
 	odd []finding
 
@@ -33,7 +35,7 @@ const strictnesses = int(bucket.Off) + 1
 
 func newFamily(p Policy, days []time.Time) *family {
 	return &family{
-		policy: p, days: days, generation: 1, documents: p.namesDocuments(),
+		policy: p, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(),
 		members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
 	}
 }

@@ -47,6 +47,8 @@ type File struct {
 	mu sync.Mutex
 	// loaded is the digest of the content of the current policy.
 	loaded [sha256.Size]byte
+	// checks are what a policy has to pass.
+	checks checks
 	// seen is the digest of the content that the last look found and did not judge, because it was
 	// new. It is zero if there is none.
 	seen [sha256.Size]byte
@@ -59,7 +61,7 @@ type File struct {
 	ended  sync.WaitGroup
 }
 
-var _ Source = (*File)(nil)
+var _ Checker = (*File)(nil)
 
 // OpenFile loads a policy file, YAML or JSON, as it is now, and follows it until [File.Close]. The file
 // must be a regular one of at most [MaxDocument] bytes.
@@ -121,7 +123,9 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 	f.seen = [sha256.Size]byte{}
 	var snapshot *Snapshot
 	if err == nil && digest != f.loaded {
-		_, snapshot, err = load(data)
+		if _, snapshot, err = load(data); err == nil {
+			err = f.checks.pass(snapshot)
+		}
 	}
 	if err != nil {
 		if text := err.Error(); text != f.failure {
@@ -141,6 +145,15 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 		f.tell(nil)
 	}
 	return nil
+}
+
+// Check implements [Checker]: a policy that does not pass is refused as one that is wrong in itself is, and
+// the last good one stays.
+func (f *File) Check(check func(*Snapshot) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checks = append(f.checks, check)
+	return check(f.Snapshot())
 }
 
 // Close stops following the file and waits until that has ended. It always returns nil.

@@ -14,7 +14,7 @@ type ruleSource struct {
 
 // changesNothing reports whether an exception only assigns a tier.
 func (x *Exception) changesNothing() bool {
-	return x.Mode == "" && x.FailMode == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
+	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
 		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked && !x.CostReport && !x.CostValidate
 }
 
@@ -22,6 +22,7 @@ func (x *Exception) changesNothing() bool {
 func merge(t Tier, x Exception) ruleSource {
 	t.Mode, t.EnforceFrom = mergeMode(t.Mode, t.EnforceFrom, x.Mode, x.EnforceFrom)
 	t.FailMode = cmp.Or(x.FailMode, t.FailMode)
+	t.Store = cmp.Or(x.Store, t.Store)
 	t.MaxCost = cmp.Or(x.MaxCost, t.MaxCost)
 	t.Limits = mergeLimits(t.Limits, x.Limits)
 	t.Unlimited = t.Unlimited || x.Unlimited

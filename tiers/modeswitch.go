@@ -14,7 +14,10 @@ type ModeSwitch struct {
 	strictest atomic.Uint32
 }
 
-var _ CandidateSource = (*ModeSwitch)(nil)
+var (
+	_ CandidateSource = (*ModeSwitch)(nil)
+	_ Checker         = (*ModeSwitch)(nil)
+)
 
 // NewModeSwitch returns a switch that changes nothing yet. The source is required.
 func NewModeSwitch(source Source) *ModeSwitch {
@@ -41,6 +44,11 @@ func (m *ModeSwitch) Snapshot() *Snapshot {
 		return nil
 	}
 	return s.AtMost(m.Mode())
+}
+
+// Check implements [Checker]: the source does the checking.
+func (m *ModeSwitch) Check(check func(*Snapshot) error) error {
+	return forward(m.source, check)
 }
 
 // Candidate returns the candidate of the source, if it is a [CandidateSource] that has one. Its modes are

@@ -61,6 +61,10 @@ type Tier struct {
 	// FailMode is open or closed: what happens while the store is away, for limits that name none and
 	// for decisions without limits. Empty means open.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
+	// Store names the store that keeps the budgets and claims of each tenant of the tier, one of those that
+	// the server has. Empty means its default store. A tenant that comes to another store begins there
+	// with nothing spent.
+	Store string `yaml:"store,omitempty" json:"store,omitempty"`
 	// MaxCost is the price in points of the most expensive operation that may run. Zero means none.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
 	// Limits are the budgets of each tenant of the tier by name.
@@ -97,6 +101,8 @@ type Exception struct {
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
 	// FailMode replaces that of the tier, also for the limits of the tier that name none.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
+	// Store replaces that of the tier, in whichever tier the tenant is.
+	Store string `yaml:"store,omitempty" json:"store,omitempty"`
 	// MaxCost replaces that of the tier.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
 	// Limits are added to those of the tier, or replace the one of the same name whole. Nil, which

@@ -28,8 +28,9 @@ var ErrNoCandidate = errors.New("tiers: there is no candidate")
 type Rollout struct {
 	source Source
 	// mu is held by those who change the state.
-	mu    sync.Mutex
-	state atomic.Pointer[rolloutState]
+	mu     sync.Mutex
+	checks checks
+	state  atomic.Pointer[rolloutState]
 }
 
 type rolloutState struct {
@@ -40,7 +41,10 @@ type rolloutState struct {
 	over     *family
 }
 
-var _ CandidateSource = (*Rollout)(nil)
+var (
+	_ CandidateSource = (*Rollout)(nil)
+	_ Checker         = (*Rollout)(nil)
+)
 
 // NewRollout returns a rollout without a candidate. The source is required.
 func NewRollout(source Source) *Rollout {
@@ -57,6 +61,18 @@ func (r *Rollout) Snapshot() *Snapshot {
 		return state.promoted.Snapshot()
 	}
 	return live
+}
+
+// Check implements [Checker]: the source does the checking, and what is promoted has to pass as well. A
+// candidate need not before.
+func (r *Rollout) Check(check func(*Snapshot) error) error {
+	r.mu.Lock()
+	r.checks = append(r.checks, check)
+	r.mu.Unlock()
+	if err := forward(r.source, check); err != nil {
+		return err
+	}
+	return check(r.Snapshot())
 }
 
 // Candidate implements [CandidateSource].
@@ -84,13 +100,17 @@ func (r *Rollout) Propose(id string, candidate *Snapshot) error {
 
 // Promote makes the candidate the live policy. It goes on from what was spent under the policy that it
 // replaces, as any policy does: the budgets that it had as a candidate were for trying and expire. What is
-// promoted is kept in this process only, so that the document of the source has to follow.
+// promoted is kept in this process only, so that the document of the source has to follow. The error is
+// [ErrNoCandidate], or that of a check ([Rollout.Check]); then nothing changes.
 func (r *Rollout) Promote() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	state, live := *r.state.Load(), r.source.Snapshot()
 	if state.candidate == nil || live == nil {
 		return ErrNoCandidate
+	}
+	if err := r.checks.pass(state.candidate); err != nil {
+		return err
 	}
 	r.state.Store(&rolloutState{promoted: state.candidate, over: live.family})
 	return nil

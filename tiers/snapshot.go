@@ -59,6 +59,8 @@ type Rules struct {
 	// Tier is the tier whose rules these are. It differs from that of the subject if the policy does
 	// not know the latter.
 	Tier string
+	// Store names the store that keeps the buckets and claims. It is empty for the default store.
+	Store string
 	// Mode is that of the tenant. Each limit, and each maximum cost, has its own.
 	Mode bucket.Mode
 	// EnforceFrom is when Mode becomes enforced if it is warn. It is zero if nobody knows.
@@ -161,7 +163,7 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, rootFields [
 	set := s.find(&subject)
 	if subject.Exempt {
 		return Rules{
-			Tier: set.rules.Tier, Mode: bucket.Off, Unlimited: true,
+			Tier: set.rules.Tier, Store: set.rules.Store, Mode: bucket.Off, Unlimited: true,
 			CostReport: set.rules.CostReport, CostValidate: set.rules.CostValidate,
 		}
 	}

@@ -1,0 +1,93 @@
+package tiers_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+var perMinute = map[string]*tiers.Limit{"minute": {Capacity: 10, Per: tiers.Period(time.Minute)}}
+
+func TestATenantHasTheStoreOfItsExceptionOrElseOfItsTier(t *testing.T) {
+	t.Parallel()
+	snapshot, err := tiers.Compile(tiers.Policy{
+		Default: "free",
+		Tiers: map[string]tiers.Tier{
+			"free": {Limits: perMinute}, "pro": {Limits: perMinute, Store: "pro"}, "banned": {Blocked: true},
+		},
+		Tenants: map[string]tiers.Exception{
+			"acme": {Tier: "pro"}, "bank": {Tier: "pro", Store: "bank"}, "lone": {Store: "eu"},
+		},
+	})
+	require.NoError(t, err)
+	for tenant, want := range map[string]string{"": "", "acme": "pro", "bank": "bank", "lone": "eu"} {
+		require.Equal(t, want, snapshot.Rules(tiers.Subject{Tenant: tenant}, nil).Store, tenant)
+	}
+	require.Equal(t, "pro", snapshot.Rules(tiers.Subject{Tenant: "other", Tier: "pro"}, nil).Store)
+	require.Equal(t, "bank", snapshot.Rules(tiers.Subject{Tenant: "bank", Exempt: true}, nil).Store, "its claims are kept there")
+	require.Equal(t, []string{"bank", "eu", "pro"}, snapshot.Stores())
+	require.Equal(t, []string{"bank", "eu", "pro"}, snapshot.AtMost(bucket.Shadow).Stores())
+}
+
+var errUnknownStore = errors.New("no such store")
+
+// knows returns a check for policies that ask for no other stores.
+func knows(stores ...string) func(*tiers.Snapshot) error {
+	return func(s *tiers.Snapshot) error {
+		for _, name := range s.Stores() {
+			if !slices.Contains(stores, name) {
+				return errUnknownStore
+			}
+		}
+		return nil
+	}
+}
+
+func TestAPolicyThatDoesNotPassACheckIsNotLoaded(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	write := func(store string) {
+		require.NoError(t, os.WriteFile(file, []byte("version: 1\ndefault: free\ntiers: {free: {unlimited: true"+store+"}}\n"), 0o600))
+	}
+	write(", store: eu")
+	var told error
+	policy, err := tiers.OpenFile(file, tiers.FileOptions{Interval: -1, OnReload: func(_ *tiers.Snapshot, err error) { told = err }})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, policy.Close()) }()
+	var source tiers.Checker = tiers.NewModeSwitch(tiers.NewRollout(policy))
+	require.ErrorIs(t, source.Check(knows()), errUnknownStore, "the current policy is checked at once")
+	require.NoError(t, source.Check(knows("eu", "us")))
+
+	write("")
+	require.NoError(t, policy.Reload())
+	write(", store: us")
+	require.ErrorIs(t, policy.Reload(), errUnknownStore, "each check counts")
+	require.ErrorIs(t, told, errUnknownStore)
+	require.Empty(t, policy.Snapshot().Stores(), "the last good policy stays")
+}
+
+func TestACandidateThatDoesNotPassACheckIsNotPromoted(t *testing.T) {
+	t.Parallel()
+	compile := func(store string) *tiers.Snapshot {
+		snapshot, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{"free": {Limits: perMinute, Store: store}}})
+		require.NoError(t, err)
+		return snapshot
+	}
+	rollout := tiers.NewRollout(compile(""))
+	require.NoError(t, rollout.Check(knows("eu")))
+	require.NoError(t, rollout.Propose("next", compile("us")))
+	require.ErrorIs(t, rollout.Promote(), errUnknownStore)
+	require.Empty(t, rollout.Snapshot().Stores())
+	require.NoError(t, rollout.Propose("next", compile("eu")))
+	require.NoError(t, rollout.Promote())
+	require.Equal(t, []string{"eu"}, rollout.Snapshot().Stores())
+	require.ErrorIs(t, rollout.Check(knows()), errUnknownStore, "what was promoted is the current policy")
+}
