@@ -11,18 +11,18 @@ import (
 )
 
 // stored measures a call of the store, and tells the logger when the store goes and when it is back.
-func (e *Extension) stored(ctx context.Context, call string, took time.Duration, err error) {
-	e.telemetry.stored(ctx, call, took, err)
+func (e *Extension) stored(ctx context.Context, b *backend, call string, took time.Duration, err error) {
+	e.telemetry.stored(ctx, b, call, took, err)
 	switch {
 	case err == nil:
-		if e.absence.ends() {
-			e.cfg.Logger.InfoContext(ctx, "ratelimit: the store is back: operations are judged again")
+		if b.absence.ends() {
+			e.cfg.Logger.InfoContext(ctx, "ratelimit: the store is back: operations are judged again", b.logged()...)
 		}
 	case errors.Is(err, bucket.ErrInvalid):
-		e.cfg.Logger.ErrorContext(ctx, "ratelimit: the store was called wrongly", slog.String("error", err.Error()))
-	case e.absence.begins(time.Now()):
+		e.cfg.Logger.ErrorContext(ctx, "ratelimit: the store was called wrongly", b.logged(slog.String("error", err.Error()))...)
+	case b.absence.begins(time.Now()):
 		e.cfg.Logger.WarnContext(ctx, "ratelimit: the store is away: operations are decided by the fail modes of their limits",
-			slog.String("error", err.Error()))
+			b.logged(slog.String("error", err.Error()))...)
 	}
 }
 

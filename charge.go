@@ -57,7 +57,7 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 // have it.
 func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) *RefusedError {
 	before := op.snapshot()
-	result, _, err := op.extension.take(ctx, bucket.Take{
+	result, _, err := op.extension.take(ctx, op.backend, bucket.Take{
 		Tenant:  before.Subject.Tenant,
 		Buckets: buckets,
 		Owners:  op.members(nil),
@@ -75,6 +75,10 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 
 // charged turns the verdict about a charge into its outcome, and notes what clients are told of it.
 func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, err error) (Outcome, *RefusedError) {
+	if errors.Is(err, bucket.ErrBusy) && enforces(&op.rules) {
+		refusal := refusedBusy()
+		return refusal.Outcome, refusal
+	}
 	if err != nil {
 		if failsClosed(&op.rules, err) {
 			return Unavailable, refusedUnavailable()

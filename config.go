@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -21,6 +22,11 @@ type Config struct {
 	// Store keeps the buckets: bucket.NewRedis for budgets that hold across replicas,
 	// bucket.NewMemory for one process.
 	Store bucket.Store
+	// Stores are further stores by name, for tiers and tenants that the policy gives a store of their own: in
+	// another Redis, or in the same one over other connections. Store keeps all others. A policy that names a
+	// store which is not here is a mistake, and a source that can be checked (tiers.Checker, such as
+	// tiers.File) does not load one later. Nil means that there are none.
+	Stores map[string]bucket.Store
 	// Policy gives the tiers and their limits: a compiled tiers.Policy, or a file that is reloaded.
 	Policy tiers.Source
 	// Subject decides who pays.
@@ -106,6 +112,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	c.Signals = c.Signals.withDefaults()
+	c.Stores = maps.Clone(c.Stores)
 	c.Events = c.Events.withDefaults()
 	c.Idempotency = c.Idempotency.withDefaults()
 	return c
@@ -128,6 +135,7 @@ func (c *Config) validate() error {
 	if c.Store == nil {
 		fail("Store is nil: set bucket.NewMemory or bucket.NewRedis")
 	}
+	c.validateStores(fail)
 	if c.Policy == nil {
 		fail("Policy is nil: set the result of tiers.Compile or tiers.OpenFile")
 	} else if c.Policy.Snapshot() == nil {
@@ -135,6 +143,11 @@ func (c *Config) validate() error {
 	}
 	if c.Subject == nil {
 		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
+	}
+	if c.Policy != nil && c.Policy.Snapshot() != nil {
+		if err := c.checkStores(c.Policy.Snapshot()); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	c.Signals.validate(fail)
 	c.Idempotency.validate(fail)

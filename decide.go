@@ -149,12 +149,14 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
 		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, Exempt
+		op.backend = e.backend(op.rules.Store)
 		return subject.Tenant != ""
 	}
 	op.document = opCtx.RawQuery
 	policy := e.cfg.Policy.Snapshot()
 	op.rules = policy.RulesInto(op.buckets[:], subject, op.selected(policy))
 	d.Tier, d.Mode = op.rules.Tier, op.rules.Mode
+	op.backend = e.backend(op.rules.Store)
 	if op.rules.Blocked {
 		d.refuse(refusedBlocked())
 		return false
@@ -204,13 +206,16 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		take.Amounts = op.amounts[:2]
 	}
 
-	result, took, err := e.take(ctx, take)
+	result, took, err := e.take(ctx, op.backend, take)
 	d.StoreDuration = took
 	switch {
 	case err != nil && take.Buckets == nil && take.Claim == nil:
 		// The store was asked for the candidate alone, which decides nothing.
 		d.StoreErr = err
 		d.admit()
+		return nil
+	case errors.Is(err, bucket.ErrBusy):
+		e.busy(op)
 		return nil
 	case err != nil:
 		e.storeAway(op, err)
@@ -248,12 +253,18 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 
 // take calls the store and measures it. The store has a deadline of its own; a client that leaves does
 // not end the call, or it could spend without paying.
-func (e *Extension) take(ctx context.Context, take bucket.Take) (bucket.Result, time.Duration, error) {
+func (e *Extension) take(ctx context.Context, b *backend, take bucket.Take) (bucket.Result, time.Duration, error) {
 	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
-	result, err := e.cfg.Store.Take(ctx, take)
+	result, err := b.Take(ctx, take)
 	took := time.Since(start)
-	e.stored(ctx, "take", took, err)
+	if by := sparedBy(&result, err); by != "" {
+		// Nobody has asked the store, so that this tells nothing of it.
+		took = 0
+		e.telemetry.spare(ctx, b, by)
+	} else {
+		e.stored(ctx, b, "take", took, err)
+	}
 	spread(take.Tenant, result.Limits)
 	return result, took, err
 }

@@ -59,6 +59,8 @@ const (
 	CostRequestInvalid Outcome = "cost_request_invalid"
 	// CostRequestForbidden: the tier does not permit pricing without running.
 	CostRequestForbidden Outcome = "cost_request_forbidden"
+	// Busy: the tenant has as many calls of the store under way as a bucket.Bulkhead lets it have.
+	Busy Outcome = "busy"
 	// Replayed: the client got the stored answer of the first attempt.
 	Replayed Outcome = "replayed"
 )
@@ -106,7 +108,8 @@ type Decision struct {
 	WouldRefuse *RefusedError
 	// StoreErr is the error of the store. It matches bucket.ErrUnavailable or bucket.ErrAmbiguous.
 	StoreErr error
-	// StoreDuration is how long the store took. It is zero if the store was not asked.
+	// StoreDuration is how long the store took. It is zero if the store was not asked, or if a
+	// bucket.RefusalCache answered in its place.
 	StoreDuration time.Duration
 
 	// actual is what the first response came to in points. It is nil if it is not known.
@@ -129,6 +132,8 @@ type operation struct {
 	states   [4]bucket.LimitState
 	claim    *idempotency.Claim
 	mutation bool
+	// backend is the store that the rules name.
+	backend *backend
 	// dryRun says that the client asked, by rateLimit(dryRun: true), not to run it.
 	dryRun bool
 	// document is the text of the document that the operation came in.

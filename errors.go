@@ -233,6 +233,18 @@ func refusedUnavailable() *RefusedError {
 	}
 }
 
+// retryBusy is how long a client should wait whose tenant has too many calls under way: they end within the
+// timeout of the store.
+const retryBusy = time.Second
+
+func refusedBusy() *RefusedError {
+	return &RefusedError{
+		Code: CodeRateLimited, Outcome: Busy, Status: http.StatusTooManyRequests,
+		Message:    "too many operations of this account are being judged at the same time: nothing was run, try again",
+		RetryAfter: retryBusy,
+	}
+}
+
 func refusedSubject(err error) *RefusedError {
 	var presented *gqlerror.Error
 	if errors.As(err, &presented) {

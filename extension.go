@@ -21,7 +21,9 @@ type Extension struct {
 	estimator *cost.Estimator
 	telemetry *telemetry
 	facts     *facts
-	absence   absence
+	// backends are the stores by name, missing the one that stands for any other.
+	backends map[string]*backend
+	missing  *backend
 }
 
 var _ interface {
@@ -35,7 +37,8 @@ var _ interface {
 // New returns an extension. Mistakes in the configuration are reported when srv.Use calls
 // [Extension.Validate].
 func New(cfg Config) *Extension {
-	return &Extension{cfg: cfg.withDefaults()}
+	cfg = cfg.withDefaults()
+	return &Extension{cfg: cfg, backends: newBackends(&cfg), missing: newBackend("", missingStore{})}
 }
 
 // extensionName is the name that gqlgen and the operation's statistics know.
@@ -56,6 +59,10 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	estimator, costErr := cost.New(schema.Schema(), costs)
 	instruments, telemetryErr := newTelemetry(e.cfg.Telemetry)
 	if err := errors.Join(configErr, complexityErr, costErr, telemetryErr); err != nil {
+		return err
+	}
+	// Last, because from now on the source refuses what these stores do not fit.
+	if err := e.cfg.requireStores(); err != nil {
 		return err
 	}
 	e.estimator, e.telemetry = estimator, instruments

@@ -165,8 +165,8 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 	var timer *time.Timer
 	renew := func() {
 		start := time.Now()
-		held, err := e.cfg.Store.Renew(ctx, tenant, op.claim)
-		e.stored(ctx, "renew", time.Since(start), err)
+		held, err := op.backend.Renew(ctx, tenant, op.claim)
+		e.stored(ctx, op.backend, "renew", time.Since(start), err)
 		mu.Lock()
 		defer mu.Unlock()
 		// An attempt that lost its claim has nothing left to renew; a store that is away may return.
@@ -224,8 +224,8 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 	err := patiently(func() (err error) {
 		tries++
 		start := time.Now()
-		settled, err = e.cfg.Store.Settle(ctx, settlement)
-		e.stored(ctx, "settle", time.Since(start), err)
+		settled, err = op.backend.Settle(ctx, settlement)
+		e.stored(ctx, op.backend, "settle", time.Since(start), err)
 		return err
 	})
 	switch {

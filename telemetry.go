@@ -34,6 +34,8 @@ const (
 	attrStore     = "ratelimit.store.duration"
 	attrCall      = "ratelimit.store.call"
 	attrResult    = "ratelimit.store.result"
+	// attrStoreName is that of a store of Config.Stores; the default one has none.
+	attrStoreName = "ratelimit.store.name"
 	attrUnit      = "ratelimit.unit"
 	attrOperation = "graphql.operation.type"
 	attrName      = "graphql.operation.name"
@@ -51,11 +53,12 @@ type telemetry struct {
 	latency   metric.Float64Histogram
 	failures  metric.Int64Counter
 	away      metric.Float64Counter
-	limits    *limitMetrics
+	// spared counts what was decided without asking the store.
+	spared metric.Int64Counter
+	limits *limitMetrics
 	// candidates counts what candidates would have decided.
 	candidates metric.Int64Counter
 	tenants    *tenantNames
-	clock      awayClock
 	spending   actualCosts
 	// attributes caches the attribute sets, whose number is bounded: outcomes × tiers × modes ×
 	// operation types × named tenants.
@@ -77,7 +80,7 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 	meter := meters.Meter(scopeName)
 	t := &telemetry{tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants)}
 
-	var errs [9]error
+	var errs [10]error
 	t.spending, errs[6] = newActualCosts(meter, cfg.Operations)
 	t.limits, errs[7] = newLimitMetrics(meter)
 	t.candidates, errs[8] = meter.Int64Counter("ratelimit.candidate.decisions",
@@ -93,6 +96,8 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 		metric.WithExplicitBucketBoundaries(.00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1))
 	t.failures, errs[3] = meter.Int64Counter("ratelimit.store.errors",
 		metric.WithUnit("{error}"), metric.WithDescription("Store calls that failed."))
+	t.spared, errs[9] = meter.Int64Counter("ratelimit.store.spared",
+		metric.WithUnit("{take}"), metric.WithDescription("Takes that were refused without asking the store."))
 	t.away, errs[4] = meter.Float64Counter("ratelimit.store.away",
 		metric.WithUnit("s"), metric.WithDescription("Time between the first failed store call and the next that succeeds."))
 	return t, errors.Join(errs[:]...)
@@ -194,21 +199,21 @@ func (t *telemetry) charged(ctx context.Context, d *Decision, unit bucket.Unit, 
 }
 
 // stored measures one call of the store.
-func (t *telemetry) stored(ctx context.Context, call string, took time.Duration, err error) {
+func (t *telemetry) stored(ctx context.Context, b *backend, call string, took time.Duration, err error) {
 	switch {
 	case errors.Is(err, bucket.ErrInvalid):
-	case err == nil && t.clock.there():
+	case err == nil && b.clock.there():
 		// The usual case, in which nothing has to be timed. The zero tells readers that the counter exists.
 		if t.away.Enabled(ctx) {
-			t.away.Add(ctx, 0)
+			t.away.Add(ctx, 0, b.named)
 		}
 	default:
-		t.away.Add(ctx, t.clock.observe(time.Now(), err != nil).Seconds())
+		t.away.Add(ctx, b.clock.observe(time.Now(), err != nil).Seconds(), b.named)
 	}
 	if !t.latency.Enabled(ctx) && !t.failures.Enabled(ctx) {
 		return
 	}
-	set := t.storeSet(call, storeResult(err))
+	set := t.storeSet(b, call, storeResult(err))
 	t.latency.Record(ctx, took.Seconds(), set)
 	if err != nil {
 		t.failures.Add(ctx, 1, set)
@@ -222,17 +227,25 @@ func (t *telemetry) cached(key any) (metric.MeasurementOption, bool) {
 }
 
 // storeAttributes are what store calls are measured by.
-type storeAttributes struct{ call, result string }
+type storeAttributes struct{ store, call, result string }
 
-func (t *telemetry) storeSet(call, result string) metric.MeasurementOption {
-	key := storeAttributes{call, result}
+func (t *telemetry) storeSet(b *backend, call, result string) metric.MeasurementOption {
+	key := storeAttributes{b.name, call, result}
 	if cached, ok := t.cached(key); ok {
 		return cached
 	}
-	option := metric.WithAttributeSet(attribute.NewSet(
-		attribute.String(attrCall, call), attribute.String(attrResult, result)))
+	option := metric.WithAttributeSet(attribute.NewSet(b.attributes(
+		attribute.String(attrCall, call), attribute.String(attrResult, result))...))
 	t.attributes.Store(key, option)
 	return option
+}
+
+// attributes adds the name of the store, if it has one.
+func (b *backend) attributes(attributes ...attribute.KeyValue) []attribute.KeyValue {
+	if b.name != "" {
+		attributes = append(attributes, attribute.String(attrStoreName, b.name))
+	}
+	return attributes
 }
 
 func storeResult(err error) string {

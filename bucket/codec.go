@@ -298,9 +298,7 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 		}
 		result.Verdict = Verdict(r.outcome)
 		result.fill(take, &spends, r.now, uncharged, true)
-		if take.observe.wants(result.Verdict) {
-			result.judgment = newJudgment(take.Buckets, &spends, r.now)
-		}
+		result.observed(take, &spends, r.now)
 		if result.Verdict == Admitted && result.charged() {
 			result.Receipt.issue(take, r.now, uncharged)
 		}

@@ -46,6 +46,13 @@ func newJudgment(buckets []Bucket, spends *spentArray, now int64) *judgment {
 	}
 }
 
+// observed keeps what the verdict was reached by, if the take asks for it.
+func (r *Result) observed(take *Take, spends *spentArray, now int64) {
+	if take.observe.wants(r.Verdict) {
+		r.judgment = newJudgment(take.Buckets, spends, now)
+	}
+}
+
 // until sets when other override records hold, if there is a judgment.
 func (r *Result) until(date int64) {
 	if r.judgment != nil {

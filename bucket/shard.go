@@ -148,9 +148,7 @@ func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry,
 		k += len(rules)
 	}
 	result.fill(take, spends, now, uncharged, true)
-	if take.observe.wants(verdict) {
-		result.judgment = newJudgment(take.Buckets, spends, now)
-	}
+	result.observed(take, spends, now)
 	if verdict == Admitted && result.charged() {
 		result.Receipt.issue(take, now, uncharged)
 	}
