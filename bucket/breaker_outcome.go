@@ -15,7 +15,7 @@ var (
 	// errUnfinished stands for a call that ended in a panic.
 	errUnfinished = errors.New("bucket: the call did not come back")
 	// errStoreTimeout is the cause of a context that the timeout of the store has ended, and not the
-	// deadline of its caller.
+	// deadline of its caller. A context that bounds the calls of several callers has it as well.
 	errStoreTimeout = errors.New("bucket: the timeout of the store has run out")
 )
 

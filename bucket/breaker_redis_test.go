@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -128,6 +129,21 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 			b.ReportMetric(float64(proxy.Opened()-before), "connections")
 			b.ReportMetric(float64(refused), "refused-at-once")
 			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkBreaker is what a closed breaker adds to a call that costs nothing.
+func BenchmarkBreaker(b *testing.B) {
+	for _, disabled := range []bool{true, false} {
+		b.Run(fmt.Sprintf("breaker=%t", !disabled), func(b *testing.B) {
+			client := guarded(b, bucket.BreakerConfig{Disabled: disabled}, func(context.Context) error { return nil })
+			ctx := b.Context()
+			command := redis.NewCmd(ctx, "ping")
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = client.Process(ctx, command)
+			}
 		})
 	}
 }

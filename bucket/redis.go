@@ -22,8 +22,9 @@ const (
 // RedisConfig configures a [Redis] and [RedisAnswers].
 type RedisConfig struct {
 	// Client is the connection to a server, a cluster or a Sentinel group. It has to let deadlines
-	// reach the socket: [NewClient] makes such a client, [BoundOptions] and [BoundClusterOptions] set
-	// up options of one's own. It stays the caller's to close. Required.
+	// reach the socket: [NewClient] and [OpenClient] make such a client with breakers, [BoundOptions],
+	// [BoundClusterOptions] and [BoundFailoverOptions] set up options of one's own, and [AddBreaker] adds
+	// breakers. It stays the caller's to close. Required.
 	Client redis.UniversalClient
 	// Namespace keeps the keys of several services, regions or environments in one Redis apart: 1 to
 	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means [DefaultNamespace].
