@@ -149,7 +149,9 @@ func (c *call) do(ctx context.Context) (reply, error) {
 		c.args = append(c.args, c.store.testClock())
 	}
 	answer, err := c.send(ctx)
+	var first error
 	if c.again && errors.Is(err, ErrAmbiguous) && ctx.Err() == nil {
+		first = err
 		c.renumber()
 		answer, err = c.send(ctx)
 	}
@@ -158,13 +160,22 @@ func (c *call) do(ctx context.Context) (reply, error) {
 			late++
 		}
 		if late == maxLate {
-			return reply{}, fmt.Errorf("%w: the call arrived after its deadline or in another window of the calendar, %d times, and was dropped", ErrUnavailable, late)
+			err = fmt.Errorf("%w: the call arrived after its deadline or in another window of the calendar, %d times, and was dropped", ErrUnavailable, late)
+			break
 		}
 		if err = c.learn(answer); err == nil {
 			answer, err = c.send(ctx)
 		}
 	}
-	return answer, err
+	switch {
+	case err == nil:
+		return answer, nil
+	case first != nil:
+		// What a second try met, such as a server that has gone, says nothing about the first.
+		return reply{}, first
+	default:
+		return reply{}, err
+	}
 }
 
 // maxLate is how often a call may arrive too late or in another window: with a wrong estimate of the

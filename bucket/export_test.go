@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
@@ -38,6 +39,11 @@ func ReadOverrides(text string) (int, error) {
 
 // KnownOverrides returns of how many tenants the store knows the override records.
 func (r *Redis) KnownOverrides() int { return len(r.overrides.sets) }
+
+// RecordKey returns the key of the record of a claim.
+func (r *Redis) RecordKey(tenant string, claim *idempotency.Claim) string {
+	return newKeyspace(r.namespace, tenant).record(claim)
+}
 
 // CandidateKey returns the key of a bucket under a candidate policy.
 func (r *Redis) CandidateKey(tenant, id string, owner Owner) string {

@@ -56,3 +56,46 @@ func TestALostReplyIsAmbiguousUnlessAClaimMakesASecondTrySafe(t *testing.T) {
 	require.True(t, settled.Applied)
 	require.EqualValues(t, 976, left())
 }
+
+// noSecondTry is a hook that lets one command pass and no other get a connection.
+type noSecondTry struct {
+	replies
+	n int
+}
+
+func (h *noSecondTry) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.n++; h.n == 1 {
+			return next(ctx, cmd)
+		}
+		cmd.SetErr(redis.ErrPoolTimeout)
+		return redis.ErrPoolTimeout
+	}
+}
+
+func TestATryThatFailsAfterALostReplySaysNothingAboutTheFirst(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	client := redis.NewClient(patientOptions(proxy.Addr))
+	t.Cleanup(func() { _ = client.Close() })
+	store := newRedisStore(t, client)
+	buckets := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "year", Capacity: 1000, Refill: 1, Period: time.Hour})}}
+	take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(10)}
+	_, err := store.Take(ctx, take)
+	require.NoError(t, err)
+
+	proxy.LoseReply(lua.Take.SHA)
+	tries := &noSecondTry{}
+	client.AddHook(tries)
+	take.Claim = &idempotency.Claim{Key: "12345678", Attempt: idempotency.NewAttemptID()}
+	_, err = store.Take(ctx, take)
+	require.Equal(t, 2, tries.n)
+	require.EqualValues(t, 1, proxy.Lost())
+	require.ErrorIs(t, err, bucket.ErrAmbiguous)
+	require.NotErrorIs(t, err, bucket.ErrUnavailable)
+	states, err := newRedisStore(t, patientClient(t, server.Addr)).Peek(ctx, "acme", buckets)
+	require.NoError(t, err)
+	require.EqualValues(t, 980, states[0].Remaining, "the first try was charged")
+}

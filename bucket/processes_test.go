@@ -45,6 +45,8 @@ func (t *times) merge(o times) {
 func TestMain(m *testing.M) {
 	work, isWorker := workers[os.Getenv(workVariable)]
 	if !isWorker {
+		// It writes a line for each connection that a test breaks.
+		redis.SetLogger(noLog{})
 		os.Exit(m.Run())
 	}
 	counted, err := work(os.Getenv(addrVariable))
@@ -56,6 +58,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 }
+
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
 
 var workers = map[string]func(addr string) (report, error){"hammer": hammer, "claim": claimAtOnce}
 

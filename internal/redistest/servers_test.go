@@ -3,16 +3,12 @@ package redistest_test
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
-
-// never is longer than a busy machine is silent.
-const never = time.Minute
 
 func open(t *testing.T, options *redis.Options) *redis.Client {
 	t.Helper()
@@ -51,33 +47,6 @@ func TestATLSServerRefusesPlainTextAndClientsWithoutACertificate(t *testing.T) {
 	require.NoError(t, open(t, &redis.Options{Addr: server.Addr, TLSConfig: config}).Ping(t.Context()).Err())
 	config.RootCAs = nil
 	require.Error(t, open(t, &redis.Options{Addr: server.Addr, TLSConfig: config, MaxRetries: -1}).Ping(t.Context()).Err())
-}
-
-func TestSentinelsReplaceAMasterThatIsGone(t *testing.T) {
-	t.Parallel()
-	group := redistest.StartSentinel(t, 500*time.Millisecond)
-	require.Len(t, group.Addrs, 3)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: group.Name, SentinelAddrs: group.Addrs})
-	t.Cleanup(func() { _ = client.Close() })
-	require.NoError(t, client.Set(t.Context(), "k", "v", 0).Err())
-	replica := open(t, &redis.Options{Addr: group.Replica.Addr})
-	require.Eventually(t, func() bool { return replica.Exists(t.Context(), "k").Val() == 1 }, patience, time.Millisecond)
-	group.Master.Kill()
-	require.Eventually(t, func() bool { return replica.Set(t.Context(), "k", "w", 0).Err() == nil }, never, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return client.Get(t.Context(), "k").Val() == "w" }, never, 10*time.Millisecond)
-}
-
-func TestAReplicaTakesTheSlotsOfAMasterThatIsGone(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartReplicatedCluster(t, 500*time.Millisecond)
-	require.Len(t, cluster.Addrs, 6)
-	slot := cluster.Slot(t, "k")
-	shard := redistest.Shard(slot)
-	master := open(t, &redis.Options{Addr: cluster.Servers[shard].Addr})
-	require.NoError(t, master.Set(t.Context(), "k", "v", 0).Err())
-	cluster.Servers[shard].Kill()
-	replica := open(t, &redis.Options{Addr: cluster.Replicas[shard].Addr})
-	require.Eventually(t, func() bool { return replica.Set(t.Context(), "k", "w", 0).Err() == nil }, never, 10*time.Millisecond)
 }
 
 func TestAMovedSlotTakesItsKeysAlongWhileTheyAreWritten(t *testing.T) {
