@@ -176,8 +176,8 @@ type OperationRule struct {
 // Limit is one budget rule: at most Capacity, with Refill coming back in each period, continuously, or
 // with Window all of it at the end of each window.
 type Limit struct {
-	// Unit is what the limit counts: points, requests, or a unit that the server charges itself. Empty
-	// means points.
+	// Unit is what the limit counts: points, requests, what idempotency keys cost (records, answer_bytes
+	// and replays), or a unit that the server charges itself. Empty means points.
 	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
 	// Capacity is the largest amount that can be taken at once. It is required.
 	Capacity int64 `yaml:"capacity" json:"capacity"`
