@@ -21,7 +21,7 @@ import (
 // is asked of the store. A dry run has been decided before any resolver runs, so that dryRun means nothing
 // here.
 //
-// It returns nil, which is null, for subjects that are exempt, and if the extension has not decided about
+// What is hidden from the client is nil. It returns nil, which is null, for subjects that are exempt, and if the extension has not decided about
 // the operation.
 func BudgetFromContext(ctx context.Context) *ratelimitclient.Budget {
 	op := operationFrom(ctx)
@@ -36,7 +36,10 @@ func BudgetFromContext(ctx context.Context) *ratelimitclient.Budget {
 }
 
 func (d *Decision) budget(now time.Time) *ratelimitclient.Budget {
-	budget := &ratelimitclient.Budget{Cost: graphQLInt(d.Points)}
+	budget := &ratelimitclient.Budget{}
+	if !d.hide.Cost {
+		budget.Cost = graphQLInt(d.Points)
+	}
 	mode := d.pacingMode()
 	l := d.tightestOf(func(l *bucket.LimitState) bool { return paces(l, mode) && l.Limit.Unit == bucket.Points })
 	if l == nil {
@@ -45,11 +48,19 @@ func (d *Decision) budget(now time.Time) *ratelimitclient.Budget {
 	if l == nil {
 		return budget
 	}
-	unit, after := string(l.Limit.Unit), ratelimitclient.Seconds(l.ResetAfter)
-	at := time.Unix(ceilUnix(now.Add(l.ResetAfter)), 0).UTC().Format(time.RFC3339)
-	budget.Unit, budget.Limit = &unit, graphQLInt(l.Limit.Capacity)
-	budget.Remaining, budget.Used = graphQLInt(l.Remaining), graphQLInt(l.Limit.Capacity-l.Remaining)
-	budget.ResetAfter, budget.ResetAt = &after, &at
+	unit := string(l.Limit.Unit)
+	budget.Unit = &unit
+	if !d.hide.Limits {
+		budget.Limit = graphQLInt(l.Limit.Capacity)
+	}
+	if !d.hide.Remaining {
+		after := ratelimitclient.Seconds(l.ResetAfter)
+		at := time.Unix(ceilUnix(now.Add(l.ResetAfter)), 0).UTC().Format(time.RFC3339)
+		budget.Remaining, budget.ResetAfter, budget.ResetAt = graphQLInt(l.Remaining), &after, &at
+	}
+	if !d.hide.Limits && !d.hide.Remaining {
+		budget.Used = graphQLInt(l.Limit.Capacity - l.Remaining)
+	}
 	return budget
 }
 

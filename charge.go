@@ -81,26 +81,33 @@ func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, e
 	}
 	if err != nil {
 		if failsClosed(&op.rules, err) {
-			return Unavailable, refusedUnavailable()
+			refusal := refusedUnavailable()
+			op.mu.Lock()
+			defer op.mu.Unlock()
+			op.decision.tell(refusal)
+			return Unavailable, refusal
 		}
 		return Unjudged, nil
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
+	amounts := bucket.Amounts{{Unit: unit, N: n}}
 	if result.Verdict == bucket.Blocked {
 		refusal := refusedBlocked()
+		op.decision.tell(refusal)
 		return refusal.Outcome, refusal
 	}
 	op.decision.Limits, op.recharged = result.Limits, true
 	op.decision.Overridden = op.decision.Overridden || overridden(result)
 	if result.Verdict != bucket.Admitted {
-		refusal := refusedByLimits(result.Limits, enforced)
+		refusal := refusedByLimits(result.Limits, amounts, enforced)
+		op.decision.tell(refusal)
 		return refusal.Outcome, refusal
 	}
 	if unit == bucket.Points && anyCharged(result.Limits) {
 		op.decision.Charged += n
 	}
-	would := wouldRefuse(&op.rules, result.Limits)
+	would := wouldRefuse(&op.rules, result.Limits, amounts)
 	if would == nil {
 		return Admitted, nil
 	}

@@ -103,7 +103,7 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 		return nil
 	}
 	d.Outcome = Validated
-	d.WouldRefuse = op.tooExpensive(price)
+	d.note(op.tooExpensive(price))
 	return &graphql.Response{Data: []byte("null")}
 }
 

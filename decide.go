@@ -23,6 +23,7 @@ import (
 func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext) (*operation, *graphql.Response) {
 	op := &operation{extension: e, mutation: opCtx.Operation.Operation == ast.Mutation}
 	d := &op.decision
+	d.signals, d.hide = &e.cfg.Signals, e.cfg.Signals.Hide
 	ctx, span := e.telemetry.start(ctx)
 	answer := e.judge(ctx, opCtx, op)
 	e.telemetry.end(ctx, span, d, opCtx.Operation.Operation)
@@ -105,6 +106,7 @@ func (op *operation) tooExpensive(price *priced) *RefusedError {
 func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationContext) *operation {
 	op := &operation{extension: e}
 	d := &op.decision
+	d.signals, d.hide = &e.cfg.Signals, e.cfg.Signals.Hide
 	ctx, span := e.telemetry.start(ctx)
 	d.Points = e.cfg.InvalidDocumentPoints
 	if e.identify(ctx, opCtx, op) {
@@ -155,7 +157,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	op.document = opCtx.RawQuery
 	policy := e.cfg.Policy.Snapshot()
 	op.rules = policy.RulesInto(op.buckets[:], subject, op.selected(policy))
-	d.Tier, d.Mode = op.rules.Tier, op.rules.Mode
+	d.Tier, d.Mode, d.hide = op.rules.Tier, op.rules.Mode, d.hide.Or(op.rules.Hide)
 	op.backend = e.backend(op.rules.Store)
 	if op.rules.Blocked {
 		d.refuse(refusedBlocked())
@@ -231,7 +233,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 			receipt := result.Receipt
 			op.receipt = &receipt
 		}
-		d.note(wouldRefuse(&op.rules, result.Limits))
+		d.note(wouldRefuse(&op.rules, result.Limits, take.Amounts))
 		d.admit()
 		if result.Repeat {
 			d.Outcome = Repeated
@@ -239,7 +241,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		d.Charged = chargedPoints(result.Limits, points)
 		return nil
 	case bucket.Limited, bucket.Never:
-		d.refuse(refusedByLimits(result.Limits, enforced))
+		d.refuse(refusedByLimits(result.Limits, take.Amounts, enforced))
 	case bucket.Blocked:
 		d.refuse(refusedBlocked())
 	case bucket.Replayed:
@@ -342,6 +344,7 @@ func (e *Extension) observe(ctx context.Context, d *Decision) {
 }
 
 func (d *Decision) refuse(refusal *RefusedError) {
+	d.tell(refusal)
 	d.Outcome, d.Refusal = refusal.Outcome, refusal
 }
 
@@ -362,6 +365,7 @@ func (d *Decision) note(would *RefusedError) {
 	}
 	was := d.WouldRefuse
 	if was == nil || would.Mode < was.Mode || would.Mode == was.Mode && sooner(would.EnforceFrom, was.EnforceFrom) {
+		d.tell(would)
 		d.WouldRefuse = would
 	}
 }

@@ -112,6 +112,9 @@ type Decision struct {
 	// bucket.RefusalCache answered in its place.
 	StoreDuration time.Duration
 
+	// signals is how clients are told, and hide what of it they are not.
+	signals *SignalsConfig
+	hide    tiers.Hide
 	// actual is what the first response came to in points. It is nil if it is not known.
 	actual *int64
 }

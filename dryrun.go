@@ -43,7 +43,9 @@ func (e *Extension) runDry(ctx context.Context, opCtx *graphql.OperationContext,
 	}
 	d.Outcome = Validated
 	if would := op.tooExpensive(price); would != nil {
-		d.WouldRefuse = would
+		// That it can never run goes before what is said of one request.
+		d.WouldRefuse = nil
+		d.note(would)
 	}
 }
 

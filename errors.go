@@ -58,7 +58,7 @@ type RefusedError struct {
 	Code string
 	// Outcome is the same for telemetry.
 	Outcome Outcome
-	// Message is what the client reads.
+	// Message is what the client reads: without the numbers that are hidden from it.
 	Message string
 	// Status is the HTTP status that belongs to Code.
 	Status int
@@ -79,8 +79,12 @@ type RefusedError struct {
 	// EnforceFrom is when mode [bucket.Warn] becomes enforced here. It is zero if nobody knows.
 	EnforceFrom time.Time
 
+	// needed is how much of the limit was asked for, and remaining what was left.
+	needed    int64
+	remaining int64
 	// presented is the error as its user wants the client to see it.
 	presented *gqlerror.Error
+	telling   telling
 }
 
 // Error returns the message for the client.
@@ -88,24 +92,6 @@ func (e *RefusedError) Error() string { return e.Message }
 
 // Is matches [ErrRefused].
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
-
-// graphQL returns the error that the client sees.
-func (e *RefusedError) graphQL() *gqlerror.Error {
-	if e.presented != nil {
-		return e.presented
-	}
-	refusal := ratelimitclient.Refusal{Code: e.Code, RetryAfter: e.RetryAfter, Owner: e.Owner.Name}
-	if e.Limit != nil {
-		refusal.Limit, refusal.Level, refusal.Unit = e.Limit.Name, e.Owner.Level.String(), string(e.Limit.Unit)
-	}
-	if e.MaxCost > 0 {
-		refusal.Cost, refusal.MaxCost = e.Cost, e.MaxCost
-	}
-	if e.Query != nil {
-		refusal.Rule, refusal.Given, refusal.Allowed = string(e.Query.Rule), int64(e.Query.Given), int64(e.Query.Allowed)
-	}
-	return &gqlerror.Error{Err: e, Message: e.Message, Extensions: refusal.Extensions()}
-}
 
 // admittedAs returns the outcome of an operation that runs although this would have refused it.
 func (e *RefusedError) admittedAs() Outcome {
@@ -125,15 +111,15 @@ var enforced, warned, shadowed = exceededIn(bucket.Enforce), exceededIn(bucket.W
 
 // wouldRefuse returns what the limits that refuse nothing would have refused, nil if there is nothing:
 // first what clients are warned of, and of that what is enforced first.
-func wouldRefuse(rules *tiers.Rules, limits []bucket.LimitState) *RefusedError {
+func wouldRefuse(rules *tiers.Rules, limits []bucket.LimitState, amounts bucket.Amounts) *RefusedError {
 	if day, found := firstDay(rules, limits); found {
-		refusal := refusedByLimits(limits, func(l *bucket.LimitState) bool {
+		refusal := refusedByLimits(limits, amounts, func(l *bucket.LimitState) bool {
 			return warned(l) && rules.LimitEnforcedFrom(l.Owner, l.Limit.Name).Equal(day)
 		})
 		refusal.Mode, refusal.EnforceFrom = bucket.Warn, day
 		return refusal
 	}
-	refusal := refusedByLimits(limits, shadowed)
+	refusal := refusedByLimits(limits, amounts, shadowed)
 	if refusal != nil {
 		refusal.Mode = bucket.Shadow
 	}
@@ -162,8 +148,9 @@ func sooner(a, b time.Time) bool {
 }
 
 // refusedByLimits names the limit that stands most in the way: one that can never pass before one
-// that can, and of these the one with the longest wait. It returns nil if none was chosen.
-func refusedByLimits(limits []bucket.LimitState, chosen func(*bucket.LimitState) bool) *RefusedError {
+// that can, and of these the one with the longest wait. The amounts are what was asked for. It returns nil
+// if none was chosen.
+func refusedByLimits(limits []bucket.LimitState, amounts bucket.Amounts, chosen func(*bucket.LimitState) bool) *RefusedError {
 	var worst *bucket.LimitState
 	for i := range limits {
 		l := &limits[i]
@@ -174,34 +161,29 @@ func refusedByLimits(limits []bucket.LimitState, chosen func(*bucket.LimitState)
 			worst = l
 		}
 	}
-	switch {
-	case worst == nil:
+	if worst == nil {
 		return nil
-	case worst.Never:
-		return &RefusedError{
-			Code: CodeCostLimitExceeded, Outcome: TooExpensive, Status: http.StatusBadRequest,
-			Message: fmt.Sprintf("the operation needs more %s than the limit %q of this %s can ever hold (%d): "+
-				"ask for less at a time", worst.Limit.Unit, worst.Limit.Name, worst.Owner.Level, worst.Limit.Capacity),
-			Limit: worst.Limit, Owner: worst.Owner,
-		}
-	default:
-		return &RefusedError{
-			Code: CodeRateLimited, Outcome: Limited, Status: http.StatusTooManyRequests,
-			Message: fmt.Sprintf("rate limit %q of this %s exceeded: %d of %d %s left, try again in %s",
-				worst.Limit.Name, worst.Owner.Level, worst.Remaining, worst.Limit.Capacity, worst.Limit.Unit,
-				roundUp(worst.RetryAfter)),
-			RetryAfter: worst.RetryAfter, Limit: worst.Limit, Owner: worst.Owner,
-		}
 	}
+	refusal := &RefusedError{
+		Code: CodeRateLimited, Outcome: Limited, Status: http.StatusTooManyRequests,
+		RetryAfter: worst.RetryAfter, Limit: worst.Limit, Owner: worst.Owner,
+		needed: amounts.Of(worst.Limit.Unit), remaining: worst.Remaining,
+	}
+	if worst.Never {
+		refusal.Code, refusal.Outcome, refusal.Status = CodeCostLimitExceeded, TooExpensive, http.StatusBadRequest
+		refusal.RetryAfter = 0
+	}
+	refusal.Message = refusal.text(tiers.Hide{})
+	return refusal
 }
 
 func refusedTooExpensive(points, maxCost int64) *RefusedError {
-	return &RefusedError{
+	refusal := &RefusedError{
 		Code: CodeCostLimitExceeded, Outcome: TooExpensive, Status: http.StatusBadRequest,
-		Message: fmt.Sprintf("the operation costs %d points, the limit for one operation is %d: "+
-			"ask for fewer list items or fields", points, maxCost),
 		Cost: points, MaxCost: maxCost,
 	}
+	refusal.Message = refusal.text(tiers.Hide{})
+	return refusal
 }
 
 func refusedQuery(err error) *RefusedError {

@@ -219,7 +219,7 @@ func (e *Extension) InterceptRootField(ctx context.Context, next graphql.RootRes
 	return next(ctx)
 }
 
-// answered adds extensions.rateLimit to a response.
+// answered adds extensions.rateLimit to a response, and extensions.cost if it is asked for.
 func answered(response *graphql.Response, decision *Decision) *graphql.Response {
 	if decision.Outcome == Exempt && decision.Breakdown == nil {
 		return response
@@ -228,5 +228,10 @@ func answered(response *graphql.Response, decision *Decision) *graphql.Response 
 		response.Extensions = make(map[string]any, 1)
 	}
 	response.Extensions[extensionKey] = decision.extension()
+	if decision.signals.ShopifyCost {
+		if c := decision.shopify(); c != nil {
+			response.Extensions[costExtensionKey] = c
+		}
+	}
 	return response
 }

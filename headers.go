@@ -68,12 +68,19 @@ func (d *Decision) draft10(header http.Header) {
 			state = append(state, ", "...)
 			policy = append(policy, ", "...)
 		}
-		state = appendState(state, d.Subject.Tenant, &d.Limits[i])
-		policy = appendPolicy(policy, &d.Limits[i])
+		owner := d.ownerTold(d.Limits[i].Owner)
+		state = appendState(state, d.Subject.Tenant, owner, &d.Limits[i])
+		policy = appendPolicy(policy, owner, &d.Limits[i])
 	}
 	// Each value has no room behind it, so that whoever adds another does not write into its neighbour.
 	values := []string{string(state), string(policy)}
-	header[headerRateLimit], header[headerPolicy] = values[:1:1], values[1:]
+	// Neither header can do without its number.
+	if !d.hide.Remaining {
+		header[headerRateLimit] = values[:1:1]
+	}
+	if !d.hide.Limits {
+		header[headerPolicy] = values[1:]
+	}
 }
 
 // plain sets the headers that are about one limit.
@@ -88,9 +95,13 @@ func (d *Decision) plain(header http.Header, forms HeaderForm, now time.Time) {
 	}
 	seconds := ceilSeconds(reset)
 	set := func(prefix string, reset int64) {
-		header[prefix+"Limit"] = []string{strconv.FormatInt(l.Limit.Capacity, 10)}
-		header[prefix+"Remaining"] = []string{strconv.FormatInt(l.Remaining, 10)}
-		header[prefix+"Reset"] = []string{strconv.FormatInt(reset, 10)}
+		if !d.hide.Limits {
+			header[prefix+"Limit"] = []string{strconv.FormatInt(l.Limit.Capacity, 10)}
+		}
+		if !d.hide.Remaining {
+			header[prefix+"Remaining"] = []string{strconv.FormatInt(l.Remaining, 10)}
+			header[prefix+"Reset"] = []string{strconv.FormatInt(reset, 10)}
+		}
 	}
 	if forms&HeadersDraft6 != 0 {
 		set(prefixDraft6, seconds)
@@ -100,7 +111,9 @@ func (d *Decision) plain(header http.Header, forms HeaderForm, now time.Time) {
 	}
 	if forms&HeadersGitHub != 0 {
 		set(prefixLegacy, ceilUnix(now.Add(reset)))
-		header[prefixLegacy+"Used"] = []string{strconv.FormatInt(l.Limit.Capacity-l.Remaining, 10)}
+		if !d.hide.Limits && !d.hide.Remaining {
+			header[prefixLegacy+"Used"] = []string{strconv.FormatInt(l.Limit.Capacity-l.Remaining, 10)}
+		}
 	}
 }
 
@@ -121,8 +134,8 @@ func (d *Decision) told() *bucket.LimitState {
 // appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the
 // time until the operation passes, which is never later than Retry-After; of others it is the time until the
 // limit has more.
-func appendState(b []byte, tenant string, l *bucket.LimitState) []byte {
-	b = appendLimitName(b, l.Owner, l.Limit.Name)
+func appendState(b []byte, tenant, owner string, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l.Owner.Level, owner, l.Limit.Name)
 	b = append(b, ";r="...)
 	b = strconv.AppendInt(b, min(l.Remaining, maxStructuredInteger), 10)
 	if more := untilMore(tenant, l); more > 0 {
@@ -134,8 +147,8 @@ func appendState(b []byte, tenant string, l *bucket.LimitState) []byte {
 
 // appendPolicy appends an item of RateLimit-Policy, such as "minute";q=1000;w=60;qu="points". The
 // window of a token bucket is the time in which it fills.
-func appendPolicy(b []byte, l *bucket.LimitState) []byte {
-	b = appendLimitName(b, l.Owner, l.Limit.Name)
+func appendPolicy(b []byte, owner string, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l.Owner.Level, owner, l.Limit.Name)
 	b = append(b, ";q="...)
 	b = strconv.AppendInt(b, min(l.Limit.Capacity, maxStructuredInteger), 10)
 	b = append(b, ";w="...)
@@ -180,15 +193,16 @@ func ceilDuration(d time.Duration, n int64) time.Duration {
 	return d/time.Duration(n) + min(1, d%time.Duration(n))
 }
 
-// appendLimitName appends a string that is unique among the limits of a decision: limits of the
-// tenant have their bare name.
-func appendLimitName(b []byte, owner bucket.Owner, limit string) []byte {
+// appendLimitName appends [policyName] as a string of a structured field.
+func appendLimitName(b []byte, level bucket.Level, owner, limit string) []byte {
 	b = append(b, '"')
-	if owner.Level != bucket.Tenant {
-		b = append(b, owner.Level.String()...)
+	if level != bucket.Tenant {
+		b = append(b, level.String()...)
 		b = append(b, ':')
-		b = appendStructured(b, owner.Name[:min(len(owner.Name), maxHeaderName)])
-		b = append(b, ':')
+		if owner != "" {
+			b = appendStructured(b, owner[:min(len(owner), maxHeaderName)])
+			b = append(b, ':')
+		}
 	}
 	b = appendStructured(b, limit)
 	return append(b, '"')

@@ -48,7 +48,7 @@ func TestAClientSeesTheLimitThatAnOverrideMakes(t *testing.T) {
 	reply = f.post(request{Query: half})
 	require.Equal(t, http.StatusTooManyRequests, reply.Status)
 	require.Equal(t, ratelimit.CodeRateLimited, reply.errorCode(t))
-	require.Contains(t, reply.Body, "of 30 points")
+	require.Contains(t, reply.Body, "of 30 left")
 	require.NotContains(t, reply.Body, "audited")
 }
 

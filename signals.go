@@ -5,26 +5,20 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // extensionKey is where the facts stand in the response's extensions.
 const extensionKey = "rateLimit"
 
-// withoutBudget is extensions.rateLimit where no limit was judged that is not soft: its fields hide those of the
-// budget, because a remaining of 0 would read as an empty one.
-type withoutBudget struct {
-	ratelimitclient.RateLimit
-	Limit      *struct{} `json:"limit,omitempty"`
-	Remaining  *struct{} `json:"remaining,omitempty"`
-	ResetAfter *struct{} `json:"resetAfter,omitempty"`
-}
-
 // extension returns the value of extensions.rateLimit.
 func (d *Decision) extension() any {
-	if d.tightestPacing() == nil {
-		return withoutBudget{RateLimit: d.rateLimit()}
+	whole := d.rateLimit()
+	budget := d.tightestPacing() != nil
+	if budget && d.hide == (tiers.Hide{}) {
+		return whole
 	}
-	return d.rateLimit()
+	return d.partial(whole, budget)
 }
 
 func (d *Decision) rateLimit() ratelimitclient.RateLimit {
@@ -45,7 +39,7 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 		signal.Limits[i] = ratelimitclient.Limit{
 			Name:       l.Limit.Name,
 			Level:      l.Owner.Level.String(),
-			Owner:      l.Owner.Name,
+			Owner:      d.ownerTold(l.Owner),
 			Unit:       string(l.Limit.Unit),
 			Limit:      l.Limit.Capacity,
 			Remaining:  l.Remaining,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // SignalsConfig configures what clients are told about limits, and where. docs/signals.md shows what each
@@ -23,6 +24,16 @@ type SignalsConfig struct {
 	// that stands there: from 400 to 599, or 200, which leaves the status that gqlgen chose. Codes that it
 	// does not name keep theirs.
 	Status map[string]int
+	// Hide is what no client is told, whatever its tier. What a tier hides, as the policy says, is hidden
+	// besides.
+	Hide tiers.Hide
+	// ProblemDetails adds the problem details of RFC 9457 to the extensions of the error of a refusal, under
+	// problem: for clients that handle those of other APIs. The answer is a GraphQL response all the same.
+	ProblemDetails bool
+	// ShopifyCost adds extensions.cost in the form that clients of Shopify's API read, beside
+	// extensions.rateLimit, where a limit in points was judged and none of its numbers is hidden. The
+	// rate of a window is its average.
+	ShopifyCost bool
 }
 
 // HeaderForm is a set of dialects of the rate limit headers. Retry-After is written whatever it is.

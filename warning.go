@@ -13,9 +13,10 @@ func (e *RefusedError) warning() *ratelimitclient.Warning {
 	if e.Mode != bucket.Warn {
 		return nil
 	}
-	w := &ratelimitclient.Warning{Code: e.Code, Message: e.Message, Cost: e.Cost, MaxCost: e.MaxCost}
+	w := &ratelimitclient.Warning{Code: e.Code, Message: e.Message}
+	w.Cost, w.MaxCost = e.costs()
 	if e.Limit != nil {
-		w.Limit, w.Level, w.Owner, w.Unit = e.Limit.Name, e.Owner.Level.String(), e.Owner.Name, string(e.Limit.Unit)
+		w.Limit, w.Level, w.Owner, w.Unit = e.Limit.Name, e.Owner.Level.String(), e.telling.owner, string(e.Limit.Unit)
 	}
 	if !e.EnforceFrom.IsZero() {
 		w.EnforcedFrom = e.EnforceFrom.UTC().Format(time.DateOnly)
@@ -31,7 +32,7 @@ func appendWarning(b []byte, e *RefusedError) []byte {
 	b = append(b, e.Code...)
 	if e.Limit != nil {
 		b = append(b, ";limit="...)
-		b = appendLimitName(b, e.Owner, e.Limit.Name)
+		b = appendLimitName(b, e.Owner.Level, e.telling.owner, e.Limit.Name)
 	}
 	if !e.EnforceFrom.IsZero() {
 		b = append(b, ";enforced-from=@"...)

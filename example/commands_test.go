@@ -223,7 +223,7 @@ func requireBounds(t *testing.T, r reply) {
 const blanked = "~"
 
 var (
-	volatileMessage = regexp.MustCompile(`\d+ of (\d+) points left, try again in [0-9.ms]+$`)
+	volatileMessage = regexp.MustCompile(`\d+ of (\d+) left, try again in [0-9.ms]+ or`)
 	volatileItem    = regexp.MustCompile(`;r=\d+(;t=\d+)?`)
 )
 
@@ -248,7 +248,7 @@ func blank(t *testing.T, value any) any {
 			case "message":
 				require.IsType(t, "", inner)
 				text, _ := inner.(string)
-				v[name] = volatileMessage.ReplaceAllString(text, blanked+" of $1 points left, try again in "+blanked)
+				v[name] = volatileMessage.ReplaceAllString(text, blanked+" of $1 left, try again in "+blanked+" or")
 			default:
 				v[name] = blank(t, inner)
 			}

@@ -7,12 +7,14 @@ func (p Policy) clone() Policy {
 		t.Limits = cloneLimits(t.Limits)
 		t.Teams, t.Users = clonePointer(t.Teams, OwnerRule.clone), clonePointer(t.Users, OwnerRule.clone)
 		t.Operations = cloneMap(t.Operations, OperationRule.clone)
+		t.Hide = clonePointer(t.Hide, Hide.clone)
 		return t
 	})
 	p.Tenants = cloneMap(p.Tenants, func(x Exception) Exception {
 		x.Limits = cloneLimits(x.Limits)
 		x.Teams, x.Users = clonePointer(x.Teams, OwnerException.clone), clonePointer(x.Users, OwnerException.clone)
 		x.Operations = cloneMap(x.Operations, OperationRule.clone)
+		x.Hide = clonePointer(x.Hide, Hide.clone)
 		return x
 	})
 	return p
@@ -33,6 +35,8 @@ func (o OperationRule) clone() OperationRule {
 	o.Limits = cloneLimits(o.Limits)
 	return o
 }
+
+func (h Hide) clone() Hide { return h }
 
 func cloneLimits(limits map[string]*Limit) map[string]*Limit {
 	return cloneMap(limits, func(l *Limit) *Limit {

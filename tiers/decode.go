@@ -84,6 +84,7 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 		{"blocked", d.flag(&t.Blocked)},
 		{"costReport", d.flag(&t.CostReport)},
 		{"costValidate", d.flag(&t.CostValidate)},
+		{"hide", func(at path, node *yaml.Node) { t.Hide = d.hide(at, node) }},
 	})
 	return t
 }
@@ -105,8 +106,20 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 		{"blocked", d.flag(&x.Blocked)},
 		{"costReport", d.flag(&x.CostReport)},
 		{"costValidate", d.flag(&x.CostValidate)},
+		{"hide", func(at path, node *yaml.Node) { x.Hide = d.hide(at, node) }},
 	})
 	return x
+}
+
+func (d *decoder) hide(at path, node *yaml.Node) *Hide {
+	var h Hide
+	d.fields(at, node, []field{
+		{"cost", d.flag(&h.Cost)},
+		{"limits", d.flag(&h.Limits)},
+		{"remaining", d.flag(&h.Remaining)},
+		{"owners", d.flag(&h.Owners)},
+	})
+	return &h
 }
 
 func (d *decoder) operation(at path, node *yaml.Node) OperationRule {

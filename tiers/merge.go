@@ -15,7 +15,8 @@ type ruleSource struct {
 // changesNothing reports whether an exception only assigns a tier.
 func (x *Exception) changesNothing() bool {
 	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
-		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked && !x.CostReport && !x.CostValidate
+		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked &&
+		!x.CostReport && !x.CostValidate && x.Hide == nil
 }
 
 // merge returns the tier with the changes of the exception.
@@ -29,6 +30,7 @@ func merge(t Tier, x Exception) ruleSource {
 	t.Blocked = t.Blocked || x.Blocked
 	t.CostReport = t.CostReport || x.CostReport
 	t.CostValidate = t.CostValidate || x.CostValidate
+	t.Hide = cmp.Or(x.Hide, t.Hide)
 	if len(x.Operations) > 0 {
 		operations := make(map[string]OperationRule, len(t.Operations)+len(x.Operations))
 		maps.Copy(operations, t.Operations)

@@ -88,6 +88,8 @@ type Tier struct {
 	// CostValidate lets clients ask with GraphQL-Cost: validate for the price of an operation that is
 	// then neither run nor charged. Such a request costs the server parsing and validation unpaid.
 	CostValidate bool `yaml:"costValidate,omitempty" json:"costValidate,omitempty"`
+	// Hide is what clients are not told. Nil hides nothing.
+	Hide *Hide `yaml:"hide,omitempty" json:"hide,omitempty"`
 }
 
 // Exception is what is different for one tenant. A field that is empty or zero keeps what the tier
@@ -123,6 +125,8 @@ type Exception struct {
 	CostReport bool `yaml:"costReport,omitempty" json:"costReport,omitempty"`
 	// CostValidate permits GraphQL-Cost: validate where the tier does not.
 	CostValidate bool `yaml:"costValidate,omitempty" json:"costValidate,omitempty"`
+	// Hide replaces that of the tier whole: one without fields hides nothing. Nil keeps it.
+	Hide *Hide `yaml:"hide,omitempty" json:"hide,omitempty"`
 }
 
 // OwnerRule is what holds for each team, or for each user: of the tenants of a tier, or for the one

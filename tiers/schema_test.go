@@ -41,7 +41,14 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 	t.Parallel()
 	defs := definitions(t)
 	for _, value := range []any{
-		tiers.Policy{}, tiers.Tier{}, tiers.Exception{}, tiers.OwnerRule{}, tiers.OwnerException{}, tiers.OperationRule{}, tiers.Limit{},
+		tiers.Policy{},
+		tiers.Tier{},
+		tiers.Exception{},
+		tiers.OwnerRule{},
+		tiers.OwnerException{},
+		tiers.OperationRule{},
+		tiers.Limit{},
+		tiers.Hide{},
 	} {
 		goType := reflect.TypeOf(value)
 		def, found := defs[goType.Name()].(map[string]any)

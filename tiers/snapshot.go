@@ -78,6 +78,8 @@ type Rules struct {
 	CostReport bool
 	// CostValidate permits asking for the price of an operation without running it.
 	CostValidate bool
+	// Hide is what the client is not told.
+	Hide Hide
 	// Buckets are what to charge together: that of the tenant, of the team, of the user, and of each
 	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket
@@ -164,7 +166,7 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, rootFields [
 	if subject.Exempt {
 		return Rules{
 			Tier: set.rules.Tier, Store: set.rules.Store, Mode: bucket.Off, Unlimited: true,
-			CostReport: set.rules.CostReport, CostValidate: set.rules.CostValidate,
+			CostReport: set.rules.CostReport, CostValidate: set.rules.CostValidate, Hide: set.rules.Hide,
 		}
 	}
 	rules := set.rules
