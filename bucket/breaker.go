@@ -23,8 +23,12 @@ const (
 	DefaultBreakerDelay = 500 * time.Millisecond
 )
 
-// breakerJitter is by which share a breaker may stay open for longer or shorter than its delay.
-const breakerJitter = 0.2
+const (
+	// breakerJitter is by which share a breaker may stay open for longer or shorter than its delay.
+	breakerJitter = 0.2
+	// maxUntold is how many changes wait for an observer that does not come back.
+	maxUntold = 64
+)
 
 // ErrBreakerOpen says that a node of the store has failed so often that it is not asked for a while:
 // nothing was sent. It matches [ErrUnavailable] as well.
@@ -52,8 +56,9 @@ type BreakerConfig struct {
 	// delay, up to a fifth shorter or longer, so that replicas do not ask a node that comes back all at
 	// once. Zero means [DefaultBreakerDelay].
 	Delay time.Duration
-	// Observer is told of each change of state as an [event.BreakerChanged], in the call that made it.
-	// Nil tells nobody.
+	// Observer is told of each change of state as an [event.BreakerChanged], in the call that made it and
+	// one after the other. While it does not come back, only the first changes are kept for it. Nil tells
+	// nobody.
 	Observer event.Observer
 }
 
@@ -143,6 +148,9 @@ func newBreaker(node string, config *BreakerConfig) *breaker {
 func (b *breaker) changed(_ string, from, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.changes) == maxUntold {
+		return
+	}
 	b.changes = append(b.changes, event.BreakerChanged{At: time.Now(), Node: b.node, From: breakerState(from), To: breakerState(to)})
 	b.untold.Store(true)
 }
@@ -162,14 +170,19 @@ func breakerState(state gobreaker.State) event.BreakerState {
 // again before it leaves.
 func (b *breaker) tell(ctx context.Context) {
 	for b.untold.Load() && b.telling.TryLock() {
-		b.mu.Lock()
-		changes := b.changes
-		b.changes = nil
-		b.untold.Store(false)
-		b.mu.Unlock()
-		for _, change := range changes {
-			b.observer.Observe(ctx, change)
-		}
-		b.telling.Unlock()
+		b.tellChanges(ctx)
+	}
+}
+
+// tellChanges is called with the lock of who tells, and unlocks it.
+func (b *breaker) tellChanges(ctx context.Context) {
+	defer b.telling.Unlock()
+	b.mu.Lock()
+	changes := b.changes
+	b.changes = nil
+	b.untold.Store(false)
+	b.mu.Unlock()
+	for _, change := range changes {
+		b.observer.Observe(ctx, change)
 	}
 }

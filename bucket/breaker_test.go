@@ -328,6 +328,36 @@ func TestAPipelineIsOneCallForTheBreaker(t *testing.T) {
 	require.ErrorIs(t, second, bucket.ErrBreakerOpen)
 }
 
+func TestAnObserverThatPanicsOrDoesNotComeBackHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told atomic.Int64
+		stuck := make(chan struct{})
+		observer := event.Func(func(context.Context, event.Event) {
+			switch told.Add(1) {
+			case 1:
+				panic("in an observer")
+			case 2:
+				<-stuck
+			}
+		})
+		client := guarded(t, bucket.BreakerConfig{Failures: 1, Observer: observer}, func(context.Context) error { return cut })
+		require.Panics(t, func() { _ = client.Ping(t.Context()).Err() })
+		var group sync.WaitGroup
+		pass(601 * time.Millisecond)
+		group.Go(func() { _ = client.Ping(t.Context()).Err() })
+		synctest.Wait()
+		// Each probe opens the breaker again, and is done although the observer is not.
+		for range 200 {
+			pass(601 * time.Millisecond)
+			require.ErrorIs(t, client.Ping(t.Context()).Err(), error(cut))
+		}
+		close(stuck)
+		group.Wait()
+		require.EqualValues(t, 1+2+64, told.Load(), "the first, those of the first probe, and what was kept")
+	})
+}
+
 func TestBreakersDoNotAllProbeAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,14 @@ package bucket_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -169,6 +176,37 @@ func TestLoadTLSNamesTheFileThatIsWrong(t *testing.T) {
 	_, err = bucket.LoadTLS(empty+"x", empty, "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "belong together")
+}
+
+func TestLoadTLSTrustsAndShowsWhatIsInItsFiles(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"redis.example"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	packed, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: packed}), 0o600))
+
+	config, err := bucket.LoadTLS(certFile, certFile, keyFile)
+	require.NoError(t, err)
+	config.ServerName = "redis.example"
+	near, far := net.Pipe()
+	server := tls.Server(far, &tls.Config{
+		Certificates: config.Certificates, ClientCAs: config.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS12,
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- server.HandshakeContext(t.Context()) }()
+	require.NoError(t, tls.Client(near, config).HandshakeContext(t.Context()))
+	require.NoError(t, <-ended)
 }
 
 func TestNewRedisRefusesWhatWouldNotHold(t *testing.T) {
