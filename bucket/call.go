@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -66,6 +67,8 @@ type call struct {
 	sent time.Time
 	// again says that the script may be sent once more after an ambiguous error.
 	again bool
+	// lent says that a command has the arguments and the numbers, and perhaps still reads them.
+	lent bool
 }
 
 func (r *Redis) newCall(tenant string, script lua.Script, keys, args int) *call {
@@ -100,6 +103,7 @@ func (c *call) overrides() {
 
 // govern works the override records into the numbers and the rules.
 func (c *call) govern() {
+	c.own()
 	c.governed = ungoverned(c.asked)
 	if c.records != nil {
 		c.governed = c.records.govern(c.asked, c.live, c.owners, c.estimate())
@@ -152,7 +156,6 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	var first error
 	if c.again && errors.Is(err, ErrAmbiguous) && ctx.Err() == nil {
 		first = err
-		c.renumber()
 		answer, err = c.send(ctx)
 	}
 	for late := 0; err == nil && answer.notRun(); {
@@ -198,20 +201,26 @@ func (c *call) learn(answer reply) error {
 	return nil
 }
 
-// renumber gives the next try numbers of its own: the one before may not have left yet.
-func (c *call) renumber() {
-	c.numbers = append([]byte(nil), c.numbers...)
+// own gives the next try arguments and numbers of its own: a command that was sent before may not have
+// left yet.
+func (c *call) own() {
+	if !c.lent {
+		return
+	}
+	c.args, c.numbers, c.lent = slices.Clone(c.args), slices.Clone(c.numbers), false
 	c.args[callHead+c.nkeys] = c.numbers
 }
 
 // send runs the script by its hash, and by its text on a server that does not know it: one that was
 // just promoted or flushed. NOSCRIPT means that nothing was run, so that this is no retry.
 func (c *call) send(ctx context.Context) (reply, error) {
+	c.own()
 	c.date(ctx)
 	c.args[0], c.args[1] = "evalsha", c.script.SHA
 	c.sent = time.Now()
 	text, err := c.process(ctx)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		c.own()
 		c.args[0], c.args[1] = "eval", c.script.Source
 		c.sent = time.Now()
 		text, err = c.process(ctx)
@@ -258,7 +267,9 @@ func (c *call) process(ctx context.Context) (string, error) {
 		return "", err
 	}
 	cmd := newCommand(ctx, c.args)
-	if err := c.store.client.Process(ctx, cmd); err != nil {
+	c.lent = true
+	key, _ := c.args[callHead].(string)
+	if err := c.store.pipeline.process(ctx, cmd, key, callHead+c.nkeys); err != nil {
 		return "", err
 	}
 	return cmd.Text()
@@ -269,8 +280,8 @@ func classify(err error) error {
 	var server redis.Error
 	var network *net.OpError
 	switch {
-	case errors.Is(err, ErrUnavailable):
-		// What stands before the node knows that nothing was sent.
+	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrAmbiguous):
+		// What stands before the node knows that nothing was sent, and a batch what was.
 		return err
 	case errors.As(err, &server):
 		// A script reads everything that can be malformed before its first write, and Redis refuses that

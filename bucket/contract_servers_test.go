@@ -21,7 +21,7 @@ func TestBothVersionsOfTheProtocolKeepTheContract(t *testing.T) {
 			t.Parallel()
 			options := patientOptions(addr)
 			options.Protocol = version
-			runRedisContract(t, openClient(t, options))
+			runRedisContract(t, openClient(t, options), alone)
 		})
 	}
 }
@@ -31,7 +31,7 @@ func TestRedisBehindTLSKeepsTheContract(t *testing.T) {
 	server, config := redistest.StartTLS(t)
 	options := patientOptions(server.Addr)
 	options.TLSConfig = config
-	runRedisContract(t, openClient(t, options))
+	runRedisContract(t, openClient(t, options), alone)
 }
 
 func TestRedisBehindSentinelsKeepsTheContract(t *testing.T) {
@@ -39,12 +39,12 @@ func TestRedisBehindSentinelsKeepsTheContract(t *testing.T) {
 	group := redistest.StartSentinel(t, never)
 	client := redis.NewFailoverClient(patientFailoverOptions(group))
 	t.Cleanup(func() { _ = client.Close() })
-	runRedisContract(t, client)
+	runRedisContract(t, client, alone)
 }
 
 func TestRedisClusterWithReplicasKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	runRedisContract(t, patientClusterClient(t, redistest.StartReplicatedCluster(t, never).Addrs))
+	runRedisContract(t, patientClusterClient(t, redistest.StartReplicatedCluster(t, never).Addrs), alone)
 }
 
 func TestAUserOfRedisWithFewRightsKeepsTheContract(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAUserOfRedisWithFewRightsKeepsTheContract(t *testing.T) {
 	// The clock of the tests asks for one more.
 	allow(t, admin, append(aclRules(t, false), "+pexpiretime")...)
 	t.Cleanup(func() { require.Empty(t, refused(t, admin)) })
-	runRedisContract(t, openClient(t, options))
+	runRedisContract(t, openClient(t, options), alone)
 }
 
 func openClient(t testing.TB, options *redis.Options) *redis.Client {

@@ -80,23 +80,41 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 
 func TestRedisKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	runRedisContract(t, patientClient(t, redistest.Start(t).Addr))
+	for name, prepare := range map[string]func(*bucket.Redis){
+		"alone": alone, "in batches": (*bucket.Redis).AlwaysRide,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runRedisContract(t, patientClient(t, redistest.Start(t).Addr), prepare)
+		})
+	}
 }
 
 func TestRedisClusterKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	runRedisContract(t, patientClusterClient(t, redistest.StartCluster(t).Addrs))
+	for name, prepare := range map[string]func(*bucket.Redis){
+		"alone": alone, "in batches": (*bucket.Redis).AlwaysRide,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runRedisContract(t, patientClusterClient(t, redistest.StartCluster(t).Addrs), prepare)
+		})
+	}
 }
 
-func runRedisContract(t *testing.T, client redis.UniversalClient) {
+func runRedisContract(t *testing.T, client redis.UniversalClient, prepare func(*bucket.Redis)) {
 	t.Helper()
 	open := func(t *testing.T) buckettest.Harness {
 		t.Helper()
 		c := newClock()
 		store := newRedisStore(t, client)
+		prepare(store)
 		require.NoError(t, store.SetTestClock(c.unixMilli))
 		return buckettest.Harness{Store: store, Advance: c.advance}
 	}
 	buckettest.Run(t, open)
 	buckettest.RunOverrides(t, open)
 }
+
+// alone leaves a store as it is: a lone caller sends its commands itself.
+func alone(*bucket.Redis) {}

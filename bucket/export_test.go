@@ -213,3 +213,19 @@ func (b *Bulkhead) UnderWay() int {
 
 // SetNext puts another store behind the cache.
 func (c *RefusalCache) SetNext(store Store) { c.next = store }
+
+// AlwaysRide makes every command of the store ride in a batch, also that of a lone caller.
+func (r *Redis) AlwaysRide() { r.pipeline.testAlways = true }
+
+// Waiting returns how many commands wait for a batch.
+func (r *Redis) Waiting() int {
+	r.pipeline.mu.Lock()
+	defer r.pipeline.mu.Unlock()
+	n := 0
+	for _, l := range r.pipeline.lanes {
+		for _, b := range l.waiting {
+			n += len(b.flights)
+		}
+	}
+	return n
+}

@@ -16,11 +16,24 @@ import (
 
 func TestALostReplyIsAmbiguousUnlessAClaimMakesASecondTrySafe(t *testing.T) {
 	t.Parallel()
+	for name, prepare := range map[string]func(*bucket.Redis){
+		"alone": alone, "in a batch": (*bucket.Redis).AlwaysRide,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loseReplies(t, prepare)
+		})
+	}
+}
+
+func loseReplies(t *testing.T, prepare func(*bucket.Redis)) {
+	t.Helper()
 	ctx := context.Background()
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
 	client := redis.NewClient(patientOptions(proxy.Addr))
 	t.Cleanup(func() { _ = client.Close() })
 	store := newRedisStore(t, client)
+	prepare(store)
 	buckets := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "year", Capacity: 1000, Refill: 1, Period: time.Hour})}}
 	take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(10)}
 	left := func() int64 {

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -32,14 +33,23 @@ type RedisConfig struct {
 	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides.
 	// Zero means [DefaultTimeout].
 	Timeout time.Duration
+	// DisablePipelining lets each call send its command by itself. Otherwise, while two calls are on their
+	// way to a node, those that come meanwhile wait and are sent together in one pipeline; a lone call
+	// goes by itself. A hook of the client sees such a pipeline with a context that has the last
+	// deadline of its calls, and none of their values. A client that is neither a [redis.Client] nor a
+	// [redis.ClusterClient] is never pipelined.
+	DisablePipelining bool
 }
 
 // Redis is a [Store] in Redis, shared by as many replicas as there are. Each call is one script, run
 // once; the time is that of Redis. It is safe for concurrent use.
 //
 // In a Redis Cluster all keys of a tenant are in one slot.
+//
+// [Redis.Close] ends it. A store that nobody uses holds neither goroutines nor connections of its own, so
+// that one that is dropped without being closed leaks nothing.
 type Redis struct {
-	client    redis.UniversalClient
+	pipeline  *pipeline
 	namespace string
 	timeout   time.Duration
 	scripts   scripts
@@ -67,7 +77,7 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 	}
 	_, cluster := config.Client.(*redis.ClusterClient)
 	return &Redis{
-		client:    config.Client,
+		pipeline:  newPipeline(config.Client, !config.DisablePipelining),
 		namespace: config.Namespace,
 		timeout:   config.Timeout,
 		scripts: scripts{
@@ -95,6 +105,14 @@ func (c RedisConfig) complete() (RedisConfig, error) {
 		return c, fmt.Errorf("bucket: a timeout of %v; at least 1ms fits", c.Timeout)
 	}
 	return c, nil
+}
+
+// Close waits until the calls that are on their way have ended, which is within their timeout. Calls after
+// it fail with [ErrUnavailable]. The client stays open: it is the caller's. Close never fails and may be
+// called again.
+func (r *Redis) Close() error {
+	r.pipeline.close()
+	return nil
 }
 
 // Take implements [Store]. A take with a claim that got no answer is sent once more if there is time
@@ -174,7 +192,9 @@ func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, err
 	}
 	tenant, packedEnd, answer := receipt.tenant, "", []byte(nil)
 	if end != nil {
-		tenant, packedEnd, answer = end.Tenant, packEnd(end), end.Answer
+		tenant, packedEnd = end.Tenant, packEnd(end)
+		// A command may be read after its caller has gone.
+		answer = bytes.Clone(end.Answer)
 	}
 	c := r.newCall(tenant, r.scripts.settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
 	c.bucketKeys(receipt.buckets)
@@ -210,7 +230,7 @@ func (r *Redis) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 	c := r.newCall(tenant, r.scripts.renew, 1, 3)
 	c.key(c.keys.record(claim))
 	c.values(nil, lease, 0, nil)
-	c.arg(claim.Attempt[:])
+	c.arg(bytes.Clone(claim.Attempt[:]))
 	reply, err := c.do(ctx)
 	if err != nil {
 		return false, err
@@ -282,8 +302,7 @@ func (r *Redis) Reset(ctx context.Context, tenant string, buckets []Bucket) erro
 	if err := checkContext(ctx); err != nil {
 		return err
 	}
-	cmd := newCommand(ctx, args)
-	if err := r.client.Process(ctx, cmd); err != nil {
+	if err := r.pipeline.alone(ctx, newCommand(ctx, args)); err != nil {
 		return classify(err)
 	}
 	return nil

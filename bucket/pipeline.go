@@ -1,0 +1,238 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// laneWidth is how many connections to one node the calls use at the same time; what comes when all
+	// are in use waits for the next batch.
+	laneWidth = 2
+	// maxBatch is how many commands a batch has at most, so that the first of them does not wait for
+	// the replies of thousands.
+	maxBatch = 128
+)
+
+// pipeline sends the commands of callers that come at the same time together: while few calls are on
+// their way to a node, each caller sends its own command, and what comes meanwhile rides in one batch as
+// soon as a connection is free. It has goroutines only while batches are on their way, and is safe for
+// concurrent use.
+type pipeline struct {
+	client redis.UniversalClient
+	// cluster is the client if it is that of a cluster. A batch never mixes nodes: one that is away
+	// would hold up the calls to all others.
+	cluster *redis.ClusterClient
+	// width is how many connections to one node are used at the same time, zero if there is no bound and
+	// so no batch.
+	width int
+
+	// testAlways makes every command ride in a batch.
+	testAlways bool
+
+	mu     sync.Mutex
+	lanes  map[*redis.Client]*lane
+	closed bool
+	// running counts what runs in all lanes.
+	running sync.WaitGroup
+}
+
+// lane is what goes to one node.
+type lane struct {
+	node *redis.Client
+	// running is how many connections are in use, each by a caller or by a goroutine that sends batches.
+	running int
+	// waiting are the batches to come. It is empty while a connection is free.
+	waiting []*batch
+}
+
+// batch is a number of commands that are sent together.
+type batch struct {
+	flights []*flight
+	// done is closed when all of them have ended.
+	done chan struct{}
+}
+
+// newPipeline returns a pipeline that makes batches if it may, and if it is known where the commands of the
+// client go.
+func newPipeline(client redis.UniversalClient, batches bool) *pipeline {
+	p := &pipeline{client: client, lanes: map[*redis.Client]*lane{}}
+	if !batches {
+		return p
+	}
+	switch c := client.(type) {
+	case *redis.Client:
+		p.width = laneWidth
+	case *redis.ClusterClient:
+		p.width, p.cluster = laneWidth, c
+	}
+	return p
+}
+
+// process sends the command, of which the first key and the place of the numbers among the arguments are
+// given, and waits for its reply until the context ends. Its errors are for classify.
+func (p *pipeline) process(ctx context.Context, cmd command, key string, numbers int) error {
+	var node *redis.Client
+	if p.cluster != nil {
+		var err error
+		if node, err = p.cluster.MasterForKey(ctx, key); err != nil {
+			// Nobody has sent anything yet; only go-redis's own words say why.
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	l, f, err := p.board(ctx, node, cmd, numbers)
+	switch {
+	case err != nil:
+		return err
+	case f != nil:
+		return f.wait(ctx)
+	}
+	defer p.leave(l) //nolint:contextcheck // Batches belong to no single caller.
+	return p.client.Process(ctx, cmd)
+}
+
+// board lets the command ride in the next batch to the node. While a connection is free there is no
+// flight: the caller sends the command itself, and leaves the lane.
+func (p *pipeline) board(ctx context.Context, node *redis.Client, cmd command, numbers int) (*lane, *flight, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, redis.ErrClosed
+	}
+	l := p.lanes[node]
+	if l == nil {
+		l = &lane{node: node}
+		p.lanes[node] = l
+	}
+	free := l.running < p.width || p.width == 0
+	if free {
+		l.running++
+		p.running.Add(1)
+		if !p.testAlways {
+			return l, nil, nil
+		}
+		defer func() { go p.run(l) }() //nolint:contextcheck // Batches belong to no single caller.
+	}
+	if n := len(l.waiting); n == 0 || len(l.waiting[n-1].flights) == maxBatch {
+		l.waiting = append(l.waiting, &batch{done: make(chan struct{})})
+	}
+	b := l.waiting[len(l.waiting)-1]
+	f := newFlight(ctx, cmd, numbers, b.done)
+	b.flights = append(b.flights, f)
+	return l, f, nil
+}
+
+// alone sends a command that no batch may have.
+func (p *pipeline) alone(ctx context.Context, cmd command) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return redis.ErrClosed
+	}
+	p.running.Add(1)
+	p.mu.Unlock()
+	defer p.running.Done()
+	return p.client.Process(ctx, cmd)
+}
+
+// leave gives the connection of a caller on to those that wait.
+func (p *pipeline) leave(l *lane) {
+	p.mu.Lock()
+	waits := len(l.waiting) > 0
+	if !waits {
+		p.release(l)
+	}
+	p.mu.Unlock()
+	if waits {
+		go p.run(l)
+	}
+}
+
+// run sends batches for as long as calls wait.
+func (p *pipeline) run(l *lane) {
+	for b := p.next(l); b != nil; b = p.next(l) {
+		b.send(p.client)
+	}
+}
+
+// next returns the next batch of the lane. If there is none, a connection is free again.
+func (p *pipeline) next(l *lane) *batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(l.waiting) > 0 {
+		b := l.waiting[0]
+		l.waiting[0] = nil
+		l.waiting = l.waiting[1:]
+		return b
+	}
+	p.release(l)
+	return nil
+}
+
+// release frees a connection of the lane. It is called under the lock.
+func (p *pipeline) release(l *lane) {
+	l.running--
+	if l.running == 0 {
+		// Nodes come and go.
+		delete(p.lanes, l.node)
+	}
+	p.running.Done()
+}
+
+// close lets no further calls in and waits for those that are on their way.
+func (p *pipeline) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// send sends the commands of those who still wait, and ends with the last of their deadlines.
+func (b *batch) send(client redis.UniversalClient) {
+	defer close(b.done)
+	flights, until := b.flights[:0], time.Time{}
+	for _, f := range b.flights {
+		if f.withdrawn() {
+			continue
+		}
+		flights = append(flights, f)
+		if f.deadline.After(until) {
+			until = f.deadline
+		}
+	}
+	b.flights = flights
+	if len(flights) == 0 {
+		return
+	}
+	err := b.exec(client, until)
+	for _, f := range flights {
+		f.err = err
+	}
+}
+
+// exec returns why the batch as a whole failed. A hook of the client runs here and not in a goroutine of
+// a caller, whose server would recover from its panic: here it would end the process.
+func (b *batch) exec(client redis.UniversalClient, until time.Time) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v", errHookPanicked, cause)
+		}
+	}()
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	pipe := client.Pipeline()
+	for _, f := range b.flights {
+		if err := pipe.Process(ctx, f.cmd); err != nil {
+			return err
+		}
+	}
+	_, err = pipe.Exec(ctx)
+	return err
+}
+
+var errHookPanicked = errors.New("bucket: a hook of the Redis client panicked")
