@@ -55,7 +55,7 @@ func (r *RedisAnswers) key(name string) string {
 }
 
 func (r *RedisAnswers) do(ctx context.Context, args ...any) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.config.Timeout, errStoreTimeout)
 	defer cancel()
 	if err := checkContext(ctx); err != nil {
 		return "", err

@@ -270,6 +270,44 @@ func TestWhatTheCallerEndsIsNoFailureAndWhatTheStoreEndsIs(t *testing.T) {
 	})
 }
 
+func TestEverythingThatAsksRedisOpensTheBreakerByItsTimeout(t *testing.T) {
+	t.Parallel()
+	buckets := []bucket.Bucket{{Limits: fourLimits(t, 100)}}
+	for name, ask := range map[string]func(t *testing.T, config bucket.RedisConfig) error{
+		"a script": func(t *testing.T, config bucket.RedisConfig) error {
+			t.Helper()
+			store, err := bucket.NewRedis(config)
+			require.NoError(t, err)
+			_, err = store.Peek(t.Context(), "acme", buckets)
+			return err
+		},
+		"a reset": func(t *testing.T, config bucket.RedisConfig) error {
+			t.Helper()
+			store, err := bucket.NewRedis(config)
+			require.NoError(t, err)
+			return store.Reset(t.Context(), "acme", buckets)
+		},
+		"an answer": func(t *testing.T, config bucket.RedisConfig) error {
+			t.Helper()
+			answers, err := bucket.NewRedisAnswers(config)
+			require.NoError(t, err)
+			_, err = answers.Get(t.Context(), "name")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				config := bucket.RedisConfig{Client: guarded(t, bucket.BreakerConfig{}, silent)}
+				for range bucket.DefaultBreakerFailures {
+					require.ErrorIs(t, ask(t, config), bucket.ErrAmbiguous)
+				}
+				require.ErrorIs(t, ask(t, config), bucket.ErrBreakerOpen)
+			})
+		})
+	}
+}
+
 // reply is an error reply of a server.
 type reply string
 
