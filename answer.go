@@ -236,7 +236,7 @@ func recoverCodec(err *error) {
 func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *graphql.Response {
 	d, name := &op.decision, op.claim.RecordName()
 	op.claim = nil
-	if refusal := op.takeIfLimited(ctx, bucket.Replays, 1); refusal != nil {
+	if _, refusal := op.takeIfLimited(ctx, bucket.Replays, 1); refusal != nil {
 		d.refuse(refusal)
 		return nil
 	}
@@ -258,12 +258,18 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 
 // takeAnswerBytes charges the room that an answer takes, and reports whether it may take it.
 func (op *operation) takeAnswerBytes(ctx context.Context, n int64) bool {
-	return op.takeIfLimited(ctx, bucket.AnswerBytes, n) == nil
+	after, refusal := op.takeIfLimited(ctx, bucket.AnswerBytes, n)
+	if refusal != nil {
+		// The limit is used up, and its client was refused nothing.
+		after.Outcome = Admitted
+	}
+	op.extension.facts.of(ctx, &op.rules, &after)
+	return refusal == nil
 }
 
-// takeIfLimited charges n of a unit if any limit counts it, which most policies have none of, so that the
-// store is not asked.
-func (op *operation) takeIfLimited(ctx context.Context, unit bucket.Unit, n int64) *RefusedError {
+// takeIfLimited is chargeFrom if any limit counts the unit. Most policies have none, and then the store is
+// not asked.
+func (op *operation) takeIfLimited(ctx context.Context, unit bucket.Unit, n int64) (Decision, *RefusedError) {
 	buckets := judged(&op.rules)
 	for i := range buckets {
 		for _, limit := range buckets[i].Limits.All() {
@@ -272,5 +278,5 @@ func (op *operation) takeIfLimited(ctx context.Context, unit bucket.Unit, n int6
 			}
 		}
 	}
-	return nil
+	return Decision{}, nil
 }

@@ -47,15 +47,17 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	if n == 0 || buckets == nil {
 		return nil
 	}
-	if refusal := op.chargeFrom(ctx, buckets, unit, n); refusal != nil {
+	after, refusal := op.chargeFrom(ctx, buckets, unit, n)
+	op.extension.facts.of(ctx, &op.rules, &after)
+	if refusal != nil {
 		return refusal.graphQL()
 	}
 	return nil
 }
 
-// chargeFrom takes n more of a unit from the buckets of the operation, and returns why not, nil if they
-// have it.
-func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) *RefusedError {
+// chargeFrom takes n more of a unit from the buckets of the operation. It returns the charge as a decision
+// of its own, and why it was refused, nil if it was not.
+func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) (Decision, *RefusedError) {
 	before := op.snapshot()
 	result, _, err := op.extension.take(ctx, op.backend, bucket.Take{
 		Tenant:  before.Subject.Tenant,
@@ -69,8 +71,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	op.extension.telemetry.charged(ctx, &before, unit, outcome)
 	after := before
 	after.Outcome, after.Limits, after.WouldRefuse = outcome, result.Limits, nil
-	op.extension.facts.of(ctx, &op.rules, &after)
-	return refusal
+	return after, refusal
 }
 
 // charged turns the verdict about a charge into its outcome, and notes what clients are told of it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -178,6 +179,35 @@ func TestReplaysAreCappedByALimitOfTheirOwn(t *testing.T) {
 	f.clock.Advance(30 * time.Second)
 	require.Equal(t, dataOf(t, first), dataOf(t, f.post(request{Query: createUser, Key: testKey})))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
+}
+
+// TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant counts what observers are told: that the limits are used
+// up, and that the tenant was refused, which it was twice.
+func TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant(t *testing.T) {
+	t.Parallel()
+	told := map[string]int{}
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		underLimits(t, "answers: {unit: answer_bytes, capacity: 70, per: day}, again: {unit: replays, capacity: 1, per: day}")(cfg)
+		cfg.Events.RepeatedRefusals = 2
+		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+			switch e := e.(type) {
+			case event.LimitReached:
+				told["reached "+e.Limit]++
+			case event.RefusedRepeatedly:
+				told["refused repeatedly"]++
+			}
+		})
+	})
+	for i := range 4 {
+		f.post(request{Query: createUser, Key: fmt.Sprint(testKey, i)})
+	}
+	require.Equal(t, map[string]int{"reached answers": 1}, told)
+	for range 2 {
+		f.post(request{Query: createUser, Key: testKey + "0"})
+	}
+	require.Equal(t, map[string]int{"reached answers": 1, "reached again": 1}, told, "refused once")
+	f.post(request{Query: createUser, Key: testKey + "0"})
+	require.Equal(t, map[string]int{"reached answers": 1, "reached again": 1, "refused repeatedly": 1}, told)
 }
 
 func TestLimitsOfKeysAskTheStoreNoMoreThanTheyMust(t *testing.T) {

@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -10,10 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
@@ -154,4 +158,43 @@ func TestARepeatIsAnsweredUnderAnotherTierAndRefusedToABlockedOne(t *testing.T) 
 	tier = "blocked"
 	require.Equal(t, ratelimit.CodeTenantBlocked, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
+}
+
+// TestARedisThatFreezesBetweenClaimAndAnswerLetsNoEffectHappenTwice freezes a real Redis while the mutation
+// runs, for longer than all tries to settle its claim.
+func TestARedisThatFreezesBetweenClaimAndAnswerLetsNoEffectHappenTwice(t *testing.T) {
+	t.Parallel()
+	frozen := redistest.Start(t)
+	options := &redis.Options{Addr: frozen.Addr}
+	bucket.BoundOptions(options)
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 50 * time.Millisecond})
+	require.NoError(t, err)
+	server := newInProcess(t, store, func(cfg *ratelimit.Config) {
+		cfg.Idempotency.RefuseAbandoned, cfg.Idempotency.Lease = true, time.Second
+	})
+	server.resolver.BeforeCreate = func(context.Context) { frozen.Freeze(t) }
+	mutation := request{Query: createUser, Key: testKey}
+	first := server.post(mutation)
+	for tries := 0; first.Status == http.StatusServiceUnavailable && tries < 100; tries++ {
+		// A busy machine keeps Redis from answering in time, and nothing has run. A key whose claim was
+		// written all the same is in flight, so that the next try is under another.
+		mutation.Key = fmt.Sprint(testKey, tries)
+		first = server.post(mutation)
+	}
+	require.Equal(t, http.StatusOK, first.Status, first.Body)
+	require.Contains(t, first.Body, `"Grace"`, "the client has its answer")
+	// What was sent to the frozen server has come too late when it reads it.
+	<-time.After(200 * time.Millisecond)
+	frozen.Thaw(t)
+	again := server.post(mutation)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); again = server.post(mutation) {
+		if code := again.errorCode(t); code != ratelimit.CodeInFlight && code != ratelimit.CodeUnavailable {
+			break
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	require.Equal(t, ratelimit.CodeOutcomeUnknown, again.errorCode(t), again.Body)
+	require.EqualValues(t, 1, server.resolver.Created.Load())
 }
