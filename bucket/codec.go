@@ -12,6 +12,7 @@ const (
 	outcomeLate    = 0
 	outcomeApplied = 1
 	outcomeNot     = 2
+	outcomeExpired = 3
 	outcomeRepeat  = 8
 	outcomeAgain   = 9
 	outcomeWindow  = 10

@@ -40,6 +40,13 @@ func (r *run) drawRecord(t *rapid.T) bucket.Override {
 
 func (r *run) setRecord(t *rapid.T) {
 	o := r.drawRecord(t)
+	if !o.Expires.IsZero() && o.Expires.UnixMilli() <= r.clock.unixMilli() {
+		for _, store := range r.stores {
+			_, err := store.(bucket.OverrideStore).SetOverride(context.Background(), r.tenant, o)
+			require.ErrorIs(r, err, bucket.ErrInvalid)
+		}
+		return
+	}
 	replaced := both(r, func(_ int, store bucket.Store) (*bucket.Override, error) {
 		return store.(bucket.OverrideStore).SetOverride(context.Background(), r.tenant, o)
 	})

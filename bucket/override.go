@@ -25,6 +25,8 @@ const (
 // Nothing was changed.
 var ErrOverridesFull = errors.New("bucket: no room for another override record")
 
+var errExpired = fmt.Errorf("%w: an override record that has expired already, by the clock of the store", ErrInvalid)
+
 // Override is a record in the store that beats the policy for one owner: for all limits of its bucket, or
 // for a single one. It changes no bucket of another level. A field that is zero leaves what the policy
 // says.
@@ -77,7 +79,8 @@ type Override struct {
 // The errors are those of [Store], and [ErrOverridesFull].
 type OverrideStore interface {
 	// SetOverride makes or replaces the record of an owner, or of a limit of it. It returns what it
-	// replaced, nil if there was none.
+	// replaced, nil if there was none. A record that has expired by the clock of the store is
+	// [ErrInvalid].
 	SetOverride(ctx context.Context, tenant string, override Override) (replaced *Override, err error)
 
 	// GetOverride returns the record of the owner, or of the limit if a name is given: nil if there is none.
@@ -89,7 +92,8 @@ type OverrideStore interface {
 	// DeleteOverride removes a record and returns it, nil if there was none.
 	DeleteOverride(ctx context.Context, tenant string, owner Owner, limit string) (removed *Override, err error)
 
-	// ClearOverrides removes all records of the tenant and returns them.
+	// ClearOverrides removes all records of the tenant and returns them. Records that cannot be read,
+	// because another version wrote them, are removed too, and not returned.
 	ClearOverrides(ctx context.Context, tenant string) (removed []Override, err error)
 }
 

@@ -78,6 +78,9 @@ func (m *Memory) SetOverride(ctx context.Context, tenant string, override Overri
 	}
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
+	if !override.holds(now) {
+		return nil, errExpired
+	}
 	set := s.overridesOf(kept, now)
 	replaced := set.find(override.Owner, override.Limit, now)
 	records := set.without(override.Owner, override.Limit, now)

@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -118,6 +119,10 @@ func (r *Redis) DeleteOverride(ctx context.Context, tenant string, owner Owner, 
 // ClearOverrides implements [OverrideStore].
 func (r *Redis) ClearOverrides(ctx context.Context, tenant string) ([]Override, error) {
 	was, now, err := r.changeOverrides(ctx, tenant, "", nil)
+	if errors.Is(err, errOverrides) {
+		// What is gone need not be read.
+		return nil, nil
+	}
 	return was.list(now), err
 }
 
@@ -144,11 +149,17 @@ func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, reco
 	if err != nil {
 		return nil, 0, err
 	}
-	if reply.outcome == outcomeNot {
+	switch reply.outcome {
+	case outcomeNot:
 		return nil, 0, ErrOverridesFull
+	case outcomeExpired:
+		return nil, 0, errExpired
 	}
 	set, err := readOverrides(reply.rest)
-	if err != nil {
+	switch {
+	case err != nil && next == "":
+		return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case err != nil:
 		return nil, 0, fmt.Errorf("%w: %w", ErrAmbiguous, err)
 	}
 	return set, reply.now, nil

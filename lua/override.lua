@@ -21,20 +21,28 @@
 --   ARGV[3]  id of the record to change, or empty: all are removed
 --   ARGV[4]  the record from expires on, without set, or empty: it is removed
 --
--- Reply, a string, big endian: outcome 1 byte (0 too late, 1 done, 2 there is no room), now in Unix ms
--- 6, and the records as they were before.
+-- Reply, a string, big endian: outcome 1 byte (0 too late, 1 done, 2 there is no room, 3 the record has
+-- expired already), now in Unix ms 6, and the records as they were before.
 --
 -- Expiry: when the last record has expired.
 
 local SPACE = 32768
 local sub = string.sub
 local records = redis.call('GET', KEYS[1]) or ''
-if records ~= '' and string.byte(records) ~= 1 then
+-- Whoever removes all need not know what.
+local clears = ARGV[2] ~= '' and ARGV[3] == ''
+if records ~= '' and string.byte(records) ~= 1 and not clears then
   error('override records of version ' .. string.byte(records))
 end
 local reply = pack('>BI6', 1, now) .. records
 if ARGV[2] == '' then
   return reply
+end
+if ARGV[4] ~= '' then
+  local expires = read('>I6', ARGV[4])
+  if expires > 0 and expires <= now then
+    return pack('>BI6', 3, now)
+  end
 end
 
 local kept, last, forever = {ARGV[2]}, 0, false

@@ -137,6 +137,8 @@ var overrideRecordTests = []test{
 			"period":            audited(bucket.Override{Limit: "minute", Period: time.Microsecond}),
 			"long period":       audited(bucket.Override{Limit: "minute", Period: bucket.MaxPeriod + time.Millisecond}),
 			"expired for ever":  audited(bucket.Override{Blocked: true, Expires: time.UnixMilli(0)}),
+			"expired":           audited(bucket.Override{Blocked: true, Expires: s.after(0)}),
+			"expired long ago":  audited(bucket.Override{Blocked: true, Expires: s.after(-time.Hour)}),
 			"far future":        audited(bucket.Override{Blocked: true, Expires: time.UnixMilli(1<<47 + 1)}),
 			"unknown level":     audited(bucket.Override{Owner: bucket.Owner{Level: bucket.Operation + 1, Name: "x"}, Blocked: true}),
 			"name of a tenant":  audited(bucket.Override{Owner: bucket.Owner{Name: "x"}, Blocked: true}),
