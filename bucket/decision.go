@@ -162,6 +162,7 @@ func (t *Take) room(limits int) []LimitState {
 // fill sets the state of every limit in the result from what is spent after the decision. Limits that
 // are uncharged were over their budget. If the take was judged, what was admitted was charged.
 func (r *Result) fill(take *Take, spends *spentArray, now int64, uncharged uint64, judged bool) {
+	r.now = now
 	states := take.room(countLimits(take.Buckets))
 	k := 0
 	for i := range take.Buckets {
@@ -245,6 +246,9 @@ func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitStat
 // settleAmounts returns what a limit was charged and what it is worth. Both are equal where nothing
 // is to be corrected.
 func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
+	if s.Receipt.local != nil {
+		return 0, s.Receipt.local[k]
+	}
 	if s.Receipt.uncharged>>k&1 == 1 {
 		return 0, 0
 	}

@@ -12,6 +12,7 @@ import (
 func (r *Redis) SetTestClock(now func() int64) error {
 	for _, script := range []*lua.Script{
 		&r.scripts.take, &r.scripts.settle, &r.scripts.grant, &r.scripts.peek, &r.scripts.renew, &r.scripts.override,
+		&r.scripts.beat,
 	} {
 		replaced, err := lua.WithTestClock(*script)
 		if err != nil {

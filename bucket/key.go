@@ -19,6 +19,7 @@ import (
 //	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
 //	rl:NAMESPACE:a:ANSWER             an answer that RedisAnswers keeps
+//	rl:NAMESPACE:fleet                the instances that share the store, in whatever slot that is
 //
 // The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout
 // takes other letters, so that both can be told apart in one server. The layout of the values is
@@ -33,6 +34,7 @@ const (
 	overridesSuffix = ":x"
 	candidateInfix  = ":c:"
 	answerInfix     = ":a:"
+	fleetSuffix     = ":fleet"
 	digestBytes     = 16
 	maxLiteralBytes = 64
 )

@@ -79,7 +79,22 @@ const (
 	FailOpen FailMode = iota
 	// FailClosed refuses the operation.
 	FailClosed
+	// FailLocal judges the operation by this instance's share of the limit, see [Local].
+	FailLocal
 )
+
+// Strictest returns which of two fail modes decides about an operation that is under both: closed beats
+// local, and local beats open.
+func (f FailMode) Strictest(other FailMode) FailMode {
+	switch {
+	case f == FailClosed || other == FailClosed:
+		return FailClosed
+	case f == FailLocal || other == FailLocal:
+		return FailLocal
+	default:
+		return FailOpen
+	}
+}
 
 // String returns the word the policy document uses.
 func (f FailMode) String() string {
@@ -88,6 +103,8 @@ func (f FailMode) String() string {
 		return "open"
 	case FailClosed:
 		return "closed"
+	case FailLocal:
+		return "local"
 	default:
 		return fmt.Sprintf("failmode(%d)", uint8(f))
 	}

@@ -37,6 +37,9 @@ type Limits struct {
 	columns int
 	// usual says that quick.lua knows such limits: up to four token buckets, none of them soft.
 	usual bool
+	// failMode is that of the limits that refuse, and local says that any limit at all fails local.
+	failMode FailMode
+	local    bool
 	// calendars are the rules that have windows of the calendar.
 	calendars []*calendar
 }
@@ -138,6 +141,15 @@ func (l *Limits) Len() int {
 		return 0
 	}
 	return len(l.rules)
+}
+
+// FailMode returns what happens to an operation under the limits while the store is away: the strictest
+// fail mode of those that can refuse it. It is [FailOpen] without any.
+func (l *Limits) FailMode() FailMode {
+	if l == nil {
+		return FailOpen
+	}
+	return l.failMode
 }
 
 // newRule expects a limit without mistakes.

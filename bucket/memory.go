@@ -42,6 +42,7 @@ type Memory struct {
 	// overrides is how many override records there are, and maxOverrides how many there may be.
 	overrides    atomic.Int64
 	maxOverrides int64
+	fleet        memoryFleet
 }
 
 var _ Store = (*Memory)(nil)

@@ -19,6 +19,9 @@ type Receipt struct {
 	// uncharged has a bit for each limit, in the order of the result, that was left uncharged because
 	// its mode is Shadow or Warn and it was over its budget.
 	uncharged uint64
+	// local is what a [Local] has taken from each limit, in the order of the limits, if the receipt is that of
+	// its settlement. Nothing was charged for it yet.
+	local []int64
 }
 
 // receiptAmounts copies the amounts of a take: a caller may use the slice again. The usual few units
@@ -54,7 +57,12 @@ func (r Receipt) IsZero() bool {
 func (r *Receipt) issue(take *Take, takenAt int64, uncharged uint64) {
 	r.tenant, r.takenAt, r.buckets, r.uncharged = take.Tenant, takenAt, take.Buckets, uncharged
 	r.amounts.copyFrom(take.Amounts)
-	binary.NativeEndian.PutUint64(r.id[:8], rand.Uint64()) //nolint:gosec // Unique is enough, see above.
+	r.name(takenAt)
+}
+
+// name gives the receipt its id.
+func (r *Receipt) name(takenAt int64) {
+	binary.NativeEndian.PutUint64(r.id[:8], rand.Uint64()) //nolint:gosec // Unique is enough, see issue.
 	// An id of zeros would read as no receipt.
 	binary.NativeEndian.PutUint64(r.id[8:], uint64(takenAt)|1<<63)
 }

@@ -63,7 +63,7 @@ type Redis struct {
 }
 
 type scripts struct {
-	take, settle, grant, peek, renew, override lua.Script
+	take, settle, grant, peek, renew, override, beat lua.Script
 }
 
 var _ Store = (*Redis)(nil)
@@ -82,6 +82,7 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 		timeout:   config.Timeout,
 		scripts: scripts{
 			take: lua.Take, settle: lua.Settle, grant: lua.Grant, peek: lua.Peek, renew: lua.Renew, override: lua.Override,
+			beat: lua.Beat,
 		},
 		offsets: newOffsets(cluster),
 	}, nil

@@ -101,6 +101,8 @@ func useEverything(client redis.UniversalClient, namespace, tenant string, one, 
 	_, err = store.ClearOverrides(ctx, tenant)
 	note(err)
 	note(store.Reset(ctx, tenant, both))
+	_, err = store.Beat(ctx, bucket.NewInstance())
+	note(err)
 	return errors.Join(errs...)
 }
 

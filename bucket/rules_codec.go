@@ -26,6 +26,10 @@ func (l *Limits) prepare() {
 	for i := range l.rules {
 		rule := &l.rules[i]
 		l.usual = l.usual && rule.kind == TokenBucket && !rule.soft && rule.p <= math.MaxUint32
+		l.local = l.local || rule.limit.FailMode == FailLocal
+		if rule.limit.Mode == Enforce {
+			l.failMode = l.failMode.Strictest(rule.limit.FailMode)
+		}
 		if rule.calendar != nil {
 			l.calendars = append(l.calendars, rule.calendar)
 		}

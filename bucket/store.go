@@ -154,6 +154,8 @@ type Result struct {
 
 	// judgment is what the take asked to observe. Nil means that the store does not tell.
 	judgment *judgment
+	// now is the time of the store in Unix milliseconds, or zero if it has not said.
+	now int64
 }
 
 // Origin is where the verdict of a [Result] was reached.

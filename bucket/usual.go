@@ -45,7 +45,7 @@ func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Resul
 		}
 		k += n
 	}
-	result.Verdict, result.Limits = Admitted, states
+	result.Verdict, result.Limits, result.now = Admitted, states, now
 	result.Receipt.issue(take, now, 0)
 	return true
 }

@@ -56,6 +56,9 @@ var renew string
 //go:embed override.lua
 var override string
 
+//go:embed beat.lua
+var beat string
+
 // The scripts.
 var (
 	// Take charges all owners or none, and claims an idempotency key.
@@ -70,11 +73,13 @@ var (
 	Renew = newScript("renew", clock+renew)
 	// Override reads and changes the override records of a tenant.
 	Override = newScript("override", clock+override)
+	// Beat notes that an instance lives.
+	Beat = newScript("beat", clock+beat)
 )
 
 // All returns every script.
 func All() []Script {
-	return []Script{Take, Settle, Grant, Peek, Renew, Override}
+	return []Script{Take, Settle, Grant, Peek, Renew, Override, Beat}
 }
 
 func newScript(name, text string) Script {

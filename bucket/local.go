@@ -1,0 +1,338 @@
+package bucket
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults and bounds of a [LocalConfig].
+const (
+	// DefaultLocalPercent is how much of a limit all instances together may admit by themselves.
+	DefaultLocalPercent = 70
+	// DefaultLocalOwners is how many owners a [Local] remembers: some 20 MB.
+	DefaultLocalOwners = 50_000
+	// MaxInstances is the largest fleet.
+	MaxInstances = 1000
+)
+
+const (
+	localShards = 64
+	// knownLeast and knownShare are for how long what is left of a limit is believed by default: so long,
+	// or that part of the time in which the limit comes back.
+	knownLeast = time.Second
+	knownShare = 60
+	// maxLocalName is the length in bytes of the longest name of a tenant or owner that is remembered.
+	maxLocalName = 512
+	// offsetDrift is by how many milliseconds the time of the store may seem to have moved before it has.
+	offsetDrift = 10
+	// offsetEvery is after how many replies in a shard the time of the store is looked at.
+	offsetEvery = 64
+)
+
+// LocalConfig configures a [Local]. The zero value counts instances by heartbeats and is safe.
+type LocalConfig struct {
+	// Instances is how many instances share the store, at most [MaxInstances]. Zero counts them by the
+	// heartbeats that they send through the store, if it is a [Fleet]; until the first was answered nothing
+	// is admitted.
+	Instances int
+	// Percent is how much of each limit all instances together may admit by themselves, from 1 to 100.
+	// Zero means [DefaultLocalPercent]. What is missing to 100 covers what others have taken since this
+	// instance was last told what is left.
+	Percent int
+	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
+	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
+	// time in which the limit comes back, and at least a second; negative believes nothing, so that nothing
+	// at all is admitted beyond the budget, however unevenly the instances are used. A single instance always
+	// believes: nobody else takes from its budgets.
+	KnownFor time.Duration
+	// MaxOwners is how many owners are remembered. Zero means [DefaultLocalOwners].
+	MaxOwners int
+	// Clock tells the time; it may be called by several goroutines at once. Nil means the system's clock. It
+	// is corrected by the time that the store tells.
+	Clock func() time.Time
+}
+
+// Check returns what is wrong with the configuration, nil if nothing is.
+func (c *LocalConfig) Check() error {
+	var errs []error
+	for _, number := range []struct {
+		name        string
+		value, most int
+	}{{"Instances", c.Instances, MaxInstances}, {"Percent", c.Percent, 100}, {"MaxOwners", c.MaxOwners, 1 << 30}} {
+		if number.value < 0 || number.value > number.most {
+			errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", number.name, number.value, number.most))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Local judges takes in this process while the store is away, for limits that fail local ([FailLocal]): by
+// this instance's share of what the store has last said is left, and of the refill. What it admits it remembers,
+// to settle it with the store once that is back.
+//
+// The caller tells it of each answer of the store ([Local.Learn]), asks it where there was none
+// ([Local.Take]), and settles ([Local.Settle]) when there are answers again. It starts no goroutine, its memory
+// is bounded, and it is safe for concurrent use.
+//
+// It judges each limit by Percent of its capacity and refill, divided by the number of instances, in exact
+// integers: capacities are rounded down, and a share of nothing refuses. Its time is that of the store, as far
+// as it was told. A process that ends loses what it has not settled.
+type Local struct {
+	store  Store
+	fleet  Fleet
+	config LocalConfig
+	seed   maphash.Seed
+	shards [localShards]localShard
+	// perShard is how many owners each shard remembers.
+	perShard int
+	// offset is the time of the store less that of the clock, in milliseconds, if told is set.
+	offset atomic.Int64
+	told   atomic.Bool
+	// away is since when the store has not answered, in its own time, or zero while it does; failed is when it
+	// was found so last, and absence counts how often it has gone.
+	away    atomic.Int64
+	failed  atomic.Int64
+	absence atomic.Int64
+	// owing is how many tenants have something to settle.
+	owing  atomic.Int64
+	beat   heartbeat
+	shares shares
+}
+
+// localShard holds the owners of some tenants, all of those of each.
+type localShard struct {
+	mu     sync.Mutex
+	owners map[localKey]*localOwner
+	// debts are the tenants that have something to settle.
+	debts map[string]*localDebt
+	// forgotten is when an owner was last forgotten that had been judged here: who is not known may have been
+	// that one, and starts with nothing from then on.
+	forgotten int64
+	learned   int
+}
+
+type localKey struct {
+	tenant string
+	owner  Owner
+}
+
+// localOwner is what is known of one owner, and what it has taken here.
+type localOwner struct {
+	key localKey
+	// policy are the limits that the store was asked with last, and limits what override records made of them.
+	policy, limits *Limits
+	// known is what the store has said is left, as of a time of the store.
+	known []knownLimit
+	at    int64
+	// share is what the owner is judged by here, in an absence of the store, last at the time used. It is nil
+	// if the owner has not been judged since the store was last heard of it.
+	share   *share
+	absence int64
+	used    int64
+	ledger  ledger
+	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
+	taken []localSpend
+	owes  bool
+}
+
+// knownLimit is what the store has said of a limit: what is left, and when its window ends.
+type knownLimit struct {
+	id             uint16
+	remaining, end int64
+}
+
+// NewLocal returns a local judge of what the store is asked. The store counts the instances if it is a [Fleet]
+// and the configuration does not. The error says what is wrong with the configuration.
+func NewLocal(store Store, config LocalConfig) (*Local, error) {
+	if err := config.Check(); err != nil {
+		return nil, fmt.Errorf("bucket: the configuration of a Local: %w", err)
+	}
+	if config.Percent == 0 {
+		config.Percent = DefaultLocalPercent
+	}
+	if config.MaxOwners == 0 {
+		config.MaxOwners = DefaultLocalOwners
+	}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	l := &Local{store: store, config: config, seed: maphash.MakeSeed(), beat: newHeartbeat()}
+	l.fleet, _ = store.(Fleet)
+	l.shares.made = make(map[shareKey]*share)
+	l.perShard = max(1, config.MaxOwners/localShards)
+	for i := range l.shards {
+		l.shards[i].owners = make(map[localKey]*localOwner)
+		l.shards[i].debts = make(map[string]*localDebt)
+	}
+	return l, nil
+}
+
+func (l *Local) shard(tenant string) *localShard {
+	return &l.shards[maphash.String(l.seed, tenant)%localShards]
+}
+
+// now is the time of the store as far as it is known, in Unix milliseconds.
+func (l *Local) now() int64 {
+	return l.config.Clock().UnixMilli() + l.offset.Load()
+}
+
+// heard takes in the time that the store has told. The clock is read after the reply, so that the estimate is
+// never ahead of the store.
+func (l *Local) heard(now int64) {
+	offset := now - l.config.Clock().UnixMilli()
+	if drift := offset - l.offset.Load(); !l.told.Load() || drift < -offsetDrift || drift > offsetDrift {
+		l.offset.Store(offset)
+		l.told.Store(true)
+	}
+}
+
+// absenceGap is for how long the store is believed to be away when nobody has asked it: what came back in a
+// longer time others may have taken from the store.
+const absenceGap = 10 * time.Second
+
+// present notes that the store has answered.
+func (l *Local) present() {
+	if l.away.Load() != 0 {
+		l.away.Store(0)
+	}
+}
+
+// missed notes that the store has not answered, and returns since when it does not and which absence that is.
+func (l *Local) missed(now int64) (since, absence int64) {
+	last := l.failed.Swap(now)
+	since = l.away.Load()
+	if since == 0 || now-last > absenceGap.Milliseconds() {
+		if l.away.CompareAndSwap(since, now) {
+			l.absence.Add(1)
+		}
+		since = now
+	}
+	return since, l.absence.Load()
+}
+
+// Learn takes in what the store has answered to a take. It costs next to nothing if no limit of it fails
+// local. owes says that the tenant has something to be settled, and beat that a heartbeat is due.
+func (l *Local) Learn(take *Take, result *Result) (owes, beat bool) {
+	l.present()
+	if !failLocal(take.Buckets) {
+		return false, false
+	}
+	s := l.shard(take.Tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := result.now
+	if now == 0 {
+		now = l.now()
+	} else if s.learned++; s.learned%offsetEvery == 1 {
+		l.heard(now)
+	}
+	states := result.Limits
+	for i := range take.Buckets {
+		b, n := &take.Buckets[i], 0
+		for n < len(states) && states[n].Owner == b.Owner {
+			n++
+		}
+		if b.Limits.local && n > 0 {
+			governed := b.Limits
+			if len(result.Receipt.buckets) == len(take.Buckets) {
+				governed = result.Receipt.buckets[i].Limits
+			}
+			s.learn(l, localKey{take.Tenant, b.Owner}, b.Limits, governed, states[:n], now)
+		}
+		states = states[n:]
+	}
+	return s.debts[take.Tenant] != nil, l.beatDue(now)
+}
+
+// failLocal says whether any limit fails local.
+func failLocal(buckets []Bucket) bool {
+	for i := range buckets {
+		if buckets[i].Limits.local {
+			return true
+		}
+	}
+	return false
+}
+
+// learn takes in what is left of an owner.
+func (s *localShard) learn(l *Local, key localKey, policy, governed *Limits, states []LimitState, now int64) {
+	o := s.owner(l, key, false)
+	if o == nil {
+		return
+	}
+	if o.policy != policy || governed != policy || !states[0].Overridden {
+		// A refusal has no receipt to say what override records have made of the limits: it leaves what an
+		// earlier take has said.
+		o.policy, o.limits = policy, governed
+	}
+	o.learn(states, now)
+	if !o.owes {
+		o.share = nil
+	}
+}
+
+func (o *localOwner) learn(states []LimitState, now int64) {
+	o.known, o.at = o.known[:0], now
+	rules := o.limits.rules
+	for k := range states {
+		state := &states[k]
+		if state.Limit.FailMode != FailLocal {
+			continue
+		}
+		known := knownLimit{remaining: state.Remaining, end: state.WindowEnd}
+		if k < len(rules) && rules[k].limit == state.Limit {
+			known.id = rules[k].id
+		} else {
+			known.id = stateID(state.Limit.Unit, state.Limit.Name)
+		}
+		o.known = append(o.known, known)
+	}
+}
+
+// owner returns what is known of an owner, and makes room for one that is not. It returns nil if there is no
+// room: owners that have something to settle make none.
+func (s *localShard) owner(l *Local, key localKey, judged bool) *localOwner {
+	if o := s.owners[key]; o != nil {
+		return o
+	}
+	if len(key.tenant) > maxLocalName || len(key.owner.Name) > maxLocalName {
+		return nil
+	}
+	if len(s.owners) >= l.perShard && !s.forget(l, judged) {
+		return nil
+	}
+	o := &localOwner{key: key}
+	s.owners[key] = o
+	return o
+}
+
+// forgetSample is among how many owners, as the map yields them, the one to be forgotten is chosen.
+const forgetSample = 8
+
+// forget removes the owner of a sample that was heard of longest ago. One that was judged here makes room only
+// for another to be judged.
+func (s *localShard) forget(l *Local, judged bool) bool {
+	var oldest *localOwner
+	looked := 0
+	for _, o := range s.owners {
+		if !o.owes && (judged || o.share == nil) &&
+			(oldest == nil || max(o.at, o.used) < max(oldest.at, oldest.used)) {
+			oldest = o
+		}
+		if looked++; looked == forgetSample {
+			break
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	if oldest.share != nil {
+		s.forgotten = max(s.forgotten, l.now())
+	}
+	delete(s.owners, oldest.key)
+	return true
+}

@@ -1,0 +1,239 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// localDebt is what a tenant has to settle.
+type localDebt struct {
+	owners []*localOwner
+	// batch is being settled, or was sent without an answer. It is nil otherwise.
+	batch *localBatch
+	// busy says that a call is under way.
+	busy bool
+}
+
+// localBatch is one settlement of a tenant.
+type localBatch struct {
+	receipt Receipt
+	owners  []*localOwner
+	taken   [][]localSpend
+	// sent is when it was sent first, by the clock of the process.
+	sent time.Time
+	// ambiguous says that it may have been applied, so that it must be sent under no other receipt.
+	ambiguous bool
+}
+
+// LocalSettled is what a [Local] has settled of a tenant.
+type LocalSettled struct {
+	// Limits holds the state in the store of every limit of the owners that were settled; Charged is what
+	// was charged for what was taken here.
+	Limits []LimitState
+	// Lost says that something was given up: the store may have charged it or not, and it is too late to ask
+	// again.
+	Lost bool
+}
+
+// localRetry is for how long a settlement without an answer is sent again. It ends well before the marker does
+// that makes it happen once.
+const localRetry = MaxReceiptAge / 2
+
+// owe notes that an owner has something to settle.
+func (s *localShard) owe(l *Local, tenant string, o *localOwner) {
+	debt := s.debts[tenant]
+	if debt == nil {
+		debt = &localDebt{}
+		s.debts[tenant] = debt
+		l.owing.Add(1)
+	}
+	debt.owners, o.owes = append(debt.owners, o), true
+}
+
+// Owing returns how many tenants have something to settle.
+func (l *Local) Owing() int {
+	return int(l.owing.Load())
+}
+
+// Debtors returns the names of at most so many tenants that have something to settle, in no order.
+func (l *Local) Debtors(most int) []string {
+	if l.Owing() == 0 {
+		return nil
+	}
+	var names []string
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for name := range s.debts {
+			if len(names) == most {
+				break
+			}
+			names = append(names, name)
+		}
+		s.mu.Unlock()
+	}
+	return names
+}
+
+// Settle charges the store for what the tenant has taken here, once: what cannot be refused any more, and may
+// overdraw a limit to twice its capacity. It is one call of the store, for as many owners as that takes; what
+// they have left stays for the next. Nothing to settle, or another call that settles the tenant, is no error.
+//
+// The errors are those of [Store.Settle]. After [ErrAmbiguous] the next call sends the same settlement again,
+// for half a minute; after that it is lost, because it might happen twice.
+func (l *Local) Settle(ctx context.Context, tenant string) (LocalSettled, error) {
+	s := l.shard(tenant)
+	batch, lost := s.batch(l, tenant)
+	if batch == nil {
+		return LocalSettled{Lost: lost}, nil
+	}
+	settled, err := l.store.Settle(ctx, Settlement{Receipt: batch.receipt})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	debt := s.debts[tenant]
+	debt.busy = false
+	now := l.now()
+	switch {
+	case errors.Is(err, ErrInvalid):
+		lost, debt.batch = true, nil
+	case err != nil && (batch.ambiguous || !errors.Is(err, ErrUnavailable)):
+		batch.ambiguous = true
+		return LocalSettled{Lost: lost}, err
+	case err != nil:
+		batch.putBack(now)
+		debt.batch = nil
+		return LocalSettled{Lost: lost}, err
+	default:
+		l.present()
+		debt.batch = nil
+		batch.learn(settled.Limits, now)
+	}
+	s.paid(l, tenant, debt)
+	return LocalSettled{Limits: settled.Limits, Lost: lost}, err
+}
+
+// batch returns what is to be settled now, nil if there is nothing, and whether something was lost.
+func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	debt := s.debts[tenant]
+	if debt == nil || debt.busy {
+		return nil, false
+	}
+	now := l.now()
+	if debt.batch != nil && time.Since(debt.batch.sent) >= localRetry {
+		debt.batch, lost = nil, true
+	}
+	if debt.batch == nil {
+		takenAt := now
+		if !l.told.Load() {
+			// A clock that is behind that of the store would make the receipt too old. That it is not repeated
+			// too late is seen to here.
+			takenAt = maxDate
+		}
+		debt.batch = newLocalBatch(tenant, debt.owners, takenAt, now)
+	}
+	if debt.batch == nil {
+		s.paid(l, tenant, debt)
+		return nil, lost
+	}
+	debt.busy = true
+	return debt.batch, lost
+}
+
+// newLocalBatch takes what the owners have taken, of as many as one call may have. It returns nil if that is
+// nothing.
+func newLocalBatch(tenant string, owners []*localOwner, takenAt, now int64) *localBatch {
+	b := &localBatch{sent: time.Now()}
+	limits := 0
+	var amounts []int64
+	for _, o := range owners {
+		if limits+len(o.limits.rules) > MaxLimits || len(b.owners) == MaxLimits {
+			break
+		}
+		of, owes := o.amounts(now)
+		if !owes {
+			o.taken = nil
+			continue
+		}
+		limits += len(of)
+		amounts = append(amounts, of...)
+		b.owners, b.taken = append(b.owners, o), append(b.taken, o.taken)
+		b.receipt.buckets = append(b.receipt.buckets, Bucket{Owner: o.key.owner, Limits: o.limits})
+		o.taken = nil
+	}
+	if len(b.owners) == 0 {
+		return nil
+	}
+	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = tenant, takenAt, amounts
+	b.receipt.name(takenAt)
+	return b
+}
+
+// amounts returns what was taken of each limit, and whether that is anything.
+func (o *localOwner) amounts(now int64) (of []int64, owes bool) {
+	of = make([]int64, len(o.limits.rules))
+	for i := range o.taken {
+		t := &o.taken[i]
+		for j := range o.limits.rules {
+			if o.limits.rules[j].id == t.id {
+				of[j] = t.sum(now)
+				owes = owes || of[j] > 0
+			}
+		}
+	}
+	return of, owes
+}
+
+// putBack gives the owners back what was not settled.
+func (b *localBatch) putBack(now int64) {
+	for i, o := range b.owners {
+		for j := range b.taken[i] {
+			o.putBack(&b.taken[i][j], now)
+		}
+	}
+}
+
+func (o *localOwner) putBack(was *localSpend, now int64) {
+	for i := range o.taken {
+		if o.taken[i].id == was.id {
+			o.taken[i].join(was, now)
+			return
+		}
+	}
+	o.taken = append(o.taken, *was)
+}
+
+// learn takes in what the store has left after the settlement. Who has taken nothing since is judged by it when
+// the store goes the next time.
+func (b *localBatch) learn(states []LimitState, now int64) {
+	for _, o := range b.owners {
+		n := 0
+		for n < len(states) && states[n].Owner == o.key.owner {
+			n++
+		}
+		if n > 0 {
+			o.learn(states[:n], now)
+		}
+		if states = states[n:]; len(o.taken) == 0 {
+			o.share = nil
+		}
+	}
+}
+
+// paid drops what has nothing left to settle.
+func (s *localShard) paid(l *Local, tenant string, debt *localDebt) {
+	left := debt.owners[:0]
+	for _, o := range debt.owners {
+		if o.owes = len(o.taken) > 0; o.owes {
+			left = append(left, o)
+		}
+	}
+	clear(debt.owners[len(left):])
+	debt.owners = left
+	if len(left) == 0 && debt.batch == nil {
+		delete(s.debts, tenant)
+		l.owing.Add(-1)
+	}
+}

@@ -1,0 +1,107 @@
+package bucket
+
+// spendSlots is in how many parts the time is divided in which a limit comes back, to know what of it was
+// taken when.
+const spendSlots = 8
+
+// localSpend is what was taken here of one limit, and is not settled: of a token bucket and of a sliding
+// window so much as was taken within the time in which it comes back, of other windows what was taken in the
+// current one. What is older the refill has repaid, or went with its window, so that the store shall not count
+// it as spent now.
+type localSpend struct {
+	id uint16
+	// width is the length of a slot in milliseconds, newest the number of the newest slot since 1970, and
+	// slots the amounts by number, with one more because the time begins within a slot.
+	width, newest int64
+	slots         [spendSlots + 1]int64
+	// end is that of the window, if it is a fixed one or one of the calendar: slots has one amount then.
+	end int64
+}
+
+// spend notes what was taken of a limit, given by the rule of the whole. The state is that of the share.
+func (o *localOwner) spend(whole *rule, state spent, amount, now int64) {
+	for i := range o.taken {
+		if o.taken[i].id == whole.id {
+			o.taken[i].add(whole, state, amount, now)
+			return
+		}
+	}
+	fresh := localSpend{id: whole.id}
+	fresh.add(whole, state, amount, now)
+	o.taken = append(o.taken, fresh)
+}
+
+func (t *localSpend) add(whole *rule, state spent, amount, now int64) {
+	width := int64(0)
+	switch whole.kind {
+	case TokenBucket:
+		width = max(1, ceilDiv(whole.wait(whole.full), spendSlots))
+	case SlidingWindow:
+		width = max(1, ceilDiv(whole.r, spendSlots))
+	default:
+	}
+	if width != t.width {
+		// The policy has changed: what was taken counts as taken now.
+		before := t.sum(now)
+		*t = localSpend{id: t.id, width: width}
+		amount += before
+	}
+	if width == 0 {
+		if now >= t.end {
+			t.slots[0] = 0
+		}
+		t.end = state.end
+		t.slots[0] += amount
+		return
+	}
+	t.turn(now)
+	t.slots[t.newest%int64(len(t.slots))] += amount
+}
+
+// turn moves to the slot of the time and empties those that have passed. A clock that was set back leaves the
+// newest slot as it is.
+func (t *localSpend) turn(now int64) {
+	slot := now / t.width
+	if slot-t.newest >= int64(len(t.slots)) {
+		clear(t.slots[:])
+		t.newest = slot
+	}
+	for t.newest < slot {
+		t.newest++
+		t.slots[t.newest%int64(len(t.slots))] = 0
+	}
+}
+
+// sum returns what is to be settled at the time.
+func (t *localSpend) sum(now int64) int64 {
+	if t.width == 0 {
+		if now >= t.end {
+			return 0
+		}
+		return t.slots[0]
+	}
+	t.turn(now)
+	sum := int64(0)
+	for _, amount := range t.slots {
+		sum += amount
+	}
+	return sum
+}
+
+// join puts back what could not be settled.
+func (t *localSpend) join(other *localSpend, now int64) {
+	sum := other.sum(now)
+	switch {
+	case sum == 0:
+	case t.width == 0 || t.width != other.width:
+		t.end = max(t.end, other.end)
+		t.slots[0] += sum
+	default:
+		t.turn(now)
+		other.turn(now)
+		for i := range t.slots {
+			// Both have turned to the same slot, unless the clock was set back: then it is about now.
+			t.slots[i] += other.slots[i]
+		}
+	}
+}

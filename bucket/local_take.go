@@ -1,0 +1,109 @@
+package bucket
+
+// Take judges a take while the store is away, by this instance's share of the limits that fail local; those
+// that do not are not judged, and there has to be one that does. The verdict is [Admitted], [Limited], or
+// [Never] where the share is too small to wait for: there it is no verdict on the limit itself. The states of
+// the limits show the limits themselves, with what is left of the share. Claims and candidates are ignored,
+// and override records hold as the last answer of the store has shown them.
+//
+// A take that may have been charged by the store nevertheless is charged here once more.
+func (l *Local) Take(take *Take) Result {
+	now := l.now()
+	since, absence := l.missed(now)
+	instances := l.Instances()
+	if instances == 0 {
+		return Result{Verdict: Never, now: now}
+	}
+	s := l.shard(take.Tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := localTake{local: l, shard: s, take: take, now: now}
+	if !j.gather(instances, max(since, s.forgotten), absence) {
+		return Result{Verdict: Never, now: now}
+	}
+	return j.judge()
+}
+
+// Instances returns how many instances share the store, as far as it is known: zero if nothing is.
+func (l *Local) Instances() int {
+	if l.config.Instances > 0 {
+		return l.config.Instances
+	}
+	return int(l.beat.instances.Load())
+}
+
+// localTake is one take that is judged here.
+type localTake struct {
+	local *Local
+	shard *localShard
+	take  *Take
+	now   int64
+	// owners are those that have limits which fail local, and buckets their shares.
+	owners  []*localOwner
+	buckets []Bucket
+	spends  spentArray
+}
+
+// gather finds the owners and what they have spent. It returns false if a limit refuses of which there is no
+// share, or no room to count it.
+func (j *localTake) gather(instances int, since, absence int64) bool {
+	l, k := j.local, 0
+	for i := range j.take.Buckets {
+		b := &j.take.Buckets[i]
+		if !b.Limits.local {
+			continue
+		}
+		o := j.shard.owner(l, localKey{j.take.Tenant, b.Owner}, true)
+		if o == nil {
+			return false
+		}
+		if o.policy != b.Limits {
+			o.policy, o.limits = b.Limits, b.Limits
+		}
+		share := l.share(o.limits, instances)
+		if share.lacks(j.take.Amounts) {
+			return false
+		}
+		o.begin(l, share, instances, since, absence, j.now)
+		rules := share.limits.rules
+		o.ledger.load(rules, j.spends[k:k+len(rules)], j.now)
+		k += len(rules)
+		j.owners, j.buckets = append(j.owners, o), append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits})
+	}
+	return true
+}
+
+// judge charges all owners or none.
+func (j *localTake) judge() Result {
+	verdict, uncharged := judge(j.buckets, &j.spends, j.take.Amounts, j.now)
+	result := Result{Verdict: verdict}
+	k := 0
+	for _, o := range j.owners {
+		rules := o.share.limits.rules
+		o.used = j.now
+		for n := range rules {
+			amount := j.take.Amounts.Of(rules[n].limit.Unit)
+			if verdict == Admitted && amount > 0 && uncharged>>(k+n)&1 == 0 {
+				j.spends[k+n] = rules[n].charge(j.spends[k+n], amount, j.now)
+				o.spend(&o.limits.rules[o.share.of[n]], j.spends[k+n], amount, j.now)
+			}
+		}
+		if verdict == Admitted {
+			o.ledger.store(rules, j.spends[k:k+len(rules)], j.now, j.now, 0)
+		}
+		if len(o.taken) > 0 && !o.owes {
+			j.shard.owe(j.local, j.take.Tenant, o)
+		}
+		k += len(rules)
+	}
+	result.fill(&Take{Buckets: j.buckets, Amounts: j.take.Amounts, States: j.take.States}, &j.spends, j.now, uncharged, true)
+	k = 0
+	for _, o := range j.owners {
+		for _, n := range o.share.of {
+			rule := &o.limits.rules[n]
+			result.Limits[k].Limit, result.Limits[k].Overridden = rule.limit, rule.overridden
+			k++
+		}
+	}
+	return result
+}

@@ -1,0 +1,30 @@
+-- beat.lua: notes that an instance lives, and counts those that do.
+--
+-- KEYS:
+--   KEYS[1]  the instances of the namespace
+-- ARGV:
+--   ARGV[1]  numbers, see clock.lua: extra is for how many ms an instance is believed to live
+--   ARGV[2]  the instance, 8 bytes
+--
+-- Value, a string, big endian: for each instance 8 bytes and when it was heard of, Unix ms 6; the one heard of
+-- last stands last. There are at most 1001, of which those heard of longest ago are left out first.
+--
+-- Reply, a string, big endian: outcome 1 byte (0 too late, 1 noted), now in Unix ms 6, and how many
+-- instances live, this one included, 2.
+--
+-- Expiry: when the last instance is no longer believed to live.
+
+local MOST = 1001
+local living = {}
+local value = redis.call('GET', KEYS[1]) or ''
+for at = 1, #value - 13, 14 do
+  local instance, heard = read('>c8I6', value, at)
+  -- What a clock that was set back has noted lies in the future.
+  if instance ~= ARGV[2] and heard > now - extra and heard <= now + extra then
+    living[#living + 1] = string.sub(value, at, at + 13)
+  end
+end
+living[#living + 1] = pack('>c8I6', ARGV[2], now)
+local first = math.max(1, #living - MOST + 1)
+redis.call('SET', KEYS[1], table.concat(living, '', first), 'PX', extra)
+return pack('>BI6I2', 1, now, #living - first + 1)
