@@ -59,15 +59,22 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 // of its own, and why it was refused, nil if it was not.
 func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) (Decision, *RefusedError) {
 	before := op.snapshot()
-	result, _, err := op.extension.take(ctx, op.backend, bucket.Take{
+	take := bucket.Take{
 		Tenant:  before.Subject.Tenant,
 		Buckets: buckets,
 		Owners:  op.members(nil),
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
-	})
-	outcome, refusal := op.charged(unit, n, &result, err)
+	}
+	result, _, err := op.extension.take(ctx, op.backend, take)
+	var outcome Outcome
+	var refusal *RefusedError
+	if err != nil {
+		outcome, refusal = op.chargedAway(&take, unit, n, &result, err)
+	} else {
+		outcome, refusal = op.charged(unit, n, &result)
+	}
 	op.extension.telemetry.charged(ctx, &before, unit, outcome)
 	after := before
 	after.Outcome, after.Limits, after.WouldRefuse = outcome, result.Limits, nil
@@ -75,21 +82,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 }
 
 // charged turns the verdict about a charge into its outcome, and notes what clients are told of it.
-func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, err error) (Outcome, *RefusedError) {
-	if errors.Is(err, bucket.ErrBusy) && enforces(&op.rules) {
-		refusal := refusedBusy()
-		return refusal.Outcome, refusal
-	}
-	if err != nil {
-		if failsClosed(&op.rules, err) {
-			refusal := refusedUnavailable()
-			op.mu.Lock()
-			defer op.mu.Unlock()
-			op.decision.tell(refusal)
-			return Unavailable, refusal
-		}
-		return Unjudged, nil
-	}
+func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result) (Outcome, *RefusedError) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	amounts := bucket.Amounts{{Unit: unit, N: n}}
@@ -114,6 +107,32 @@ func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result, e
 	}
 	op.decision.note(would)
 	return would.admittedAs(), nil
+}
+
+// chargedAway decides about a charge that the store has not answered.
+func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, result *bucket.Result, err error) (Outcome, *RefusedError) {
+	outcome, refusal := Unjudged, (*RefusedError)(nil)
+	switch mode := awayMode(&op.rules, err); {
+	case errors.Is(err, bucket.ErrBusy) && enforces(&op.rules):
+		outcome, refusal = Busy, refusedBusy()
+	case errors.Is(err, bucket.ErrBusy):
+	case mode == bucket.FailClosed:
+		outcome, refusal = Unavailable, refusedUnavailable()
+	case mode == bucket.FailLocal:
+		*result, outcome, refusal = op.extension.judgeLocally(op.backend, take)
+	default:
+	}
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if len(result.Limits) > 0 {
+		op.decision.Limits, op.recharged = result.Limits, true
+	}
+	if refusal != nil {
+		op.decision.tell(refusal)
+	} else if unit == bucket.Points && anyCharged(result.Limits) {
+		op.decision.Charged += n
+	}
+	return outcome, refusal
 }
 
 func anyCharged(limits []bucket.LimitState) bool {

@@ -48,6 +48,11 @@ type Config struct {
 	// request: it never runs, but it costs the server time. Zero means 1, negative charges nothing.
 	InvalidDocumentPoints int64
 
+	// Local configures the limits that fail local: how many instances share them, and how large the share is.
+	// The zero value counts instances by heartbeats through the store. [Extension.Run] does in the background
+	// what they need, and otherwise requests do.
+	Local bucket.LocalConfig
+
 	// Idempotency configures keys. The zero value honours the Idempotency-Key header.
 	Idempotency IdempotencyConfig
 
@@ -151,6 +156,9 @@ func (c *Config) validate() error {
 	}
 	c.Signals.validate(fail)
 	c.Idempotency.validate(fail)
+	for _, mistake := range c.Local.Mistakes() {
+		fail("Local.%s", mistake)
+	}
 	c.Events.validate(fail)
 	if n := c.Telemetry.TopTenants; n < 0 || n > maxTopTenants {
 		fail("Telemetry.TopTenants is %d, want 0 to %d", n, maxTopTenants)

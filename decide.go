@@ -220,7 +220,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		e.busy(op)
 		return nil
 	case err != nil:
-		e.storeAway(op, err)
+		e.storeAway(ctx, op, &take, points, err)
 		return nil
 	}
 	d.Limits, d.Overridden = result.Limits, overridden(&result)
@@ -266,23 +266,12 @@ func (e *Extension) take(ctx context.Context, b *backend, take bucket.Take) (buc
 		e.telemetry.spare(ctx, b, by)
 	} else {
 		e.stored(ctx, b, "take", took, err)
+		if err == nil {
+			e.learn(ctx, b, &take, &result)
+		}
 	}
 	spread(take.Tenant, result.Limits)
 	return result, took, err
-}
-
-// storeAway decides by the fail mode. A keyed mutation is refused whatever the mode, because it may
-// be a repeat of one that ran.
-func (e *Extension) storeAway(op *operation, err error) {
-	d := &op.decision
-	d.StoreErr = err
-	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
-	op.claim = nil
-	if unclaimed || failsClosed(&op.rules, err) {
-		d.refuse(refusedUnavailable())
-		return
-	}
-	d.Outcome = Unjudged
 }
 
 // judged returns the buckets to ask the store about, nil if no limit in them is judged.
@@ -296,28 +285,6 @@ func judged(rules *tiers.Rules) []bucket.Bucket {
 		}
 	}
 	return nil
-}
-
-// failsClosed says whether an error of the store refuses what it was asked about. A call that was wrong
-// in itself is a mistake of this library, which must not open the gate.
-func failsClosed(rules *tiers.Rules, err error) bool {
-	return errors.Is(err, bucket.ErrInvalid) || failMode(rules) == bucket.FailClosed
-}
-
-// failMode is closed if any limit that could refuse is closed. Without limits it is that of the tier.
-func failMode(rules *tiers.Rules) bucket.FailMode {
-	buckets := judged(rules)
-	if buckets == nil && rules.Mode == bucket.Enforce {
-		return rules.FailMode
-	}
-	for i := range buckets {
-		for _, limit := range buckets[i].Limits.All() {
-			if limit.Mode == bucket.Enforce && limit.FailMode == bucket.FailClosed {
-				return bucket.FailClosed
-			}
-		}
-	}
-	return bucket.FailOpen
 }
 
 // chargedPoints is the price if any limit that counts points was charged, else 0.

@@ -27,6 +27,9 @@ const (
 	Repeated Outcome = "repeated"
 	// Unjudged: the operation runs because the store is away and its limits fail open.
 	Unjudged Outcome = "unjudged"
+	// AdmittedLocally: the operation runs because the store is away and this instance's share of its limits,
+	// which fail local, had the amount. The store is charged when it is back.
+	AdmittedLocally Outcome = "admitted_locally"
 	// Exempt: the subject is not subject to limits at all.
 	Exempt Outcome = "exempt"
 
@@ -38,7 +41,11 @@ const (
 	QueryLimited Outcome = "query_limited"
 	// Blocked: the tenant may not use the API.
 	Blocked Outcome = "blocked"
-	// Unavailable: the store is away and a limit fails closed.
+	// LimitedLocally: the store is away, and this instance's share of a limit that fails local does not have
+	// the amount now.
+	LimitedLocally Outcome = "limited_locally"
+	// Unavailable: the store is away and a limit fails closed, or fails local and this instance's share of it is
+	// too small for the operation.
 	Unavailable Outcome = "unavailable"
 	// SubjectUnknown: nobody could be found who pays, or the caller's authentication failed.
 	SubjectUnknown Outcome = "subject_unknown"
@@ -91,7 +98,8 @@ type Decision struct {
 	// Limits is the state of every limit that was judged, as of the decision or of the last Charge. The
 	// times in it are those that clients are told: where a window ends for all at once they are later
 	// than the store's, by up to a twentieth of the window and a minute, so that not everybody comes
-	// back in the same moment.
+	// back in the same moment. Of an operation that was judged locally they are those limits that fail local,
+	// with what is left of the share of this instance.
 	Limits []bucket.LimitState
 	// Overridden says that an override record, and not the policy alone, has decided: it blocked the
 	// operation, or changed one of the Limits. bucket.OverrideStore tells which, why, and by whom.

@@ -61,6 +61,9 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	if err := errors.Join(configErr, complexityErr, costErr, telemetryErr); err != nil {
 		return err
 	}
+	if err := e.judgeInAbsence(); err != nil {
+		return err
+	}
 	// Last, because from now on the source refuses what these stores do not fit.
 	if err := e.cfg.requireStores(); err != nil {
 		return err

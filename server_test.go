@@ -277,6 +277,8 @@ type inProcess struct {
 	t        *testing.T
 	handler  http.Handler
 	resolver *testserver.Resolver
+	// extension is the one in use.
+	extension *ratelimit.Extension
 }
 
 func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Config)) *inProcess {
@@ -287,8 +289,9 @@ func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Co
 	}
 	resolver := &testserver.Resolver{}
 	server := newGraphQLServer(resolver)
-	server.Use(ratelimit.New(cfg))
-	return &inProcess{t: t, handler: ratelimit.Handler(server), resolver: resolver}
+	extension := ratelimit.New(cfg)
+	server.Use(extension)
+	return &inProcess{t: t, handler: ratelimit.Handler(server), resolver: resolver, extension: extension}
 }
 
 func (p *inProcess) post(r request) reply {

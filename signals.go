@@ -23,16 +23,17 @@ func (d *Decision) extension() any {
 
 func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 	signal := ratelimitclient.RateLimit{
-		Cost:             d.Points,
-		Charged:          d.Charged,
-		Actual:           d.actual,
-		Limits:           make([]ratelimitclient.Limit, len(d.Limits)),
-		Tier:             d.Tier,
-		Mode:             d.Mode.String(),
-		Replayed:         d.Outcome == Replayed,
-		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable || d.Outcome == Validated && d.StoreErr != nil,
-		Validated:        d.Outcome == Validated,
-		Breakdown:        breakdownOf(d.Breakdown),
+		Cost:     d.Points,
+		Charged:  d.Charged,
+		Actual:   d.actual,
+		Limits:   make([]ratelimitclient.Limit, len(d.Limits)),
+		Tier:     d.Tier,
+		Mode:     d.Mode.String(),
+		Replayed: d.Outcome == Replayed,
+		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable || d.Outcome.locally() ||
+			d.Outcome == Validated && d.StoreErr != nil,
+		Validated: d.Outcome == Validated,
+		Breakdown: breakdownOf(d.Breakdown),
 	}
 	for i := range d.Limits {
 		l := &d.Limits[i]

@@ -21,7 +21,9 @@ type backend struct {
 	// name is that of the store in policies, empty for the default one.
 	name    string
 	absence absence
-	clock   awayClock
+	// local judges while the store is away. It is set when the configuration is known to be right.
+	local *bucket.Local
+	clock awayClock
 	// named are the attributes of what is counted by store alone.
 	named metric.MeasurementOption
 }

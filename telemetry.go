@@ -56,6 +56,8 @@ type telemetry struct {
 	// spared counts what was decided without asking the store.
 	spared metric.Int64Counter
 	limits *limitMetrics
+	// withoutStore counts what is decided while the store is away.
+	withoutStore *awayMetrics
 	// candidates counts what candidates would have decided.
 	candidates metric.Int64Counter
 	tenants    *tenantNames
@@ -80,7 +82,8 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 	meter := meters.Meter(scopeName)
 	t := &telemetry{tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants)}
 
-	var errs [10]error
+	var errs [11]error
+	t.withoutStore, errs[10] = newAwayMetrics(meter)
 	t.spending, errs[6] = newActualCosts(meter, cfg.Operations)
 	t.limits, errs[7] = newLimitMetrics(meter)
 	t.candidates, errs[8] = meter.Int64Counter("ratelimit.candidate.decisions",

@@ -48,10 +48,6 @@ type heartbeat struct {
 	due       atomic.Int64
 }
 
-func newHeartbeat() heartbeat {
-	return heartbeat{instance: NewInstance()}
-}
-
 // BeatDue reports whether it is time for a heartbeat. It never is if the store counts no instances. If the
 // configuration says how many there are it is only while the store is away, to find out whether it still is.
 func (l *Local) BeatDue() bool {
@@ -87,6 +83,20 @@ func (l *Local) Beat(ctx context.Context) error {
 	}
 	l.beat.instances.Store(int64(instances))
 	return nil
+}
+
+// fleetOf returns what counts the instances of the store, or of the one behind it: nil if nothing does.
+func fleetOf(store Store) Fleet {
+	for {
+		if fleet, ok := store.(Fleet); ok {
+			return fleet
+		}
+		before, ok := store.(interface{ Unwrap() Store })
+		if !ok {
+			return nil
+		}
+		store = before.Unwrap()
+	}
 }
 
 // Beat implements [Fleet].

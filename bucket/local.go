@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,9 @@ type LocalConfig struct {
 	// heartbeats that they send through the store, if it is a [Fleet]; until the first was answered nothing
 	// is admitted.
 	Instances int
+	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
+	// to one process and one store have the same.
+	Instance Instance
 	// Percent is how much of each limit all instances together may admit by themselves, from 1 to 100.
 	// Zero means [DefaultLocalPercent]. What is missing to 100 covers what others have taken since this
 	// instance was last told what is left.
@@ -56,18 +60,18 @@ type LocalConfig struct {
 	Clock func() time.Time
 }
 
-// Check returns what is wrong with the configuration, nil if nothing is.
-func (c *LocalConfig) Check() error {
-	var errs []error
+// Mistakes returns what is wrong with the configuration, one text for each field.
+func (c *LocalConfig) Mistakes() []string {
+	var mistakes []string
 	for _, number := range []struct {
 		name        string
 		value, most int
 	}{{"Instances", c.Instances, MaxInstances}, {"Percent", c.Percent, 100}, {"MaxOwners", c.MaxOwners, 1 << 30}} {
 		if number.value < 0 || number.value > number.most {
-			errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", number.name, number.value, number.most))
+			mistakes = append(mistakes, fmt.Sprintf("%s is %d, want 0 to %d", number.name, number.value, number.most))
 		}
 	}
-	return errors.Join(errs...)
+	return mistakes
 }
 
 // Local judges takes in this process while the store is away, for limits that fail local ([FailLocal]): by
@@ -148,8 +152,11 @@ type knownLimit struct {
 // NewLocal returns a local judge of what the store is asked. The store counts the instances if it is a [Fleet]
 // and the configuration does not. The error says what is wrong with the configuration.
 func NewLocal(store Store, config LocalConfig) (*Local, error) {
-	if err := config.Check(); err != nil {
-		return nil, fmt.Errorf("bucket: the configuration of a Local: %w", err)
+	if mistakes := config.Mistakes(); len(mistakes) > 0 {
+		return nil, errors.New("bucket: LocalConfig." + strings.Join(mistakes, "; "))
+	}
+	if config.Instance == (Instance{}) {
+		config.Instance = NewInstance()
 	}
 	if config.Percent == 0 {
 		config.Percent = DefaultLocalPercent
@@ -160,8 +167,8 @@ func NewLocal(store Store, config LocalConfig) (*Local, error) {
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
-	l := &Local{store: store, config: config, seed: maphash.MakeSeed(), beat: newHeartbeat()}
-	l.fleet, _ = store.(Fleet)
+	l := &Local{store: store, config: config, seed: maphash.MakeSeed(), beat: heartbeat{instance: config.Instance}}
+	l.fleet = fleetOf(store)
 	l.shares.made = make(map[shareKey]*share)
 	l.perShard = max(1, config.MaxOwners/localShards)
 	for i := range l.shards {
@@ -217,6 +224,10 @@ func (l *Local) missed(now int64) (since, absence int64) {
 // Learn takes in what the store has answered to a take. It costs next to nothing if no limit of it fails
 // local. owes says that the tenant has something to be settled, and beat that a heartbeat is due.
 func (l *Local) Learn(take *Take, result *Result) (owes, beat bool) {
+	if result.Origin != FromStore {
+		// Nobody has asked the store.
+		return false, false
+	}
 	l.present()
 	if !failLocal(take.Buckets) {
 		return false, false

@@ -46,7 +46,7 @@ func NewLogger(log *slog.Logger) *Logger {
 func (l *Logger) Observe(ctx context.Context, e Event) {
 	level := slog.LevelInfo
 	switch e := e.(type) {
-	case RefusedRepeatedly:
+	case RefusedRepeatedly, StoreAway:
 		level = slog.LevelWarn
 	case BreakerChanged:
 		if e.To == BreakerOpen {

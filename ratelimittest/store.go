@@ -20,7 +20,10 @@ type Store struct {
 	settlements []Settlement
 }
 
-var _ bucket.Store = (*Store)(nil)
+var (
+	_ bucket.Store = (*Store)(nil)
+	_ bucket.Fleet = (*Store)(nil)
+)
 
 // Take is one take that a store was asked for, and what it answered.
 type Take struct {
@@ -151,4 +154,12 @@ func (s *Store) Reset(ctx context.Context, tenant string, buckets []bucket.Bucke
 		return err
 	}
 	return s.memory.Reset(ctx, tenant, buckets)
+}
+
+// Beat implements bucket.Fleet.
+func (s *Store) Beat(ctx context.Context, instance bucket.Instance) (int, error) {
+	if err := s.failing(); err != nil {
+		return 0, err
+	}
+	return s.memory.Beat(ctx, instance)
 }

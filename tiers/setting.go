@@ -63,6 +63,8 @@ func parseFailMode(word string) (bucket.FailMode, bool) {
 		return bucket.FailOpen, true
 	case bucket.FailClosed.String():
 		return bucket.FailClosed, true
+	case bucket.FailLocal.String():
+		return bucket.FailLocal, true
 	default:
 		return 0, false
 	}

@@ -1,0 +1,79 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// storeAway decides by the fail mode. A keyed mutation is refused whatever the mode, because it may
+// be a repeat of one that ran.
+func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.Take, points int64, err error) {
+	d := &op.decision
+	d.StoreErr = err
+	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
+	op.claim = nil
+	mode := awayMode(&op.rules, err)
+	switch {
+	case unclaimed || mode == bucket.FailClosed:
+		d.refuse(refusedUnavailable())
+	case mode == bucket.FailLocal:
+		result, outcome, refusal := e.judgeLocally(op.backend, take)
+		d.Limits, d.Overridden, d.Outcome = result.Limits, overridden(&result), outcome
+		if refusal != nil {
+			d.refuse(refusal)
+			break
+		}
+		d.note(wouldRefuse(&op.rules, result.Limits, take.Amounts))
+		d.Charged = chargedPoints(result.Limits, points)
+	default:
+		d.Outcome = Unjudged
+	}
+	op.backend.absence.count(d.Outcome, points)
+	e.telemetry.decidedAway(ctx, op.backend, d.Outcome, points)
+}
+
+// judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount
+// says nothing about the limit: the operation passes when the store is back.
+func (e *Extension) judgeLocally(b *backend, take *bucket.Take) (bucket.Result, Outcome, *RefusedError) {
+	result := b.local.Take(take)
+	spread(take.Tenant, result.Limits)
+	switch result.Verdict {
+	case bucket.Admitted:
+		return result, AdmittedLocally, nil
+	case bucket.Limited:
+		refusal := refusedByLimits(result.Limits, take.Amounts, enforced)
+		refusal.Outcome = LimitedLocally
+		return result, LimitedLocally, refusal
+	default:
+		return bucket.Result{}, Unavailable, refusedUnavailable()
+	}
+}
+
+// locally says that the outcome was found without the store, so that the limits show what is left of shares.
+func (o Outcome) locally() bool {
+	return o == AdmittedLocally || o == LimitedLocally
+}
+
+// awayMode is what an error of the store does to what it was asked about. A call that was wrong in itself is
+// a mistake of this library, which must not open the gate.
+func awayMode(rules *tiers.Rules, err error) bucket.FailMode {
+	if errors.Is(err, bucket.ErrInvalid) {
+		return bucket.FailClosed
+	}
+	buckets := judged(rules)
+	if buckets == nil {
+		// Without limits there is nothing to have a share of.
+		if rules.Mode == bucket.Enforce && rules.FailMode == bucket.FailClosed {
+			return bucket.FailClosed
+		}
+		return bucket.FailOpen
+	}
+	mode := bucket.FailOpen
+	for i := range buckets {
+		mode = mode.Strictest(buckets[i].Limits.FailMode())
+	}
+	return mode
+}

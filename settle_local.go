@@ -1,0 +1,104 @@
+package ratelimit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// judgeInAbsence gives each store what judges while it is away.
+func (e *Extension) judgeInAbsence() error {
+	config := e.cfg.Local
+	if config.Instance == (bucket.Instance{}) {
+		// Stores that are one Redis count this process once.
+		config.Instance = bucket.NewInstance()
+	}
+	var err error
+	for _, b := range e.backends {
+		if b.local, err = bucket.NewLocal(b.Store, config); err != nil {
+			return err
+		}
+	}
+	e.missing.local, err = bucket.NewLocal(e.missing.Store, config)
+	return err
+}
+
+// learn takes in an answer of the store, for when it goes away, and does what has waited for one.
+func (e *Extension) learn(ctx context.Context, b *backend, take *bucket.Take, result *bucket.Result) {
+	owes, beat := b.local.Learn(take, result)
+	if owes {
+		_ = e.settleLocal(ctx, b, take.Tenant)
+	}
+	if beat {
+		_ = e.beat(ctx, b)
+	}
+}
+
+// settleLocal charges the store for what the tenant has taken without it.
+func (e *Extension) settleLocal(ctx context.Context, b *backend, tenant string) error {
+	start := time.Now()
+	settled, err := b.local.Settle(ctx, tenant)
+	if err != nil || settled.Limits != nil {
+		e.stored(ctx, b, "settle_local", time.Since(start), err)
+	}
+	e.telemetry.settledLocally(ctx, b, &settled)
+	if settled.Lost {
+		e.cfg.Logger.WarnContext(ctx, "ratelimit: what was admitted while the store was away could not be settled: "+
+			"it may have been charged or not", b.logged(slog.String("tenant", boundedName(tenant)))...)
+	}
+	return err
+}
+
+// beat sends a heartbeat.
+func (e *Extension) beat(ctx context.Context, b *backend) error {
+	start := time.Now()
+	err := b.local.Beat(ctx)
+	e.stored(ctx, b, "beat", time.Since(start), err)
+	return err
+}
+
+const (
+	// runEvery is how often Run looks for something to do, and settledAtOnce how many tenants of a store it
+	// settles then.
+	runEvery      = time.Second
+	settledAtOnce = 100
+)
+
+// Run does in the background what requests do otherwise, until the context ends: it sends heartbeats, by which
+// instances know how many they are, and settles what was admitted while a store was away. It is for limits
+// that fail local. Without it an instance that has no requests is not counted, and what a tenant was admitted
+// here is settled with its next request here. When the context ends it settles once more. Call it after
+// srv.Use, once, in a goroutine of its own; without an extension in use it returns at once.
+func (e *Extension) Run(ctx context.Context) {
+	if e.facts == nil {
+		return
+	}
+	ticker := time.NewTicker(runEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for _, b := range e.backends {
+				e.settleDebtors(context.WithoutCancel(ctx), b)
+			}
+			return
+		case <-ticker.C:
+			for _, b := range e.backends {
+				if !b.local.BeatDue() || e.beat(ctx, b) == nil {
+					e.settleDebtors(ctx, b)
+				}
+			}
+		}
+	}
+}
+
+// settleDebtors settles until the store fails.
+func (e *Extension) settleDebtors(ctx context.Context, b *backend) {
+	for _, tenant := range b.local.Debtors(settledAtOnce) {
+		if e.settleLocal(ctx, b, tenant) != nil {
+			return
+		}
+	}
+}
