@@ -15,7 +15,7 @@ var (
 	// errUnfinished stands for a call that ended in a panic.
 	errUnfinished = errors.New("bucket: the call did not come back")
 	// errStoreTimeout is the cause of a context that the timeout of the store has ended, and not the
-	// deadline of its caller. A context that bounds the calls of several callers has it as well.
+	// deadline of its caller.
 	errStoreTimeout = errors.New("bucket: the timeout of the store has run out")
 )
 
@@ -42,6 +42,15 @@ func nodeOutcome(ctx context.Context, err error) error {
 	default:
 		return err
 	}
+}
+
+// withStoreTimeout bounds a call by the timeout of the store. Hurried says that the deadline of the caller
+// comes before.
+func withStoreTimeout(ctx context.Context, timeout time.Duration) (bounded context.Context, hurried bool, cancel context.CancelFunc) {
+	callers, hurried := ctx.Deadline()
+	bounded, cancel = context.WithTimeoutCause(ctx, timeout, errStoreTimeout)
+	own, _ := bounded.Deadline()
+	return bounded, hurried && own.Equal(callers), cancel
 }
 
 // isReply says that the server has answered.

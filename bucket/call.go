@@ -17,6 +17,9 @@ import (
 // is known, and its own retries would charge again.
 type command struct {
 	*redis.Cmd
+
+	// hurried says that it has the deadline of its caller, which comes before the timeout of the store.
+	hurried bool
 }
 
 // NoRetry implements redis.Cmder.
@@ -25,7 +28,7 @@ func (command) NoRetry() bool {
 }
 
 func newCommand(ctx context.Context, args []any) command {
-	return command{redis.NewCmd(ctx, args...)}
+	return command{Cmd: redis.NewCmd(ctx, args...)}
 }
 
 // The arguments of a command before its keys: EVALSHA, the script, the number of keys.
@@ -67,6 +70,8 @@ type call struct {
 	sent time.Time
 	// again says that the script may be sent once more after an ambiguous error.
 	again bool
+	// hurried is that of the commands.
+	hurried bool
 	// lent says that a command has the arguments and the numbers, and perhaps still reads them.
 	lent bool
 }
@@ -142,8 +147,9 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	if err := checkContext(ctx); err != nil {
 		return reply{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.store.timeout, errStoreTimeout)
+	ctx, hurried, cancel := withStoreTimeout(ctx, c.store.timeout)
 	defer cancel()
+	c.hurried = hurried
 	if c.judged {
 		c.records = c.store.overrides.of(c.tenant)
 	}
@@ -267,6 +273,7 @@ func (c *call) process(ctx context.Context) (string, error) {
 		return "", err
 	}
 	cmd := newCommand(ctx, c.args)
+	cmd.hurried = c.hurried
 	c.lent = true
 	key, _ := c.args[callHead].(string)
 	if err := c.store.pipeline.process(ctx, cmd, key, callHead+c.nkeys); err != nil {

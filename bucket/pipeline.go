@@ -195,35 +195,38 @@ func (p *pipeline) close() {
 // send sends the commands of those who still wait, and ends with the last of their deadlines.
 func (b *batch) send(client redis.UniversalClient) {
 	defer close(b.done)
-	flights, until := b.flights[:0], time.Time{}
+	flights, until, cause := b.flights[:0], time.Time{}, error(nil)
 	for _, f := range b.flights {
 		if f.withdrawn() {
 			continue
 		}
 		flights = append(flights, f)
 		if f.deadline.After(until) {
-			until = f.deadline
+			until, cause = f.deadline, errStoreTimeout
+			if f.cmd.hurried {
+				cause = context.DeadlineExceeded
+			}
 		}
 	}
 	b.flights = flights
 	if len(flights) == 0 {
 		return
 	}
-	err := b.exec(client, until)
+	err := b.exec(client, until, cause)
 	for _, f := range flights {
 		f.err = err
 	}
 }
 
-// exec returns why the batch as a whole failed. A hook of the client runs here and not in a goroutine of
+// exec returns why the batch as a whole failed; the cause is whose the last deadline is. A hook of the client runs here and not in a goroutine of
 // a caller, whose server would recover from its panic: here it would end the process.
-func (b *batch) exec(client redis.UniversalClient, until time.Time) (err error) {
+func (b *batch) exec(client redis.UniversalClient, until time.Time, cause error) (err error) {
 	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: %v", errHookPanicked, cause)
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("%w: %v", errHookPanicked, panicked)
 		}
 	}()
-	ctx, cancel := context.WithDeadline(context.Background(), until)
+	ctx, cancel := context.WithDeadlineCause(context.Background(), until, cause)
 	defer cancel()
 	pipe := client.Pipeline()
 	for _, f := range b.flights {
