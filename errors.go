@@ -114,7 +114,7 @@ var enforced, warned, shadowed = exceededIn(bucket.Enforce), exceededIn(bucket.W
 func wouldRefuse(rules *tiers.Rules, limits []bucket.LimitState, amounts bucket.Amounts) *RefusedError {
 	if day, found := firstDay(rules, limits); found {
 		refusal := refusedByLimits(limits, amounts, func(l *bucket.LimitState) bool {
-			return warned(l) && rules.LimitEnforcedFrom(l.Owner, l.Limit.Name).Equal(day)
+			return warned(l) && limitEnforcedFrom(rules, l).Equal(day)
 		})
 		refusal.Mode, refusal.EnforceFrom = bucket.Warn, day
 		return refusal
@@ -126,6 +126,15 @@ func wouldRefuse(rules *tiers.Rules, limits []bucket.LimitState, amounts bucket.
 	return refusal
 }
 
+// limitEnforcedFrom returns when the policy has the limit enforced, zero if nobody knows. An override record
+// beats the policy on its day too: of a limit that has one no day is promised.
+func limitEnforcedFrom(rules *tiers.Rules, l *bucket.LimitState) time.Time {
+	if l.Overridden {
+		return time.Time{}
+	}
+	return rules.LimitEnforcedFrom(l.Owner, l.Limit.Name)
+}
+
 // firstDay returns the earliest day on which a limit that clients are warned of is enforced, zero if nobody
 // knows one of any. It returns false if there is no such limit.
 func firstDay(rules *tiers.Rules, limits []bucket.LimitState) (day time.Time, found bool) {
@@ -134,7 +143,7 @@ func firstDay(rules *tiers.Rules, limits []bucket.LimitState) (day time.Time, fo
 		if !warned(l) {
 			continue
 		}
-		if from := rules.LimitEnforcedFrom(l.Owner, l.Limit.Name); !found || sooner(from, day) {
+		if from := limitEnforcedFrom(rules, l); !found || sooner(from, day) {
 			day, found = from, true
 		}
 	}

@@ -83,7 +83,7 @@ func (f *facts) limit(ctx context.Context, rules *tiers.Rules, d *Decision, l *b
 		return
 	}
 	would := event.WouldRefuse{
-		Budget: budgetOf(d, l), At: now, Code: CodeRateLimited, EnforceFrom: rules.LimitEnforcedFrom(l.Owner, l.Limit.Name),
+		Budget: budgetOf(d, l), At: now, Code: CodeRateLimited, EnforceFrom: limitEnforcedFrom(rules, l),
 	}
 	if l.Never {
 		would.Code = CodeCostLimitExceeded

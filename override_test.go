@@ -98,3 +98,15 @@ func TestUnlimitedByAnOverrideChargesNothing(t *testing.T) {
 		require.EqualValues(t, 0, reply.rateLimit(t)["charged"])
 	}
 }
+
+func TestNoDayIsPromisedOfALimitThatARecordKeepsInWarn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	warn := bucket.Warn
+	_, err := f.store.SetOverride(context.Background(), "warned", bucket.Override{Limit: "minute", Mode: &warn, Reason: "test", Actor: "test"})
+	require.NoError(t, err)
+	f.post(request{Query: half, Tenant: "warned"})
+	over := f.post(request{Query: half, Tenant: "warned"})
+	require.Equal(t, http.StatusOK, over.Status)
+	require.Equal(t, `RATE_LIMITED;limit="minute"`, over.Header.Get("RateLimit-Warning"))
+}
