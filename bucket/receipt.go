@@ -3,6 +3,7 @@ package bucket
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 )
 
 // Receipt is what a [Take] returns for settling: who was charged what, and when. It is opaque, may
@@ -50,6 +51,13 @@ func (a *receiptAmounts) all() Amounts {
 // IsZero reports whether nothing was charged, so that there is nothing to settle.
 func (r Receipt) IsZero() bool {
 	return r.id == [16]byte{}
+}
+
+// Clone returns a copy that refers to nothing of the take, so that keeping it keeps nothing else in memory.
+func (r Receipt) Clone() Receipt {
+	r.buckets = slices.Clone(r.buckets)
+	r.amounts.many = slices.Clone(r.amounts.many)
+	return r
 }
 
 // issue makes it the receipt of a charge. Its id is random, within one millisecond, but no secret: it never leaves the store and
