@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -22,7 +21,6 @@ type actual struct {
 	kind ast.Operation
 	// forget ends the wait for a client that leaves in the middle of a stream.
 	forget func() bool
-	ended  sync.Once
 }
 
 // follow begins to add up an operation that is about to run. It does nothing if nobody would be told,
@@ -65,37 +63,39 @@ func observing(next graphql.FieldMiddleware, outline *cost.Outline, tally *cost.
 // response that would say that the stream is over.
 func (e *Extension) awaitLeave(ctx context.Context, op *operation) {
 	if op.actual.forget == nil {
-		op.actual.forget = context.AfterFunc(ctx, func() { e.settleActual(context.WithoutCancel(ctx), op) })
+		op.actual.forget = context.AfterFunc(ctx, func() { e.finish(ctx, op, nil, true) })
 	}
 }
 
 // add prices one response of the operation; nil says that there are no more.
 func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Response) {
+	op.answers.note(response)
 	a := op.actual
-	if a == nil {
-		return
-	}
 	if response == nil {
-		a.over(ctx, e, op)
+		e.over(ctx, op, nil)
 		return
 	}
-	a.events.Add(1)
-	// What cannot be read makes the whole unknown, which Cost says.
-	_ = a.tally.AddAt(response.Path, response.Data)
+	if a != nil {
+		a.events.Add(1)
+		// What cannot be read makes the whole unknown, which Cost says.
+		_ = a.tally.AddAt(response.Path, response.Data)
+	}
 	switch {
 	case response.HasNext != nil && *response.HasNext:
-		e.awaitLeave(ctx, op)
-	case a.kind != ast.Subscription:
-		a.over(ctx, e, op)
+		if a != nil {
+			e.awaitLeave(ctx, op)
+		}
+	case op.kind != ast.Subscription:
+		e.over(ctx, op, response)
 	}
 }
 
 // over says that the last response is on its way.
-func (a *actual) over(ctx context.Context, e *Extension, op *operation) {
-	if a.forget != nil {
-		a.forget()
+func (e *Extension) over(ctx context.Context, op *operation, last *graphql.Response) {
+	if op.actual != nil && op.actual.forget != nil {
+		op.actual.forget()
 	}
-	e.settleActual(ctx, op)
+	e.finish(ctx, op, last, false)
 }
 
 // points returns the price of what was added up so far. It returns false if it is unknown.
@@ -117,15 +117,4 @@ func (a *actual) estimate(e *Extension, d *Decision) int64 {
 		return d.Points
 	}
 	return e.price(a.outline.Stream(d.Cost, a.events.Load()))
-}
-
-// settleActual measures the difference between what was estimated and what the operation came to, once.
-func (e *Extension) settleActual(ctx context.Context, op *operation) {
-	a := op.actual
-	a.ended.Do(func() {
-		if points, known := a.points(e); known {
-			decision := op.snapshot()
-			e.telemetry.spent(ctx, a, decision.RootFields, a.estimate(e, &decision), points)
-		}
-	})
 }

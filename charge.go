@@ -30,6 +30,9 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 // idempotency key that returns a refusal of Charge has run: a repeat under the key is answered with the
 // same refusal, and another try needs another key.
 //
+// What was charged here stays charged: [SettlementConfig] corrects only what the operation itself was taken
+// for.
+//
 // It is safe for concurrent use. A client that leaves does not end the charge.
 func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	op := operationFrom(ctx)

@@ -64,6 +64,9 @@ type Config struct {
 	// operation really came to, and metrics compare it with what was estimated; a subscription, which pays one
 	// event, is compared for as many events as it had.
 	NoActualCost bool
+	// Settlement says how charges are corrected after operations have run. The zero value keeps them at
+	// their estimates.
+	Settlement SettlementConfig
 
 	// OnDecision is told each decision, before the operation runs, for records and logs. It runs in
 	// the request, so it must be quick, and must be safe for concurrent use. Nil tells nobody.
@@ -120,6 +123,7 @@ func (c Config) withDefaults() Config {
 	c.Stores = maps.Clone(c.Stores)
 	c.Events = c.Events.withDefaults()
 	c.Idempotency = c.Idempotency.withDefaults()
+	c.Settlement.MaxWaiting = orDefault(c.Settlement.MaxWaiting, defaultMaxWaiting)
 	return c
 }
 
@@ -160,6 +164,7 @@ func (c *Config) validate() error {
 		fail("Local.%s", mistake)
 	}
 	c.Events.validate(fail)
+	c.Settlement.validate(c.NoActualCost, fail)
 	if n := c.Telemetry.TopTenants; n < 0 || n > maxTopTenants {
 		fail("Telemetry.TopTenants is %d, want 0 to %d", n, maxTopTenants)
 	}

@@ -21,7 +21,8 @@ import (
 // decide finds out who pays, what the rules are and whether the budget suffices, in one call of the
 // store. The response is the stored answer of a replay, and nil otherwise.
 func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext) (*operation, *graphql.Response) {
-	op := &operation{extension: e, mutation: opCtx.Operation.Operation == ast.Mutation}
+	kind := opCtx.Operation.Operation
+	op := &operation{extension: e, kind: kind, mutation: kind == ast.Mutation}
 	d := &op.decision
 	d.signals, d.hide = &e.cfg.Signals, e.cfg.Signals.Hide
 	ctx, span := e.telemetry.start(ctx)
@@ -229,10 +230,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	}
 	switch result.Verdict {
 	case bucket.Admitted:
-		if op.claim != nil {
-			receipt := result.Receipt
-			op.receipt = &receipt
-		}
+		op.paid.pay(&result, points)
 		d.note(wouldRefuse(&op.rules, result.Limits, take.Amounts))
 		d.admit()
 		if result.Repeat {

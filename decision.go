@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vektah/gqlparser/v2/ast"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -95,6 +97,9 @@ type Decision struct {
 	// Charged is how many points the subject pays: 0 for a refusal, a replay, and where no limit
 	// counts points.
 	Charged int64
+	// Refunded is how many of the points charged are being given back, because the operation came to less. It
+	// is zero until the operation has run, and so for [Config.OnDecision].
+	Refunded int64
 	// Limits is the state of every limit that was judged, as of the decision or of the last Charge. The
 	// times in it are those that clients are told: where a window ends for all at once they are later
 	// than the store's, by up to a twentieth of the window and a minute, so that not everybody comes
@@ -149,8 +154,11 @@ type operation struct {
 	dryRun bool
 	// document is the text of the document that the operation came in.
 	document string
-	// receipt is that of a keyed operation, whose charge may be given back.
-	receipt *bucket.Receipt
+	kind     ast.Operation
+	// paid is what the take has charged, and answers what is known of the responses, by which that is
+	// corrected.
+	paid    paid
+	answers answers
 	// trial is the candidate that has admitted the operation as well.
 	trial *bucket.Candidate
 	// started says that a root resolver may have run.
@@ -161,8 +169,11 @@ type operation struct {
 	answered bool
 	// actual adds up what the operation comes to. It is nil if it does not run, or if nobody asks.
 	actual *actual
-	// recharged says that a Charge changed the limits after they were reported in the headers.
+	// recharged says that a Charge or a correction changed the limits after they were reported in the headers.
 	recharged bool
+	// correction is what the call that ends the claim corrects, and claimEnded says that it is under way.
+	correction correction
+	claimEnded bool
 }
 
 func operationFrom(ctx context.Context) *operation {
@@ -197,7 +208,7 @@ func (op *operation) answering() (first bool, refusal *RefusedError) {
 	return first, op.decision.Refusal
 }
 
-// report returns the decision, and whether a Charge changed its limits since the headers were set.
+// report returns the decision, and whether a Charge or a correction changed its limits since the headers were set.
 func (op *operation) report() (decision Decision, recharged bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()

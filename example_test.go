@@ -306,3 +306,41 @@ func ExampleConfig_useComplexity() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// A list that could have had 300 elements has 100: the rest of its price is given back.
+func ExampleSettlementConfig() {
+	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 1000, Per: tiers.Minute}}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limiter := ratelimit.New(ratelimit.Config{
+		Store:      bucket.NewMemory(bucket.MemoryConfig{}),
+		Policy:     policy,
+		Subject:    ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Settlement: ratelimit.SettlementConfig{Refund: true},
+	})
+	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	srv.AddTransport(transport.POST{})
+	srv.Use(limiter)
+	server := ratelimit.Handler(srv)
+
+	request := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ users(first: 300) { name } }"}`))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	server.ServeHTTP(recorder, request)
+	response, err := ratelimitclient.FromResponse(recorder.Body.Bytes())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limit := response.RateLimit
+	fmt.Println("charged", limit.Charged, "actual", *limit.Actual, "refunded", limit.Refunded, "remaining", limit.Remaining)
+
+	if err := limiter.Close(context.Background()); err != nil { // after http.Server.Shutdown
+		fmt.Println(err)
+	}
+	// Output: charged 302 actual 102 refunded 200 remaining 898
+}

@@ -212,11 +212,15 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 			Outcome: idempotency.Done,
 		},
 	}
+	corrected := op.endClaim()
 	if op.ran(response) {
 		settlement.Claim.Answer = e.answerToStore(ctx, op, response)
+		if corrected.points != 0 {
+			settlement.Receipt, settlement.Actual = op.paid.receipt, op.worth(corrected)
+		}
 	} else {
 		settlement.Claim.Outcome = idempotency.Released
-		settlement.Receipt = *op.receipt
+		settlement.Receipt = op.paid.receipt
 		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests}, {Unit: bucket.Records}}
 	}
 	tries := 0
@@ -228,6 +232,7 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 		e.stored(ctx, op.backend, "settle", time.Since(start), err)
 		return err
 	})
+	e.claimSettled(ctx, op, corrected, &settled, tries, err)
 	switch {
 	case err != nil:
 		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a claim could not be settled: until its lease ends, repeats are told that "+
@@ -247,5 +252,5 @@ func (op *operation) ran(response *graphql.Response) bool {
 	if !op.mutation || op.started.Load() {
 		return true
 	}
-	return response != nil && len(response.Data) > 0 && string(response.Data) != "null"
+	return response != nil && hasData(response)
 }

@@ -38,7 +38,7 @@ func (d *Decision) partial(whole ratelimitclient.RateLimit, budget bool) partial
 	p := partialRateLimit{RateLimit: whole, Limits: make([]partialLimit, len(whole.Limits))}
 	shown := &p.RateLimit
 	if d.hide.Cost {
-		shown.Actual, shown.Breakdown = nil, nil
+		shown.Actual, shown.Refunded, shown.Breakdown = nil, 0, nil
 	} else {
 		p.Cost, p.Charged = &shown.Cost, &shown.Charged
 	}

@@ -34,6 +34,7 @@ type fixture struct {
 	store    *ratelimittest.Store
 	resolver *testserver.Resolver
 	server   *handler.Server
+	limiter  *ratelimit.Extension
 }
 
 // newFixture starts a server whose header X-Tenant names who pays. configure may change what it
@@ -52,7 +53,8 @@ func newFixture(t *testing.T, configure func(*ratelimit.Config)) *fixture {
 		configure(&cfg)
 	}
 	f.server = newGraphQLServer(f.resolver)
-	f.server.Use(ratelimit.New(cfg))
+	f.limiter = ratelimit.New(cfg)
+	f.server.Use(f.limiter)
 	httpServer := httptest.NewServer(ratelimit.Handler(f.server))
 	t.Cleanup(httpServer.Close)
 	f.url = httpServer.URL

@@ -26,6 +26,7 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 		Cost:     d.Points,
 		Charged:  d.Charged,
 		Actual:   d.actual,
+		Refunded: d.Refunded,
 		Limits:   make([]ratelimitclient.Limit, len(d.Limits)),
 		Tier:     d.Tier,
 		Mode:     d.Mode.String(),

@@ -24,6 +24,8 @@ type backend struct {
 	// local judges while the store is away. It is set when the configuration is known to be right.
 	local *bucket.Local
 	clock awayClock
+	// settler settles what the store has charged. It is nil until srv.Use.
+	settler *settler
 	// named are the attributes of what is counted by store alone.
 	named metric.MeasurementOption
 }

@@ -62,6 +62,8 @@ type telemetry struct {
 	candidates metric.Int64Counter
 	tenants    *tenantNames
 	spending   actualCosts
+	// settlements count what becomes of charges.
+	settlements settlementMetrics
 	// attributes caches the attribute sets, whose number is bounded: outcomes × tiers × modes ×
 	// operation types × named tenants.
 	attributes sync.Map
@@ -85,6 +87,7 @@ func newTelemetry(cfg TelemetryConfig) (*telemetry, error) {
 	var errs [11]error
 	t.withoutStore, errs[10] = newAwayMetrics(meter)
 	t.spending, errs[6] = newActualCosts(meter, cfg.Operations)
+	t.settlements, errs[9] = newSettlementMetrics(meter)
 	t.limits, errs[7] = newLimitMetrics(meter)
 	t.candidates, errs[8] = meter.Int64Counter("ratelimit.candidate.decisions",
 		metric.WithUnit("{decision}"), metric.WithDescription("Decisions beside which a candidate policy was judged, by both outcomes."))

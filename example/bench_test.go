@@ -36,7 +36,19 @@ const requestsPerTurn = 300
 //
 // An iteration is a turn of each. The ratio is formed within an iteration, and the figures are medians.
 func BenchmarkActualCost(b *testing.B) {
-	with, without := unlimitedExample(b, false), unlimitedExample(b, true)
+	compare(b, unlimitedExample(b, nil), unlimitedExample(b, func(cfg *ratelimit.Config) { cfg.NoActualCost = true }))
+}
+
+// BenchmarkRefunds says the same of giving back what the operations do not come to:
+//
+//	go test -run '^$' -bench Refunds -benchtime 21x ./example
+func BenchmarkRefunds(b *testing.B) {
+	compare(b, unlimitedExample(b, func(cfg *ratelimit.Config) { cfg.Settlement.Refund = true }), unlimitedExample(b, nil))
+}
+
+// compare has two servers take turns with the queries of the example, one by one and together.
+func compare(b *testing.B, with, without http.Handler) {
+	b.Helper()
 	queries := exampleQueries(b)
 	var all []string
 	for _, query := range queries {
@@ -71,8 +83,8 @@ func BenchmarkActualCost(b *testing.B) {
 	}
 }
 
-// unlimitedExample returns the example with limits that nothing reaches.
-func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
+// unlimitedExample returns the example with limits that nothing reaches, on a memory store.
+func unlimitedExample(b *testing.B, configure func(*ratelimit.Config)) http.Handler {
 	b.Helper()
 	snapshot, err := tiers.Compile(tiers.Policy{
 		Default: "all",
@@ -81,13 +93,16 @@ func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
 		},
 	})
 	require.NoError(b, err)
-	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(ratelimit.Config{
+	cfg := ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Logger: slog.New(slog.DiscardHandler),
 		Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "bench"}, nil
 		},
-		NoActualCost: noActualCost,
-	}))
+	}
+	if configure != nil {
+		configure(&cfg)
+	}
+	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(cfg))
 	return newMux(ratelimit.Handler(api))
 }
 

@@ -74,7 +74,11 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 		return fmt.Errorf("cannot listen on %s: %w", opts.addr, err)
 	}
 	printWelcome(stdout, baseURL(listener.Addr()))
-	return serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api)), store)
+	served := serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api)), store)
+	// No more requests come: what they have to get back is settled before the store is closed.
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer stop()
+	return errors.Join(served, limits.extension.Close(grace))
 }
 
 // serveUntilDone serves until ctx is done, then lets what is running end.

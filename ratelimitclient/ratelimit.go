@@ -14,6 +14,9 @@ type RateLimit struct {
 	// Actual is what the operation came to, in points, priced from this response: Cost is what it could at
 	// most have come to. A stream has what its first response came to. It is nil if it is not known.
 	Actual *int64 `json:"actual,omitempty"`
+	// Refunded is how many of the points charged are given back, because the operation came to less. What
+	// remains is reported as it will be then. Zero means that nothing is, or that a stream does not know yet.
+	Refunded int64 `json:"refunded,omitempty"`
 	// Limit is the capacity of the limit with the smallest remaining share, in its unit, of those that
 	// refuse; where none does, of those in mode warn, or else in mode shadow. If Limits is empty or has
 	// soft limits alone, this and the next two are absent from the response, and zero here.
@@ -111,13 +114,15 @@ func (r *RateLimit) UnmarshalJSON(data []byte) error {
 		Cost      amount  `json:"cost"`
 		Charged   amount  `json:"charged"`
 		Actual    *amount `json:"actual"`
+		Refunded  amount  `json:"refunded"`
 		Limit     amount  `json:"limit"`
 		Remaining amount  `json:"remaining"`
-	}{(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Limit), amount(r.Remaining)}
+	}{(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Refunded), amount(r.Limit), amount(r.Remaining)}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	r.Cost, r.Charged, r.Actual = int64(wire.Cost), int64(wire.Charged), (*int64)(wire.Actual)
+	r.Refunded = int64(wire.Refunded)
 	r.Limit, r.Remaining = int64(wire.Limit), int64(wire.Remaining)
 	return nil
 }
