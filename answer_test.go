@@ -18,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 )
 
 // answersWith is an extension that runs the operation and answers something else.
@@ -352,4 +353,34 @@ func TestAnAnswerThatCannotBePutElsewhereReachesItsClientAllTheSame(t *testing.T
 	require.Equal(t, allTries, tries)
 	require.Equal(t, ratelimit.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
+}
+
+// seesResponses is an extension before the limiter, which sees replays as well.
+type seesResponses struct{ codes *[]any }
+
+func (seesResponses) ExtensionName() string                   { return "SeesResponses" }
+func (seesResponses) Validate(graphql.ExecutableSchema) error { return nil }
+func (s seesResponses) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	responses := next(ctx)
+	return func(ctx context.Context) *graphql.Response {
+		response := responses(ctx)
+		*s.codes = append(*s.codes, response.Errors[0].Extensions["code"])
+		return response
+	}
+}
+
+func TestTheCodeOfAnErrorIsAStringInAReplay(t *testing.T) {
+	t.Parallel()
+	var codes []any
+	server := newGraphQLServer(&testserver.Resolver{})
+	server.Use(seesResponses{&codes})
+	server.Use(ratelimit.New(ratelimit.Config{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
+	}))
+	server.Use(answersWith{oddAnswers["extensions of errors"]})
+	run := &inProcess{t: t, handler: ratelimit.Handler(server)}
+	for range 2 {
+		run.post(request{Query: createUser, Key: testKey})
+	}
+	require.Equal(t, []any{"GRAPHQL_VALIDATION_FAILED", "GRAPHQL_VALIDATION_FAILED"}, codes)
 }
