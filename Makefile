@@ -62,6 +62,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 		-timeout 60m ./bucket -rapid.checks=11500 -rapid.steps=60 -calls=1000000 -envelope=30s
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
+	@# The table of docs/faults.md, printed and not written.
+	go test -count=1 -parallel=1 -v ./internal/faults -all
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
 
 .PHONY: cover

@@ -69,7 +69,7 @@ type Offset struct{ offsets }
 
 // NewOffset returns an estimate that knows nothing, and when it starts.
 func NewOffset() (*Offset, time.Time) {
-	o := &Offset{newOffsets(false)}
+	o := &Offset{newOffsets(false, time.Now)}
 	return o, o.start
 }
 

@@ -15,6 +15,7 @@ const (
 // decides nothing; the estimate only tells a script until when its caller waits.
 type offsets struct {
 	start  time.Time
+	clock  func() time.Time
 	groups []offset
 }
 
@@ -24,12 +25,12 @@ type offset struct {
 	low atomic.Int64
 }
 
-func newOffsets(cluster bool) offsets {
+func newOffsets(cluster bool, clock func() time.Time) offsets {
 	n := 1
 	if cluster {
 		n = clusterSlots / slotsPerGroup
 	}
-	return offsets{start: time.Now(), groups: make([]offset, n)}
+	return offsets{start: time.Now(), clock: clock, groups: make([]offset, n)}
 }
 
 // group returns which estimate holds for the tenant.
@@ -54,7 +55,7 @@ func (o *offsets) applyBefore(group int, deadline time.Time) int64 {
 func (o *offsets) now(group int) int64 {
 	low := o.groups[group].low.Load()
 	if low == 0 {
-		return time.Now().UnixMilli()
+		return o.clock().UnixMilli()
 	}
 	return low + time.Since(o.start).Milliseconds()
 }

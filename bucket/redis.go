@@ -39,6 +39,10 @@ type RedisConfig struct {
 	// deadline of its calls, and none of their values. A client that is neither a [redis.Client] nor a
 	// [redis.ClusterClient] is never pipelined.
 	DisablePipelining bool
+	// Clock tells what this process takes for the time, and is for tests of one whose clock is wrong. It
+	// decides nothing: it is asked which window of the calendar to send until a first reply has told the
+	// time of Redis. It has to be safe for concurrent use. Nil means time.Now.
+	Clock func() time.Time
 }
 
 // Redis is a [Store] in Redis, shared by as many replicas as there are. Each call is one script, run
@@ -84,7 +88,7 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 			take: lua.Take, settle: lua.Settle, grant: lua.Grant, peek: lua.Peek, renew: lua.Renew, override: lua.Override,
 			beat: lua.Beat,
 		},
-		offsets: newOffsets(cluster),
+		offsets: newOffsets(cluster, config.Clock),
 	}, nil
 }
 
@@ -101,6 +105,9 @@ func (c RedisConfig) complete() (RedisConfig, error) {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	if c.Timeout < time.Millisecond {
 		return c, fmt.Errorf("bucket: a timeout of %v; at least 1ms fits", c.Timeout)

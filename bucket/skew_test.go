@@ -59,6 +59,29 @@ func TestTheWindowOfTheCalendarIsThatOfTheServersClock(t *testing.T) {
 	}
 }
 
+func TestAProcessWhoseClockIsWrongSendsTheRightWindowOnceItHasBeenTold(t *testing.T) {
+	t.Parallel()
+	ctx, client := context.Background(), patientClient(t, redistest.Start(t).Addr)
+	limits := compile(t, bucket.Limit{Name: "hour", Capacity: 10, Window: bucket.Window{Kind: bucket.HourWindow}})
+	take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: points(1)}
+	for i, skew := range []time.Duration{0, 3 * time.Hour, -3 * time.Hour} {
+		asked := 0
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience, Clock: func() time.Time {
+			asked++
+			return time.Now().Add(skew)
+		}})
+		require.NoError(t, err)
+		for range 3 {
+			result, err := store.Take(ctx, take)
+			require.NoError(t, err)
+			now, err := client.Time(ctx).Result()
+			require.NoError(t, err)
+			require.InDelta(t, now.Truncate(time.Hour).Add(time.Hour).UnixMilli(), result.Limits[0].WindowEnd, 3_600_000, "process %d", i)
+		}
+		require.Equal(t, 1, asked)
+	}
+}
+
 func TestARecordExpiresByTheClockOfTheStore(t *testing.T) {
 	t.Parallel()
 	ctx, client := context.Background(), patientClient(t, redistest.Start(t).Addr)

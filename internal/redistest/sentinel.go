@@ -93,3 +93,15 @@ func (g *Sentinel) complete() error {
 	}
 	return nil
 }
+
+// StopReplicating lets a replica miss what its master writes from now on, as one that lags does. It can still
+// take the place of the master.
+func (s *Server) StopReplicating(ctx context.Context) error {
+	client := s.client()
+	defer func() { _ = client.Close() }()
+	// The master knows no password: a replica that gives one is not let in again.
+	if err := client.ConfigSet(ctx, "masterauth", "none").Err(); err != nil {
+		return err
+	}
+	return client.Do(ctx, "client", "kill", "type", "master").Err()
+}

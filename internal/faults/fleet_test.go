@@ -1,0 +1,150 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/lru"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+const (
+	// replicas share the store. Each has connections of its own.
+	replicas = 3
+
+	// capacity and refill are those of the limit that decides: far below what the clients ask for.
+	capacity = 100
+	refill   = 20 // a second
+	// ledgerCapacity is that of a limit which refuses nothing and gains nothing in the time of a test: what
+	// is spent of it is what the store knows to have admitted.
+	ledgerCapacity = 80_000
+)
+
+// modes are the fail modes.
+var modes = []string{"open", "closed"}
+
+// compile returns a policy with a tier for each fail mode. The limit by the hour is there for clocks that are
+// wrong.
+func compile(t *testing.T) *tiers.Snapshot {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "version: 1\ndefault: %s\ntiers:\n", modes[0])
+	for _, mode := range modes {
+		fmt.Fprintf(&text, "  %s: {failMode: %s, limits: {", mode, mode)
+		fmt.Fprintf(&text, "second: {capacity: %d, refill: %d, per: second}, ", capacity, refill)
+		fmt.Fprintf(&text, "ledger: {capacity: %d, refill: 1, per: hour}, ", ledgerCapacity)
+		fmt.Fprintf(&text, "hour: {capacity: 10000000, per: hour, window: calendar}}}\n")
+	}
+	parsed, err := tiers.Parse([]byte(text.String()))
+	require.NoError(t, err)
+	snapshot, err := tiers.Compile(parsed)
+	require.NoError(t, err)
+	return snapshot
+}
+
+// told is what the fleet has reported of the decisions for one tier.
+type told struct {
+	outcomes map[ratelimit.Outcome]int64
+	// price is what an operation costs in points.
+	price int64
+	// ambiguous is how many decisions the store may have charged without an answer.
+	ambiguous int64
+}
+
+// fleet are servers that share a store.
+type fleet struct {
+	policy   *tiers.Snapshot
+	handlers []http.Handler
+
+	mu   sync.Mutex
+	told map[string]*told
+}
+
+// deadline is how long a call of the store may take: as long as users let it for the figures of the table, and
+// otherwise long enough for a machine that runs other tests beside.
+func deadline() time.Duration {
+	if *all {
+		return bucket.DefaultTimeout
+	}
+	return 200 * time.Millisecond
+}
+
+// startFleet starts servers on the store of a site.
+func startFleet(t *testing.T, s *site) *fleet {
+	t.Helper()
+	f := &fleet{policy: compile(t), told: map[string]*told{}}
+	for _, mode := range modes {
+		f.told[mode] = &told{outcomes: map[ratelimit.Outcome]int64{}}
+	}
+	for replica := range replicas {
+		client := s.connect(t)
+		t.Cleanup(func() { _ = client.Close() })
+		config := bucket.RedisConfig{Client: client, Timeout: deadline()}
+		if s.clock != nil {
+			config.Clock = s.clock(replica)
+		}
+		store, err := bucket.NewRedis(config)
+		require.NoError(t, err)
+		server := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+		server.AddTransport(transport.POST{})
+		server.SetQueryCache(lru.New[*ast.QueryDocument](1))
+		server.Use(ratelimit.New(ratelimit.Config{
+			Store: store, Policy: f.policy, Subject: tierOfTenant, OnDecision: f.hear,
+			Logger: slog.New(slog.DiscardHandler),
+		}))
+		f.handlers = append(f.handlers, ratelimit.Handler(server))
+	}
+	return f
+}
+
+// tierOfTenant makes a subject of a tenant that is named after its tier, such as open-3.
+func tierOfTenant(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
+	tenant := r.Header.Get("X-Tenant")
+	tier, _, _ := strings.Cut(tenant, "-")
+	return ratelimit.Subject{Tenant: tenant, Tier: tier}, nil
+}
+
+func (f *fleet) hear(_ context.Context, d ratelimit.Decision) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := f.told[d.Tier]
+	of.outcomes[d.Outcome]++
+	of.price = d.Points
+	if errors.Is(d.StoreErr, bucket.ErrAmbiguous) {
+		of.ambiguous++
+	}
+}
+
+// spent returns what the store knows to have admitted of a tenant, in points.
+func (f *fleet) spent(t *testing.T, admin redis.UniversalClient, tenant string) int64 {
+	t.Helper()
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: admin, Timeout: patience})
+	require.NoError(t, err)
+	tier, _, _ := strings.Cut(tenant, "-")
+	rules := f.policy.Rules(ratelimit.Subject{Tenant: tenant, Tier: tier}, nil)
+	states, err := store.Peek(context.Background(), tenant, rules.Buckets)
+	require.NoError(t, err)
+	for i := range states {
+		if states[i].Limit.Name == "ledger" {
+			return ledgerCapacity - states[i].Remaining
+		}
+	}
+	require.Fail(t, "the tenant has no ledger", tenant)
+	return 0
+}

@@ -1,0 +1,49 @@
+package faults_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+func TestAFrozenShardIsNoticedByNoTenantOfTheOthers(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	// One tenant of each shard, all under the fail mode that shows most.
+	tenants := make([]string, len(cluster.Servers))
+	for i, found := 0, 0; found < len(tenants); i++ {
+		tenant := fmt.Sprintf("closed-%d", i)
+		if shard := redistest.Shard(cluster.Slot(t, tenant)); tenants[shard] == "" {
+			tenants[shard] = tenant
+			found++
+		}
+	}
+	load := startLoad(t, startFleet(t, &site{addresses: cluster.Addrs}), tenants)
+	load.waitAround(t)
+	load.turn()
+	last(t, held)
+	before := load.turn()
+	cluster.Servers[0].Freeze(t)
+	t.Cleanup(func() { cluster.Servers[0].Thaw(t) })
+	last(t, held)
+	during := load.turn()
+	cluster.Servers[0].Thaw(t)
+	load.waitAround(t)
+	load.end()
+	require.Empty(t, load.errs)
+
+	require.Positive(t, during[tenants[0]].outcomes[ratelimit.Unavailable], "the shard was away")
+	for shard, tenant := range tenants {
+		was, is := before[tenant].slowest(0.99), during[tenant].slowest(0.99)
+		t.Logf("shard %d: %d decisions before, %d while shard 0 was frozen, of which unavailable %d; p99 %v and %v, ratio %.2f", shard,
+			before[tenant].decisions(), during[tenant].decisions(), during[tenant].outcomes[ratelimit.Unavailable],
+			was, is, float64(is)/float64(was))
+		if shard > 0 {
+			require.Zero(t, during[tenant].outcomes[ratelimit.Unavailable], "shard %d", shard)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package faults_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+)
+
+// noLog is told of each connection that a fault breaks.
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(noLog{})
+	os.Exit(m.Run())
+}
+
+var (
+	all    = flag.Bool("all", false, "make the whole table, and not a short form of it")
+	update = flag.Bool("update", false, "write the whole table to docs/faults.md")
+)
+
+const (
+	document = "../../docs/faults.md"
+	// held is how long a fault lasts.
+	held = time.Second
+)
+
+// row is what came of a fault for one fail mode.
+type row struct {
+	fault, mode string
+	seen        *seen
+	told        *told
+	// budget is what the limit permits in the time of the test, by the clock of Redis, and spent is what the
+	// store knows in the end to have admitted.
+	budget, spent int64
+}
+
+// points turns operations into points.
+func (r *row) points(operations int64) int64 { return operations * r.told.price }
+
+// judged is what the store has admitted and said so, in points.
+func (r *row) judged() int64 { return r.points(r.seen.outcomes[ratelimit.Admitted]) }
+
+// beyond is what was admitted beyond the budget, whoever admitted it.
+func (r *row) beyond() int64 { return max(0, r.points(r.seen.admitted())-r.budget) }
+
+// lost is what the store has said that it admitted and does not know any more.
+func (r *row) lost() int64 { return max(0, r.judged()-r.spent) }
+
+func TestWhatIsAdmittedBeyondTheBudgetIsNothingOrReportedOrLostByTheStore(t *testing.T) {
+	results := make([][]*row, len(faults))
+	t.Run("faults", func(t *testing.T) {
+		for i, f := range faults {
+			if !*all && !f.short {
+				continue
+			}
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				results[i] = f.run(t)
+				for _, r := range results[i] {
+					t.Run(r.mode, func(t *testing.T) { r.check(t, &f) })
+				}
+			})
+		}
+	})
+	table := render(results)
+	t.Log("\n" + table)
+	if *update && !t.Failed() {
+		require.True(t, *all, "-update needs -all")
+		writeTable(t, table)
+	}
+}
+
+// run puts a fleet under load, breaks its store, heals it, and counts.
+func (f *fault) run(t *testing.T) []*row {
+	t.Helper()
+	var tenants []string
+	for _, mode := range modes {
+		tenants = append(tenants, mode+"-1")
+	}
+	s := f.start(t, tenants)
+	begin := redisTime(t, s.admin(t))
+	fleet := startFleet(t, s)
+	load := startLoad(t, fleet, tenants)
+	load.waitAround(t)
+	s.begin(t)
+	last(t, held)
+	s.end(t)
+	load.waitAround(t)
+	load.end()
+	require.Empty(t, load.errs)
+	admin := s.admin(t)
+	took := redisTime(t, admin).Sub(begin)
+	var rows []*row
+	for i, mode := range modes {
+		rows = append(rows, &row{
+			fault: f.name, mode: mode, seen: load.seen[tenants[i]], told: fleet.told[mode],
+			// Redis counts whole milliseconds, of which both ends may be in.
+			budget: capacity + (took.Milliseconds()+2)*refill/1000 + 1,
+			spent:  fleet.spent(t, admin, tenants[i]),
+		})
+	}
+	return rows
+}
+
+func redisTime(t *testing.T, client redis.UniversalClient) time.Time {
+	t.Helper()
+	now, err := client.Time(context.Background()).Result()
+	require.NoError(t, err)
+	return now
+}
+
+// check holds what DESIGN promises of a fault.
+func (r *row) check(t *testing.T, f *fault) {
+	t.Helper()
+	seen := r.seen.outcomes
+	require.True(t, maps.Equal(seen, r.told.outcomes), "clients saw %v, the fleet reported %v", seen, r.told.outcomes)
+	require.Positive(t, seen[ratelimit.Limited], "the clients ask for more than there is")
+	unjudged := seen[ratelimit.Unjudged] + seen[ratelimit.Unavailable]
+	switch r.mode {
+	case "open":
+		require.Zero(t, seen[ratelimit.Unavailable])
+	default:
+		require.Zero(t, seen[ratelimit.Unjudged])
+	}
+	if !f.unfelt {
+		require.Positive(t, unjudged, "the store was away")
+	}
+	perhaps := r.points(r.told.ambiguous)
+	require.LessOrEqual(t, r.spent, r.judged()+perhaps, "nothing was charged twice")
+	require.LessOrEqual(t, r.spent, r.budget, "what the store knows is within the budget")
+	if !f.loses {
+		require.GreaterOrEqual(t, r.spent, r.judged(), "the store knows all that it has answered")
+	}
+	reported := r.points(r.told.outcomes[ratelimit.Unjudged])
+	require.LessOrEqual(t, r.beyond(), r.lost()+reported, "beyond the budget is what was reported as unjudged, or what the store has lost")
+}
+
+func render(results [][]*row) string {
+	var text strings.Builder
+	text.WriteString("| fault | fail mode | decisions | admitted | admitted unjudged | limited | unavailable | longest | budget | beyond it | lost by the store |\n")
+	text.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, rows := range results {
+		for _, r := range rows {
+			of := r.seen.outcomes
+			fmt.Fprintf(&text, "| %s | %s | %d | %d | %d | %d | %d | %.0f ms | %d | %d | %d |\n", r.fault, r.mode, r.seen.decisions(),
+				of[ratelimit.Admitted], of[ratelimit.Unjudged], of[ratelimit.Limited], of[ratelimit.Unavailable],
+				float64(r.seen.slowest(1).Microseconds())/1000, r.budget, r.beyond(), r.lost())
+		}
+	}
+	return text.String()
+}
+
+func TestTheDocumentHasEachFaultInEachFailMode(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), tableBegins)
+	require.True(t, found)
+	table, _, found = strings.Cut(table, tableEnds)
+	require.True(t, found)
+	for _, f := range faults {
+		for _, mode := range modes {
+			require.Contains(t, table, fmt.Sprintf("| %s | %s |", f.name, mode), "the table is old: make it anew with %s", remake)
+		}
+	}
+	require.Equal(t, len(faults)*len(modes)+2, strings.Count(table, "\n"), "the table is old: make it anew with %s", remake)
+	require.Contains(t, string(text), remake)
+}
+
+// remake is the command that makes the table.
+const remake = "go test -count=1 -parallel=1 -v ./internal/faults -all -update"
+
+// The table stands between these lines of the document.
+const (
+	tableBegins = "<!-- table -->\n"
+	tableEnds   = "<!-- end of table -->\n"
+)
+
+func writeTable(t *testing.T, table string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	head, rest, found := strings.Cut(string(text), tableBegins)
+	require.True(t, found)
+	_, tail, found := strings.Cut(rest, tableEnds)
+	require.True(t, found)
+	require.NoError(t, os.WriteFile(document, []byte(head+tableBegins+table+tableEnds+tail), 0o600))
+}
