@@ -230,3 +230,14 @@ func (r *Redis) Waiting() int {
 	}
 	return n
 }
+
+// Owners returns how many owners are remembered.
+func (l *Local) Owners() int {
+	n := 0
+	for i := range l.shards {
+		l.shards[i].mu.Lock()
+		n += len(l.shards[i].owners)
+		l.shards[i].mu.Unlock()
+	}
+	return n
+}
