@@ -36,19 +36,7 @@ const requestsPerTurn = 300
 //
 // An iteration is a turn of each. The ratio is formed within an iteration, and the figures are medians.
 func BenchmarkActualCost(b *testing.B) {
-	compare(b, unlimitedExample(b, nil), unlimitedExample(b, func(cfg *ratelimit.Config) { cfg.NoActualCost = true }))
-}
-
-// BenchmarkRefunds says the same of giving back what the operations do not come to:
-//
-//	go test -run '^$' -bench Refunds -benchtime 21x ./example
-func BenchmarkRefunds(b *testing.B) {
-	compare(b, unlimitedExample(b, func(cfg *ratelimit.Config) { cfg.Settlement.Refund = true }), unlimitedExample(b, nil))
-}
-
-// compare has two servers take turns with the queries of the example, one by one and together.
-func compare(b *testing.B, with, without http.Handler) {
-	b.Helper()
+	with, without := unlimitedExample(b, false), unlimitedExample(b, true)
 	queries := exampleQueries(b)
 	var all []string
 	for _, query := range queries {
@@ -83,8 +71,8 @@ func compare(b *testing.B, with, without http.Handler) {
 	}
 }
 
-// unlimitedExample returns the example with limits that nothing reaches, on a memory store.
-func unlimitedExample(b *testing.B, configure func(*ratelimit.Config)) http.Handler {
+// unlimitedExample returns the example with limits that nothing reaches.
+func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
 	b.Helper()
 	snapshot, err := tiers.Compile(tiers.Policy{
 		Default: "all",
@@ -93,16 +81,13 @@ func unlimitedExample(b *testing.B, configure func(*ratelimit.Config)) http.Hand
 		},
 	})
 	require.NoError(b, err)
-	cfg := ratelimit.Config{
+	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Logger: slog.New(slog.DiscardHandler),
 		Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "bench"}, nil
 		},
-	}
-	if configure != nil {
-		configure(&cfg)
-	}
-	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(cfg))
+		NoActualCost: noActualCost,
+	}))
 	return newMux(ratelimit.Handler(api))
 }
 
