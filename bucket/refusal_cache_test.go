@@ -119,7 +119,9 @@ func TestTenThousandRefusalsInASecondCostTheStoreAFewCalls(t *testing.T) {
 
 	// By now one point has come back: a cheaper operation is admitted, and the next one refused again.
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: minute, Amounts: points(1)}).Verdict)
-	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(1)}).Verdict)
+	next := c.take(bucket.Take{Buckets: minute, Amounts: points(1)})
+	require.Equal(t, bucket.Limited, next.Verdict)
+	require.Equal(t, bucket.FromCache, next.Origin, "what was just admitted is known")
 	// And so is a later one as soon as it fits, and not a millisecond before.
 	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(2)}).Verdict)
 	c.clock.advance(1999 * time.Millisecond)
@@ -302,4 +304,81 @@ func TestARefusalCacheSaysEverythingThatIsWrongWithItsConfiguration(t *testing.T
 	require.ErrorContains(t, err, "needs a store")
 	_, err = bucket.NewBulkhead(bucket.NewMemory(bucket.MemoryConfig{}), bucket.BulkheadConfig{MaxConcurrent: -1})
 	require.ErrorContains(t, err, "at least 1")
+}
+
+func TestNothingIsRefusedThatCouldPassByTheClockOfTheStore(t *testing.T) {
+	t.Parallel()
+	t.Run("whose milliseconds end within those of the cache", func(t *testing.T) {
+		t.Parallel()
+		c := newClock()
+		store := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
+		var early time.Duration
+		cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{Clock: func() time.Time { return c.now().Add(-early) }})
+		require.NoError(t, err)
+		take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(5)}
+		for range 4 {
+			_, err := cache.Take(t.Context(), take)
+			require.NoError(t, err)
+		}
+		early = 500 * time.Microsecond
+		c.advance(499 * time.Millisecond)
+		result, err := cache.Take(t.Context(), take)
+		require.NoError(t, err)
+		require.Equal(t, bucket.Limited, result.Verdict)
+		c.advance(time.Millisecond)
+		result, err = cache.Take(t.Context(), take)
+		require.NoError(t, err)
+		require.Equal(t, bucket.Admitted, result.Verdict)
+	})
+	t.Run("although the first refusal was long on its way", func(t *testing.T) {
+		t.Parallel()
+		c := newClock()
+		store := newLateStore()
+		store.Memory = bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
+		cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{Clock: c.now})
+		require.NoError(t, err)
+		take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(10)}
+		_, err = cache.Take(t.Context(), take)
+		require.NoError(t, err)
+		take.Amounts = points(1)
+		store.behind = func() { c.advance(80 * time.Millisecond) }
+		result, err := cache.Take(t.Context(), take)
+		require.NoError(t, err)
+		require.Equal(t, bucket.Limited, result.Verdict)
+		store.behind = func() {}
+		c.advance(20 * time.Millisecond)
+		result, err = cache.Take(t.Context(), take)
+		require.NoError(t, err)
+		require.Equal(t, bucket.Admitted, result.Verdict)
+	})
+}
+
+func TestARefusalDoesNotOutliveAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
+	take := bucket.Take{Buckets: hour, Amounts: points(10)}
+	c.take(take)
+	require.Equal(t, bucket.Limited, c.take(take).Verdict)
+	c.clock.advance(-time.Hour)
+	require.NoError(t, c.store.Reset(t.Context(), "acme", hour))
+	require.Equal(t, bucket.Admitted, c.take(take).Verdict)
+}
+
+func TestATenantThatIsRefusedNoMoreIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	take := bucket.Take{Buckets: tenPerSecond(t), Amounts: points(10)}
+	c.take(take)
+	require.Equal(t, bucket.Limited, c.take(take).Verdict)
+	require.Equal(t, 1, c.Entries())
+	take.Amounts = points(1)
+	for range 9 {
+		c.clock.advance(100 * time.Millisecond)
+		require.Equal(t, bucket.Admitted, c.take(take).Verdict)
+		require.Equal(t, 1, c.Entries())
+	}
+	c.clock.advance(100 * time.Millisecond)
+	require.Equal(t, bucket.Admitted, c.take(take).Verdict)
+	require.Zero(t, c.Entries())
 }

@@ -81,6 +81,14 @@ func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *tes
 	require.Len(t, last.Limits, 1)
 	require.Equal(t, last.Limits[0].RetryAfter, last.RetryAfter)
 
+	// After MaxAge nothing is known any more: budget that came back elsewhere is found.
+	require.NoError(t, c.store.Reset(t.Context(), "acme", []bucket.Bucket{hour}))
+	require.Equal(t, bucket.Limited, c.take(users(2000)).Verdict)
+	c.clock.advance(bucket.DefaultRefusalAge)
+	for i := range 2 {
+		require.Equal(t, bucket.FromStore, c.take(users(3000+i)).Origin)
+	}
+
 	// What nothing known refuses is judged by the store, whatever the tenant has cost it.
 	cheap := users(1)
 	cheap.Buckets = cheap.Buckets[1:]
