@@ -316,13 +316,18 @@ func TestNothingIsRefusedThatCouldPassByTheClockOfTheStore(t *testing.T) {
 		cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{Clock: func() time.Time { return c.now().Add(-early) }})
 		require.NoError(t, err)
 		take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(5)}
-		for range 4 {
+		for range 3 {
 			_, err := cache.Take(t.Context(), take)
 			require.NoError(t, err)
 		}
-		early = 500 * time.Microsecond
-		c.advance(499 * time.Millisecond)
+		// From the second refusal on the call is timed.
+		c.advance(450 * time.Millisecond)
 		result, err := cache.Take(t.Context(), take)
+		require.NoError(t, err)
+		require.Equal(t, bucket.FromStore, result.Origin)
+		early = 500 * time.Microsecond
+		c.advance(49 * time.Millisecond)
+		result, err = cache.Take(t.Context(), take)
 		require.NoError(t, err)
 		require.Equal(t, bucket.Limited, result.Verdict)
 		c.advance(time.Millisecond)
