@@ -157,3 +157,27 @@ func ExampleNewRedis() {
 	fmt.Println("nothing has been connected yet")
 	// Output: nothing has been connected yet
 }
+
+// A tenant that keeps trying costs the store one call, as long as nothing could pass.
+func ExampleNewRefusalCache() {
+	limits, _ := bucket.Compile(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
+	behind := bucket.NewMemory(bucket.MemoryConfig{}) // or bucket.NewRedis
+	store, err := bucket.NewRefusalCache(behind, bucket.RefusalCacheConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	take := bucket.Take{
+		Tenant:  "acme",
+		Buckets: []bucket.Bucket{{Limits: limits}},
+		Amounts: bucket.Amounts{{Unit: bucket.Points, N: 900}},
+	}
+	for range 3 {
+		result, _ := store.Take(context.Background(), take)
+		fmt.Println(result.Verdict, "by the", result.Origin)
+	}
+	// Output:
+	// admitted by the store
+	// limited by the store
+	// limited by the cache
+}

@@ -96,7 +96,16 @@ func (l *limiter) store(addresses []string) (bucket.Store, error) {
 		return nil, fmt.Errorf("-redis: %w", err)
 	}
 	l.close = append(l.close, client.Close)
-	return bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
+	redis, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
+	if err != nil {
+		return nil, err
+	}
+	// One tenant shall not take the connections of all, nor cost Redis a script for each refusal.
+	bulkhead, err := bucket.NewBulkhead(redis, bucket.BulkheadConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return bucket.NewRefusalCache(bulkhead, bucket.RefusalCacheConfig{})
 }
 
 // Close stops following the policy and disconnects.
