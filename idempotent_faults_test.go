@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,24 @@ import (
 
 // allTries is how often a claim is tried to be settled.
 const allTries = 4
+
+// sharedLog is a log that goroutines write while a test reads it.
+type sharedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *sharedLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *sharedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
 
 // sleep moves the clock of a synctest bubble.
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // see above
@@ -75,7 +94,7 @@ func TestAnAbandonedQueryRunsAgainAlsoWhereMutationsMustNot(t *testing.T) {
 
 func TestASettlementWhoseReplyIsLostIsNoLostClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log sharedLog
 		store := &faultyStore{Store: ratelimittest.NewStore(nil)}
 		store.settleLost.Store(1)
 		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -90,7 +109,7 @@ func TestASettlementWhoseReplyIsLostIsNoLostClaim(t *testing.T) {
 func TestAnAttemptThatLostItsLeaseReplacesNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 3 * time.Second
-		var log bytes.Buffer
+		var log sharedLog
 		store := &faultyStore{Store: ratelimittest.NewStore(nil)}
 		store.renewFailures.Store(1000)
 		run := newInProcess(t, store, func(cfg *ratelimit.Config) {
