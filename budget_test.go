@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -246,4 +247,19 @@ func TestTheTypeOfTheFieldHasTheKeysOfTheGoType(t *testing.T) {
 	require.NoError(t, decoder.Decode(&budget))
 	require.Equal(t, 3, *budget.Cost)
 	require.Equal(t, 35, *budget.Remaining)
+}
+
+// TestADryRunIsFoundInFragmentsThatSpreadEachOtherTwice would not end if a fragment were read at each of its
+// spreads, of which there are 2^40.
+func TestADryRunIsFoundInFragmentsThatSpreadEachOtherTwice(t *testing.T) {
+	t.Parallel()
+	var query strings.Builder
+	query.WriteString(`{ ...F0 me { name } } fragment F40 on Query { rateLimit(dryRun: true) { cost } }`)
+	for i := range 40 {
+		fmt.Fprintf(&query, ` fragment F%d on Query { ...F%d ...F%d }`, i, i+1, i+1)
+	}
+	f := newAskingFixture(t)
+	reply := f.post(request{Query: query.String(), Tenant: "both"})
+	require.Equal(t, true, reply.rateLimit(t)["validated"], reply.Body)
+	require.Zero(t, f.resolver.Asked.Load())
 }

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func toldTo() map[string][]request {
 
 // secrets are what must not stand in an answer from which a part is hidden.
 var secrets = map[string]*regexp.Regexp{
-	"cost":      regexp.MustCompile(`4513|8002|9102|9001|"(cost|charged|actual|maxCost|breakdown|requestedQueryCost)":[^{n]`),
+	"cost":      regexp.MustCompile(`4513|8002|9102|9001|"(cost|charged|actual|refunded|maxCost|breakdown|requestedQueryCost)":[^{n]`),
 	"limits":    regexp.MustCompile(`7919|7907|7901|7883|9001|"allowed"|;q=|"limit":\d|-Limit:|"used":\d|-Used:`),
 	"remaining": regexp.MustCompile(`3393|3381|3375|3357|"resetAfter":\d|"resetAt":"|;r=|-Remaining:|-Reset:|-Used:|"used":\d`),
 	"owners":    regexp.MustCompile(`secret-user|Query\.us\*|Query\.use\*`),
@@ -123,5 +124,40 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 				require.Equal(t, part != secret && part != "everything", shown[secret], "%s while %s is hidden", secret, part)
 			}
 		}
+	}
+}
+
+func TestEveryNumberOfTheExtensionIsKnownToWhatHides(t *testing.T) {
+	t.Parallel()
+	// retryAfter is never hidden.
+	known := []string{"cost", "charged", "actual", "refunded", "limit", "remaining", "resetAfter", "retryAfter"}
+	goType := reflect.TypeFor[ratelimitclient.RateLimit]()
+	for i := range goType.NumField() {
+		field := goType.Field(i)
+		kind := field.Type.Kind()
+		if kind == reflect.Pointer {
+			kind = field.Type.Elem().Kind()
+		}
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if kind == reflect.Int64 || kind == reflect.Float64 {
+			require.Contains(t, known, key, "hide it in partial.go with what it tells of, and name it here and in docs/signals.md")
+		}
+	}
+}
+
+func TestAnOverdraftIsHiddenWithWhatRemains(t *testing.T) {
+	t.Parallel()
+	for _, hidden := range []bool{false, true} {
+		snapshot, err := tiers.Compile(tiers.Policy{Default: "soft", Tiers: map[string]tiers.Tier{
+			"soft": {
+				Hide:   &tiers.Hide{Remaining: hidden},
+				Limits: map[string]*tiers.Limit{"minute": {Capacity: 10, Per: tiers.Minute, Soft: true}},
+			},
+		}})
+		require.NoError(t, err)
+		f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = snapshot })
+		f.post(request{Query: `{ users(first: 6) { name } }`})
+		reply := f.post(request{Query: `{ users(first: 6) { name } }`})
+		require.Equal(t, !hidden, strings.Contains(reply.Body, `"overdraft":6`), reply.Body)
 	}
 }

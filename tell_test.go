@@ -228,3 +228,16 @@ func TestTheCostInTheFormOfShopifyNeedsNoActualCostAndHasAverageRates(t *testing
 		"throttleStatus": map[string]any{"maximumAvailable": 7200.0, "currentlyAvailable": 7197.0, "restoreRate": 2.0},
 	}, f.post(request{Query: cheapQuery}).shopify(t))
 }
+
+func TestARefusalOfAChargeHasProblemDetailsToo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ProblemDetails = true })
+	f.resolver.OnExport = func(ctx context.Context, _ int) error {
+		f.store.Fail(bucket.ErrUnavailable)
+		return ratelimit.Charge(ctx, bucket.Points, 1)
+	}
+	reply := f.post(request{Query: `{ export(rows: 1) }`, Tenant: "closed"})
+	refusal, refused := ratelimitclient.FromErrors(json.RawMessage(errorsOf(t, reply)))
+	require.True(t, refused, reply.Body)
+	require.Equal(t, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", refusal.Problem.Type)
+}
