@@ -133,7 +133,7 @@ func failover(t *testing.T, _ []string) *site {
 		begin: func(t *testing.T) {
 			t.Helper()
 			require.NoError(t, group.Replica.StopReplicating(context.Background()))
-			last(t, held/2)
+			last(t, held()/2)
 			group.Master.Kill()
 		},
 	}

@@ -37,7 +37,7 @@ const (
 )
 
 // modes are the fail modes.
-var modes = []string{"open", "closed"}
+var modes = []string{"open", "closed", "local"}
 
 // compile returns a policy with a tier for each fail mode. The limit by the hour is there for clocks that are
 // wrong.
@@ -71,6 +71,9 @@ type told struct {
 type fleet struct {
 	policy   *tiers.Snapshot
 	handlers []http.Handler
+	// ends end what the extensions run in the background, and running waits for it.
+	ends    []context.CancelFunc
+	running sync.WaitGroup
 
 	mu   sync.Mutex
 	told map[string]*told
@@ -104,13 +107,26 @@ func startFleet(t *testing.T, s *site) *fleet {
 		server := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 		server.AddTransport(transport.POST{})
 		server.SetQueryCache(lru.New[*ast.QueryDocument](1))
-		server.Use(ratelimit.New(ratelimit.Config{
+		extension := ratelimit.New(ratelimit.Config{
 			Store: store, Policy: f.policy, Subject: tierOfTenant, OnDecision: f.hear,
-			Logger: slog.New(slog.DiscardHandler),
-		}))
+			Local: bucket.LocalConfig{Instances: replicas}, Logger: slog.New(slog.DiscardHandler),
+		})
+		server.Use(extension)
+		ctx, cancel := context.WithCancel(context.Background())
+		f.running.Go(func() { extension.Run(ctx) })
+		t.Cleanup(cancel)
+		f.ends = append(f.ends, cancel)
 		f.handlers = append(f.handlers, ratelimit.Handler(server))
 	}
 	return f
+}
+
+// settle waits until what was admitted without the store is settled with it.
+func (f *fleet) settle() {
+	for _, end := range f.ends {
+		end()
+	}
+	f.running.Wait()
 }
 
 // tierOfTenant makes a subject of a tenant that is named after its tier, such as open-3.
@@ -131,8 +147,17 @@ func (f *fleet) hear(_ context.Context, d ratelimit.Decision) {
 	}
 }
 
-// spent returns what the store knows to have admitted of a tenant, in points.
-func (f *fleet) spent(t *testing.T, admin redis.UniversalClient, tenant string) int64 {
+// known is what a store knows of a tenant, in points.
+type known struct {
+	// spent is what it has admitted, and what it was told of afterwards.
+	spent int64
+	// overdraft is by how much more than the capacity of the limit that decides is spent: that has to come
+	// back before anything is admitted.
+	overdraft int64
+}
+
+// knows asks the store of a tenant.
+func (f *fleet) knows(t *testing.T, admin redis.UniversalClient, tenant string) known {
 	t.Helper()
 	store, err := bucket.NewRedis(bucket.RedisConfig{Client: admin, Timeout: patience})
 	require.NoError(t, err)
@@ -140,11 +165,14 @@ func (f *fleet) spent(t *testing.T, admin redis.UniversalClient, tenant string) 
 	rules := f.policy.Rules(ratelimit.Subject{Tenant: tenant, Tier: tier}, nil)
 	states, err := store.Peek(context.Background(), tenant, rules.Buckets)
 	require.NoError(t, err)
+	var k known
 	for i := range states {
-		if states[i].Limit.Name == "ledger" {
-			return ledgerCapacity - states[i].Remaining
+		switch states[i].Limit.Name {
+		case "ledger":
+			k.spent = ledgerCapacity - states[i].Remaining
+		case "second":
+			k.overdraft = states[i].Overdraft
 		}
 	}
-	require.Fail(t, "the tenant has no ledger", tenant)
-	return 0
+	return k
 }

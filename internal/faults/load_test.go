@@ -55,7 +55,7 @@ func (s *seen) decisions() int64 {
 
 // admitted is how many operations ran.
 func (s *seen) admitted() int64 {
-	return s.outcomes[ratelimit.Admitted] + s.outcomes[ratelimit.Unjudged]
+	return s.outcomes[ratelimit.Admitted] + s.outcomes[ratelimit.Unjudged] + s.outcomes[ratelimit.AdmittedLocally]
 }
 
 // load are clients of a fleet: one of each tenant at each replica.
@@ -119,20 +119,27 @@ func (l *load) ask(handler http.Handler, tenant string) {
 // outcomeOf returns the outcome that an answer tells its client.
 func outcomeOf(body []byte) (ratelimit.Outcome, error) {
 	answer, err := ratelimitclient.FromResponse(body)
-	switch {
-	case err != nil || answer.RateLimit == nil:
+	if err != nil || answer.RateLimit == nil {
 		return "", fmt.Errorf("an answer without a rate limit: %w: %s", err, body)
-	case answer.Refusal == nil && answer.RateLimit.StoreUnavailable:
-		return ratelimit.Unjudged, nil
+	}
+	away, local := answer.RateLimit.StoreUnavailable, answer.RateLimit.Tier == "local"
+	switch {
 	case answer.Refusal == nil:
-		return ratelimit.Admitted, nil
+		return pick(away && local, ratelimit.AdmittedLocally, pick(away, ratelimit.Unjudged, ratelimit.Admitted)), nil
 	case answer.Refusal.Code == ratelimit.CodeRateLimited:
-		return ratelimit.Limited, nil
+		return pick(away && local, ratelimit.LimitedLocally, ratelimit.Limited), nil
 	case answer.Refusal.Code == ratelimit.CodeUnavailable:
 		return ratelimit.Unavailable, nil
 	default:
 		return "", fmt.Errorf("an unexpected refusal: %s", body)
 	}
+}
+
+func pick(condition bool, yes, no ratelimit.Outcome) ratelimit.Outcome {
+	if condition {
+		return yes
+	}
+	return no
 }
 
 // turn returns what the clients have seen so far and begins anew.
@@ -173,6 +180,26 @@ func (l *load) waitAround(t *testing.T) {
 		}
 		return true
 	}, patience, 5*time.Millisecond)
+}
+
+// away is how many operations were decided without the store.
+func (s *seen) away() int64 {
+	return s.decisions() - s.outcomes[ratelimit.Admitted] - s.outcomes[ratelimit.Limited]
+}
+
+// waitAway waits until each of the tenants has noticed that the store is away.
+func (l *load) waitAway(t *testing.T, tenants ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, tenant := range tenants {
+			if l.seen[tenant].away() == 0 {
+				return false
+			}
+		}
+		return true
+	}, patience, time.Millisecond)
 }
 
 // last keeps a fault up for a while under load.

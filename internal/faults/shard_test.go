@@ -25,18 +25,18 @@ func TestAFrozenShardIsNoticedByNoTenantOfTheOthers(t *testing.T) {
 	load := startLoad(t, startFleet(t, &site{addresses: cluster.Addrs}), tenants)
 	load.waitAround(t)
 	load.turn()
-	last(t, held)
+	last(t, held())
 	before := load.turn()
 	cluster.Servers[0].Freeze(t)
 	t.Cleanup(func() { cluster.Servers[0].Thaw(t) })
-	last(t, held)
+	last(t, held())
+	load.waitAway(t, tenants[0])
 	during := load.turn()
 	cluster.Servers[0].Thaw(t)
 	load.waitAround(t)
 	load.end()
 	require.Empty(t, load.errs)
 
-	require.Positive(t, during[tenants[0]].outcomes[ratelimit.Unavailable], "the shard was away")
 	for shard, tenant := range tenants {
 		was, is := before[tenant].slowest(0.99), during[tenant].slowest(0.99)
 		t.Logf("shard %d: %d decisions before, %d while shard 0 was frozen, of which unavailable %d; p99 %v and %v, ratio %.2f", shard,
