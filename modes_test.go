@@ -132,6 +132,42 @@ func TestAWarningNamesTheFirstDayOnWhichTheOperationIsRefused(t *testing.T) {
 	}
 }
 
+// ofLimits returns what each limit in the answer has under the key, nil where it is absent.
+func (r reply) ofLimits(t *testing.T, key string) map[string]any {
+	t.Helper()
+	values := make(map[string]any)
+	list, _ := r.rateLimit(t)["limits"].([]any)
+	for _, limit := range list {
+		fields, _ := limit.(map[string]any)
+		name, _ := fields["name"].(string)
+		values[name] = fields[key]
+	}
+	return values
+}
+
+func TestALimitSaysItsModeUnlessItIsEnforced(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy = policyOf(t, `{version: 1, default: pro, tiers: {pro: {limits: {
+			minute: {capacity: 50, per: minute}, hour: {capacity: 30, per: hour, mode: warn}, day: {capacity: 30, per: day, mode: shadow},
+			soft: {capacity: 30, per: day, soft: true}}}}}`)
+	})
+	modes := func(reply reply) map[string]any { return reply.ofLimits(t, "mode") }
+	f.post(request{Query: half, Tenant: "free"})
+	over := f.post(request{Query: half, Tenant: "free"})
+	require.Equal(t, http.StatusOK, over.Status)
+	require.Equal(t, map[string]any{"minute": nil, "hour": true, "day": true, "soft": true}, over.ofLimits(t, "exceeded"))
+	require.Equal(t, map[string]any{"minute": nil, "hour": "warn", "day": "shadow", "soft": nil}, modes(over))
+	require.Equal(t, map[string]any{"minute": nil, "hour": nil, "day": nil, "soft": true}, over.ofLimits(t, "soft"))
+
+	enforce, warn := bucket.Enforce, bucket.Warn
+	f.override(bucket.Override{Limit: "minute", Mode: &warn})
+	f.override(bucket.Override{Limit: "hour", Mode: &enforce})
+	over = f.post(request{Query: half, Tenant: "free"})
+	require.Equal(t, http.StatusTooManyRequests, over.Status)
+	require.Equal(t, map[string]any{"minute": "warn", "hour": nil, "day": "shadow", "soft": nil}, modes(over), "a record has changed them")
+}
+
 func TestAShadowLimitNeverStarvesAnEnforcedOne(t *testing.T) {
 	t.Parallel()
 	policy, err := tiers.Parse([]byte(`
@@ -148,16 +184,7 @@ tiers:
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = snapshot })
-	remaining := func(reply reply) map[string]any {
-		left := make(map[string]any)
-		list, _ := reply.rateLimit(t)["limits"].([]any)
-		for _, limit := range list {
-			fields, _ := limit.(map[string]any)
-			name, _ := fields["name"].(string)
-			left[name] = fields["remaining"]
-		}
-		return left
-	}
+	remaining := func(reply reply) map[string]any { return reply.ofLimits(t, "remaining") }
 	f.post(request{Query: half})
 	second := f.post(request{Query: half})
 	require.Equal(t, map[string]any{"minute": 6.0, "requests": 0.0, "hour": 8.0}, remaining(second))

@@ -37,19 +37,7 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 		Breakdown: breakdownOf(d.Breakdown),
 	}
 	for i := range d.Limits {
-		l := &d.Limits[i]
-		signal.Limits[i] = ratelimitclient.Limit{
-			Name:       l.Limit.Name,
-			Level:      l.Owner.Level.String(),
-			Owner:      d.ownerTold(l.Owner),
-			Unit:       string(l.Limit.Unit),
-			Limit:      l.Limit.Capacity,
-			Remaining:  l.Remaining,
-			ResetAfter: ratelimitclient.Seconds(l.ResetAfter),
-			Exceeded:   l.Exceeded,
-			Soft:       l.Limit.Soft,
-			Overdraft:  l.Overdraft,
-		}
+		signal.Limits[i] = d.limitTold(&d.Limits[i])
 	}
 	if tightest := d.tightestPacing(); tightest != nil {
 		signal.Limit = tightest.Limit.Capacity
@@ -64,6 +52,26 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 		signal.Warning = d.WouldRefuse.warning()
 	}
 	return signal
+}
+
+// limitTold is the state of one limit as the client may know it.
+func (d *Decision) limitTold(l *bucket.LimitState) ratelimitclient.Limit {
+	told := ratelimitclient.Limit{
+		Name:       l.Limit.Name,
+		Level:      l.Owner.Level.String(),
+		Owner:      d.ownerTold(l.Owner),
+		Unit:       string(l.Limit.Unit),
+		Limit:      l.Limit.Capacity,
+		Remaining:  l.Remaining,
+		ResetAfter: ratelimitclient.Seconds(l.ResetAfter),
+		Exceeded:   l.Exceeded,
+		Soft:       l.Limit.Soft,
+		Overdraft:  l.Overdraft,
+	}
+	if l.Limit.Mode != bucket.Enforce {
+		told.Mode = l.Limit.Mode.String()
+	}
+	return told
 }
 
 // tightest returns the limit with the smallest remaining share of those that are not soft, nil if there

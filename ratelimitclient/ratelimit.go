@@ -97,6 +97,9 @@ type Limit struct {
 	ResetAfter float64 `json:"resetAfter"`
 	// Exceeded says that the limit did not have what the operation needs.
 	Exceeded bool `json:"exceeded,omitempty"`
+	// Mode is what the limit does to an operation that exceeds it, where that is not to refuse it: warn,
+	// shadow or off. Empty means that it is enforced. Further words may come.
+	Mode string `json:"mode,omitempty"`
 	// Soft says that the limit only reports: it refuses nothing.
 	Soft bool `json:"soft,omitempty"`
 	// Overdraft is by how much more than the capacity is spent.

@@ -83,10 +83,10 @@ func TestRateLimitIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
 	var got ratelimitclient.RateLimit
 	require.NoError(t, json.Unmarshal([]byte(`{"cost": 3, "actual": 2e2, "refunded": 1e30, "new": {"deep": [1, {}]}, "limits": [
-		{"name": "day", "limit": 9, "pace": "slow"}]}`), &got))
+		{"name": "day", "limit": 9, "mode": "warn", "pace": "slow"}]}`), &got))
 	actual := int64(200)
 	require.Equal(t, ratelimitclient.RateLimit{
-		Cost: 3, Actual: &actual, Refunded: math.MaxInt64, Limits: []ratelimitclient.Limit{{Name: "day", Limit: 9}},
+		Cost: 3, Actual: &actual, Refunded: math.MaxInt64, Limits: []ratelimitclient.Limit{{Name: "day", Limit: 9, Mode: "warn"}},
 	}, got)
 }
 
