@@ -99,9 +99,12 @@ func TestFactsThatHoldForLongLeaveRoomForThoseThatHappen(t *testing.T) {
 			time.Sleep(time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
 		}
 		counts := names(told())
-		// Where a fact goes is chosen by chance: a few may share too little room.
-		require.InDelta(t, tenants, counts["limit_reached"], 20)
-		require.InDelta(t, tenants, counts["would_refuse"], 20)
+		// Where a fact goes is chosen by chance: where five share room for four, each is told in all 20
+		// rounds. With the room taken by those that hold for long, all would be: 20 times as many.
+		for _, kind := range []string{"limit_reached", "would_refuse"} {
+			require.GreaterOrEqual(t, counts[kind], tenants)
+			require.Less(t, counts[kind], 3*tenants)
+		}
 	})
 }
 
