@@ -71,3 +71,36 @@ func TestWhatAPausedServerRunsAfterItsCallersHaveGoneChargesNothing(t *testing.T
 		})
 	}
 }
+
+func TestWhatACutNetworkDeliversAfterItsCallersHaveGoneChargesNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr)
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: patientClient(t, proxy.Addr), Timeout: 100 * time.Millisecond})
+	require.NoError(t, err)
+	year := bucket.Limit{Name: "year", Capacity: 100, Refill: 1, Period: time.Hour}
+	buckets := []bucket.Bucket{{Limits: compile(t, year)}}
+	take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)}
+	// The connection is there, and the clock of the server is known.
+	require.Eventually(t, func() bool {
+		_, err := store.Take(ctx, take)
+		return err == nil
+	}, patience, time.Millisecond)
+	admin := patientClient(t, server.Addr)
+	patient := newRedisStore(t, admin)
+	before, err := patient.Peek(ctx, "acme", buckets)
+	require.NoError(t, err)
+	calls := scriptCalls(t, admin)
+
+	proxy.Cut()
+	_, err = store.Take(ctx, take)
+	require.ErrorIs(t, err, bucket.ErrAmbiguous)
+	require.Equal(t, calls, scriptCalls(t, admin))
+	proxy.Heal()
+	require.Eventually(t, func() bool { return scriptCalls(t, admin) == calls+1 }, patience, time.Millisecond, "it arrives")
+
+	after, err := patient.Peek(ctx, "acme", buckets)
+	require.NoError(t, err)
+	require.Equal(t, before[0].Remaining, after[0].Remaining)
+}

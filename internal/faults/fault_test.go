@@ -18,17 +18,23 @@ type site struct {
 	// they are those of Sentinels.
 	addresses []string
 	master    string
+	// own are the addresses of the first replicas, where these go another way than the others.
+	own [][]string
 	// begin begins the fault and end ends it.
 	begin, end func(t *testing.T)
 	// clock is that of each replica. Nil means that of the machine.
 	clock func(replica int) func() time.Time
 }
 
-// connect opens the client that users are told to use.
-func (s *site) connect(t *testing.T) redis.UniversalClient {
+// connect opens the client that users are told to use, for one replica.
+func (s *site) connect(t *testing.T, replica int) redis.UniversalClient {
 	t.Helper()
+	addresses := s.addresses
+	if replica < len(s.own) {
+		addresses = s.own[replica]
+	}
 	client, err := bucket.OpenClient(bucket.ClientConfig{
-		Addresses: s.addresses, Master: s.master, SocketTimeout: max(2*deadline(), 25*time.Millisecond),
+		Addresses: addresses, Master: s.master, SocketTimeout: max(2*deadline(), 25*time.Millisecond),
 	})
 	require.NoError(t, err)
 	return client
@@ -95,6 +101,14 @@ var faults = []fault{
 	{name: "network cut and healed", start: func(t *testing.T, _ []string) *site {
 		t.Helper()
 		return network(t, (*redistest.Proxy).Cut)
+	}},
+	{name: "network cut for one of the three servers", start: func(t *testing.T, _ []string) *site {
+		t.Helper()
+		server := redistest.Start(t)
+		proxy := redistest.StartProxy(t, server.Addr)
+		s := direct(server, func(*testing.T) { proxy.Cut() }, func(*testing.T) { proxy.Heal() })
+		s.own = [][]string{{proxy.Addr}}
+		return s
 	}},
 	{name: "200 ms of latency", start: func(t *testing.T, _ []string) *site {
 		t.Helper()

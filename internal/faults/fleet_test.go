@@ -96,7 +96,7 @@ func startFleet(t *testing.T, s *site) *fleet {
 		f.told[mode] = &told{outcomes: map[ratelimit.Outcome]int64{}}
 	}
 	for replica := range replicas {
-		client := s.connect(t)
+		client := s.connect(t, replica)
 		t.Cleanup(func() { _ = client.Close() })
 		config := bucket.RedisConfig{Client: client, Timeout: deadline()}
 		if s.clock != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -200,6 +201,21 @@ func (l *load) waitAway(t *testing.T, tenants ...string) {
 		}
 		return true
 	}, patience, time.Millisecond)
+}
+
+// waitSettled waits, after the end of the load, until the store has been told all that was admitted without it.
+func (l *load) waitSettled(t *testing.T, f *fleet, admin redis.UniversalClient) {
+	t.Helper()
+	for tenant, s := range l.seen {
+		tier, _, _ := strings.Cut(tenant, "-")
+		if tier != "local" {
+			continue
+		}
+		price := f.told[tier].price
+		require.Eventually(t, func() bool {
+			return f.knows(t, admin, tenant).spent >= price*s.admitted()
+		}, patience, 10*time.Millisecond, "what was admitted locally is settled")
+	}
 }
 
 // last keeps a fault up for a while under load.
