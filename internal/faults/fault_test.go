@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ type site struct {
 	// they are those of Sentinels.
 	addresses []string
 	master    string
+	// timeout is how long a call may take. Zero means deadline.
+	timeout time.Duration
 	// own are the addresses of the first replicas, where these go another way than the others.
 	own [][]string
 	// begin begins the fault and end ends it.
@@ -25,6 +28,8 @@ type site struct {
 	// clock is that of each replica. Nil means that of the machine.
 	clock func(replica int) func() time.Time
 }
+
+func (s *site) deadline() time.Duration { return cmp.Or(s.timeout, deadline()) }
 
 // connect opens the client that users are told to use, for one replica.
 func (s *site) connect(t *testing.T, replica int) redis.UniversalClient {
@@ -34,7 +39,7 @@ func (s *site) connect(t *testing.T, replica int) redis.UniversalClient {
 		addresses = s.own[replica]
 	}
 	client, err := bucket.OpenClient(bucket.ClientConfig{
-		Addresses: addresses, Master: s.master, SocketTimeout: max(2*deadline(), 25*time.Millisecond),
+		Addresses: addresses, Master: s.master, SocketTimeout: max(2*s.deadline(), 25*time.Millisecond),
 	})
 	require.NoError(t, err)
 	return client
