@@ -205,8 +205,8 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 	decision := op.snapshot()
 	e.signal(exchangeFrom(ctx), &decision)
 	if decision.Refusal != nil {
-		response := &graphql.Response{Errors: gqlerror.List{decision.Refusal.graphQL()}}
-		return answered(response, &decision)
+		// The context holds what is wrong with the document, which is not the answer.
+		return e.refuse(graphql.WithFreshResponseContext(ctx), op)
 	}
 	response := next(ctx)
 	if response == nil {

@@ -42,13 +42,36 @@ func indented(body string) string {
 	lines := bufio.NewScanner(strings.NewReader(body))
 	for lines.Scan() {
 		line := lines.Text()
-		start := strings.IndexByte(line, '{')
-		var laidOut bytes.Buffer
-		if start >= 0 && json.Indent(&laidOut, []byte(line[start:]), "", "  ") == nil {
-			line = line[:start] + laidOut.String()
+		if start := strings.IndexByte(line, '{'); start >= 0 && json.Valid([]byte(line[start:])) {
+			line = line[:start] + laidOut([]byte(line[start:]), "")
 		}
 		b.WriteString(line + "\n")
 	}
+	return b.String()
+}
+
+// laidOut breaks JSON into lines where it is long, and changes nothing else in it.
+func laidOut(raw []byte, indent string) string {
+	const width = 110
+	if len(indent)+len(raw) <= width || raw[0] != '{' && raw[0] != '[' {
+		return string(raw)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	// The errors of a decoder are those of JSON that is not valid, and this is.
+	_, _ = decoder.Token()
+	var b strings.Builder
+	b.WriteByte(raw[0])
+	for separator := "\n"; decoder.More(); separator = ",\n" {
+		b.WriteString(separator + indent + "  ")
+		if raw[0] == '{' {
+			key, _ := decoder.Token()
+			fmt.Fprintf(&b, "%q: ", key)
+		}
+		var element json.RawMessage
+		_ = decoder.Decode(&element)
+		b.WriteString(laidOut(element, indent+"  "))
+	}
+	fmt.Fprintf(&b, "\n%s%c", indent, raw[len(raw)-1])
 	return b.String()
 }
 

@@ -35,15 +35,19 @@ func TestEveryGoldenAnswerKeepsToThePublishedSchema(t *testing.T) {
 			}
 			list, _ := answer["errors"].([]any)
 			for _, element := range list {
-				refusal := element.(map[string]any)["extensions"].(map[string]any)
+				refusal, _ := element.(map[string]any)["extensions"].(map[string]any)
+				if code, _ := refusal["code"].(string); refusal == nil || strings.HasPrefix(code, "GRAPHQL_") {
+					// gqlgen's own, of documents that do not validate and mutations by GET.
+					continue
+				}
 				require.True(t, ratelimitclient.IsCode(fmt.Sprint(refusal["code"])), path)
 				require.Empty(t, mismatch(schema, map[string]any{"$ref": "#/$defs/Refusal"}, refusal), path)
 				refusals++
 			}
 		}
 	}
-	require.Greater(t, facts, 50)
-	require.Greater(t, refusals, 15)
+	require.Greater(t, facts, 200)
+	require.Greater(t, refusals, 100)
 }
 
 func TestTheSchemaRefusesWhatIsNoAnswer(t *testing.T) {
@@ -65,8 +69,8 @@ func TestTheSchemaRefusesWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// answerStart is where a laid out answer begins: at the start of a line, or behind the name of an event's field.
-var answerStart = regexp.MustCompile(`(?m)^(data: )?\{$`)
+// answerStart is where an answer begins: at the start of a line, or behind the name of an event's field.
+var answerStart = regexp.MustCompile(`(?m)^(data: )?\{`)
 
 // answersIn returns the GraphQL responses in a transcript, out of the messages of a WebSocket too.
 func answersIn(transcript string) []map[string]any {
@@ -76,8 +80,11 @@ func answersIn(transcript string) []map[string]any {
 		if json.NewDecoder(strings.NewReader(transcript[at[1]-1:])).Decode(&answer) != nil {
 			continue
 		}
-		if payload, isMessage := answer["payload"].(map[string]any); isMessage {
+		switch payload := answer["payload"].(type) {
+		case map[string]any:
 			answer = payload
+		case []any:
+			answer = map[string]any{"errors": payload}
 		}
 		answers = append(answers, answer)
 	}

@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
 	"github.com/99designs/gqlgen/graphql/handler/lru"
@@ -41,6 +43,12 @@ type fixture struct {
 // wants.
 func newFixture(t *testing.T, configure func(*ratelimit.Config)) *fixture {
 	t.Helper()
+	return newFixtureWithin(t, configure)
+}
+
+// newFixtureWithin is newFixture with extensions that are used before the one under test, as tracers are.
+func newFixtureWithin(t *testing.T, configure func(*ratelimit.Config), outer ...graphql.HandlerExtension) *fixture {
+	t.Helper()
 	f := &fixture{t: t, clock: &ratelimittest.Clock{}, resolver: &testserver.Resolver{}}
 	f.store = ratelimittest.NewStore(f.clock)
 	cfg := ratelimit.Config{
@@ -48,11 +56,15 @@ func newFixture(t *testing.T, configure func(*ratelimit.Config)) *fixture {
 		Policy:  compiledPolicy(t),
 		Subject: byTenantHeader,
 		Logger:  discard,
+		Local:   bucket.LocalConfig{Instances: 1, Clock: f.clock.Now},
 	}
 	if configure != nil {
 		configure(&cfg)
 	}
 	f.server = newGraphQLServer(f.resolver)
+	for _, extension := range outer {
+		f.server.Use(extension)
+	}
 	f.limiter = ratelimit.New(cfg)
 	f.server.Use(f.limiter)
 	httpServer := httptest.NewServer(ratelimit.Handler(f.server))
@@ -66,6 +78,8 @@ func newGraphQLServer(resolver *testserver.Resolver) *handler.Server {
 	server.AddTransport(transport.Websocket{})
 	server.AddTransport(transport.SSE{})
 	server.AddTransport(transport.MultipartMixed{})
+	server.AddTransport(transport.MultipartForm{})
+	server.AddTransport(transport.UrlEncodedForm{})
 	server.AddTransport(transport.GET{})
 	server.AddTransport(transport.POST{})
 	server.SetQueryCache(lru.New[*ast.QueryDocument](100))
@@ -196,9 +210,15 @@ func (f *fixture) do(method, address string, r request, accept string) reply {
 		require.NoError(f.t, err)
 		body = bytes.NewReader(encoded)
 	}
+	return f.exchange(method, address, r, accept, "application/json", body)
+}
+
+// exchange sends a body of any type.
+func (f *fixture) exchange(method, address string, r request, accept, contentType string, body io.Reader) reply {
+	f.t.Helper()
 	httpRequest, err := http.NewRequestWithContext(f.t.Context(), method, address, body)
 	require.NoError(f.t, err)
-	httpRequest.Header.Set("Content-Type", "application/json")
+	httpRequest.Header.Set("Content-Type", contentType)
 	httpRequest.Header.Set("Accept", accept)
 	r.setHeaders(httpRequest.Header)
 	response, err := http.DefaultClient.Do(httpRequest)
@@ -209,21 +229,33 @@ func (f *fixture) do(method, address string, r request, accept string) reply {
 	return reply{Status: response.StatusCode, Header: response.Header, Body: string(content)}
 }
 
-// socket is a graphql-transport-ws connection.
+// The protocols of a WebSocket: the current one, and the one that came before it.
+const (
+	transportWS = "graphql-transport-ws"
+	legacyWS    = "graphql-ws"
+)
+
+// socket is a WebSocket connection that has been acknowledged.
 type socket struct {
-	t    *testing.T
-	conn *websocket.Conn
+	t        *testing.T
+	conn     *websocket.Conn
+	protocol string
 }
 
 func (f *fixture) dial(tenant string, header http.Header) *socket {
 	f.t.Helper()
+	return f.dialAs(transportWS, tenant, header)
+}
+
+func (f *fixture) dialAs(protocol, tenant string, header http.Header) *socket {
+	f.t.Helper()
 	conn, response, err := websocket.Dial(f.t.Context(), "ws"+strings.TrimPrefix(f.url, "http"),
-		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}, HTTPHeader: header})
+		&websocket.DialOptions{Subprotocols: []string{protocol}, HTTPHeader: header})
 	require.NoError(f.t, err)
 	if response.Body != nil {
 		_ = response.Body.Close()
 	}
-	s := &socket{t: f.t, conn: conn}
+	s := &socket{t: f.t, conn: conn, protocol: protocol}
 	f.t.Cleanup(func() { _ = conn.CloseNow() })
 	s.send(map[string]any{"type": "connection_init", "payload": map[string]any{"tenant": tenant}})
 	require.Contains(f.t, s.receive(), "connection_ack")
@@ -246,9 +278,8 @@ func (s *socket) receive() string {
 	return string(message)
 }
 
-// run sends one operation and returns its messages up to and including complete, which gqlgen sends
-// after an error as well.
-func (s *socket) run(id string, r request) []string {
+// start sends one operation.
+func (s *socket) start(id string, r request) {
 	s.t.Helper()
 	payload, extensions := r.body(), map[string]any{}
 	if r.Key != "" {
@@ -260,11 +291,25 @@ func (s *socket) run(id string, r request) []string {
 	if len(extensions) > 0 {
 		payload["extensions"] = extensions
 	}
-	s.send(map[string]any{"type": "subscribe", "id": id, "payload": payload})
+	kind := "subscribe"
+	if s.protocol == legacyWS {
+		kind = "start"
+	}
+	s.send(map[string]any{"type": kind, "id": id, "payload": payload})
+}
+
+// keptAlive finds the messages that say nothing but that the connection is there.
+var keptAlive = regexp.MustCompile(`"type":"(ping|pong|ka)"`)
+
+// run sends one operation and returns its messages up to and including complete, which gqlgen sends
+// after an error as well.
+func (s *socket) run(id string, r request) []string {
+	s.t.Helper()
+	s.start(id, r)
 	var messages []string
 	for {
 		message := s.receive()
-		if strings.Contains(message, `"type":"ping"`) || strings.Contains(message, `"type":"pong"`) {
+		if keptAlive.MatchString(message) {
 			continue
 		}
 		messages = append(messages, message)
