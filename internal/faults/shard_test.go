@@ -40,9 +40,9 @@ func TestAFrozenShardIsNoticedByNoTenantOfTheOthers(t *testing.T) {
 
 	for shard, tenant := range tenants {
 		was, is := before[tenant].slowest(0.99), during[tenant].slowest(0.99)
-		t.Logf("shard %d: %d decisions before, %d while shard 0 was frozen, of which unavailable %d; p99 %v and %v, ratio %.2f", shard,
+		t.Logf("shard %d: %d decisions before, %d while shard 0 was frozen, of which unavailable %d; p99 %v and %v, ratio %.2f; longest %v and %v", shard,
 			before[tenant].decisions(), during[tenant].decisions(), during[tenant].outcomes[ratelimit.Unavailable],
-			was, is, float64(is)/float64(was))
+			was, is, float64(is)/float64(was), before[tenant].slowest(1), during[tenant].slowest(1))
 		if shard > 0 {
 			require.Zero(t, during[tenant].outcomes[ratelimit.Unavailable], "shard %d", shard)
 		}
