@@ -71,6 +71,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	e.estimator, e.telemetry = estimator, instruments
 	e.facts = newFacts(&e.cfg, instruments)
 	e.newSettlers()
+	e.warnOfClients()
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
 		e.cfg.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
 	}

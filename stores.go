@@ -54,6 +54,18 @@ func (e *Extension) backend(name string) *backend {
 	return e.missing
 }
 
+// warnOfClients logs what is dangerous in the clients of the stores. Nothing is connected for that.
+func (e *Extension) warnOfClients() {
+	for _, name := range slices.Sorted(maps.Keys(e.backends)) {
+		b := e.backends[name]
+		for _, hazard := range bucket.HazardsOf(b.Store) {
+			e.cfg.Logger.Warn("ratelimit: the client of the store is dangerous for a limiter", b.logged(
+				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
+				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))...)
+		}
+	}
+}
+
 // validateStores reports stores that are nil or have no name.
 func (c *Config) validateStores(fail func(format string, args ...any)) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {

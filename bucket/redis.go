@@ -59,6 +59,7 @@ type Redis struct {
 	scripts   scripts
 	offsets   offsets
 	overrides knownOverrides
+	hazards   []Hazard
 	// testClock, if it is set, is the time in Unix milliseconds that scripts with a test clock are
 	// told.
 	testClock func() int64
@@ -89,6 +90,7 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 			beat: lua.Beat,
 		},
 		offsets: newOffsets(cluster, config.Clock),
+		hazards: ClientHazards(config.Client),
 	}, nil
 }
 

@@ -1,13 +1,15 @@
-// Command gqlratelimit prices GraphQL operations before anybody sends them.
+// Command gqlratelimit prices GraphQL operations before anybody sends them, and examines the Redis of a
+// limiter.
 //
 //	gqlratelimit cost -schema schema.graphqls operations/    what operations cost, and why
 //	gqlratelimit lint -schema schema.graphqls                what is wrong with the directives of a schema
 //	gqlratelimit diff -old old.graphqls -new new.graphqls operations/    which operations became dearer
+//	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
 //
 // Each sub-command says more with -h. docs/command.md shows them at work.
 //
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above
-// the threshold, an operation that does not fit the schema, a mistake in a schema), and 2 if the command
+// the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting), and 2 if the command
 // could not do its work because of its arguments or because a file cannot be read.
 package main
 
@@ -18,6 +20,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Exit codes of the command.
@@ -40,6 +44,7 @@ func commands() []command {
 		{"cost", "print what operations cost, and why", runCost},
 		{"lint", "report what is wrong, missing or useless in the directives of a schema", runLint},
 		{"diff", "compare what operations cost under two schemas", runDiff},
+		{"doctor", "examine the Redis of a limiter, and say what is dangerous", runDoctor},
 	}
 }
 
@@ -53,6 +58,7 @@ type console struct {
 var errFound = errors.New("something was found")
 
 func main() {
+	redis.SetLogger(silence{})
 	os.Exit(run(console{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}, os.Args[1:]))
 }
 
@@ -99,7 +105,7 @@ func printError(w io.Writer, name string, err error) {
 
 func writeUsage(w io.Writer) {
 	var b strings.Builder
-	b.WriteString("gqlratelimit prices GraphQL operations before anybody sends them.\n\nUsage:\n\n")
+	b.WriteString("gqlratelimit prices GraphQL operations before anybody sends them, and examines the Redis\nof a limiter.\n\nUsage:\n\n")
 	for _, sub := range commands() {
 		fmt.Fprintf(&b, "    gqlratelimit %-6s %s\n", sub.name, sub.summary)
 	}

@@ -47,6 +47,9 @@ func TestTheBuiltCommandExitsWithTheCodeOfItsDocumentation(t *testing.T) {
 		"":                            2,
 		"cost " + schema + " nowhere": 2,
 		"cost -unknown":               2,
+		"doctor -h":                   0,
+		"doctor -redis 127.0.0.1:1":   1,
+		"doctor":                      2,
 	} {
 		command := exec.Command(binary, strings.Fields(line)...)
 		var stdout, stderr bytes.Buffer
@@ -251,6 +254,7 @@ func TestAReportThatCannotBeWrittenIsAnError(t *testing.T) {
 		{"cost", "-schema", "example/schema.graphqls", "example/operations"},
 		{"lint", "-schema", "example/schema.graphqls"},
 		{"diff", "-old", "example/schema.graphqls", "-new", "example/schema.graphqls", "example/operations"},
+		{"doctor", "-redis", "127.0.0.1:1"},
 	} {
 		for _, format := range []string{"-json=false", "-json"} {
 			c, _, stderr := quiet()

@@ -1,0 +1,47 @@
+package doctor_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+func TestADangerousClientIsFoundWithoutConnecting(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	severities := map[doctor.Code]doctor.Severity{}
+	for _, f := range doctor.Client(client) {
+		require.Empty(t, f.Node)
+		severities[f.Code] = f.Severity
+	}
+	require.Equal(t, map[doctor.Code]doctor.Severity{
+		doctor.DeadlineIgnored: doctor.Error, doctor.Retries: doctor.Warning, doctor.DialTimeout: doctor.Warning,
+		doctor.DialAttempts: doctor.Warning, doctor.SocketTimeout: doctor.Warning, doctor.PoolTimeout: doctor.Warning,
+		doctor.MaintenanceRelaxing: doctor.Warning,
+	}, severities)
+}
+
+func TestAClientWithoutABreakerIsFound(t *testing.T) {
+	t.Parallel()
+	options := &redis.Options{Addr: redistest.Start(t, healthy()...).Addr}
+	bucket.BoundOptions(options)
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = time.Second, time.Second, time.Second
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	require.Empty(t, only(t, client, doctor.Warning, doctor.NoBreaker, "no breaker").Node)
+}
+
+func TestAClientOfAnotherKindIsSaidToBeUnknown(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	found := examine(t, struct{ redis.UniversalClient }{client})
+	require.Equal(t, []doctor.Code{doctor.UnknownClient, doctor.CouldNotLook}, codes(found))
+}

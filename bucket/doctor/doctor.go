@@ -1,0 +1,132 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// DefaultPatience is how long an examination takes at most.
+const DefaultPatience = 10 * time.Second
+
+// callTimeout is how long a node may take for one answer: one that takes longer is of no use to a limiter.
+const callTimeout = time.Second
+
+// Config says what is to be examined. Client is required.
+type Config struct {
+	// Client is the client of the limiter. Its options are examined as they are. The servers are examined
+	// through connections of the doctor's own, made with the same addresses and credentials, so that neither
+	// the pool nor the breakers of the client notice. It stays the caller's to close.
+	Client redis.UniversalClient
+	// Namespace is that of [bucket.RedisConfig]. Empty means [bucket.DefaultNamespace].
+	Namespace string
+	// Timeout is that of [bucket.RedisConfig], to which answers are compared. Zero means
+	// [bucket.DefaultTimeout].
+	Timeout time.Duration
+	// Patience is how long the examination may take in all. Zero means [DefaultPatience].
+	Patience time.Duration
+	// Clock is the time of this machine, to which that of the servers is compared. Nil means [time.Now].
+	Clock func() time.Time
+}
+
+// complete fills in the defaults. The error names everything that is wrong.
+func (c Config) complete() (Config, error) {
+	var errs []error
+	if c.Client == nil {
+		errs = append(errs, errors.New("doctor: Config.Client is nil; bucket.OpenClient makes one"))
+	}
+	c.Namespace = cmp.Or(c.Namespace, bucket.DefaultNamespace)
+	c.Timeout = cmp.Or(c.Timeout, bucket.DefaultTimeout)
+	c.Patience = cmp.Or(c.Patience, DefaultPatience)
+	if _, err := bucket.ACLRules(c.Namespace, false); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Timeout < time.Millisecond {
+		errs = append(errs, fmt.Errorf("doctor: a Timeout of %v; at least 1ms fits, and 0 is the default", c.Timeout))
+	}
+	if c.Patience < time.Millisecond {
+		errs = append(errs, fmt.Errorf("doctor: a Patience of %v; at least 1ms fits, and 0 is the default", c.Patience))
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	return c, errors.Join(errs...)
+}
+
+// Examine returns what is to be said about the client and the servers behind it: first about the client, and
+// then node by node. Nothing means that all is well. What is wrong with Redis is a finding; an error means
+// that the configuration is wrong. It is safe for concurrent use.
+func Examine(ctx context.Context, config Config) ([]Finding, error) {
+	config, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, config.Patience)
+	defer cancel()
+	e := &examination{config: &config}
+	e.add(Client(config.Client)...)
+	e.breaker(ctx)
+	e.servers(ctx)
+	return e.result(), nil
+}
+
+// Client returns what is dangerous in the options of a client, without connecting.
+func Client(client redis.UniversalClient) []Finding {
+	var found []Finding
+	for _, h := range bucket.ClientHazards(client) {
+		severity := Warning
+		switch h.Code {
+		case bucket.HazardDeadlineIgnored:
+			severity = Error
+		case bucket.HazardUnknownClient:
+			severity = Note
+		}
+		found = append(found, Finding{Severity: severity, Code: Code(h.Code), Seen: h.Seen, Why: h.Why, Remedy: h.Remedy})
+	}
+	return found
+}
+
+// examination collects what several nodes at once have to say.
+type examination struct {
+	config *Config
+
+	mu    sync.Mutex
+	found []Finding
+}
+
+func (e *examination) add(found ...Finding) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.found = append(e.found, found...)
+}
+
+// result returns the findings, those of the client first and those of a node in the order of their discovery.
+func (e *examination) result() []Finding {
+	slices.SortStableFunc(e.found, func(a, b Finding) int { return cmp.Compare(a.Node, b.Node) })
+	return e.found
+}
+
+// breaker asks the client itself, with one call.
+func (e *examination) breaker(ctx context.Context) {
+	if slices.ContainsFunc(e.found, func(f Finding) bool { return f.Code == DeadlineIgnored || f.Code == UnknownClient }) {
+		// The call could last, and that there is no breaker is the smaller evil.
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if has, err := bucket.HasBreaker(ctx, e.config.Client); err == nil && !has {
+		e.add(Finding{
+			Severity: Warning, Code: NoBreaker, Seen: "no breaker stands before the node that was asked",
+			Why:    "each call into a store that is too slow costs a connection, and with TLS a handshake",
+			Remedy: "use bucket.OpenClient, or bucket.AddBreaker on a client of your own before its first call",
+		})
+	}
+}

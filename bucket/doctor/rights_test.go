@@ -1,0 +1,192 @@
+package doctor_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// limiter is the user of Redis with few rights.
+const limiter = "limiter"
+
+// allow gives the user these rights and no others.
+func allow(t *testing.T, admin *redis.Client, rules ...string) {
+	t.Helper()
+	args := []any{"acl", "setuser", limiter, "reset", "on", ">pw"}
+	for _, rule := range rules {
+		args = append(args, rule)
+	}
+	require.NoError(t, admin.Do(context.Background(), args...).Err())
+}
+
+func rules(t *testing.T, cluster bool) []string {
+	t.Helper()
+	rules, err := bucket.ACLRules("", cluster)
+	require.NoError(t, err)
+	return rules
+}
+
+// looking are the rights that the doctor needs besides those of the limiter.
+var looking = []string{"+info", "+config|get", "+cluster|info"}
+
+func TestEachMissingRightIsNamedWithTheLineThatAddsIt(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t, healthy()...).Addr
+	client := open(t, bucket.ClientConfig{Addresses: []string{addr}, Username: limiter, Password: "pw"})
+	all := rules(t, false)
+	for _, rule := range all {
+		command, isCommand := strings.CutPrefix(rule, "+")
+		if !isCommand {
+			continue
+		}
+		some := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == rule })
+		allow(t, admin(t, addr), append(some, looking...)...)
+		f := only(t, client, doctor.Error, doctor.MissingRight, strings.ToUpper(command))
+		require.Contains(t, f.Remedy, "ACL SETUSER limiter +"+command+";")
+		require.Equal(t, addr, f.Node)
+	}
+	allow(t, admin(t, addr), append(all, looking...)...)
+	require.Equal(t, []doctor.Code{doctor.NoReplica}, codes(examine(t, client)))
+}
+
+func TestKeysThatTheUserMayNotUseAreFound(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t, healthy()...).Addr
+	allow(t, admin(t, addr), append(rules(t, false), looking...)...)
+	client := open(t, bucket.ClientConfig{Addresses: []string{addr}, Username: limiter, Password: "pw"})
+	found, err := doctor.Examine(context.Background(), doctor.Config{Client: client, Namespace: "shop", Timeout: patience, Patience: patience})
+	require.NoError(t, err)
+	require.Equal(t, []doctor.Code{doctor.NoReplica, doctor.MissingKeys}, codes(found))
+	require.Contains(t, found[1].Remedy, "ACL SETUSER limiter ~rl:shop:*")
+}
+
+func TestWhereInfoAndConfigAreForbiddenTheDoctorSaysWhatToCheckByHand(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t, healthy()...).Addr
+	allow(t, admin(t, addr), rules(t, false)...)
+	client := open(t, bucket.ClientConfig{Addresses: []string{addr}, Username: limiter, Password: "pw"})
+	f := only(t, client, doctor.Note, doctor.CouldNotLook, "INFO is refused")
+	require.Contains(t, f.Remedy, "maxmemory_policy")
+}
+
+func TestWhereConfigIsUnknownEvictionIsStillFound(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t, "--maxmemory", memory, "--maxmemory-policy", "volatile-ttl", "--rename-command", "CONFIG", "").Addr
+	found := examine(t, at(t, addr))
+	require.Equal(t, []doctor.Code{doctor.EvictingPolicy, doctor.NoReplica, doctor.CouldNotLook}, codes(found))
+	require.Contains(t, found[2].Why, "snapshots")
+}
+
+func TestInAClusterWithFewRightsOnlyWhatCouldNotBeSeenIsFound(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartReplicatedCluster(t, never)
+	for _, addr := range cluster.Addrs {
+		set(t, addr, "maxmemory", memory)
+		allow(t, admin(t, addr), rules(t, true)...)
+	}
+	client := open(t, bucket.ClientConfig{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
+	found := examine(t, client)
+	// INFO, CLUSTER INFO and CONFIG of each node.
+	require.Len(t, found, 3*len(cluster.Addrs))
+	for _, f := range found {
+		require.Equal(t, doctor.CouldNotLook, f.Code)
+		require.Equal(t, doctor.Note, f.Severity)
+	}
+}
+
+func TestARightThatOnlyAReplicaLacksIsFoundBeforeItIsPromoted(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartReplicatedCluster(t, never)
+	for _, addr := range cluster.Addrs {
+		set(t, addr, "maxmemory", memory, "appendonly", "yes")
+		allow(t, admin(t, addr), append(rules(t, true), looking...)...)
+	}
+	replica := cluster.Replicas[1].Addr
+	allow(t, admin(t, replica), append(append(rules(t, true), looking...), "-setrange")...)
+	client := open(t, bucket.ClientConfig{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
+	f := only(t, client, doctor.Error, doctor.MissingRight, "SETRANGE")
+	require.Equal(t, replica, f.Node)
+	require.Contains(t, f.Remedy, "on every node")
+}
+
+func TestAClientThatMayNotReadTheMapOfSlotsIsFound(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartReplicatedCluster(t, never)
+	for _, addr := range cluster.Addrs {
+		set(t, addr, "maxmemory", memory, "appendonly", "yes")
+		allow(t, admin(t, addr), append(rules(t, false), looking...)...)
+	}
+	client := open(t, bucket.ClientConfig{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
+	found := examine(t, client)
+	require.Len(t, found, len(cluster.Addrs))
+	for _, f := range found {
+		require.Equal(t, doctor.MissingRight, f.Code)
+		require.Contains(t, f.Remedy, "+cluster|slots")
+	}
+}
+
+func TestCredentialsThatAreRefusedAreFound(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t, healthy()...).Addr
+	set(t, addr, "requirepass", "pw")
+	for _, config := range []bucket.ClientConfig{
+		{Addresses: []string{addr}},
+		{Addresses: []string{addr}, Password: "wrong"},
+		{Addresses: []string{addr}, Username: "nobody", Password: "pw", Protocol: 2},
+	} {
+		found := examine(t, open(t, config))
+		require.Equal(t, []doctor.Code{doctor.NotAuthenticated}, codes(found), found)
+	}
+}
+
+func TestAServerThatRefusesScriptsIsFound(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"EVAL", "EVALSHA"} {
+		addr := redistest.Start(t, healthy("--rename-command", command, "")...).Addr
+		only(t, at(t, addr), doctor.Error, doctor.ScriptsRefused, command+" fails: ERR unknown command")
+	}
+}
+
+func TestAServerWithoutTheStructLibraryIsFound(t *testing.T) {
+	t.Parallel()
+	refuses := func(command string) string {
+		if strings.HasPrefix(command, "eval ") && strings.Contains(command, "struct.unpack") {
+			return "-ERR user_script:1: Script attempted to access nonexistent global variable 'struct'\r\n"
+		}
+		return ""
+	}
+	only(t, at(t, pretend(t, healthyInfo("7.0.0"), refuses)), doctor.Error, doctor.StructMissing, "struct")
+}
+
+func TestRepliesThatAreNoneOfTheScriptsAreFound(t *testing.T) {
+	t.Parallel()
+	changes := func(command string) string {
+		if strings.HasPrefix(command, "eval ") && strings.Contains(command, "struct.unpack") {
+			return "$2\r\nOK\r\n"
+		}
+		return ""
+	}
+	only(t, at(t, pretend(t, healthyInfo("7.0.0"), changes)), doctor.Error, doctor.ScriptsRefused, "script take gives a reply")
+}
+
+func TestTextsOfServersCannotSteerATerminal(t *testing.T) {
+	t.Parallel()
+	steers := func(command string) string {
+		if strings.HasPrefix(command, "eval ") {
+			return "-ERR \x1b[2J\x07" + strings.Repeat("long", 1000) + "\r\n"
+		}
+		return ""
+	}
+	f := only(t, at(t, pretend(t, healthyInfo("7.0.0"), steers)), doctor.Error, doctor.ScriptsRefused, "ERR")
+	require.NotContains(t, f.Seen, "\x1b")
+	require.NotContains(t, f.Seen, "\x07")
+	require.Less(t, len(f.Seen), 300)
+}
