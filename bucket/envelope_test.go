@@ -18,17 +18,19 @@ import (
 // envelopeTime is how long each history is; `make test-long` asks for more.
 var envelopeTime = flag.Duration("envelope", 250*time.Millisecond, "how long each history of concurrent takes is")
 
-// admission is one admitted take of a history, by the time of Redis.
+// admission is one admitted take of a history, by the time of Redis, or a grant, which has a negative
+// amount: what it gave back counts on the side of the budget.
 type admission struct {
 	at, amount int64
 }
 
 // steepest is the most that the admissions of any interval exceed what comes back in its length, in units
-// of 1/p token of which r come back each millisecond. Both ends belong to the interval.
+// of 1/p token of which r come back each millisecond. Both ends belong to the interval, with all that they
+// hold, since the order within a millisecond is not known.
 func steepest(history []admission, p, r int64) int64 {
 	most, running := int64(0), int64(0)
 	for i, a := range history {
-		if i > 0 {
+		if i > 0 && a.at > history[i-1].at {
 			running = max(0, running-r*(a.at-history[i-1].at))
 		}
 		running += a.amount * p
@@ -86,7 +88,9 @@ func record(t *testing.T, store *bucket.Redis, buckets []bucket.Bucket) []admiss
 }
 
 func sortHistory(history []admission) {
-	slices.SortFunc(history, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(history, func(a, b admission) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.amount, b.amount))
+	})
 }
 
 func TestNoWindowOfAnyLengthAdmitsMoreThanTheLimit(t *testing.T) {
@@ -142,6 +146,11 @@ func TestTheEnvelopeOfAHistorySeesOneTokenTooMany(t *testing.T) {
 	require.Equal(t, int64(50*97), steepest(history, 97, 31))
 	history[2].amount++
 	require.Equal(t, int64(51*97), steepest(history, 97, 31))
+	granted := []admission{{0, 50}, {0, -20}, {0, 20}, {97, 31}}
+	sortHistory(granted)
+	require.Equal(t, int64(50*97), steepest(granted, 97, 31))
+	granted[3].amount++
+	require.Equal(t, int64(51*97), steepest(granted, 97, 31))
 	require.Equal(t, int64(50), fullest([]admission{{0, 20}, {96, 30}, {97, 50}}, 97))
 	require.Equal(t, int64(51), fullest([]admission{{0, 20}, {96, 31}, {97, 50}}, 97))
 }

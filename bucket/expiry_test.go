@@ -57,3 +57,27 @@ func TestAKeyThatExpiresWhileItIsTakenFromNeverFillsABucketTwice(t *testing.T) {
 		})
 	}
 }
+
+func TestTheMarkerOfASettlementLivesUntilItsReceiptIsTooOld(t *testing.T) {
+	t.Parallel()
+	ctx, client := context.Background(), patientClient(t, redistest.Start(t).Addr)
+	store := newRedisStore(t, client)
+	buckets := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour})}}
+	result, err := store.Take(ctx, bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(10)})
+	require.NoError(t, err)
+	before, err := client.Time(ctx).Result()
+	require.NoError(t, err)
+	settled, err := store.Settle(ctx, bucket.Settlement{Receipt: result.Receipt, Actual: points(1)})
+	require.NoError(t, err)
+	require.True(t, settled.Applied)
+	keys, err := client.Keys(ctx, "*").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 2, "the owner and the marker")
+	for _, key := range keys {
+		if key != store.BucketKey("acme", bucket.Owner{}) {
+			until, err := client.PExpireTime(ctx, key).Result()
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, until.Milliseconds()-before.UnixMilli(), bucket.MaxReceiptAge.Milliseconds())
+		}
+	}
+}

@@ -74,6 +74,20 @@ var timeTests = []test{
 		s.Advance(6 * time.Second)
 		s.verdict(s.take(a, points(1)), bucket.Admitted)
 	}},
+	{"a limit that another policy left in the future is dated anew alone, where the owner is not", func(s *scene) {
+		a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
+		s.take(a, points(10))
+		s.Advance(3 * time.Second)
+		s.take(b, points(1))
+		// Far enough for the owner, and then for what it carries.
+		s.Advance(-7 * time.Second)
+		s.take(b, points(1))
+		s.Advance(-2 * time.Second)
+		s.verdict(s.take(a, points(1)), bucket.Limited)
+		// The owner is dated two seconds ahead, where the limit joins it.
+		s.Advance(8 * time.Second)
+		s.verdict(s.take(a, points(1)), bucket.Admitted)
+	}},
 	{"a take without limits changes nothing, not even after the clock was set back", func(s *scene) {
 		on, off := perMinute(10), perMinute(10)
 		off.Mode = bucket.Off

@@ -44,6 +44,16 @@ var windowChangeTests = []test{
 		s.Advance(2 * time.Minute)
 		s.equal(s.remaining(bucketed...), []int64{100}, "when nothing of it weighs")
 	}},
+	{"a sliding window that becomes anything else weighs no more than it has used, also after the clock was set back", func(s *scene) {
+		slid := s.tenantOf(sliding("limit", 100, time.Minute))
+		s.take(slid, points(80))
+		s.Advance(75 * time.Second)
+		s.take(slid, points(10))
+		s.Advance(-40 * time.Second)
+		s.equal(s.remaining(s.tenantOf(perMinute(100))...), []int64{100}, "of another limit")
+		s.equal(s.remaining(s.tenantOf(bucket.Limit{Name: "limit", Capacity: 100, Period: time.Hour})...), []int64{10}, "token bucket")
+		s.equal(s.remaining(s.tenantOf(sliding("limit", 100, time.Hour))...), []int64{10}, "longer")
+	}},
 	{"a receipt of another kind of limit corrects nothing, and ends no window early", func(s *scene) {
 		hour := s.tenantOf(calendar("limit", 100, bucket.Window{Kind: bucket.HourWindow}))
 		s.Advance(s.take(hour, points(1)).Limits[0].ResetAfter - 5*time.Second)
@@ -63,6 +73,13 @@ var windowChangeTests = []test{
 		result := s.take(long, points(1))
 		s.verdict(result, bucket.Limited)
 		s.equal(result.Limits[0].WindowEnd, end, "end")
+
+		short, longer := s.tenantOf(sliding("third", 100, time.Minute)), s.tenantOf(sliding("third", 100, time.Hour))
+		old = s.take(short, points(10)).Receipt
+		s.Advance(time.Second)
+		s.verdict(s.take(longer, points(50)), bucket.Admitted)
+		s.equal(s.settle(bucket.Settlement{Receipt: old, Actual: points(0)}).Limits[0].Charged, int64(0), "given back to a longer window")
+		s.equal(s.remaining(longer...), []int64{40}, "of the longer window")
 	}},
 	{"a window of another length or calendar keeps what was used, and ends no later than a new one would", func(s *scene) {
 		s.take(s.tenantOf(fixed("limit", 100, time.Hour)), points(60))
