@@ -66,6 +66,11 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -count=1 -parallel=1 -v ./internal/faults -all
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
 
+.PHONY: clients
+clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits and out again, as docs/clients.md says (needs Node.js and npm)
+	cd contrib/clients/node && npm ci
+	cd contrib/clients && go test -count=1 -parallel 4 -timeout 20m . -node
+
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
 	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -v -e /internal/ -e /example | paste -sd, -) $(PACKAGES)

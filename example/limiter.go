@@ -43,8 +43,9 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		Policy:  policy,
 		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})),
 		// Every list of this schema has a size; a new one without would be a mistake.
-		Cost:   cost.Config{RequireListSizes: true},
-		Logger: logger,
+		Cost:    cost.Config{RequireListSizes: true},
+		Signals: ratelimit.SignalsConfig{AlwaysStatusOK: opts.statusOK},
+		Logger:  logger,
 	})
 	return l, nil
 }

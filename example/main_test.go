@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -56,8 +58,18 @@ func TestHelpSucceedsAndNamesEveryFlag(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"-help"}, io.Discard, &stderr))
-	for _, name := range []string{"-addr", "-redis", "-policy"} {
+	for _, name := range []string{"-addr", "-redis", "-policy", "-status-ok"} {
 		require.Contains(t, stderr.String(), name)
+	}
+}
+
+func TestStatusesOfRefusalsCanBeSwitchedTo200(t *testing.T) {
+	t.Parallel()
+	tooExpensive := request{query: `{ repositories(first: 100) { nodes { issues(first: 100) { nodes { id } } } } }`, key: "demo-free"}
+	for want, args := range map[int][]string{http.StatusBadRequest: nil, http.StatusOK: {"-status-ok"}} {
+		got := post(t, startExample(t, args...).url, tooExpensive)
+		require.Equal(t, want, got.status, got.body)
+		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, got.refusal(t).Code)
 	}
 }
 

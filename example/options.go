@@ -22,6 +22,8 @@ type options struct {
 	redis []string
 	// policy is the path of the policy document. Empty means the one that is built in.
 	policy string
+	// statusOK answers refusals with status 200.
+	statusOK bool
 }
 
 // parseOptions reads the flags. The help text goes to stderr, and so does what the flag package says
@@ -36,6 +38,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		"the `address` or URL of Redis, several with commas between them for a cluster; without it budgets are kept in memory")
 	flags.StringVar(&opts.policy, "policy", "",
 		"the policy `file`, read again whenever it changes; without it the policy that is built in")
+	flags.BoolVar(&opts.statusOK, "status-ok", false,
+		"answer refusals with status 200, for clients that take any other for a broken connection")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
