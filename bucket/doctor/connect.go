@@ -15,8 +15,9 @@ import (
 func (e *examination) servers(ctx context.Context) {
 	switch c := e.config.Client.(type) {
 	case *redis.Client:
-		options := c.WithTimeout(callTimeout).Options()
-		own, peer := openNode(options)
+		// The options of this copy are taken under the lock of the client.
+		options := c.WithTimeout(e.config.callTimeout()).Options()
+		own, peer := e.open(options)
 		defer func() { _ = own.Close() }()
 		n := e.node(own, roleUnknown)
 		n.peer = peer
@@ -39,9 +40,9 @@ type peer struct {
 	encrypted atomic.Bool
 }
 
-// openNode returns a client with the bounds of the doctor.
-func openNode(options *redis.Options) (*redis.Client, *peer) {
-	o, p := *options, &peer{}
+// open returns a client with the bounds of the doctor.
+func (e *examination) open(options *redis.Options) (*redis.Client, *peer) {
+	o, p, timeout := *options, &peer{}, e.config.callTimeout()
 	dial := o.Dialer
 	if dial == nil {
 		dial = redis.NewDialer(&o)
@@ -59,8 +60,8 @@ func openNode(options *redis.Options) (*redis.Client, *peer) {
 	}
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = -1
-	o.DialTimeout, o.DialerRetries = callTimeout, 1
-	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = callTimeout, callTimeout, callTimeout
+	o.DialTimeout, o.DialerRetries = timeout, 1
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout
 	o.PoolSize, o.MinIdleConns, o.MaxActiveConns, o.MaxConcurrentDials = 2, 0, 0, 0
 	o.DisableIdentity = true
 	o.Limiter = nil
@@ -71,11 +72,11 @@ func openNode(options *redis.Options) (*redis.Client, *peer) {
 
 // cluster examines the nodes that the cluster names, or else those that the client names.
 func (e *examination) cluster(ctx context.Context, options *redis.ClusterOptions) {
-	o := *options
+	o, timeout := *options, e.config.callTimeout()
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = -1
-	o.DialTimeout, o.DialerRetries = callTimeout, 1
-	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = callTimeout, callTimeout, callTimeout
+	o.DialTimeout, o.DialerRetries = timeout, 1
+	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout
 	o.PoolSize, o.MinIdleConns, o.MaxActiveConns, o.MaxConcurrentDials = 2, 0, 0, 0
 	o.DisableIdentity, o.DisableRoutingPolicies = true, true
 	o.NewClient = nil
@@ -130,7 +131,7 @@ func (e *examination) each(ctx context.Context, addrs []string, options func(add
 	var nodes sync.WaitGroup
 	for _, addr := range addrs {
 		nodes.Go(func() {
-			client, peer := openNode(options(addr))
+			client, peer := e.open(options(addr))
 			defer func() { _ = client.Close() }()
 			n := e.node(client, roleUnknown)
 			n.cluster, n.peer = cluster, peer

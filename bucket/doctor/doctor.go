@@ -17,8 +17,8 @@ import (
 // DefaultPatience is how long an examination takes at most.
 const DefaultPatience = 10 * time.Second
 
-// callTimeout is how long a node may take for one answer: one that takes longer is of no use to a limiter.
-const callTimeout = time.Second
+// callsInPatience is how many answers of one node may fail to come in an examination.
+const callsInPatience = 10
 
 // Config says what is to be examined. Client is required.
 type Config struct {
@@ -31,11 +31,15 @@ type Config struct {
 	// Timeout is that of [bucket.RedisConfig], to which answers are compared. Zero means
 	// [bucket.DefaultTimeout].
 	Timeout time.Duration
-	// Patience is how long the examination may take in all. Zero means [DefaultPatience].
+	// Patience is how long the examination may take in all; one answer may take a tenth of it. Zero means
+	// [DefaultPatience].
 	Patience time.Duration
 	// Clock is the time of this machine, to which that of the servers is compared. Nil means [time.Now].
 	Clock func() time.Time
 }
+
+// callTimeout is how long a node may take for one answer.
+func (c *Config) callTimeout() time.Duration { return c.Patience / callsInPatience }
 
 // complete fills in the defaults. The error names everything that is wrong.
 func (c Config) complete() (Config, error) {
@@ -120,7 +124,7 @@ func (e *examination) breaker(ctx context.Context) {
 		// The call could last, and that there is no breaker is the smaller evil.
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.config.callTimeout())
 	defer cancel()
 	if has, err := bucket.HasBreaker(ctx, e.config.Client); err == nil && !has {
 		e.add(Finding{

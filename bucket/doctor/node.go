@@ -42,7 +42,7 @@ func (n *node) add(severity Severity, code Code, seen, why, remedy string) {
 
 // do sends one command, once.
 func (n *node) do(ctx context.Context, args ...any) (*redis.Cmd, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, n.exam.config.callTimeout())
 	defer cancel()
 	cmd := redis.NewCmd(ctx, args...)
 	err := n.client.Process(ctx, cmd)
@@ -125,7 +125,7 @@ func (n *node) silent(err error) bool {
 		n.add(Error, Unreachable, "no connection: "+printable(err.Error()),
 			"the fail mode of each limit decides about every operation", "check address, network, TLS and that the server runs")
 	default:
-		n.add(Error, Unanswered, fmt.Sprintf("no answer within %v: %s", callTimeout, printable(err.Error())),
+		n.add(Error, Unanswered, fmt.Sprintf("no answer within %v: %s", n.exam.config.callTimeout(), printable(err.Error())),
 			"the fail mode of each limit decides about every operation", "see whether the server is frozen, overloaded or reached through a network that drops packets")
 	}
 	return true
