@@ -268,9 +268,6 @@ func readUncharged(places string, limits int) (uncharged uint64, err error) {
 // readTake turns the reply of take.lua into a result. The candidate's buckets are as overrides make them.
 func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	limits := countLimits(take.Buckets)
-	if r.outcome == outcomeBlocked {
-		return blockedResult(take.observe, r.now, maxDate), nil
-	}
 	ambiguous := fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
 	uncharged, text, ok := readCounted(r.rest, limits)
 	if !ok {

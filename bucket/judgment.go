@@ -35,8 +35,8 @@ type judgment struct {
 	now     int64
 	// until is when other override records hold, because one expires.
 	until int64
-	// blocked says that a record blocks the take, so that nothing was judged.
-	blocked bool
+	// blocked is the record that blocks the take, so that nothing was judged. It is nil if none does.
+	blocked *Override
 }
 
 // newJudgment copies what changes, or belongs to the caller.
@@ -61,10 +61,10 @@ func (r *Result) until(date int64) {
 }
 
 // blockedResult is the answer to a take that an override record blocks.
-func blockedResult(o observe, now, until int64) Result {
-	result := Result{Verdict: Blocked}
+func blockedResult(o observe, by *Override, now, until int64) Result {
+	result := Result{Verdict: Blocked, blockedBy: by}
 	if o.wants(Blocked) {
-		result.judgment = &judgment{blocked: true, now: now, until: until}
+		result.judgment = &judgment{blocked: by, now: now, until: until}
 	}
 	return result
 }
@@ -103,7 +103,7 @@ func (j *judgment) refuses(amounts Amounts, elapsed int64) bool {
 	if j.now+elapsed >= j.until {
 		return false
 	}
-	if j.blocked {
+	if j.blocked != nil {
 		return true
 	}
 	var spends spentArray
@@ -114,8 +114,8 @@ func (j *judgment) refuses(amounts Amounts, elapsed int64) bool {
 
 // answer is what the store would say to the take so many milliseconds later. It expects that it refuses.
 func (j *judgment) answer(take *Take, elapsed int64) Result {
-	if j.blocked {
-		return Result{Verdict: Blocked}
+	if j.blocked != nil {
+		return Result{Verdict: Blocked, blockedBy: j.blocked}
 	}
 	var spends spentArray
 	now := j.age(elapsed, &spends)

@@ -139,6 +139,26 @@ type Limit struct {
 	Strictest Mode
 	// FailMode is what happens while the store is away.
 	FailMode FailMode
+
+	// overrides are the records that have changed the limit, nil if none has.
+	overrides *overrides
+}
+
+// overrides are records in a form that leaves a limit comparable.
+type overrides struct{ records []*Override }
+
+// Overrides returns the override records that make the limit of a [LimitState] what it is, those of all
+// limits of the owner before that of the single one, which beats them. It is nil for a limit that is as the
+// policy has it. The records are copies.
+func (l *Limit) Overrides() []Override {
+	if l.overrides == nil {
+		return nil
+	}
+	all := make([]Override, len(l.overrides.records))
+	for i, o := range l.overrides.records {
+		all[i] = o.clone()
+	}
+	return all
 }
 
 // Level is the rank of an owner.

@@ -126,8 +126,8 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 		live := len(take.Buckets)
 		governed := s.govern(tenant, slices.Concat(take.Buckets, candidate), live, take.Owners, now)
 		until = governed.until
-		if governed.blocked {
-			return blockedResult(take.observe, now, until), nil
+		if governed.blocked != nil {
+			return blockedResult(take.observe, governed.blocked, now, until), nil
 		}
 		take.Buckets, candidate = governed.buckets[:live:live], governed.buckets[live:]
 	}

@@ -86,7 +86,8 @@ func (r *run) take(amount int64, try bool) {
 		return result, err
 	})
 	if r.override() {
-		require.Equal(r, bucket.Result{Verdict: bucket.Blocked}, result)
+		require.True(r, result.BlockedBy().Blocked)
+		require.Empty(r, result.Limits)
 		// A blocked take looks at no bucket, so that the memory store has not forgotten what has expired,
 		// and would know it again if the clock were set back.
 		r.stores[0].(*bucket.Memory).ForgetExpired()

@@ -186,10 +186,10 @@ func checkOverrideKey(owner Owner, limit string) error {
 	return nil
 }
 
-// overridden returns the limit as the records of its owner make it, and whether there were any for it.
-// Records that make no limit of it change nothing.
-func overridden(limit Limit, records []*Override) (Limit, bool) {
-	changed, touched, unlimited := limit, false, false
+// overridden returns the limit as the records of its owner make it, and those of them that are about it, the
+// later ones beating the earlier. Records that make no limit of it change nothing.
+func overridden(limit Limit, records []*Override) (changed Limit, by []*Override) {
+	changed, unlimited := limit, false
 	for _, single := range []bool{false, true} {
 		for _, o := range records {
 			if single != (o.Limit != "") || single && o.Limit != limit.Name {
@@ -197,13 +197,15 @@ func overridden(limit Limit, records []*Override) (Limit, bool) {
 			}
 			changed = o.change(changed)
 			unlimited = unlimited || o.Unlimited
-			touched = touched || single || o.Mode != nil || o.Unlimited
+			if single || o.Mode != nil || o.Unlimited {
+				by = append(by, o)
+			}
 		}
 	}
 	if unlimited {
 		changed.Mode = Off
 	}
-	return changed, touched
+	return changed, by
 }
 
 func (o *Override) change(limit Limit) Limit {

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -41,8 +42,9 @@ type governedKey struct {
 
 // governing is what override records make of a call, and for which time, from included.
 type governing struct {
-	buckets     []Bucket
-	blocked     bool
+	buckets []Bucket
+	// blocked is the record that blocks the call, nil if none does.
+	blocked     *Override
 	generation  generation
 	from, until int64
 }
@@ -92,7 +94,7 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 	}
 	g := governing{buckets: buckets, generation: s.generation, from: s.from, until: s.until}
 	for i := range owners {
-		g.blocked = g.blocked || blocks(s.byOwner[owners[i]])
+		g.blocked = cmp.Or(g.blocked, blocking(s.byOwner[owners[i]]))
 	}
 	copied := false
 	for i := range buckets {
@@ -100,7 +102,7 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		if len(records) == 0 {
 			continue
 		}
-		g.blocked = g.blocked || blocks(records)
+		g.blocked = cmp.Or(g.blocked, blocking(records))
 		if !copied {
 			g.buckets, copied = append([]Bucket(nil), buckets...), true
 		}
@@ -148,7 +150,8 @@ func (l *Limits) overridden(records []*Override) *Limits {
 	all := l.All()
 	touched := make(map[string]bool, len(all))
 	for i := range all {
-		if changed, ok := overridden(all[i], records); ok && len(mistakesOf(changed)) == 0 {
+		if changed, by := overridden(all[i], records); len(by) > 0 && len(mistakesOf(changed)) == 0 {
+			changed.overrides = &overrides{by}
 			all[i], touched[all[i].Name] = changed, true
 		}
 	}
@@ -175,13 +178,14 @@ func (o *Override) clone() Override {
 	return c
 }
 
-func blocks(records []*Override) bool {
+// blocking returns the record that blocks its owner, nil if none does.
+func blocking(records []*Override) *Override {
 	for _, o := range records {
 		if o.Blocked {
-			return true
+			return o
 		}
 	}
-	return false
+	return nil
 }
 
 // find returns the record that holds, nil if there is none.

@@ -163,6 +163,9 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if reply.outcome == outcomeBlocked {
+		return blockedResult(take.observe, c.governed.blocked, reply.now, c.governed.until), nil
+	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
 	result.until(c.governed.until)
@@ -180,7 +183,7 @@ const (
 
 // kindOfTake says whether the usual take, which quick.lua does, fits the buckets.
 func kindOfTake(g *governing) int64 {
-	if g.blocked {
+	if g.blocked != nil {
 		return takeBlocked
 	}
 	for i := range g.buckets {

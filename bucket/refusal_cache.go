@@ -220,7 +220,7 @@ func (c *RefusalCache) plan(s *refusalShard, tenant string, take *Take) plan {
 	latest, earliest := r.elapsed(now)
 	switch {
 	case !r.judgment.refuses(take.Amounts, latest):
-	case (take.Claim != nil || take.Candidate != nil) && !r.judgment.blocked:
+	case (take.Claim != nil || take.Candidate != nil) && r.judgment.blocked == nil:
 		c.cap(&p, t, take, r.judgment, earliest, now)
 	case now-r.received >= c.age/2 && !r.renewing:
 		// One take finds out whether the others are still refused.

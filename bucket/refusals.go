@@ -112,7 +112,7 @@ func (r *refusal) elapsed(now time.Duration) (latest, earliest int64) {
 // how many milliseconds ago it held.
 func (t *refusedTenant) evidence(take *Take, now, age time.Duration) (*judgment, int64) {
 	for _, r := range t.recent {
-		if r == nil || r.judgment.blocked || r.expired(now, age) {
+		if r == nil || r.judgment.blocked != nil || r.expired(now, age) {
 			continue
 		}
 		latest, earliest := r.elapsed(now)

@@ -152,10 +152,22 @@ type Result struct {
 	// Origin says where the verdict was reached: in the store, unless a [RefusalCache] could answer.
 	Origin Origin
 
+	// blockedBy is the record of a Blocked verdict. It is shared and does not change.
+	blockedBy *Override
 	// judgment is what the take asked to observe. Nil means that the store does not tell.
 	judgment *judgment
 	// now is the time of the store in Unix milliseconds, or zero if it has not said.
 	now int64
+}
+
+// BlockedBy returns the override record that blocks the take. It is nil unless Verdict is Blocked. The record
+// is a copy.
+func (r *Result) BlockedBy() *Override {
+	if r.blockedBy == nil {
+		return nil
+	}
+	by := r.blockedBy.clone()
+	return &by
 }
 
 // Origin is where the verdict of a [Result] was reached.

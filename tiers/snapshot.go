@@ -84,15 +84,16 @@ type Rules struct {
 	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket
 
-	enforced map[limitOf]time.Time
+	// from is the snapshot that the rules are of. It is nil for those of nobody in particular.
+	from *Snapshot
 }
 
 // LimitEnforcedFrom returns when a limit in mode warn becomes enforced. It is zero if nobody knows, and for
 // other limits.
 func (r *Rules) LimitEnforcedFrom(owner bucket.Owner, limit string) time.Time {
 	for i := range r.Buckets {
-		if r.Buckets[i].Owner == owner {
-			return r.enforced[limitOf{r.Buckets[i].Limits, limit}]
+		if r.from != nil && r.Buckets[i].Owner == owner {
+			return r.from.enforced[limitOf{r.Buckets[i].Limits, limit}]
 		}
 	}
 	return time.Time{}
@@ -123,6 +124,14 @@ func (s *Snapshot) AtMost(strictest bucket.Mode) *Snapshot {
 		return s
 	}
 	return s.family.member(s.phase, strictest)
+}
+
+// day is the one as of which modes hold, zero before the first.
+func (s *Snapshot) day() time.Time {
+	if s.phase == 0 {
+		return time.Time{}
+	}
+	return s.family.days[s.phase-1]
 }
 
 // Generation counts the policies of a source: 1 for the first one, and one more each time that a
@@ -170,7 +179,7 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, rootFields [
 		}
 	}
 	rules := set.rules
-	rules.enforced = s.enforced
+	rules.from = s
 	var charging uint64
 	if set.operations != nil && len(rootFields) > 0 {
 		charging = set.operations.apply(&rules, rootFields)

@@ -150,17 +150,17 @@ func TestUnlimitedAndBlockedAreFlagsWithoutBuckets(t *testing.T) {
 	t.Parallel()
 	s := compiled(t, document)
 	enterprise := s.Rules(tiers.Subject{Tenant: "corner"}, []string{"Mutation.createOrder"})
-	require.Equal(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 100000}}, enterprise)
+	require.EqualExportedValues(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 100000}}, enterprise)
 	banned := s.Rules(tiers.Subject{Tenant: "bad guys"}, []string{"Mutation.createOrder"})
-	require.Equal(t, tiers.Rules{Tier: "banned", Blocked: true}, banned)
+	require.EqualExportedValues(t, tiers.Rules{Tier: "banned", Blocked: true}, banned)
 	exempt := s.Rules(tiers.Subject{Exempt: true, Tenant: "acme"}, []string{"Mutation.createOrder"})
-	require.Equal(t, tiers.Rules{Tier: "pro", Mode: bucket.Off, Unlimited: true}, exempt)
+	require.EqualExportedValues(t, tiers.Rules{Tier: "pro", Mode: bucket.Off, Unlimited: true}, exempt)
 
 	t.Run("an unlimited tenant keeps what an operation may cost", func(t *testing.T) {
 		t.Parallel()
 		s := compiled(t, document+"  vip: {unlimited: true}\n")
 		vip := s.Rules(tiers.Subject{Tenant: "vip"}, []string{"Mutation.createOrder"})
-		require.Equal(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 50}}, vip)
+		require.EqualExportedValues(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 50}}, vip)
 	})
 	t.Run("a blocked tier stays blocked for an unlimited tenant that carries it", func(t *testing.T) {
 		t.Parallel()

@@ -159,6 +159,6 @@ var candidateOverrideTests = []test{
 	{"a blocked take judges no candidate", func(s *scene) {
 		live, candidate := s.tenantOf(perMinute(100)), s.tenantOf(perMinute(50))
 		s.override(bucket.Override{Blocked: true})
-		s.equal(s.try(live, candidate, 4, nil), bucket.Result{Verdict: bucket.Blocked}, "result")
+		s.blocked(s.try(live, candidate, 4, nil), bucket.Owner{})
 	}},
 }

@@ -26,6 +26,20 @@ func (s *scene) override(o bucket.Override) *bucket.Override {
 	return replaced
 }
 
+// blocked checks that the record of an owner blocks, and that the result has nothing else.
+func (s *scene) blocked(result bucket.Result, owner bucket.Owner) {
+	s.Helper()
+	s.verdict(result, bucket.Blocked)
+	by := result.BlockedBy()
+	if by == nil {
+		s.Fatal("no record is named that blocks the take")
+	}
+	s.equal(bucket.Override{Owner: by.Owner, Blocked: by.Blocked, Reason: by.Reason, Actor: by.Actor},
+		bucket.Override{Owner: owner, Blocked: true, Reason: "ticket 17", Actor: "support"}, "record that blocks")
+	s.equal(result.Limits == nil && result.Candidate == nil && result.RetryAfter == 0 && result.Receipt.IsZero(), true,
+		"nothing else is answered")
+}
+
 // after returns when so much time has passed by the clock of the store.
 func (s *scene) after(d time.Duration) time.Time {
 	s.Helper()
@@ -57,6 +71,28 @@ var overrideTests = []test{
 		s.equal(state.Overridden, true, "overridden")
 		s.equal(state.Remaining, int64(890), "remaining")
 		s.equal(s.remaining(buckets...), []int64{890}, "peek")
+	}},
+	{"a limit names the records that make it what it is, the one that beats the others last", func(s *scene) {
+		hour := bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour}
+		buckets := s.tenantOf(perMinute(100), hour)
+		s.equal(s.take(buckets, points(1)).Limits[0].Limit.Overrides() == nil, true, "records of a limit of the policy")
+		s.override(bucket.Override{Limit: "minute", Capacity: 50})
+		s.override(bucket.Override{Mode: modeOf(bucket.Shadow)})
+		s.override(bucket.Override{Owner: ann, Limit: "minute", Capacity: 7})
+		result := s.take(buckets, points(60))
+		var names [][]string
+		for _, state := range result.Limits {
+			var of []string
+			for _, o := range state.Limit.Overrides() {
+				of = append(of, o.Limit+" by "+o.Actor+": "+o.Reason)
+			}
+			names = append(names, of)
+		}
+		all, minute := " by support: ticket 17", "minute by support: ticket 17"
+		s.equal(names, [][]string{{all, minute}, {all}}, "records of minute and of hour")
+		_, err := s.records().ClearOverrides(s.ctx, s.tenant)
+		s.ok(err)
+		s.equal(s.take(buckets, points(1)).Limits[0].Limit.Overrides() == nil, true, "records that are removed")
 	}},
 	{"a lowered limit holds at once, and what exceeds it is overdrawn", func(s *scene) {
 		buckets := s.tenantOf(perMinute(100))
@@ -158,7 +194,7 @@ var overrideTests = []test{
 			s.override(bucket.Override{Owner: owner, Blocked: true})
 			result, err := s.Store.Take(s.ctx, take)
 			s.ok(err)
-			s.equal(result, bucket.Result{Verdict: bucket.Blocked}, "result")
+			s.blocked(result, owner)
 			s.equal(s.remaining(buckets...), []int64{100}, "remaining")
 			_, err = s.records().DeleteOverride(s.ctx, s.tenant, owner, "")
 			s.ok(err)
