@@ -243,13 +243,14 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 	answer, err := e.answerOf(context.WithoutCancel(ctx), name, kept)
 	switch {
 	case errors.Is(err, errAnswerUnreadable):
-		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a replay is refused", slog.String("error", err.Error()))
 		d.refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
+		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
+			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
 	case err != nil:
-		e.cfg.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
-			slog.String("error", err.Error()))
 		d.refuse(refusedUnavailable())
+		e.cfg.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
+			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
 	}
 	d.Outcome = Replayed

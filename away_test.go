@@ -43,6 +43,9 @@ func newAbsent(t *testing.T, tier tiers.Tier, configure func(*ratelimit.Config))
 		cfg.Local = bucket.LocalConfig{Instances: 1}
 		cfg.Events.Thresholds = []float64{}
 		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+			if _, decision := e.(event.Decided); decision {
+				return
+			}
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.told = append(a.told, e.Name()+" "+e.LogValue().String())

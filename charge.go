@@ -52,6 +52,7 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	}
 	after, refusal := op.chargeFrom(ctx, buckets, unit, n)
 	op.extension.facts.of(ctx, &op.rules, &after)
+	op.extension.facts.decidedCharge(ctx, op, &after, bucket.Amount{Unit: unit, N: n})
 	if refusal != nil {
 		return refusal.graphQL()
 	}
@@ -70,7 +71,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
 	}
-	result, _, err := op.extension.take(ctx, op.backend, take)
+	result, took, err := op.extension.take(ctx, op.backend, take)
 	var outcome Outcome
 	var refusal *RefusedError
 	if err != nil {
@@ -80,7 +81,8 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	}
 	op.extension.telemetry.charged(ctx, &before, unit, outcome)
 	after := before
-	after.Outcome, after.Limits, after.WouldRefuse = outcome, result.Limits, nil
+	after.Outcome, after.Limits, after.WouldRefuse, after.Refusal = outcome, result.Limits, nil, refusal
+	after.StoreDuration, after.StoreErr, after.blockedBy = took, err, result.BlockedBy()
 	return after, refusal
 }
 
@@ -91,14 +93,14 @@ func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result) (
 	amounts := bucket.Amounts{{Unit: unit, N: n}}
 	if result.Verdict == bucket.Blocked {
 		refusal := refusedBlocked()
-		op.decision.tell(refusal)
+		op.decision.tellRefusal(refusal)
 		return refusal.Outcome, refusal
 	}
 	op.decision.Limits, op.recharged = result.Limits, true
 	op.decision.Overridden = op.decision.Overridden || overridden(result)
 	if result.Verdict != bucket.Admitted {
 		refusal := refusedByLimits(result.Limits, amounts, enforced)
-		op.decision.tell(refusal)
+		op.decision.tellRefusal(refusal)
 		return refusal.Outcome, refusal
 	}
 	if unit == bucket.Points && anyCharged(result.Limits) {
@@ -131,7 +133,7 @@ func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, r
 		op.decision.Limits, op.recharged = result.Limits, true
 	}
 	if refusal != nil {
-		op.decision.tell(refusal)
+		op.decision.tellRefusal(refusal)
 	} else if unit == bucket.Points && anyCharged(result.Limits) {
 		op.decision.Charged += n
 	}

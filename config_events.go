@@ -17,6 +17,10 @@ type EventsConfig struct {
 	// over them: at most 8. Each is told once for each period or window of the limit of an owner, by each
 	// replica. Nil means 0.8 and 1; empty means none.
 	Thresholds []float64
+	// Admissions is the share of the operations, and of the charges inside them, that were not refused and are
+	// told all the same, as [event.Decided]: from 0 to 1, drawn at random for each. Every refusal is told.
+	// Zero means none.
+	Admissions float64
 	// RepeatedRefusals is after how many refusals within RepeatedWithin it is told that a tenant is
 	// refused repeatedly, once in that time. Zero means 100, negative means never.
 	RepeatedRefusals int
@@ -50,6 +54,9 @@ func (c *EventsConfig) validate(fail func(format string, args ...any)) {
 		if !(threshold > 0 && threshold <= 1) {
 			fail("Events.Thresholds has %v, want above 0 and at most 1", threshold)
 		}
+	}
+	if !(c.Admissions >= 0 && c.Admissions <= 1) {
+		fail("Events.Admissions is %v, want a share from 0 to 1", c.Admissions)
 	}
 	if c.RepeatedWithin < time.Second || c.RepeatedWithin > 24*time.Hour {
 		fail("Events.RepeatedWithin is %s, want from 1s to 24h", c.RepeatedWithin)

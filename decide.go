@@ -22,7 +22,7 @@ import (
 // store. The response is the stored answer of a replay, and nil otherwise.
 func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext) (*operation, *graphql.Response) {
 	kind := opCtx.Operation.Operation
-	op := &operation{extension: e, kind: kind, mutation: kind == ast.Mutation}
+	op := &operation{extension: e, kind: kind, mutation: kind == ast.Mutation, name: opCtx.Operation.Name}
 	d := &op.decision
 	d.signals, d.hide = &e.cfg.Signals, e.cfg.Signals.Hide
 	ctx, span := e.telemetry.start(ctx)
@@ -30,6 +30,7 @@ func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext)
 	e.telemetry.end(ctx, span, d, opCtx.Operation.Operation)
 	e.facts.of(ctx, &op.rules, d)
 	e.facts.candidate(ctx, d)
+	e.facts.decided(ctx, op, d, op.asked)
 	e.observe(ctx, d)
 	return op, answer
 }
@@ -74,7 +75,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		d.refuse(refusedKeyInvalid(err))
 		return nil
 	}
-	op.claim = claim
+	op.claim, op.keyed = claim, claim != nil
 	return e.takeFor(ctx, op, d.Points)
 }
 
@@ -122,6 +123,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	e.telemetry.end(ctx, span, d, "")
 	e.facts.of(ctx, &op.rules, d)
 	e.facts.candidate(ctx, d)
+	e.facts.decided(ctx, op, d, op.asked)
 	e.observe(ctx, d)
 	return op
 }
@@ -142,10 +144,10 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	subject, err := e.subject(ctx, &request)
 	if err != nil {
 		refusal := refusedSubject(err)
-		if refusal.Outcome == Unavailable {
-			e.cfg.Logger.Error("ratelimit: Config.Subject failed", "error", err)
-		}
 		d.refuse(refusal)
+		if refusal.Outcome == Unavailable {
+			e.cfg.Logger.Error("ratelimit: Config.Subject failed", "error", err, "refusalId", refusal.ID)
+		}
 		return false
 	}
 	d.Subject = subject
@@ -208,6 +210,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	if op.claim == nil {
 		take.Amounts = op.amounts[:2]
 	}
+	op.asked = take.Amounts
 
 	result, took, err := e.take(ctx, op.backend, take)
 	d.StoreDuration = took
@@ -224,7 +227,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		e.storeAway(ctx, op, &take, points, err)
 		return nil
 	}
-	d.Limits, d.Overridden = result.Limits, overridden(&result)
+	d.Limits, d.Overridden, d.blockedBy = result.Limits, overridden(&result), result.BlockedBy()
 	if d.Candidate = would.tried(&take, &result); d.Candidate != nil && d.Candidate.Outcome == Admitted {
 		op.trial = take.Candidate
 	}
@@ -309,7 +312,7 @@ func (e *Extension) observe(ctx context.Context, d *Decision) {
 }
 
 func (d *Decision) refuse(refusal *RefusedError) {
-	d.tell(refusal)
+	d.tellRefusal(refusal)
 	d.Outcome, d.Refusal = refusal.Outcome, refusal
 }
 

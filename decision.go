@@ -125,6 +125,8 @@ type Decision struct {
 	// bucket.RefusalCache answered in its place.
 	StoreDuration time.Duration
 
+	// blockedBy is the override record that blocks the operation, nil if none does.
+	blockedBy *bucket.Override
 	// signals is how clients are told, and hide what of it they are not.
 	signals *SignalsConfig
 	hide    tiers.Hide
@@ -155,6 +157,11 @@ type operation struct {
 	// document is the text of the document that the operation came in.
 	document string
 	kind     ast.Operation
+	// name is the one that the client gave the operation.
+	name string
+	// asked are the amounts that the store was asked for, and keyed says that it was given a key.
+	asked bucket.Amounts
+	keyed bool
 	// paid is what the take has charged, and answers what is known of the responses, by which that is
 	// corrected.
 	paid    paid

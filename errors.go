@@ -56,6 +56,10 @@ var ErrRefused = errors.New("ratelimit: refused")
 type RefusedError struct {
 	// Code is one of the Code constants.
 	Code string
+	// ID names the refusal, for the client as extensions.refusalId, and for the operator in events, spans and
+	// log lines: 26 letters and digits drawn at random. It is empty for what refused nothing
+	// ([Decision.WouldRefuse]).
+	ID string
 	// Outcome is the same for telemetry.
 	Outcome Outcome
 	// Message is what the client reads: without the numbers that are hidden from it.

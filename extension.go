@@ -64,6 +64,9 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	if err := e.judgeInAbsence(); err != nil {
 		return err
 	}
+	if err := watchDrops(e.cfg.Telemetry, e.cfg.Events.Observer); err != nil {
+		return err
+	}
 	// Last, because from now on the source refuses what these stores do not fit.
 	if err := e.cfg.requireStores(); err != nil {
 		return err

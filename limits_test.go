@@ -37,6 +37,8 @@ func TestAClientReadsWhichLimitOfShapeRefused(t *testing.T) {
 	reply := f.post(request{Query: `{ a: me { n: name } }`})
 	response, err := ratelimitclient.FromResponse([]byte(reply.Body))
 	require.NoError(t, err)
+	require.Len(t, response.Refusal.ID, 26)
+	response.Refusal.ID = ""
 	require.Equal(t, &ratelimitclient.Refusal{
 		Code: ratelimitclient.CodeQueryLimitExceeded, Message: "there are too many aliases: 2 given, 1 allowed",
 		Rule: string(cost.RuleAliases), Given: 2, Allowed: 1,

@@ -40,6 +40,8 @@ const (
 	attrOperation = "graphql.operation.type"
 	attrName      = "graphql.operation.name"
 	attrRoot      = "ratelimit.root_field"
+	// attrRefusal is the id that the client of a refusal was given. Only spans have it.
+	attrRefusal = "ratelimit.refusal.id"
 	// attrWouldRefuse is the code that an operation which ran would have been refused with.
 	attrWouldRefuse = "ratelimit.would_refuse"
 )
@@ -128,6 +130,9 @@ func (t *telemetry) end(ctx context.Context, span trace.Span, d *Decision, kind 
 		)
 		if tightest := d.tightest(); tightest != nil {
 			span.SetAttributes(attribute.Int64(attrRemaining, tightest.Remaining))
+		}
+		if d.Refusal != nil {
+			span.SetAttributes(attribute.String(attrRefusal, d.Refusal.ID))
 		}
 		if d.WouldRefuse != nil {
 			span.SetAttributes(attribute.String(attrWouldRefuse, d.WouldRefuse.Code))

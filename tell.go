@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"crypto/rand"
+	"maps"
 	"net/http"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -19,6 +21,14 @@ type telling struct {
 	problem *ratelimitclient.Problem
 }
 
+// tellRefusal gives the refusal its id and settles how it is told.
+func (d *Decision) tellRefusal(e *RefusedError) {
+	if e.ID == "" {
+		e.ID = rand.Text()
+	}
+	d.tell(e)
+}
+
 // tell settles how the refusal is told, which is known with the decision that it is part of.
 func (d *Decision) tell(e *RefusedError) {
 	e.telling = telling{hide: d.hide, owner: d.ownerTold(e.Owner)}
@@ -33,11 +43,11 @@ func (d *Decision) tell(e *RefusedError) {
 // graphQL returns the error that the client sees.
 func (e *RefusedError) graphQL() *gqlerror.Error {
 	if e.presented != nil {
-		return e.presented
+		return e.presentedWithID()
 	}
 	hide := e.telling.hide
 	refusal := ratelimitclient.Refusal{
-		Code: e.Code, RetryAfter: e.RetryAfter, Owner: e.telling.owner, Problem: e.telling.problem,
+		Code: e.Code, ID: e.ID, RetryAfter: e.RetryAfter, Owner: e.telling.owner, Problem: e.telling.problem,
 	}
 	if e.Limit != nil {
 		refusal.Limit, refusal.Level, refusal.Unit = e.Limit.Name, e.Owner.Level.String(), string(e.Limit.Unit)
@@ -51,6 +61,18 @@ func (e *RefusedError) graphQL() *gqlerror.Error {
 		delete(extensions, "allowed")
 	}
 	return &gqlerror.Error{Err: e, Message: e.Message, Extensions: extensions}
+}
+
+// presentedWithID returns the error of the user, which may be shared, with the id of the refusal beside its own
+// extensions.
+func (e *RefusedError) presentedWithID() *gqlerror.Error {
+	presented := *e.presented
+	presented.Extensions = maps.Clone(presented.Extensions)
+	if presented.Extensions == nil {
+		presented.Extensions = make(map[string]any, 1)
+	}
+	presented.Extensions["refusalId"] = e.ID
+	return &presented
 }
 
 // costs returns what the operation costs and may cost as the client may know it, zero where it may not, or

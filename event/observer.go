@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 )
 
@@ -19,13 +20,42 @@ type Func func(ctx context.Context, e Event)
 // Observe calls the function.
 func (f Func) Observe(ctx context.Context, e Event) { f(ctx, e) }
 
-// All returns an [Observer] that tells each of them in turn.
+// DropCounter is an [Observer] that says how many events it has not passed on. Package ratelimit has a metric of
+// it.
+type DropCounter interface {
+	Observer
+	// Dropped is how many events were dropped so far. It never becomes less.
+	Dropped() uint64
+}
+
+var (
+	_ DropCounter = (*Channel)(nil)
+	_ DropCounter = all(nil)
+)
+
+// All returns an [Observer] that tells each of them in turn. It is a [DropCounter] of those that are one.
 func All(observers ...Observer) Observer {
-	return Func(func(ctx context.Context, e Event) {
-		for _, observer := range observers {
-			observer.Observe(ctx, e)
+	return all(slices.Clone(observers))
+}
+
+type all []Observer
+
+// Observe tells each.
+func (a all) Observe(ctx context.Context, e Event) {
+	for _, observer := range a {
+		observer.Observe(ctx, e)
+	}
+}
+
+// Dropped adds up what they have dropped.
+func (a all) Dropped() uint64 {
+	dropped := uint64(0)
+	for _, observer := range a {
+		if counter, ok := observer.(DropCounter); ok {
+			dropped += counter.Dropped()
 		}
-	})
+	}
+	return dropped
 }
 
 // Logger is an [Observer] that writes each event as a line: its name as the message, its fields as

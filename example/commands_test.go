@@ -245,6 +245,9 @@ func blank(t *testing.T, value any) any {
 			case "remaining", "resetAfter", "retryAfter":
 				require.IsType(t, float64(0), inner, name)
 				v[name] = blanked
+			case "refusalId":
+				require.Regexp(t, "^[A-Z2-7]{26}$", inner)
+				v[name] = blanked
 			case "message":
 				require.IsType(t, "", inner)
 				text, _ := inner.(string)

@@ -12,6 +12,9 @@ type Refusal struct { //nolint:errname // a client says refusal, as the document
 	Code string
 	// Message is the message of the GraphQL error, written for a person.
 	Message string
+	// ID names this refusal: an operator finds by it what led to it. It is 26 letters and digits drawn at
+	// random, and empty if the server sent none.
+	ID string
 	// RetryAfter is when the operation can pass. Zero means that waiting does not help, or that the
 	// server does not know how long.
 	RetryAfter time.Duration
@@ -62,6 +65,7 @@ func (r *Refusal) Temporary() bool {
 // refusalExtensions is the JSON form of a refusal, as it is read.
 type refusalExtensions struct {
 	Code       string      `json:"code"`
+	ID         string      `json:"refusalId,omitempty"`
 	RetryAfter float64     `json:"retryAfter,omitempty"`
 	Limit      string      `json:"limit,omitempty"`
 	Level      string      `json:"level,omitempty"`
@@ -82,7 +86,7 @@ func (r Refusal) Extensions() map[string]any {
 	if r.RetryAfter > 0 {
 		extensions["retryAfter"] = Seconds(r.RetryAfter)
 	}
-	for key, text := range map[string]string{"limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit, "rule": r.Rule} {
+	for key, text := range map[string]string{"refusalId": r.ID, "limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit, "rule": r.Rule} {
 		if text != "" {
 			extensions[key] = text
 		}
@@ -119,7 +123,7 @@ func (r *Refusal) UnmarshalJSON(data []byte) error {
 
 func (e *refusalExtensions) refusal(message string) Refusal {
 	return Refusal{
-		Code: e.Code, Message: message, RetryAfter: fromSeconds(e.RetryAfter),
+		Code: e.Code, Message: message, ID: e.ID, RetryAfter: fromSeconds(e.RetryAfter),
 		Limit: e.Limit, Level: e.Level, Owner: e.Owner, Unit: e.Unit,
 		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost),
 		Rule: e.Rule, Given: int64(e.Given), Allowed: int64(e.Allowed),

@@ -1,0 +1,253 @@
+package event
+
+import (
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Decided says what one operation came to, or one charge that a resolver made inside it, and why. Refusals are
+// told each, other decisions by the share that the server asks for. Names from outside are cut: those of
+// owners to 256 bytes, that of the operation to 64.
+type Decided struct {
+	// At is when, by the clock of the replica.
+	At time.Time
+	// RefusalID is the id that the client was given in extensions.refusalId of its error. It is empty if
+	// nothing was refused.
+	RefusalID string
+	// Outcome is what it came to, in the word that metrics carry.
+	Outcome string
+	// Code is the one that the client was refused with, or of what would have refused it if everything were
+	// enforced. It is empty if there is neither.
+	Code string
+	// Charge says that a resolver asked to charge more, of an operation that runs.
+	Charge bool
+
+	// Tenant, Team and User are who pays. They are empty if nobody knows, or if there is none.
+	Tenant, Team, User string
+	// Tier is the tier whose rules applied, Mode the mode of these.
+	Tier, Mode string
+	// Origin is where the tier and what else stands in no limit come from: a maximum cost, a block.
+	Origin Origin
+
+	// Kind is query, mutation or subscription. It is empty for a document that did not validate.
+	Kind string
+	// Operation is the name that the client gave the operation.
+	Operation string
+	// RootFields are the coordinates of the root fields, sorted, the first 16 of them.
+	RootFields []string
+	// Keyed says that the operation had an idempotency key.
+	Keyed bool
+
+	// Cost is the price in points, and Charged what of it was charged.
+	Cost, Charged int64
+	// Amounts are what was asked of limits. It is empty if none was asked.
+	Amounts []Amount
+	// MaxCost is the maximum cost that was exceeded, zero if none was.
+	MaxCost int64
+	// Rule is the limit or rule of shape that was broken. It is empty if none was.
+	Rule string
+	// RetryAfter is when the operation can pass, and ClearsAt the same as a time. They are zero if waiting
+	// does not help, or if nobody knows.
+	RetryAfter time.Duration
+	ClearsAt   time.Time
+	// Limits are the limits that were judged, as they were then.
+	Limits []LimitState
+
+	// Store is the name of the store that was asked, empty for the default one. StoreDuration is how long it
+	// took, and StoreResult what it came to: empty if it answered or was not asked, and otherwise
+	// unavailable, ambiguous, breaker_open or invalid.
+	Store         string
+	StoreDuration time.Duration
+	StoreResult   string
+	// FailMode is the fail mode of the limits, if the store did not answer. A mutation with an idempotency key
+	// is refused whatever it says.
+	FailMode string
+}
+
+// Amount is so much of a unit.
+type Amount struct {
+	Unit string
+	N    int64
+}
+
+// LimitState is a limit as it was when it was decided.
+type LimitState struct {
+	// Level is whose limit it is: tenant, team, user or operation. Owner tells owners of one level
+	// apart; it is empty at the level of the tenant.
+	Level, Owner string
+	// Limit is its name, Unit what it counts.
+	Limit, Unit string
+	// Capacity is how much it holds, and Refill what comes back in each Period: all of it in windows.
+	Capacity, Refill int64
+	Period           time.Duration
+	// Mode is what it does to an operation that exceeds it, FailMode what happens while the store is away.
+	Mode, FailMode string
+	// Soft says that it only reports.
+	Soft bool
+	// Remaining is what is left, and Overdraft what is spent beyond the capacity.
+	Remaining, Overdraft int64
+	// ResetAfter is when it is full again.
+	ResetAfter time.Duration
+	// Exceeded says that it had not the amount, Refuses that it is one of those that refused, and Never that
+	// it cannot ever hold the amount.
+	Exceeded, Refuses, Never bool
+	// RetryAfter is when it has the amount. It is zero if it is not exceeded, and if it never has.
+	RetryAfter time.Duration
+	// Origin is where the limit comes from, nil for one that is not exceeded.
+	Origin *Origin
+}
+
+// Origin is where rules come from: places in the policy document, such as tiers.free.limits.minute, and
+// override records.
+type Origin struct {
+	// Tier is what has put the subject into its tier: default, a place under tenants, or (subject) for the
+	// tier that it carried.
+	Tier string
+	// Rule are the places that define the rule, each of which replaces the one before it: the last one holds.
+	Rule []string
+	// Mode and FailMode are the places that these come from, (default) if none says them, and (mode switch) for
+	// a mode that an operator has eased for all.
+	Mode, FailMode string
+	// Overrides are the records that have changed it after the policy, the last one beating the others.
+	Overrides []Override
+}
+
+// Override is a record that beats the policy.
+type Override struct {
+	// Level and Owner are whose limits it changes, and Limit which of them: empty for all.
+	Level, Owner, Limit string
+	// Reason and Actor are what was said when it was made, and by whom. SetAt is when that was, and Expires
+	// when it ceases to hold, zero for never.
+	Reason, Actor  string
+	SetAt, Expires time.Time
+}
+
+// Name returns decided.
+func (Decided) Name() string { return "decided" }
+
+// LogValue returns all fields but the time. What is empty is left out.
+func (e Decided) LogValue() slog.Value {
+	var a attributes
+	a.text("refusalId", e.RefusalID)
+	a.text("outcome", e.Outcome)
+	a.text("code", e.Code)
+	a.flag("charge", e.Charge)
+	a.text("tenant", e.Tenant)
+	a.text("team", e.Team)
+	a.text("user", e.User)
+	a.text("tier", e.Tier)
+	a.text("mode", e.Mode)
+	a.text("kind", e.Kind)
+	a.text("operation", e.Operation)
+	a.text("rootFields", strings.Join(e.RootFields, ","))
+	a.flag("keyed", e.Keyed)
+	a = append(a, slog.Int64("cost", e.Cost), slog.Int64("charged", e.Charged))
+	a.number("maxCost", e.MaxCost)
+	a.text("rule", e.Rule)
+	a.duration("retryAfter", e.RetryAfter)
+	a.time("clearsAt", e.ClearsAt)
+	var amounts attributes
+	for _, amount := range e.Amounts {
+		amounts = append(amounts, slog.Int64(amount.Unit, amount.N))
+	}
+	a.group("amounts", amounts)
+	a.text("store", e.Store)
+	a.duration("storeDuration", e.StoreDuration)
+	a.text("storeResult", e.StoreResult)
+	a.text("failMode", e.FailMode)
+	a.text("tierFrom", e.Origin.Tier)
+	a = append(a, e.Origin.attributes()...)
+	var limits attributes
+	for i := range e.Limits {
+		limits.group(strconv.Itoa(i), e.Limits[i].attributes())
+	}
+	a.group("limits", limits)
+	return slog.GroupValue(a...)
+}
+
+func (l *LimitState) attributes() attributes {
+	var a attributes
+	a.text("level", l.Level)
+	a.text("owner", l.Owner)
+	a.text("limit", l.Limit)
+	a.text("unit", l.Unit)
+	a = append(a, slog.Int64("capacity", l.Capacity), slog.Int64("refill", l.Refill))
+	a.duration("period", l.Period)
+	a.text("mode", l.Mode)
+	a.flag("soft", l.Soft)
+	a = append(a, slog.Int64("remaining", l.Remaining))
+	a.number("overdraft", l.Overdraft)
+	a.duration("resetAfter", l.ResetAfter)
+	a.flag("exceeded", l.Exceeded)
+	a.flag("refuses", l.Refuses)
+	a.flag("never", l.Never)
+	a.duration("retryAfter", l.RetryAfter)
+	if l.Origin != nil {
+		a = append(a, l.Origin.attributes()...)
+	}
+	return a
+}
+
+// attributes are all but the tier, which is that of the whole decision.
+func (o *Origin) attributes() attributes {
+	var a attributes
+	a.text("from", strings.Join(o.Rule, " < "))
+	a.text("modeFrom", o.Mode)
+	a.text("failModeFrom", o.FailMode)
+	var overrides attributes
+	for i := range o.Overrides {
+		r := &o.Overrides[i]
+		var record attributes
+		record.text("level", r.Level)
+		record.text("owner", r.Owner)
+		record.text("limit", r.Limit)
+		record.text("reason", r.Reason)
+		record.text("actor", r.Actor)
+		record.time("setAt", r.SetAt)
+		record.time("expires", r.Expires)
+		overrides.group(strconv.Itoa(i), record)
+	}
+	a.group("overrides", overrides)
+	return a
+}
+
+// attributes are those of a line, to which nothing is added that is empty.
+type attributes []slog.Attr
+
+func (a *attributes) text(key, text string) {
+	if text != "" {
+		*a = append(*a, slog.String(key, text))
+	}
+}
+
+func (a *attributes) flag(key string, set bool) {
+	if set {
+		*a = append(*a, slog.Bool(key, true))
+	}
+}
+
+func (a *attributes) number(key string, n int64) {
+	if n != 0 {
+		*a = append(*a, slog.Int64(key, n))
+	}
+}
+
+func (a *attributes) duration(key string, d time.Duration) {
+	if d != 0 {
+		*a = append(*a, slog.Duration(key, d))
+	}
+}
+
+func (a *attributes) time(key string, t time.Time) {
+	if !t.IsZero() {
+		*a = append(*a, slog.Time(key, t))
+	}
+}
+
+func (a *attributes) group(key string, of attributes) {
+	if len(of) > 0 {
+		*a = append(*a, slog.Attr{Key: key, Value: slog.GroupValue(of...)})
+	}
+}
