@@ -25,7 +25,7 @@ func watchDrops(cfg TelemetryConfig, observer event.Observer) error {
 	_, err := meters.Meter(scopeName).Int64ObservableCounter("ratelimit.events.dropped",
 		metric.WithUnit("{event}"), metric.WithDescription("Events that the observer had no room for."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(min(counter.Dropped(), math.MaxInt64))) //nolint:gosec // it is at most that
+			o.Observe(int64(min(counter.Dropped(), math.MaxInt64)))
 			return nil
 		}))
 	if err != nil {

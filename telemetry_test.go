@@ -18,6 +18,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
@@ -186,4 +187,26 @@ func TestTheTimeForWhichTheStoreIsAwayIsCounted(t *testing.T) {
 		run.post(request{Query: cheapQuery})
 		require.Equal(t, map[string]float64{"": 6}, i.sums("ratelimit.store.away", ""))
 	})
+}
+
+func TestAMetricCountsTheEventsThatTheObserverDropped(t *testing.T) {
+	t.Parallel()
+	i := &instruments{t: t}
+	channel := event.NewChannel(1)
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		i.configure(cfg)
+		cfg.Events.Observer = event.All(channel)
+	})
+	for range 4 {
+		f.post(request{Query: cheapQuery, Tenant: "blocked"})
+	}
+	var dropped []int64
+	for _, m := range i.collect() {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "ratelimit.events.dropped" {
+			for _, point := range sum.DataPoints {
+				dropped = append(dropped, point.Value)
+			}
+		}
+	}
+	require.Equal(t, []int64{3}, dropped)
 }

@@ -61,6 +61,44 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 	))
 }
 
+func TestALineSaysWhatLedToARefusal(t *testing.T) {
+	t.Parallel()
+	origin := event.Origin{
+		Tier: "default", Rule: []string{"tiers.pro.users.limits.minute", "tenants.acme.users.limits.minute"},
+		Mode: "(default)", FailMode: "tiers.pro.failMode",
+		Overrides: []event.Override{{
+			Level: "user", Owner: "alice", Limit: "minute", Reason: "ticket 17", Actor: "ops",
+			SetAt: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC), Expires: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC),
+		}},
+	}
+	require.Equal(t, []string{
+		`level=INFO msg="ratelimit: decided" refusalId=A1 outcome=limited code=RATE_LIMITED charge=true tenant=acme team=web user=alice tier=pro mode=enforce ` +
+			`kind=query operation=Report rootFields=Query.a,Query.b keyed=true cost=62 charged=0 maxCost=500 rule=depth retryAfter=7.2s clearsAt=2026-11-22T01:02:03.000Z ` +
+			`amounts.points=62 amounts.requests=1 store=eu storeDuration=1ms storeResult=ambiguous failMode=closed tierFrom=default modeFrom=(default) ` +
+			`limits.0.level=user limits.0.owner=alice limits.0.limit=minute limits.0.unit=points limits.0.capacity=100 limits.0.refill=100 limits.0.period=1m0s ` +
+			`limits.0.mode=enforce limits.0.soft=true limits.0.remaining=38 limits.0.overdraft=1 limits.0.resetAfter=37s limits.0.exceeded=true limits.0.refuses=true ` +
+			`limits.0.never=true limits.0.retryAfter=7.2s limits.0.from="tiers.pro.users.limits.minute < tenants.acme.users.limits.minute" limits.0.modeFrom=(default) ` +
+			`limits.0.failModeFrom=tiers.pro.failMode limits.0.overrides.0.level=user limits.0.overrides.0.owner=alice limits.0.overrides.0.limit=minute ` +
+			`limits.0.overrides.0.reason="ticket 17" limits.0.overrides.0.actor=ops limits.0.overrides.0.setAt=2026-11-22T01:00:00.000Z limits.0.overrides.0.expires=2026-11-23T00:00:00.000Z`,
+		`level=INFO msg="ratelimit: decided" outcome=admitted tenant=acme tier=pro cost=1 charged=1`,
+	}, lines(t,
+		event.Decided{
+			RefusalID: "A1", Outcome: "limited", Code: "RATE_LIMITED", Charge: true, Tenant: "acme", Team: "web", User: "alice", Tier: "pro",
+			Mode: "enforce", Kind: "query", Operation: "Report", RootFields: []string{"Query.a", "Query.b"}, Keyed: true, Cost: 62, MaxCost: 500, Rule: "depth",
+			RetryAfter: 7200 * time.Millisecond, ClearsAt: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC),
+			Amounts: []event.Amount{{Unit: "points", N: 62}, {Unit: "requests", N: 1}},
+			Store:   "eu", StoreDuration: time.Millisecond, StoreResult: "ambiguous", FailMode: "closed",
+			Origin: event.Origin{Tier: "default", Mode: "(default)"},
+			Limits: []event.LimitState{{
+				Level: "user", Owner: "alice", Limit: "minute", Unit: "points", Capacity: 100, Refill: 100, Period: time.Minute, Mode: "enforce", Soft: true,
+				Remaining: 38, Overdraft: 1, ResetAfter: 37 * time.Second, Exceeded: true, Refuses: true, Never: true, RetryAfter: 7200 * time.Millisecond,
+				Origin: &origin,
+			}},
+		},
+		event.Decided{Outcome: "admitted", Tenant: "acme", Tier: "pro", Cost: 1, Charged: 1},
+	))
+}
+
 func TestAFullChannelDropsAndCountsAndNeverBlocks(t *testing.T) {
 	t.Parallel()
 	channel := event.NewChannel(0)
@@ -96,6 +134,13 @@ func TestAllAreToldInTurn(t *testing.T) {
 	note := func(i int) event.Observer {
 		return event.Func(func(context.Context, event.Event) { told = append(told, i) })
 	}
-	event.All(note(1), note(2)).Observe(t.Context(), event.LimitReached{})
-	require.Equal(t, []int{1, 2}, told)
+	full := event.NewChannel(1)
+	all := event.All(note(1), full, note(2))
+	for range 3 {
+		all.Observe(t.Context(), event.LimitReached{})
+	}
+	require.Equal(t, []int{1, 2, 1, 2, 1, 2}, told)
+	counter, ok := all.(event.DropCounter)
+	require.True(t, ok)
+	require.EqualValues(t, 2, counter.Dropped())
 }

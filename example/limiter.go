@@ -10,6 +10,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -46,6 +47,8 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		Cost:    cost.Config{RequireListSizes: true},
 		Signals: ratelimit.SignalsConfig{AlwaysStatusOK: opts.statusOK},
 		Logger:  logger,
+		// What led to a refusal is a line with the id that its client was given.
+		Events: ratelimit.EventsConfig{Observer: event.NewLogger(logger)},
 	})
 	return l, nil
 }
