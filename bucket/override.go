@@ -59,7 +59,10 @@ type Override struct {
 	// Unlimited says that nothing is judged or charged. It beats Mode, and that of a single limit.
 	Unlimited bool
 	// Blocked says that every take of the owner is refused, whatever the mode: also of an owner without
-	// limits, if it stands in [Take.Owners]. It is of the owner as a whole.
+	// limits, if it stands in [Take.Owners]. It is of the owner as a whole. It does not reach takes that ask
+	// no store, those of a tenant without any limit, nor a trusted document that has no rule of its own:
+	// block such tenants with blocked: true in their tier or exception of the policy, which needs no store,
+	// and the document by the coordinate of its root field.
 	Blocked bool
 
 	// Expires is when the record ceases to hold, by the clock of the store, in whole milliseconds. The
