@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -189,4 +190,21 @@ func TestTextsOfServersCannotSteerATerminal(t *testing.T) {
 	require.NotContains(t, f.Seen, "\x1b")
 	require.NotContains(t, f.Seen, "\x07")
 	require.Less(t, len(f.Seen), 300)
+}
+
+func TestRightsThatLaterServersRefuseInOtherWordsAreNamed(t *testing.T) {
+	t.Parallel()
+	for text, code := range map[string]doctor.Code{
+		"ERR ACL failure in script: User limiter has no permissions to run the 'get' command": doctor.MissingRight,
+		"ERR ACL failure in script: No permissions to access a key":                           doctor.MissingKeys,
+		"ERR something else": doctor.CommandFailed,
+	} {
+		refuses := func(command string) string {
+			if strings.HasPrefix(command, "eval ") && strings.Contains(command, "redis.pcall") {
+				return fmt.Sprintf("*2\r\n$3\r\nget\r\n$%d\r\n%s\r\n", len(text), text)
+			}
+			return ""
+		}
+		only(t, at(t, pretend(t, healthyInfo("7.2.4"), refuses)), doctor.Error, code, "")
+	}
 }
