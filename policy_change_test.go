@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -41,7 +42,7 @@ type replica struct {
 	policy *tiers.File
 }
 
-func newReplica(t *testing.T, store bucket.Store, limits string) *replica {
+func newReplica(t *testing.T, store bucket.Store, limits string, configure ...func(*ratelimit.Config)) *replica {
 	t.Helper()
 	r := &replica{path: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(t, limits)
@@ -49,7 +50,12 @@ func newReplica(t *testing.T, store bucket.Store, limits string) *replica {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = policy.Close() })
 	r.policy = policy
-	r.inProcess = newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Policy = policy })
+	r.inProcess = newInProcess(t, store, func(cfg *ratelimit.Config) {
+		cfg.Policy = policy
+		for _, configure := range configure {
+			configure(cfg)
+		}
+	})
 	return r
 }
 
@@ -70,6 +76,10 @@ type answers struct{ admitted, refused, warned atomic.Int64 }
 
 // load sends operations of 22 points to all the replicas at once, so many to each.
 func load(operations int, replicas ...*replica) []*answers {
+	return loadOf(half, operations, replicas...)
+}
+
+func loadOf(query string, operations int, replicas ...*replica) []*answers {
 	var group sync.WaitGroup
 	counts := make([]*answers, len(replicas))
 	for i, r := range replicas {
@@ -78,7 +88,7 @@ func load(operations int, replicas ...*replica) []*answers {
 		for range callers {
 			group.Go(func() {
 				for range operations / callers {
-					reply := r.post(request{Query: half, Tenant: "acme", User: "alice"})
+					reply := r.post(request{Query: query, Tenant: "acme", User: "alice"})
 					switch {
 					case reply.Status == http.StatusTooManyRequests:
 						counts[i].refused.Add(1)
@@ -135,4 +145,52 @@ func TestAPolicyThatChangesUnderLoadKeepsWhatWasSpent(t *testing.T) {
 	admitted = counts[0].admitted.Load() + counts[1].admitted.Load()
 	require.EqualValues(t, 10, admitted, "110 operations, of which 100 were spent through it all")
 	require.EqualValues(t, 6, after.policy.Snapshot().Generation())
+}
+
+// TestAWindowThatChangesUnderLoadKeepsWhatWasSpentNetOfRefunds counts as the test above does, of operations that
+// are charged 202 points, of which 100 are given back: with k of them spent the next needs 102 k + 202.
+func TestAWindowThatChangesUnderLoadKeepsWhatWasSpentNetOfRefunds(t *testing.T) {
+	t.Parallel()
+	const estimated = `{ users(first: 200) { name } }`
+	store := patientStore(t)
+	const first = "quota: {capacity: 5000, per: day, window: fixed}"
+	refunds := func(cfg *ratelimit.Config) { cfg.Settlement.Refund = true }
+	before, after := newReplica(t, store, first, refunds), newReplica(t, store, first, refunds)
+	settled := func(operations int, replicas ...*replica) []*answers {
+		t.Helper()
+		counts := loadOf(estimated, operations, replicas...)
+		for _, r := range replicas {
+			require.NoError(t, r.extension.AwaitSettled(context.Background()))
+		}
+		return counts
+	}
+	// filled goes on one by one, because what is under way at once is charged whole.
+	filled := func(r *replica) (admitted int64) {
+		t.Helper()
+		for r.post(request{Query: estimated, Tenant: "acme", User: "alice"}).Status == http.StatusOK {
+			require.NoError(t, r.extension.AwaitSettled(context.Background()))
+			admitted++
+		}
+		return admitted
+	}
+	admitted := settled(40, before)[0].admitted.Load()
+	require.EqualValues(t, 48, admitted+filled(before))
+
+	after.reload(t, "quota: {capacity: 10200, per: day, window: fixed}")
+	counts := settled(80, before, after)
+	require.EqualValues(t, 80, counts[0].refused.Load(), "the old generation goes on refusing")
+	require.EqualValues(t, 51, counts[1].admitted.Load()+filled(after), "99 in all, of which 48 were spent")
+
+	after.reload(t, "quota: {capacity: 4000, per: day, window: fixed}")
+	counts = settled(12, before, after)
+	require.EqualValues(t, 24, counts[0].refused.Load()+counts[1].refused.Load(), "lowered below what is spent")
+
+	after.reload(t, "quota: {capacity: 10200, per: year, window: calendar}")
+	require.EqualValues(t, 0, filled(after), "a window of another kind has as much spent")
+	const more = "quota: {capacity: 10800, per: year, window: calendar}"
+	before.reload(t, more)
+	after.reload(t, more)
+	counts = settled(12, before, after)
+	admitted = counts[0].admitted.Load() + counts[1].admitted.Load()
+	require.EqualValues(t, 5, admitted+filled(before), "104 in all, of which 99 were spent through it all")
 }
