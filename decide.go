@@ -75,7 +75,9 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		d.refuse(refusedKeyInvalid(err))
 		return nil
 	}
-	op.claim, op.keyed = claim, claim != nil
+	if op.claimable(d.Points) {
+		op.claim, op.keyed = claim, claim != nil
+	}
 	return e.takeFor(ctx, op, d.Points)
 }
 

@@ -65,6 +65,23 @@ func (e *Extension) claim(opCtx *graphql.OperationContext, subject Subject) (*id
 	return claim, nil
 }
 
+// claimable says whether a key is honoured. What costs nothing is admitted without end under limits that
+// count points alone, and so would be its records.
+func (op *operation) claimable(points int64) bool {
+	if points > 0 || !enforces(&op.rules) {
+		return true
+	}
+	for _, b := range judged(&op.rules) {
+		for _, limit := range b.Limits.All() {
+			counts := limit.Unit == bucket.Requests || limit.Unit == bucket.Records
+			if counts && limit.Mode == bucket.Enforce && !limit.Soft {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // requestKey returns the key that the client sent: in a header, and on a WebSocket in the
 // operation's extensions, because there the headers belong to the connection.
 func requestKey(opCtx *graphql.OperationContext, headers []string) (key idempotency.Key, found bool, err error) {

@@ -78,6 +78,48 @@ func TestAFloodOfKeysThatAreRefusedLeavesNoRecord(t *testing.T) {
 	require.EqualValues(t, 3, keys, "the records and one budget")
 }
 
+// free is what costs nothing, with a large answer.
+var free = map[string]string{
+	"query":    `{ ` + strings.Repeat("a", 1000) + `: __typename }`,
+	"mutation": `mutation { ` + strings.Repeat("a", 1000) + `: __typename }`,
+	"budget":   `{ rateLimit { cost } }`,
+}
+
+func TestAKeyOnWhatIsChargedNothingLeavesNoRecord(t *testing.T) {
+	t.Parallel()
+	client, store := patientRedis(t)
+	server := newInProcess(t, store, underLimits(t,
+		"minute: {capacity: 100, per: minute}, seen: {unit: requests, capacity: 1, per: day, mode: shadow}, "+
+			"reported: {unit: records, capacity: 1, per: day, soft: true}"))
+	for name, query := range free {
+		for i := range 20 {
+			got := server.post(request{Query: query, Key: fmt.Sprint(testKey, name, i)})
+			require.Equal(t, http.StatusOK, got.Status, got.Body)
+			require.EqualValues(t, 0, got.rateLimit(t)["charged"])
+		}
+		n, _ := records(t, client)
+		require.Zero(t, n, name)
+	}
+}
+
+func TestAKeyOnWhatCostsNoPointsIsHonouredWhereALimitCountsIt(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []string{
+		"requests: {unit: requests, capacity: 2, per: day}", "keys: {unit: records, capacity: 2, per: day}",
+		// Nobody who is in shadow is refused anything, so that keys are no way around it.
+		"minute: {capacity: 100, per: minute, mode: shadow}",
+	} {
+		server := newInProcess(t, ratelimittest.NewStore(nil), underLimits(t, limits))
+		server.post(request{Query: free["mutation"], Key: testKey})
+		again := server.post(request{Query: free["mutation"], Key: testKey})
+		require.Equal(t, true, again.rateLimit(t)["replayed"], limits)
+	}
+	f := newFixture(t, nil)
+	f.post(request{Query: free["mutation"], Key: testKey, Tenant: "unlimited"})
+	again := f.post(request{Query: free["mutation"], Key: testKey, Tenant: "unlimited"})
+	require.Equal(t, true, again.rateLimit(t)["replayed"])
+}
+
 func TestAFloodOfKeysLeavesAsManyRecordsAndBytesAsTheirLimitsSay(t *testing.T) {
 	t.Parallel()
 	client, store := patientRedis(t)
