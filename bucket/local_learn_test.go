@@ -56,3 +56,27 @@ func TestWhatACacheAnswersIsNotWhatTheStoreSays(t *testing.T) {
 	s.goAway()
 	require.Zero(t, r.drain(1, b), "nothing is known")
 }
+
+func TestALostReplyToASettlementHandsNoShareOutAgain(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
+		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		r := s.replicas[0]
+		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
+		r.take(0, b)
+		s.goAway()
+		require.EqualValues(t, 700, r.drain(10, b))
+		for range 3 {
+			s.store.fail(bucket.ErrAmbiguous, true)
+			_, _ = r.local.Settle(context.Background(), "acme")
+			s.comeBack()
+			s.settle()
+			s.goAway()
+			require.Zero(t, r.drain(1, b), kind)
+		}
+		s.comeBack()
+		r.take(0, b)
+		s.goAway()
+		require.EqualValues(t, 210, r.drain(10, b), "%v: the next answer of the store says what is left", kind)
+	}
+}

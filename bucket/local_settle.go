@@ -206,7 +206,8 @@ func (o *localOwner) putBack(was *localSpend, now int64) {
 }
 
 // learn takes in what the store has left after the settlement. Who has taken nothing since is judged by it when
-// the store goes the next time.
+// the store goes the next time. A repeated settlement is answered without states: what was known before still has
+// what was settled, so that the share stays what the owner is judged by.
 func (b *localBatch) learn(states []LimitState, now int64) {
 	for _, o := range b.owners {
 		n := 0
@@ -215,10 +216,11 @@ func (b *localBatch) learn(states []LimitState, now int64) {
 		}
 		if n > 0 {
 			o.learn(states[:n], now)
+			if len(o.taken) == 0 {
+				o.share = nil
+			}
 		}
-		if states = states[n:]; len(o.taken) == 0 {
-			o.share = nil
-		}
+		states = states[n:]
 	}
 }
 
