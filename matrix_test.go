@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -104,7 +105,9 @@ func over(protocol string) func(*fixture, request) string {
 	return func(f *fixture, r request) string {
 		// A document that does not validate is judged by the headers, because gqlgen hides the payload from it.
 		header := http.Header{"X-Tenant": {r.tenant()}}
-		return indented(strings.Join(f.dialAs(protocol, r.tenant(), header).run("1", r), "\n"))
+		s := f.dialAs(protocol, r.tenant(), header)
+		defer func() { _ = s.conn.Close(websocket.StatusNormalClosure, "") }()
+		return indented(strings.Join(s.run("1", r), "\n"))
 	}
 }
 

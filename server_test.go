@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,9 @@ type fixture struct {
 	resolver *testserver.Resolver
 	server   *handler.Server
 	limiter  *ratelimit.Extension
+	// client is the only one that the server has.
+	client      *http.Client
+	connections connections
 }
 
 // newFixture starts a server whose header X-Tenant names who pays. configure may change what it
@@ -67,9 +71,12 @@ func newFixtureWithin(t *testing.T, configure func(*ratelimit.Config), outer ...
 	}
 	f.limiter = ratelimit.New(cfg)
 	f.server.Use(f.limiter)
-	httpServer := httptest.NewServer(ratelimit.Handler(f.server))
+	httpServer := httptest.NewUnstartedServer(ratelimit.Handler(f.server))
+	httpServer.Listener = f.connections.listener(httpServer.Listener)
+	httpServer.Start()
 	t.Cleanup(httpServer.Close)
-	f.url = httpServer.URL
+	f.url, f.client = httpServer.URL, f.connections.client()
+	t.Cleanup(f.client.CloseIdleConnections)
 	return f
 }
 
@@ -221,10 +228,16 @@ func (f *fixture) exchange(method, address string, r request, accept, contentTyp
 	httpRequest.Header.Set("Content-Type", contentType)
 	httpRequest.Header.Set("Accept", accept)
 	r.setHeaders(httpRequest.Header)
-	response, err := http.DefaultClient.Do(httpRequest)
+	response, err := f.client.Do(httpRequest)
+	if err != nil && f.connections.left.Load() {
+		return reply{}
+	}
 	require.NoError(f.t, err)
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
+	if err != nil && f.connections.left.Load() {
+		return reply{}
+	}
 	require.NoError(f.t, err)
 	return reply{Status: response.StatusCode, Header: response.Header, Body: string(content)}
 }
@@ -240,6 +253,7 @@ type socket struct {
 	t        *testing.T
 	conn     *websocket.Conn
 	protocol string
+	left     *atomic.Bool
 }
 
 func (f *fixture) dial(tenant string, header http.Header) *socket {
@@ -250,12 +264,12 @@ func (f *fixture) dial(tenant string, header http.Header) *socket {
 func (f *fixture) dialAs(protocol, tenant string, header http.Header) *socket {
 	f.t.Helper()
 	conn, response, err := websocket.Dial(f.t.Context(), "ws"+strings.TrimPrefix(f.url, "http"),
-		&websocket.DialOptions{Subprotocols: []string{protocol}, HTTPHeader: header})
+		&websocket.DialOptions{HTTPClient: f.client, Subprotocols: []string{protocol}, HTTPHeader: header})
 	require.NoError(f.t, err)
 	if response.Body != nil {
 		_ = response.Body.Close()
 	}
-	s := &socket{t: f.t, conn: conn, protocol: protocol}
+	s := &socket{t: f.t, conn: conn, protocol: protocol, left: &f.connections.left}
 	f.t.Cleanup(func() { _ = conn.CloseNow() })
 	s.send(map[string]any{"type": "connection_init", "payload": map[string]any{"tenant": tenant}})
 	require.Contains(f.t, s.receive(), "connection_ack")
@@ -269,11 +283,15 @@ func (s *socket) send(message any) {
 	require.NoError(s.t, s.conn.Write(s.t.Context(), websocket.MessageText, encoded))
 }
 
+// receive returns the next message, nothing when the client has left.
 func (s *socket) receive() string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 	defer cancel()
 	_, message, err := s.conn.Read(ctx)
+	if err != nil && s.left.Load() {
+		return ""
+	}
 	require.NoError(s.t, err)
 	return string(message)
 }
@@ -313,7 +331,7 @@ func (s *socket) run(id string, r request) []string {
 			continue
 		}
 		messages = append(messages, message)
-		if strings.Contains(message, `"type":"complete"`) {
+		if message == "" || strings.Contains(message, `"type":"complete"`) {
 			return messages
 		}
 	}
