@@ -16,7 +16,7 @@ type connections struct {
 	// left says that the clients have gone.
 	left atomic.Bool
 
-	mu     sync.Mutex
+	mu      sync.Mutex
 	dialled []net.Conn
 }
 
