@@ -68,7 +68,7 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 
 .PHONY: clients
 clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits and out again, as docs/clients.md says (needs Node.js and npm)
-	cd contrib/clients/node && npm ci
+	cd contrib/clients/node && npm ci && node --test
 	cd contrib/clients && go test -count=1 -parallel 4 -timeout 20m . -node
 
 .PHONY: cover

@@ -229,6 +229,7 @@ func (s *situation) requireBacksOff(t *testing.T, seen []attempt, saw outcome) {
 	case s.refused():
 		require.True(t, saw.Passed, "%+v after %+v", saw, seen)
 		require.Greater(t, len(seen), 1, "it was refused once")
+		require.Equal(t, 1, runsOf(seen), "%+v", seen)
 	case s.key != "":
 		require.True(t, saw.Passed, "%+v after %+v", saw, seen)
 		require.Len(t, seen, 2)
@@ -253,7 +254,7 @@ func TestClientsMeetEachSituationAsTheirPageSays(t *testing.T) {
 			t.Parallel()
 			// It runs when those of all situations have.
 			t.Cleanup(func() {
-				if !t.Failed() {
+				if !t.Failed() && whole(rows) {
 					requireInPage(t, "measured "+c.name, table(c, rows))
 				}
 			})

@@ -50,6 +50,10 @@ func WithKey(ctx context.Context, key string) context.Context {
 // request's context: it returns the refusal instead.
 func (c *Client) Do(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
+	if request.GetBody != nil {
+		// Copies of it are sent, and whoever takes a request closes its body.
+		defer request.Body.Close()
+	}
 	if key, ok := ctx.Value(contextKey{}).(string); ok {
 		request = request.Clone(ctx)
 		request.Header.Set(keyHeader, key)
@@ -139,12 +143,9 @@ func refusalIn(response *http.Response) *ratelimitclient.Refusal {
 	if media != "application/json" && media != "application/graphql-response+json" {
 		return nil
 	}
-	start, err := io.ReadAll(io.LimitReader(response.Body, longestRefusal))
-	rest := io.Reader(response.Body)
-	if err != nil {
-		rest = &broken{err}
-	}
-	response.Body = &body{Reader: io.MultiReader(bytes.NewReader(start), rest), Closer: response.Body}
+	// Who reads on meets the error once more.
+	start, _ := io.ReadAll(io.LimitReader(response.Body, longestRefusal))
+	response.Body = &body{Reader: io.MultiReader(bytes.NewReader(start), response.Body), Closer: response.Body}
 	read, _ := ratelimitclient.FromResponse(start)
 	return read.Refusal
 }
@@ -154,11 +155,6 @@ type body struct {
 	io.Reader
 	io.Closer
 }
-
-// broken is what follows in a body that could not be read further.
-type broken struct{ err error }
-
-func (b *broken) Read([]byte) (int, error) { return 0, b.err }
 
 func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)

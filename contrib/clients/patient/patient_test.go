@@ -96,10 +96,13 @@ func TestARefusalIsWaitedForWhateverItsStatus(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{status: status, answers: []string{refused, refused, answered}}
 			client := patient.Client{Doer: s}
-			response, err := client.Do(post(t.Context(), t))
+			request, sent := post(t.Context(), t), 0
+			request.Body = &counted{Reader: request.Body, closed: &sent}
+			response, err := client.Do(request)
 			requireBody(t, answered, response, err)
 			require.Equal(t, []string{"body", "body", "body"}, s.bodies)
 			require.Equal(t, 3, s.closed, "no connection leaks")
+			require.Equal(t, 1, sent, "the body that was given is closed")
 			for i, least := range []time.Duration{0, 2 * time.Second, 4 * time.Second} {
 				require.GreaterOrEqual(t, s.at[i], least)
 				require.LessOrEqual(t, s.at[i], least+least/4)
