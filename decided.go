@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -45,7 +46,7 @@ func (op *operation) decided(d *Decision, amounts bucket.Amounts) event.Decided 
 		Tenant: eventName(d.Subject.Tenant), Team: eventName(d.Subject.Team), User: eventName(d.Subject.User),
 		Tier: d.Tier, Mode: d.Mode.String(), Origin: op.origin(d),
 		Kind: string(op.kind), Operation: boundedName(op.name), Keyed: op.keyed,
-		RootFields: d.RootFields[:min(len(d.RootFields), maxEventRootFields)],
+		RootFields: slices.Clone(d.RootFields[:min(len(d.RootFields), maxEventRootFields)]),
 		Cost:       d.Points, Charged: d.Charged, StoreDuration: d.StoreDuration,
 	}
 	if because := d.because(); because != nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -280,6 +281,34 @@ func TestAnEventSaysWhatLedToARefusalAndWhenItClears(t *testing.T) {
 		require.False(t, other.Refuses, other.Limit)
 		require.Nil(t, other.Origin, other.Limit)
 	}
+}
+
+func TestTheRefusalOfADocumentThatDoesNotValidateIsToldAsOneOfNoKind(t *testing.T) {
+	t.Parallel()
+	f, told := newDecided(t, func(cfg *ratelimit.Config) { cfg.InvalidDocumentPoints = 60 })
+	f.post(request{Query: `{ nobody }`})
+	require.Zero(t, told.count(), "it was not refused, but charged")
+	e := told.find(t, refusalIDOf(t, f.post(request{Query: `{ nobody }`}).Body))
+	require.Equal(t, []string{"", "limited", "free"}, []string{e.Kind, e.Outcome, e.Tenant})
+	require.Equal(t, []event.Amount{{Unit: "points", N: 60}, {Unit: "requests", N: 1}}, e.Amounts)
+}
+
+func TestAnObserverCannotChangeThePlanOfAnOperation(t *testing.T) {
+	t.Parallel()
+	var fields [][]string
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Events.Admissions = 1
+		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+			if d, ok := e.(event.Decided); ok {
+				fields = append(fields, slices.Clone(d.RootFields))
+				d.RootFields[0] = "changed"
+			}
+		})
+	})
+	for range 2 {
+		f.post(request{Query: cheapQuery})
+	}
+	require.Equal(t, [][]string{{"Query.me"}, {"Query.me"}}, fields)
 }
 
 func TestAnEventNamesWhatBlocksAndWhatAnOperationMayCost(t *testing.T) {

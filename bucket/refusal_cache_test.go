@@ -175,7 +175,11 @@ func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheCache(t *testing.T) {
 	require.NoError(t, err)
 	keyed := bucket.Take{Buckets: ten, Owners: []bucket.Owner{{}}, Amounts: points(1), Claim: newClaim("blocked-1")}
 	require.Equal(t, bucket.Blocked, c.take(keyed).Verdict)
-	require.Zero(t, c.asked(func() { require.Equal(t, bucket.Blocked, c.take(keyed).Verdict) }))
+	require.Zero(t, c.asked(func() {
+		result := c.take(keyed)
+		require.Equal(t, bucket.Blocked, result.Verdict)
+		require.Equal(t, "abuse", result.BlockedBy().Reason)
+	}))
 	c.clock.advance(300 * time.Millisecond)
 	require.Equal(t, bucket.Admitted, c.take(keyed).Verdict, "the record has expired before the refusal")
 }
