@@ -246,7 +246,8 @@ func TestARefusalInsideAnOperationHasAnIDThatItsReplayKeeps(t *testing.T) {
 	again := f.post(request{Query: createUser, Key: testKey})
 	require.Equal(t, true, again.rateLimit(t)["replayed"])
 	require.Equal(t, first, refusalIDOf(t, again.Body))
-	told.find(t, first)
+	require.True(t, told.find(t, first).Keyed)
+	require.False(t, e.Keyed)
 }
 
 func TestAnEventSaysWhatLedToARefusalAndWhenItClears(t *testing.T) {

@@ -232,6 +232,8 @@ func TestTheProvenanceOfAMaximumCostAndOfABlockNamesItsPlace(t *testing.T) {
 			require.Equal(t, test.want, strings.Join(p.Rule, " ")+" "+mode.String()+" by "+p.Mode)
 			_, found = rules.MaxCostProvenance(test.subject, fields, most+1, mode)
 			require.False(t, found)
+			_, found = rules.MaxCostProvenance(test.subject, fields, most, bucket.Off)
+			require.False(t, found, "another mode")
 		})
 	}
 	for subject, want := range map[tiers.Subject]string{
