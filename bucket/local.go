@@ -23,8 +23,10 @@ const (
 const (
 	localShards = 64
 	// knownLeast and knownShare are for how long what is left of a limit is believed by default: so long,
-	// or that part of the time in which the limit comes back.
+	// or that part of the time in which the limit comes back, and at most so long: others take as fast from a
+	// limit a month as from one a minute.
 	knownLeast = time.Second
+	knownMost  = 5 * time.Second
 	knownShare = 60
 	// maxLocalName is the length in bytes of the longest name of a tenant or owner that is remembered.
 	maxLocalName = 512
@@ -49,7 +51,7 @@ type LocalConfig struct {
 	Percent int
 	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
 	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, and at least a second; negative believes nothing, so that nothing
+	// time in which the limit comes back, but at least one second and at most five; negative believes nothing, so that nothing
 	// at all is admitted beyond the budget, however unevenly the instances are used. A single instance always
 	// believes: nobody else takes from its budgets.
 	KnownFor time.Duration
@@ -272,7 +274,7 @@ func failLocal(buckets []Bucket) bool {
 // learn takes in what is left of an owner.
 func (s *localShard) learn(l *Local, key localKey, policy, governed *Limits, states []LimitState, now int64) {
 	o := s.owner(l, key, false)
-	if o == nil {
+	if o == nil || o.newer(now) {
 		return
 	}
 	if o.policy != policy || governed != policy || !states[0].Overridden {
@@ -286,21 +288,39 @@ func (s *localShard) learn(l *Local, key localKey, policy, governed *Limits, sta
 	}
 }
 
+// lateness is by how much an answer may come later than one that the store has given after it.
+const lateness = 10 * time.Second
+
+// newer reports whether what is known is of a later time. Where it is of a much later one the clock of the store
+// was set back.
+func (o *localOwner) newer(now int64) bool {
+	return now < o.at && o.at-now <= lateness.Milliseconds()
+}
+
+// learn takes in what is left as of the time. Of two answers of one millisecond nobody knows which was the later,
+// so that the one counts that has left less.
 func (o *localOwner) learn(states []LimitState, now int64) {
-	o.known, o.at = o.known[:0], now
+	if now != o.at {
+		o.known = o.known[:0]
+	}
+	o.at = now
 	rules := o.limits.rules
 	for k := range states {
 		state := &states[k]
 		if state.Limit.FailMode != FailLocal {
 			continue
 		}
-		known := knownLimit{remaining: state.Remaining, end: state.WindowEnd}
+		id := uint16(0)
 		if k < len(rules) && rules[k].limit == state.Limit {
-			known.id = rules[k].id
+			id = rules[k].id
 		} else {
-			known.id = stateID(state.Limit.Unit, state.Limit.Name)
+			id = stateID(state.Limit.Unit, state.Limit.Name)
 		}
-		o.known = append(o.known, known)
+		if known := o.find(id); known != nil {
+			known.remaining, known.end = min(known.remaining, state.Remaining), max(known.end, state.WindowEnd)
+			continue
+		}
+		o.known = append(o.known, knownLimit{id: id, remaining: state.Remaining, end: state.WindowEnd})
 	}
 }
 
@@ -316,6 +336,8 @@ func (s *localShard) owner(l *Local, key localKey, judged bool) *localOwner {
 	if len(s.owners) >= l.perShard && !s.forget(l, judged) {
 		return nil
 	}
+	// A name may be part of a much longer text, which must not stay in memory with it.
+	key.tenant, key.owner.Name = strings.Clone(key.tenant), strings.Clone(key.owner.Name)
 	o := &localOwner{key: key}
 	s.owners[key] = o
 	return o

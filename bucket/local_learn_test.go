@@ -2,8 +2,11 @@ package bucket_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,4 +82,71 @@ func TestALostReplyToASettlementHandsNoShareOutAgain(t *testing.T) {
 		s.goAway()
 		require.EqualValues(t, 210, r.drain(10, b), "%v: the next answer of the store says what is left", kind)
 	}
+}
+
+func TestAnOlderAnswerThatComesLateIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	for _, between := range []time.Duration{0, 5 * time.Millisecond} {
+		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.HourWindow))}
+		ask := func(n int64) (bucket.Take, bucket.Result) {
+			take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{b}, Amounts: points(n)}
+			result, err := s.store.Take(context.Background(), take)
+			require.NoError(t, err)
+			return take, result
+		}
+		first, early := ask(1)
+		s.clock.advance(between)
+		second, late := ask(999)
+		s.replicas[0].local.Learn(&second, &late)
+		s.replicas[0].local.Learn(&first, &early)
+		s.goAway()
+		require.Zero(t, s.replicas[0].drain(1, b), between)
+	}
+}
+
+func TestAStoreWhoseClockWasSetBackIsBelievedAgain(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	r := s.replicas[0]
+	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
+	r.take(0, b)
+	s.clock.advance(-time.Minute)
+	require.Equal(t, bucket.Admitted, r.take(1000, b).Verdict)
+	s.goAway()
+	require.Zero(t, r.drain(1, b))
+}
+
+func TestNamesThatArePartOfALongTextDoNotKeepIt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	r := s.replicas[0]
+	b := bucket.Bucket{Limits: compile(t, localLimit(6000, bucket.TokenBucket))}
+	collected := make(chan struct{})
+	func() {
+		header := []byte("acme.alice." + strings.Repeat("x", 1<<20))
+		runtime.AddCleanup(&header[0], func(int) { close(collected) }, 0)
+		text := unsafe.String(&header[0], len(header))
+		take := bucket.Take{Tenant: text[:4], Amounts: points(1), Buckets: []bucket.Bucket{
+			b, {Owner: bucket.Owner{Level: bucket.User, Name: text[5:10]}, Limits: b.Limits},
+		}}
+		result, err := bucket.NewMemory(bucket.MemoryConfig{}).Take(context.Background(), bucket.Take{
+			Tenant: "acme", Amounts: take.Amounts,
+			Buckets: []bucket.Bucket{b, {Owner: bucket.Owner{Level: bucket.User, Name: "alice"}, Limits: b.Limits}},
+		})
+		require.NoError(t, err)
+		result.Limits[1].Owner = take.Buckets[1].Owner
+		r.local.Learn(&take, &result)
+		require.Equal(t, bucket.Admitted, r.local.Take(&take).Verdict)
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		select {
+		case <-collected:
+			return true
+		default:
+			return false
+		}
+	}, patience, pollEvery)
+	require.Equal(t, []string{"acme"}, r.local.Debtors(1))
 }

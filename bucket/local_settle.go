@@ -41,11 +41,11 @@ type LocalSettled struct {
 const localRetry = MaxReceiptAge / 2
 
 // owe notes that an owner has something to settle.
-func (s *localShard) owe(l *Local, tenant string, o *localOwner) {
-	debt := s.debts[tenant]
+func (s *localShard) owe(l *Local, o *localOwner) {
+	debt := s.debts[o.key.tenant]
 	if debt == nil {
 		debt = &localDebt{}
-		s.debts[tenant] = debt
+		s.debts[o.key.tenant] = debt
 		l.owing.Add(1)
 	}
 	debt.owners, o.owes = append(debt.owners, o), true
@@ -132,7 +132,7 @@ func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, lost bool) {
 			// too late is seen to here.
 			takenAt = maxDate
 		}
-		debt.batch = newLocalBatch(tenant, debt.owners, takenAt, now)
+		debt.batch = newLocalBatch(debt.owners, takenAt, now)
 	}
 	if debt.batch == nil {
 		s.paid(l, tenant, debt)
@@ -144,7 +144,7 @@ func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, lost bool) {
 
 // newLocalBatch takes what the owners have taken, of as many as one call may have. It returns nil if that is
 // nothing.
-func newLocalBatch(tenant string, owners []*localOwner, takenAt, now int64) *localBatch {
+func newLocalBatch(owners []*localOwner, takenAt, now int64) *localBatch {
 	b := &localBatch{sent: time.Now()}
 	limits := 0
 	var amounts []int64
@@ -166,7 +166,7 @@ func newLocalBatch(tenant string, owners []*localOwner, takenAt, now int64) *loc
 	if len(b.owners) == 0 {
 		return nil
 	}
-	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = tenant, takenAt, amounts
+	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = owners[0].key.tenant, takenAt, amounts
 	b.receipt.name(takenAt)
 	return b
 }

@@ -127,7 +127,7 @@ func (l *Local) believes(limit *Limit, instances int, age int64) bool {
 	case known > 0:
 		return milliseconds(age) <= known
 	default:
-		return milliseconds(age) <= max(knownLeast, limit.Length()/knownShare)
+		return milliseconds(age) <= min(max(knownLeast, limit.Length()/knownShare), knownMost)
 	}
 }
 

@@ -92,7 +92,7 @@ func (j *localTake) judge() Result {
 			o.ledger.store(rules, j.spends[k:k+len(rules)], j.now, j.now, 0)
 		}
 		if len(o.taken) > 0 && !o.owes {
-			j.shard.owe(j.local, j.take.Tenant, o)
+			j.shard.owe(j.local, o)
 		}
 		k += len(rules)
 	}

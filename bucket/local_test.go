@@ -79,6 +79,24 @@ func TestWhatIsKnownFromTooLongAgoIsNotBelieved(t *testing.T) {
 	}
 }
 
+func TestWhatIsKnownOfALongLimitIsBelievedNoLongerThanOfAShortOne(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.DayWindow, bucket.MonthWindow} {
+		for age, want := range map[time.Duration]int64{5 * time.Second: 350, 5001 * time.Millisecond: 0} {
+			s := newScene(t, 1, bucket.LocalConfig{Instances: 2})
+			limit := localLimit(1000, kind)
+			if !kind.Calendar() {
+				limit.Period = 30 * 24 * time.Hour
+			}
+			b := bucket.Bucket{Limits: compile(t, limit)}
+			s.replicas[0].take(0, b)
+			s.clock.advance(age)
+			s.goAway()
+			require.Equal(t, want, s.replicas[0].drain(1, b), "%v after %v", kind, age)
+		}
+	}
+}
+
 func TestWindowsOfWhichNothingIsKnownOpenWhenTheOldOneHasSurelyEnded(t *testing.T) {
 	t.Parallel()
 	for kind, until := range map[bucket.WindowKind]time.Duration{bucket.FixedWindow: time.Minute, bucket.HourWindow: time.Hour} {
