@@ -110,11 +110,14 @@ func packClaim(claim *idempotency.Claim) []byte {
 	b = append(b, claim.Fingerprint[:]...)
 	b = appendUint(b, dateSize, uint64(lease))
 	b = appendUint(b, dateSize, uint64(ttl))
-	refuses := byte(0)
+	rules := byte(0)
 	if claim.RefuseAbandoned {
-		refuses = 1
+		rules = 1
 	}
-	return append(b, byte(claim.FreeRepeats), refuses)
+	if claim.FreeRepeats < 0 {
+		rules += 2
+	}
+	return append(b, byte(max(0, claim.FreeRepeats)), rules)
 }
 
 func packEnd(end *ClaimSettlement) string {

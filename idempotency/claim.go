@@ -53,7 +53,7 @@ type Claim struct {
 	TTL time.Duration
 	// FreeRepeats is how often the operation may run again uncharged when it is done but no answer
 	// is stored; after that it is charged again. Zero refuses such a repeat, which is right for
-	// mutations. At most 255.
+	// mutations; -1 charges each. At most 255.
 	FreeRepeats int
 	// RefuseAbandoned refuses an attempt after one that was abandoned: its lease has run out and nobody
 	// knows how far it came. By default the next attempt runs, uncharged.

@@ -21,8 +21,8 @@ local trial, spared = ADMITTED, ''
 local hold
 if ARGV[2] ~= '' then
   owners = owners - 1
-  local attempt, fingerprint, lease, life, free, refuses = read('>c16c16I6I6BB', ARGV[2])
-  local abandoned = refuses == 1 and UNKNOWN or REPEAT
+  local attempt, fingerprint, lease, life, free, rules = read('>c16c16I6I6BB', ARGV[2])
+  local abandoned = rules % 2 == 1 and UNKNOWN or REPEAT
   local finish, repeats = nil, 0
   -- Writes that the attempt holds the claim.
   hold = function()
@@ -43,7 +43,7 @@ if ARGV[2] ~= '' then
       elseif state == 3 then
         outcome, tail = REPLAYED, string.sub(record, rest)
       elseif state == 2 then
-        if free == 0 then
+        if free == 0 and rules < 2 then
           outcome = NO_ANSWER
         elseif used < free then
           outcome, repeats = REPEAT, used + 1

@@ -10,7 +10,8 @@
 --                overrides.lua blocks the take, and 4 more for each owner of the candidate; the amount of
 --                each limit in tokens
 --   ARGV[2]      claim, or empty: attempt 16 bytes, fingerprint 16, lease in ms 6, life of the
---                record in ms 6, free repeats 1, 1 if an abandoned claim refuses and 0 if not
+--                record in ms 6, free repeats 1, rules 1: 1 if an abandoned claim refuses, and 2 more if
+--                a repeat is charged where none is free
 --   ARGV[2 + o]  rules of owner o, see state.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an

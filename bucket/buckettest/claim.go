@@ -144,6 +144,20 @@ var claimTests = []test{
 		s.take(buckets, points(25))
 		s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.Limited)
 	}},
+	{"without an answer a repeat is charged at once where none is free", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		for _, left := range []int64{50, 40, 30} {
+			claim := s.claim("12345678", "a")
+			claim.FreeRepeats, claim.RefuseAbandoned = -1, left == 40
+			result := s.takeKeyed(buckets, points(10), claim)
+			s.verdict(result, bucket.Admitted)
+			s.equal(result.Repeat, false, "repeat")
+			s.equal(result.Limits[0].Remaining, left, "remaining")
+			s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.InFlight)
+			s.equal(s.finish(claim, nil).Applied, true, "applied")
+		}
+		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.AnswerUnavailable)
+	}},
 	{"without an answer and free repeats a repeat is refused", func(s *scene) {
 		buckets := s.tenantOf(perMinute(60))
 		claim := s.claim("12345678", "a")
