@@ -137,7 +137,7 @@ func (e *Extension) answerToStore(ctx context.Context, op *operation, response *
 		return kept
 	}
 	digest := sha256.Sum256(kept)
-	err = patiently(func() error { return cfg.Answers.Put(ctx, answerName(name, digest[:]), kept, cfg.MutationTTL) })
+	err = patiently(func() error { return e.putAnswer(ctx, answerName(name, digest[:]), kept) })
 	if err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "ratelimit: Idempotency.Answers failed: an answer is not stored, and repeats of its "+
 			"operation are refused", slog.String("error", err.Error()))
@@ -158,7 +158,7 @@ func (e *Extension) encodeAnswer(name string, answer []byte) (kept []byte, err e
 	if codec == nil {
 		return answer, nil
 	}
-	defer recoverCodec(&err)
+	defer recoverUser(&err)
 	encoded, err := codec.Encode(name, answer)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (e *Extension) referredAnswer(ctx context.Context, name string, digest []by
 	if e.cfg.Idempotency.Answers == nil {
 		return nil, fmt.Errorf("%w: it is elsewhere, and Idempotency.Answers is not set", errAnswerUnreadable)
 	}
-	kept, err := e.cfg.Idempotency.Answers.Get(ctx, answerName(name, digest))
+	kept, err := e.getAnswer(ctx, answerName(name, digest))
 	switch sum := sha256.Sum256(kept); {
 	case errors.Is(err, idempotency.ErrNoAnswer):
 		return nil, fmt.Errorf("%w: %w", errAnswerUnreadable, err)
@@ -215,18 +215,28 @@ func (e *Extension) referredAnswer(ctx context.Context, name string, digest []by
 	return kept, nil
 }
 
+func (e *Extension) putAnswer(ctx context.Context, name string, kept []byte) (err error) {
+	defer recoverUser(&err)
+	return e.cfg.Idempotency.Answers.Put(ctx, name, kept, e.cfg.Idempotency.MutationTTL)
+}
+
+func (e *Extension) getAnswer(ctx context.Context, name string) (kept []byte, err error) {
+	defer recoverUser(&err)
+	return e.cfg.Idempotency.Answers.Get(ctx, name)
+}
+
 func (e *Extension) decodeAnswer(name string, kept []byte) (answer []byte, err error) {
 	codec := e.cfg.Idempotency.Codec
 	if codec == nil {
 		return nil, errors.New("it is encoded, and Idempotency.Codec is not set")
 	}
-	defer recoverCodec(&err)
+	defer recoverUser(&err)
 	return codec.Decode(name, kept)
 }
 
-// recoverCodec turns a panic of the user's codec into an error: on its way out it would leave the claim
+// recoverUser turns a panic of the user's codec or store of answers into an error: on its way out it would leave the claim
 // unsettled, or end a whole WebSocket.
-func recoverCodec(err *error) {
+func recoverUser(err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("panic: %v", cause)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -14,6 +15,7 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	d := &op.decision
 	d.StoreErr = err
 	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
+	claim := op.claim
 	op.claim = nil
 	mode := awayMode(&op.rules, err)
 	switch {
@@ -31,8 +33,27 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	default:
 		d.Outcome = Unjudged
 	}
+	// A mutation that runs without its claim is left to the lease, as one whose server has died.
+	if claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation) {
+		op.backend.unclaim(ctx, op, claim)
+	}
 	op.backend.absence.count(d.Outcome, points)
 	e.telemetry.decidedAway(ctx, op.backend, d.Outcome, points)
+}
+
+// unclaim releases a claim that a take may have written although its reply was lost. What was charged with it
+// stays charged, because the receipt was lost as well.
+func (b *backend) unclaim(ctx context.Context, op *operation, claim *idempotency.Claim) {
+	if b.settler == nil {
+		return
+	}
+	b.settler.offer(ctx, &settling{
+		settlement: bucket.Settlement{Claim: &bucket.ClaimSettlement{
+			Tenant: op.decision.Subject.Tenant, Claim: claim, Outcome: idempotency.Released,
+		}},
+		correction: correction{reason: reasonUnclaimed},
+		tier:       op.rules.Tier,
+	})
 }
 
 // judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount

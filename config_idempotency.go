@@ -40,7 +40,7 @@ type IdempotencyConfig struct {
 	Lease time.Duration
 	// MaxAnswer is the size in bytes of the largest answer that is stored, as the Codec leaves it. A
 	// repeat of a mutation with a larger one is refused with [CodeAnswerUnavailable]. Zero means
-	// [idempotency.DefaultMaxAnswer], negative stores none.
+	// [idempotency.DefaultMaxAnswer], negative stores none. At most 16 MiB.
 	MaxAnswer int
 	// Codec compresses or encrypts answers before they are stored. It is not given those of more than 64
 	// times MaxAnswer. All replicas need the same; one without it refuses the replay. Nil stores them as JSON.
@@ -50,7 +50,8 @@ type IdempotencyConfig struct {
 	// Nil keeps them in the records.
 	Answers idempotency.AnswerStore
 	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
-	// [idempotency.DefaultFreeRepeats], negative means never.
+	// [idempotency.DefaultFreeRepeats], negative means that every repeat
+	// is charged.
 	FreeRepeats int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
 	// default it is refused, because nobody can tell whether it is a repeat.
@@ -64,6 +65,8 @@ const (
 	minLease         = time.Second
 	maxKeyTTL        = 30 * 24 * time.Hour
 	maxFreeRepeats   = 255
+	// largestMaxAnswer is such that the product with maxCodecRatio is an int of any machine.
+	largestMaxAnswer = 16 << 20
 )
 
 func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
@@ -79,7 +82,7 @@ func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
 	c.QueryTTL = orDefault(c.QueryTTL, idempotency.DefaultQueryTTL)
 	c.Lease = orDefault(c.Lease, idempotency.DefaultLease)
 	c.MaxAnswer = max(0, orDefault(c.MaxAnswer, idempotency.DefaultMaxAnswer))
-	c.FreeRepeats = max(0, orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats))
+	c.FreeRepeats = max(-1, orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats))
 	return c
 }
 
@@ -100,6 +103,9 @@ func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
 	}
 	if c.FreeRepeats > maxFreeRepeats {
 		fail("Idempotency.FreeRepeats is %d, want at most %d", c.FreeRepeats, maxFreeRepeats)
+	}
+	if c.MaxAnswer > largestMaxAnswer {
+		fail("Idempotency.MaxAnswer is %d bytes, want at most %d: larger answers are not stored", c.MaxAnswer, largestMaxAnswer)
 	}
 	// A lease that is wrong itself is no measure for the rest.
 	shortest := max(c.Lease, minLease)

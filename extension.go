@@ -148,7 +148,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	if op.claim == nil {
 		return next(ctx)
 	}
-	return e.keyed(op, next(ctx))
+	return e.begin(ctx, op, next)
 }
 
 // InterceptResponse reports the decision with the first payload, and answers a refused operation in

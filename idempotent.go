@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -170,6 +171,20 @@ func (e *Extension) keyed(op *operation, next graphql.ResponseHandler) graphql.R
 	}
 }
 
+// begin lets the later extensions see an operation that holds a claim. A panic in one of them is settled as
+// what it left, which is nothing unless it had run the operation.
+func (e *Extension) begin(ctx context.Context, op *operation, next graphql.OperationHandler) graphql.ResponseHandler {
+	begun := false
+	defer func() {
+		if !begun {
+			e.settleClaim(ctx, op, nil)
+		}
+	}()
+	handler := next(ctx)
+	begun = true
+	return e.keyed(op, handler)
+}
+
 // renewLease renews the claim three times in each lease until the returned function is called.
 func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func()) {
 	every := e.cfg.Idempotency.Lease / 3
@@ -181,9 +196,7 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 	stopped := false
 	var timer *time.Timer
 	renew := func() {
-		start := time.Now()
-		held, err := op.backend.Renew(ctx, tenant, op.claim)
-		e.stored(ctx, op.backend, "renew", time.Since(start), err)
+		held, err := e.renew(ctx, op, tenant)
 		mu.Lock()
 		defer mu.Unlock()
 		// An attempt that lost its claim has nothing left to renew; a store that is away may return.
@@ -202,6 +215,21 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 	}
 }
 
+var errRenewPanicked = errors.New("ratelimit: a store panicked in Renew")
+
+// renew calls the store. A panic in it, outside of any request, would end the process.
+func (e *Extension) renew(ctx context.Context, op *operation, tenant string) (held bool, err error) {
+	start := time.Now()
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v", errRenewPanicked, cause)
+			e.cfg.Logger.ErrorContext(ctx, "ratelimit: a lease could not be renewed", slog.String("error", err.Error()))
+		}
+		e.stored(ctx, op.backend, "renew", time.Since(start), err)
+	}()
+	return op.backend.Renew(ctx, tenant, op.claim)
+}
+
 // settlePauses are the pauses between the tries to settle a claim. They are worth a wait: a claim that
 // stays in flight lets a later attempt run the operation again, or leaves its outcome unknown.
 var settlePauses = [...]time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
@@ -218,7 +246,7 @@ func patiently(try func() error) (err error) {
 }
 
 // settleClaim ends the claim: with the answer of a mutation, which is stored before it is sent, or
-// by releasing the key and the charge if nothing ran.
+// by releasing the key, the points and the record if nothing ran.
 func (e *Extension) settleClaim(ctx context.Context, op *operation, response *graphql.Response) {
 	// The client may be gone; its next attempt still needs the answer.
 	ctx = context.WithoutCancel(ctx)
@@ -238,7 +266,8 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 	} else {
 		settlement.Claim.Outcome = idempotency.Released
 		settlement.Receipt = op.paid.receipt
-		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests}, {Unit: bucket.Records}}
+		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
+		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
 	}
 	tries := 0
 	var settled bucket.Settled

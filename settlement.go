@@ -103,6 +103,8 @@ const (
 	reasonFailed   correctionReason = "failed"
 	reasonCanceled correctionReason = "canceled"
 	reasonReleased correctionReason = "released"
+	// reasonUnclaimed: nothing is corrected but the claim of a take whose reply was lost.
+	reasonUnclaimed correctionReason = "unclaimed"
 )
 
 // answers is what is known of the responses of an operation when it ends.
@@ -173,8 +175,8 @@ func (e *Extension) correction(op *operation, last *graphql.Response, left, gone
 	switch {
 	case op.claim != nil && last != nil && !op.ran(last):
 		return correction{points: op.paid.points, reason: reasonReleased}
-	case op.claim != nil && op.claim.FreeRepeats > 0:
-		// The charge pays for the repeats as well.
+	case op.claim != nil && op.claim.FreeRepeats != 0:
+		// The charge pays for repeats as well.
 		return correction{}
 	case left, stream && (gone || op.actual == nil || op.actual.events.Load() == 0):
 		// Starting it, and the event that may have been in the making, are paid.
