@@ -290,6 +290,18 @@ func judged(rules *tiers.Rules) []bucket.Bucket {
 	return nil
 }
 
+// enforces reports whether any limit of the rules can refuse.
+func enforces(rules *tiers.Rules) bool {
+	for _, b := range judged(rules) {
+		for _, limit := range b.Limits.All() {
+			if limit.Mode == bucket.Enforce && !limit.Soft {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // chargedPoints is the price if any limit that counts points was charged, else 0.
 func chargedPoints(limits []bucket.LimitState, points int64) int64 {
 	for i := range limits {

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // attrSparedBy says what decided in the place of the store: cache, cap or busy.
@@ -47,26 +46,15 @@ func (t *telemetry) spare(ctx context.Context, b *backend, by string) {
 }
 
 // busy decides about an operation of a tenant that has too many calls under way. No fail mode applies: a
-// tenant that could ask itself past its limits would. Where nothing is enforced it runs unjudged, except for
-// a keyed mutation that may be a repeat.
+// tenant that could ask itself past its limits would. Nor do the modes of the policy: an override record that
+// enforces or blocks is known to nobody but the store. Only where nothing is judged the operation runs, except
+// for a keyed mutation that may be a repeat.
 func (e *Extension) busy(op *operation) {
 	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
 	op.claim = nil
-	if unclaimed || enforces(&op.rules) {
+	if unclaimed || judged(&op.rules) != nil {
 		op.decision.refuse(refusedBusy())
 		return
 	}
 	op.decision.Outcome = Unjudged
-}
-
-// enforces reports whether any limit of the rules can refuse.
-func enforces(rules *tiers.Rules) bool {
-	for _, b := range judged(rules) {
-		for _, limit := range b.Limits.All() {
-			if limit.Mode == bucket.Enforce && !limit.Soft {
-				return true
-			}
-		}
-	}
-	return false
 }

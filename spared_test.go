@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,26 +81,72 @@ func TestATenantThatIsBusyIsRefusedWhateverTheFailMode(t *testing.T) {
 	require.Zero(t, f.resolver.Asked.Load())
 }
 
-func TestABusyTenantInShadowModeRunsUnlessItsMutationMayBeARepeat(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, nil)
-	f.store.Fail(bucket.ErrBusy)
-	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "shadow"}).errorCode(t))
-	require.Empty(t, f.post(request{Query: createUser, Tenant: "shadow"}).errorCode(t))
-	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: createUser, Tenant: "shadow", Key: "order-0001"}).errorCode(t))
+// busyPolicies are tenants by policy of whom an override record may make more than the policy says.
+var busyPolicies = map[string]string{
+	"enforce": "minute: {capacity: 100, per: minute}",
+	"soft":    "minute: {capacity: 100, per: minute, soft: true}",
+	"warn":    "minute: {capacity: 100, per: minute, mode: warn}",
+	"shadow":  "minute: {capacity: 100, per: minute, mode: shadow}",
 }
 
-func TestAChargeOfABusyTenantIsRefused(t *testing.T) {
+func TestABusyTenantIsRefusedInEachModeBecauseARecordMayEnforceOrBlock(t *testing.T) {
 	t.Parallel()
-	for tenant, want := range map[string]string{"free": ratelimit.CodeRateLimited, "shadow": ""} {
-		t.Run(tenant, func(t *testing.T) {
+	for name, limits := range busyPolicies {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, nil)
+			f := newFixture(t, underLimits(t, limits))
 			f.resolver.OnExport = func(ctx context.Context, _ int) error {
 				f.store.Fail(bucket.ErrBusy)
 				return ratelimit.Charge(ctx, bucket.Points, 1)
 			}
-			require.Equal(t, want, f.post(request{Query: `{ export(rows: 1) }`, Tenant: tenant}).errorCode(t))
+			require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t), "a charge")
+			require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: cheapQuery}).errorCode(t))
 		})
 	}
+}
+
+func TestABlockedTenantGetsNothingByBeingBusy(t *testing.T) {
+	t.Parallel()
+	store := bucket.NewMemory(bucket.MemoryConfig{})
+	entered, held := make(chan struct{}, 8), make(chan struct{})
+	slow := &heldStore{Store: store, entered: entered, held: held}
+	bulkhead, err := bucket.NewBulkhead(slow, bucket.BulkheadConfig{MaxConcurrent: 1})
+	require.NoError(t, err)
+	_, err = store.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "fraud", Actor: "test"})
+	require.NoError(t, err)
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		underLimits(t, busyPolicies["warn"])(cfg)
+		cfg.Store = bulkhead
+	})
+	release := sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
+	first := make(chan reply, 1)
+	go func() { first <- f.post(request{Query: cheapQuery, Tenant: "acme"}) }()
+	<-entered
+	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: cheapQuery, Tenant: "acme"}).errorCode(t))
+	release()
+	require.Equal(t, ratelimit.CodeTenantBlocked, (<-first).errorCode(t))
+}
+
+// heldStore keeps the takes until held is closed.
+type heldStore struct {
+	bucket.Store
+
+	entered, held chan struct{}
+}
+
+func (s *heldStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	s.entered <- struct{}{}
+	<-s.held
+	return s.Store.Take(ctx, take)
+}
+
+func TestABusyTenantOfWhomNothingIsJudgedRunsUnlessItsMutationMayBeARepeat(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.store.Fail(bucket.ErrBusy)
+	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).errorCode(t))
+	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited", Key: "query-0001"}).errorCode(t))
+	require.Empty(t, f.post(request{Query: createUser, Tenant: "unlimited"}).errorCode(t))
+	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: createUser, Tenant: "unlimited", Key: "order-0001"}).errorCode(t))
 }

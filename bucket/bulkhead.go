@@ -28,7 +28,8 @@ type BulkheadConfig struct {
 // Bulkhead stands before a [Store] and bounds how many calls of one tenant are under way in it at once, so
 // that a tenant whose calls are slow does not take the connections, and with them the deadlines, of all
 // others. A call beyond the bound fails at once with an error that matches [ErrBusy], which the extension
-// makes a refusal whatever the fail mode.
+// makes a refusal whatever the fail mode and the modes of the limits: that the tenant is blocked, or under an
+// override record that enforces, only the store knows.
 //
 // Settle and Renew belong to operations that run already: they count, and are let through always, because
 // refusing them would lose what was admitted. It starts no goroutine, allocates nothing for a call, and is
