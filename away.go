@@ -23,7 +23,7 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 		d.refuse(refusedUnavailable())
 	case mode == bucket.FailLocal:
 		result, outcome, refusal := e.judgeLocally(op.backend, take)
-		d.Limits, d.Overridden, d.Outcome = result.Limits, overridden(&result), outcome
+		d.Limits, d.Overridden, d.Outcome, d.blockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
 		if refusal != nil {
 			d.refuse(refusal)
 			break
@@ -68,6 +68,9 @@ func (e *Extension) judgeLocally(b *backend, take *bucket.Take) (bucket.Result, 
 		refusal := refusedByLimits(result.Limits, take.Amounts, enforced)
 		refusal.Outcome = LimitedLocally
 		return result, LimitedLocally, refusal
+	case bucket.Blocked:
+		refusal := refusedBlocked()
+		return result, refusal.Outcome, refusal
 	default:
 		return bucket.Result{}, Unavailable, refusedUnavailable()
 	}

@@ -220,3 +220,19 @@ func TestRunReturnsAtOnceIfTheExtensionIsNotInUse(t *testing.T) {
 	t.Parallel()
 	ratelimit.New(ratelimit.Config{}).Run(context.Background())
 }
+
+func TestWhomTheStoreHasBlockedIsRefusedWhileItIsAway(t *testing.T) {
+	t.Parallel()
+	var last ratelimit.Decision
+	a := newAbsent(t, tiers.Tier{FailMode: "local"}, func(cfg *ratelimit.Config) {
+		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d }
+	})
+	_, err := a.store.SetOverride(t.Context(), "free", bucket.Override{Blocked: true, Reason: "abuse", Actor: "ops"})
+	require.NoError(t, err)
+	a.post(request{Query: half})
+	require.Equal(t, ratelimit.Blocked, last.Outcome)
+	a.store.Fail(bucket.ErrUnavailable)
+	a.post(request{Query: half})
+	require.Equal(t, ratelimit.Blocked, last.Outcome)
+	require.ErrorIs(t, last.StoreErr, bucket.ErrUnavailable)
+}

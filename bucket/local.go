@@ -119,6 +119,8 @@ type localShard struct {
 	// that one, and starts with nothing from then on.
 	forgotten int64
 	learned   int
+	// blocked are the owners that a record blocks, as the store has said last, and the record.
+	blocked map[localKey]*Override
 }
 
 type localKey struct {
@@ -243,6 +245,7 @@ func (l *Local) Learn(take *Take, result *Result) (owes, beat bool) {
 	} else if s.learned++; s.learned%offsetEvery == 1 {
 		l.heard(now)
 	}
+	s.block(l, take, result)
 	states := result.Limits
 	for i := range take.Buckets {
 		b, n := &take.Buckets[i], 0
@@ -277,11 +280,10 @@ func (s *localShard) learn(l *Local, key localKey, policy, governed *Limits, sta
 	if o == nil || o.newer(now) {
 		return
 	}
-	if o.policy != policy || governed != policy || !states[0].Overridden {
-		// A refusal has no receipt to say what override records have made of the limits: it leaves what an
-		// earlier take has said.
-		o.policy, o.limits = policy, governed
+	if governed == policy {
+		governed = o.governed(policy, states)
 	}
+	o.policy, o.limits = policy, governed
 	o.learn(states, now)
 	if !o.owes {
 		o.share = nil

@@ -1,8 +1,8 @@
 package bucket
 
 // Take judges a take while the store is away, by this instance's share of the limits that fail local; those
-// that do not are not judged, and there has to be one that does. The verdict is [Admitted], [Limited], or
-// [Never] where the share is too small to wait for: there it is no verdict on the limit itself. The states of
+// that do not are not judged, and there has to be one that does. The verdict is [Admitted], [Limited],
+// [Blocked] where the last answer of the store was, or [Never] where the share is too small to wait for: there it is no verdict on the limit itself. The states of
 // the limits show the limits themselves, with what is left of the share. Claims and candidates are ignored,
 // and override records hold as the last answer of the store has shown them.
 //
@@ -17,6 +17,9 @@ func (l *Local) Take(take *Take) Result {
 	s := l.shard(take.Tenant)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if by := s.blocking(take, now); by != nil {
+		return Result{Verdict: Blocked, blockedBy: by, now: now}
+	}
 	j := localTake{local: l, shard: s, take: take, now: now}
 	if !j.gather(instances, max(since, s.forgotten), absence) {
 		return Result{Verdict: Never, now: now}
@@ -58,7 +61,7 @@ func (j *localTake) gather(instances int, since, absence int64) bool {
 			return false
 		}
 		if o.policy != b.Limits {
-			o.policy, o.limits = b.Limits, b.Limits
+			o.policy, o.limits = b.Limits, o.under(b.Limits, j.now)
 		}
 		share := l.share(o.limits, instances)
 		if share.lacks(j.take.Amounts) {
