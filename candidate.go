@@ -29,6 +29,20 @@ const (
 	attrCandidateOutcome = "ratelimit.candidate.outcome"
 )
 
+// mayTry says whether the source is made for candidates, or has one. A mode switch is a source of candidates
+// whatever it is around.
+func mayTry(policy tiers.Source) bool {
+	if _, rollout := policy.(*tiers.Rollout); rollout {
+		return true
+	}
+	source, ok := policy.(tiers.CandidateSource)
+	if !ok {
+		return false
+	}
+	_, candidate := source.Candidate()
+	return candidate != nil
+}
+
 // try asks in the take what the candidate would do, if there is one. What needs no store is decided here.
 func (e *Extension) try(op *operation, take *bucket.Take, points int64) *CandidateDecision {
 	source, ok := e.cfg.Policy.(tiers.CandidateSource)

@@ -2,7 +2,9 @@ package ratelimit_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,4 +189,21 @@ func TestACandidateIsTriedWithItsRulesForDocuments(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.post(request{Query: half}).Status)
 	require.Equal(t, ratelimit.TooExpensive, last.Outcome)
 	require.Len(t, last.Limits, 2)
+}
+
+func TestItIsSaidAtStartThatACandidateIsGivenNothingBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ rollout, refund, warned bool }{
+		"both": {true, true, true}, "no candidate": {false, true, false}, "no refund": {true, false, false},
+	} {
+		var log sharedLog
+		newFixture(t, func(cfg *ratelimit.Config) {
+			if c.rollout {
+				cfg.Policy = tiers.NewRollout(compiledPolicy(t))
+			}
+			cfg.Settlement.Refund = c.refund
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		require.Equal(t, c.warned, strings.Contains(log.String(), "will look stricter than it is"), name)
+	}
 }

@@ -78,6 +78,10 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
 		e.cfg.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
 	}
+	if e.cfg.Settlement.Refund && mayTry(e.cfg.Policy) {
+		e.cfg.Logger.Warn("ratelimit: Settlement.Refund gives nothing back to the budgets of a candidate policy, " +
+			"which will look stricter than it is")
+	}
 	if unsized := estimator.UnsizedLists(); len(unsized) > 0 {
 		const shown = 20
 		e.cfg.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",

@@ -13,7 +13,8 @@ const costExtensionKey = "cost"
 // shopifyCost is extensions.cost in the form that clients of Shopify's API read.
 type shopifyCost struct {
 	RequestedQueryCost int64 `json:"requestedQueryCost"`
-	// ActualQueryCost is null for what did not run.
+	// ActualQueryCost is null for what was refused, validated or replayed. A document that is not valid
+	// comes to its flat amount.
 	ActualQueryCost *int64          `json:"actualQueryCost"`
 	ThrottleStatus  shopifyThrottle `json:"throttleStatus"`
 }
