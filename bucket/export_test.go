@@ -186,14 +186,14 @@ func ReadReply(take *Take, text string) (taken, peeked, settled error) {
 	return taken, peeked, settled
 }
 
-// Entries returns how many refusals the cache remembers, by its own count, or -1 if that is wrong.
+// Entries returns how many refusals, and tenants without one, the cache remembers, by its own count, or -1 if that is wrong.
 func (c *RefusalCache) Entries() int {
 	all := 0
 	for i := range c.shards {
 		s := &c.shards[i]
 		entries := 0
 		for _, t := range s.byTenant {
-			entries += len(t.byShape)
+			entries += t.size()
 		}
 		if entries != s.entries || len(s.byTenant) != int(s.tenants.Load()) {
 			return -1

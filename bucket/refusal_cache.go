@@ -46,7 +46,7 @@ type RefusalCacheConfig struct {
 	MaxEntries int
 	// CappedCalls is how many takes a second, at most 1000, of one tenant still reach the store although
 	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
-	// owners that were not asked about before. Those that end otherwise than in a refusal do not count. Zero
+	// owners that were not asked about before. Those that are admitted or replayed do not count. Zero
 	// means [DefaultCappedCalls].
 	CappedCalls int
 	// Clock tells the time and is for tests, whose store has a clock that they set: both have to be the
@@ -154,7 +154,8 @@ func (c *RefusalCache) Take(ctx context.Context, take Take) (Result, error) {
 		sent = c.clock()
 	}
 	result, err := c.next.Take(ctx, take)
-	if plan.capped && result.Verdict != Limited && result.Verdict != Never && err == nil {
+	// A key that is reused or in flight has cost the store as much as a refusal, and can be tried for ever.
+	if plan.capped && (result.Verdict == Admitted || result.Verdict == Replayed) && err == nil {
 		s.giveBack(tenant, c.every)
 	}
 	if result.judgment != nil {
@@ -203,9 +204,14 @@ func (c *RefusalCache) plan(s *refusalShard, tenant string, take *Take) plan {
 	if t == nil {
 		return p
 	}
+	if len(t.byShape) == 0 {
+		s.leave(tenant, t, now)
+		return p
+	}
 	r := s.find(t, c.shape(take), take)
 	if r != nil && r.expired(now, c.age) {
-		s.remove(tenant, t, r)
+		s.remove(t, r)
+		s.leave(tenant, t, now)
 		r = nil
 	}
 	if r == nil {

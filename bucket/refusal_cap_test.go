@@ -58,6 +58,73 @@ func TestATenantThatIsRefusedWithEverNewKeysCostsTheStoreAFewCallsASecond(t *tes
 	require.EqualValues(t, 1, c.asked(func() { c.take(bucket.Take{Buckets: hour, Amounts: points(5), Claim: newClaim("key-99999")}) }))
 }
 
+// oncePerDay is a bucket whose budget is used up for the length of a test.
+func oncePerDay(t *testing.T) []bucket.Bucket {
+	t.Helper()
+	return []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "day", Capacity: 100, Refill: 1, Period: 24 * time.Hour})}}
+}
+
+func TestKeysThatAreReusedOrInFlightUseTheCappedCallsUp(t *testing.T) {
+	t.Parallel()
+	for want, fingerprint := range map[bucket.Verdict]byte{bucket.KeyReused: 2, bucket.InFlight: 1} {
+		c := newCached(t, bucket.RefusalCacheConfig{})
+		day := oncePerDay(t)
+		try := func(key idempotency.Key, fingerprint byte) bucket.Result {
+			claim := newClaim(key)
+			claim.Fingerprint = idempotency.Fingerprint{fingerprint}
+			return c.take(bucket.Take{Buckets: day, Amounts: points(100), Claim: claim})
+		}
+		try("order-00001", 1)
+		require.Equal(t, bucket.Limited, try("order-00002", 1).Verdict)
+		verdicts := map[bucket.Verdict]int{}
+		asked := c.asked(func() {
+			for range 1000 {
+				verdicts[try("order-00001", fingerprint).Verdict]++
+			}
+		})
+		require.EqualValues(t, bucket.DefaultCappedCalls, asked, "%v", want)
+		require.Equal(t, bucket.DefaultCappedCalls, verdicts[want])
+		require.Equal(t, 1000-bucket.DefaultCappedCalls, verdicts[bucket.Limited])
+	}
+}
+
+func TestGivingBackReturnsNoCappedCalls(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{})
+	day := oncePerDay(t)
+	keyed := func(i int) {
+		claim := newClaim(idempotency.Key("key-" + strconv.Itoa(10_000+i)))
+		require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: day, Amounts: points(100), Claim: claim}).Verdict)
+	}
+	c.take(bucket.Take{Buckets: day, Amounts: points(50)})
+	const rounds, tries = 20, 50
+	asked := c.asked(func() {
+		for round := range rounds {
+			own := c.take(bucket.Take{Buckets: day, Amounts: points(2)})
+			require.Equal(t, bucket.Admitted, own.Verdict)
+			_, err := c.Settle(t.Context(), bucket.Settlement{Receipt: own.Receipt, Actual: points(0)})
+			require.NoError(t, err)
+			for i := range tries {
+				keyed(round*tries + i)
+			}
+		}
+	})
+	// Each round has its own operation, and one take that finds out that the budget is not back.
+	require.EqualValues(t, 2*rounds+bucket.DefaultCappedCalls, asked)
+	c.drop()
+	require.Equal(t, 1, c.Entries(), "a tenant that has used its calls up")
+
+	// Nothing is kept of a tenant whose calls are back.
+	c.clock.advance(time.Second)
+	c.take(bucket.Take{Buckets: day, Amounts: points(1)})
+	require.Zero(t, c.Entries())
+}
+
+// drop lets the cache forget all refusals of the tenant.
+func (c *cached) drop() {
+	require.NoError(c.t, c.Reset(c.t.Context(), "acme", nil))
+}
+
 func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *testing.T) {
 	t.Parallel()
 	c := newCached(t, bucket.RefusalCacheConfig{})

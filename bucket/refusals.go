@@ -32,7 +32,7 @@ type refusalShard struct {
 
 	mu       sync.Mutex
 	byTenant map[string]*refusedTenant
-	// entries is how many refusals there are, and most how many there may be.
+	// entries is how many refusals there are, and tenants without one, and most how many there may be.
 	entries, most int
 }
 
@@ -42,7 +42,8 @@ type refusedTenant struct {
 	// recent are the latest that came new, the next one in the place of oldest.
 	recent [recentRefusals]*refusal
 	oldest int
-	// nextCall is when the next capped call is due: it may come earlier by the burst.
+	// nextCall is when the next capped call is due: it may come earlier by the burst. A tenant that has used
+	// calls up is kept without refusals until then, or whatever drops them would give the calls back.
 	nextCall time.Duration
 }
 
@@ -146,7 +147,8 @@ func (c *RefusalCache) remember(s *refusalShard, tenant string, take *Take, resu
 		switch {
 		case r == nil:
 		case received-r.refused >= c.age:
-			s.remove(tenant, t, r)
+			s.remove(t, r)
+			s.leave(tenant, t, received)
 		case r.judgment.now <= result.judgment.now:
 			r.hold(result.judgment, sent, received)
 		}
@@ -198,6 +200,7 @@ func (s *refusalShard) add(tenant string, shape uint64, take *Take) *refusal {
 		}
 		s.byTenant[strings.Clone(tenant)] = t
 		s.tenants.Store(int64(len(s.byTenant)))
+		s.entries++
 	}
 	// The caller uses the slices again, and its names may be small parts of large texts.
 	r := &refusal{shape: shape, buckets: slices.Clone(take.Buckets), owners: slices.Clone(take.Owners)}
@@ -207,7 +210,7 @@ func (s *refusalShard) add(tenant string, shape uint64, take *Take) *refusal {
 	for i := range r.owners {
 		r.owners[i].Name = strings.Clone(r.owners[i].Name)
 	}
-	if t.byShape[shape] == nil {
+	if t.byShape[shape] == nil && len(t.byShape) > 0 {
 		s.entries++
 	}
 	t.byShape[shape] = r
@@ -230,26 +233,43 @@ func (s *refusalShard) makeRoom() {
 			break
 		}
 	}
+	if len(most.byShape) < 2 {
+		s.forget(name, most)
+		return
+	}
 	for _, r := range most.byShape {
-		s.remove(name, most, r)
+		s.remove(most, r)
 		return
 	}
 }
 
-// remove forgets a refusal, and the tenant with its last one.
-func (s *refusalShard) remove(tenant string, t *refusedTenant, r *refusal) {
+// remove forgets a refusal of a tenant, which stays, if need be without one.
+func (s *refusalShard) remove(t *refusedTenant, r *refusal) {
+	before := t.size()
 	delete(t.byShape, r.shape)
-	s.entries--
+	s.entries += t.size() - before
 	for i := range t.recent {
 		if t.recent[i] == r {
 			t.recent[i] = nil
 		}
 	}
-	if len(t.byShape) == 0 {
-		delete(s.byTenant, tenant)
-		s.tenants.Store(int64(len(s.byTenant)))
+}
+
+// leave forgets a tenant without refusals, unless it has used calls up.
+func (s *refusalShard) leave(tenant string, t *refusedTenant, now time.Duration) {
+	if len(t.byShape) == 0 && t.nextCall <= now {
+		s.forget(tenant, t)
 	}
 }
+
+func (s *refusalShard) forget(tenant string, t *refusedTenant) {
+	s.entries -= t.size()
+	delete(s.byTenant, tenant)
+	s.tenants.Store(int64(len(s.byTenant)))
+}
+
+// size is as how many entries the tenant counts.
+func (t *refusedTenant) size() int { return max(1, len(t.byShape)) }
 
 // giveBack returns a capped call to the tenant.
 func (s *refusalShard) giveBack(tenant string, every time.Duration) {
@@ -267,8 +287,9 @@ func (c *RefusalCache) drop(tenant string) {
 	defer s.mu.Unlock()
 	s.version.Add(1)
 	if t := s.byTenant[tenant]; t != nil {
-		s.entries -= len(t.byShape)
-		delete(s.byTenant, tenant)
-		s.tenants.Store(int64(len(s.byTenant)))
+		s.entries += 1 - t.size()
+		clear(t.byShape)
+		t.recent = [recentRefusals]*refusal{}
+		s.leave(tenant, t, c.clock())
 	}
 }
