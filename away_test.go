@@ -236,3 +236,18 @@ func TestWhomTheStoreHasBlockedIsRefusedWhileItIsAway(t *testing.T) {
 	require.Equal(t, ratelimit.Blocked, last.Outcome)
 	require.ErrorIs(t, last.StoreErr, bucket.ErrUnavailable)
 }
+
+func TestTheStoreAdmitsNothingBeforeItKnowsWhatTheTenantWasAdmittedHere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAbsent(t, tiers.Tier{FailMode: "local"}, nil)
+		a.post(request{Query: half})
+		a.store.Fail(bucket.ErrUnavailable)
+		a.post(request{Query: half})
+		require.EqualValues(t, 10, a.post(request{Query: half}).rateLimit(t)["remaining"])
+		a.store.Fail(nil)
+		require.Equal(t, http.StatusTooManyRequests, a.post(request{Query: `{ users(first: 50) { name } }`}).Status,
+			"78 were left when the store went, and 44 were admitted since")
+		require.Equal(t, []int64{44}, applied(a.store))
+	})
+}

@@ -261,6 +261,9 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 func (e *Extension) take(ctx context.Context, b *backend, take bucket.Take) (bucket.Result, time.Duration, error) {
 	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
+	if err := e.settleBefore(ctx, b, &take); err != nil {
+		return bucket.Result{}, time.Since(start), err
+	}
 	result, err := b.Take(ctx, take)
 	took := time.Since(start)
 	if by := sparedBy(&result, err); by != "" {

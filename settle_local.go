@@ -2,6 +2,8 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -34,6 +36,22 @@ func (e *Extension) learn(ctx context.Context, b *backend, take *bucket.Take, re
 	if beat {
 		_ = e.beat(ctx, b)
 	}
+}
+
+// settleBefore settles what the owners of a take owe, so that the store does not admit what was taken without it
+// already. Where that fails the store is not asked for the take: it is away.
+func (e *Extension) settleBefore(ctx context.Context, b *backend, take *bucket.Take) error {
+	// The first may repeat a settlement of other owners.
+	for range 2 {
+		if !b.local.Owes(take) {
+			return nil
+		}
+		if err := e.settleLocal(ctx, b, take.Tenant); err != nil && !errors.Is(err, bucket.ErrInvalid) {
+			// Of the take itself it is known that it was not applied.
+			return fmt.Errorf("%w: settling: %v", bucket.ErrUnavailable, err) //nolint:errorlint // It may match ErrAmbiguous.
+		}
+	}
+	return nil
 }
 
 // settleLocal charges the store for what the tenant has taken without it.

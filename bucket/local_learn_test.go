@@ -4,10 +4,13 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -149,4 +152,38 @@ func TestNamesThatArePartOfALongTextDoNotKeepIt(t *testing.T) {
 		}
 	}, patience, pollEvery)
 	require.Equal(t, []string{"acme"}, r.local.Debtors(1))
+}
+
+func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		r := s.replicas[0]
+		b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
+		r.take(0, b)
+		s.goAway()
+		require.EqualValues(t, 700, r.drain(10, b))
+		s.comeBack()
+		s.store.settles.Store(0)
+		s.store.gate = make(chan struct{})
+		var ended atomic.Int64
+		for range 3 {
+			go func() {
+				_, err := r.local.Settle(context.Background(), "acme")
+				assert.NoError(t, err)
+				ended.Add(1)
+			}()
+		}
+		synctest.Wait()
+		require.Zero(t, ended.Load())
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := r.local.Settle(gone, "acme")
+		require.ErrorIs(t, err, bucket.ErrUnavailable)
+		close(s.store.gate)
+		synctest.Wait()
+		require.EqualValues(t, 3, ended.Load())
+		require.EqualValues(t, 1, s.store.settles.Load())
+		require.EqualValues(t, 300, s.remaining(b))
+	})
 }

@@ -18,6 +18,8 @@ type awayStore struct {
 	failure atomic.Pointer[error]
 	after   atomic.Bool
 	settles atomic.Int64
+	// gate, if it is not nil, holds settlements up until it is closed.
+	gate chan struct{}
 }
 
 func (s *awayStore) fail(err error, after bool) {
@@ -41,6 +43,9 @@ func (s *awayStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, 
 
 func (s *awayStore) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
 	s.settles.Add(1)
+	if s.gate != nil {
+		<-s.gate
+	}
 	err := s.failing()
 	if err != nil && !s.after.Load() {
 		return bucket.Settled{}, err
@@ -74,6 +79,11 @@ func (r *replica) take(n int64, buckets ...bucket.Bucket) bucket.Result {
 func (r *replica) takeAs(tenant string, n int64, buckets ...bucket.Bucket) bucket.Result {
 	r.t.Helper()
 	take := bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(n)}
+	if r.local.Owes(&take) {
+		if _, err := r.local.Settle(context.Background(), tenant); err != nil {
+			return r.local.Take(&take)
+		}
+	}
 	result, err := r.store.Take(context.Background(), take)
 	if err != nil {
 		require.NotErrorIs(r.t, err, bucket.ErrInvalid)

@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -11,8 +12,14 @@ type localDebt struct {
 	owners []*localOwner
 	// batch is being settled, or was sent without an answer. It is nil otherwise.
 	batch *localBatch
-	// busy says that a call is under way.
-	busy bool
+	// call is under way, if it is not nil.
+	call *localCall
+}
+
+// localCall is a call of the store that settles. It has ended, with the error, when done is closed.
+type localCall struct {
+	done chan struct{}
+	err  error
 }
 
 // localBatch is one settlement of a tenant.
@@ -76,50 +83,100 @@ func (l *Local) Debtors(most int) []string {
 	return names
 }
 
+// Owes reports whether an owner of the take has something to settle here. Settle it before the store is asked for
+// the take: it would admit what was taken here already. The next [Local.Settle] that starts afresh has these owners.
+func (l *Local) Owes(take *Take) bool {
+	if l.Owing() == 0 {
+		return false
+	}
+	s := l.shard(take.Tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	debt := s.debts[take.Tenant]
+	if debt == nil {
+		return false
+	}
+	front := 0
+	for i := range take.Buckets {
+		o := s.owners[localKey{take.Tenant, take.Buckets[i].Owner}]
+		if o == nil || !o.owes {
+			continue
+		}
+		at := slices.Index(debt.owners, o)
+		debt.owners[front], debt.owners[at] = o, debt.owners[front]
+		front++
+	}
+	return front > 0
+}
+
 // Settle charges the store for what the tenant has taken here, once: what cannot be refused any more, and may
 // overdraw a limit to twice its capacity. It is one call of the store, for as many owners as that takes; what
-// they have left stays for the next. Nothing to settle, or another call that settles the tenant, is no error.
+// they have left stays for the next. Nothing to settle is no error. Where another call settles the tenant it waits
+// for that one, and returns nothing but its error.
 //
 // The errors are those of [Store.Settle]. After [ErrAmbiguous] the next call sends the same settlement again,
 // for half a minute; after that it is lost, because it might happen twice.
 func (l *Local) Settle(ctx context.Context, tenant string) (LocalSettled, error) {
 	s := l.shard(tenant)
-	batch, lost := s.batch(l, tenant)
+	batch, call, lost := s.batch(l, tenant)
+	if batch == nil && call != nil {
+		select {
+		case <-call.done:
+			return LocalSettled{}, call.err
+		case <-ctx.Done():
+			return LocalSettled{}, checkContext(ctx)
+		}
+	}
 	if batch == nil {
 		return LocalSettled{Lost: lost}, nil
 	}
-	settled, err := l.store.Settle(ctx, Settlement{Receipt: batch.receipt})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	// A store that panics has given no answer.
+	settled, err := Settled{}, ErrAmbiguous
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.settled(l, tenant, batch, settled, err)
+		call.err = err
+		close(call.done)
+	}()
+	settled, err = l.store.Settle(ctx, Settlement{Receipt: batch.receipt})
+	return LocalSettled{Limits: settled.Limits, Lost: lost || errors.Is(err, ErrInvalid)}, err
+}
+
+// settled takes in what a settlement has led to.
+func (s *localShard) settled(l *Local, tenant string, batch *localBatch, settled Settled, err error) {
 	debt := s.debts[tenant]
-	debt.busy = false
+	debt.call = nil
 	now := l.now()
 	switch {
 	case errors.Is(err, ErrInvalid):
-		lost, debt.batch = true, nil
+		debt.batch = nil
 	case err != nil && (batch.ambiguous || !errors.Is(err, ErrUnavailable)):
 		batch.ambiguous = true
-		return LocalSettled{Lost: lost}, err
+		return
 	case err != nil:
 		batch.putBack(now)
 		debt.batch = nil
-		return LocalSettled{Lost: lost}, err
+		return
 	default:
 		l.present()
 		debt.batch = nil
 		batch.learn(settled.Limits, now)
 	}
 	s.paid(l, tenant, debt)
-	return LocalSettled{Limits: settled.Limits, Lost: lost}, err
 }
 
-// batch returns what is to be settled now, nil if there is nothing, and whether something was lost.
-func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, lost bool) {
+// batch returns what is to be settled now and the call that does, without a batch if that is another one, and whether
+// something was lost. All are zero if there is nothing to settle.
+func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, _ *localCall, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	debt := s.debts[tenant]
-	if debt == nil || debt.busy {
-		return nil, false
+	if debt == nil {
+		return nil, nil, false
+	}
+	if debt.call != nil {
+		return nil, debt.call, false
 	}
 	now := l.now()
 	if debt.batch != nil && time.Since(debt.batch.sent) >= localRetry {
@@ -136,10 +193,10 @@ func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, lost bool) {
 	}
 	if debt.batch == nil {
 		s.paid(l, tenant, debt)
-		return nil, lost
+		return nil, nil, lost
 	}
-	debt.busy = true
-	return debt.batch, lost
+	debt.call = &localCall{done: make(chan struct{})}
+	return debt.batch, debt.call, lost
 }
 
 // newLocalBatch takes what the owners have taken, of as many as one call may have. It returns nil if that is

@@ -178,6 +178,7 @@ func TestASettlementWithoutAnAnswerIsRepeatedAndAppliedOnce(t *testing.T) {
 	r.take(0, b)
 	s.goAway()
 	require.EqualValues(t, 700, r.drain(10, b))
+	s.store.settles.Store(0)
 	s.store.fail(bucket.ErrAmbiguous, true)
 	for range 3 {
 		_, err := r.local.Settle(context.Background(), "acme")
