@@ -292,7 +292,8 @@ func classify(err error) error {
 		return err
 	case errors.As(err, &server):
 		// A script reads everything that can be malformed before its first write, and Redis refuses that
-		// first write or none: an error reply means that nothing was done.
+		// first write or none: an error reply of Redis means that nothing was done. One that a proxy makes up
+		// looks the same, and what was done behind it nobody can tell.
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.As(err, &network):
 		if network.Op == "dial" {

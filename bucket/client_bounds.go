@@ -49,7 +49,8 @@ func BoundFailoverOptions(o *redis.FailoverOptions) {
 }
 
 // BoundClusterOptions is [BoundOptions] for a Redis Cluster. Besides, a failover is seen within about
-// a second, and a call follows a slot that has moved.
+// a second, and a call follows a slot that has moved. Hooks that are given to nodes by OnNewNode must not
+// panic: see [RedisConfig.DisablePipelining].
 func BoundClusterOptions(o *redis.ClusterOptions) {
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = -1

@@ -218,8 +218,9 @@ func (b *batch) send(client redis.UniversalClient) {
 	}
 }
 
-// exec returns why the batch as a whole failed; the cause is whose the last deadline is. A hook of the client runs here and not in a goroutine of
-// a caller, whose server would recover from its panic: here it would end the process.
+// exec returns why the batch as a whole failed; the cause is whose the last deadline is. A hook of the client
+// runs here and not in a goroutine of a caller, whose server would recover from its panic: here it would end
+// the process. Hooks of the nodes of a cluster go-redis runs elsewhere, out of reach: see DisablePipelining.
 func (b *batch) exec(client redis.UniversalClient, until time.Time, cause error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -30,13 +30,18 @@ type RedisConfig struct {
 	// Namespace keeps the keys of several services, regions or environments in one Redis apart: 1 to
 	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means [DefaultNamespace].
 	Namespace string
-	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides.
-	// Zero means [DefaultTimeout].
+	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides, and so do
+	// the ReadTimeout and WriteTimeout of the client, 25 ms in bounded options: a longer Timeout needs a longer
+	// [ClientConfig.SocketTimeout]. Zero means [DefaultTimeout].
 	Timeout time.Duration
 	// DisablePipelining lets each call send its command by itself. Otherwise, while two calls are on their
 	// way to a node, those that come meanwhile wait and are sent together in one pipeline; a lone call
 	// goes by itself. A hook of the client sees such a pipeline with a context that has the last
-	// deadline of its calls, and none of their values. A client that is neither a [redis.Client] nor a
+	// deadline of its calls, and none of their values. A hook that panics there makes its batch fail, except a
+	// hook of the nodes of a cluster (OnNewNode): go-redis runs it in a goroutine of its own, where nobody can
+	// recover, so that it ends the process. Hooks of nodes that may panic need DisablePipelining, with which
+	// they run in the goroutine of the caller. [RedisAnswers] sends each call by itself whatever this says. A
+	// client that is neither a [redis.Client] nor a
 	// [redis.ClusterClient] is never pipelined.
 	DisablePipelining bool
 	// Clock tells what this process takes for the time, and is for tests of one whose clock is wrong. It

@@ -13,7 +13,8 @@ import (
 const (
 	// DefaultRefusalAge is for how long a refusal is answered without the store.
 	DefaultRefusalAge = time.Second
-	// DefaultMaxRefusals is how many refusals are remembered: some 10 MB.
+	// DefaultMaxRefusals is how many refusals are remembered: some 10 MB, or some 40 MB where
+	// the names of owners are as long as are remembered at all, 4 KB for a take.
 	DefaultMaxRefusals = 10_000
 	// DefaultCappedCalls is how many calls a second a tenant has that is known to be refused.
 	DefaultCappedCalls = 5
@@ -41,7 +42,7 @@ type RefusalCacheConfig struct {
 	// store is asked once in each half of it while refusals go on. Zero means [DefaultRefusalAge].
 	MaxAge time.Duration
 	// MaxEntries bounds what is remembered: one entry for each tenant, and for each set of owners of it, that
-	// is refused. When it is full, an entry of a tenant with many makes room. Zero means
+	// is refused. When it is full, an entry makes room of the tenant with most among a few. Zero means
 	// [DefaultMaxRefusals].
 	MaxEntries int
 	// CappedCalls is how many takes a second, at most 1000, of one tenant still reach the store although

@@ -63,7 +63,9 @@ type Tier struct {
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Store names the store that keeps the budgets and claims of each tenant of the tier, one of those that
 	// the server has. Empty means its default store. A tenant that comes to another store begins there
-	// with nothing spent.
+	// with nothing spent. So a tenant whose subjects carry tiers with different stores has its budgets once in
+	// each of them: name the store in the exception of the tenant ([Exception.Store]), which holds in all
+	// tiers, or let the users of one tenant carry tiers of one store.
 	Store string `yaml:"store,omitempty" json:"store,omitempty"`
 	// MaxCost is the price in points of the most expensive operation that may run. Zero means none.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
