@@ -185,7 +185,7 @@ func TestRunCountsAndSettlesWithoutRequestsUntilItsContextEnds(t *testing.T) {
 			defer close(done)
 			a.extension.Run(ctx)
 		}()
-		time.Sleep(3 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
+		time.Sleep(8 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		require.Equal(t, http.StatusOK, a.post(request{Query: `{ __typename }`}).Status)
 		a.store.Fail(bucket.ErrUnavailable)
 		require.EqualValues(t, 35-22, a.post(request{Query: half}).rateLimit(t)["remaining"], "0.7 of the limit for two instances")

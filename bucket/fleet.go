@@ -46,6 +46,8 @@ type heartbeat struct {
 	// time of the store.
 	instances atomic.Int64
 	due       atomic.Int64
+	// last is when the last beat was answered, and first the first one since others may have forgotten it.
+	last, first atomic.Int64
 }
 
 // BeatDue reports whether it is time for a heartbeat. It never is if the store counts no instances. If the
@@ -63,7 +65,11 @@ func (l *Local) beatDue(now int64) bool {
 }
 
 // Beat sends a heartbeat if one is due, and learns how many instances there are. While the store is away it is
-// as many as there were last. The errors are those of [Fleet.Beat].
+// as many as there were last.
+//
+// What the first beat is answered is not used: instances that start together are answered one, two and so on, and
+// the others know of this one by their next. The beat counts that follows it a [BeatEvery] later. After a time
+// in which none was answered the old number holds until then, if it is the larger. The errors are those of [Fleet.Beat].
 func (l *Local) Beat(ctx context.Context) error {
 	now := l.now()
 	due := l.beat.due.Load()
@@ -81,8 +87,23 @@ func (l *Local) Beat(ctx context.Context) error {
 		// The store counts no further, so that nobody knows how small a share would be safe.
 		instances = 0
 	}
-	l.beat.instances.Store(int64(instances))
+	l.beat.count(int64(instances), now)
 	return nil
+}
+
+// count takes in how many instances there are.
+func (b *heartbeat) count(instances, now int64) {
+	if last := b.last.Swap(now); last == 0 || now-last > BeatLife.Milliseconds() || now < last {
+		b.first.Store(now)
+	}
+	if now-b.first.Load() < BeatEvery.Milliseconds() && instances > 0 {
+		known := b.instances.Load()
+		if known == 0 {
+			return
+		}
+		instances = max(instances, known)
+	}
+	b.instances.Store(instances)
 }
 
 // fleetOf returns what counts the instances of the store, or of the one behind it: nil if nothing does.

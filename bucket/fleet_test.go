@@ -61,20 +61,54 @@ func TestBeatsCountTheInstancesThatLive(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 3, bucket.LocalConfig{})
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
-	for i, r := range s.replicas {
+	for _, r := range s.replicas {
 		r.take(1, b)
-		require.Equal(t, i+1, r.local.Instances())
+		require.Zero(t, r.local.Instances(), "instances that start together are told one, two and three")
 		require.False(t, r.local.BeatDue())
 	}
 	s.clock.advance(bucket.BeatEvery)
-	s.replicas[0].take(1, b)
-	require.Equal(t, 3, s.replicas[0].local.Instances())
+	for _, r := range s.replicas {
+		r.take(1, b)
+		require.Equal(t, 3, r.local.Instances())
+	}
 	s.goAway()
 	s.clock.advance(10 * bucket.BeatLife)
-	require.ErrorIs(t, s.replicas[0].local.Beat(context.Background()), bucket.ErrUnavailable)
+	beat := s.replicas[0].local.Beat
+	require.ErrorIs(t, beat(context.Background()), bucket.ErrUnavailable)
 	require.Equal(t, 3, s.replicas[0].local.Instances(), "as many as there were last")
 	s.comeBack()
 	s.clock.advance(bucket.BeatEvery)
-	require.NoError(t, s.replicas[0].local.Beat(context.Background()))
+	require.NoError(t, beat(context.Background()))
+	require.Equal(t, 3, s.replicas[0].local.Instances(), "the others have not been heard of yet")
+	s.clock.advance(bucket.BeatEvery)
+	require.NoError(t, beat(context.Background()))
 	require.Equal(t, 1, s.replicas[0].local.Instances(), "those that are not heard of are forgotten")
+}
+
+func TestInstancesThatStartTogetherAdmitNoMoreThanTheRefill(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{0, bucket.BeatEvery} {
+		s := newScene(t, 10, bucket.LocalConfig{KnownFor: -1})
+		b := bucket.Bucket{Limits: compile(t, localLimit(6000, bucket.TokenBucket))}
+		for _, r := range s.replicas {
+			r.take(0, b)
+		}
+		s.clock.advance(wait)
+		for _, r := range s.replicas {
+			r.take(0, b)
+		}
+		s.goAway()
+		admitted := int64(0)
+		for range 60 {
+			for _, r := range s.replicas {
+				admitted += r.drain(1, b)
+			}
+			s.clock.advance(time.Second)
+		}
+		if wait == 0 {
+			require.Zero(t, admitted, "nobody knows how many there are")
+			continue
+		}
+		require.InDelta(t, 4200, admitted, 100, "0.7 of the refill of a minute")
+	}
 }
