@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,5 +250,50 @@ func TestTheStoreAdmitsNothingBeforeItKnowsWhatTheTenantWasAdmittedHere(t *testi
 		require.Equal(t, http.StatusTooManyRequests, a.post(request{Query: `{ users(first: 50) { name } }`}).Status,
 			"78 were left when the store went, and 44 were admitted since")
 		require.Equal(t, []int64{44}, applied(a.store))
+	})
+}
+
+// failsSome is a store of which every third settlement fails while it is set.
+type failsSome struct {
+	*ratelimittest.Store
+	failing atomic.Bool
+	calls   atomic.Int64
+}
+
+func (s *failsSome) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
+	if s.failing.Load() && s.calls.Add(1)%3 == 0 {
+		return bucket.Settled{}, bucket.ErrUnavailable
+	}
+	return s.Store.Settle(ctx, settlement)
+}
+
+func TestRunSettlesAllThatItCanWhenItEndsThoughSomeOfItFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const tenants = 250
+		var store *failsSome
+		number := 0
+		a := newAbsent(t, tiers.Tier{FailMode: "local"}, func(cfg *ratelimit.Config) {
+			store = &failsSome{Store: cfg.Store.(*ratelimittest.Store)}
+			cfg.Store = store
+			cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+				number++
+				return ratelimit.Subject{Tenant: fmt.Sprint("tenant", number)}, nil
+			}
+		})
+		for range tenants {
+			a.post(request{Query: `{ __typename }`})
+		}
+		a.store.Fail(bucket.ErrUnavailable)
+		number = 0
+		for range tenants {
+			a.post(request{Query: half})
+		}
+		a.store.Fail(nil)
+		store.failing.Store(true)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		a.extension.Run(ctx)
+		require.Len(t, applied(a.store), tenants)
 	})
 }

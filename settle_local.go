@@ -82,12 +82,18 @@ const (
 	// settles then.
 	runEvery      = time.Second
 	settledAtOnce = 100
+	// failuresAtOnce is after how many settlements that fail Run waits for its next turn: a part of the store may
+	// be away, and the others must not wait for it.
+	failuresAtOnce = 10
+	// drainFor is for how long Run settles after its context has ended.
+	drainFor = 5 * time.Second
 )
 
 // Run does in the background what requests do otherwise, until the context ends: it sends heartbeats, by which
 // instances know how many they are, and settles what was admitted while a store was away. It is for limits
 // that fail local. Without it an instance that has no requests is not counted, and what a tenant was admitted
-// here is settled with its next request here. When the context ends it settles once more. Call it after
+// here is settled with its next request here. When the context ends it settles what
+// is left, for at most five seconds, and logs what it could not. Call it after
 // srv.Use, once, in a goroutine of its own; without an extension in use it returns at once.
 func (e *Extension) Run(ctx context.Context) {
 	if e.facts == nil {
@@ -98,25 +104,45 @@ func (e *Extension) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			for _, b := range e.backends {
-				e.settleDebtors(context.WithoutCancel(ctx), b)
-			}
+			e.drain(context.WithoutCancel(ctx))
 			return
 		case <-ticker.C:
 			for _, b := range e.backends {
 				if !b.local.BeatDue() || e.beat(ctx, b) == nil {
-					e.settleDebtors(ctx, b)
+					_ = e.settleDebtors(ctx, b)
 				}
 			}
 		}
 	}
 }
 
-// settleDebtors settles until the store fails.
-func (e *Extension) settleDebtors(ctx context.Context, b *backend) {
-	for _, tenant := range b.local.Debtors(settledAtOnce) {
-		if e.settleLocal(ctx, b, tenant) != nil {
-			return
+// drain settles what is left when the process ends, and logs what it cannot.
+func (e *Extension) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainFor)
+	defer cancel()
+	for _, b := range e.backends {
+		for ctx.Err() == nil && e.settleDebtors(ctx, b) > 0 {
+			continue
+		}
+		if left := b.local.Owing(); left > 0 {
+			e.cfg.Logger.WarnContext(ctx, "ratelimit: what was admitted while the store was away is not settled, and lost if the process ends",
+				b.logged(slog.Int("tenants", left))...)
 		}
 	}
+}
+
+// settleDebtors settles some tenants, and returns of how many that succeeded. It goes on after failures, a few.
+func (e *Extension) settleDebtors(ctx context.Context, b *backend) (settled int) {
+	failures := 0
+	for _, tenant := range b.local.Debtors(settledAtOnce) {
+		if ctx.Err() != nil || failures >= failuresAtOnce {
+			break
+		}
+		if e.settleLocal(ctx, b, tenant) == nil {
+			settled++
+		} else {
+			failures++
+		}
+	}
+	return settled
 }

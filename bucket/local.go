@@ -14,7 +14,8 @@ import (
 const (
 	// DefaultLocalPercent is how much of a limit all instances together may admit by themselves.
 	DefaultLocalPercent = 70
-	// DefaultLocalOwners is how many owners a [Local] remembers: some 20 MB.
+	// DefaultLocalOwners is how many owners a [Local] remembers: some 20 MB with short names, and 45 MB with names of
+	// 100 bytes.
 	DefaultLocalOwners = 50_000
 	// MaxInstances is the largest fleet.
 	MaxInstances = 1000
@@ -36,7 +37,7 @@ const (
 	offsetEvery = 64
 )
 
-// LocalConfig configures a [Local]. The zero value counts instances by heartbeats and is safe.
+// LocalConfig configures a [Local]. The zero value counts instances by heartbeats.
 type LocalConfig struct {
 	// Instances is how many instances share the store, at most [MaxInstances]. Zero counts them by the
 	// heartbeats that they send through the store, if it is a [Fleet]; until the first was answered nothing
@@ -51,8 +52,8 @@ type LocalConfig struct {
 	Percent int
 	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
 	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, but at least one second and at most five; negative believes nothing, so that nothing
-	// at all is admitted beyond the budget, however unevenly the instances are used. A single instance always
+	// time in which the limit comes back, but at least one second and at most five; negative believes nothing, so that
+	// what others took since does not matter, however unevenly the instances are used. A single instance always
 	// believes: nobody else takes from its budgets.
 	KnownFor time.Duration
 	// MaxOwners is how many owners are remembered. Zero means [DefaultLocalOwners].

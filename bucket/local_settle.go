@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -63,14 +64,16 @@ func (l *Local) Owing() int {
 	return int(l.owing.Load())
 }
 
-// Debtors returns the names of at most so many tenants that have something to settle, in no order.
+// Debtors returns the names of at most so many tenants that have something to settle, in no order. Each call starts
+// elsewhere, so that none of many is left out for good.
 func (l *Local) Debtors(most int) []string {
 	if l.Owing() == 0 {
 		return nil
 	}
 	var names []string
+	start := rand.IntN(localShards) //nolint:gosec // Any start is good enough.
 	for i := range l.shards {
-		s := &l.shards[i]
+		s := &l.shards[(start+i)%localShards]
 		s.mu.Lock()
 		for name := range s.debts {
 			if len(names) == most {
