@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -246,7 +247,7 @@ func recoverUser(err *error) {
 func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *graphql.Response {
 	d, name := &op.decision, op.claim.RecordName()
 	op.claim = nil
-	if _, refusal := op.takeIfLimited(ctx, bucket.Replays, 1); refusal != nil {
+	if refusal := e.capReplays(ctx, op); refusal != nil {
 		d.refuse(refusal)
 		return nil
 	}
@@ -267,6 +268,21 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 	return answer
 }
 
+// capReplays returns why a tenant gets no stored answer for now, nil if it gets one: the limits of its policy
+// say so, or where none counts replays this server.
+func (e *Extension) capReplays(ctx context.Context, op *operation) *RefusedError {
+	most, buckets := e.cfg.Idempotency.MaxReplays, judged(&op.rules)
+	if most < 0 || buckets == nil || counts(buckets, bucket.Replays) {
+		_, refusal := op.takeIfLimited(ctx, bucket.Replays, 1)
+		return refusal
+	}
+	n, left := e.replays.countUntil(fact{tenant: op.decision.Subject.Tenant}, time.Now(), time.Minute)
+	if n <= most {
+		return nil
+	}
+	return refusedReplay(left)
+}
+
 // takeAnswerBytes charges the room that an answer takes, and reports whether it may take it.
 func (op *operation) takeAnswerBytes(ctx context.Context, n int64) bool {
 	after, refusal := op.takeIfLimited(ctx, bucket.AnswerBytes, n)
@@ -281,13 +297,20 @@ func (op *operation) takeAnswerBytes(ctx context.Context, n int64) bool {
 // takeIfLimited is chargeFrom if any limit counts the unit. Most policies have none, and then the store is
 // not asked.
 func (op *operation) takeIfLimited(ctx context.Context, unit bucket.Unit, n int64) (Decision, *RefusedError) {
-	buckets := judged(&op.rules)
+	if buckets := judged(&op.rules); counts(buckets, unit) {
+		return op.chargeFrom(ctx, buckets, unit, n)
+	}
+	return Decision{}, nil
+}
+
+// counts says whether a limit counts the unit.
+func counts(buckets []bucket.Bucket, unit bucket.Unit) bool {
 	for i := range buckets {
 		for _, limit := range buckets[i].Limits.All() {
 			if limit.Unit == unit {
-				return op.chargeFrom(ctx, buckets, unit, n)
+				return true
 			}
 		}
 	}
-	return Decision{}, nil
+	return false
 }

@@ -53,6 +53,11 @@ type IdempotencyConfig struct {
 	// [idempotency.DefaultFreeRepeats], negative means that every repeat
 	// is charged.
 	FreeRepeats int
+	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of
+	// its policy counts [bucket.Replays], which holds over all servers and takes a call of the store for
+	// each. Beyond it replays are refused with [CodeRateLimited]. Tenants without limits have no bound. Zero
+	// means [idempotency.DefaultMaxReplays], negative means no bound.
+	MaxReplays int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
 	// default it is refused, because nobody can tell whether it is a repeat.
 	AdmitUnclaimed bool
@@ -82,6 +87,7 @@ func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
 	c.QueryTTL = orDefault(c.QueryTTL, idempotency.DefaultQueryTTL)
 	c.Lease = orDefault(c.Lease, idempotency.DefaultLease)
 	c.MaxAnswer = max(0, orDefault(c.MaxAnswer, idempotency.DefaultMaxAnswer))
+	c.MaxReplays = max(-1, orDefault(c.MaxReplays, idempotency.DefaultMaxReplays))
 	c.FreeRepeats = max(-1, orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats))
 	return c
 }

@@ -240,6 +240,14 @@ func refusedBusy() *RefusedError {
 	}
 }
 
+func refusedReplay(left time.Duration) *RefusedError {
+	return &RefusedError{
+		Code: CodeRateLimited, Outcome: Limited, Status: http.StatusTooManyRequests,
+		Message:    "this account has asked for too many answers again: the operation ran before and was not run now, ask for its answer later",
+		RetryAfter: left,
+	}
+}
+
 func refusedSubject(err error) *RefusedError {
 	var presented *gqlerror.Error
 	if errors.As(err, &presented) {

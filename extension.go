@@ -21,6 +21,8 @@ type Extension struct {
 	estimator *cost.Estimator
 	telemetry *telemetry
 	facts     *facts
+	// replays counts the stored answers of tenants.
+	replays *memory
 	// backends are the stores by name, missing the one that stands for any other.
 	backends map[string]*backend
 	missing  *backend
@@ -73,6 +75,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	}
 	e.estimator, e.telemetry = estimator, instruments
 	e.facts = newFacts(&e.cfg, instruments)
+	e.replays = newMemory(replaySlots)
 	e.newSettlers()
 	e.warnOfClients()
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {

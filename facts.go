@@ -27,6 +27,7 @@ type facts struct {
 const (
 	toldSlots    = 4096
 	refusalSlots = 1024
+	replaySlots  = 1024
 )
 
 func newFacts(cfg *Config, t *telemetry) *facts {
@@ -228,6 +229,12 @@ func newMemory(slots int) *memory {
 // count returns how often the fact was counted since it was for the first time, this call included. That
 // is forgotten after the time for which it holds, counted from the first.
 func (m *memory) count(key fact, now time.Time, holds time.Duration) int {
+	n, _ := m.countUntil(key, now, holds)
+	return n
+}
+
+// countUntil is count, and returns besides when that is forgotten.
+func (m *memory) countUntil(key fact, now time.Time, holds time.Duration) (n int, left time.Duration) {
 	hash, at := maphash.Comparable(m.seed, key), now.UnixNano()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,14 +245,14 @@ func (m *memory) count(key fact, now time.Time, holds time.Duration) int {
 		if s.hash == hash && s.until > at {
 			s.n++
 			s.seen = at
-			return s.n
+			return s.n, time.Duration(s.until - at)
 		}
 		if s.makesRoomBefore(free, at) {
 			free = s
 		}
 	}
 	*free = slot{hash: hash, until: now.Add(holds).UnixNano(), seen: at, n: 1}
-	return 1
+	return 1, holds
 }
 
 // makesRoomBefore says which of two slots is needed less at a time.

@@ -223,6 +223,28 @@ func TestReplaysAreCappedByALimitOfTheirOwn(t *testing.T) {
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
+func TestReplaysAreCappedByTheServerWhereNoLimitCountsThem(t *testing.T) {
+	t.Parallel()
+	for most, status := range map[int]int{2: http.StatusTooManyRequests, -1: http.StatusOK, 0: http.StatusOK} {
+		f := newFixture(t, func(cfg *ratelimit.Config) {
+			underLimits(t, "minute: {capacity: 100, per: minute}")(cfg)
+			cfg.Idempotency.MaxReplays = most
+		})
+		first := f.post(request{Query: createUser, Key: testKey})
+		for range 2 {
+			require.Equal(t, dataOf(t, first), dataOf(t, f.post(request{Query: createUser, Key: testKey})))
+		}
+		next := f.post(request{Query: createUser, Key: testKey})
+		require.Equal(t, status, next.Status, most)
+		if most == 2 {
+			require.Contains(t, next.Body, ratelimit.CodeRateLimited)
+			require.NotEmpty(t, next.Header.Get("Retry-After"))
+			require.NotContains(t, next.Body, "Grace")
+		}
+		require.EqualValues(t, 1, f.resolver.Created.Load())
+	}
+}
+
 // TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant counts what observers are told: that the limits are used
 // up, and that the tenant was refused, which it was twice.
 func TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant(t *testing.T) {

@@ -19,6 +19,8 @@ const (
 	DefaultMaxAnswer = 16 << 10
 	// DefaultFreeRepeats is how often a query whose answer was not stored runs again uncharged.
 	DefaultFreeRepeats = 3
+	// DefaultMaxReplays is how many stored answers one server gives a tenant within a minute.
+	DefaultMaxReplays = 600
 )
 
 // AttemptID tells one try of an operation from another try under the same key. Only the attempt
