@@ -94,7 +94,7 @@ func ExampleConfig_policyFile() {
 	// Output: free 1000
 }
 
-// An operator's way out: everything runs, and what would have been refused is still reported.
+// An operator's way out: no limit refuses any more, and what would have been refused is still reported.
 func ExampleConfig_emergency() {
 	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{"free": {MaxCost: 500}}})
 	if err != nil {

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -248,4 +249,39 @@ func TestAnOperatorLetsEverybodyThroughAtOnce(t *testing.T) {
 	f.store.Fail(nil)
 	emergency.AtMost(bucket.Enforce)
 	require.Equal(t, http.StatusTooManyRequests, f.post(request{Query: dear}).Status)
+}
+
+func TestWhatIsAboutNoLimitIsRefusedInEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []bucket.Mode{bucket.Enforce, bucket.Shadow, bucket.Off} {
+		f := newFixture(t, func(cfg *ratelimit.Config) {
+			emergency := tiers.NewModeSwitch(cfg.Policy)
+			emergency.AtMost(mode)
+			cfg.Policy = emergency
+			cfg.Subject = func(ctx context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
+				if r.Header.Get("X-Tenant") == "nobody" {
+					return ratelimit.Subject{}, ratelimit.ErrNoSubject
+				}
+				return byTenantHeader(ctx, r)
+			}
+		})
+		keyed := request{Query: createUser, Key: testKey}
+		require.Equal(t, http.StatusOK, f.post(keyed).Status, mode)
+		for name, c := range map[string]struct {
+			asked request
+			code  string
+		}{
+			"unknown":                  {request{Query: cheapQuery, Tenant: "nobody"}, ratelimit.CodeSubjectUnknown},
+			"blocked":                  {request{Query: cheapQuery, Tenant: "blocked"}, ratelimit.CodeTenantBlocked},
+			"a malformed key":          {request{Query: createUser, Key: "short"}, ratelimit.CodeKeyInvalid},
+			"a key of something else":  {request{Query: cheapQuery, Key: testKey}, ratelimit.CodeKeyReused},
+			"validate without a right": {request{Query: cheapQuery, Cost: "validate"}, ratelimit.CodeCostRequestForbidden},
+			"no word":                  {request{Query: cheapQuery, Cost: "nonsense"}, ratelimit.CodeCostRequestInvalid},
+		} {
+			require.Equal(t, c.code, f.post(c.asked).errorCode(t), "%v: %s", mode, name)
+		}
+		f.store.Fail(bucket.ErrUnavailable)
+		require.Equal(t, ratelimit.CodeUnavailable, f.post(keyed).errorCode(t), mode)
+		require.Equal(t, http.StatusOK, f.post(request{Query: createUser}).Status, "%v: without a key the fail mode decides", mode)
+	}
 }

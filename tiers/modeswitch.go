@@ -7,8 +7,8 @@ import (
 )
 
 // ModeSwitch is a [Source] that eases the modes of another one while its operator says so: for an
-// emergency, in which the limiter must let everything through at once and without a new document. It is
-// made by [NewModeSwitch] and safe for concurrent use.
+// emergency, in which no limit may refuse any more, at once and without a new document. It is made by
+// [NewModeSwitch] and safe for concurrent use. [ModeSwitch.AtMost] says what is refused all the same.
 type ModeSwitch struct {
 	source    Source
 	strictest atomic.Uint32
@@ -24,10 +24,16 @@ func NewModeSwitch(source Source) *ModeSwitch {
 	return &ModeSwitch{source: source}
 }
 
-// AtMost sets the strictest mode that anything has from the next decision on. [bucket.Shadow] refuses
-// nothing and goes on counting, [bucket.Off] does not even ask the store, [bucket.Enforce] ends the
-// emergency. It never makes a mode stricter, and lets nobody in who is blocked. Override records in the
-// store do not make a mode stricter than it says either.
+// AtMost sets the strictest mode that limits, costs and shapes have from the next decision on. With
+// [bucket.Shadow] none of them refuses, and they go on counting; with [bucket.Off] the store is not even asked
+// about them; [bucket.Enforce] ends the emergency. It never makes a mode stricter. Override records in the store
+// do not make a mode stricter than it says either.
+//
+// What is about no limit is refused in every mode: callers who are unknown or blocked, idempotency keys that are
+// malformed, in use or were used for something else, requests to validate without the right to, and mutations
+// under a key while the store is away. In the configuration of the extension Idempotency.Disabled ignores all keys,
+// and Idempotency.AdmitUnclaimed lets such mutations run. A [bucket.Bulkhead] that is full refuses unless the mode
+// is off.
 func (m *ModeSwitch) AtMost(mode bucket.Mode) {
 	m.strictest.Store(uint32(min(mode, bucket.Off)))
 }
