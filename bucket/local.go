@@ -313,7 +313,7 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 		if state.Limit.FailMode != FailLocal {
 			continue
 		}
-		id := uint16(0)
+		var id uint16
 		if k < len(rules) && rules[k].limit == state.Limit {
 			id = rules[k].id
 		} else {

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -166,11 +165,12 @@ func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
 		s.comeBack()
 		s.store.settles.Store(0)
 		s.store.gate = make(chan struct{})
-		var ended atomic.Int64
+		var ended, failed atomic.Int64
 		for range 3 {
 			go func() {
-				_, err := r.local.Settle(context.Background(), "acme")
-				assert.NoError(t, err)
+				if _, err := r.local.Settle(context.Background(), "acme"); err != nil {
+					failed.Add(1)
+				}
 				ended.Add(1)
 			}()
 		}
@@ -183,7 +183,27 @@ func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
 		close(s.store.gate)
 		synctest.Wait()
 		require.EqualValues(t, 3, ended.Load())
+		require.Zero(t, failed.Load())
 		require.EqualValues(t, 1, s.store.settles.Load())
 		require.EqualValues(t, 300, s.remaining(b))
 	})
+}
+
+func TestARepeatedSettlementChargesNothingToTheWindowAfter(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []bucket.WindowKind{bucket.FixedWindow, bucket.HourWindow} {
+		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		r := s.replicas[0]
+		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
+		s.clock.advance(r.take(1, b).Limits[0].ResetAfter - 5*time.Second)
+		s.goAway()
+		require.Positive(t, r.drain(1, b))
+		s.store.fail(bucket.ErrAmbiguous, false)
+		_, err := r.local.Settle(context.Background(), "acme")
+		require.ErrorIs(t, err, bucket.ErrAmbiguous)
+		s.clock.advance(10 * time.Second)
+		s.comeBack()
+		s.settle()
+		require.EqualValues(t, 1000, s.remaining(b), kind)
+	}
 }

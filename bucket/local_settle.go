@@ -193,6 +193,8 @@ func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, _ *localCall
 			takenAt = maxDate
 		}
 		debt.batch = newLocalBatch(debt.owners, takenAt, now)
+	} else {
+		debt.batch.age(now)
 	}
 	if debt.batch == nil {
 		s.paid(l, tenant, debt)
@@ -244,6 +246,25 @@ func (o *localOwner) amounts(now int64) (of []int64, owes bool) {
 		}
 	}
 	return of, owes
+}
+
+// age takes out of a settlement that is repeated what was taken in windows that have ended: the store would charge
+// it to the next ones.
+func (b *localBatch) age(now int64) {
+	amounts := slices.Clone(b.receipt.local)
+	k := 0
+	for i := range b.owners {
+		rules := b.receipt.buckets[i].Limits.rules
+		for j := range rules {
+			for _, t := range b.taken[i] {
+				if t.id == rules[j].id && t.width == 0 && now >= t.end {
+					amounts[k] = 0
+				}
+			}
+			k++
+		}
+	}
+	b.receipt.local = amounts
 }
 
 // putBack gives the owners back what was not settled.
