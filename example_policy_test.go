@@ -75,7 +75,9 @@ func ExampleConfig_policyFile() {
 			OnReload: func(_ *tiers.Snapshot, err error) {
 				if err != nil {
 					slog.Error("the last good policy stays", "error", err)
+					return
 				}
+				slog.Info("a new policy holds")
 			},
 		})
 		if err != nil {

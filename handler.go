@@ -18,7 +18,7 @@ import (
 // It holds the answer back until the decision is known, at most 64 KiB of it, which gives a refusal
 // its status and Retry-After on every HTTP transport, server-sent events included. A WebSocket is
 // passed through: there the same facts are in the messages. Without the Handler everything works
-// except status, headers and [ByPeer].
+// except status, headers and [ByPeer], which fails with [ErrNoPeer].
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{response: w, peer: peerOf(r)}

@@ -44,6 +44,11 @@ type SubjectFunc func(ctx context.Context, r *Request) (Subject, error)
 // ErrNoSubject says that a [SubjectFunc] does not know the caller.
 var ErrNoSubject = errors.New("ratelimit: no subject for the request")
 
+// ErrNoPeer says that [ByPeer] was not told an address. It is a mistake of the server and not of the caller, so it
+// does not match [ErrNoSubject]: the operation is refused with [CodeUnavailable], and the logger is told.
+var ErrNoPeer = errors.New("ratelimit: ByPeer knows no address: serve ratelimit.Handler(srv) in the place of srv, " +
+	"and on a listener whose peers have IP addresses, which those of a Unix socket have not")
+
 // ByHeader returns a function that looks the value of a header up, such as an API key. A missing
 // header, or a value that lookup does not know, matches [ErrNoSubject].
 //
@@ -103,8 +108,8 @@ type PeerConfig struct {
 const ipv6Client = 64
 
 // ByPeer returns a function for callers that nobody knows: the tenant is "ip:" and the client's
-// address, for IPv6 "ip:" and its /64 network, and the subject is anonymous. It needs the [Handler], which sees the connection; without it the error
-// matches [ErrNoSubject].
+// address, for IPv6 "ip:" and its /64 network, and the subject is anonymous. It needs the [Handler], which
+// sees the connection; without it, and on a Unix socket, the error matches [ErrNoPeer].
 //
 // Forwarded addresses are read from the right as long as a trusted proxy has written them, so a
 // client cannot choose its address by sending the header itself.
@@ -115,7 +120,7 @@ func ByPeer(cfg PeerConfig) SubjectFunc {
 	}
 	return func(_ context.Context, r *Request) (Subject, error) {
 		if !r.Peer.IsValid() {
-			return Subject{}, ErrNoSubject
+			return Subject{}, ErrNoPeer
 		}
 		client := clientAddress(r.Peer, r.Header.Values(header), cfg.TrustedProxies)
 		return Subject{Tenant: "ip:" + client, Tier: cfg.Tier, Anonymous: true}, nil

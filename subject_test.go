@@ -1,10 +1,14 @@
 package ratelimit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
@@ -12,6 +16,8 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 )
 
 func TestByPeerBelievesForwardedAddressesOnlyOfTrustedProxies(t *testing.T) {
@@ -48,10 +54,32 @@ func TestByPeerBelievesForwardedAddressesOnlyOfTrustedProxies(t *testing.T) {
 	}
 }
 
-func TestByPeerKnowsNobodyWithoutTheHandler(t *testing.T) {
+func TestByPeerWithoutTheHandlerIsAMistakeThatTheLogNames(t *testing.T) {
 	t.Parallel()
+	var log bytes.Buffer
+	server := newGraphQLServer(&testserver.Resolver{})
+	server.Use(ratelimit.New(ratelimit.Config{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t),
+		Subject: ratelimit.FirstOf(
+			func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+				return ratelimit.Subject{}, ratelimit.ErrNoSubject
+			},
+			ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}))
+	asked := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ me { name } }"}`))
+	asked.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	server.ServeHTTP(answer, asked)
+	require.Contains(t, answer.Body.String(), ratelimit.CodeUnavailable)
+	require.NotContains(t, answer.Body.String(), "Handler", "it is none of the client's business")
+	require.Contains(t, log.String(), "Config.Subject failed")
+	require.Contains(t, log.String(), "serve ratelimit.Handler(srv)")
+
 	_, err := ratelimit.ByPeer(ratelimit.PeerConfig{})(t.Context(), &ratelimit.Request{})
-	require.ErrorIs(t, err, ratelimit.ErrNoSubject)
+	require.ErrorIs(t, err, ratelimit.ErrNoPeer)
+	require.NotErrorIs(t, err, ratelimit.ErrNoSubject)
 }
 
 func TestFirstOfAsksUntilSomebodyKnowsTheCaller(t *testing.T) {

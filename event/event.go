@@ -85,8 +85,11 @@ type LimitReached struct {
 // Name returns limit_reached.
 func (LimitReached) Name() string { return "limit_reached" }
 
-// LogValue returns all fields but the time.
+// LogValue returns all fields but the time, and retryAfter only if waiting helps.
 func (e LimitReached) LogValue() slog.Value {
+	if e.RetryAfter == 0 {
+		return e.attributes()
+	}
 	return e.attributes(slog.Duration("retryAfter", e.RetryAfter))
 }
 

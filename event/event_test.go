@@ -43,6 +43,7 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 	require.Equal(t, []string{
 		`level=INFO msg="ratelimit: threshold_crossed" tenant=acme tier=pro level=user owner=alice limit=minute unit=points capacity=100 mode=enforce threshold=0.8 share=0.85 remaining=15`,
 		`level=INFO msg="ratelimit: limit_reached" tenant=acme tier=pro level=user owner=alice limit=minute unit=points capacity=100 mode=enforce retryAfter=7.2s`,
+		`level=INFO msg="ratelimit: limit_reached" tenant=acme tier=pro level=user owner=alice limit=minute unit=points capacity=100 mode=enforce`,
 		`level=INFO msg="ratelimit: would_refuse" tenant=acme tier=pro mode=warn code=QUERY_LIMIT_EXCEEDED`,
 		`level=INFO msg="ratelimit: would_refuse" tenant=acme tier=pro mode=warn code=COST_LIMIT_EXCEEDED enforceFrom=2026-12-01T00:00:00.000Z`,
 		`level=WARN msg="ratelimit: refused_repeatedly" tenant=acme tier=pro refusals=100 within=1m0s`,
@@ -52,6 +53,7 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 	}, lines(t,
 		event.ThresholdCrossed{Budget: minute, Threshold: 0.8, Share: 0.85, Remaining: 15},
 		event.LimitReached{Budget: minute, RetryAfter: 7200 * time.Millisecond},
+		event.LimitReached{Budget: minute},
 		event.WouldRefuse{Budget: shape, Code: "QUERY_LIMIT_EXCEEDED"},
 		event.WouldRefuse{Budget: shape, Code: "COST_LIMIT_EXCEEDED", EnforceFrom: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)},
 		event.RefusedRepeatedly{Tenant: "acme", Tier: "pro", Refusals: 100, Within: time.Minute},
