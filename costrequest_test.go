@@ -133,6 +133,7 @@ func TestOnlyWhomTheTierPermitsGetsAnAnswer(t *testing.T) {
 			require.Equal(t, test.code, reply.errorCode(t))
 			require.NotContains(t, reply.rateLimit(t), "breakdown")
 			require.Equal(t, test.ran, f.resolver.Asked.Load())
+			require.Len(t, f.store.Takes(), int(test.ran), "what does not run takes nothing")
 		})
 	}
 }

@@ -93,8 +93,9 @@ const (
 // instances know how many they are, and settles what was admitted while a store was away. It is for limits
 // that fail local. Without it an instance that has no requests is not counted, and what a tenant was admitted
 // here is settled with its next request here. When the context ends it settles what
-// is left, for at most five seconds, and logs what it could not. Call it after
-// srv.Use, once, in a goroutine of its own; without an extension in use it returns at once.
+// is left, for at most five seconds, and logs what it could not: end it after http.Server.Shutdown, and wait for its
+// return before the store's connections are closed and the process ends. Call it after srv.Use, once, in a goroutine
+// of its own; without an extension in use it returns at once.
 func (e *Extension) Run(ctx context.Context) {
 	if e.facts == nil {
 		return
