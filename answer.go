@@ -235,8 +235,8 @@ func (e *Extension) decodeAnswer(name string, kept []byte) (answer []byte, err e
 	return codec.Decode(name, kept)
 }
 
-// recoverUser turns a panic of the user's codec or store of answers into an error: on its way out it would leave the claim
-// unsettled, or end a whole WebSocket.
+// recoverUser turns a panic of the user's codec or store of answers into an error: on its way out it would
+// leave the claim unsettled, or end a whole WebSocket.
 func recoverUser(err *error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("panic: %v", cause)
@@ -271,10 +271,13 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 // capReplays returns why a tenant gets no stored answer for now, nil if it gets one: the limits of its policy
 // say so, or where none counts replays this server.
 func (e *Extension) capReplays(ctx context.Context, op *operation) *RefusedError {
-	most, buckets := e.cfg.Idempotency.MaxReplays, judged(&op.rules)
-	if most < 0 || buckets == nil || counts(buckets, bucket.Replays) {
-		_, refusal := op.takeIfLimited(ctx, bucket.Replays, 1)
+	if buckets := judged(&op.rules); counts(buckets, bucket.Replays) {
+		_, refusal := op.chargeFrom(ctx, buckets, bucket.Replays, 1)
 		return refusal
+	}
+	most := e.cfg.Idempotency.MaxReplays
+	if most < 0 || !enforces(&op.rules) {
+		return nil
 	}
 	n, left := e.replays.countUntil(fact{tenant: op.decision.Subject.Tenant}, time.Now(), time.Minute)
 	if n <= most {
@@ -283,24 +286,20 @@ func (e *Extension) capReplays(ctx context.Context, op *operation) *RefusedError
 	return refusedReplay(left)
 }
 
-// takeAnswerBytes charges the room that an answer takes, and reports whether it may take it.
+// takeAnswerBytes charges the room that an answer takes, and reports whether it may take it. Most policies
+// have no limit of it, and then the store is not asked.
 func (op *operation) takeAnswerBytes(ctx context.Context, n int64) bool {
-	after, refusal := op.takeIfLimited(ctx, bucket.AnswerBytes, n)
+	buckets := judged(&op.rules)
+	if !counts(buckets, bucket.AnswerBytes) {
+		return true
+	}
+	after, refusal := op.chargeFrom(ctx, buckets, bucket.AnswerBytes, n)
 	if refusal != nil {
 		// The limit is used up, and its client was refused nothing.
 		after.Outcome = Admitted
 	}
 	op.extension.facts.of(ctx, &op.rules, &after)
 	return refusal == nil
-}
-
-// takeIfLimited is chargeFrom if any limit counts the unit. Most policies have none, and then the store is
-// not asked.
-func (op *operation) takeIfLimited(ctx context.Context, unit bucket.Unit, n int64) (Decision, *RefusedError) {
-	if buckets := judged(&op.rules); counts(buckets, unit) {
-		return op.chargeFrom(ctx, buckets, unit, n)
-	}
-	return Decision{}, nil
 }
 
 // counts says whether a limit counts the unit.

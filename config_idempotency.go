@@ -50,13 +50,12 @@ type IdempotencyConfig struct {
 	// Nil keeps them in the records.
 	Answers idempotency.AnswerStore
 	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
-	// [idempotency.DefaultFreeRepeats], negative means that every repeat
-	// is charged.
+	// [idempotency.DefaultFreeRepeats], negative means that every repeat is charged.
 	FreeRepeats int
 	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of
 	// its policy counts [bucket.Replays], which holds over all servers and takes a call of the store for
-	// each. Beyond it replays are refused with [CodeRateLimited]. Tenants without limits have no bound. Zero
-	// means [idempotency.DefaultMaxReplays], negative means no bound.
+	// each. Beyond it replays are refused with [CodeRateLimited]. Tenants of whom no limit is enforced have
+	// no bound. Zero means [idempotency.DefaultMaxReplays], negative means no bound.
 	MaxReplays int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
 	// default it is refused, because nobody can tell whether it is a repeat.

@@ -74,8 +74,8 @@ func (op *operation) claimable(points int64) bool {
 	}
 	for _, b := range judged(&op.rules) {
 		for _, limit := range b.Limits.All() {
-			counts := limit.Unit == bucket.Requests || limit.Unit == bucket.Records
-			if counts && limit.Mode == bucket.Enforce && !limit.Soft {
+			charges := limit.Unit == bucket.Requests || limit.Unit == bucket.Records
+			if charges && limit.Mode == bucket.Enforce && !limit.Soft {
 				return true
 			}
 		}

@@ -245,6 +245,18 @@ func TestReplaysAreCappedByTheServerWhereNoLimitCountsThem(t *testing.T) {
 	}
 }
 
+func TestTheServerCapsNoReplaysWhereNothingIsEnforced(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		underLimits(t, "minute: {capacity: 100, per: minute, mode: shadow}")(cfg)
+		cfg.Idempotency.MaxReplays = 1
+	})
+	for range 4 {
+		require.Equal(t, http.StatusOK, f.post(request{Query: createUser, Key: testKey}).Status)
+	}
+	require.EqualValues(t, 1, f.resolver.Created.Load())
+}
+
 // TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant counts what observers are told: that the limits are used
 // up, and that the tenant was refused, which it was twice.
 func TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant(t *testing.T) {
