@@ -251,7 +251,12 @@ func (op *operation) show(c correction) {
 	limits := append([]bucket.LimitState(nil), d.Limits...)
 	for i := range limits {
 		if op.paid.limits>>i&1 == 1 {
-			limits[i] = projected(limits[i], c.points)
+			points := c.points
+			if unpaid := op.paid.points - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
+				// A soft limit gives back no more than it was charged.
+				points = max(0, points-unpaid)
+			}
+			limits[i] = projected(limits[i], points)
 		}
 	}
 	d.Limits, op.recharged = limits, true
@@ -261,15 +266,15 @@ func (op *operation) show(c correction) {
 // It says no less than will be left if nothing else is taken.
 func projected(l bucket.LimitState, points int64) bucket.LimitState {
 	capacity := l.Limit.Capacity
-	// What is left, negative where it is overdrawn. Neither is more than the capacity.
+	// What is left, negative where it is overdrawn: charging on overdraws to twice the capacity, and never gives back.
 	left := l.Remaining - l.Overdraft
-	left = max(-capacity, min(capacity, left+max(-2*capacity, min(2*capacity, points))))
+	left = min(capacity, left+max(min(0, -capacity-left), min(2*capacity, points)))
 	l.Remaining, l.Overdraft = max(0, left), max(0, -left)
 	switch {
 	case l.Limit.Window.Kind == bucket.TokenBucket:
 		refilled := float64(points) * float64(l.Limit.Period) / float64(l.Limit.Refill)
 		longest := 2 * float64(capacity) * float64(l.Limit.Period) / float64(l.Limit.Refill)
-		after := max(0, min(float64(l.ResetAfter)-refilled, longest, math.MaxInt64/2))
+		after := max(0, min(float64(l.ResetAfter)-refilled, max(longest, float64(l.ResetAfter)), math.MaxInt64/2))
 		l.ResetAfter = time.Duration(after)
 	case l.Remaining == capacity:
 		l.ResetAfter, l.WindowEnd = 0, 0

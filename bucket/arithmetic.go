@@ -1,5 +1,7 @@
 package bucket
 
+import "sort"
+
 // maxAhead is how far, in milliseconds, the state of an owner may lie in the future of a clock that
 // was set back before the state is dated anew.
 const maxAhead = 5000
@@ -11,6 +13,9 @@ type spent struct {
 	// previous is what was used in the sliding window before, and end when the window ends in Unix
 	// milliseconds, or 0 if none is open.
 	previous, end int64
+	// other is the entry that is stored, if it is in other terms than those of the limit. The fields above are then
+	// what it counts, as if it had been charged in the terms of the limit. It does not change.
+	other *storedLimit
 }
 
 // decay returns the debt of a token bucket after the elapsed milliseconds. A negative time, of a clock that was set
@@ -19,8 +24,9 @@ func (r *rule) decay(debt, elapsed int64) int64 {
 	if elapsed <= 0 {
 		return debt
 	}
-	// Checked first because r × elapsed may overflow.
-	if elapsed >= r.longest {
+	// Checked first because r × elapsed may overflow. A deeper debt than twice full is of a policy that has a larger
+	// capacity.
+	if elapsed >= r.longest && (debt <= 2*r.full || elapsed > debt/r.r) {
 		return 0
 	}
 	return max(0, debt-r.r*elapsed)
@@ -69,6 +75,12 @@ func (r *rule) wait(units int64) int64 {
 // reset returns the milliseconds until nothing counts as spent.
 func (r *rule) reset(s spent, now int64) int64 {
 	switch {
+	case s.other != nil:
+		gone := s.other.gone() - now
+		if r.kind == TokenBucket && s.other.kind == TokenBucket && r.faster(s.other) {
+			return min(gone, max(0, s.other.date-now)+r.wait(s.debt))
+		}
+		return gone
 	case r.kind == TokenBucket:
 		return r.wait(s.debt)
 	case r.kind == SlidingWindow && s.debt > 0:
@@ -85,6 +97,8 @@ func (r *rule) reset(s spent, now int64) int64 {
 func (r *rule) retry(s spent, amount, now int64) int64 {
 	left := r.capacity - amount
 	switch {
+	case s.other != nil:
+		return r.retryOther(s.other, amount, now)
 	case r.kind == TokenBucket:
 		return r.wait(max(0, r.over(s.debt, amount)))
 	case r.kind == SlidingWindow && s.debt <= left && s.previous > 0:
@@ -97,39 +111,13 @@ func (r *rule) retry(s spent, amount, now int64) int64 {
 	}
 }
 
-// expiry returns when what was spent means the same as nothing; at is the date of debts.
-func (r *rule) expiry(s spent, at int64) int64 {
-	if r.kind == TokenBucket {
-		return at + r.wait(s.debt)
-	}
-	if r.kind == SlidingWindow && s.debt > 0 {
-		return s.end + r.r
-	}
-	return s.end
-}
-
-// convert returns a debt counted in units of 1/p token in the units of the rule, rounded up, and at
-// most twice the capacity: a changed policy keeps what was spent.
-func (r *rule) convert(debt, p int64) int64 {
-	most := 2 * r.full
-	if p == r.p {
-		return min(debt, most)
-	}
-	tokens := debt / p
-	rest := debt - tokens*p
-	if tokens >= 2*r.capacity {
-		return most
-	}
-	converted := tokens * r.p
-	switch {
-	case rest == 0:
-	case p > (maxExact-1)/r.p:
-		// rest × r.p may not be exact: a whole token is the upper bound.
-		converted += r.p
-	default:
-		converted += ceilDiv(rest*r.p, p)
-	}
-	return min(converted, most)
+// retryOther is retry of an entry in other terms, which only ever counts less as time goes by.
+func (r *rule) retryOther(e *storedLimit, amount, now int64) int64 {
+	after := sort.Search(int(e.gone()-now), func(after int) bool {
+		at := now + int64(after)
+		return r.over(r.level(r.read(e, at), at), amount) <= 0
+	})
+	return int64(after)
 }
 
 // unit is in what spent.debt is counted: units of 1/p token, or tokens.
@@ -140,11 +128,66 @@ func (r *rule) unit() int64 {
 	return 1
 }
 
-// charge returns what is spent after the amount, which opens a window. Only a soft limit may be
-// charged more than it has: up to twice the capacity.
-func (r *rule) charge(s spent, amount, now int64) spent {
-	most := 2 * r.capacity * r.unit()
-	return r.spend(s, min(s.debt+min(amount, 2*r.capacity)*r.unit(), most), now)
+// take charges limit k of a take that was admitted, unless it was to be left uncharged, and notes if a soft one is
+// charged less than was asked for. It reports whether anything was charged.
+func (r *rule) take(s *spent, short *shortfall, k int, amounts Amounts, now int64) bool {
+	amount := short.of(k, amounts.Of(r.limit.Unit))
+	if amount == 0 {
+		return false
+	}
+	after, charged := r.charge(*s, amount, now)
+	if charged < amount {
+		short.add(k, charged)
+	}
+	*s = after
+	return charged > 0
+}
+
+// charge returns what is spent after the amount, and how much of it was charged: all, unless the limit is soft.
+//
+// It makes the terms of the rule those of the debt, unless that is more than the capacity.
+func (r *rule) charge(s spent, amount, now int64) (spent, int64) {
+	if s.other != nil && r.level(s, now) <= r.full {
+		s.other = nil
+	}
+	if r.soft {
+		return r.overdraw(s, amount, now)
+	}
+	return r.spend(s, s.debt+amount*r.unit(), now), amount
+}
+
+// before returns what was spent before a charge.
+func (r *rule) before(s spent, charged, now int64) spent {
+	switch {
+	case charged == 0:
+		return s
+	case s.other == nil:
+		s.debt -= min(charged*r.unit(), s.debt)
+		return s
+	default:
+		e := s.other.at(now)
+		e.debt -= min(product(charged, e.unit()), e.debt)
+		return r.read(&e, now)
+	}
+}
+
+// overdraw charges tokens that cannot be refused, at most down to twice the capacity and never more than can be
+// counted, and returns how many these were.
+func (r *rule) overdraw(s spent, tokens, now int64) (spent, int64) {
+	if s.other == nil {
+		tokens = max(0, min(tokens, (2*r.capacity*r.unit()-s.debt)/r.unit()))
+		return r.spend(s, s.debt+tokens*r.unit(), now), tokens
+	}
+	e := s.other.at(now)
+	counted := s.debt
+	if r.kind == TokenBucket {
+		counted = ceilDiv(s.debt, r.p)
+	}
+	if tokens = max(0, min(tokens, 2*r.capacity-counted, e.fits())); tokens == 0 {
+		return s, 0
+	}
+	e.debt += tokens * e.unit()
+	return r.read(&e, now), tokens
 }
 
 // spend sets the debt, which opens a window or closes it.
@@ -169,19 +212,36 @@ func (r *rule) spend(s spent, debt, now int64) spent {
 // lent, and what was charged in a window that has ended went with it; giving it back would admit more
 // than the limit allows. More is charged on, down to a debt of twice the capacity.
 func (r *rule) settle(s spent, charged, actual, takenAt, now int64) spent {
-	most := 2 * r.capacity
-	debt := s.debt
-	switch {
-	case actual < charged:
-		owed := r.owed(s, min(charged, most), takenAt, now)
-		debt -= min(min(charged-actual, most)*r.unit(), owed, debt)
-	case actual > charged:
-		debt = min(debt+min(actual-charged, most)*r.unit(), most*r.unit())
-	}
-	if debt == s.debt {
+	if actual > charged {
+		s, _ = r.overdraw(s, actual-charged, now)
 		return s
 	}
-	return r.spend(s, debt, now)
+	most := 2 * r.capacity
+	back, owed := min(charged-actual, most), min(charged, most)
+	if s.other != nil {
+		return r.settleOther(s, back, owed, takenAt, now)
+	}
+	if back = min(back*r.unit(), r.owed(s, owed, takenAt, now), s.debt); back <= 0 {
+		return s
+	}
+	return r.spend(s, s.debt-back, now)
+}
+
+// settleOther gives tokens back to an entry in other terms. Where one of the two is a window, nobody can tell the
+// charge from what was charged in other terms.
+func (r *rule) settleOther(s spent, tokens, charged, takenAt, now int64) spent {
+	e := s.other.at(now)
+	if r.kind != TokenBucket || e.kind != TokenBucket {
+		return s
+	}
+	charged = min(r.decay(charged*r.p, now-takenAt)/r.p, (maxExact-1)/e.p)
+	owed := storedLimit{terms: e.terms, date: takenAt, debt: charged * e.p}
+	back := min(product(tokens, e.p), owed.at(now).debt, e.debt)
+	if back <= 0 {
+		return s
+	}
+	e.debt -= back
+	return r.read(&e, now)
 }
 
 // owed returns how much of a charge of some tokens, taken at a time, is not yet paid back.
@@ -191,10 +251,7 @@ func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
 	}
 	from := s.end - r.r
 	if r.calendar != nil {
-		window := r.calendar.around(now)
-		if from = window.from; s.end > window.to {
-			from = window.to
-		}
+		from = r.calendar.around(now).from
 	}
 	if s.end == 0 || takenAt < from {
 		return 0
@@ -204,36 +261,19 @@ func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
 
 // grant returns what is spent after tokens were given back, whatever they were taken for.
 func (r *rule) grant(s spent, tokens, now int64) spent {
-	tokens = min(tokens, 2*r.capacity)
-	given := min(tokens*r.unit(), s.debt)
-	if r.kind == SlidingWindow {
-		if rest, overlap := tokens-given, r.overlap(s, now); rest > 0 && overlap > 0 {
-			s.previous -= min(s.previous, ceilDiv(rest*r.r, overlap))
-		}
-	}
-	return r.spend(s, s.debt-given, now)
-}
-
-// effective returns the date that a state of the given date has from now on, and whether the state
-// lay so far in the future that it has to be dated anew even by a call that changes nothing else.
-// Otherwise a clock that was set back would stop the refill until it has caught up.
-func effective(last, now int64) (at int64, redated bool) {
+	e := r.entry(&s, nil, now)
+	was := e.at(now)
+	e = was
+	e.grant(tokens, now)
 	switch {
-	case last <= now:
-		return now, false
-	case last-now > maxAhead:
-		return now, true
+	case e == was:
+		return s
+	case s.other != nil:
+		return r.read(&e, now)
 	default:
-		return last, false
+		s.previous = e.previous
+		return r.spend(s, e.debt, now)
 	}
-}
-
-// reachable returns the date that a foreign debt of the given date is carried with.
-func reachable(last, now int64) int64 {
-	if last-now > maxAhead {
-		return now
-	}
-	return last
 }
 
 // ceilDiv expects a ≥ 0 and b ≥ 1.

@@ -10,8 +10,6 @@ import (
 // span is a window of time in Unix milliseconds: from its start, included, to its end.
 type span struct {
 	from, to int64
-	// later are the ends of the two windows that follow.
-	later [2]int64
 }
 
 func (s *span) holds(now int64) bool {
@@ -64,8 +62,6 @@ func (c *calendar) around(now int64) span {
 		return *last
 	}
 	s := c.find(now)
-	s.later[0] = c.find(s.to).to
-	s.later[1] = c.find(s.later[0]).to
 	c.last.Store(&s)
 	return s
 }

@@ -67,7 +67,7 @@ func (t *Take) empty() bool {
 // result is what a candidate comes to, whose buckets are as overrides make them.
 func (t *trial) result(buckets []Bucket, amounts Amounts, now int64) *CandidateResult {
 	result := Result{Verdict: t.verdict}
-	result.fill(&Take{Buckets: buckets, Amounts: amounts}, &t.spends, now, t.uncharged, true)
+	result.fill(&Take{Buckets: buckets, Amounts: amounts}, &t.spends, now, t.short, true)
 	return &CandidateResult{Verdict: result.Verdict, RetryAfter: result.RetryAfter, Limits: result.Limits}
 }
 

@@ -26,12 +26,9 @@ const (
 const (
 	dateSize   = 6
 	debtSize   = 7
-	idSize     = 6
 	doubleSize = 8
-	// windowSize is that of a window in a reply.
-	windowSize = 2*debtSize + dateSize
-	// usualSize is that of the state of a usual owner, see state.lua.
-	usualSize = 1 + dateSize + usualLimits*(idSize+debtSize)
+	// shortSize is that of a limit that was charged less than it was asked for.
+	shortSize = 1 + debtSize
 )
 
 // errReply says that a script answered something else than its header says: another program writes
@@ -55,7 +52,7 @@ const (
 )
 
 // calendarNumbers is how many numbers a window of the calendar takes, see state.lua.
-const calendarNumbers = 4
+const calendarNumbers = 2
 
 // packNumbers packs the numbers of a call under these override records: values returns those of a limit, of which there are as
 // many for each. Room is left for the date before which the call applies and for the windows of the
@@ -95,7 +92,7 @@ func putWindows(numbers []byte, buckets []Bucket, each int, now int64) {
 		at += l.columns * each * doubleSize
 		for _, c := range l.calendars {
 			window := c.around(now)
-			for _, edge := range [calendarNumbers]int64{window.from, window.to, window.later[0], window.later[1]} {
+			for _, edge := range [calendarNumbers]int64{window.from, window.to} {
 				putDouble(numbers[at:], edge)
 				at += doubleSize
 			}
@@ -165,79 +162,23 @@ func (r *reply) check() error {
 // stack.
 type spentArray [MaxLimits]spent
 
-// readStates reads what the owners have spent and returns the rest of the reply.
-func readStates(buckets []Bucket, text string, spends *spentArray) (string, error) {
+// readStates reads what the owners have spent by now and returns the rest of the reply.
+func readStates(buckets []Bucket, text string, spends *spentArray, now int64) (rest string, err error) {
 	k := 0
 	for i := range buckets {
 		l := buckets[i].Limits
-		size := l.replySize()
-		if len(text) < size {
-			return "", errReply
-		}
-		if l.usual && !l.readUsual(text, spends[k:]) || !l.usual && !l.readOther(text, spends[k:]) {
-			return "", errReply
+		if text, err = l.readState(text, spends[k:], now); err != nil {
+			return "", err
 		}
 		k += len(l.rules)
-		text = text[size:]
 	}
 	return text, nil
-}
-
-// replySize is how many bytes the state of an owner takes in a reply.
-func (l *Limits) replySize() int {
-	if l.usual {
-		return usualSize
-	}
-	size := 0
-	for i := range l.rules {
-		if l.rules[i].kind == TokenBucket {
-			size += debtSize
-		} else {
-			size += windowSize
-		}
-	}
-	return size
-}
-
-// readUsual reads the state of a usual owner. It reports whether it is one of these limits.
-func (l *Limits) readUsual(text string, spends []spent) bool {
-	packed, _ := l.packed.(string)
-	const ids = 1 + dateSize
-	const debts = ids + usualLimits*idSize
-	if text[0] != 1 || text[ids:debts] != packed[:usualLimits*idSize] {
-		return false
-	}
-	for i := range l.rules {
-		spends[i] = spent{debt: readUint(text[debts+i*debtSize:], debtSize)}
-		if spends[i].debt > 2*l.rules[i].full {
-			return false
-		}
-	}
-	return true
-}
-
-func (l *Limits) readOther(text string, spends []spent) bool {
-	for i := range l.rules {
-		rule := &l.rules[i]
-		s := spent{debt: readUint(text, debtSize)}
-		most := 2 * rule.capacity * rule.unit()
-		text = text[debtSize:]
-		if rule.kind != TokenBucket {
-			s.previous, s.end = readUint(text, debtSize), readUint(text[debtSize:], dateSize)
-			text = text[debtSize+dateSize:]
-		}
-		if s.debt > most || s.previous > most {
-			return false
-		}
-		spends[i] = s
-	}
-	return true
 }
 
 // states returns the limits of a reply that shows them.
 func (r *reply) states(buckets []Bucket) ([]LimitState, error) {
 	var spends spentArray
-	rest, err := readStates(buckets, r.rest, &spends)
+	rest, err := readStates(buckets, r.rest, &spends, r.now)
 	if err != nil || rest != "" || r.outcome != outcomeApplied {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
 	}
@@ -247,9 +188,9 @@ func (r *reply) states(buckets []Bucket) ([]LimitState, error) {
 // changes returns the limits of a reply that shows them before and after.
 func (r *reply) changes(buckets []Bucket) ([]LimitState, error) {
 	var before, after spentArray
-	rest, err := readStates(buckets, r.rest, &before)
+	rest, err := readStates(buckets, r.rest, &before, r.now)
 	if err == nil {
-		rest, err = readStates(buckets, rest, &after)
+		rest, err = readStates(buckets, rest, &after, r.now)
 	}
 	if err != nil || rest != "" || r.outcome != outcomeApplied {
 		return nil, fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
@@ -257,22 +198,11 @@ func (r *reply) changes(buckets []Bucket) ([]LimitState, error) {
 	return changed(buckets, &before, &after, r.now), nil
 }
 
-// readUncharged reads the places of limits that were left uncharged as a bit for each.
-func readUncharged(places string, limits int) (uncharged uint64, err error) {
-	for i := range len(places) {
-		if int(places[i]) >= limits {
-			return 0, errReply
-		}
-		uncharged |= 1 << places[i]
-	}
-	return uncharged, nil
-}
-
 // readTake turns the reply of take.lua into a result. The candidate's buckets are as overrides make them.
 func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	limits := countLimits(take.Buckets)
 	ambiguous := fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
-	uncharged, text, ok := readCounted(r.rest, limits)
+	short, text, ok := readShort(r.rest, limits)
 	if !ok {
 		return Result{}, ambiguous
 	}
@@ -282,12 +212,12 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	}
 	var result Result
 	var spends spentArray
-	tail, err := readStates(take.Buckets, text, &spends)
+	tail, err := readStates(take.Buckets, text, &spends, r.now)
 	if err != nil {
 		return Result{}, ambiguous
 	}
 	if trial.verdict != 0 {
-		if tail, err = readStates(candidate, tail, &trial.spends); err != nil {
+		if tail, err = readStates(candidate, tail, &trial.spends, r.now); err != nil {
 			return Result{}, ambiguous
 		}
 		result.Candidate = trial.result(candidate, take.Amounts, r.now)
@@ -298,22 +228,22 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 			return Result{}, ambiguous
 		}
 		result.Verdict = Verdict(r.outcome)
-		result.fill(take, &spends, r.now, uncharged, true)
+		result.fill(take, &spends, r.now, short, true)
 		result.observed(take, &spends, r.now)
 		if result.Verdict == Admitted && result.charged() {
-			result.Receipt.issue(take, r.now, uncharged)
+			result.Receipt.issue(take, r.now, short)
 		}
 		return result, nil
 	}
-	result.fill(take, &spends, r.now, 0, false)
+	result.fill(take, &spends, r.now, shortfall{}, false)
 	switch {
 	case r.outcome == outcomeRepeat:
 		result.Verdict, result.Repeat = Admitted, true
 	case r.outcome == outcomeAgain && len(tail) > dateSize:
-		if uncharged, err = readUncharged(tail[dateSize+1:], limits); err != nil {
+		if short, ok = readShortfall(tail[dateSize+1:], limits); !ok {
 			return Result{}, ambiguous
 		}
-		result.again(take, readUint(tail, dateSize), false, uncharged)
+		result.again(take, readUint(tail, dateSize), false, short)
 	case r.outcome == int(Replayed):
 		result.Verdict, result.Answer = Replayed, []byte(tail)
 	case r.outcome == int(InFlight) && len(tail) == dateSize:
@@ -342,9 +272,9 @@ func (r *reply) refusalOfKey() (Verdict, bool) {
 
 // trial is what a reply says of a candidate.
 type trial struct {
-	verdict   Verdict
-	uncharged uint64
-	spends    spentArray
+	verdict Verdict
+	short   shortfall
+	spends  spentArray
 }
 
 // readTrial reads the verdict on the candidate, if there is one, and returns what follows it.
@@ -356,18 +286,33 @@ func readTrial(candidate []Bucket, text string) (t trial, rest string, ok bool) 
 		return trial{}, "", false
 	}
 	t.verdict = Verdict(text[0])
-	t.uncharged, rest, ok = readCounted(text[1:], countLimits(candidate))
+	t.short, rest, ok = readShort(text[1:], countLimits(candidate))
 	return t, rest, ok
 }
 
-// readCounted reads how many limits were left uncharged, and their places, and returns what follows.
-func readCounted(text string, limits int) (uncharged uint64, rest string, ok bool) {
-	if text == "" || len(text) < 1+int(text[0]) {
-		return 0, "", false
+// readShort reads how many limits were charged less than they were asked for, and these, and returns what
+// follows.
+func readShort(text string, limits int) (short shortfall, rest string, ok bool) {
+	if text == "" || len(text) < 1+shortSize*int(text[0]) {
+		return shortfall{}, "", false
 	}
-	n := 1 + int(text[0])
-	uncharged, err := readUncharged(text[1:n], limits)
-	return uncharged, text[n:], err == nil
+	n := 1 + shortSize*int(text[0])
+	short, ok = readShortfall(text[1:n], limits)
+	return short, text[n:], ok
+}
+
+// readShortfall reads limits that were charged less than they were asked for.
+func readShortfall(text string, limits int) (short shortfall, ok bool) {
+	if len(text)%shortSize != 0 {
+		return shortfall{}, false
+	}
+	for ; text != ""; text = text[shortSize:] {
+		if int(text[0]) >= limits {
+			return shortfall{}, false
+		}
+		short.add(int(text[0]), readUint(text[1:], debtSize))
+	}
+	return short, true
 }
 
 func countLimits(buckets []Bucket) int {

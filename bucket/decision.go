@@ -124,10 +124,9 @@ func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 }
 
 // judge returns the verdict on a take from buckets that have spent so much, and the limits that an
-// admission leaves uncharged, a bit each.
-func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Verdict, uint64) {
-	verdict := Admitted
-	var uncharged uint64
+// admission leaves uncharged.
+func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (verdict Verdict, uncharged shortfall) {
+	verdict = Admitted
 	k := 0
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
@@ -140,13 +139,16 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Ve
 			}
 			switch {
 			case rule.lenient:
-				uncharged |= 1 << (k - 1)
+				uncharged.limits |= 1 << (k - 1)
 			case amount > rule.capacity:
 				verdict = Never
 			case verdict == Admitted:
 				verdict = Limited
 			}
 		}
+	}
+	if verdict != Admitted {
+		uncharged = shortfall{}
 	}
 	return verdict, uncharged
 }
@@ -160,8 +162,8 @@ func (t *Take) room(limits int) []LimitState {
 }
 
 // fill sets the state of every limit in the result from what is spent after the decision. Limits that
-// are uncharged were over their budget. If the take was judged, what was admitted was charged.
-func (r *Result) fill(take *Take, spends *spentArray, now int64, uncharged uint64, judged bool) {
+// are short were over their budget. If the take was judged, what was admitted was charged.
+func (r *Result) fill(take *Take, spends *spentArray, now int64, short shortfall, judged bool) {
 	r.now = now
 	states := take.room(countLimits(take.Buckets))
 	k := 0
@@ -172,15 +174,13 @@ func (r *Result) fill(take *Take, spends *spentArray, now int64, uncharged uint6
 			state := &states[k]
 			*state = LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden}
 			amount := take.Amounts.Of(rule.limit.Unit)
-			before := s
-			if judged && r.Verdict == Admitted && uncharged>>k&1 == 0 {
-				state.Charged = amount
-				before.debt -= min(min(amount, 2*rule.capacity)*rule.unit(), s.debt)
+			if judged && r.Verdict == Admitted {
+				state.Charged = short.of(k, amount)
 			}
 			k++
 			// What an enforced limit admitted it had.
-			if judged && amount > 0 && (state.Charged == 0 || rule.soft) {
-				r.exceed(state, rule, before, amount, now)
+			if judged && amount > 0 && (state.Charged < amount || rule.soft) {
+				r.exceed(state, rule, rule.before(s, state.Charged, now), amount, now)
 			}
 			state.show(rule, s, now)
 		}
@@ -221,7 +221,10 @@ func (s *LimitState) show(rule *rule, spent spent, now int64) {
 	s.Remaining = rule.remaining(level)
 	s.Overdraft = rule.overdraft(level)
 	s.ResetAfter = milliseconds(rule.reset(spent, now))
-	s.WindowEnd = spent.end
+	if s.WindowEnd = spent.end; spent.other != nil && rule.kind != TokenBucket {
+		e := spent.other.at(now)
+		s.WindowEnd = e.end
+	}
 }
 
 // changed returns the states after a settlement or a grant. What was given back is counted in whole
@@ -249,15 +252,21 @@ func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
 	if s.Receipt.local != nil {
 		return 0, s.Receipt.local[k]
 	}
-	if s.Receipt.uncharged>>k&1 == 1 {
+	unit := rule.limit.Unit
+	asked := s.Receipt.amounts.all().Of(unit)
+	charged = s.Receipt.short.of(k, asked)
+	if charged == 0 && asked > 0 {
+		// What was left uncharged stays so.
 		return 0, 0
 	}
-	unit := rule.limit.Unit
-	charged = s.Receipt.amounts.all().Of(unit)
 	for i := range s.Actual {
-		if s.Actual[i].Unit == unit {
-			return charged, s.Actual[i].N
+		if s.Actual[i].Unit != unit {
+			continue
 		}
+		// A soft limit that was charged less than asked gives back what it was charged too much, and is charged on
+		// what nobody asked for.
+		actual = s.Actual[i].N
+		return charged, min(actual, charged) + max(0, actual-asked)
 	}
 	return charged, charged
 }
@@ -268,7 +277,7 @@ func milliseconds(n int64) time.Duration {
 
 // again tells the attempt that holds a claim what it was told before, with the limits as they are
 // now.
-func (r *Result) again(take *Take, takenAt int64, repeat bool, uncharged uint64) {
+func (r *Result) again(take *Take, takenAt int64, repeat bool, short shortfall) {
 	r.Verdict, r.Repeat = Admitted, repeat
 	if repeat {
 		return
@@ -276,15 +285,13 @@ func (r *Result) again(take *Take, takenAt int64, repeat bool, uncharged uint64)
 	for k := range r.Limits {
 		state := &r.Limits[k]
 		amount := take.Amounts.Of(state.Limit.Unit)
-		if uncharged>>k&1 == 1 {
-			state.Exceeded = amount > 0
+		if state.Charged = short.of(k, amount); state.Charged < amount {
+			state.Exceeded = true
 			state.Never = amount > state.Limit.Capacity
-			continue
 		}
-		state.Charged = amount
 	}
 	if r.charged() {
-		r.Receipt.issue(take, takenAt, uncharged)
+		r.Receipt.issue(take, takenAt, short)
 	}
 }
 

@@ -86,16 +86,11 @@ func (j *judgment) age(elapsed int64, spends *spentArray) int64 {
 
 // later returns what is left of what was spent, some milliseconds before now.
 func (r *rule) later(s spent, elapsed, now int64) spent {
-	if r.kind == TokenBucket {
-		s.debt = r.decay(s.debt, elapsed)
-		return s
+	if s.other != nil {
+		return r.read(s.other, now)
 	}
-	var window span
-	if r.calendar != nil {
-		window = r.calendar.around(now)
-	}
-	s, _ = r.roll(s, window, now)
-	return s
+	e := r.entry(&s, nil, now-elapsed)
+	return r.read(&e, now)
 }
 
 // refuses reports whether a take of the amounts cannot be admitted so many milliseconds later.
@@ -122,7 +117,7 @@ func (j *judgment) answer(take *Take, elapsed int64) Result {
 	asked := Take{Buckets: j.buckets, Amounts: take.Amounts, States: take.States}
 	verdict, _ := judge(asked.Buckets, &spends, take.Amounts, now)
 	result := Result{Verdict: verdict}
-	result.fill(&asked, &spends, now, 0, true)
+	result.fill(&asked, &spends, now, shortfall{}, true)
 	return result
 }
 

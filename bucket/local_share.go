@@ -150,6 +150,10 @@ func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, no
 	}
 	for j := range rules {
 		rule := &rules[j]
+		if other := spends[j].other; other != nil {
+			is := other.at(o.used)
+			spends[j].other = &is
+		}
 		switch known := o.find(rule.id); {
 		case first && known != nil && l.believes(rule.limit, instances, since-o.at):
 			left := portion(min(known.remaining, o.limits.rules[s.of[j]].capacity), int64(l.config.Percent), 100*int64(instances))
@@ -161,7 +165,7 @@ func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, no
 		}
 	}
 	o.ledger = ledger{}
-	o.ledger.store(rules, spends[:len(rules)], now, now, 0)
+	o.ledger.store(s.limits, spends[:len(rules)], 1<<len(rules)-1, now)
 }
 
 // find returns what the store has said of a limit, nil if it has said nothing.
@@ -174,8 +178,15 @@ func (o *localOwner) find(id uint16) *knownLimit {
 	return nil
 }
 
-// from returns what is left by now of something that was spent, a debt as of a date.
+// from returns what is left by now of something that was spent, whose debt is taken for that of a date.
 func (r *rule) from(s spent, date, now int64) spent {
+	if s.other != nil {
+		e := *s.other
+		if e.kind == TokenBucket {
+			e.date = date
+		}
+		return r.read(&e, now)
+	}
 	if r.kind == TokenBucket {
 		return spent{debt: r.decay(s.debt, now-date)}
 	}

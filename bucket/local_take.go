@@ -78,28 +78,29 @@ func (j *localTake) gather(instances int, since, absence int64) bool {
 
 // judge charges all owners or none.
 func (j *localTake) judge() Result {
-	verdict, uncharged := judge(j.buckets, &j.spends, j.take.Amounts, j.now)
+	verdict, short := judge(j.buckets, &j.spends, j.take.Amounts, j.now)
 	result := Result{Verdict: verdict}
 	k := 0
 	for _, o := range j.owners {
-		rules := o.share.limits.rules
+		rules, changed := o.share.limits.rules, uint64(0)
 		o.used = j.now
 		for n := range rules {
-			amount := j.take.Amounts.Of(rules[n].limit.Unit)
-			if verdict == Admitted && amount > 0 && uncharged>>(k+n)&1 == 0 {
-				j.spends[k+n] = rules[n].charge(j.spends[k+n], amount, j.now)
-				o.spend(&o.limits.rules[o.share.of[n]], j.spends[k+n], amount, j.now)
+			if verdict != Admitted || !rules[n].take(&j.spends[k+n], &short, k+n, j.take.Amounts, j.now) {
+				continue
 			}
+			changed |= 1 << n
+			amount := short.of(k+n, j.take.Amounts.Of(rules[n].limit.Unit))
+			o.spend(&o.limits.rules[o.share.of[n]], j.spends[k+n], amount, j.now)
 		}
 		if verdict == Admitted {
-			o.ledger.store(rules, j.spends[k:k+len(rules)], j.now, j.now, 0)
+			o.ledger.store(o.share.limits, j.spends[k:k+len(rules)], changed, j.now)
 		}
 		if len(o.taken) > 0 && !o.owes {
 			j.shard.owe(j.local, o)
 		}
 		k += len(rules)
 	}
-	result.fill(&Take{Buckets: j.buckets, Amounts: j.take.Amounts, States: j.take.States}, &j.spends, j.now, uncharged, true)
+	result.fill(&Take{Buckets: j.buckets, Amounts: j.take.Amounts, States: j.take.States}, &j.spends, j.now, short, true)
 	k = 0
 	for _, o := range j.owners {
 		for _, n := range o.share.of {

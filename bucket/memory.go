@@ -169,7 +169,7 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 	} else if !s.markSettled(tenant, receipt, now) {
 		return Settled{}, nil
 	}
-	limits := s.change(tenant, receipt.buckets, true, now, func(k int, rule *rule, was spent) spent {
+	limits := s.change(tenant, receipt.buckets, now, func(k int, rule *rule, was spent) spent {
 		charged, actual := settlement.settleAmounts(k, rule)
 		return rule.settle(was, charged, actual, receipt.takenAt, now)
 	})
@@ -227,7 +227,7 @@ func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amo
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	governed := s.govern(kept, buckets, len(buckets), nil, now)
-	return s.change(kept, governed.buckets, false, now, func(_ int, rule *rule, was spent) spent {
+	return s.change(kept, governed.buckets, now, func(_ int, rule *rule, was spent) spent {
 		return rule.grant(was, amounts.Of(rule.limit.Unit), now)
 	}), nil
 }

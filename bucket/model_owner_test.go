@@ -1,31 +1,135 @@
 package bucket_test
 
 import (
-	"fmt"
+	"math"
 	"math/big"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// modelEntry is what is kept of one limit, under its name, by the policy that charged it last.
+// modelEntry is what is kept of one limit, under its name, in the terms of the policy that charged it last.
 type modelEntry struct {
-	window bool
-	// writer is the limit by the policy of the last writer.
-	writer modelLimit
-	// denominator is that of the debt.
+	kind bucket.WindowKind
+	// rate and denominator are those of a token bucket, and length that of a window.
+	rate        *big.Rat
 	denominator *big.Int
-	spent       modelSpent
-	// foreign entries, which the last writer did not know, have a date of their own and an end.
-	foreign      bool
-	last, dropAt int64
+	length      int64
+	// date is that of what is owed.
+	date                int64
+	owed                *big.Rat
+	used, previous, end int64
+}
+
+func (e *modelEntry) token() bool    { return e.kind == bucket.TokenBucket }
+func (e *modelEntry) sliding() bool  { return e.kind == bucket.SlidingWindow }
+func (e *modelEntry) calendar() bool { return e.kind.Calendar() }
+
+func (e *modelEntry) equal(other *modelEntry) bool {
+	return e.owed.Cmp(other.owed) == 0 && e.used == other.used && e.previous == other.previous
+}
+
+// nothing says that the entry counts nothing.
+func (e *modelEntry) nothing() bool { return e.owed.Sign() == 0 && e.used+e.previous == 0 }
+
+// gone is when the entry counts nothing any more.
+func (e *modelEntry) gone() int64 {
+	switch {
+	case e.token():
+		return e.date + ceilRat(new(big.Rat).Quo(e.owed, e.rate))
+	case e.sliding() && e.used > 0:
+		return e.end + e.length
+	default:
+		return e.end
+	}
+}
+
+// at is the entry as it is at the time.
+func (e *modelEntry) at(now int64) *modelEntry {
+	is := *e
+	is.owed = new(big.Rat).Set(e.owed)
+	switch {
+	case e.token():
+		if now > e.date {
+			back := new(big.Rat).Mul(e.rate, new(big.Rat).SetInt64(now-e.date))
+			if is.date = now; is.owed.Sub(is.owed, back).Sign() < 0 {
+				is.owed.SetInt64(0)
+			}
+		}
+	case e.end > now:
+	case e.gone() <= now:
+		is.used, is.previous, is.end = 0, 0, 0
+	default:
+		is.used, is.previous, is.end = 0, e.used, e.end+e.length
+	}
+	return &is
+}
+
+// level is what an entry counts that is as it is now.
+func (e *modelEntry) level(now int64) *big.Rat {
+	level := new(big.Rat).Add(e.owed, new(big.Rat).SetInt64(e.used))
+	if e.sliding() {
+		covered := max(0, min(e.end-now, e.length))
+		level.Add(level, new(big.Rat).Mul(new(big.Rat).SetInt64(e.previous), big.NewRat(covered, e.length)))
+	}
+	return level
+}
+
+// room is how many tokens more can be counted.
+func (e *modelEntry) room() int64 {
+	const most = 1<<53 - 1
+	switch {
+	case e.token():
+		denominator := new(big.Rat).SetInt(e.denominator)
+		units := new(big.Rat).Mul(e.owed, denominator)
+		return floorRat(units.Quo(units.Sub(new(big.Rat).SetInt64(most), units), denominator))
+	case e.sliding():
+		return most/e.length - e.used - e.previous
+	default:
+		return most - e.used
+	}
+}
+
+func (e *modelEntry) add(tokens *big.Rat) {
+	if e.token() {
+		e.owed.Add(e.owed, tokens)
+	} else {
+		e.used += floorRat(tokens)
+	}
+}
+
+func (e *modelEntry) grant(tokens, now int64) {
+	if rest := tokens - e.used; e.sliding() && rest > 0 && e.end > now {
+		e.previous = lessPrevious(e.previous, rest, e.length, min(e.end-now, e.length))
+	}
+	e.used -= min(tokens, e.used)
+	given := smallestRat(new(big.Rat).SetInt64(tokens), e.owed)
+	e.owed.Sub(e.owed, given)
+}
+
+// redated is the entry dated anew if it lies far in the future, and whether it does.
+func (e *modelEntry) redated(now int64) (*modelEntry, bool) {
+	anew := *e
+	windows := int64(1)
+	if e.calendar() {
+		windows = 2
+	}
+	switch {
+	case e.token() && e.date > now+5000:
+		anew.date = now
+	case !e.token() && e.end > now+windows*e.length+5000:
+		anew.end = now + e.length
+	default:
+		return e, false
+	}
+	return &anew, true
 }
 
 // modelOwner is the state of one owner.
 type modelOwner struct {
 	limits []modelLimit
-	// last is the date of all debts that are not foreign, and expires when nothing is left to keep.
-	last, expires int64
-	stored        map[string]*modelEntry
+	// expires is when nothing is left to keep.
+	expires int64
+	stored  map[string]*modelEntry
 }
 
 func newModelOwner(limits *bucket.Limits) *modelOwner {
@@ -43,189 +147,201 @@ func (m *modelOwner) govern(limits *bucket.Limits) {
 }
 
 func (m *modelOwner) forget() {
-	m.last, m.expires, m.stored = 0, 0, map[string]*modelEntry{}
+	m.expires, m.stored = 0, map[string]*modelEntry{}
 }
 
 // view is what the limits have spent by the time, and whether a call that changes nothing else has to
-// write: after a clock was set back, or if the end of a window is another one by now.
+// write, after a clock was set back.
 func (m *modelOwner) view(now int64) (all []modelSpent, stale bool) {
-	stale = m.last-now > 5000
 	for _, limit := range m.limits {
 		s := nothingSpent()
-		if e := m.stored[limit.Name]; e != nil && (!e.foreign || e.dropAt > now) {
-			date := m.last
-			if e.foreign {
-				date = e.last
-			}
-			var moved bool
-			s, moved = limit.adopt(e, date, now)
-			stale = stale || moved
+		if e := m.stored[limit.Name]; e != nil {
+			e, _ = e.redated(now)
+			s = limit.read(e, now)
 		}
 		all = append(all, s)
 	}
 	for _, e := range m.stored {
-		stale = stale || e.foreign && e.dropAt > now && e.last > now+5000
+		_, ahead := e.redated(now)
+		stale = stale || ahead
 	}
 	return all, stale
 }
 
-// converted says that what is stored of a limit was charged as another kind, or has to be moved.
-func (m *modelOwner) converted(now int64) bool {
-	for _, limit := range m.limits {
-		e := m.stored[limit.Name]
-		if e == nil || e.foreign && e.dropAt <= now {
-			continue
-		}
-		date := m.last
-		if e.foreign {
-			date = e.last
-		}
-		kind := func(l modelLimit) string {
-			if l.sliding() {
-				return fmt.Sprint("slides ", l.length())
-			}
-			return fmt.Sprint("token bucket ", l.token())
-		}
-		if _, moved := limit.adopt(e, date, now); moved || kind(limit) != kind(e.writer) {
-			return true
-		}
+// continues says whether the entry is in the terms of the limit.
+func (l modelLimit) continues(e *modelEntry, now int64) bool {
+	switch {
+	case e.kind != l.Window.Kind:
+		return false
+	case l.token():
+		return e.rate.Cmp(l.rate()) == 0
+	case l.Window.Kind.Calendar():
+		_, to := l.around(now)
+		return e.end == to
+	default:
+		return e.length == l.length()
 	}
-	return false
 }
 
-// adopt is what an entry means to a limit.
-func (l modelLimit) adopt(e *modelEntry, date, now int64) (s modelSpent, moved bool) {
-	s = e.spent.copy()
-	if e.writer.sliding() && (!l.sliding() || l.length() != e.writer.length()) {
-		s = e.writer.later(s, now)
-		s.used, s.previous = ceilRat(e.writer.level(s, now)), 0
+// read is what an entry means to a limit.
+func (l modelLimit) read(e *modelEntry, now int64) modelSpent {
+	s := nothingSpent()
+	if e.nothing() || e.gone() <= now {
+		return s
 	}
+	is := e.at(now)
+	if l.continues(e, now) {
+		s.owed, s.used, s.previous, s.end = is.owed, is.used, is.previous, is.end
+		return s
+	}
+	s.entry = e
 	switch {
-	case l.token() && e.window:
-		used, open := s.used, s.end > now
-		if s = nothingSpent(); open {
-			s.owed.SetInt64(min(used, 2*l.Capacity))
-		}
-		return s, false
+	case l.token() && e.token():
+		s.owed = l.owing(e, now)
 	case l.token():
-		s.owed = l.convert(e)
-		if now > date {
-			back := new(big.Rat).Mul(l.rate(), new(big.Rat).SetInt64(now-date))
-			s.owed.Sub(s.owed, back)
-		}
-		if s.owed.Sign() < 0 {
-			s.owed.SetInt64(0)
-		}
-		return s, false
-	case !e.window:
-		s = nothingSpent()
-		s.used, s.end = ceilRat(e.spent.owed), date+l.length()
+		s.owed.SetInt64(ceilRat(is.level(now)))
+		s.owed = l.counts(s.owed)
+	default:
+		s.used, s.end = ceilRat(l.counts(new(big.Rat).SetInt64(ceilRat(is.level(now))))), now+l.length()
 		if l.Window.Kind.Calendar() {
-			from, to := l.around(now)
-			if s.end = to; date < from {
-				return nothingSpent(), false
+			if _, s.end = l.around(now); e.kind == l.Window.Kind {
+				s.end = max(s.end, is.end)
 			}
 		}
 	}
-	s.used, s.previous = min(s.used, 2*l.Capacity), min(s.previous, 2*l.Capacity)
-	if !l.sliding() {
-		s.previous = 0
+	return s
+}
+
+// counts bounds what is told of tokens: at most 2^53 units.
+func (l modelLimit) counts(tokens *big.Rat) *big.Rat {
+	unit := new(big.Int).SetInt64(1)
+	switch {
+	case l.token():
+		unit = l.denominator()
+	case l.sliding():
+		unit.SetInt64(l.length())
 	}
-	return l.move(s, now)
+	most := new(big.Rat).SetFrac(new(big.Int).Lsh(big.NewInt(1), 53), unit)
+	if !l.token() {
+		most.SetInt64(floorRat(most))
+	}
+	return smallestRat(tokens, most)
+}
+
+// owing is what a token bucket in other terms owes.
+func (l modelLimit) owing(e *modelEntry, now int64) *big.Rat {
+	elapsed := max(0, now-e.date)
+	less := func(owed, rate *big.Rat, elapsed int64) *big.Rat {
+		back := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(elapsed))
+		if back.Sub(owed, back); back.Sign() < 0 {
+			back.SetInt64(0)
+		}
+		return back
+	}
+	capacity := new(big.Rat).SetInt64(l.Capacity)
+	above := new(big.Rat).Sub(e.owed, capacity)
+	if above.Sign() <= 0 || l.rate().Cmp(e.rate) >= 0 {
+		return less(l.convert(e.owed, e.denominator), l.rate(), elapsed)
+	}
+	wait := ceilRat(new(big.Rat).Quo(above, e.rate))
+	if elapsed < wait {
+		return l.convert(less(e.owed, e.rate, elapsed), e.denominator)
+	}
+	return less(capacity, l.rate(), elapsed-wait)
 }
 
 // convert is a debt in the units of the limit, rounded up.
-func (l modelLimit) convert(e *modelEntry) *big.Rat {
-	most := new(big.Rat).SetInt64(2 * l.Capacity)
-	if e.spent.owed.Cmp(most) >= 0 {
-		return most
-	}
+func (l modelLimit) convert(owed *big.Rat, denominator *big.Int) *big.Rat {
 	own := l.denominator()
-	units := new(big.Rat).Mul(e.spent.owed, new(big.Rat).SetInt(own))
-	owed := new(big.Rat).SetFrac(new(big.Int).SetInt64(ceilRat(units)), own)
-	exact := new(big.Int).Mul(own, e.denominator)
-	if !e.spent.owed.IsInt() && own.Cmp(e.denominator) != 0 && exact.BitLen() > 53 {
+	units := new(big.Rat).Mul(owed, new(big.Rat).SetInt(own))
+	converted := new(big.Rat).SetFrac(ceilQuotient(units.Num(), units.Denom()), own)
+	exact := new(big.Int).Mul(own, denominator)
+	if !owed.IsInt() && own.Cmp(denominator) != 0 && exact.BitLen() > 53 {
 		// The product could not be formed, so that a token is rounded up as a whole.
-		owed = new(big.Rat).SetInt64(ceilRat(e.spent.owed))
+		whole := new(big.Int).Mul(own, new(big.Int).SetInt64(floorRat(owed)+1))
+		converted = new(big.Rat).SetFrac(whole, own)
 	}
-	if owed.Cmp(most) > 0 {
-		return most
-	}
-	return owed
+	return l.counts(converted)
 }
 
-// move lets a window end when its limit says.
-func (l modelLimit) move(s modelSpent, now int64) (_ modelSpent, moved bool) {
-	end := s.end
-	if l.Window.Kind.Calendar() {
-		if s.end > now && l.windowsUntil(s.end, now) > 2 {
-			_, s.end = l.around(now)
-		}
-	} else if s.end > now+l.length()+5000 {
-		s.end = now + l.length()
-	}
-	moved = s.end != end
-	s = l.later(s, now)
-	if s.used+s.previous == 0 {
-		s = nothingSpent()
-	}
-	return s, moved
-}
-
-// windowsUntil is how many windows of the calendar lie between that of now and the one that has this end,
-// at most 3, which are also those until a time at which no window ends.
-func (l modelLimit) windowsUntil(end, now int64) int {
-	_, to := l.around(now)
-	for n := range 3 {
-		if to == end {
-			return n
-		}
-		_, to = l.around(to)
-	}
-	return 3
-}
-
-// write makes this what the limits have spent.
-func (m *modelOwner) write(all []modelSpent, now int64) {
-	for _, e := range m.stored {
-		if !e.foreign {
-			e.last = m.last
-		}
-		if e.last > now+5000 {
-			e.last = now
-		}
-	}
-	if now > m.last || m.last-now > 5000 {
-		m.last = now
-	}
-	known := map[string]bool{}
-	for _, limit := range m.limits {
-		known[limit.Name] = true
-	}
-	expires := int64(0)
+// write makes this what those limits have spent that have changed, and leaves the others as they are.
+func (m *modelOwner) write(all []modelSpent, changed []bool, now int64) {
 	for name, e := range m.stored {
-		switch {
-		case known[name]:
-		case !e.foreign:
-			e.foreign, e.dropAt = true, m.expires
-		}
-		if !known[name] && e.dropAt <= now {
+		anew, _ := e.redated(now)
+		if m.stored[name] = anew; anew.gone() <= now {
 			delete(m.stored, name)
-		} else if !known[name] {
-			expires = max(expires, e.dropAt)
 		}
 	}
 	for i, limit := range m.limits {
-		e := &modelEntry{window: !limit.token(), writer: limit, spent: all[i].copy()}
-		if limit.token() {
-			e.denominator = limit.denominator()
-			expires = max(expires, m.last+limit.reset(e.spent, now).Milliseconds())
-		} else if e.spent.end > 0 {
-			expires = max(expires, now+limit.reset(e.spent, now).Milliseconds())
+		if !changed[i] {
+			continue
 		}
-		m.stored[limit.Name] = e
+		e := limit.entry(all[i], m.stored[limit.Name], now)
+		if m.stored[limit.Name] = e; e.nothing() {
+			delete(m.stored, limit.Name)
+		}
 	}
-	if m.expires = expires; expires <= now {
+	m.join(now)
+	m.expires = 0
+	for _, e := range m.stored {
+		m.expires = max(m.expires, e.gone())
+	}
+	if m.expires <= now {
 		m.forget()
+	}
+}
+
+// entry is what is kept of a limit that has spent so much.
+func (l modelLimit) entry(s modelSpent, was *modelEntry, now int64) *modelEntry {
+	if s.entry != nil {
+		return s.entry
+	}
+	e := &modelEntry{kind: l.Window.Kind, owed: s.owed, used: s.used, previous: s.previous, end: s.end, length: l.length()}
+	switch {
+	case l.token():
+		e.rate, e.denominator, e.date = l.rate(), l.denominator(), now
+		if was != nil && was.token() {
+			e.date = max(e.date, was.date)
+		}
+	case l.Window.Kind.Calendar():
+		from, to := l.around(now)
+		if e.length = to - from; was != nil && !was.token() && was.end == e.end {
+			e.length = was.length
+		}
+	}
+	return e
+}
+
+// join gives all entries one date where all of them are those of a usual owner: up to four token buckets with
+// numbers that fit its state.
+func (m *modelOwner) join(now int64) {
+	fits := func(owed *big.Rat, denominator *big.Int) bool {
+		units := new(big.Rat).Mul(owed, new(big.Rat).SetInt(denominator))
+		return units.Cmp(new(big.Rat).SetInt64(1<<40-1)) <= 0
+	}
+	if len(m.limits) > 4 {
+		return
+	}
+	date, known := now, 0
+	for _, limit := range m.limits {
+		if !limit.token() || limit.Soft || limit.denominator().Cmp(big.NewInt(math.MaxUint32)) > 0 ||
+			limit.rate().Num().Cmp(big.NewInt(math.MaxUint16)) > 0 ||
+			!fits(new(big.Rat).SetInt64(2*limit.Capacity), limit.denominator()) {
+			return
+		}
+		if e := m.stored[limit.Name]; e != nil {
+			if !limit.continues(e, now) || !fits(e.at(now).owed, e.denominator) {
+				return
+			}
+			date = max(date, e.date)
+			known++
+		}
+	}
+	if known < len(m.stored) {
+		return
+	}
+	for name, e := range m.stored {
+		m.stored[name] = e.at(now)
+		m.stored[name].date = date
 	}
 }

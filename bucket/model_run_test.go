@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -22,10 +23,10 @@ type modelReceipt struct {
 	stores  [2]bucket.Receipt
 	takenAt int64
 	amount  int64
-	// buckets and limits are those of the take, and charged says which of the limits were charged.
+	// buckets and limits are those of the take, and charged is what each of the limits was charged.
 	buckets []bucket.Bucket
 	limits  [][]modelLimit
-	charged []bool
+	charged []int64
 }
 
 // run is one random sequence of calls on two stores and the model.
@@ -142,44 +143,46 @@ func (r *run) judge(result *bucket.Result, amount int64, receipt modelReceipt) {
 func (r *run) charge(want *bucket.Result, views [][]modelSpent, stale []bool, amount, now int64, receipt modelReceipt) {
 	receipt.takenAt, receipt.amount = now, amount
 	receipt.buckets = append(receipt.buckets, r.buckets...)
-	k, changed := 0, false
+	k, charges := 0, false
 	for i, owner := range r.owners {
-		write := stale[i]
+		changed := make([]bool, len(owner.limits))
 		for j, limit := range owner.limits {
 			state := &want.Limits[k]
-			charged := want.Verdict == bucket.Admitted && amount > 0 && (!state.Exceeded || limit.Soft)
-			receipt.charged = append(receipt.charged, charged)
-			if charged {
-				before := views[i][j]
-				views[i][j] = limit.spend(before.copy(), new(big.Rat).SetInt64(amount), now)
+			if want.Verdict == bucket.Admitted && amount > 0 && (!state.Exceeded || limit.Soft) {
+				views[i][j], state.Charged = limit.take(views[i][j].copy(), amount, now)
 				if limit.Soft {
 					r.exceedSoft(state, limit, views[i][j], amount, now)
 				}
-				state.Charged = amount
-				write, changed = true, true
+				changed[j] = state.Charged > 0
+				charges = charges || changed[j]
 			}
+			receipt.charged = append(receipt.charged, state.Charged)
 			limit.show(state, views[i][j], now)
 			k++
 		}
-		if write {
-			owner.write(views[i], now)
+		if stale[i] || slices.Contains(changed, true) {
+			owner.write(views[i], changed, now)
 		}
 		receipt.limits = append(receipt.limits, owner.limits)
 	}
-	if changed {
+	if charges {
 		r.receipts = append(r.receipts, receipt)
 	}
 }
 
-// exceedSoft says by what a soft limit is exceeded: what it does not count, it does not wait for.
+// exceedSoft says by what a soft limit is exceeded, from what it has spent after the charge.
 func (r *run) exceedSoft(state *bucket.LimitState, limit modelLimit, after modelSpent, amount, now int64) {
-	before := after.copy()
-	if limit.token() {
-		if before.owed.Sub(before.owed, new(big.Rat).SetInt64(amount)); before.owed.Sign() < 0 {
-			before.owed.SetInt64(0)
-		}
-	} else {
-		before.used -= min(amount, before.used)
+	before, charged := after.copy(), new(big.Rat).SetInt64(-state.Charged)
+	switch {
+	case state.Charged == 0:
+	case after.entry != nil:
+		e := after.entry.at(now)
+		e.add(charged)
+		before = limit.read(e, now)
+	case limit.token():
+		before.owed.Add(before.owed, charged)
+	default:
+		before.used -= state.Charged
 	}
 	state.RetryAfter = 0
 	limit.exceed(state, before, amount, now)
@@ -197,14 +200,11 @@ func (r *run) change(
 		current := owner.limits
 		owner.limits = limits[i]
 		view, _ := owner.view(now)
-		write, converted := false, owner.converted(now)
+		changed := make([]bool, len(owner.limits))
 		for j, limit := range owner.limits {
 			state := bucket.LimitState{Owner: buckets[i].Owner, Overridden: limit.overridden}
-			after := view[j].copy()
-			if what != "settle" || !converted {
-				after = to(k, limit, after, now)
-			}
-			write = write || !after.equal(view[j])
+			after := to(k, limit, view[j].copy(), now)
+			changed[j] = !after.equal(view[j])
 			difference := new(big.Rat).Sub(limit.level(after, now), limit.level(view[j], now))
 			if state.Charged = floorRat(difference); difference.Sign() < 0 {
 				state.Charged = ceilRat(difference)
@@ -213,8 +213,8 @@ func (r *run) change(
 			want, view[j] = append(want, state), after
 			k++
 		}
-		if write {
-			owner.write(view, now)
+		if slices.Contains(changed, true) {
+			owner.write(view, changed, now)
 		}
 		owner.limits = current
 	}
@@ -234,10 +234,11 @@ func (r *run) settle(receipt modelReceipt, actual int64) {
 	}
 	r.change(receipt.buckets, receipt.limits, settled.Limits, "settle",
 		func(k int, limit modelLimit, s modelSpent, now int64) modelSpent {
-			if !receipt.charged[k] {
+			if receipt.charged[k] == 0 {
 				return s
 			}
-			return limit.settle(s, receipt.amount, actual, receipt.takenAt, now)
+			charged := receipt.charged[k]
+			return limit.settle(s, charged, min(actual, charged)+max(0, actual-receipt.amount), receipt.takenAt, now)
 		})
 }
 

@@ -16,6 +16,8 @@ type modelSpent struct {
 	owed *big.Rat
 	// used, previous and end are those of a window.
 	used, previous, end int64
+	// entry is set if what is kept is in other terms, and the rest what it counts in those of the limit.
+	entry *modelEntry
 }
 
 func (s modelSpent) copy() modelSpent {
@@ -24,7 +26,8 @@ func (s modelSpent) copy() modelSpent {
 }
 
 func (s modelSpent) equal(other modelSpent) bool {
-	return s.owed.Cmp(other.owed) == 0 && s.used == other.used && s.previous == other.previous && s.end == other.end
+	return s.owed.Cmp(other.owed) == 0 && s.used == other.used && s.previous == other.previous && s.end == other.end &&
+		s.entry == other.entry
 }
 
 func nothingSpent() modelSpent { return modelSpent{owed: new(big.Rat)} }
@@ -123,7 +126,24 @@ func (l modelLimit) over(level *big.Rat, amount int64) *big.Rat {
 	return over.Sub(over, new(big.Rat).SetInt64(l.Capacity))
 }
 
+// wait is after how many milliseconds the condition holds for an entry in other terms.
+func (l modelLimit) wait(e *modelEntry, now int64, holds func(level *big.Rat) bool) time.Duration {
+	low, high := int64(0), e.gone()-now
+	for low < high {
+		middle := (low + high) / 2
+		if at := now + middle; holds(l.level(l.read(e, at), at)) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return time.Duration(low) * time.Millisecond
+}
+
 func (l modelLimit) retry(s modelSpent, amount, now int64) time.Duration {
+	if s.entry != nil {
+		return l.wait(s.entry, now, func(level *big.Rat) bool { return l.over(level, amount).Sign() <= 0 })
+	}
 	if l.token() {
 		over := l.over(s.owed, amount)
 		return time.Duration(ceilRat(over.Quo(over, l.rate()))) * time.Millisecond
@@ -132,6 +152,9 @@ func (l modelLimit) retry(s modelSpent, amount, now int64) time.Duration {
 }
 
 func (l modelLimit) reset(s modelSpent, now int64) time.Duration {
+	if s.entry != nil {
+		return l.wait(s.entry, now, func(level *big.Rat) bool { return level.Sign() == 0 })
+	}
 	if l.token() {
 		return time.Duration(ceilRat(new(big.Rat).Quo(s.owed, l.rate()))) * time.Millisecond
 	}
@@ -144,6 +167,9 @@ func (l modelLimit) show(state *bucket.LimitState, s modelSpent, now int64) {
 	state.Remaining = max(0, floorRat(left))
 	state.Overdraft = max(0, ceilRat(left.Neg(left)))
 	state.ResetAfter, state.WindowEnd = l.reset(s, now), s.end
+	if s.entry != nil && !l.token() {
+		state.WindowEnd = s.entry.at(now).end
+	}
 }
 
 // exceed says what the limit answers to an amount that it may not have.
@@ -155,24 +181,13 @@ func (l modelLimit) exceed(state *bucket.LimitState, s modelSpent, amount, now i
 	}
 }
 
-// spend adds tokens, or takes them away, between nothing and twice the capacity.
+// spend adds tokens, or takes them away.
 func (l modelLimit) spend(s modelSpent, tokens *big.Rat, now int64) modelSpent {
-	most := new(big.Rat).SetInt64(2 * l.Capacity)
-	clamp := func(r *big.Rat) *big.Rat {
-		switch {
-		case r.Sign() < 0:
-			return new(big.Rat)
-		case r.Cmp(most) > 0:
-			return most
-		default:
-			return r
-		}
-	}
 	if l.token() {
-		s.owed = clamp(new(big.Rat).Add(s.owed, tokens))
+		s.owed = new(big.Rat).Add(s.owed, tokens)
 		return s
 	}
-	s.used = floorRat(clamp(new(big.Rat).Add(new(big.Rat).SetInt64(s.used), tokens)))
+	s.used += floorRat(tokens)
 	switch {
 	case s.used+s.previous == 0:
 		s.end = 0
@@ -184,42 +199,124 @@ func (l modelLimit) spend(s modelSpent, tokens *big.Rat, now int64) modelSpent {
 	return s
 }
 
+// take charges an amount that the limit has, or a soft one as much of it as it counts, and says how much.
+func (l modelLimit) take(s modelSpent, amount, now int64) (modelSpent, int64) {
+	if s.entry != nil && l.level(s, now).Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
+		s.entry = nil
+	}
+	if l.Soft {
+		return l.overdraw(s, amount, now)
+	}
+	return l.spend(s, new(big.Rat).SetInt64(amount), now), amount
+}
+
+// overdraw charges whole tokens, down to twice the capacity.
+func (l modelLimit) overdraw(s modelSpent, tokens, now int64) (modelSpent, int64) {
+	if s.entry == nil {
+		spent := s.owed
+		if !l.token() {
+			spent = new(big.Rat).SetInt64(s.used)
+		}
+		tokens = max(0, min(tokens, floorRat(new(big.Rat).Sub(new(big.Rat).SetInt64(2*l.Capacity), spent))))
+		return l.spend(s, new(big.Rat).SetInt64(tokens), now), tokens
+	}
+	e := s.entry.at(now)
+	tokens = max(0, min(tokens, 2*l.Capacity-ceilRat(l.counted(s)), e.room()))
+	if tokens == 0 {
+		return s, 0
+	}
+	e.add(new(big.Rat).SetInt64(tokens))
+	return l.read(e, now), tokens
+}
+
+// counted is what a debt counts of the limit, without the window before.
+func (l modelLimit) counted(s modelSpent) *big.Rat {
+	if l.token() {
+		return s.owed
+	}
+	return new(big.Rat).SetInt64(s.used)
+}
+
 // settle corrects a charge.
 func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) modelSpent {
 	if actual >= charged {
-		return l.spend(s, new(big.Rat).SetInt64(actual-charged), now)
+		s, _ = l.overdraw(s, actual-charged, now)
+		return s
 	}
-	owed := new(big.Rat).SetInt64(min(charged, 2*l.Capacity))
+	owed := new(big.Rat).SetInt64(charged)
 	if l.token() {
-		repaid := new(big.Rat).Mul(l.rate(), new(big.Rat).SetInt64(max(0, now-takenAt)))
-		if owed.Sub(owed, repaid); owed.Sign() < 0 {
-			owed.SetInt64(0)
+		owed = l.owes(charged, l.rate(), takenAt, now)
+	}
+	if s.entry != nil {
+		if !l.token() || !s.entry.token() {
+			return s
 		}
-	} else {
+		e := s.entry.at(now)
+		// Whole tokens, by both refills.
+		whole := floorRat(owed)
+		owed = smallestRat(new(big.Rat).SetInt64(charged-actual), l.owes(whole, e.rate, takenAt, now), e.owed)
+		if owed.Sign() == 0 {
+			return s
+		}
+		e.add(owed.Neg(owed))
+		return l.read(e, now)
+	}
+	if !l.token() {
 		from := s.end - l.length()
 		if l.Window.Kind.Calendar() {
-			var to int64
-			if from, to = l.around(now); s.end > to {
-				from = to
-			}
+			from, _ = l.around(now)
 		}
 		if s.end == 0 || takenAt < from {
 			return s
 		}
 	}
-	if back := new(big.Rat).SetInt64(charged - actual); back.Cmp(owed) < 0 {
-		owed = back
+	back := smallestRat(new(big.Rat).SetInt64(charged-actual), owed, l.counted(s))
+	return l.spend(s, back.Neg(back), now)
+}
+
+// owes is what is left of a charge that a refill has repaid since.
+func (l modelLimit) owes(charged int64, rate *big.Rat, takenAt, now int64) *big.Rat {
+	repaid := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(max(0, now-takenAt)))
+	owed := new(big.Rat).SetInt64(charged)
+	if owed.Sub(owed, repaid); owed.Sign() < 0 {
+		owed.SetInt64(0)
 	}
-	return l.spend(s, owed.Neg(owed), now)
+	return owed
 }
 
 // grant gives tokens back.
 func (l modelLimit) grant(s modelSpent, tokens, now int64) modelSpent {
-	if rest := min(tokens, 2*l.Capacity) - s.used; l.sliding() && rest > 0 && s.end > now {
-		covered := min(s.end-now, l.length())
-		s.previous -= min(s.previous, ceilRat(big.NewRat(rest*l.length(), covered)))
+	if s.entry != nil {
+		e := s.entry.at(now)
+		e.grant(tokens, now)
+		if e.equal(s.entry.at(now)) {
+			return s
+		}
+		return l.read(e, now)
 	}
-	return l.spend(s, new(big.Rat).SetInt64(-min(tokens, 2*l.Capacity)), now)
+	if rest := tokens - s.used; l.sliding() && rest > 0 && s.end > now {
+		s.previous = lessPrevious(s.previous, rest, l.length(), min(s.end-now, l.length()))
+	}
+	given := smallestRat(new(big.Rat).SetInt64(tokens), l.counted(s))
+	return l.spend(s, given.Neg(given), now)
+}
+
+// lessPrevious is what stays of the use of the window before when tokens are given back of what it counts.
+func lessPrevious(previous, tokens, length, covered int64) int64 {
+	give := new(big.Rat).Mul(new(big.Rat).SetInt64(tokens), big.NewRat(length, covered))
+	if give.Cmp(new(big.Rat).SetInt64(previous)) >= 0 {
+		return 0
+	}
+	return previous - ceilRat(give)
+}
+
+func smallestRat(a *big.Rat, others ...*big.Rat) *big.Rat {
+	for _, b := range others {
+		if b.Cmp(a) < 0 {
+			a = b
+		}
+	}
+	return new(big.Rat).Set(a)
 }
 
 func floorRat(r *big.Rat) int64 {

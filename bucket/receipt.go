@@ -17,9 +17,8 @@ type Receipt struct {
 	takenAt int64
 	buckets []Bucket
 	amounts receiptAmounts
-	// uncharged has a bit for each limit, in the order of the result, that was left uncharged because
-	// its mode is Shadow or Warn and it was over its budget.
-	uncharged uint64
+	// short is which limits were charged less than amounts says.
+	short shortfall
 	// local is what a [Local] has taken from each limit, in the order of the limits, if the receipt is that of
 	// its settlement. Nothing was charged for it yet.
 	local []int64
@@ -62,8 +61,8 @@ func (r Receipt) Clone() Receipt {
 
 // issue makes it the receipt of a charge. Its id is random, within one millisecond, but no secret: it never leaves the store and
 // its owner.
-func (r *Receipt) issue(take *Take, takenAt int64, uncharged uint64) {
-	r.tenant, r.takenAt, r.buckets, r.uncharged = take.Tenant, takenAt, take.Buckets, uncharged
+func (r *Receipt) issue(take *Take, takenAt int64, short shortfall) {
+	r.tenant, r.takenAt, r.buckets, r.short = take.Tenant, takenAt, take.Buckets, short
 	r.amounts.copyFrom(take.Amounts)
 	r.name(takenAt)
 }

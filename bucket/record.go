@@ -11,11 +11,11 @@ type record struct {
 	fingerprint idempotency.Fingerprint
 	// repeats counts the runs that were free because no answer was stored.
 	repeats int
-	// takenAt, repeat and uncharged tell the first verdict again to the attempt that holds the claim.
-	takenAt   int64
-	repeat    bool
-	uncharged uint64
-	answer    []byte
+	// takenAt, repeat and short tell the first verdict again to the attempt that holds the claim.
+	takenAt int64
+	repeat  bool
+	short   shortfall
+	answer  []byte
 }
 
 type recordState uint8
@@ -84,14 +84,14 @@ func rulingAbandoned(claim *idempotency.Claim) ruling {
 
 // hold makes the record that of an attempt that runs from now on. A record that exists keeps its end
 // and its count of free runs.
-func (r *record) hold(claim *idempotency.Claim, now int64, repeat bool, uncharged uint64) {
+func (r *record) hold(claim *idempotency.Claim, now int64, repeat bool, short shortfall) {
 	lease, ttl := leaseAndTTL(claim)
 	if r.expires == 0 {
 		r.expires = now + ttl
 	}
 	r.state, r.leaseUntil = inFlight, now+lease
 	r.attempt, r.fingerprint = claim.Attempt, claim.Fingerprint
-	r.takenAt, r.repeat, r.uncharged = now, repeat, uncharged
+	r.takenAt, r.repeat, r.short = now, repeat, short
 	r.answer = nil
 }
 

@@ -3,7 +3,7 @@ package bucket
 // rights are the commands that the calls of a [Redis] and its scripts need: the server checks those
 // inside scripts as well.
 var rights = []string{
-	"evalsha", "eval", "time", "get", "set", "getrange", "setrange", "del", "unlink", "pttl",
+	"evalsha", "eval", "time", "get", "set", "getrange", "setrange", "del", "unlink",
 }
 
 // clusterRights are what a client of a Redis Cluster needs besides.

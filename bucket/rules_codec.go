@@ -7,11 +7,10 @@ import (
 
 // The flags of a limit for the scripts, see state.lua.
 const (
-	flagLenient  = 1
-	flagSoft     = 2
-	flagFixed    = 4
-	flagSliding  = 8
-	flagCalendar = 16
+	flagLenient = 1
+	flagSoft    = 2
+	// flagTag times the tag of its entries is added to the flags of a limit.
+	flagTag = 4
 	// usualOwner is added to the number of limits.
 	usualOwner = 128
 )
@@ -20,12 +19,20 @@ const (
 // places for as many.
 const usualLimits = 4
 
+// What the state of a usual owner has room for.
+const (
+	maxUsualP    = 1<<32 - 1
+	maxUsualR    = 1<<16 - 1
+	maxUsualDebt = 1<<40 - 1
+)
+
 // prepare fills in what is derived from the rules.
 func (l *Limits) prepare() {
 	l.usual = len(l.rules) <= usualLimits
 	for i := range l.rules {
 		rule := &l.rules[i]
-		l.usual = l.usual && rule.kind == TokenBucket && !rule.soft && rule.p <= math.MaxUint32
+		l.usual = l.usual && rule.kind == TokenBucket && !rule.soft &&
+			rule.p <= maxUsualP && rule.r <= maxUsualR && 2*rule.full <= maxUsualDebt
 		l.local = l.local || rule.limit.FailMode == FailLocal
 		if rule.limit.Mode == Enforce {
 			l.failMode = l.failMode.Strictest(rule.limit.FailMode)
@@ -41,18 +48,18 @@ func (l *Limits) prepare() {
 	l.packed = string(l.pack())
 }
 
-// ids are the ids and denominators of the limits in the form of the first column.
+// ids are the ids and rates of the limits in the form of the first column.
 func (l *Limits) ids() []byte {
 	b := make([]byte, 0, l.columns*idSize)
 	for i := range l.columns {
-		var id, p uint64
+		var id, p, r uint64
 		if i < len(l.rules) {
 			id = uint64(l.rules[i].id)
 			if l.usual {
-				p = uint64(l.rules[i].p)
+				p, r = uint64(l.rules[i].p), uint64(l.rules[i].r)
 			}
 		}
-		b = appendUint(appendUint(b, 2, id), 4, p)
+		b = appendUint(appendUint(appendUint(b, 2, id), 4, p), 2, r)
 	}
 	return b
 }
@@ -89,15 +96,7 @@ func (r *rule) flags() byte {
 	if r.soft {
 		flags |= flagSoft
 	}
-	switch {
-	case r.calendar != nil:
-		flags |= flagCalendar
-	case r.kind == FixedWindow:
-		flags |= flagFixed
-	case r.kind == SlidingWindow:
-		flags |= flagSliding
-	}
-	return flags
+	return flags + flagTag*tagOf(r.kind)
 }
 
 // appendDouble appends an integer as a little endian double, exactly.

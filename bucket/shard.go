@@ -68,43 +68,34 @@ func (s *shard) sweep(now int64) {
 
 // load finds the entries of the buckets and what they have spent by now. It returns a bit for each
 // bucket that even a call that changes nothing has to write, because its state lies too far in the
-// future, after the clock was set back, or in a window of another policy; and one for each that was charged
-// under limits of another kind since.
-func (s *shard) load(tenant tenantKey, buckets []Bucket, entries *[MaxLimits]*entry, spends *spentArray, now int64) (stale, converted uint64) {
+// future, after the clock was set back.
+func (s *shard) load(tenant tenantKey, buckets []Bucket, entries *[MaxLimits]*entry, spends *spentArray, now int64) (ahead uint64) {
 	k := 0
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
 		if e := s.find(s.bucketKey(tenant, buckets[i].Owner), now); e != nil {
 			entries[i] = e
-			moved, other := e.ledger.load(rules, spends[k:k+len(rules)], now)
-			if _, redated := effective(e.ledger.last, now); redated || moved {
-				stale |= 1 << i
-			}
-			if other {
-				converted |= 1 << i
+			if e.ledger.load(rules, spends[k:k+len(rules)], now) {
+				ahead |= 1 << i
 			}
 		}
 		k += len(rules)
 	}
-	return stale, converted
+	return ahead
 }
 
-// save stores what one owner has spent. An owner that owes nothing is forgotten, which means the same.
-func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []spent, now int64) {
-	at, expires := now, int64(0)
+// save stores what those limits of one owner have spent that have a bit in changed. An owner that owes nothing is
+// forgotten, which means the same.
+func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []spent, changed uint64, now int64) {
 	// An entry that was loaded may have been evicted since, to make room for another of this call.
 	if e == nil || e.weight == 0 {
 		fresh := s.obtain(s.bucketKey(tenant, b.Owner), now)
 		if e != nil {
-			fresh.ledger, fresh.expires = e.ledger, e.expires
+			fresh.ledger = e.ledger
 		}
 		e = fresh
 	}
-	if e.expires != 0 {
-		at, _ = effective(e.ledger.last, now)
-		expires = e.expires
-	}
-	e.expires = e.ledger.store(b.Limits.rules, spends, at, now, expires)
+	e.expires = e.ledger.store(b.Limits, spends, changed, now)
 	if e.expires <= now {
 		s.remove(e)
 	}
@@ -114,72 +105,66 @@ func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []spent, now 
 func (s *shard) take(take *Take, tenant tenantKey, now int64) (result Result, judged bool) {
 	var entries [MaxLimits]*entry
 	var spends spentArray
-	stale, _ := s.load(tenant, take.Buckets, &entries, &spends, now)
+	ahead := s.load(tenant, take.Buckets, &entries, &spends, now)
 	if take.Claim == nil {
-		result, _ = s.charge(take, tenant, &entries, &spends, stale, now)
+		result, _ = s.charge(take, tenant, &entries, &spends, ahead, now)
 		return result, true
 	}
 	key := s.key(tenant, recordEntry, take.Claim.RecordName())
-	return s.takeKeyed(take, tenant, key, &entries, &spends, stale, now)
+	return s.takeKeyed(take, tenant, key, &entries, &spends, ahead, now)
 }
 
-// charge judges the take without regard to its key and charges it if it is admitted. It returns a bit
-// for each limit that was left uncharged.
-func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry, spends *spentArray, stale uint64, now int64) (Result, uint64) {
-	verdict, uncharged := judge(take.Buckets, spends, take.Amounts, now)
+// charge judges the take without regard to its key and charges it if it is admitted. It returns which limits were
+// charged less than was asked for.
+func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (Result, shortfall) {
+	verdict, short := judge(take.Buckets, spends, take.Amounts, now)
 	result := Result{Verdict: verdict}
-	if verdict != Admitted {
-		uncharged = 0
-	}
 	k := 0
 	for i := range take.Buckets {
-		rules := take.Buckets[i].Limits.rules
-		write := stale>>i&1 == 1
+		rules, changed := take.Buckets[i].Limits.rules, uint64(0)
 		for j := range rules {
-			amount := take.Amounts.Of(rules[j].limit.Unit)
-			if verdict == Admitted && amount > 0 && uncharged>>(k+j)&1 == 0 {
-				spends[k+j] = rules[j].charge(spends[k+j], amount, now)
-				write = true
+			if verdict == Admitted && rules[j].take(&spends[k+j], &short, k+j, take.Amounts, now) {
+				changed |= 1 << j
 			}
 		}
-		if write {
-			s.save(tenant, &take.Buckets[i], entries[i], spends[k:k+len(rules)], now)
+		if changed > 0 || ahead>>i&1 == 1 {
+			s.save(tenant, &take.Buckets[i], entries[i], spends[k:k+len(rules)], changed, now)
 		}
 		k += len(rules)
 	}
-	result.fill(take, spends, now, uncharged, true)
+	result.fill(take, spends, now, short, true)
 	result.observed(take, spends, now)
 	if verdict == Admitted && result.charged() {
-		result.Receipt.issue(take, now, uncharged)
+		result.Receipt.issue(take, now, short)
 	}
-	return result, uncharged
+	return result, short
 }
 
 // takeKeyed does what the record of the key says.
-func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[MaxLimits]*entry, spends *spentArray, stale uint64, now int64) (result Result, judged bool) {
+func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (result Result, judged bool) {
 	var held *record
 	if e := s.find(key, now); e != nil {
 		held = e.record
 	}
 	ruling := held.ruleOn(take.Claim, now)
 	if ruling == rulingCharge {
-		var uncharged uint64
-		result, uncharged = s.charge(take, tenant, entries, spends, stale, now)
+		var short shortfall
+		result, short = s.charge(take, tenant, entries, spends, ahead, now)
 		if result.Verdict == Admitted {
-			s.hold(key, held, take.Claim, now, false, uncharged)
+			s.hold(key, held, take.Claim, now, false, short)
 		}
 		return result, true
 	}
-	result.fill(take, spends, now, 0, false)
+	result.fill(take, spends, now, shortfall{}, false)
 	switch ruling {
 	case rulingRepeat, rulingFreeRepeat:
 		if ruling == rulingFreeRepeat {
 			held.repeats++
 		}
 		result.Verdict, result.Repeat = Admitted, true
-		s.hold(key, held, take.Claim, now, true, 0)
+		s.hold(key, held, take.Claim, now, true, shortfall{})
 	case rulingAgain:
-		result.again(take, held.takenAt, held.repeat, held.uncharged)
+		result.again(take, held.takenAt, held.repeat, held.short)
 	case rulingReplay:
 		result.Verdict, result.Answer = Replayed, append([]byte{}, held.answer...)
 	case rulingInFlight:
@@ -196,11 +181,11 @@ func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[
 }
 
 // hold writes the claim of an attempt.
-func (s *shard) hold(key entryKey, held *record, claim *idempotency.Claim, now int64, repeat bool, uncharged uint64) {
+func (s *shard) hold(key entryKey, held *record, claim *idempotency.Claim, now int64, repeat bool, short shortfall) {
 	if held == nil {
 		held = &record{}
 	}
-	held.hold(claim, now, repeat, uncharged)
+	held.hold(claim, now, repeat, short)
 	e := s.obtain(key, now)
 	e.record, e.expires = held, held.expires
 	s.weigh(e, 1)
@@ -241,26 +226,23 @@ func (s *shard) markSettled(tenant tenantKey, receipt *Receipt, now int64) bool 
 	return true
 }
 
-// change replaces what each limit has spent by what the function makes of it. A settlement, whose limits
-// may be those of an earlier policy, leaves owners as they are that were charged under another kind since.
-func (s *shard) change(tenant tenantKey, buckets []Bucket, settles bool, now int64, to func(k int, rule *rule, was spent) spent) []LimitState {
+// change replaces what each limit has spent by what the function makes of it.
+func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k int, rule *rule, was spent) spent) []LimitState {
 	var entries [MaxLimits]*entry
 	var before, after spentArray
-	_, converted := s.load(tenant, buckets, &entries, &before, now)
+	s.load(tenant, buckets, &entries, &before, now)
 	k := 0
 	for i := range buckets {
-		rules := buckets[i].Limits.rules
-		first, touched := k, false
+		rules, touched := buckets[i].Limits.rules, uint64(0)
 		for j := range rules {
-			if after[k] = before[k]; !settles || converted>>i&1 == 0 {
-				after[k] = to(k, &rules[j], before[k])
+			if after[k+j] = to(k+j, &rules[j], before[k+j]); after[k+j] != before[k+j] {
+				touched |= 1 << j
 			}
-			touched = touched || after[k] != before[k]
-			k++
 		}
-		if touched {
-			s.save(tenant, &buckets[i], entries[i], after[first:k], now)
+		if touched > 0 {
+			s.save(tenant, &buckets[i], entries[i], after[k:k+len(rules)], touched, now)
 		}
+		k += len(rules)
 	}
 	return changed(buckets, &before, &after, now)
 }

@@ -46,18 +46,18 @@ func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Resul
 		k += n
 	}
 	result.Verdict, result.Limits, result.now = Admitted, states, now
-	result.Receipt.issue(take, now, 0)
+	result.Receipt.issue(take, now, shortfall{})
 	return true
 }
 
 // usual reports whether the ledger is that of such limits, and as old as the clock says.
 func (l *ledger) usual(limits *Limits, now int64) bool {
-	if !limits.usual || l.last > now || len(l.foreign) > 0 || len(l.known) != len(limits.rules) {
+	if !limits.usual || len(l.entries) != len(limits.rules) {
 		return false
 	}
 	for i := range limits.rules {
-		rule, known := &limits.rules[i], &l.known[i]
-		if known.id != rule.id || known.p != rule.p || known.debt > 2*rule.full {
+		rule, e := &limits.rules[i], &l.entries[i]
+		if e.id != rule.id || e.kind != TokenBucket || e.p != rule.p || e.r != rule.r || e.date > now {
 			return false
 		}
 	}
@@ -67,10 +67,9 @@ func (l *ledger) usual(limits *Limits, now int64) bool {
 // tryUsual sets the debts and states after a charge, and reports whether there was anything to charge.
 // It returns false if a limit does not have the amount.
 func (b *Bucket) tryUsual(l *ledger, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
-	elapsed := now - l.last
 	for j := range b.Limits.rules {
-		rule := &b.Limits.rules[j]
-		debt, amount := rule.decay(l.known[j].debt, elapsed), amounts.Of(rule.limit.Unit)
+		rule, e := &b.Limits.rules[j], &l.entries[j]
+		debt, amount := rule.decay(e.debt, now-e.date), amounts.Of(rule.limit.Unit)
 		if amount > 0 {
 			if amount > rule.capacity || rule.over(debt, amount) > 0 {
 				return false, false
@@ -93,8 +92,8 @@ func (b *Bucket) tryUsual(l *ledger, debts []int64, states []LimitState, amounts
 func (e *entry) charge(debts []int64, states []LimitState, now int64) {
 	longest := time.Duration(0)
 	for j := range debts {
-		e.ledger.known[j].debt = debts[j]
+		e.ledger.entries[j].debt, e.ledger.entries[j].date = debts[j], now
 		longest = max(longest, states[j].ResetAfter)
 	}
-	e.ledger.last, e.expires = now, now+int64(longest/time.Millisecond)
+	e.expires = now + int64(longest/time.Millisecond)
 }

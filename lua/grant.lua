@@ -28,17 +28,17 @@ for o = 1, #KEYS do
   local write = false
   earlier[o] = show(owner)
   for i = 1, #owner.limits do
-    local limit = owner.limits[i]
-    local amount, one = min(call[owner.first + i], 2 * limit.capacity), unit(limit)
-    local given = min(amount * one, limit.debt)
-    local rest, covered = amount - given / one, overlap(limit)
-    if limit.kind == 8 and rest > 0 and covered > 0 then
-      local old = limit.previous
-      limit.previous = old - min(old, ceil_div(rest * limit.p, covered))
-      write = write or old ~= limit.previous
+    local limit, amount = owner.limits[i], call[owner.first + i]
+    local e = present(limit)
+    local given, covered = min(amount * e.one, e.debt), overlap(e)
+    local rest = min(amount - given, e.previous)
+    if rest > 0 and covered > 0 then
+      e.previous = e.previous - min(e.previous, ceil_div(rest * e.length, covered))
+      restate(limit, e.debt - given)
+    elseif given > 0 then
+      restate(limit, e.debt - given)
     end
-    write = write or given > 0
-    spend(limit, limit.debt - given)
+    write = write or limit.changed
   end
   if write then
     save(owner)

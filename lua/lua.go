@@ -4,7 +4,7 @@
 // state, before each that reads one, and quick.lua before take.lua, whose usual case it is.
 //
 // In production the scripts need Redis 6.2 or later, for the PXAT option of SET, or a server compatible
-// with it, and its struct library. Tests with [WithTestClock] need Redis 7. The text of the scripts is
+// with it, and its struct library. The text of the scripts is
 // constant: nothing of a call is ever part of it.
 package lua
 
@@ -96,22 +96,18 @@ func newScript(name, text string) Script {
 	return Script{Name: name, Source: source.String(), SHA: hex.EncodeToString(sum[:])}
 }
 
-// The two places where a script reads a clock, and what stands there in a test.
+// The place where a script reads the clock, and what stands there in a test.
 const (
 	readsClock     = "local clock = redis.call('TIME')"
 	readsTestClock = "local clock = {math.floor(ARGV[#ARGV] / 1000), ARGV[#ARGV] % 1000 * 1000}"
-	readsLife      = "now + redis.call('PTTL', key)"
-	readsTestLife  = "redis.call('PEXPIRETIME', key)"
 )
 
 // WithTestClock returns the script with its clock replaced: it takes the time, in Unix milliseconds,
 // from one more argument after all others. The rest of the text is the same. It is for tests, in
-// which the time of Redis cannot be set; it needs the PEXPIRETIME of Redis 7.
+// which the time of Redis cannot be set.
 func WithTestClock(script Script) (Script, error) {
-	if strings.Count(script.Source, readsClock) != 1 || strings.Count(script.Source, readsLife) > 1 {
+	if strings.Count(script.Source, readsClock) != 1 {
 		return Script{}, fmt.Errorf("lua: script %s does not read the clock where it is expected", script.Name)
 	}
-	source := strings.Replace(script.Source, readsClock, readsTestClock, 1)
-	source = strings.Replace(source, readsLife, readsTestLife, 1)
-	return newScript(script.Name, source), nil
+	return newScript(script.Name, strings.Replace(script.Source, readsClock, readsTestClock, 1)), nil
 }

@@ -8,16 +8,16 @@
 local ADMITTED, LIMITED, NEVER, REPLAYED = 1, 2, 3, 4
 local IN_FLIGHT, REUSED, NO_ANSWER, REPEAT, AGAIN, UNKNOWN = 5, 6, 7, 8, 9, 13
 
--- Owners after the live ones are those of the candidate, whose verdict and limits left uncharged are
--- trial and spared.
+-- Owners after the live ones are those of the candidate, whose verdict is trial. short and trial_short are the
+-- limits that are charged less than asked, packed as in the reply.
 local kind = extra % 4
 if kind == 2 then
   return pack('>BI6', 12, now)
 end
 
 local candidates = (extra - kind) / 4
-local owners, outcome, tail, uncharged = #KEYS, ADMITTED, '', ''
-local trial, spared = ADMITTED, ''
+local owners, outcome, tail, short = #KEYS, ADMITTED, '', ''
+local trial, trial_short = ADMITTED, ''
 local hold
 if ARGV[2] ~= '' then
   owners = owners - 1
@@ -28,7 +28,7 @@ if ARGV[2] ~= '' then
   hold = function()
     local ends = finish or now + life
     redis.call('SET', KEYS[#KEYS], pack('>BBI6I6c16c16BI6B', 1, 1, now + lease, ends, attempt, fingerprint,
-      repeats, now, outcome == REPEAT and 1 or 0) .. uncharged, 'PXAT', ends)
+      repeats, now, outcome == REPEAT and 1 or 0) .. short, 'PXAT', ends)
   end
   local record = redis.call('GET', KEYS[#KEYS])
   if record then
@@ -73,7 +73,7 @@ end
 -- Charges owner o and those after it, and returns their states, or nil if the take is not a usual one;
 -- then nothing was written.
 local function quick(o)
-  local ids, p1, r1, f1, p2, r2, f2, p3, r3, f3, p4, r4, f4 = read('<c24dddddddddddd', ARGV[2 + o])
+  local ids, p1, r1, f1, p2, r2, f2, p3, r3, f3, p4, r4, f4 = read('<c32dddddddddddd', ARGV[2 + o])
   local d1, d2, d3, d4 = 0, 0, 0, 0
   local state = redis.call('GET', KEYS[o])
   if state then
@@ -81,10 +81,9 @@ local function quick(o)
       return nil
     end
     local version, last, known
-    version, last, known, d1, d2, d3, d4 = read('>BI6c24I7I7I7I7', state)
+    version, last, known, d1, d2, d3, d4 = read('>BI6c32I5I5I5I5', state)
     local elapsed = now - last
-    if version ~= 1 or known ~= ids or elapsed < 0
-      or d1 > f1 + f1 or d2 > f2 + f2 or d3 > f3 + f3 or d4 > f4 + f4 then
+    if version ~= 3 or known ~= ids or elapsed < 0 then
       return nil
     end
     -- Above 2^53 a product is not exact, but then it is more than any debt.
@@ -106,14 +105,14 @@ local function quick(o)
       local function judge(i, debt, charge, full)
         if charge == 0 or debt + charge <= full then
           return charge
-        elseif string.byte(ARGV[2 + o], 120 + i) == 1 then
+        elseif string.byte(ARGV[2 + o], 128 + i) == 5 then
           for o = o > live and live + 1 or 1, o - 1 do
             i = i + string.byte(ARGV[2 + o], -1) % 128
           end
           if o > live then
-            spared = spared .. string.char(i - 1)
+            trial_short = trial_short .. pack('>BI7', i - 1, 0)
           else
-            uncharged = uncharged .. string.char(i - 1)
+            short = short .. pack('>BI7', i - 1, 0)
           end
         elseif o > live then
           trial = (charge > full or trial == NEVER) and NEVER or LIMITED
@@ -134,10 +133,10 @@ local function quick(o)
     end
   end
   if (o > live and trial or outcome) ~= ADMITTED or c1 + c2 + c3 + c4 == 0 then
-    return pack('>BI6c24I7I7I7I7', 1, now, ids, d1, d2, d3, d4) .. rest
+    return pack('>BI6c32I5I5I5I5', 3, now, ids, d1, d2, d3, d4) .. rest
   end
   d1, d2, d3, d4 = d1 + c1, d2 + c2, d3 + c3, d4 + c4
-  state = pack('>BI6c24I7I7I7I7', 1, now, ids, d1, d2, d3, d4)
+  state = pack('>BI6c32I5I5I5I5', 3, now, ids, d1, d2, d3, d4)
   -- The time until the slowest limit is full.
   local full, wait = d1 / r1, d2 / r2
   if wait > full then full = wait end
@@ -152,15 +151,18 @@ end
 -- Ends the take: writes the claim, and returns the reply.
 local function answer(states)
   if outcome ~= ADMITTED then
-    uncharged = ''
+    short = ''
   end
   if hold and (outcome == ADMITTED or outcome == REPEAT) then
     hold()
   end
   if candidates > 0 then
-    states = pack('>BB', trial, trial == ADMITTED and #spared or 0) .. (trial == ADMITTED and spared or '') .. states
+    if trial ~= ADMITTED then
+      trial_short = ''
+    end
+    states = pack('>BB', trial, #trial_short / 8) .. trial_short .. states
   end
-  return pack('>BI6B', outcome, now, #uncharged) .. uncharged .. states .. tail
+  return pack('>BI6B', outcome, now, #short / 8) .. short .. states .. tail
 end
 
 if kind == 1 and owners > 0 then
@@ -169,6 +171,6 @@ if kind == 1 and owners > 0 then
     return answer(states)
   end
   if judged then
-    outcome, uncharged, trial, spared = ADMITTED, '', ADMITTED, ''
+    outcome, short, trial, trial_short = ADMITTED, '', ADMITTED, ''
   end
 end

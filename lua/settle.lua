@@ -61,18 +61,23 @@ elseif now - taken >= LIFE or not redis.call('SET', KEYS[#KEYS], '', 'NX', 'PX',
   return pack('>BI6', 2, now)
 end
 
--- What a limit still owes of a charge.
+-- The tokens, or parts of them, that a limit still owes of a charge, in units of its entry.
 local function owed(limit, charged)
-  if limit.kind == 0 then
+  local e = limit.other
+  if e and (e.tag ~= TOKEN or limit.tag ~= TOKEN) then
+    -- Nobody can tell the charge from what was charged in other terms.
+    return 0
+  elseif limit.tag == TOKEN then
     -- What the refill has repaid since the take was never lent.
-    return decay(charged * limit.p, limit.r, now - taken)
+    local own = decay(charged * limit.p, limit.r, now - taken)
+    if not e then
+      return own
+    end
+    charged = min(floor(own / limit.p), floor((EXACT - 1) / e.p))
+    return min(charged * e.p, decay(charged * e.p, e.r, now - taken))
   end
   -- A window that ended took what was charged in it along.
-  local from = limit.from or limit.finish - limit.r
-  if limit.to and limit.finish > limit.to then
-    from = limit.to
-  end
-  return limit.finish > 0 and taken >= from and charged or 0
+  return limit.finish > 0 and taken >= (limit.from or limit.finish - limit.length) and charged or 0
 end
 
 local earlier, later = {}, {}
@@ -83,21 +88,16 @@ for o = 1, #KEYS - 1 do
   for i = 1, #owner.limits do
     local limit = owner.limits[i]
     local charged, more = call[owner.first + 2 * i - 1], call[owner.first + 2 * i]
-    local debt, most, one = limit.debt, 2 * limit.capacity, unit(limit)
-    if owner.converted then
-      -- These limits are those of an earlier policy: correcting them would undo what a later one counts.
-      more = 0
-    end
     if more < 0 then
-      -- A soft limit counts no more than twice its capacity.
-      debt = debt - min(min(-more, most) * one, owed(limit, min(charged, most)), debt)
+      local e, most = present(limit), 2 * limit.capacity
+      local back = min(min(-more, most) * e.one, owed(limit, min(charged, most)), e.debt)
+      if back > 0 then
+        restate(limit, e.debt - back)
+      end
     elseif more > 0 then
-      debt = min(debt + min(more, most) * one, most * one)
+      overdraw(limit, more)
     end
-    if debt ~= limit.debt then
-      spend(limit, debt)
-      write = true
-    end
+    write = write or limit.changed
   end
   if write then
     save(owner)

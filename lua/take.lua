@@ -59,19 +59,16 @@ for o = 1, owners do
     local limit, amount = owner.limits[i], judged and call[owner.first + i] or 0
     if amount > 0 then
       local never = amount > limit.capacity
-      if limit.soft then
-        local one, most = unit(limit), 2 * limit.capacity
-        charges[k + lives] = min(min(amount, most) * one, most * one - limit.debt)
-      elseif not never and level(limit) <= limit.full - amount * limit.p then
-        charges[k + lives] = amount * unit(limit)
+      if limit.soft or not never and level(limit) <= limit.full - amount * limit.p then
+        charges[k + lives] = amount
       elseif o > live then
         if limit.lenient then
-          spared = spared .. string.char(k - 1)
+          trial_short = trial_short .. pack('>BI7', k - 1, 0)
         else
           trial = (never or trial == NEVER) and NEVER or LIMITED
         end
       elseif limit.lenient then
-        uncharged = uncharged .. string.char(k - 1)
+        short = short .. pack('>BI7', k - 1, 0)
       else
         outcome = (never or outcome == NEVER) and NEVER or LIMITED
       end
@@ -86,9 +83,24 @@ for o = 1, owners do
   local write = judged and owner.redated
   for i = 1, #owner.limits do
     k = k + 1
-    if (o > live and trial or outcome) == ADMITTED and charges[k] then
-      spend(owner.limits[i], owner.limits[i].debt + charges[k])
-      write = true
+    local limit, amount = owner.limits[i], charges[k]
+    if amount and (o > live and trial or outcome) == ADMITTED then
+      if limit.other and limit.units <= limit.full then
+        convert_entry(limit)
+      end
+      local charged = amount
+      if limit.soft then
+        charged = overdraw(limit, amount)
+      else
+        spend(limit, limit.debt + amount * limit.one)
+      end
+      if charged == amount then
+      elseif o > live then
+        trial_short = trial_short .. pack('>BI7', k - 1 - lives, charged)
+      else
+        short = short .. pack('>BI7', k - 1, charged)
+      end
+      write = write or limit.changed
     end
   end
   if write then

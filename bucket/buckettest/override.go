@@ -101,7 +101,7 @@ var overrideTests = []test{
 		s.verdict(s.take(buckets, points(1)), bucket.Limited)
 		state := s.peek(buckets...)[0]
 		s.equal(state.Overdraft, int64(20), "overdraft")
-		s.equal(state.ResetAfter, 60*time.Second, "reset at one a second")
+		s.equal(state.ResetAfter, 36*time.Second, "reset, when it would have been without the record")
 		s.verdict(s.take(buckets, points(41)), bucket.Never)
 	}},
 	{"without its record a limit is that of the policy, and what was spent stays spent", func(s *scene) {

@@ -224,11 +224,6 @@ var policyTests = []test{
 		s.verdict(s.take(s.tenantOf(minute), points(10)), bucket.Admitted)
 		s.verdict(s.take(s.tenantOf(minute), points(1)), bucket.Limited)
 	}},
-	{"a lowered capacity is overdrawn to twice itself at most", func(s *scene) {
-		s.take(s.tenantOf(bucket.Limit{Name: "hour", Capacity: 3600, Refill: 3600, Period: time.Hour}), points(3000))
-		lower := s.tenantOf(bucket.Limit{Name: "hour", Capacity: 10, Refill: 3600, Period: time.Hour})
-		s.equal(s.peek(lower...)[0].ResetAfter, 20*time.Second, "reset")
-	}},
 	{"a new limit starts full and the others keep what was spent", func(s *scene) {
 		s.take(s.tenantOf(perMinute(60)), points(50))
 		both := s.tenantOf(perSecond(10), perMinute(60))

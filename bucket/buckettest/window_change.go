@@ -7,19 +7,25 @@ import (
 )
 
 var windowChangeTests = []test{
-	{"a token bucket that becomes a window keeps what it owed, as spent at its last charge", func(s *scene) {
+	{"a token bucket that becomes a window keeps what it owes, which comes back as before until the window is charged", func(s *scene) {
 		s.take(s.tenantOf(bucket.Limit{Name: "limit", Capacity: 100, Refill: 10, Period: time.Minute}), points(60))
 		s.Advance(20 * time.Second)
-		s.shows(s.peek(s.tenantOf(fixed("limit", 100, time.Minute))...)[0], windowCheck{40, 40 * time.Second}, "fixed")
-		s.shows(s.peek(s.tenantOf(sliding("limit", 100, time.Minute))...)[0], windowCheck{40, 100 * time.Second}, "sliding")
-		s.shows(s.peek(s.tenantOf(fixed("limit", 100, 20*time.Second))...)[0], windowCheck{100, 0}, "over by now")
+		// Of 60 tokens 56⅔ are owed, for 340 s.
+		for _, limit := range []bucket.Limit{
+			fixed("limit", 100, time.Minute), sliding("limit", 100, time.Minute), fixed("limit", 100, 10*time.Second),
+			calendar("limit", 100, bucket.Window{Kind: bucket.YearWindow}),
+		} {
+			s.shows(s.peek(s.tenantOf(limit)...)[0], windowCheck{43, 340 * time.Second}, limit.Window.Kind.String())
+		}
+		minute := s.tenantOf(fixed("limit", 100, time.Minute))
+		s.shows(s.take(minute, points(3)).Limits[0], windowCheck{40, time.Minute}, "charged")
 	}},
-	{"a window that becomes a token bucket owes what was used in it", func(s *scene) {
+	{"a window that becomes a token bucket owes what was used in it until its end, or until the token bucket is charged", func(s *scene) {
 		s.take(s.tenantOf(fixed("limit", 100, time.Minute)), points(60))
 		s.Advance(20 * time.Second)
 		bucketed := s.tenantOf(bucket.Limit{Name: "limit", Capacity: 100, Refill: 10, Period: time.Second})
-		s.shows(s.peek(bucketed...)[0], windowCheck{40, 6 * time.Second}, "token bucket")
-		s.take(bucketed, points(10))
+		s.shows(s.peek(bucketed...)[0], windowCheck{40, 40 * time.Second}, "token bucket")
+		s.shows(s.take(bucketed, points(10)).Limits[0], windowCheck{30, 7 * time.Second}, "charged")
 		s.Advance(5 * time.Second)
 		s.shows(s.peek(bucketed...)[0], windowCheck{80, 2 * time.Second}, "token bucket")
 	}},
@@ -54,11 +60,11 @@ var windowChangeTests = []test{
 		s.equal(s.remaining(s.tenantOf(bucket.Limit{Name: "limit", Capacity: 100, Period: time.Hour})...), []int64{10}, "token bucket")
 		s.equal(s.remaining(s.tenantOf(sliding("limit", 100, time.Hour))...), []int64{10}, "longer")
 	}},
-	{"a receipt of another kind of limit corrects nothing, and ends no window early", func(s *scene) {
+	{"a receipt of another kind of limit gives nothing back, and ends no window early", func(s *scene) {
 		hour := s.tenantOf(calendar("limit", 100, bucket.Window{Kind: bucket.HourWindow}))
 		s.Advance(s.take(hour, points(1)).Limits[0].ResetAfter - 5*time.Second)
 		s.ok(s.Store.Reset(s.ctx, s.tenant, hour))
-		old := s.take(s.tenantOf(bucket.Limit{Name: "limit", Capacity: 100, Period: time.Hour}), points(100)).Receipt
+		old := s.take(s.tenantOf(bucket.Limit{Name: "limit", Capacity: 100, Period: 10 * time.Second}), points(50)).Receipt
 		s.Advance(6 * time.Second)
 		s.verdict(s.take(hour, points(100)), bucket.Admitted)
 		s.equal(s.settle(bucket.Settlement{Receipt: old, Actual: points(0)}).Limits[0].Charged, int64(0), "given back")
@@ -67,8 +73,8 @@ var windowChangeTests = []test{
 		second, long := s.tenantOf(fixed("other", 100, time.Second)), s.tenantOf(fixed("other", 100, time.Hour))
 		old = s.take(second, points(1)).Receipt
 		s.Advance(1100 * time.Millisecond)
-		end := s.take(long, points(100)).Limits[0].WindowEnd
-		s.settle(bucket.Settlement{Receipt: old, Actual: points(2)})
+		end := s.take(long, points(90)).Limits[0].WindowEnd
+		s.equal(s.settle(bucket.Settlement{Receipt: old, Actual: points(11)}).Limits[0].Charged, int64(10), "charged on")
 		s.Advance(1100 * time.Millisecond)
 		result := s.take(long, points(1))
 		s.verdict(result, bucket.Limited)
@@ -81,10 +87,10 @@ var windowChangeTests = []test{
 		s.equal(s.settle(bucket.Settlement{Receipt: old, Actual: points(0)}).Limits[0].Charged, int64(0), "given back to a longer window")
 		s.equal(s.remaining(longer...), []int64{40}, "of the longer window")
 	}},
-	{"a window of another length or calendar keeps what was used, and ends no later than a new one would", func(s *scene) {
+	{"a window of another length or calendar keeps what was used until it ends, or until it is charged", func(s *scene) {
 		s.take(s.tenantOf(fixed("limit", 100, time.Hour)), points(60))
 		s.Advance(10 * time.Minute)
-		s.shows(s.peek(s.tenantOf(fixed("limit", 80, time.Minute))...)[0], windowCheck{20, time.Minute}, "shorter")
+		s.shows(s.peek(s.tenantOf(fixed("limit", 80, time.Minute))...)[0], windowCheck{20, 50 * time.Minute}, "shorter")
 		s.shows(s.peek(s.tenantOf(fixed("limit", 200, 2*time.Hour))...)[0], windowCheck{140, 50 * time.Minute}, "longer")
 		day := s.tenantOf(calendar("limit", 100, bucket.Window{Kind: bucket.DayWindow}))
 		state := s.take(day, points(1)).Limits[0]
@@ -92,19 +98,25 @@ var windowChangeTests = []test{
 		s.Advance(state.ResetAfter)
 		s.shows(s.peek(day...)[0], windowCheck{100, 0}, "next day")
 	}},
-	{"even a refusal moves a window to that of a new policy", func(s *scene) {
-		s.take(s.tenantOf(calendar("limit", 10, bucket.Window{Kind: bucket.YearWindow})), points(10))
-		buckets := s.tenantOf(fixed("limit", 10, time.Minute))
-		s.verdict(s.take(buckets, points(1)), bucket.Limited)
-		s.Advance(time.Minute)
-		s.verdict(s.take(buckets, points(1)), bucket.Admitted)
+	{"a window that used more than another kind has holds until it ends, for both", func(s *scene) {
+		year := s.tenantOf(calendar("limit", 10, bucket.Window{Kind: bucket.YearWindow}))
+		s.take(year, points(10))
+		minute := s.tenantOf(fixed("limit", 9, time.Minute))
+		result := s.take(minute, points(1))
+		s.verdict(result, bucket.Limited)
+		s.Advance(result.RetryAfter - time.Millisecond)
+		s.verdict(s.take(minute, points(1)), bucket.Limited)
+		s.verdict(s.take(year, points(1)), bucket.Limited)
+		s.Advance(time.Millisecond)
+		s.verdict(s.take(minute, points(1)), bucket.Admitted)
 	}},
-	{"a lowered capacity leaves a window overdrawn, by at most itself", func(s *scene) {
+	{"a lowered capacity leaves a window overdrawn by all that was used, and a raised one knows it again", func(s *scene) {
 		s.take(s.tenantOf(fixed("limit", 100, time.Minute)), points(60))
-		state := s.peek(s.tenantOf(fixed("limit", 50, time.Minute))...)[0]
-		s.equal([]int64{state.Remaining, state.Overdraft}, []int64{0, 10}, "remaining, overdraft")
-		state = s.peek(s.tenantOf(fixed("limit", 20, time.Minute))...)[0]
-		s.equal([]int64{state.Remaining, state.Overdraft}, []int64{0, 20}, "remaining, overdraft")
+		for _, lower := range []int64{50, 20, 1} {
+			state := s.peek(s.tenantOf(fixed("limit", lower, time.Minute))...)[0]
+			s.equal([]int64{state.Remaining, state.Overdraft}, []int64{0, 60 - lower}, "remaining, overdraft")
+		}
+		s.equal(s.remaining(s.tenantOf(fixed("limit", 100, time.Minute))...), []int64{40}, "remaining")
 	}},
 	{"a window that a caller does not know is carried unchanged", func(s *scene) {
 		known, other := fixed("known", 10, time.Hour), perMinute(100)
@@ -179,7 +191,7 @@ var softTests = []test{
 			s.equal(state.RetryAfter > 0, true, "retry after is set")
 			s.equal(result.RetryAfter, time.Duration(0), "retry after of the take")
 			state = s.take(buckets, points(50)).Limits[0]
-			s.equal([]int64{state.Charged, state.Overdraft}, []int64{50, 10}, "charged, overdraft at most")
+			s.equal([]int64{state.Charged, state.Overdraft}, []int64{7, 10}, "charged, overdraft at most")
 			s.equal([]bool{state.Exceeded, state.Never}, []bool{true, true}, "exceeded, never")
 			result = s.take(buckets, points(50))
 			s.verdict(result, bucket.Limited)

@@ -36,7 +36,6 @@ end
 try('get', redis.pcall('GET', KEYS[1]))
 try('getrange', redis.pcall('GETRANGE', KEYS[1], 0, 7))
 try('setrange', redis.pcall('SETRANGE', KEYS[1], 0, ''))
-try('pttl', redis.pcall('PTTL', KEYS[1]))
 try('del', redis.pcall('DEL', KEYS[1]))
 return failed`
 
@@ -60,7 +59,6 @@ check('set', ARGV[1], 'doctor', 'PXAT', '1')
 check('get', ARGV[1])
 check('getrange', ARGV[1], '0', '7')
 check('setrange', ARGV[1], '0', '')
-check('pttl', ARGV[1])
 check('del', ARGV[1])
 check('unlink', ARGV[1])
 return failed`
