@@ -174,9 +174,11 @@ func (r *rule) before(s spent, charged, now int64) spent {
 // overdraw charges tokens that cannot be refused, at most down to twice the capacity and never more than can be
 // counted, and returns how many these were.
 func (r *rule) overdraw(s spent, tokens, now int64) (spent, int64) {
-	if s.other == nil {
-		tokens = max(0, min(tokens, (2*r.capacity*r.unit()-s.debt)/r.unit()))
-		return r.spend(s, s.debt+tokens*r.unit(), now), tokens
+	if own := r.present(s); own.other == nil {
+		if tokens = max(0, min(tokens, (2*r.capacity*r.unit()-s.debt)/r.unit())); tokens == 0 {
+			return s, 0
+		}
+		return r.spend(own, s.debt+tokens*r.unit(), now), tokens
 	}
 	e := s.other.at(now)
 	counted := s.debt
@@ -188,6 +190,15 @@ func (r *rule) overdraw(s spent, tokens, now int64) (spent, int64) {
 	}
 	e.debt += tokens * e.unit()
 	return r.read(&e, now), tokens
+}
+
+// present returns what is spent in the terms in which it is to be changed: those of the rule, if they can be, because
+// both are token buckets and what is owed is within the capacity.
+func (r *rule) present(s spent) spent {
+	if s.other != nil && r.kind == TokenBucket && s.other.kind == TokenBucket && s.debt <= r.full {
+		s.other = nil
+	}
+	return s
 }
 
 // spend sets the debt, which opens a window or closes it.
@@ -217,37 +228,31 @@ func (r *rule) settle(s spent, charged, actual, takenAt, now int64) spent {
 		return s
 	}
 	most := 2 * r.capacity
-	back, owed := min(charged-actual, most), min(charged, most)
-	if s.other != nil {
-		return r.settleOther(s, back, owed, takenAt, now)
-	}
-	if back = min(back*r.unit(), r.owed(s, owed, takenAt, now), s.debt); back <= 0 {
+	back := min(min(charged-actual, most)*r.unit(), r.owed(s, min(charged, most), takenAt, now))
+	if back = min(back, s.debt); back <= 0 {
 		return s
 	}
-	return r.spend(s, s.debt-back, now)
-}
-
-// settleOther gives tokens back to an entry in other terms. Where one of the two is a window, nobody can tell the
-// charge from what was charged in other terms.
-func (r *rule) settleOther(s spent, tokens, charged, takenAt, now int64) spent {
+	if own := r.present(s); own.other == nil {
+		return r.spend(own, s.debt-back, now)
+	}
 	e := s.other.at(now)
-	if r.kind != TokenBucket || e.kind != TokenBucket {
-		return s
-	}
-	charged = min(r.decay(charged*r.p, now-takenAt)/r.p, (maxExact-1)/e.p)
-	owed := storedLimit{terms: e.terms, date: takenAt, debt: charged * e.p}
-	back := min(product(tokens, e.p), owed.at(now).debt, e.debt)
-	if back <= 0 {
-		return s
-	}
-	e.debt -= back
+	e.debt -= min(product(back/r.unit(), e.unit()), e.debt)
 	return r.read(&e, now)
 }
 
 // owed returns how much of a charge of some tokens, taken at a time, is not yet paid back.
 func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
-	if r.kind == TokenBucket {
-		return r.decay(charged*r.p, now-takenAt)
+	switch e := s.other; {
+	case e != nil && (r.kind != TokenBucket || e.kind != TokenBucket):
+		// Nobody can tell the charge from what was charged in other terms.
+		return 0
+	case r.kind == TokenBucket:
+		left := r.decay(charged*r.p, now-takenAt)
+		if e == nil {
+			return left
+		}
+		was := storedLimit{terms: e.terms, date: takenAt, debt: min(charged, (maxExact-1)/e.p) * e.p}
+		return min(left, was.at(now).debt/e.p*r.p)
 	}
 	from := s.end - r.r
 	if r.calendar != nil {
@@ -261,13 +266,15 @@ func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
 
 // grant returns what is spent after tokens were given back, whatever they were taken for.
 func (r *rule) grant(s spent, tokens, now int64) spent {
+	was := s
+	s = r.present(s)
 	e := r.entry(&s, nil, now)
-	was := e.at(now)
-	e = was
+	e = e.at(now)
+	before := e
 	e.grant(tokens, now)
 	switch {
-	case e == was:
-		return s
+	case e == before:
+		return was
 	case s.other != nil:
 		return r.read(&e, now)
 	default:

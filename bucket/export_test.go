@@ -1,7 +1,13 @@
 package bucket
 
 import (
+	"crypto/sha1" //nolint:gosec // That is how Redis addresses scripts.
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -240,4 +246,117 @@ func (l *Local) Owners() int {
 		l.shards[i].mu.Unlock()
 	}
 	return n
+}
+
+// Stored is what is stored of one limit. The zero value is nothing.
+type Stored struct{ storedLimit }
+
+// Level is what it counts at the time, in tokens.
+func (s Stored) Level(now int64) *big.Rat {
+	if s.storedLimit == (storedLimit{}) || s.gone() <= now {
+		return new(big.Rat)
+	}
+	e := s.at(now)
+	level := big.NewRat(e.debt, e.unit())
+	if overlap := e.overlap(now); overlap > 0 {
+		level.Add(level, new(big.Rat).Mul(new(big.Rat).SetInt64(e.previous), big.NewRat(overlap, e.length)))
+	}
+	return level
+}
+
+// Kind is how it comes back, and End when its window ends, if it is one.
+func (s Stored) Kind() WindowKind { return s.kind }
+
+// End is when the window ends in which it counts at the time.
+func (s Stored) End(now int64) int64 {
+	e := s.at(now)
+	return e.end
+}
+
+// Stored returns what is stored of a limit.
+func (m *Memory) Stored(tenant string, owner Owner, unit Unit, name string) Stored {
+	s, kept, _ := m.lock(tenant)
+	defer s.mu.Unlock()
+	if e := s.bucket(kept, &owner); e != nil {
+		if found := e.ledger.find(stateID(unit, name), 0); found != nil {
+			return Stored{*found}
+		}
+	}
+	return Stored{}
+}
+
+// ReadStored returns what a state in Redis holds of a limit.
+func ReadStored(text string, unit Unit, name string) (Stored, error) {
+	id := stateID(unit, name)
+	if len(text) == usualSize && text[0] == versionUsual {
+		for i := range usualLimits {
+			at := text[1+dateSize+i*usualIDSize:]
+			e := storedLimit{id: uint16(readUint(at, idSize)), date: readUint(text[1:], dateSize)}
+			e.p, e.r = readUint(at[idSize:], 4), readUint(at[idSize+4:], 2)
+			if e.debt = readUint(text[1+dateSize+usualLimits*usualIDSize+i*usualDebtSize:], usualDebtSize); e.id == id && e.debt > 0 {
+				return Stored{e}, nil
+			}
+		}
+		return Stored{}, nil
+	}
+	if text == "" || text[0] != versionAny {
+		return Stored{}, errReply
+	}
+	for text = text[1:]; text != ""; {
+		e, size := readEntry(text)
+		if size == 0 {
+			return Stored{}, errReply
+		}
+		if e.id == id {
+			return Stored{e}, nil
+		}
+		text = text[size:]
+	}
+	return Stored{}, nil
+}
+
+// BucketsOf returns the buckets of a receipt.
+func BucketsOf(r Receipt) []Bucket { return r.buckets }
+
+// LocalReceipt is the receipt of what a Local has taken from the limits of the buckets.
+func LocalReceipt(tenant string, takenAt int64, buckets []Bucket, taken []int64) Receipt {
+	r := Receipt{tenant: tenant, takenAt: takenAt, buckets: buckets, local: taken}
+	r.name(takenAt)
+	return r
+}
+
+// Mutate changes the text of a script: each old one, of which there has to be one, becomes the new one.
+func (r *Redis) Mutate(script, old, changed string) error {
+	for _, s := range []*lua.Script{&r.scripts.take, &r.scripts.settle, &r.scripts.grant} {
+		if s.Name != script {
+			continue
+		}
+		if strings.Count(s.Source, old) != 1 {
+			return fmt.Errorf("%q is not once in %s", old, script)
+		}
+		s.Source = strings.Replace(s.Source, old, changed, 1)
+		sum := sha1.Sum([]byte(s.Source)) //nolint:gosec // That is how Redis addresses scripts.
+		s.SHA = hex.EncodeToString(sum[:])
+		return nil
+	}
+	return errors.New("no script " + script)
+}
+
+// Cap cuts what is stored of the limits of the buckets to twice their capacity, as a store would that keeps what
+// it judges.
+func (m *Memory) Cap(tenant string, buckets []Bucket) {
+	s, kept, _ := m.lock(tenant)
+	defer s.mu.Unlock()
+	for i := range buckets {
+		e := s.bucket(kept, &buckets[i].Owner)
+		if e == nil {
+			continue
+		}
+		for j := range buckets[i].Limits.rules {
+			rule := &buckets[i].Limits.rules[j]
+			if found := e.ledger.find(rule.id, j); found != nil {
+				found.debt = min(found.debt, product(2*rule.capacity, found.unit()))
+			}
+		}
+	}
 }

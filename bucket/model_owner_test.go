@@ -89,6 +89,11 @@ func (e *modelEntry) room() int64 {
 	}
 }
 
+// most is how many tokens a token bucket can count.
+func (e *modelEntry) most() int64 {
+	return new(big.Int).Div(big.NewInt(1<<53-1), e.denominator).Int64()
+}
+
 func (e *modelEntry) add(tokens *big.Rat) {
 	if e.token() {
 		e.owed.Add(e.owed, tokens)

@@ -210,15 +210,27 @@ func (l modelLimit) take(s modelSpent, amount, now int64) (modelSpent, int64) {
 	return l.spend(s, new(big.Rat).SetInt64(amount), now), amount
 }
 
+// own is what is spent in the terms of the limit, if it is changed in these: both are token buckets, and the limit has
+// as much.
+func (l modelLimit) own(s modelSpent) modelSpent {
+	if s.entry != nil && l.token() && s.entry.token() && s.owed.Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
+		s.entry = nil
+	}
+	return s
+}
+
 // overdraw charges whole tokens, down to twice the capacity.
 func (l modelLimit) overdraw(s modelSpent, tokens, now int64) (modelSpent, int64) {
-	if s.entry == nil {
+	if own := l.own(s); own.entry == nil {
 		spent := s.owed
 		if !l.token() {
 			spent = new(big.Rat).SetInt64(s.used)
 		}
 		tokens = max(0, min(tokens, floorRat(new(big.Rat).Sub(new(big.Rat).SetInt64(2*l.Capacity), spent))))
-		return l.spend(s, new(big.Rat).SetInt64(tokens), now), tokens
+		if tokens == 0 {
+			return s, 0
+		}
+		return l.spend(own, new(big.Rat).SetInt64(tokens), now), tokens
 	}
 	e := s.entry.at(now)
 	tokens = max(0, min(tokens, 2*l.Capacity-ceilRat(l.counted(s)), e.room()))
@@ -251,15 +263,8 @@ func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) mo
 		if !l.token() || !s.entry.token() {
 			return s
 		}
-		e := s.entry.at(now)
-		// Whole tokens, by both refills.
-		whole := floorRat(owed)
-		owed = smallestRat(new(big.Rat).SetInt64(charged-actual), l.owes(whole, e.rate, takenAt, now), e.owed)
-		if owed.Sign() == 0 {
-			return s
-		}
-		e.add(owed.Neg(owed))
-		return l.read(e, now)
+		// By the refill of the entry as well, in whole tokens.
+		owed = smallestRat(owed, new(big.Rat).SetInt64(floorRat(l.owes(min(charged, s.entry.most()), s.entry.rate, takenAt, now))))
 	}
 	if !l.token() {
 		from := s.end - l.length()
@@ -271,7 +276,17 @@ func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) mo
 		}
 	}
 	back := smallestRat(new(big.Rat).SetInt64(charged-actual), owed, l.counted(s))
-	return l.spend(s, back.Neg(back), now)
+	if back.Sign() <= 0 {
+		return s
+	}
+	if own := l.own(s); own.entry == nil {
+		return l.spend(own, back.Neg(back), now)
+	}
+	e := s.entry.at(now)
+	back.SetInt64(floorRat(back))
+	back = smallestRat(back, e.owed)
+	e.add(back.Neg(back))
+	return l.read(e, now)
 }
 
 // owes is what is left of a charge that a refill has repaid since.
@@ -286,7 +301,8 @@ func (l modelLimit) owes(charged int64, rate *big.Rat, takenAt, now int64) *big.
 
 // grant gives tokens back.
 func (l modelLimit) grant(s modelSpent, tokens, now int64) modelSpent {
-	if s.entry != nil {
+	was := s
+	if s = l.own(s); s.entry != nil {
 		e := s.entry.at(now)
 		e.grant(tokens, now)
 		if e.equal(s.entry.at(now)) {
@@ -298,6 +314,9 @@ func (l modelLimit) grant(s modelSpent, tokens, now int64) modelSpent {
 		s.previous = lessPrevious(s.previous, rest, l.length(), min(s.end-now, l.length()))
 	}
 	given := smallestRat(new(big.Rat).SetInt64(tokens), l.counted(s))
+	if given.Sign() == 0 && s.previous == was.previous {
+		return was
+	}
 	return l.spend(s, given.Neg(given), now)
 }
 
@@ -307,7 +326,7 @@ func lessPrevious(previous, tokens, length, covered int64) int64 {
 	if give.Cmp(new(big.Rat).SetInt64(previous)) >= 0 {
 		return 0
 	}
-	return previous - ceilRat(give)
+	return previous - floorRat(give)
 }
 
 func smallestRat(a *big.Rat, others ...*big.Rat) *big.Rat {

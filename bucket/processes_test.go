@@ -63,7 +63,9 @@ type noLog struct{}
 
 func (noLog) Printf(context.Context, string, ...any) {}
 
-var workers = map[string]func(addr string) (report, error){"hammer": hammer, "claim": claimAtOnce}
+var workers = map[string]func(addr string) (report, error){
+	"hammer": hammer, "claim": claimAtOnce, "old policy": oldPolicy, "new policy": newPolicy,
+}
 
 const (
 	hammerCapacity = 2000
@@ -156,19 +158,61 @@ func claimAtOnce(addr string) (report, error) {
 	})
 }
 
+// The policies that two processes judge one tenant by, while a deploy rolls.
+const (
+	oldCapacity   = 500
+	newCapacity   = 20_000
+	newRefill     = 20_000 // a minute
+	policyCallers = 16
+	policyCalls   = 250
+)
+
+func policyOf(capacity, cost int64) func() (bucket.Take, error) {
+	return func() (bucket.Take, error) {
+		limits, err := bucket.Compile(
+			bucket.Limit{Name: "minute", Capacity: capacity, Period: time.Minute},
+			bucket.Limit{Name: "requests", Unit: bucket.Requests, Capacity: 1 << 30, Period: time.Minute},
+		)
+		return bucket.Take{
+			Tenant: "acme", Buckets: []bucket.Bucket{{Limits: limits}},
+			Amounts: bucket.Amounts{{Unit: bucket.Points, N: cost}, {Unit: bucket.Requests, N: 1}},
+		}, err
+	}
+}
+
+func underPolicy(addr string, capacity, cost int64) (report, error) {
+	take, err := policyOf(capacity, cost)()
+	if err != nil {
+		return report{}, err
+	}
+	return eachCaller(addr, policyCallers, policyCalls, func() bucket.Take { return take })
+}
+
+// oldPolicy makes requests that cost nothing, under the smaller limit.
+func oldPolicy(addr string) (report, error) { return underPolicy(addr, oldCapacity, 0) }
+
+// newPolicy spends as fast as it can.
+func newPolicy(addr string) (report, error) { return underPolicy(addr, newCapacity, hammerCost) }
+
+// beside does the work in a second process while this one does its own, and returns what each has counted.
+func beside(t *testing.T, second, first, addr string) (own, other report) {
+	t.Helper()
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), workVariable+"="+second, addrVariable+"="+addr)
+	var output, problems bytes.Buffer
+	process.Stdout, process.Stderr = &output, &problems
+	require.NoError(t, process.Start())
+	own, err := workers[first](addr)
+	require.NoError(t, process.Wait(), problems.String())
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(output.Bytes(), &other))
+	return own, other
+}
+
 // twoProcesses does the work in this process and a second one at once and returns the sum.
 func twoProcesses(t *testing.T, work, addr string) report {
 	t.Helper()
-	second := exec.Command(os.Args[0])
-	second.Env = append(os.Environ(), workVariable+"="+work, addrVariable+"="+addr)
-	var output, problems bytes.Buffer
-	second.Stdout, second.Stderr = &output, &problems
-	require.NoError(t, second.Start())
-	own, err := workers[work](addr)
-	require.NoError(t, second.Wait(), problems.String())
-	require.NoError(t, err)
-	var other report
-	require.NoError(t, json.Unmarshal(output.Bytes(), &other))
+	own, other := beside(t, work, work, addr)
 	own.Times.merge(other.Times)
 	return report{
 		Admitted: own.Admitted + other.Admitted, Limited: own.Limited + other.Limited,
@@ -213,4 +257,26 @@ func TestOfFiftyAttemptsInTwoProcessesOneIsAdmitted(t *testing.T) {
 	states, err := store.Peek(context.Background(), "acme", []bucket.Bucket{{Limits: limits}})
 	require.NoError(t, err)
 	require.EqualValues(t, 990, states[0].Remaining)
+}
+
+func TestTwoProcessesUnderTwoPoliciesAdmitWhatTheLargerOneAllows(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t).Addr
+	client := patientClient(t, addr)
+	take, err := policyOf(newCapacity, newCapacity)()
+	require.NoError(t, err)
+	before := redisTime(client, true)
+	// The budget is spent before the old policy comes.
+	first, err := newRedisStore(t, client).Take(context.Background(), take)
+	require.NoError(t, err)
+	require.Equal(t, bucket.Admitted, first.Verdict)
+	under, old := beside(t, "old policy", "new policy", addr)
+	require.Zero(t, under.Failed+old.Failed)
+	require.EqualValues(t, policyCallers*policyCalls, old.Admitted, "what costs nothing passes")
+	taken := newCapacity + under.Admitted*hammerCost
+	most := newCapacity + (max(under.Times.End, old.Times.End)-before)*newRefill/60_000
+	t.Logf("%d points were taken in %d ms under two policies, of which %d at once; at most %d may be; %d requests of 0 points beside",
+		taken, under.Times.End-before, newCapacity, most, old.Admitted)
+	require.LessOrEqual(t, taken, most)
+	require.NotZero(t, under.Limited)
 }

@@ -114,7 +114,7 @@ func (e *storedLimit) grant(tokens, now int64) {
 	e.debt -= given
 	overlap := e.overlap(now)
 	if rest := min(tokens-given, e.previous); rest > 0 && overlap > 0 {
-		e.previous -= min(e.previous, ceilDiv(rest*e.length, overlap))
+		e.previous -= min(e.previous, rest*e.length/overlap)
 	}
 }
 

@@ -29,13 +29,13 @@ for o = 1, #KEYS do
   earlier[o] = show(owner)
   for i = 1, #owner.limits do
     local limit, amount = owner.limits[i], call[owner.first + i]
-    local e = present(limit)
-    local given, covered = min(amount * e.one, e.debt), overlap(e)
-    local rest = min(amount - given, e.previous)
-    if rest > 0 and covered > 0 then
-      e.previous = e.previous - min(e.previous, ceil_div(rest * e.length, covered))
-      restate(limit, e.debt - given)
-    elseif given > 0 then
+    if amount > 0 and level(limit) > 0 then
+      local e = present(limit)
+      local given, covered = min(amount * e.one, e.debt), overlap(e)
+      local rest = min(amount - given, e.previous)
+      if rest > 0 and covered > 0 then
+        e.previous = e.previous - min(e.previous, floor(rest * e.length / covered))
+      end
       restate(limit, e.debt - given)
     end
     write = write or limit.changed

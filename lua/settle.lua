@@ -61,20 +61,20 @@ elseif now - taken >= LIFE or not redis.call('SET', KEYS[#KEYS], '', 'NX', 'PX',
   return pack('>BI6', 2, now)
 end
 
--- The tokens, or parts of them, that a limit still owes of a charge, in units of its entry.
+-- What a limit still owes of a charge, in units of its own.
 local function owed(limit, charged)
   local e = limit.other
   if e and (e.tag ~= TOKEN or limit.tag ~= TOKEN) then
     -- Nobody can tell the charge from what was charged in other terms.
     return 0
   elseif limit.tag == TOKEN then
-    -- What the refill has repaid since the take was never lent.
-    local own = decay(charged * limit.p, limit.r, now - taken)
-    if not e then
-      return own
+    -- What the refill has repaid since the take, that of the limit or of its entry, was never lent.
+    local left = decay(charged * limit.p, limit.r, now - taken)
+    if e then
+      charged = min(charged, floor((EXACT - 1) / e.p))
+      left = min(left, floor(decay(charged * e.p, e.r, now - taken) / e.p) * limit.p)
     end
-    charged = min(floor(own / limit.p), floor((EXACT - 1) / e.p))
-    return min(charged * e.p, decay(charged * e.p, e.r, now - taken))
+    return left
   end
   -- A window that ended took what was charged in it along.
   return limit.finish > 0 and taken >= (limit.from or limit.finish - limit.length) and charged or 0
@@ -89,13 +89,21 @@ for o = 1, #KEYS - 1 do
     local limit = owner.limits[i]
     local charged, more = call[owner.first + 2 * i - 1], call[owner.first + 2 * i]
     if more < 0 then
-      local e, most = present(limit), 2 * limit.capacity
-      local back = min(min(-more, most) * e.one, owed(limit, min(charged, most)), e.debt)
+      local most = 2 * limit.capacity
+      local back = min(min(-more, most) * limit.one, owed(limit, min(charged, most)), limit.other and limit.units or limit.debt)
       if back > 0 then
-        restate(limit, e.debt - back)
+        local e = present(limit)
+        if e ~= limit then
+          back = floor(back / limit.one) * e.one
+        end
+        restate(limit, e.debt - min(back, e.debt))
       end
     elseif more > 0 then
-      overdraw(limit, more)
+      more = min(more, room(limit))
+      if more > 0 then
+        local e = present(limit)
+        restate(limit, e.debt + more * e.one)
+      end
     end
     write = write or limit.changed
   end

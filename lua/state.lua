@@ -92,34 +92,21 @@ local function gone(e)
   return e.finish
 end
 
--- Moves a window to that of the time.
-local function roll(e)
-  if e.finish > now then
-    return
-  elseif e.tag == SLIDING and e.debt > 0 and e.finish + e.length > now then
-    e.previous, e.debt, e.finish = e.debt, 0, e.finish + e.length
-  else
-    e.previous, e.debt, e.finish = 0, 0, 0
-  end
-end
-
 -- The time of a sliding window that the one before it still counts for.
 local function overlap(e)
   return e.tag == SLIDING and max(0, min(e.finish - now, e.length)) or 0
 end
 
--- What an entry of other terms, which is not gone, counts of a limit: its tokens, rounded up, and units of 1/p of
--- the limit, at most 2^53. Of a token bucket that refills faster than the limit, what is above the capacity of the
--- limit comes back as fast as it did, and the rest as fast as the limit does.
+-- What an entry of other terms counts of a limit: its tokens, rounded up, and units of 1/p of the limit, at most
+-- 2^53. Of a token bucket that refills faster than the limit, what is above the capacity of the limit comes back as
+-- fast as it did, and the rest as fast as the limit does.
 local function count(limit, e)
   if e.tag ~= TOKEN or limit.tag ~= TOKEN then
-    local tokens = 0
+    local tokens = e.debt
     if e.tag == TOKEN then
       tokens = ceil_div(decay(e.debt, e.r, now - e.date), e.p)
     elseif e.tag == SLIDING then
-      tokens = e.debt + ceil_div(e.previous * overlap(e), e.length)
-    else
-      tokens = e.debt
+      tokens = tokens + ceil_div(e.previous * overlap(e), e.length)
     end
     return tokens, min(tokens * limit.p, EXACT)
   end
@@ -147,36 +134,8 @@ local function packed(e)
   return pack('>BI2I6I5I7', e.tag, e.id, e.finish, e.length, e.debt)
 end
 
--- Sets a limit of an owner from an entry.
-local function adopt(limit, e)
-  limit.stored = e
-  limit.at = e.tag == TOKEN and max(now, e.date) or now
-  if e.tag ~= limit.tag or e.tag == TOKEN and (e.p ~= limit.p or e.r ~= limit.r)
-    or e.tag > TOKEN and e.tag < HOUR and e.length ~= limit.length
-    or e.tag >= HOUR and e.finish ~= limit.to then
-    local rolled = {
-      tag = e.tag, id = e.id, date = e.date, p = e.p, r = e.r, debt = e.debt, previous = e.previous,
-      finish = e.finish, length = e.length, one = e.tag == TOKEN and e.p or 1,
-    }
-    if e.tag > TOKEN then
-      roll(rolled)
-    end
-    limit.other = rolled
-    limit.tokens, limit.units = count(limit, rolled)
-    if e.tag == TOKEN then
-      rolled.debt = decay(e.debt, e.r, now - e.date)
-    end
-  elseif e.tag == TOKEN then
-    limit.debt = decay(e.debt, e.r, now - e.date)
-  else
-    limit.debt, limit.previous, limit.finish = e.debt, e.previous, e.finish
-    roll(limit)
-  end
-end
-
 -- The limit of an id, or nil. The order is usually that of the last writer: i is tried first.
-local function find(owner, id, i)
-  local limits = owner.limits
+local function find(limits, id, i)
   if limits[i] and limits[i].id == id then
     return limits[i]
   end
@@ -187,69 +146,87 @@ local function find(owner, id, i)
   end
 end
 
--- Reads an entry of version 4, and returns it with the place after it.
-local function entry(state, at)
-  local e = {tag = byte(state, at), previous = 0, from = at}
-  if e.tag == TOKEN then
-    e.id, e.date, e.p, e.r, e.debt, at = read('>I2I6I5I7I7', state, at + 1)
-  elseif e.tag == SLIDING then
-    e.id, e.finish, e.length, e.debt, e.previous, at = read('>I2I6I5I7I7', state, at + 1)
-  elseif e.tag > 0 and e.tag <= 7 then
-    e.id, e.finish, e.length, e.debt, at = read('>I2I6I5I7', state, at + 1)
-  else
-    error('entry of tag ' .. e.tag)
+-- Takes an entry in: into its limit, or packed if the caller has none of that id. An entry that lies so far in the
+-- future that the clock must have been set back is dated anew: otherwise it would not come back until the clock has
+-- caught up.
+local function enter(owner, i, e)
+  if e.one == 0 or e.length == 0 or e.r == 0 then
+    error('entry without a length or a rate')
   end
-  e.raw = sub(state, e.from, at - 1)
-  return e, at
-end
-
--- Dates an entry anew that lies so far in the future that the clock must have been set back: otherwise it
--- would not come back until the clock has caught up.
-local function redate(owner, e)
   if e.tag == TOKEN and e.date - now > AHEAD then
-    e.date = now
+    e.date, e.raw, owner.redated = now, nil, true
   elseif e.tag > TOKEN and e.finish - now > (e.tag < HOUR and e.length or 2 * e.length) + AHEAD then
-    e.finish = now + e.length
-  else
+    e.finish, e.raw, owner.redated = now + e.length, nil, true
+  end
+  local limit, ends = find(owner.limits, e.id, i), gone(e)
+  if ends <= now then
     return
   end
-  e.raw, owner.redated = nil, true
+  e.raw = e.raw or packed(e)
+  if not limit then
+    owner.foreign = owner.foreign .. e.raw
+    owner.keep = max(owner.keep, ends)
+    return
+  end
+  limit.raw, limit.ends = e.raw, ends
+  local same = e.tag == limit.tag
+  if e.tag == TOKEN then
+    limit.at, same = max(now, e.date), same and e.p == limit.p and e.r == limit.r
+  else
+    if e.finish <= now then
+      e.previous, e.debt, e.finish = e.debt, 0, e.finish + e.length
+    end
+    same = same and (e.tag < HOUR and e.length == limit.length or e.finish == limit.to)
+  end
+  if not same then
+    limit.other, limit.tokens, limit.units = e, count(limit, e)
+  end
+  if e.tag == TOKEN then
+    e.debt = decay(e.debt, e.r, now - e.date)
+  end
+  if same then
+    limit.debt, limit.previous, limit.finish = e.debt, e.previous, e.finish
+  end
 end
 
--- Reads the entries of a state, and keeps those of limits that the caller does not know, packed, and when the
--- last of them counts nothing any more.
-local function entries(owner, state)
-  local usual = byte(state) == 3
-  local last, foreign, at, i = usual and read('>I6', state, 2), {}, 2, 0
-  while i < 4 and usual or not usual and at <= #state do
-    local e
-    i = i + 1
-    if usual then
+-- Reads a state of version 3.
+local function usual_entries(owner, state)
+  local last = read('>I6', state, 2)
+  for i = 1, 4 do
+    local debt = read('>I5', state, 35 + 5 * i)
+    -- An unused place owes nothing.
+    if debt > 0 then
       local id, p, r = read('>I2I4I2', state, 8 * i)
-      e = {tag = TOKEN, id = id, date = last, p = p, r = r, debt = (read('>I5', state, 35 + 5 * i)), previous = 0}
-    else
-      e, at = entry(state, at)
-    end
-    -- An unused place of a usual owner owes nothing.
-    if not usual or e.debt > 0 then
-      if (e.length or e.p) == 0 or e.r == 0 then
-        error('entry without a length or a rate')
-      end
-      redate(owner, e)
-      local ends = gone(e)
-      if ends > now then
-        local limit = find(owner, e.id, i)
-        if limit then
-          limit.ends = ends
-          adopt(limit, e)
-        else
-          foreign[#foreign + 1] = e.raw or packed(e)
-          owner.keep = max(owner.keep, ends)
-        end
-      end
+      enter(owner, i, {tag = TOKEN, id = id, date = last, p = p, one = p, r = r, debt = debt, previous = 0})
     end
   end
-  owner.foreign = table.concat(foreign)
+end
+
+-- Reads a state of version 4. An open window in the terms of its limit is the usual case, and needs no table.
+local function any_entries(owner, state)
+  local at, i = 2, 0
+  while at <= #state do
+    local start, more, limit = at, 0, nil
+    local tag, id, date, length, debt
+    i = i + 1
+    tag, id, date, length, debt, at = read('>BI2I6I5I7', state, at)
+    if tag == TOKEN or tag == SLIDING then
+      more, at = read('>I7', state, at)
+    elseif tag == 0 or tag > 7 then
+      error('entry of tag ' .. tag)
+    end
+    local raw = sub(state, start, at - 1)
+    limit = owner.limits[i]
+    if limit and limit.id == id and tag == limit.tag and date > now
+      and (tag < HOUR and length == limit.length and date - now <= length + AHEAD or date == limit.to) then
+      limit.debt, limit.previous, limit.finish, limit.raw = debt, more, date, raw
+      limit.ends = tag == SLIDING and debt > 0 and date + length or date
+    elseif tag == TOKEN then
+      enter(owner, i, {tag = tag, id = id, date = date, p = length, one = length, r = debt, debt = more, previous = 0, raw = raw})
+    else
+      enter(owner, i, {tag = tag, id = id, finish = date, length = length, one = 1, debt = debt, previous = more, raw = raw})
+    end
+  end
 end
 
 -- Reads the state of an owner as it is now. values is how many numbers a limit has in ARGV[1]. It
@@ -258,7 +235,7 @@ end
 --   usual              whether its limits fit version 3
 --   first              the place before its first number in ARGV[1]
 --   redated            whether an entry was dated anew, so that even a refusal must write it
---   foreign, keep      foreign entries, and when the last of them counts nothing any more
+--   foreign, keep      entries of other limits, packed, and when the last of them counts nothing any more
 --   limits             of each limit:
 --     id, p, r, full, capacity, tag, lenient, soft   as in its rules
 --     one              in what its debt is counted: units of 1/p token, or of a window tokens
@@ -266,10 +243,10 @@ end
 --     length           how long its windows are
 --     debt             of a token bucket its debt, of a window what is used
 --     previous, finish of a window: used in the one before, and its end, or 0 if it is not open
---     stored, ends     its entry as it was read, if there is one, and when that counts nothing any more
 --     at               the date of a debt that is written: now, or later if that of the entry is
 --     other            the entry as it is now if it is of other terms, of which the limit counts tokens and units
---     changed          whether the call has changed it
+--     changed          whether the call has changed it, and part how it is stored then
+--     raw, ends        its entry as it was read, and when that counts nothing any more
 local function load(key, rules, values)
   local width = (#rules - 1) / 33
   local n, usual = byte(rules, -1), false
@@ -286,7 +263,7 @@ local function load(key, rules, values)
     local p, r, full = read('<ddd', rules, 8 * width + 24 * i - 23)
     local flag = byte(rules, 32 * width + i)
     local tag = floor(flag / 4)
-    local from, to, length
+    local one, from, to, length = 1, nil, nil, nil
     if tag >= HOUR then
       from, to = call[used_numbers + 1], call[used_numbers + 2]
       used_numbers = used_numbers + 2
@@ -294,23 +271,27 @@ local function load(key, rules, values)
         return nil
       end
       length = to - from
-    elseif tag > TOKEN then
+    elseif tag == TOKEN then
+      one = p
+    else
       length = r
     end
     limits[i] = {
       id = read('>I2', rules, 8 * i - 7), p = p, r = r, full = full, capacity = full / p,
-      tag = tag, lenient = flag % 2 == 1, soft = flag % 4 > 1, one = tag == TOKEN and p or 1,
-      from = from, to = to, length = length,
+      tag = tag, lenient = flag % 2 == 1, soft = flag % 4 > 1, one = one, from = from, to = to, length = length,
       debt = 0, previous = 0, finish = 0, at = now,
     }
   end
   local state = redis.call('GET', key)
   if state then
     local version = byte(state)
-    if version ~= 4 and (version ~= 3 or #state ~= 59) then
+    if version == 4 then
+      any_entries(owner, state)
+    elseif version == 3 and #state == 59 then
+      usual_entries(owner, state)
+    else
       error('state of version ' .. version)
     end
-    entries(owner, state)
   end
   return owner
 end
@@ -352,54 +333,39 @@ local function convert_entry(limit)
   end
 end
 
--- The entry of a limit in its own terms, as it is now: the limit itself if these are those of the limit.
-local function present(limit)
-  return limit.other or limit
+-- Whether an entry of other terms is changed in those of the limit by what corrects it: both are token buckets, and
+-- what is owed is within the capacity.
+local function joins(limit)
+  return limit.other.tag == TOKEN and limit.tag == TOKEN and limit.units <= limit.full
 end
 
--- Sets the debt of the entry of a limit in the terms of the entry.
-local function restate(limit, debt)
-  if limit.other then
-    limit.other.debt, limit.changed = debt, true
-  else
-    spend(limit, debt)
+-- How many tokens a limit that cannot refuse them is charged at most: down to twice its capacity, and never more
+-- than can be counted.
+local function room(limit)
+  local e = limit.other
+  if not e or joins(limit) then
+    return max(0, floor((2 * limit.capacity * limit.one - (e and limit.units or limit.debt)) / limit.one))
   end
-end
-
--- Charges a limit tokens that it cannot refuse, at most down to twice its capacity and never more than can be
--- counted, and returns how many that were.
-local function overdraw(limit, tokens)
-  local e, room = limit.other, 0
-  if e then
-    room = e.tag == SLIDING and floor((EXACT - 1) / e.length) - e.debt - e.previous
-      or floor((EXACT - 1 - e.debt) / e.one)
-    room = min(room, 2 * limit.capacity - limit.tokens)
-  else
-    e, room = limit, floor((2 * limit.capacity * limit.one - limit.debt) / limit.one)
-  end
-  tokens = max(0, min(tokens, room))
-  if tokens > 0 then
-    restate(limit, e.debt + tokens * e.one)
-  end
-  return tokens
+  local fits = e.tag == SLIDING and floor((EXACT - 1) / e.length) - e.debt - e.previous
+    or floor((EXACT - 1 - e.debt) / e.one)
+  return max(0, min(fits, 2 * limit.capacity - limit.tokens))
 end
 
 -- The entry of a limit for the state of its owner, and when that counts nothing any more. It returns nil if it
 -- counts nothing now.
 local function kept(limit)
-  local e = limit.stored
-  if not limit.changed then
-    if e then
-      return e.raw or packed(e), limit.ends
-    end
-    return nil
+  if limit.part then
+    return limit.part, limit.ends
   end
-  e = limit.other or limit
-  if e.debt + e.previous == 0 then
+  local e = limit.other or limit
+  if not limit.changed then
+    return limit.raw, limit.ends
+  elseif e.debt + e.previous == 0 then
     return nil
   end
   e.date = limit.at
-  return packed(e), gone(e)
+  limit.part, limit.ends = packed(e), gone(e)
+  return limit.part, limit.ends
 end
 
 -- Whether the limits of an owner fit version 3.
@@ -418,24 +384,27 @@ end
 
 -- The limits of an owner in version 3, and when the last of them owes nothing any more.
 local function usually(owner)
-  local date, debts, expiry = now, {0, 0, 0, 0}, 0
-  for i = 1, #owner.limits do
-    local limit = owner.limits[i]
-    if limit.debt > 0 then
-      debts[i], date = limit.debt, max(date, limit.at)
+  local limits, date, expiry = owner.limits, now, 0
+  for i = 1, #limits do
+    if limits[i].debt > 0 then
+      date = max(date, limits[i].at)
     end
   end
-  for i = 1, #owner.limits do
-    if debts[i] > 0 then
-      expiry = max(expiry, date + ceil_div(debts[i], owner.limits[i].r))
+  for i = 1, #limits do
+    if limits[i].debt > 0 then
+      expiry = max(expiry, date + ceil_div(limits[i].debt, limits[i].r))
     end
   end
-  return pack('>BI6c32I5I5I5I5', 3, date, owner.rules, debts[1], debts[2], debts[3], debts[4]), expiry
+  local a, b, c, d = limits[1], limits[2], limits[3], limits[4]
+  return pack('>BI6c32I5I5I5I5', 3, date, owner.rules,
+    a and a.debt or 0, b and b.debt or 0, c and c.debt or 0, d and d.debt or 0), expiry
 end
 
 -- The state of an owner for a reply.
 local function show(owner)
-  if fits(owner) then
+  if owner.text then
+    return owner.text
+  elseif fits(owner) then
     return (usually(owner))
   end
   local parts = {'\4'}
@@ -445,21 +414,25 @@ local function show(owner)
   return table.concat(parts)
 end
 
--- Writes the state of an owner, or removes it when it means the same as none.
+-- Writes the state of an owner, or removes it when it means the same as none. It sets its text, the state for a reply.
 local function save(owner)
   local state, expiry
-  if owner.foreign == '' and fits(owner) then
-    state, expiry = usually(owner)
-  else
-    local parts = {'\4'}
+  if fits(owner) then
+    owner.text, expiry = usually(owner)
+    state = owner.text
+  end
+  if not state or owner.foreign ~= '' then
+    local parts, shown = {'\4'}, {'\4'}
     expiry = owner.keep
     for i = 1, #owner.limits do
       local part, ends = kept(owner.limits[i])
+      shown[i + 1] = part or '\0'
       if part then
         parts[#parts + 1] = part
         expiry = max(expiry, ends)
       end
     end
+    owner.text = owner.text or table.concat(shown)
     state = table.concat(parts) .. owner.foreign
   end
   if expiry <= now then

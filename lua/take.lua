@@ -88,16 +88,15 @@ for o = 1, owners do
       if limit.other and limit.units <= limit.full then
         convert_entry(limit)
       end
-      local charged = amount
-      if limit.soft then
-        charged = overdraw(limit, amount)
-      else
-        spend(limit, limit.debt + amount * limit.one)
+      local charged, other = limit.soft and min(amount, room(limit)) or amount, limit.other
+      if other and charged > 0 then
+        other.debt, limit.changed = other.debt + charged * other.one, true
+      elseif charged > 0 then
+        spend(limit, limit.debt + charged * limit.one)
       end
-      if charged == amount then
-      elseif o > live then
+      if charged < amount and o > live then
         trial_short = trial_short .. pack('>BI7', k - 1 - lives, charged)
-      else
+      elseif charged < amount then
         short = short .. pack('>BI7', k - 1, charged)
       end
       write = write or limit.changed

@@ -27,14 +27,14 @@ type Harness struct {
 // Run checks a store against the contract. It calls open for each test.
 func Run(t *testing.T, open func(*testing.T) Harness) {
 	t.Helper()
-	run(t, open, chargeTests, timeTests, settleTests, policyTests, windowTests, windowChangeTests, softTests, claimTests, claimEndTests, claimCrowdTests, candidateTests)
+	run(t, open, chargeTests, timeTests, settleTests, policyTests, windowTests, windowChangeTests, softTests, debtTests, claimTests, claimEndTests, claimCrowdTests, candidateTests)
 }
 
 // RunOverrides checks a store that is a bucket.OverrideStore as well against the contract of override
 // records. It calls open for each test.
 func RunOverrides(t *testing.T, open func(*testing.T) Harness) {
 	t.Helper()
-	run(t, open, overrideTests, overrideRecordTests, candidateOverrideTests)
+	run(t, open, overrideTests, overrideRecordTests, candidateOverrideTests, debtOverrideTests)
 }
 
 func run(t *testing.T, open func(*testing.T) Harness, groups ...[]test) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -220,6 +221,8 @@ type feature struct {
 	name string
 	// buckets are those of each tenant.
 	buckets []bucket.Bucket
+	// second are those of another policy, under which half of the decisions are made.
+	second []bucket.Bucket
 	// candidate are those of a candidate policy.
 	candidate []bucket.Bucket
 	// overridden gives each tenant an override record of a limit.
@@ -244,6 +247,8 @@ func features() ([]feature, error) {
 	soft := tight
 	soft.Soft = true
 	window := bucket.Limit{Capacity: roomy, Period: period}
+	faster := usualLimit
+	faster.Refill *= 2
 	calendar := []bucket.WindowKind{bucket.HourWindow, bucket.DayWindow, bucket.MonthWindow, bucket.YearWindow}
 	all := []feature{
 		{name: "4 limits", buckets: levels(four(usualLimit), 1), verdict: bucket.Admitted},
@@ -255,6 +260,7 @@ func features() ([]feature, error) {
 		{name: "4 windows of the calendar", buckets: levels(four(window, calendar...), 1), verdict: bucket.Admitted},
 		{name: "4 limits and a claim", buckets: levels(four(usualLimit), 1), claimed: true, verdict: bucket.Admitted},
 		{name: "4 limits, one of them overridden", buckets: levels(four(usualLimit), 1), overridden: true, verdict: bucket.Admitted},
+		{name: "4 limits, under two policies by turns", buckets: levels(four(usualLimit), 1), second: levels(four(faster), 1), verdict: bucket.Admitted},
 		{name: "3 owners of 4 limits", buckets: levels(four(usualLimit), 3), verdict: bucket.Admitted},
 		{name: "4 limits, and 4 of a candidate", buckets: levels(four(usualLimit), 1), candidate: levels(four(usualLimit), 1), verdict: bucket.Admitted},
 		{name: "3 owners of 4 limits and a claim", buckets: levels(four(usualLimit), 3), claimed: true, verdict: bucket.Admitted},
@@ -305,6 +311,9 @@ func (f *feature) on(store bucket.Store, states []bucket.LimitState) named {
 	var overridden sync.Map
 	return named{"**ratelimit, " + f.name + "**", func(ctx context.Context, tenant string) error {
 		take := bucket.Take{Tenant: tenant, Buckets: f.buckets, Amounts: amounts, States: states}
+		if f.second != nil && rand.IntN(2) == 0 { //nolint:gosec // No secret.
+			take.Buckets = f.second
+		}
 		if f.candidate != nil {
 			take.Candidate = &bucket.Candidate{ID: "next", Buckets: f.candidate}
 		}

@@ -1,0 +1,134 @@
+package bucket_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// lawHistories is how many histories the law is checked on; `make test-long` asks for a hundred times as many.
+var lawHistories = flag.Int("histories", 1000, "on how many histories of several policies the law is checked")
+
+const lawSteps = 40
+
+// lawSeed is the first seed of the histories: the same in each run, unless TEST_SEED says otherwise.
+func lawSeed(t *testing.T) uint64 {
+	t.Helper()
+	switch value := os.Getenv("TEST_SEED"); value {
+	case "":
+		return 1
+	case "random":
+		return rand.Uint64()
+	default:
+		seed, err := strconv.ParseUint(value, 10, 64)
+		require.NoError(t, err)
+		return seed
+	}
+}
+
+// newLawRun returns the history of a seed, on the stores that are asked for.
+func newLawRun(t *testing.T, seed uint64, memory bool, client *redis.Client) *lawRun {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	r := &lawRun{
+		random: random, clock: newClock(), tenant: fmt.Sprint("law-", seed), client: client,
+		family: lawFamilies[random.IntN(len(lawFamilies))],
+	}
+	if memory {
+		r.stores = append(r.stores, bucket.NewMemory(bucket.MemoryConfig{Clock: r.clock.now}))
+	}
+	if client != nil {
+		var err error
+		r.redis, err = bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience})
+		require.NoError(t, err)
+		require.NoError(t, r.redis.SetTestClock(r.clock.unixMilli))
+		r.stores = append(r.stores, r.redis)
+	}
+	return r
+}
+
+func TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, redistest.Start(t).Addr)
+	first, calls := lawSeed(t), 0
+	admitted := map[string]int{}
+	for i := range *lawHistories {
+		seed := first + uint64(i)
+		r := newLawRun(t, seed, true, client)
+		require.NoError(t, r.run(lawSteps), "TEST_SEED=%d -histories=1", seed)
+		calls += r.calls
+		admitted[r.family] += len(r.live.entries)
+		require.NoError(t, client.Del(context.Background(), r.redis.BucketKey(r.tenant, bucket.Owner{}),
+			r.redis.CandidateKey(r.tenant, "next", bucket.Owner{}), r.redis.OverridesKey(r.tenant)).Err())
+	}
+	t.Logf("%d histories, %d calls of each store, admissions and givings back: %v", *lawHistories, calls, admitted)
+}
+
+// cutsDebts is what stood in the scripts before: what is written is cut to what is judged.
+const cutsDebts = `local function save(owner)
+for i = 1, #owner.limits do
+local limit = owner.limits[i]
+local e = present(limit)
+if limit.stored and not limit.changed and e.debt > 2 * limit.capacity * e.one then
+e.debt, limit.changed = 2 * limit.capacity * e.one, true
+end
+if e.debt > 2 * limit.capacity * e.one then
+e.debt = 2 * limit.capacity * e.one
+end
+end
+`
+
+// TestStoresThatCutDebtsAreFound breaks the stores in the ways in which they were broken, and has the law find it: by
+// what is stored, and by what is admitted alone.
+func TestStoresThatCutDebtsAreFound(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, redistest.Start(t).Addr)
+	mutants := map[string]func(t *testing.T, seed uint64, call string) *lawRun{
+		"memory": func(t *testing.T, seed uint64, call string) *lawRun {
+			t.Helper()
+			r := newLawRun(t, seed, true, nil)
+			r.after = func(store bucket.Store, made string, tenant string, buckets []bucket.Bucket) {
+				if memory, ok := store.(*bucket.Memory); ok && made == call {
+					memory.Cap(tenant, buckets)
+				}
+			}
+			return r
+		},
+		"redis": func(t *testing.T, seed uint64, call string) *lawRun {
+			t.Helper()
+			r := newLawRun(t, seed, false, client)
+			r.tenant = t.Name() + r.tenant
+			require.NoError(t, r.redis.Mutate(call, "local function save(owner)\n", cutsDebts))
+			return r
+		},
+	}
+	const most = 5000
+	for _, call := range []string{"take", "settle", "grant"} {
+		for store, mutant := range mutants {
+			for _, outside := range []bool{false, true} {
+				t.Run(fmt.Sprintf("cap on %s, %s, by admissions alone %t", call, store, outside), func(t *testing.T) {
+					t.Parallel()
+					found, seed := error(nil), lawSeed(t)
+					for ; found == nil && seed < lawSeed(t)+most; seed++ {
+						r := mutant(t, seed, call)
+						r.outside = outside
+						found = r.run(lawSteps)
+					}
+					require.Error(t, found, "in %d histories", most)
+					require.Regexp(t, "tokens|admits", found.Error(), "the law finds it, not a broken script")
+					t.Logf("after %d histories: %v", seed-lawSeed(t), found)
+				})
+			}
+		}
+	}
+}
