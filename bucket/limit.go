@@ -114,8 +114,9 @@ func (f FailMode) String() string {
 // each Period, continuously, or with Window an amount of Capacity for each window. The zero value is
 // not a limit; [Compile] says what is missing.
 type Limit struct {
-	// Name tells the limits of one owner apart and addresses its stored state: second, minute, hour,
-	// day, or what the user chooses. Renaming a limit starts it full.
+	// Name tells the limits of one owner apart and addresses, with Unit, its stored state: second, minute, hour,
+	// day, or what the user chooses. Renaming a limit starts it full. A limit that keeps its name keeps what was
+	// spent, also if its Window or Period changes: then until that would have come back as it was.
 	Name string
 	// Unit is what the limit counts. Empty means [Points].
 	Unit Unit
@@ -130,7 +131,7 @@ type Limit struct {
 	Window Window
 	// Soft is a limit that only reports: it is always charged and refuses nothing. What it is
 	// overdrawn by stands in LimitState.Overdraft, up to once the capacity, beyond which it counts
-	// nothing.
+	// nothing, and what it did not count it does not give back.
 	Soft bool
 	// Mode is what happens to an operation that exceeds the limit.
 	Mode Mode

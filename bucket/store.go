@@ -25,6 +25,10 @@ var (
 
 // Store keeps the buckets of all tenants and the claims of their idempotency keys.
 //
+// What was spent keeps the terms in which it was charged, whatever limits of the same name and unit an owner is under
+// later: it comes back no faster than a policy says that has charged it, and is gone when it would have been. A call
+// that does not charge a limit leaves it as it is. docs/policies-meet.md has the rules.
+//
 // A refusal is a value; an error means that the store broke. Implementations are safe for
 // concurrent use and give the same answers for the same sequence of calls: buckettest runs one
 // contract against all of them. Time is the store's own: a caller's clock decides nothing.
@@ -44,7 +48,7 @@ type Store interface {
 	Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error)
 
 	// Grant gives budget back, as support does for a customer: each limit gains the amount of its
-	// unit, up to its capacity.
+	// unit, until nothing is spent, under whichever policy that was.
 	Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error)
 
 	// Reset makes the buckets full again by forgetting them.
@@ -207,15 +211,16 @@ type LimitState struct {
 	Overridden bool
 	// Remaining is what could be taken now, at least 0.
 	Remaining int64
-	// Overdraft is by how much more than the capacity is spent, at most the capacity: by a settlement, by
-	// a policy that lowered the capacity, or because the limit is Soft.
+	// Overdraft is by how much more than the capacity is spent: by a settlement or because the limit is Soft, both by
+	// at most the capacity, or by any number under another policy of the same owner.
 	Overdraft int64
 	// ResetAfter is the exact time until the limit is full.
 	ResetAfter time.Duration
 	// WindowEnd is when the current window ends, in Unix milliseconds by the clock of the store. It is
 	// zero for a token bucket, and where no window is open. [Spread] needs it.
 	WindowEnd int64
-	// Charged is what this call took from the limit. It is negative for what it gave back.
+	// Charged is what this call took from the limit: all that was asked for, nothing, or of a limit that is Soft
+	// as much as it still counts. It is negative for what the call gave back.
 	Charged int64
 	// Exceeded says that the limit does not have the amount: it refused the operation, or would have
 	// refused it if its mode were Enforce and it were not Soft.
@@ -237,7 +242,7 @@ type Settlement struct {
 	// Receipt is that of the take. A zero Receipt settles only the claim.
 	Receipt Receipt
 	// Actual is what the operation was worth in the end. A unit that is absent keeps its charge. Less
-	// than was taken is given back, at most what the refill has not repaid since the take. More is
+	// than was taken is given back, at most what was charged and the refill has not repaid since the take. More is
 	// charged on, which cannot be refused and may overdraw to twice the capacity.
 	Actual Amounts
 	// Claim ends the claim of the operation. Nil means that there is none.

@@ -75,11 +75,13 @@ func TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet(t *testing.T) {
 }
 
 // cutsDebts is what stood in the scripts before: what is written is cut to what is judged.
+//
+//nolint:dupword // It is Lua.
 const cutsDebts = `local function save(owner)
 for i = 1, #owner.limits do
 local limit = owner.limits[i]
-local e = present(limit)
-if limit.stored and not limit.changed and e.debt > 2 * limit.capacity * e.one then
+local e = limit.other or limit
+if limit.raw and not limit.changed and e.debt > 2 * limit.capacity * e.one then
 e.debt, limit.changed = 2 * limit.capacity * e.one, true
 end
 if e.debt > 2 * limit.capacity * e.one then
@@ -97,7 +99,7 @@ func TestStoresThatCutDebtsAreFound(t *testing.T) {
 		"memory": func(t *testing.T, seed uint64, call string) *lawRun {
 			t.Helper()
 			r := newLawRun(t, seed, true, nil)
-			r.after = func(store bucket.Store, made string, tenant string, buckets []bucket.Bucket) {
+			r.after = func(store bucket.Store, made, tenant string, buckets []bucket.Bucket) {
 				if memory, ok := store.(*bucket.Memory); ok && made == call {
 					memory.Cap(tenant, buckets)
 				}

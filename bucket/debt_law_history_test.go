@@ -1,14 +1,12 @@
 package bucket_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"reflect"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,96 +18,6 @@ import (
 
 // lawLimit is the name of the limit that the policies of a history share.
 const lawLimit = "limit"
-
-// account is what one limit of one owner has admitted and given back.
-type account struct {
-	entries []accountEntry
-	// capacity is the largest in force, and refill the fastest, in tokens a millisecond.
-	capacity int64
-	refill   *big.Rat
-	// window is when the window ends that was charged last.
-	window int64
-	// lengths are those of windows in force, in milliseconds.
-	lengths map[string]int64
-}
-
-// accountEntry is what was admitted, or, if it is negative, given back.
-type accountEntry struct {
-	at, tokens int64
-	// window is when the window ends that it was charged in.
-	window int64
-}
-
-func newAccount() *account {
-	return &account{refill: new(big.Rat), lengths: map[string]int64{}}
-}
-
-// governs notes that a limit is in force.
-func (a *account) governs(limit *bucket.Limit) {
-	a.capacity = max(a.capacity, limit.Capacity)
-	if limit.Window.Kind == bucket.TokenBucket {
-		if refill := big.NewRat(limit.Refill, limit.Period.Milliseconds()); refill.Cmp(a.refill) > 0 {
-			a.refill = refill
-		}
-		return
-	}
-	length := limit.Period
-	if limit.Window.Kind.Calendar() {
-		// Windows of the calendar are no shorter.
-		length = map[bucket.WindowKind]time.Duration{
-			bucket.HourWindow: time.Hour, bucket.DayWindow: 23 * time.Hour, bucket.MonthWindow: 28 * 24 * time.Hour,
-			bucket.YearWindow: 365 * 24 * time.Hour,
-		}[limit.Window.Kind]
-	}
-	a.lengths[fmt.Sprint(limit.Window, limit.Period)] = length.Milliseconds()
-}
-
-// bound is what any interval may admit at once, and what each millisecond of it more.
-//
-// Token buckets: the largest capacity, and the fastest refill. Sliding windows of one length: the capacity, and as
-// much in each length. Where fixed windows and those of the calendar meet an end may give everything back, and there
-// is one more end than lengths.
-func (a *account) bound(family string) (burst *big.Rat, rate *big.Rat) {
-	capacity := new(big.Rat).SetInt64(a.capacity)
-	burst, rate = new(big.Rat).Set(capacity), new(big.Rat).Set(a.refill)
-	for _, length := range a.lengths {
-		rate.Add(rate, new(big.Rat).Quo(capacity, new(big.Rat).SetInt64(length)))
-		if family != "sliding" {
-			burst.Add(burst, capacity)
-		}
-	}
-	return burst, rate
-}
-
-// check returns what breaks the law.
-func (a *account) check(family string) error {
-	burst, rate := a.bound(family)
-	running, last := new(big.Rat), int64(0)
-	windows := map[int64]int64{}
-	for _, e := range a.entries {
-		running.Sub(running, new(big.Rat).Mul(rate, new(big.Rat).SetInt64(e.at-last)))
-		if running.Sign() < 0 {
-			running.SetInt64(0)
-		}
-		running.Add(running, new(big.Rat).SetInt64(e.tokens))
-		last = e.at
-		if running.Cmp(burst) > 0 {
-			return fmt.Errorf("an interval that ends at %d admits %s over %s and %s a ms", e.at, running.FloatString(3), burst.FloatString(3), rate.FloatString(9))
-		}
-		windows[e.window] += e.tokens
-		if (family == "fixed" || family == "day") && windows[e.window] > a.capacity {
-			return fmt.Errorf("the window that ends at %d admits %d of %d", e.window, windows[e.window], a.capacity)
-		}
-	}
-	return nil
-}
-
-// lawPolicy is one of the policies of a history.
-type lawPolicy struct {
-	buckets []bucket.Bucket
-	// capacity is that of the limit, zero if the policy has none.
-	capacity int64
-}
 
 // lawReceipt is a charge that may be settled.
 type lawReceipt struct {
@@ -138,96 +46,10 @@ type lawRun struct {
 	// outside says that only what callers are told is looked at, and not what is stored.
 	outside bool
 	// after is done to a store after each call of a kind: a mutant.
-	after func(store bucket.Store, call string, tenant string, buckets []bucket.Bucket)
+	after func(store bucket.Store, call, tenant string, buckets []bucket.Bucket)
 }
 
-// lawFamilies are the kinds of limits whose policies meet in a history.
-var lawFamilies = []string{"token", "token", "token", "fixed", "sliding", "day", "mixed"}
-
-func (r *lawRun) pick(n int) int { return r.random.IntN(n) }
-
-// size draws a number of any size up to 10^digits.
-func (r *lawRun) size(digits int) int64 {
-	most := int64(10)
-	for range r.pick(digits) {
-		most *= 10
-	}
-	return 1 + r.random.Int64N(most)
-}
-
-func (r *lawRun) token() bucket.Limit {
-	return bucket.Limit{
-		// The largest takes less than ten years to fill at the slowest refill.
-		Capacity: min(r.size(5), 80_000), Refill: r.size(4),
-		Period: []time.Duration{100 * time.Millisecond, time.Second, 7 * time.Second, time.Minute, time.Hour}[r.pick(5)],
-	}
-}
-
-func (r *lawRun) window(kind bucket.WindowKind, period time.Duration) bucket.Limit {
-	return bucket.Limit{Capacity: r.size(4), Period: period, Window: bucket.Window{Kind: kind}}
-}
-
-func (r *lawRun) limit() bucket.Limit {
-	switch r.family {
-	case "fixed":
-		return r.window(bucket.FixedWindow, 5*time.Second)
-	case "sliding":
-		return r.window(bucket.SlidingWindow, 5*time.Second)
-	case "day":
-		return r.window(bucket.DayWindow, 0)
-	case "mixed":
-		switch r.pick(5) {
-		case 0:
-			return r.window(bucket.FixedWindow, time.Duration(1+r.pick(10))*time.Second)
-		case 1:
-			return r.window(bucket.SlidingWindow, time.Duration(1+r.pick(10))*time.Second)
-		case 2:
-			return r.window([]bucket.WindowKind{bucket.HourWindow, bucket.DayWindow, bucket.MonthWindow, bucket.YearWindow}[r.pick(4)], 0)
-		}
-	}
-	return r.token()
-}
-
-// policy draws a policy: of the limit that all share, in most, a limit in requests, and perhaps one that others do
-// not have.
-func (r *lawRun) policy() (p lawPolicy, err error) {
-	limits := []bucket.Limit{{Name: "requests", Unit: bucket.Requests, Capacity: 1 << 20, Period: time.Second}}
-	if r.pick(8) > 0 {
-		limit := r.limit()
-		limit.Name = lawLimit
-		switch r.pick(8) {
-		case 0:
-			limit.Mode = bucket.Shadow
-		case 1:
-			limit.Mode = bucket.Warn
-		case 2:
-			limit.Soft = true
-		}
-		limits = append(limits, limit)
-		p.capacity = limit.Capacity
-	}
-	for range r.pick(3) {
-		other := r.token()
-		other.Name, other.Capacity, other.Refill = fmt.Sprint("other-", r.pick(6)), 1<<20, 1<<20
-		if other.Unit = bucket.Unit(fmt.Sprint("unit-", r.pick(2))); r.pick(4) == 0 {
-			other.Soft = true
-		}
-		limits = append(limits, other)
-	}
-	r.random.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
-	for i := range limits {
-		for j := range i {
-			if limits[i].Name == limits[j].Name {
-				limits[i].Name = fmt.Sprint("twin-", i)
-			}
-		}
-	}
-	compiled, err := bucket.Compile(limits...)
-	p.buckets = []bucket.Bucket{{Limits: compiled}}
-	return p, err
-}
-
-// each makes a call on all stores, whose answers have to be the same.
+// lawCall makes a call on all stores, whose answers have to be the same.
 func lawCall[A any](r *lawRun, call string, buckets []bucket.Bucket, do func(i int, store bucket.Store) (A, error)) (answer A, err error) {
 	r.calls++
 	for i, store := range r.stores {
@@ -307,42 +129,6 @@ func (r *lawRun) fell(now int64, level *big.Rat, gives int64) error {
 	}
 	r.level, r.at = level, now
 	return nil
-}
-
-// corrected takes a settlement or a grant into an account, which may give so much back. That is told in whole tokens.
-func (a *account) corrected(now, gives int64, states []bucket.LimitState) error {
-	for i := range states {
-		state := &states[i]
-		if state.Limit.Name != lawLimit {
-			continue
-		}
-		a.governs(state.Limit)
-		if -state.Charged > gives {
-			return fmt.Errorf("at %d %d tokens are given back, where %d may be", now, -state.Charged, gives)
-		}
-		if state.Limit.Window.Kind != bucket.FixedWindow && !state.Limit.Window.Kind.Calendar() || state.Charged < 0 {
-			// A window that is given back whole is not open any more.
-			a.entries = append(a.entries, accountEntry{now, min(0, state.Charged) - 1, cmp.Or(state.WindowEnd, a.window)})
-		}
-	}
-	return nil
-}
-
-// note takes a charge into an account.
-func note(a *account, now int64, states []bucket.LimitState) (charged int64) {
-	for i := range states {
-		limit := states[i].Limit
-		if limit.Name != lawLimit {
-			continue
-		}
-		a.governs(limit)
-		if states[i].Charged > 0 && limit.Mode == bucket.Enforce && !limit.Soft {
-			a.window = states[i].WindowEnd
-			a.entries = append(a.entries, accountEntry{now, states[i].Charged, a.window})
-		}
-		return states[i].Charged
-	}
-	return 0
 }
 
 // take takes under a policy, and beside it under a candidate if there is one, and says what the limit was charged.
