@@ -76,11 +76,7 @@ func (r *rule) wait(units int64) int64 {
 func (r *rule) reset(s spent, now int64) int64 {
 	switch {
 	case s.other != nil:
-		gone := s.other.gone() - now
-		if r.kind == TokenBucket && s.other.kind == TokenBucket && r.faster(s.other) {
-			return min(gone, max(0, s.other.date-now)+r.wait(s.debt))
-		}
-		return gone
+		return s.other.gone() - now
 	case r.kind == TokenBucket:
 		return r.wait(s.debt)
 	case r.kind == SlidingWindow && s.debt > 0:
@@ -145,11 +141,13 @@ func (r *rule) take(s *spent, short *shortfall, k int, amounts Amounts, now int6
 
 // charge returns what is spent after the amount, and how much of it was charged: all, unless the limit is soft.
 //
-// It makes the terms of the rule those of the debt, unless that is more than the capacity.
+// It makes the terms of the rule those of the debt. Where a soft limit would have to charge above its capacity
+// in other terms it charges nothing: the terms may be so slow that it would be owed for years.
 func (r *rule) charge(s spent, amount, now int64) (spent, int64) {
-	if s.other != nil && r.level(s, now) <= r.full {
-		s.other = nil
+	if s.other != nil && r.level(s, now) > r.full {
+		return s, 0
 	}
+	s.other = nil
 	if r.soft {
 		return r.overdraw(s, amount, now)
 	}
@@ -173,12 +171,15 @@ func (r *rule) before(s spent, charged, now int64) spent {
 
 // overdraw charges tokens that cannot be refused, at most down to twice the capacity and never more than can be
 // counted, and returns how many these were.
+//
+// It makes the terms of the rule those of the debt if both are token buckets and it is within the capacity.
 func (r *rule) overdraw(s spent, tokens, now int64) (spent, int64) {
-	if own := r.present(s); own.other == nil {
+	if s.other == nil || r.kind == TokenBucket && s.other.kind == TokenBucket && s.debt <= r.full {
 		if tokens = max(0, min(tokens, (2*r.capacity*r.unit()-s.debt)/r.unit())); tokens == 0 {
 			return s, 0
 		}
-		return r.spend(own, s.debt+tokens*r.unit(), now), tokens
+		s.other = nil
+		return r.spend(s, s.debt+tokens*r.unit(), now), tokens
 	}
 	e := s.other.at(now)
 	counted := s.debt
@@ -190,15 +191,6 @@ func (r *rule) overdraw(s spent, tokens, now int64) (spent, int64) {
 	}
 	e.debt += tokens * e.unit()
 	return r.read(&e, now), tokens
-}
-
-// present returns what is spent in the terms in which it is to be changed: those of the rule, if they can be, because
-// both are token buckets and what is owed is within the capacity.
-func (r *rule) present(s spent) spent {
-	if s.other != nil && r.kind == TokenBucket && s.other.kind == TokenBucket && s.debt <= r.full {
-		s.other = nil
-	}
-	return s
 }
 
 // spend sets the debt, which opens a window or closes it.
@@ -221,7 +213,7 @@ func (r *rule) spend(s spent, debt, now int64) spent {
 //
 // Less gives back, but at most what is still owed of the charge: what the refill has repaid was never
 // lent, and what was charged in a window that has ended went with it; giving it back would admit more
-// than the limit allows. More is charged on, down to a debt of twice the capacity.
+// than the limit allows. It leaves the debt its terms. More is charged on, down to a debt of twice the capacity.
 func (r *rule) settle(s spent, charged, actual, takenAt, now int64) spent {
 	if actual > charged {
 		s, _ = r.overdraw(s, actual-charged, now)
@@ -232,8 +224,8 @@ func (r *rule) settle(s spent, charged, actual, takenAt, now int64) spent {
 	if back = min(back, s.debt); back <= 0 {
 		return s
 	}
-	if own := r.present(s); own.other == nil {
-		return r.spend(own, s.debt-back, now)
+	if s.other == nil {
+		return r.spend(s, s.debt-back, now)
 	}
 	e := s.other.at(now)
 	e.debt -= min(product(back/r.unit(), e.unit()), e.debt)
@@ -264,17 +256,15 @@ func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
 	return charged
 }
 
-// grant returns what is spent after tokens were given back, whatever they were taken for.
+// grant returns what is spent after tokens were given back, whatever they were taken for. The debt keeps its terms.
 func (r *rule) grant(s spent, tokens, now int64) spent {
-	was := s
-	s = r.present(s)
 	e := r.entry(&s, nil, now)
 	e = e.at(now)
 	before := e
 	e.grant(tokens, now)
 	switch {
 	case e == before:
-		return was
+		return s
 	case s.other != nil:
 		return r.read(&e, now)
 	default:

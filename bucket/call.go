@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
@@ -61,6 +62,8 @@ type call struct {
 	live int
 	// rulesAt is the place of the first rules among the arguments, or zero.
 	rulesAt int
+	// claim is that of a take, nil if there is none.
+	claim *idempotency.Claim
 	// takes says that extra is what kind of take it is.
 	takes  bool
 	tenant string
@@ -118,6 +121,9 @@ func (c *call) govern() {
 	}
 	c.numbers = packNumbers(&c.governed, c.extra, c.each, c.of)
 	c.args[callHead+c.nkeys] = c.numbers
+	if c.claim != nil {
+		c.args[callHead+c.nkeys+1] = packClaim(c.claim, c.governed.buckets[:c.live])
+	}
 	if c.rulesAt > 0 {
 		for i := range c.governed.buckets {
 			c.args[c.rulesAt+i] = c.governed.buckets[i].Limits.packed

@@ -29,6 +29,8 @@ const (
 	doubleSize = 8
 	// shortSize is that of a limit that was charged less than it was asked for.
 	shortSize = 1 + debtSize
+	// sumSize is that of a hash of limits.
+	sumSize = 4
 )
 
 // errReply says that a script answered something else than its header says: another program writes
@@ -100,9 +102,10 @@ func putWindows(numbers []byte, buckets []Bucket, each int, now int64) {
 	}
 }
 
-func packClaim(claim *idempotency.Claim) []byte {
+// packClaim packs a claim of a take from these buckets, see take.lua.
+func packClaim(claim *idempotency.Claim, buckets []Bucket) []byte {
 	lease, ttl := leaseAndTTL(claim)
-	b := make([]byte, 0, len(claim.Attempt)+len(claim.Fingerprint)+2*dateSize+2)
+	b := make([]byte, 0, len(claim.Attempt)+len(claim.Fingerprint)+2*dateSize+2+sumSize)
 	b = append(b, claim.Attempt[:]...)
 	b = append(b, claim.Fingerprint[:]...)
 	b = appendUint(b, dateSize, uint64(lease))
@@ -114,7 +117,8 @@ func packClaim(claim *idempotency.Claim) []byte {
 	if claim.FreeRepeats < 0 {
 		rules += 2
 	}
-	return append(b, byte(max(0, claim.FreeRepeats)), rules)
+	b = append(b, byte(max(0, claim.FreeRepeats)), rules)
+	return appendUint(b, sumSize, uint64(sumOf(buckets)))
 }
 
 func packEnd(end *ClaimSettlement) string {
@@ -239,11 +243,15 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	switch {
 	case r.outcome == outcomeRepeat:
 		result.Verdict, result.Repeat = Admitted, true
-	case r.outcome == outcomeAgain && len(tail) > dateSize:
-		if short, ok = readShortfall(tail[dateSize+1:], limits); !ok {
+	case r.outcome == outcomeAgain && len(tail) >= dateSize+1+sumSize:
+		if uint32(readUint(tail[dateSize+1:], sumSize)) != sumOf(take.Buckets) {
+			result.againOther()
+			break
+		}
+		if short, ok = readShortfall(tail[dateSize+1+sumSize:], limits); !ok {
 			return Result{}, ambiguous
 		}
-		result.again(take, readUint(tail, dateSize), false, short)
+		result.again(take, readUint(tail, dateSize), short)
 	case r.outcome == int(Replayed):
 		result.Verdict, result.Answer = Replayed, []byte(tail)
 	case r.outcome == int(InFlight) && len(tail) == dateSize:

@@ -13,8 +13,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// A law is what holds of any history, whatever policies its calls are made under: no debt falls faster than the
-// fastest refill in force, and so nobody is admitted more than the largest capacity and what that brings.
+// A law is what holds of any history, whatever policies its calls are made under: a debt comes back as the policy says
+// that charged it, and no call makes it less but by what that gives back. So nobody is admitted more than the largest
+// capacity and what the fastest refill brings, and nobody waits for longer than the policy that made the debt says.
 
 // lawLimit is the name of the limit that the policies of a history share.
 const lawLimit = "limit"
@@ -40,9 +41,6 @@ type lawRun struct {
 	live     *account
 	trial    *account
 	calls    int
-	// level is what was stored of the limit when a call had changed it last, in tokens.
-	level *big.Rat
-	at    int64
 	// outside says that only what callers are told is looked at, and not what is stored.
 	outside bool
 	// after is done to a store after each call of a kind: a mutant.
@@ -84,9 +82,14 @@ func (r *lawRun) stored() (bucket.Stored, error) {
 	return bucket.ReadStored(text, bucket.Points, lawLimit)
 }
 
-// observe makes a call and checks what it has done to what is stored of the limit: gives is what it may give back,
-// and charges says whether it may charge at all.
-func (r *lawRun) observe(gives int64, call func() (charged bool, err error)) error {
+// lawDone says what a call did: whether it charged the limit, and the capacity under which it judged it, or zero.
+type lawDone struct {
+	charged  bool
+	capacity int64
+}
+
+// observe makes a call and checks what it has done to what is stored of the limit: gives is what it may give back.
+func (r *lawRun) observe(gives int64, call func() (lawDone, error)) error {
 	now := r.clock.unixMilli()
 	if r.outside {
 		_, err := call()
@@ -96,7 +99,7 @@ func (r *lawRun) observe(gives int64, call func() (charged bool, err error)) err
 	if err != nil {
 		return err
 	}
-	charged, err := call()
+	done, err := call()
 	if err != nil {
 		return err
 	}
@@ -104,31 +107,63 @@ func (r *lawRun) observe(gives int64, call func() (charged bool, err error)) err
 	if err != nil {
 		return err
 	}
-	changed := error(nil)
-	for _, later := range []int64{0, 1, 1000, 100_000} {
-		if was, is := before.Level(now+later), after.Level(now+later); was.Cmp(is) != 0 {
-			changed = fmt.Errorf("at %d a call that did not charge the limit made %s of %s tokens, %d ms later", now, is.FloatString(3), was.FloatString(3), later)
-		}
+	if !done.charged && gives == 0 {
+		return r.stayed(now, before, after)
 	}
-	if changed == nil {
-		return nil
-	}
-	if !charged && gives == 0 {
-		return changed
-	}
-	return r.fell(now, after.Level(now), gives)
+	return r.fell(now, before, after, done, gives)
 }
 
-// fell checks that the debt fell no faster than the fastest refill in force, but for what was given back, since a
-// call had changed it last. Windows fall at their ends as well.
-func (r *lawRun) fell(now int64, level *big.Rat, gives int64) error {
-	least := new(big.Rat).Mul(r.live.refill, new(big.Rat).SetInt64(now-r.at))
-	least.Add(least, new(big.Rat).SetInt64(gives))
-	if least.Sub(r.level, least); r.family == "token" && level.Cmp(least) < 0 {
-		return fmt.Errorf("at %d, %d ms later, %s tokens owed have become %s", now, now-r.at, r.level.FloatString(3), level.FloatString(3))
+// stayed checks that a call that did not charge the limit left it as it was, then and later.
+func (r *lawRun) stayed(now int64, before, after bucket.Stored) error {
+	for _, later := range []int64{0, 1, 1000, 100_000} {
+		if was, is := before.Level(now+later), after.Level(now+later); was.Cmp(is) != 0 {
+			return fmt.Errorf("at %d a call that did not charge the limit made %s of %s tokens, %d ms later", now, is.FloatString(3), was.FloatString(3), later)
+		}
 	}
-	r.level, r.at = level, now
 	return nil
+}
+
+// fell checks that a call took no more off a debt than it gave back; that it is not gone later if nothing was charged;
+// and that it keeps its terms if it is above the capacity of who charges. Windows are left to the account.
+func (r *lawRun) fell(now int64, before, after bucket.Stored, done lawDone, gives int64) error {
+	if r.family != "token" {
+		return nil
+	}
+	was, is := before.Level(now), after.Level(now)
+	if least := new(big.Rat).Sub(was, new(big.Rat).SetInt64(gives)); is.Cmp(least) < 0 {
+		return fmt.Errorf("at %d a call that gave back %d made %s of %s tokens", now, gives, is.FloatString(3), was.FloatString(3))
+	}
+	if !done.charged && after.Gone() > before.Gone() {
+		return fmt.Errorf("at %d a call that charged nothing had %s tokens gone %d ms later", now, was.FloatString(3), after.Gone()-before.Gone())
+	}
+	if above := was.Cmp(new(big.Rat).SetInt64(done.capacity)) > 0; above && is.Sign() > 0 && !after.SameTerms(before) {
+		return fmt.Errorf("at %d a call under a capacity of %d changed the terms of %s tokens", now, done.capacity, was.FloatString(3))
+	}
+	return nil
+}
+
+// lasts checks that the limit refuses for no longer than something is owed under the terms in which it was charged.
+func (r *lawRun) lasts(now int64, states []bucket.LimitState) error {
+	for i := range states {
+		if states[i].Limit.Name != lawLimit || states[i].RetryAfter == 0 || states[i].Charged > 0 || r.outside {
+			continue
+		}
+		stored, err := r.stored()
+		if left := stored.Gone() - now; err != nil || states[i].RetryAfter.Milliseconds() > left {
+			return errors.Join(err, fmt.Errorf("at %d a refusal lasts %v, and the tokens %d ms", now, states[i].RetryAfter, left))
+		}
+	}
+	return nil
+}
+
+// capacityOf is the capacity under which the limit was judged, or zero.
+func capacityOf(states []bucket.LimitState) int64 {
+	for i := range states {
+		if states[i].Limit.Name == lawLimit {
+			return states[i].Limit.Capacity
+		}
+	}
+	return 0
 }
 
 // take takes under a policy, and beside it under a candidate if there is one, and says what the limit was charged.
@@ -142,7 +177,7 @@ func (r *lawRun) take(policy int, amount int64, candidate *lawPolicy) (charged i
 		take.Candidate = &bucket.Candidate{ID: "next", Buckets: candidate.buckets}
 	}
 	now := r.clock.unixMilli()
-	err = r.observe(0, func() (bool, error) {
+	err = r.observe(0, func() (lawDone, error) {
 		receipts := make([]bucket.Receipt, len(r.stores))
 		result, err := lawCall(r, "take", buckets, func(i int, store bucket.Store) (bucket.Result, error) {
 			result, err := store.Take(context.Background(), take)
@@ -150,15 +185,18 @@ func (r *lawRun) take(policy int, amount int64, candidate *lawPolicy) (charged i
 			return result, err
 		})
 		if err != nil {
-			return false, err
+			return lawDone{}, err
 		}
 		if result.Candidate != nil {
 			note(r.trial, now, result.Candidate.Limits)
 		}
+		if err := r.lasts(now, result.Limits); err != nil {
+			return lawDone{}, err
+		}
 		if charged = note(r.live, now, result.Limits); !receipts[0].IsZero() {
 			r.receipts = append(r.receipts, lawReceipt{receipts, charged, amount})
 		}
-		return charged > 0, nil
+		return lawDone{charged > 0, capacityOf(result.Limits)}, nil
 	})
 	return charged, err
 }
@@ -188,11 +226,11 @@ func (r *lawRun) settle() error {
 	r.receipts = append(r.receipts[:i:i], r.receipts[i+1:]...)
 	actual := r.random.Int64N(receipt.asked + receipt.asked/2 + 2)
 	gives := max(0, receipt.charged-actual)
-	return r.observe(gives, func() (bool, error) {
+	return r.observe(gives, func() (lawDone, error) {
 		settled, err := lawCall(r, "settle", bucket.BucketsOf(receipt.receipts[0]), func(i int, store bucket.Store) (bucket.Settled, error) {
 			return store.Settle(context.Background(), bucket.Settlement{Receipt: receipt.receipts[i], Actual: points(actual)})
 		})
-		return actual > receipt.asked, errors.Join(err, r.live.corrected(r.clock.unixMilli(), gives, settled.Limits))
+		return lawDone{actual > receipt.asked, capacityOf(settled.Limits)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), gives, settled.Limits))
 	})
 }
 
@@ -204,21 +242,21 @@ func (r *lawRun) local(policy int) error {
 		taken[i] = r.size(3)
 	}
 	receipt := bucket.LocalReceipt(r.tenant, r.clock.unixMilli(), buckets, taken)
-	return r.observe(0, func() (bool, error) {
+	return r.observe(0, func() (lawDone, error) {
 		settled, err := lawCall(r, "settle", buckets, func(_ int, store bucket.Store) (bucket.Settled, error) {
 			return store.Settle(context.Background(), bucket.Settlement{Receipt: receipt})
 		})
-		return true, errors.Join(err, r.live.corrected(r.clock.unixMilli(), 0, settled.Limits))
+		return lawDone{true, capacityOf(settled.Limits)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), 0, settled.Limits))
 	})
 }
 
 func (r *lawRun) grant(policy int) error {
 	amount, buckets := r.size(3), r.policies[policy].buckets
-	return r.observe(amount, func() (bool, error) {
+	return r.observe(amount, func() (lawDone, error) {
 		states, err := lawCall(r, "grant", buckets, func(_ int, store bucket.Store) ([]bucket.LimitState, error) {
 			return store.Grant(context.Background(), r.tenant, buckets, points(amount))
 		})
-		return false, errors.Join(err, r.live.corrected(r.clock.unixMilli(), amount, states))
+		return lawDone{false, capacityOf(states)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), amount, states))
 	})
 }
 
@@ -239,7 +277,7 @@ func (r *lawRun) override() error {
 		}
 	}
 	remove := r.pick(2) == 0
-	return r.observe(0, func() (bool, error) {
+	return r.observe(0, func() (lawDone, error) {
 		_, err := lawCall(r, "override", nil, func(_ int, store bucket.Store) (struct{}, error) {
 			var err error
 			if records, _ := store.(bucket.OverrideStore); remove {
@@ -249,7 +287,7 @@ func (r *lawRun) override() error {
 			}
 			return struct{}{}, err
 		})
-		return false, err
+		return lawDone{}, err
 	})
 }
 
@@ -303,7 +341,7 @@ func (r *lawRun) step() error {
 
 // run makes a history of that many steps and returns what breaks the law.
 func (r *lawRun) run(steps int) error {
-	r.live, r.trial, r.level = newAccount(), newAccount(), new(big.Rat)
+	r.live, r.trial = newAccount(), newAccount()
 	for range 2 + r.pick(3) {
 		policy, err := r.policy()
 		if err != nil {

@@ -124,8 +124,8 @@ func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 }
 
 // judge returns the verdict on a take from buckets that have spent so much, and the limits that an
-// admission leaves uncharged.
-func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (verdict Verdict, uncharged shortfall) {
+// admission charges nothing because they do not have the amount.
+func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (verdict Verdict, short shortfall) {
 	verdict = Admitted
 	k := 0
 	for i := range buckets {
@@ -139,7 +139,7 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (ve
 			}
 			switch {
 			case rule.lenient:
-				uncharged.limits |= 1 << (k - 1)
+				short.limits |= 1 << (k - 1)
 			case amount > rule.capacity:
 				verdict = Never
 			case verdict == Admitted:
@@ -148,9 +148,9 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (ve
 		}
 	}
 	if verdict != Admitted {
-		uncharged = shortfall{}
+		short = shortfall{}
 	}
-	return verdict, uncharged
+	return verdict, short
 }
 
 // room returns room for the states of so many limits: that of the caller if it is large enough.
@@ -263,8 +263,8 @@ func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
 		if s.Actual[i].Unit != unit {
 			continue
 		}
-		// A soft limit that was charged less than asked gives back what it was charged too much, and is charged on
-		// what nobody asked for.
+		// A soft limit that was charged less than was asked for gives back what of its charge the operation did not
+		// come to. It is charged on only what exceeds what was asked for.
 		actual = s.Actual[i].N
 		return charged, min(actual, charged) + max(0, actual-asked)
 	}
@@ -277,11 +277,8 @@ func milliseconds(n int64) time.Duration {
 
 // again tells the attempt that holds a claim what it was told before, with the limits as they are
 // now.
-func (r *Result) again(take *Take, takenAt int64, repeat bool, short shortfall) {
-	r.Verdict, r.Repeat = Admitted, repeat
-	if repeat {
-		return
-	}
+func (r *Result) again(take *Take, takenAt int64, short shortfall) {
+	r.Verdict = Admitted
 	for k := range r.Limits {
 		state := &r.Limits[k]
 		amount := take.Amounts.Of(state.Limit.Unit)
@@ -293,6 +290,13 @@ func (r *Result) again(take *Take, takenAt int64, repeat bool, short shortfall) 
 	if r.charged() {
 		r.Receipt.issue(take, takenAt, short)
 	}
+}
+
+// againOther tells the attempt that holds a claim that it was admitted, when other limits were charged then than there
+// are now: an override record has switched one off or on. Nobody knows what these were charged, so that nothing is
+// settled.
+func (r *Result) againOther() {
+	r.Verdict = Admitted
 }
 
 func checkRenewal(claim *idempotency.Claim) error {

@@ -264,13 +264,27 @@ func (s Stored) Level(now int64) *big.Rat {
 	return level
 }
 
-// Kind is how it comes back, and End when its window ends, if it is one.
-func (s Stored) Kind() WindowKind { return s.kind }
+// Gone is when it counts nothing any more.
+func (s Stored) Gone() int64 {
+	if s.storedLimit == (storedLimit{}) {
+		return 0
+	}
+	return s.gone()
+}
 
-// End is when the window ends in which it counts at the time.
-func (s Stored) End(now int64) int64 {
-	e := s.at(now)
-	return e.end
+// SameTerms reports whether it comes back as the other does.
+func (s Stored) SameTerms(other Stored) bool { return s.terms == other.terms }
+
+// Foreign reports whether it is in other terms than those of the limit in the buckets.
+func (s Stored) Foreign(buckets []Bucket) bool {
+	for i := range buckets {
+		for j := range buckets[i].Limits.rules {
+			if rule := &buckets[i].Limits.rules[j]; rule.id == s.id && s.debt+s.previous > 0 {
+				return rule.kind != s.kind || rule.kind == TokenBucket && (rule.p != s.p || rule.r != s.r)
+			}
+		}
+	}
+	return false
 }
 
 // Stored returns what is stored of a limit.
@@ -292,14 +306,14 @@ func ReadStored(text string, unit Unit, name string) (Stored, error) {
 		for i := range usualLimits {
 			at := text[1+dateSize+i*usualIDSize:]
 			e := storedLimit{id: uint16(readUint(at, idSize)), date: readUint(text[1:], dateSize)}
-			e.p, e.r = readUint(at[idSize:], 4), readUint(at[idSize+4:], 2)
+			e.p, e.r = readUint(at[idSize:], usualPSize), readUint(at[idSize+usualPSize:], usualRSize)
 			if e.debt = readUint(text[1+dateSize+usualLimits*usualIDSize+i*usualDebtSize:], usualDebtSize); e.id == id && e.debt > 0 {
 				return Stored{e}, nil
 			}
 		}
 		return Stored{}, nil
 	}
-	if text == "" || text[0] != versionAny {
+	if text == "" || text[0] != versionMixed {
 		return Stored{}, errReply
 	}
 	for text = text[1:]; text != ""; {
@@ -345,7 +359,23 @@ func (r *Redis) Mutate(script, old, changed string) error {
 // Cap cuts what is stored of the limits of the buckets to twice their capacity, as a store would that keeps what
 // it judges.
 func (m *Memory) Cap(tenant string, buckets []Bucket) {
-	s, kept, _ := m.lock(tenant)
+	m.spoil(tenant, buckets, func(rule *rule, e *storedLimit, _ int64) {
+		e.debt = min(e.debt, product(2*rule.capacity, e.unit()))
+	})
+}
+
+// Adopt puts what is stored of the limits of the buckets into their terms, as a store would that keeps none.
+func (m *Memory) Adopt(tenant string, buckets []Bucket) {
+	m.spoil(tenant, buckets, func(rule *rule, e *storedLimit, now int64) {
+		if rule.kind == TokenBucket && e.kind == TokenBucket {
+			is := e.at(now)
+			e.debt, e.date, e.terms = rule.convert(is.debt, e.p), is.date, rule.terms(now)
+		}
+	})
+}
+
+func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, e *storedLimit, now int64)) {
+	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	for i := range buckets {
 		e := s.bucket(kept, &buckets[i].Owner)
@@ -354,8 +384,9 @@ func (m *Memory) Cap(tenant string, buckets []Bucket) {
 		}
 		for j := range buckets[i].Limits.rules {
 			rule := &buckets[i].Limits.rules[j]
-			if found := e.ledger.find(rule.id, j); found != nil {
-				found.debt = min(found.debt, product(2*rule.capacity, found.unit()))
+			if found := e.ledger.find(rule.id, j); found != nil && found.debt > 0 {
+				change(rule, found, now)
+				e.expires = max(e.expires, found.gone())
 			}
 		}
 	}

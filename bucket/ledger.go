@@ -25,7 +25,7 @@ func (l *ledger) find(id uint16, i int) *storedLimit {
 // future that even a call that changes nothing else has to write it.
 func (l *ledger) load(rules []rule, spends []spent, now int64) (ahead bool) {
 	for i := range l.entries {
-		// Debts of nothing are those of a usual owner.
+		// A usual owner has an entry for each limit, also of no debt: that one needs no new date.
 		if _, far := l.entries[i].farAhead(now); far && l.entries[i].debt+l.entries[i].previous > 0 {
 			ahead = true
 		}
@@ -55,7 +55,7 @@ func (l *ledger) store(limits *Limits, spends []spent, changed uint64, now int64
 			l.set(&limits.rules[i], i, &spends[i], now)
 		}
 	}
-	l.join(limits, now)
+	l.oneDate(limits, now)
 	until := int64(0)
 	for i := range l.entries {
 		until = max(until, l.entries[i].gone())
@@ -78,9 +78,10 @@ func (l *ledger) set(rule *rule, i int, s *spent, now int64) {
 	}
 }
 
-// join gives all entries one date, and the order of the rules, if they are those of a usual owner: such a state has one
-// date in Redis. Each debt is then what it would have been on that date.
-func (l *ledger) join(limits *Limits, now int64) {
+// oneDate gives all entries one date, and the order of the rules, if they are those of a usual owner: such a state has
+// one date in Redis. It is that of the call, or of an entry that lies ahead after the clock was set back, and each
+// debt what it is at the time of the call.
+func (l *ledger) oneDate(limits *Limits, now int64) {
 	if !limits.usual {
 		return
 	}

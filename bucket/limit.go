@@ -116,7 +116,7 @@ func (f FailMode) String() string {
 type Limit struct {
 	// Name tells the limits of one owner apart and addresses, with Unit, its stored state: second, minute, hour,
 	// day, or what the user chooses. Renaming a limit starts it full. A limit that keeps its name keeps what was
-	// spent, also if its Window or Period changes: then until that would have come back as it was.
+	// spent, also if its Window or Period changes: as before until it is charged, and then as it says now.
 	Name string
 	// Unit is what the limit counts. Empty means [Points].
 	Unit Unit

@@ -37,6 +37,8 @@ type Limits struct {
 	columns int
 	// usual says that quick.lua knows such limits: up to four token buckets, none of them soft.
 	usual bool
+	// sum is a hash of the ids of the rules, in their order.
+	sum uint32
 	// failMode is that of the limits that refuse, and local says that any limit at all fails local.
 	failMode FailMode
 	local    bool

@@ -143,15 +143,17 @@ type localOwner struct {
 	absence int64
 	used    int64
 	ledger  ledger
+	// begun are the limits that were judged since then, by id, and have what they spent in the ledger.
+	begun []uint16
 	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
 	taken []localSpend
 	owes  bool
 }
 
-// knownLimit is what the store has said of a limit: what is left, and when its window ends.
+// knownLimit is what the store has said of a limit: what is spent, in tokens, and when its window ends.
 type knownLimit struct {
-	id             uint16
-	remaining, end int64
+	id         uint16
+	spent, end int64
 }
 
 // NewLocal returns a local judge of what the store is asked. The store counts the instances if it is a [Fleet]
@@ -319,11 +321,12 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 		} else {
 			id = stateID(state.Limit.Unit, state.Limit.Name)
 		}
+		spent := state.Limit.Capacity - state.Remaining + state.Overdraft
 		if known := o.find(id); known != nil {
-			known.remaining, known.end = min(known.remaining, state.Remaining), max(known.end, state.WindowEnd)
+			known.spent, known.end = max(known.spent, spent), max(known.end, state.WindowEnd)
 			continue
 		}
-		o.known = append(o.known, knownLimit{id: id, remaining: state.Remaining, end: state.WindowEnd})
+		o.known = append(o.known, knownLimit{id: id, spent: spent, end: state.WindowEnd})
 	}
 }
 

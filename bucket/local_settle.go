@@ -211,19 +211,22 @@ func newLocalBatch(owners []*localOwner, takenAt, now int64) *localBatch {
 	limits := 0
 	var amounts []int64
 	for _, o := range owners {
-		if limits+len(o.limits.rules) > MaxLimits || len(b.owners) == MaxLimits {
-			break
-		}
-		of, owes := o.amounts(now)
-		if !owes {
+		under, taken, left := o.due(now)
+		if under == nil {
 			o.taken = nil
 			continue
 		}
-		limits += len(of)
+		if limits += len(under.rules); limits > MaxLimits || len(b.owners) == MaxLimits {
+			break
+		}
+		of := make([]int64, len(under.rules))
+		for i := range taken {
+			of[under.place(taken[i].id)] = taken[i].sum(now)
+		}
 		amounts = append(amounts, of...)
-		b.owners, b.taken = append(b.owners, o), append(b.taken, o.taken)
-		b.receipt.buckets = append(b.receipt.buckets, Bucket{Owner: o.key.owner, Limits: o.limits})
-		o.taken = nil
+		b.owners, b.taken = append(b.owners, o), append(b.taken, taken)
+		b.receipt.buckets = append(b.receipt.buckets, Bucket{Owner: o.key.owner, Limits: under})
+		o.taken = left
 	}
 	if len(b.owners) == 0 {
 		return nil
@@ -233,19 +236,36 @@ func newLocalBatch(owners []*localOwner, takenAt, now int64) *localBatch {
 	return b
 }
 
-// amounts returns what was taken of each limit, and whether that is anything.
-func (o *localOwner) amounts(now int64) (of []int64, owes bool) {
-	of = make([]int64, len(o.limits.rules))
+// due returns what the owner settles next, and under which limits: those that it is judged by, or if they have nothing of
+// it, those under which it was taken. It is nothing without limits. What other limits were charged is left.
+func (o *localOwner) due(now int64) (limits *Limits, taken, left []localSpend) {
 	for i := range o.taken {
-		t := &o.taken[i]
-		for j := range o.limits.rules {
-			if o.limits.rules[j].id == t.id {
-				of[j] = t.sum(now)
-				owes = owes || of[j] > 0
-			}
+		if o.taken[i].sum(now) == 0 {
+			continue
+		}
+		left = append(left, o.taken[i])
+		if o.limits.place(o.taken[i].id) >= 0 {
+			limits = o.limits
 		}
 	}
-	return of, owes
+	if limits == nil && len(left) > 0 {
+		limits = left[0].under
+	}
+	all := left
+	left = nil
+	for i := range all {
+		if limits.place(all[i].id) >= 0 {
+			taken = append(taken, all[i])
+		} else {
+			left = append(left, all[i])
+		}
+	}
+	return limits, taken, left
+}
+
+// place returns the place of the rule of an id, or -1.
+func (l *Limits) place(id uint16) int {
+	return slices.IndexFunc(l.rules, func(r rule) bool { return r.id == id })
 }
 
 // age takes out of a settlement that is repeated what was taken in windows that have ended: the store would charge

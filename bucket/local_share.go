@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 )
@@ -133,39 +134,75 @@ func (l *Local) believes(limit *Limit, instances int, age int64) bool {
 
 // begin makes the share what the owner is judged by. The store is away since a time.
 //
-// An owner that was not judged here before starts with its share of what is known to be left. One that was
-// goes on from there, unless the store has answered others in between: nobody knows then what of this owner's
-// budget it has given them, so that what came back meanwhile does not count.
+// A limit that was not judged here before starts with its share of what is known to be left. One that was goes on
+// from there, under whatever policy.
 func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, now int64) {
-	first := o.share == nil
-	o.share = s
-	if !first && (instances == 1 || o.absence == absence) {
-		return
+	switch {
+	case o.share == nil:
+		o.ledger, o.begun = ledger{}, nil
+	case instances != 1 && o.absence != absence:
+		o.resume(l, s, instances, since, now)
 	}
-	o.absence = absence
-	rules := s.limits.rules
+	o.share, o.absence = s, absence
+	rules, fresh := s.limits.rules, uint64(0)
 	var spends spentArray
-	if !first {
-		o.ledger.load(rules, spends[:len(rules)], o.used)
+	for j := range rules {
+		if !slices.Contains(o.begun, rules[j].id) {
+			spends[j] = o.start(l, j, instances, since, now)
+			fresh, o.begun = fresh|1<<j, append(o.begun, rules[j].id)
+		}
 	}
+	if fresh != 0 {
+		o.ledger.store(s.limits, spends[:len(rules)], fresh, now)
+	}
+}
+
+// start returns what a limit of the share has spent that is judged here for the first time.
+func (o *localOwner) start(l *Local, j, instances int, since, now int64) spent {
+	rule := &o.share.limits.rules[j]
+	known := o.find(rule.id)
+	if known == nil || !l.believes(rule.limit, instances, since-o.at) {
+		return rule.from(rule.empty(since), since, now)
+	}
+	whole := o.limits.rules[o.share.of[j]].capacity
+	percent, of := int64(l.config.Percent), 100*int64(instances)
+	tokens := rule.capacity - portion(max(0, whole-known.spent), percent, of)
+	if known.spent > whole {
+		// Under a larger policy that is not beyond the capacity.
+		tokens += portion(known.spent-whole, percent, of) + 1
+	}
+	return rule.from(spent{debt: product(tokens, rule.unit()), end: known.end}, o.at, now)
+}
+
+// resume goes on with what was spent here when the store has answered others in between: nobody knows what of this
+// owner's budget it has given them, so that what came back meanwhile does not count. Limits that the share
+// lacks start with nothing if they are judged again.
+func (o *localOwner) resume(l *Local, s *share, instances int, since, now int64) {
+	rules, begun := s.limits.rules, uint64(0)
+	var spends spentArray
+	o.ledger.load(rules, spends[:len(rules)], o.used)
 	for j := range rules {
 		rule := &rules[j]
+		if !slices.Contains(o.begun, rule.id) {
+			continue
+		}
 		if other := spends[j].other; other != nil {
 			is := other.at(o.used)
 			spends[j].other = &is
 		}
-		switch known := o.find(rule.id); {
-		case first && known != nil && l.believes(rule.limit, instances, since-o.at):
-			left := portion(min(known.remaining, o.limits.rules[s.of[j]].capacity), int64(l.config.Percent), 100*int64(instances))
-			spends[j] = rule.from(spent{debt: (rule.capacity - left) * rule.unit(), end: known.end}, o.at, now)
-		case !first && l.believes(rule.limit, instances, since-o.used):
-			spends[j] = rule.from(spends[j], since, now)
-		default:
-			spends[j] = rule.from(rule.empty(since), since, now)
+		if !l.believes(rule.limit, instances, since-o.used) {
+			spends[j] = rule.empty(since)
+		}
+		spends[j] = rule.from(spends[j], since, now)
+		begun |= 1 << j
+	}
+	o.ledger, o.begun, o.known = ledger{}, o.begun[:0], o.known[:0]
+	for j := range rules {
+		if begun>>j&1 == 1 {
+			o.begun = append(o.begun, rules[j].id)
 		}
 	}
-	o.ledger = ledger{}
-	o.ledger.store(s.limits, spends[:len(rules)], 1<<len(rules)-1, now)
+	o.ledger.store(s.limits, spends[:len(rules)], begun, now)
 }
 
 // find returns what the store has said of a limit, nil if it has said nothing.

@@ -1,5 +1,7 @@
 package bucket
 
+import "slices"
+
 // spendSlots is in how many parts the time is divided in which a limit comes back, to know what of it was
 // taken when.
 const spendSlots = 8
@@ -10,6 +12,8 @@ const spendSlots = 8
 // it as spent now.
 type localSpend struct {
 	id uint16
+	// under are the limits that it was taken under last.
+	under *Limits
 	// width is the length of a slot in milliseconds, newest the number of the newest slot since 1970, and
 	// slots the amounts by number, with one more because the time begins within a slot.
 	width, newest int64
@@ -18,17 +22,17 @@ type localSpend struct {
 	end int64
 }
 
-// spend notes what was taken of a limit, given by the rule of the whole. The state is that of the share.
-func (o *localOwner) spend(whole *rule, state spent, amount, now int64) {
-	for i := range o.taken {
-		if o.taken[i].id == whole.id {
-			o.taken[i].add(whole, state, amount, now)
-			return
-		}
+// spend notes what was taken of the limit at a place of those that the owner is judged by. The state is that of the
+// share.
+func (o *localOwner) spend(place int, state spent, amount, now int64) {
+	whole := &o.limits.rules[place]
+	at := slices.IndexFunc(o.taken, func(t localSpend) bool { return t.id == whole.id })
+	if at < 0 {
+		at = len(o.taken)
+		o.taken = append(o.taken, localSpend{id: whole.id})
 	}
-	fresh := localSpend{id: whole.id}
-	fresh.add(whole, state, amount, now)
-	o.taken = append(o.taken, fresh)
+	o.taken[at].under = o.limits
+	o.taken[at].add(whole, state, amount, now)
 }
 
 func (t *localSpend) add(whole *rule, state spent, amount, now int64) {
@@ -43,7 +47,7 @@ func (t *localSpend) add(whole *rule, state spent, amount, now int64) {
 	if width != t.width {
 		// The policy has changed: what was taken counts as taken now.
 		before := t.sum(now)
-		*t = localSpend{id: t.id, width: width}
+		*t = localSpend{id: t.id, under: t.under, width: width}
 		amount += before
 	}
 	if width == 0 {

@@ -90,7 +90,7 @@ func (j *localTake) judge() Result {
 			}
 			changed |= 1 << n
 			amount := short.of(k+n, j.take.Amounts.Of(rules[n].limit.Unit))
-			o.spend(&o.limits.rules[o.share.of[n]], j.spends[k+n], amount, j.now)
+			o.spend(o.share.of[n], j.spends[k+n], amount, j.now)
 		}
 		if verdict == Admitted {
 			o.ledger.store(o.share.limits, j.spends[k:k+len(rules)], changed, j.now)

@@ -202,7 +202,7 @@ func (l modelLimit) read(e *modelEntry, now int64) modelSpent {
 	s.entry = e
 	switch {
 	case l.token() && e.token():
-		s.owed = l.owing(e, now)
+		s.owed = l.convert(is.owed, e.denominator)
 	case l.token():
 		s.owed.SetInt64(ceilRat(is.level(now)))
 		s.owed = l.counts(s.owed)
@@ -231,28 +231,6 @@ func (l modelLimit) counts(tokens *big.Rat) *big.Rat {
 		most.SetInt64(floorRat(most))
 	}
 	return smallestRat(tokens, most)
-}
-
-// owing is what a token bucket in other terms owes.
-func (l modelLimit) owing(e *modelEntry, now int64) *big.Rat {
-	elapsed := max(0, now-e.date)
-	less := func(owed, rate *big.Rat, elapsed int64) *big.Rat {
-		back := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(elapsed))
-		if back.Sub(owed, back); back.Sign() < 0 {
-			back.SetInt64(0)
-		}
-		return back
-	}
-	capacity := new(big.Rat).SetInt64(l.Capacity)
-	above := new(big.Rat).Sub(e.owed, capacity)
-	if above.Sign() <= 0 || l.rate().Cmp(e.rate) >= 0 {
-		return less(l.convert(e.owed, e.denominator), l.rate(), elapsed)
-	}
-	wait := ceilRat(new(big.Rat).Quo(above, e.rate))
-	if elapsed < wait {
-		return l.convert(less(e.owed, e.rate, elapsed), e.denominator)
-	}
-	return less(capacity, l.rate(), elapsed-wait)
 }
 
 // convert is a debt in the units of the limit, rounded up.

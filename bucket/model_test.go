@@ -199,29 +199,22 @@ func (l modelLimit) spend(s modelSpent, tokens *big.Rat, now int64) modelSpent {
 	return s
 }
 
-// take charges an amount that the limit has, or a soft one as much of it as it counts, and says how much.
+// take charges an amount that the limit has, or a soft one as much of it as it counts, and says how much: nothing where
+// it would owe more than the capacity in other terms.
 func (l modelLimit) take(s modelSpent, amount, now int64) (modelSpent, int64) {
-	if s.entry != nil && l.level(s, now).Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
-		s.entry = nil
+	if s.entry != nil && l.level(s, now).Cmp(new(big.Rat).SetInt64(l.Capacity)) > 0 {
+		return s, 0
 	}
+	s.entry = nil
 	if l.Soft {
 		return l.overdraw(s, amount, now)
 	}
 	return l.spend(s, new(big.Rat).SetInt64(amount), now), amount
 }
 
-// own is what is spent in the terms of the limit, if it is changed in these: both are token buckets, and the limit has
-// as much.
-func (l modelLimit) own(s modelSpent) modelSpent {
-	if s.entry != nil && l.token() && s.entry.token() && s.owed.Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
-		s.entry = nil
-	}
-	return s
-}
-
 // overdraw charges whole tokens, down to twice the capacity.
 func (l modelLimit) overdraw(s modelSpent, tokens, now int64) (modelSpent, int64) {
-	if own := l.own(s); own.entry == nil {
+	if s.entry == nil || l.token() && s.entry.token() && s.owed.Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
 		spent := s.owed
 		if !l.token() {
 			spent = new(big.Rat).SetInt64(s.used)
@@ -230,7 +223,8 @@ func (l modelLimit) overdraw(s modelSpent, tokens, now int64) (modelSpent, int64
 		if tokens == 0 {
 			return s, 0
 		}
-		return l.spend(own, new(big.Rat).SetInt64(tokens), now), tokens
+		s.entry = nil
+		return l.spend(s, new(big.Rat).SetInt64(tokens), now), tokens
 	}
 	e := s.entry.at(now)
 	tokens = max(0, min(tokens, 2*l.Capacity-ceilRat(l.counted(s)), e.room()))
@@ -257,14 +251,14 @@ func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) mo
 	}
 	owed := new(big.Rat).SetInt64(charged)
 	if l.token() {
-		owed = l.owes(charged, l.rate(), takenAt, now)
+		owed = left(owed, l.rate(), takenAt, now)
 	}
 	if s.entry != nil {
 		if !l.token() || !s.entry.token() {
 			return s
 		}
 		// By the refill of the entry as well, in whole tokens.
-		owed = smallestRat(owed, new(big.Rat).SetInt64(floorRat(l.owes(min(charged, s.entry.most()), s.entry.rate, takenAt, now))))
+		owed = smallestRat(owed, new(big.Rat).SetInt64(floorRat(left(new(big.Rat).SetInt64(min(charged, s.entry.most())), s.entry.rate, takenAt, now))))
 	}
 	if !l.token() {
 		from := s.end - l.length()
@@ -279,8 +273,8 @@ func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) mo
 	if back.Sign() <= 0 {
 		return s
 	}
-	if own := l.own(s); own.entry == nil {
-		return l.spend(own, back.Neg(back), now)
+	if s.entry == nil {
+		return l.spend(s, back.Neg(back), now)
 	}
 	e := s.entry.at(now)
 	back.SetInt64(floorRat(back))
@@ -289,20 +283,19 @@ func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) mo
 	return l.read(e, now)
 }
 
-// owes is what is left of a charge that a refill has repaid since.
-func (l modelLimit) owes(charged int64, rate *big.Rat, takenAt, now int64) *big.Rat {
-	repaid := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(max(0, now-takenAt)))
-	owed := new(big.Rat).SetInt64(charged)
-	if owed.Sub(owed, repaid); owed.Sign() < 0 {
-		owed.SetInt64(0)
+// left is what a refill has left since a time of what was owed then.
+func left(owed, rate *big.Rat, since, now int64) *big.Rat {
+	repaid := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(max(0, now-since)))
+	if repaid.Sub(owed, repaid); repaid.Sign() < 0 {
+		repaid.SetInt64(0)
 	}
-	return owed
+	return repaid
 }
 
 // grant gives tokens back.
 func (l modelLimit) grant(s modelSpent, tokens, now int64) modelSpent {
 	was := s
-	if s = l.own(s); s.entry != nil {
+	if s.entry != nil {
 		e := s.entry.at(now)
 		e.grant(tokens, now)
 		if e.equal(s.entry.at(now)) {

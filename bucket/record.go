@@ -11,9 +11,11 @@ type record struct {
 	fingerprint idempotency.Fingerprint
 	// repeats counts the runs that were free because no answer was stored.
 	repeats int
-	// takenAt, repeat and short tell the first verdict again to the attempt that holds the claim.
+	// takenAt, repeat, limits and short tell the first verdict again to the attempt that holds the claim. limits is
+	// a hash of those that were judged.
 	takenAt int64
 	repeat  bool
+	limits  uint32
 	short   shortfall
 	answer  []byte
 }
@@ -84,14 +86,15 @@ func rulingAbandoned(claim *idempotency.Claim) ruling {
 
 // hold makes the record that of an attempt that runs from now on. A record that exists keeps its end
 // and its count of free runs.
-func (r *record) hold(claim *idempotency.Claim, now int64, repeat bool, short shortfall) {
+func (r *record) hold(take *Take, now int64, repeat bool, short shortfall) {
+	claim := take.Claim
 	lease, ttl := leaseAndTTL(claim)
 	if r.expires == 0 {
 		r.expires = now + ttl
 	}
 	r.state, r.leaseUntil = inFlight, now+lease
 	r.attempt, r.fingerprint = claim.Attempt, claim.Fingerprint
-	r.takenAt, r.repeat, r.short = now, repeat, short
+	r.takenAt, r.repeat, r.limits, r.short = now, repeat, sumOf(take.Buckets), short
 	r.answer = nil
 }
 

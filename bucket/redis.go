@@ -151,16 +151,15 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 			c.key(keys.bucket(take.Candidate.Buckets[i].Owner))
 		}
 	}
-	var claim []byte
 	if take.Claim != nil {
 		c.key(c.keys.record(take.Claim))
-		claim = packClaim(take.Claim)
 	}
 	c.overrides()
 	c.values(buckets, 0, 1, func(_ int, rule *rule) [2]int64 {
 		return [2]int64{take.Amounts.Of(rule.limit.Unit)}
 	})
-	c.arg(claim)
+	c.claim = take.Claim
+	c.arg([]byte(nil))
 	c.rules()
 	c.live = len(take.Buckets)
 	c.owners, c.takes, c.again = take.Owners, true, take.Claim != nil

@@ -118,6 +118,28 @@ func TestAnOwnerWithFourLimitsIsSmallAndExpiresWhenFull(t *testing.T) {
 	require.InDelta(t, 43_200, life.Milliseconds(), 5_000)
 }
 
+func TestAnOwnerWhomTwoPoliciesChargeTakesTwiceTheRoomAtMost(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, redistest.Start(t).Addr)
+	store := newRedisStore(t, client)
+	second, minute := bucket.Limit{Name: "second", Capacity: 100, Period: time.Second}, bucket.Limit{Name: "minute", Capacity: 1000, Period: time.Minute}
+	hour, day := bucket.Limit{Name: "hour", Capacity: 10_000, Period: time.Hour}, bucket.Limit{Name: "day", Capacity: 100_000, Period: 24 * time.Hour}
+	other := day
+	other.Capacity = 200_000
+	for _, limits := range []*bucket.Limits{compile(t, second, minute, hour, day), compile(t, other)} {
+		_, err := store.Take(t.Context(), bucket.Take{Tenant: "demo-pro", Buckets: []bucket.Bucket{{Limits: limits}}, Amounts: points(90)})
+		require.NoError(t, err)
+	}
+	key := store.BucketKey("demo-pro", bucket.Owner{})
+	value, err := client.Get(t.Context(), key).Result()
+	require.NoError(t, err)
+	usage, err := client.MemoryUsage(t.Context(), key).Result()
+	require.NoError(t, err)
+	t.Logf("key %d bytes, value %d bytes, MEMORY USAGE %d bytes", len(key), len(value), usage)
+	require.LessOrEqual(t, len(value), 1+4*28)
+	require.LessOrEqual(t, usage, int64(200))
+}
+
 func TestForeignLimitsLiveAsLongAsTheirKeyDid(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

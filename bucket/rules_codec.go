@@ -31,6 +31,7 @@ func (l *Limits) prepare() {
 	l.usual = len(l.rules) <= usualLimits
 	for i := range l.rules {
 		rule := &l.rules[i]
+		l.sum = mix(l.sum, uint32(rule.id)+1)
 		l.usual = l.usual && rule.kind == TokenBucket && !rule.soft &&
 			rule.p <= maxUsualP && rule.r <= maxUsualR && 2*rule.full <= maxUsualDebt
 		l.local = l.local || rule.limit.FailMode == FailLocal
@@ -48,9 +49,23 @@ func (l *Limits) prepare() {
 	l.packed = string(l.pack())
 }
 
+// mix takes a number into a hash, in its order: a step of FNV-1a, on words.
+func mix(hash, n uint32) uint32 {
+	return (hash ^ n) * 16777619
+}
+
+// sumOf is a hash of which limits the buckets have, in their order.
+func sumOf(buckets []Bucket) uint32 {
+	sum := uint32(2166136261)
+	for i := range buckets {
+		sum = mix(sum, buckets[i].Limits.sum)
+	}
+	return sum
+}
+
 // ids are the ids and rates of the limits in the form of the first column.
 func (l *Limits) ids() []byte {
-	b := make([]byte, 0, l.columns*idSize)
+	b := make([]byte, 0, l.columns*usualIDSize)
 	for i := range l.columns {
 		var id, p, r uint64
 		if i < len(l.rules) {
@@ -59,7 +74,7 @@ func (l *Limits) ids() []byte {
 				p, r = uint64(l.rules[i].p), uint64(l.rules[i].r)
 			}
 		}
-		b = appendUint(appendUint(appendUint(b, 2, id), 4, p), 2, r)
+		b = appendUint(appendUint(appendUint(b, idSize, id), usualPSize, p), usualRSize, r)
 	}
 	return b
 }

@@ -151,7 +151,7 @@ func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[
 		var short shortfall
 		result, short = s.charge(take, tenant, entries, spends, ahead, now)
 		if result.Verdict == Admitted {
-			s.hold(key, held, take.Claim, now, false, short)
+			s.hold(key, held, take, now, false, short)
 		}
 		return result, true
 	}
@@ -162,9 +162,16 @@ func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[
 			held.repeats++
 		}
 		result.Verdict, result.Repeat = Admitted, true
-		s.hold(key, held, take.Claim, now, true, shortfall{})
+		s.hold(key, held, take, now, true, shortfall{})
 	case rulingAgain:
-		result.again(take, held.takenAt, held.repeat, held.short)
+		switch {
+		case held.repeat:
+			result.Verdict, result.Repeat = Admitted, true
+		case held.limits != sumOf(take.Buckets):
+			result.againOther()
+		default:
+			result.again(take, held.takenAt, held.short)
+		}
 	case rulingReplay:
 		result.Verdict, result.Answer = Replayed, append([]byte{}, held.answer...)
 	case rulingInFlight:
@@ -181,11 +188,11 @@ func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[
 }
 
 // hold writes the claim of an attempt.
-func (s *shard) hold(key entryKey, held *record, claim *idempotency.Claim, now int64, repeat bool, short shortfall) {
+func (s *shard) hold(key entryKey, held *record, take *Take, now int64, repeat bool, short shortfall) {
 	if held == nil {
 		held = &record{}
 	}
-	held.hold(claim, now, repeat, short)
+	held.hold(take, now, repeat, short)
 	e := s.obtain(key, now)
 	e.record, e.expires = held, held.expires
 	s.weigh(e, 1)

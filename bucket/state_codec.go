@@ -3,15 +3,16 @@ package bucket
 // The versions and sizes of the state of an owner, see state.lua.
 const (
 	versionUsual = 3
-	versionAny   = 4
-	// usualIDSize is that of an id with its rate, and usualDebtSize that of a debt, in the state of a usual owner.
-	usualIDSize   = 8
+	versionMixed = 4
+	// The sizes of what stands in the state of a usual owner: usualIDSize is that of an id with its p and r.
+	usualPSize    = 4
+	usualRSize    = 2
+	usualIDSize   = idSize + usualPSize + usualRSize
 	usualDebtSize = 5
 	usualSize     = 1 + dateSize + usualLimits*(usualIDSize+usualDebtSize)
 	// The sizes of what stands in an entry.
 	tagSize    = 1
 	idSize     = 2
-	pSize      = 5
 	lengthSize = 5
 )
 
@@ -62,8 +63,8 @@ func (l *Limits) readState(text string, spends []spent, now int64) (rest string,
 	switch {
 	case len(text) >= usualSize && text[0] == versionUsual && l.usual:
 		return l.readUsual(text, spends)
-	case text != "" && text[0] == versionAny:
-		return l.readAny(text[1:], spends, now)
+	case text != "" && text[0] == versionMixed:
+		return l.readMixed(text[1:], spends, now)
 	default:
 		return "", errReply
 	}
@@ -83,8 +84,8 @@ func (l *Limits) readUsual(text string, spends []spent) (rest string, err error)
 	return text[usualSize:], nil
 }
 
-// readAny reads an entry, or none, for each limit.
-func (l *Limits) readAny(text string, spends []spent, now int64) (rest string, err error) {
+// readMixed reads an entry, or none, for each limit.
+func (l *Limits) readMixed(text string, spends []spent, now int64) (rest string, err error) {
 	for i := range l.rules {
 		spends[i] = spent{}
 		if text == "" {

@@ -113,6 +113,7 @@ func (e *storedLimit) grant(tokens, now int64) {
 	}
 	e.debt -= given
 	overlap := e.overlap(now)
+	// Where there is a window before, units are tokens.
 	if rest := min(tokens-given, e.previous); rest > 0 && overlap > 0 {
 		e.previous -= min(e.previous, rest*e.length/overlap)
 	}
@@ -164,16 +165,8 @@ func (r *rule) entry(s *spent, was *storedLimit, now int64) storedLimit {
 	return e
 }
 
-// faster reports whether a token bucket of the rule refills at least as fast as the entry.
-func (r *rule) faster(e *storedLimit) bool {
-	return float64(r.r)/float64(r.p) >= float64(e.r)/float64(e.p)
-}
-
-// read returns what a limit has spent by now, from what is stored of it, which may be nothing.
-//
-// An entry in other terms counts what it is worth in tokens, rounded up. Of a token bucket that refills faster
-// than the rule, what is above the capacity of the rule comes back as fast as it did, and the rest as fast as the
-// rule says; all of it is gone when it would have been.
+// read returns what a limit has spent by now, from what is stored of it, which may be nothing. An entry in other terms
+// counts what it is worth in tokens, rounded up.
 func (r *rule) read(e *storedLimit, now int64) spent {
 	if e.debt+e.previous == 0 || e.gone() <= now {
 		return spent{}
@@ -185,7 +178,7 @@ func (r *rule) read(e *storedLimit, now int64) spent {
 	other := *e
 	s := spent{other: &other}
 	if r.kind == TokenBucket && e.kind == TokenBucket {
-		s.debt = r.owes(e, max(0, now-e.date))
+		s.debt = r.convert(is.debt, e.p)
 		return s
 	}
 	tokens := is.tokens(now)
@@ -193,7 +186,7 @@ func (r *rule) read(e *storedLimit, now int64) spent {
 		s.debt = product(tokens, r.p)
 		return s
 	}
-	// Twice the capacity is within the bound. What is beyond it is told as less.
+	// The bound is above twice the capacity, so that it changes no verdict, and keeps the level within what can be counted.
 	s.debt, s.end = min(tokens, maxExact/r.p), now+r.r
 	if r.calendar != nil {
 		s.end = r.calendar.around(now).to
@@ -203,23 +196,6 @@ func (r *rule) read(e *storedLimit, now int64) spent {
 		}
 	}
 	return s
-}
-
-// owes returns what a token bucket in other terms counts after the elapsed milliseconds, in units of 1/p token of
-// the rule.
-func (r *rule) owes(e *storedLimit, elapsed int64) int64 {
-	above := int64(0)
-	if e.debt/e.p >= r.capacity {
-		above = e.debt - r.capacity*e.p
-	}
-	if above == 0 || r.faster(e) {
-		return r.decay(r.convert(e.debt, e.p), elapsed)
-	}
-	wait := ceilDiv(above, e.r)
-	if elapsed < wait {
-		return r.convert(e.debt-e.r*elapsed, e.p)
-	}
-	return r.decay(r.full, elapsed-wait)
 }
 
 // convert returns a debt counted in units of 1/p token in the units of the rule, rounded up, and at
@@ -242,7 +218,7 @@ func (r *rule) convert(debt, p int64) int64 {
 	return min(converted, maxExact)
 }
 
-// product multiplies numbers of at least 1, the first of which may be 0, and returns at most 2^53.
+// product returns a × b, at most 2^53. It expects a ≥ 0 and b ≥ 1.
 func product(a, b int64) int64 {
 	if a > maxExact/b {
 		return maxExact

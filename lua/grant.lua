@@ -1,4 +1,4 @@
--- grant.lua: gives budget back, up to the capacity of each limit.
+-- grant.lua: gives budget back, until nothing is spent, under whichever policy that was.
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o
@@ -10,7 +10,7 @@
 -- Reply, a string, big endian: outcome 1 byte (0 too late, 1 granted, 10 other window, 11 other
 -- overrides), now in Unix ms 6, and if granted the states of the owners before, and then after, see state.lua.
 --
--- Expiry: a state when it is full.
+-- Expiry: a state when every entry counts nothing any more.
 
 -- Everything is read before anything is written: a state that cannot be read ends the script, and its
 -- error says that nothing was done.
@@ -30,7 +30,8 @@ for o = 1, #KEYS do
   for i = 1, #owner.limits do
     local limit, amount = owner.limits[i], call[owner.first + i]
     if amount > 0 and level(limit) > 0 then
-      local e = present(limit)
+      local e = limit.other or limit
+      -- Where there is a window before, units are tokens.
       local given, covered = min(amount * e.one, e.debt), overlap(e)
       local rest = min(amount - given, e.previous)
       if rest > 0 and covered > 0 then

@@ -1,8 +1,7 @@
 // Package lua holds the scripts that package bucket runs in Redis, one file each. The header of a
 // file says what the script does and what its keys, arguments and reply are. clock.lua stands before each
 // script, overrides.lua before each that override records change, state.lua, which describes the stored
-// state, before each that reads one, correct.lua before those that change it without judging, and quick.lua before
-// take.lua, whose usual case it is.
+// state, before each that reads one, and quick.lua before take.lua, whose usual case it is.
 //
 // In production the scripts need Redis 6.2 or later, for the PXAT option of SET, or a server compatible
 // with it, and its struct library. The text of the scripts is
@@ -39,9 +38,6 @@ var quick string
 //go:embed state.lua
 var state string
 
-//go:embed correct.lua
-var correct string
-
 //go:embed take.lua
 var take string
 
@@ -68,9 +64,9 @@ var (
 	// Take charges all owners or none, and claims an idempotency key.
 	Take = newScript("take", clock+overrides+quick+state+take)
 	// Settle corrects a charge and ends a claim, once.
-	Settle = newScript("settle", clock+state+correct+settle)
+	Settle = newScript("settle", clock+state+settle)
 	// Grant gives budget back.
-	Grant = newScript("grant", clock+overrides+state+correct+grant)
+	Grant = newScript("grant", clock+overrides+state+grant)
 	// Peek reads the debts.
 	Peek = newScript("peek", clock+overrides+state+peek)
 	// Renew extends the lease of a claim.

@@ -21,14 +21,14 @@ local trial, trial_short = ADMITTED, ''
 local hold
 if ARGV[2] ~= '' then
   owners = owners - 1
-  local attempt, fingerprint, lease, life, free, rules = read('>c16c16I6I6BB', ARGV[2])
+  local attempt, fingerprint, lease, life, free, rules, limits = read('>c16c16I6I6BBI4', ARGV[2])
   local abandoned = rules % 2 == 1 and UNKNOWN or REPEAT
   local finish, repeats = nil, 0
   -- Writes that the attempt holds the claim.
   hold = function()
     local ends = finish or now + life
-    redis.call('SET', KEYS[#KEYS], pack('>BBI6I6c16c16BI6B', 1, 1, now + lease, ends, attempt, fingerprint,
-      repeats, now, outcome == REPEAT and 1 or 0) .. short, 'PXAT', ends)
+    redis.call('SET', KEYS[#KEYS], pack('>BBI6I6c16c16BI6BI4', 1, 1, now + lease, ends, attempt, fingerprint,
+      repeats, now, outcome == REPEAT and 1 or 0, limits) .. short, 'PXAT', ends)
   end
   local record = redis.call('GET', KEYS[#KEYS])
   if record then

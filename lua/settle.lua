@@ -17,7 +17,7 @@
 -- too old, or not the holder of the claim, 10 other window), now in Unix ms 6, and if applied the
 -- states of the owners before, and then after, see state.lua.
 --
--- Expiry: a state when it is full, a marker after 60 s, a record at the end that it had.
+-- Expiry: a state when every entry counts nothing any more, a marker after 60 s, a record at the end that it had.
 
 local LIFE = 60000
 local taken = extra
@@ -92,7 +92,7 @@ for o = 1, #KEYS - 1 do
       local most = 2 * limit.capacity
       local back = min(min(-more, most) * limit.one, owed(limit, min(charged, most)), limit.other and limit.units or limit.debt)
       if back > 0 then
-        local e = present(limit)
+        local e = limit.other or limit
         if e ~= limit then
           back = floor(back / limit.one) * e.one
         end
@@ -101,7 +101,10 @@ for o = 1, #KEYS - 1 do
     elseif more > 0 then
       more = min(more, room(limit))
       if more > 0 then
-        local e = present(limit)
+        if limit.other and adopts(limit) then
+          adopt(limit)
+        end
+        local e = limit.other or limit
         restate(limit, e.debt + more * e.one)
       end
     end

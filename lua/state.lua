@@ -1,14 +1,14 @@
--- state.lua: the stored state of an owner, and the arithmetic on it. It stands before each script
--- but renew. Package bucket has the same arithmetic in Go.
+-- state.lua: the stored state of an owner, and the arithmetic on it. It stands before take, settle, grant and
+-- peek. Package bucket has the same arithmetic in Go.
 --
--- State of an owner, a string, big endian. Of up to four token buckets that were charged by one policy,
--- version 3, 59 bytes:
+-- State of an owner, a string, big endian. Of a usual owner, which has up to four token buckets, none of them soft,
+-- in the terms of one policy, with p below 2^32, r below 2^16 and debts below 2^40, it is version 3, 59 bytes:
 --   version   1 byte: 3
 --   last      6 bytes, Unix ms, the date of the debts
 --   ids       4 times id 2 bytes, a hash of unit and name, p 4 and r 2: debt is in units of 1/p token, of
 --     which r decay each ms
 --   debts     4 times 5 bytes; unused places are zero
--- Of anything else, version 4:
+-- Of any other it is version 4, the mixed form:
 --   version   1 byte: 4
 --   and entries, at most one of each id, each with a tag of 1 byte:
 --   1 token bucket           id 2, date of the debt 6, p 5, r 7, debt 7
@@ -19,10 +19,12 @@
 --
 -- The terms of an entry are its tag, p and r, and length: how it comes back. They are those of the policy
 -- that charged it last, which need not be that of the caller. A limit reads an entry of other terms as what
--- that counts now, in tokens rounded up; see count. A take that charges the limit makes its terms those
--- of the entry, unless the entry counts more than the capacity of the limit: then it keeps them, and so it does
--- in a settlement and a grant. What a call does not charge it leaves as it is. So nothing that is owed ever
--- comes back faster than a policy says that has charged it, and nobody owes it for longer.
+-- that counts now, in tokens rounded up; see count. A take that charges a limit writes the entry in the terms of the
+-- limit, unless it counts more than the capacity of the limit: such an entry is never charged by a take.
+-- A settlement that charges on does the same between token buckets, and otherwise adds to the entry in its own
+-- terms. What gives back leaves an entry its terms. What a call does not charge it leaves as it is: in the mixed form byte
+-- for byte, and in the usual form on the date of the call. So nothing that is owed ever comes back faster than a
+-- policy says that has charged it.
 --
 -- Rules of an owner, an argument. The columns have one place for each limit, and unused ones up to
 -- four if the owner is a usual one: see quick.lua.
@@ -97,9 +99,7 @@ local function overlap(e)
   return e.tag == SLIDING and max(0, min(e.finish - now, e.length)) or 0
 end
 
--- What an entry of other terms counts of a limit: its tokens, rounded up, and units of 1/p of the limit, at most
--- 2^53. Of a token bucket that refills faster than the limit, what is above the capacity of the limit comes back as
--- fast as it did, and the rest as fast as the limit does.
+-- What an entry of other terms counts of a limit: its tokens, rounded up, and units of 1/p of the limit, at most 2^53.
 local function count(limit, e)
   if e.tag ~= TOKEN or limit.tag ~= TOKEN then
     local tokens = e.debt
@@ -110,17 +110,7 @@ local function count(limit, e)
     end
     return tokens, min(tokens * limit.p, EXACT)
   end
-  local elapsed, above, units = max(0, now - e.date), e.debt - limit.capacity * e.p, nil
-  if limit.r / limit.p >= e.r / e.p or above <= 0 then
-    units = decay(convert(e.debt, e.p, limit.p), limit.r, elapsed)
-  else
-    local wait = ceil_div(above, e.r)
-    if elapsed < wait then
-      units = convert(e.debt - e.r * elapsed, e.p, limit.p)
-    else
-      units = decay(limit.full, limit.r, elapsed - wait)
-    end
-  end
+  local units = convert(decay(e.debt, e.r, now - e.date), e.p, limit.p)
   return ceil_div(units, limit.p), units
 end
 
@@ -203,7 +193,7 @@ local function usual_entries(owner, state)
 end
 
 -- Reads a state of version 4. An open window in the terms of its limit is the usual case, and needs no table.
-local function any_entries(owner, state)
+local function mixed_entries(owner, state)
   local at, i = 2, 0
   while at <= #state do
     local start, more, limit = at, 0, nil
@@ -234,6 +224,7 @@ end
 --   key, rules
 --   usual              whether its limits fit version 3
 --   first              the place before its first number in ARGV[1]
+--   text               the state for a reply, once it is written
 --   redated            whether an entry was dated anew, so that even a refusal must write it
 --   foreign, keep      entries of other limits, packed, and when the last of them counts nothing any more
 --   limits             of each limit:
@@ -286,7 +277,7 @@ local function load(key, rules, values)
   if state then
     local version = byte(state)
     if version == 4 then
-      any_entries(owner, state)
+      mixed_entries(owner, state)
     elseif version == 3 and #state == 59 then
       usual_entries(owner, state)
     else
@@ -318,8 +309,8 @@ local function spend(limit, debt)
   end
 end
 
--- Makes the terms of a limit those of its entry.
-local function convert_entry(limit)
+-- Puts the entry of a limit into the terms of the limit.
+local function adopt(limit)
   local other = limit.other
   limit.other = nil
   if limit.tag == TOKEN then
@@ -333,9 +324,18 @@ local function convert_entry(limit)
   end
 end
 
--- Whether an entry of other terms is changed in those of the limit by what corrects it: both are token buckets, and
+-- Sets what the entry of a limit owes or has used, in its terms.
+local function restate(limit, debt)
+  if limit.other then
+    limit.other.debt, limit.changed = debt, true
+  else
+    spend(limit, debt)
+  end
+end
+
+-- Whether what is charged on to an entry of other terms puts it into those of the limit: both are token buckets, and
 -- what is owed is within the capacity.
-local function joins(limit)
+local function adopts(limit)
   return limit.other.tag == TOKEN and limit.tag == TOKEN and limit.units <= limit.full
 end
 
@@ -343,7 +343,7 @@ end
 -- than can be counted.
 local function room(limit)
   local e = limit.other
-  if not e or joins(limit) then
+  if not e or adopts(limit) then
     return max(0, floor((2 * limit.capacity * limit.one - (e and limit.units or limit.debt)) / limit.one))
   end
   local fits = e.tag == SLIDING and floor((EXACT - 1) / e.length) - e.debt - e.previous

@@ -11,18 +11,19 @@
 --                each limit in tokens
 --   ARGV[2]      claim, or empty: attempt 16 bytes, fingerprint 16, lease in ms 6, life of the
 --                record in ms 6, free repeats 1, rules 1: 1 if an abandoned claim refuses, and 2 more if
---                a repeat is charged where none is free
+--                a repeat is charged where none is free; a hash of the limits of the live owners 4
 --   ARGV[2 + o]  rules of owner o, see state.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an
 -- answer, 3 done with one, 4 free: charged, and released by a repeat), end of the lease in Unix ms 6,
 -- end of the record in Unix ms 6, attempt 16, fingerprint 16, free repeats so far 1; then the answer,
--- or in flight: date of the take in Unix ms 6, 1 if it was a repeat and 0 if not, and a byte for each
--- limit that was left uncharged: its place among the limits of all owners, from 0.
+-- or in flight: date of the take in Unix ms 6, 1 if it was a repeat and 0 if not, the hash of the limits 4, and of
+-- each limit that was charged less than asked its place among those of all live owners, from 0, 1 byte, and in tokens
+-- what it was charged 7.
 --
--- Reply, a string, big endian: outcome 1 byte, now in Unix ms 6, how many limits were left uncharged
--- 1 byte, a byte for each of them as in the record; if there is a candidate its outcome 1 byte, 0 if it
--- was not judged, and its limits left uncharged in the same form; the states of the owners after the
+-- Reply, a string, big endian: outcome 1 byte, now in Unix ms 6, how many limits were charged less than asked
+-- 1 byte, and these as in the record; if there is a candidate its outcome 1 byte, 0 if it
+-- was not judged, and its limits that were charged less in the same form; the states of the owners after the
 -- charge, see state.lua, without those of a candidate that was not judged, and a tail:
 --   0 too late       nothing was done; the reply ends after now
 --   1 admitted
@@ -33,16 +34,17 @@
 --   6 key reused
 --   7 no answer      done without an answer, and no free repeat is allowed
 --   8 repeat         admitted, charged before
---   9 again          the first verdict for the same attempt: the tail is the end of the record
+--   9 again          the first verdict for the same attempt: the tail is the record from the date on
 --   10 other window  nothing was done, because now is in another window of the calendar than the
 --                    caller sent; the reply ends after now
 --   11 other overrides  nothing was done, see overrides.lua
 --   12 blocked       nothing was done; the reply ends after now
 --   13 unknown       an attempt was abandoned, and the claim refuses to run after it
 --
--- Expiry: a state when it is full, a record at the end that its first charge gave it.
--- A refusal writes nothing, except that a state more than 5 s in the future, which a clock that was
--- set back leaves behind, is dated anew, and so is the end of a window that another policy opened.
+-- Expiry: a state when every entry counts nothing any more, a record at the end that its first charge gave it.
+-- A refusal writes nothing, except that an entry that lies too far in the future, which a clock that was set back leaves
+-- behind, is dated anew: a debt more than 5 s ahead, or a window that ends more than its length, or of the calendar
+-- twice its length, and 5 s ahead.
 
 local all, k, lives, charges = {}, 0, 0, {}
 for o = 1, owners do
@@ -86,12 +88,11 @@ for o = 1, owners do
     local limit, amount = owner.limits[i], charges[k]
     if amount and (o > live and trial or outcome) == ADMITTED then
       if limit.other and limit.units <= limit.full then
-        convert_entry(limit)
+        adopt(limit)
       end
-      local charged, other = limit.soft and min(amount, room(limit)) or amount, limit.other
-      if other and charged > 0 then
-        other.debt, limit.changed = other.debt + charged * other.one, true
-      elseif charged > 0 then
+      -- What a soft limit charged above its capacity in other terms might be owed for years.
+      local charged = limit.other and 0 or limit.soft and min(amount, room(limit)) or amount
+      if charged > 0 then
         spend(limit, limit.debt + charged * limit.one)
       end
       if charged < amount and o > live then

@@ -91,6 +91,27 @@ var claimTests = []test{
 		s.equal(s.settle(settlement).Applied, false, "applied again")
 		s.equal(s.remaining(buckets...), []int64{5, 56}, "remaining")
 	}},
+	{"an attempt that asks again under other limits is admitted, and settles nothing of them", func(s *scene) {
+		first, soft := perMinute(1000), bucket.Limit{Name: "soft", Capacity: 100, Period: time.Hour, Soft: true}
+		last := bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour}
+		all := s.tenantOf(first, soft, last)
+		s.take(all, points(150))
+		claim := s.claim("12345678", "a")
+		s.take(all, points(50))
+		s.equal(s.takeKeyed(all, points(150), claim).Limits[1].Charged, int64(0), "charged to the soft limit")
+		for _, other := range [][]bucket.Bucket{
+			s.tenantOf(soft, last), s.tenantOf(first, soft), s.tenantOf(last), s.tenantOf(first, last, soft), s.tenantOf(perSecond(5000), first, soft, last),
+		} {
+			again := s.takeKeyed(other, points(150), claim)
+			s.verdict(again, bucket.Admitted)
+			s.equal(again.Receipt.IsZero(), true, "no receipt")
+			for _, limit := range again.Limits {
+				s.equal(limit.Charged, int64(0), "charged")
+				s.equal(limit.Exceeded, false, "exceeded")
+			}
+		}
+		s.equal(s.takeKeyed(all, points(150), claim).Limits[0].Charged, int64(150), "under the same limits again")
+	}},
 	{"a stored answer is replayed, charges nothing, and shows the limits as they are", func(s *scene) {
 		buckets := s.tenantOf(perMinute(60))
 		claim := s.claim("12345678", "a")

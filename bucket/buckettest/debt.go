@@ -122,10 +122,10 @@ var debtTests = []test{
 		free := s.tenantOf(bucket.Limit{Name: "month", Capacity: 1000, Period: month}, requests)
 		s.take(pro, costing(1_000_000))
 		result := s.take(free, costing(1000))
-		// 999 000 of 1 000 000 come back as pro's do, and all is gone when it would have been for pro.
+		// It comes back as pro's does.
 		s.equal(result.RetryAfter, month, "retry of all that the new plan has")
 		s.equal(result.Limits[0].ResetAfter, month, "reset")
-		s.equal(s.take(free, costing(1)).RetryAfter, ceil(month, 999_000, 1_000_000)+ceil(month, 1, 1000), "retry of a point")
+		s.equal(s.take(free, costing(1)).RetryAfter, ceil(month, 999_001, 1_000_000), "retry of a point")
 		s.Advance(month - time.Millisecond)
 		s.verdict(s.take(free, costing(1000)), bucket.Limited)
 		s.Advance(time.Millisecond)
@@ -141,13 +141,80 @@ var debtTests = []test{
 		s.Advance(time.Minute)
 		s.equal(s.spent(free, "hour"), int64(885), "as free") // 901 − 1000/60, rounded up
 	}},
-	{"a raised refill counts from the next call on, also for what was spent before", func(s *scene) {
+	{"a request under a slower plan takes away nothing that the refill of a faster one has brought back", func(s *scene) {
+		day := 24 * time.Hour
+		pro := s.tenantOf(bucket.Limit{Name: "month", Capacity: 10_000, Period: day}, requests)
+		free := s.tenantOf(bucket.Limit{Name: "month", Capacity: 5000, Period: 30 * day}, requests)
+		s.take(pro, costing(5000))
+		s.Advance(6 * time.Hour)
+		s.equal(s.spent(pro, "month"), int64(2500), "as pro")
+		s.equal(s.spent(free, "month"), int64(2500), "as free")
+		s.verdict(s.take(free, costing(100)), bucket.Admitted)
+		s.equal(s.spent(pro, "month"), int64(2600), "as pro")
+		s.equal(s.spent(free, "month"), int64(2600), "as free")
+	}},
+	{"a request that costs nothing changes nothing for a slower plan", func(s *scene) {
+		pro := s.tenantOf(perMinute(1000), requests)
+		free := s.tenantOf(bucket.Limit{Name: "minute", Capacity: 1000, Period: 30 * 24 * time.Hour}, requests)
+		s.take(pro, costing(900))
+		s.Advance(50 * time.Second)
+		s.equal(s.spent(free, "minute"), int64(67), "before")
+		s.take(pro, costing(0))
+		s.equal(s.spent(free, "minute"), int64(67), "after")
+	}},
+	{"a soft limit charges nothing above its capacity in slower terms, in which it would be owed for longer than it says", func(s *scene) {
+		month := 30 * 24 * time.Hour
+		slow := s.tenantOf(bucket.Limit{Name: "month", Capacity: 3, Period: month}, requests)
+		s.take(slow, costing(3))
+		for capacity := int64(2); capacity < 2000; capacity = 2*capacity - 1 {
+			soft := s.tenantOf(bucket.Limit{Name: "month", Capacity: capacity, Period: time.Second, Soft: true}, requests)
+			s.verdict(s.take(soft, costing(5*capacity)), bucket.Admitted)
+		}
+		s.equal(s.take(slow, costing(1)).RetryAfter <= 2*month/3, true, "retry")
+	}},
+	{"a debt beyond what a faster plan can count falls no faster than it was made", func(s *scene) {
+		made := s.tenantOf(bucket.Limit{Name: "month", Capacity: 1 << 30, Refill: 1 << 20, Period: time.Second}, requests)
+		// Of its units, less than 1/2^32 of a token, 2^53 are 2^21 tokens, which its refill brings in a second.
+		const period = 1<<32 + 1
+		fine := s.tenantOf(bucket.Limit{Name: "month", Capacity: 1_000_000, Refill: 2000*period + 1, Period: period * time.Millisecond}, requests)
+		coarse := s.tenantOf(bucket.Limit{Name: "month", Capacity: 1_000_000, Refill: 1 << 22, Period: time.Second}, requests)
+		for _, faster := range [][]bucket.Bucket{fine, coarse} {
+			s.take(made, costing(1<<30))
+			s.verdict(s.take(faster, costing(1)), bucket.Limited)
+			s.Advance(100 * time.Second)
+			s.verdict(s.take(faster, costing(1)), bucket.Limited)
+			s.ok(s.Store.Reset(s.ctx, s.tenant, made))
+		}
+	}},
+	{"a raised refill counts from the first charge on", func(s *scene) {
 		s.take(s.tenantOf(perMinute(60), requests), costing(60))
 		raised := s.tenantOf(bucket.Limit{Name: "minute", Capacity: 60, Refill: 6000, Period: time.Minute}, requests)
-		s.Advance(100 * time.Millisecond)
-		s.verdict(s.take(raised, costing(10)), bucket.Admitted)
+		s.equal(s.take(raised, costing(1)).RetryAfter, time.Second, "retry")
+		s.Advance(time.Second)
+		s.verdict(s.take(raised, costing(1)), bucket.Admitted)
 		s.Advance(600 * time.Millisecond)
 		s.verdict(s.take(raised, costing(60)), bucket.Admitted)
+	}},
+	{"a grant and a settlement under another refill give back what they say, for whoever looks", func(s *scene) {
+		slow := bucket.Limit{Name: "b", Capacity: 1000, Period: time.Hour}
+		fast := bucket.Limit{Name: "b", Capacity: 1000, Period: 100 * time.Second}
+		for _, policies := range [][2]bucket.Limit{{slow, fast}, {fast, slow}} {
+			charged, other := s.tenantOf(policies[0], requests), s.tenantOf(policies[1], requests)
+			s.take(other, costing(500))
+			receipt := s.take(other, costing(400)).Receipt
+			s.take(charged, costing(10))
+			s.Advance(20 * time.Second)
+			before := s.spent(charged, "b")
+			s.equal(s.limitOf(s.grantPoints(other, 1), "b").Charged, int64(-1), "granted")
+			s.equal(s.spent(charged, "b"), before-1, "after a grant")
+			settled := s.settle(bucket.Settlement{Receipt: receipt, Actual: points(399)})
+			s.equal(s.limitOf(settled.Limits, "b").Charged, int64(-1), "settled")
+			s.equal(s.spent(charged, "b"), before-2, "after a settlement")
+			s.Advance(20 * time.Second)
+			rate := 1000 * int64(20*time.Second) / int64(policies[0].Period)
+			s.equal(before-2-s.spent(charged, "b") <= rate+1, true, "it comes back as it did")
+			s.ok(s.Store.Reset(s.ctx, s.tenant, charged))
+		}
 	}},
 	{"two tiers of one tenant share what the larger one has, whoever spends it", func(s *scene) {
 		pro, free := s.tenantOf(perMinute(1000), requests), s.tenantOf(perMinute(100), requests)
