@@ -76,7 +76,11 @@ func (r *rule) wait(units int64) int64 {
 func (r *rule) reset(s spent, now int64) int64 {
 	switch {
 	case s.other != nil:
-		return s.other.gone() - now
+		gone := s.other.gone() - now
+		if r.kind == TokenBucket && s.other.kind == TokenBucket && r.refills(s.other) {
+			return min(gone, max(0, s.other.date-now)+r.wait(s.debt))
+		}
+		return gone
 	case r.kind == TokenBucket:
 		return r.wait(s.debt)
 	case r.kind == SlidingWindow && s.debt > 0:
@@ -172,10 +176,15 @@ func (r *rule) before(s spent, charged, now int64) spent {
 // overdraw charges tokens that cannot be refused, at most down to twice the capacity and never more than can be
 // counted, and returns how many these were.
 //
-// It makes the terms of the rule those of the debt if both are token buckets and it is within the capacity.
+// It makes the terms of the rule those of a token bucket that owes no more than the capacity, as a take does. A window
+// stays one: it would end early.
 func (r *rule) overdraw(s spent, tokens, now int64) (spent, int64) {
-	if s.other == nil || r.kind == TokenBucket && s.other.kind == TokenBucket && s.debt <= r.full {
-		if tokens = max(0, min(tokens, (2*r.capacity*r.unit()-s.debt)/r.unit())); tokens == 0 {
+	if s.other == nil || s.other.kind == TokenBucket && r.level(s, now) <= r.full {
+		room := (2*r.capacity*r.unit() - s.debt) / r.unit()
+		if r.kind == SlidingWindow {
+			room = min(room, mostSliding(r.r)-s.debt)
+		}
+		if tokens = max(0, min(tokens, room)); tokens == 0 {
 			return s, 0
 		}
 		s.other = nil
@@ -227,8 +236,7 @@ func (r *rule) settle(s spent, charged, actual, takenAt, now int64) spent {
 	if s.other == nil {
 		return r.spend(s, s.debt-back, now)
 	}
-	e := s.other.at(now)
-	e.debt -= min(product(back/r.unit(), e.unit()), e.debt)
+	e := s.other.grant(back/r.unit(), now)
 	return r.read(&e, now)
 }
 
@@ -256,14 +264,16 @@ func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
 	return charged
 }
 
-// grant returns what is spent after tokens were given back, whatever they were taken for. The debt keeps its terms.
+// grant returns what is spent after tokens were given back, whatever they were taken for. The debt keeps its terms, and
+// who gives back no more than counts as spent here gives nobody else more.
 func (r *rule) grant(s spent, tokens, now int64) spent {
-	e := r.entry(&s, nil, now)
-	e = e.at(now)
-	before := e
-	e.grant(tokens, now)
-	switch {
-	case e == before:
+	if s.other != nil && r.kind == TokenBucket {
+		tokens = min(tokens, ceilDiv(s.debt, r.p))
+	}
+	was := r.entry(&s, nil, now)
+	e := was.grant(tokens, now)
+	switch is := was.at(now); {
+	case e == was || e == is:
 		return s
 	case s.other != nil:
 		return r.read(&e, now)

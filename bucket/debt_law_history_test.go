@@ -14,8 +14,9 @@ import (
 )
 
 // A law is what holds of any history, whatever policies its calls are made under: a debt comes back as the policy says
-// that charged it, and no call makes it less but by what that gives back. So nobody is admitted more than the largest
-// capacity and what the fastest refill brings, and nobody waits for longer than the policy that made the debt says.
+// that charged it, or the one that charges it now, and no call makes it less but by what that gives back. So nobody is
+// admitted more than the largest capacity and what the fastest refill brings, and nobody waits for longer than
+// the policy that made the debt says.
 
 // lawLimit is the name of the limit that the policies of a history share.
 const lawLimit = "limit"
@@ -82,10 +83,10 @@ func (r *lawRun) stored() (bucket.Stored, error) {
 	return bucket.ReadStored(text, bucket.Points, lawLimit)
 }
 
-// lawDone says what a call did: whether it charged the limit, and the capacity under which it judged it, or zero.
+// lawDone says what a call did: whether it charged the limit, and the limit under which it judged it, or nil.
 type lawDone struct {
-	charged  bool
-	capacity int64
+	charged bool
+	limit   *bucket.Limit
 }
 
 // observe makes a call and checks what it has done to what is stored of the limit: gives is what it may give back.
@@ -123,21 +124,26 @@ func (r *lawRun) stayed(now int64, before, after bucket.Stored) error {
 	return nil
 }
 
-// fell checks that a call took no more off a debt than it gave back; that it is not gone later if nothing was charged;
-// and that it keeps its terms if it is above the capacity of who charges. Windows are left to the account.
+// fell checks that a debt is no less after a call than the faster refill of its own policy and that of the call has left
+// of it, but for what the call gave back; that it is not gone later if nothing was charged; and that it keeps its terms
+// if it is above the capacity of who charges. Windows are left to the account.
 func (r *lawRun) fell(now int64, before, after bucket.Stored, done lawDone, gives int64) error {
 	if r.family != "token" {
 		return nil
 	}
 	was, is := before.Level(now), after.Level(now)
+	if done.charged && done.limit != nil {
+		was = before.LevelUnder(done.limit, now)
+	}
 	if least := new(big.Rat).Sub(was, new(big.Rat).SetInt64(gives)); is.Cmp(least) < 0 {
 		return fmt.Errorf("at %d a call that gave back %d made %s of %s tokens", now, gives, is.FloatString(3), was.FloatString(3))
 	}
 	if !done.charged && after.Gone() > before.Gone() {
 		return fmt.Errorf("at %d a call that charged nothing had %s tokens gone %d ms later", now, was.FloatString(3), after.Gone()-before.Gone())
 	}
-	if above := was.Cmp(new(big.Rat).SetInt64(done.capacity)) > 0; above && is.Sign() > 0 && !after.SameTerms(before) {
-		return fmt.Errorf("at %d a call under a capacity of %d changed the terms of %s tokens", now, done.capacity, was.FloatString(3))
+	keeps := !done.charged || done.limit == nil || was.Cmp(new(big.Rat).SetInt64(done.limit.Capacity)) > 0
+	if keeps && is.Sign() > 0 && !after.SameTerms(before) {
+		return fmt.Errorf("at %d a call changed the terms of %s tokens", now, was.FloatString(3))
 	}
 	return nil
 }
@@ -156,14 +162,14 @@ func (r *lawRun) lasts(now int64, states []bucket.LimitState) error {
 	return nil
 }
 
-// capacityOf is the capacity under which the limit was judged, or zero.
-func capacityOf(states []bucket.LimitState) int64 {
+// judging is the limit under which it was judged, or nil.
+func judging(states []bucket.LimitState) *bucket.Limit {
 	for i := range states {
 		if states[i].Limit.Name == lawLimit {
-			return states[i].Limit.Capacity
+			return states[i].Limit
 		}
 	}
-	return 0
+	return nil
 }
 
 // take takes under a policy, and beside it under a candidate if there is one, and says what the limit was charged.
@@ -196,7 +202,7 @@ func (r *lawRun) take(policy int, amount int64, candidate *lawPolicy) (charged i
 		if charged = note(r.live, now, result.Limits); !receipts[0].IsZero() {
 			r.receipts = append(r.receipts, lawReceipt{receipts, charged, amount})
 		}
-		return lawDone{charged > 0, capacityOf(result.Limits)}, nil
+		return lawDone{charged > 0, judging(result.Limits)}, nil
 	})
 	return charged, err
 }
@@ -230,7 +236,7 @@ func (r *lawRun) settle() error {
 		settled, err := lawCall(r, "settle", bucket.BucketsOf(receipt.receipts[0]), func(i int, store bucket.Store) (bucket.Settled, error) {
 			return store.Settle(context.Background(), bucket.Settlement{Receipt: receipt.receipts[i], Actual: points(actual)})
 		})
-		return lawDone{actual > receipt.asked, capacityOf(settled.Limits)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), gives, settled.Limits))
+		return lawDone{actual > receipt.asked, judging(settled.Limits)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), gives, settled.Limits))
 	})
 }
 
@@ -246,7 +252,7 @@ func (r *lawRun) local(policy int) error {
 		settled, err := lawCall(r, "settle", buckets, func(_ int, store bucket.Store) (bucket.Settled, error) {
 			return store.Settle(context.Background(), bucket.Settlement{Receipt: receipt})
 		})
-		return lawDone{true, capacityOf(settled.Limits)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), 0, settled.Limits))
+		return lawDone{true, judging(settled.Limits)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), 0, settled.Limits))
 	})
 }
 
@@ -256,7 +262,7 @@ func (r *lawRun) grant(policy int) error {
 		states, err := lawCall(r, "grant", buckets, func(_ int, store bucket.Store) ([]bucket.LimitState, error) {
 			return store.Grant(context.Background(), r.tenant, buckets, points(amount))
 		})
-		return lawDone{false, capacityOf(states)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), amount, states))
+		return lawDone{false, judging(states)}, errors.Join(err, r.live.corrected(r.clock.unixMilli(), amount, states))
 	})
 }
 

@@ -101,7 +101,7 @@ func TestStoresThatCutDebtsAreFound(t *testing.T) {
 		{"cap", "settle", (*bucket.Memory).Cap, save, cutsDebts, true},
 		{"cap", "grant", (*bucket.Memory).Cap, save, cutsDebts, true},
 		// It lets nobody through: it has them wait.
-		{"terms", "settle", (*bucket.Memory).Adopt, "limit.tag == TOKEN and limit.units <= limit.full\nend", "limit.tag == TOKEN\nend", false},
+		{"terms", "settle", (*bucket.Memory).Adopt, "limit.other.tag == TOKEN and limit.units <= limit.full\nend", "limit.other.tag == TOKEN\nend", false},
 	}
 	for _, mutant := range mutants {
 		for _, memory := range []bool{false, true} {

@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -271,8 +272,9 @@ func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
 	return charged, charged
 }
 
+// milliseconds is a duration of so many, at most the longest that there is: 292 years.
 func milliseconds(n int64) time.Duration {
-	return time.Duration(n) * time.Millisecond
+	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
 // again tells the attempt that holds a claim what it was told before, with the limits as they are

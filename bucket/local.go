@@ -150,7 +150,8 @@ type localOwner struct {
 	owes  bool
 }
 
-// knownLimit is what the store has said of a limit: what is spent, in tokens, and when its window ends.
+// knownLimit is what the store has said of a limit: what is spent, in tokens, and when its window ends, or when all of
+// it is gone if that is later than a token bucket would refill.
 type knownLimit struct {
 	id         uint16
 	spent, end int64
@@ -315,18 +316,23 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 		if state.Limit.FailMode != FailLocal {
 			continue
 		}
-		var id uint16
+		var fresh rule
+		is := &fresh
 		if k < len(rules) && rules[k].limit == state.Limit {
-			id = rules[k].id
+			is = &rules[k]
 		} else {
-			id = stateID(state.Limit.Unit, state.Limit.Name)
+			fresh = newRule(state.Limit, stateID(state.Limit.Unit, state.Limit.Name))
 		}
-		spent := state.Limit.Capacity - state.Remaining + state.Overdraft
-		if known := o.find(id); known != nil {
-			known.spent, known.end = max(known.spent, spent), max(known.end, state.WindowEnd)
+		spent, end := state.Limit.Capacity-state.Remaining+state.Overdraft, state.WindowEnd
+		if is.kind == TokenBucket && state.ResetAfter > milliseconds(is.wait(product(spent, is.p))) {
+			// A policy has charged it whose refill is slower.
+			end = now + state.ResetAfter.Milliseconds()
+		}
+		if known := o.find(is.id); known != nil {
+			known.spent, known.end = max(known.spent, spent), max(known.end, end)
 			continue
 		}
-		o.known = append(o.known, knownLimit{id: id, spent: spent, end: state.WindowEnd})
+		o.known = append(o.known, knownLimit{id: is.id, spent: spent, end: end})
 	}
 }
 

@@ -90,3 +90,55 @@ func TestALocalShareOfASmallerPolicyKnowsWhatALargerOneHasSpent(t *testing.T) {
 		require.EqualValues(t, 499, r.drain(1, pro), "%v: what is shared is rounded down", kind)
 	}
 }
+
+func TestALocalTokenBucketWaitsForWhatASlowerPolicyHasSpent(t *testing.T) {
+	t.Parallel()
+	for _, old := range []bucket.Limit{
+		{Name: "limit", Capacity: 1000, Window: bucket.Window{Kind: bucket.YearWindow}, FailMode: bucket.FailLocal},
+		{Name: "limit", Capacity: 1000, Period: 300 * 24 * time.Hour, Window: bucket.Window{Kind: bucket.FixedWindow}, FailMode: bucket.FailLocal},
+	} {
+		s := newScene(t, 1, bucket.LocalConfig{Instances: 1, Percent: 100})
+		r := s.replicas[0]
+		minute := old
+		minute.Window, minute.Period = bucket.Window{}, time.Minute
+		before, after := bucket.Bucket{Limits: compile(t, old)}, bucket.Bucket{Limits: compile(t, minute)}
+		require.Equal(t, bucket.Admitted, r.take(1000, before).Verdict)
+		require.Equal(t, bucket.Limited, r.take(1, after).Verdict)
+		s.goAway()
+		for range 5 {
+			s.clock.advance(time.Minute)
+			require.Equal(t, bucket.Limited, r.take(1, after).Verdict)
+		}
+		// What it has charged itself comes back as it says.
+		s.clock.advance(366 * 24 * time.Hour)
+		require.EqualValues(t, 1000, r.drain(1, after))
+		s.clock.advance(30 * time.Second)
+		require.EqualValues(t, 500, r.drain(1, after))
+	}
+}
+
+func TestWhatPoliciesByTurnsHaveTakenLocallyIsSettledAsFarAsItIsOwed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, bucket.LocalConfig{Instances: 1, Percent: 100})
+	r := s.replicas[0]
+	limit := localLimit(1000, bucket.TokenBucket)
+	longer := limit
+	longer.Capacity, longer.Refill = 2000, 1000
+	one, other := bucket.Bucket{Limits: compile(t, limit)}, bucket.Bucket{Limits: compile(t, longer)}
+	r.take(0, one)
+	s.goAway()
+	taken := int64(0)
+	for range 60 {
+		for _, policy := range []bucket.Bucket{one, other} {
+			s.clock.advance(5 * time.Second)
+			if r.take(40, policy).Verdict == bucket.Admitted {
+				taken += 40
+			}
+		}
+	}
+	require.EqualValues(t, 4800, taken)
+	s.comeBack()
+	s.settle()
+	// 480 a minute come back by 1000 a minute.
+	require.Greater(t, s.remaining(other), int64(1000))
+}

@@ -221,7 +221,7 @@ func newLocalBatch(owners []*localOwner, takenAt, now int64) *localBatch {
 		}
 		of := make([]int64, len(under.rules))
 		for i := range taken {
-			of[under.place(taken[i].id)] = taken[i].sum(now)
+			of[under.place(taken[i].id)] += taken[i].sum(now)
 		}
 		amounts = append(amounts, of...)
 		b.owners, b.taken = append(b.owners, o), append(b.taken, taken)
@@ -271,18 +271,19 @@ func (l *Limits) place(id uint16) int {
 // age takes out of a settlement that is repeated what was taken in windows that have ended: the store would charge
 // it to the next ones.
 func (b *localBatch) age(now int64) {
-	amounts := slices.Clone(b.receipt.local)
+	amounts := make([]int64, len(b.receipt.local))
 	k := 0
 	for i := range b.owners {
-		rules := b.receipt.buckets[i].Limits.rules
-		for j := range rules {
-			for _, t := range b.taken[i] {
-				if t.id == rules[j].id && t.width == 0 && now >= t.end {
-					amounts[k] = 0
-				}
+		limits := b.receipt.buckets[i].Limits
+		for j := range b.taken[i] {
+			t := &b.taken[i][j]
+			if t.width == 0 {
+				amounts[k+limits.place(t.id)] += t.sum(now)
+			} else {
+				amounts[k+limits.place(t.id)] += t.total()
 			}
-			k++
 		}
+		k += len(limits.rules)
 	}
 	b.receipt.local = amounts
 }
@@ -298,7 +299,7 @@ func (b *localBatch) putBack(now int64) {
 
 func (o *localOwner) putBack(was *localSpend, now int64) {
 	for i := range o.taken {
-		if o.taken[i].id == was.id {
+		if o.taken[i].id == was.id && o.taken[i].width == was.width {
 			o.taken[i].join(was, now)
 			return
 		}

@@ -171,6 +171,10 @@ func (o *localOwner) start(l *Local, j, instances int, since, now int64) spent {
 		// Under a larger policy that is not beyond the capacity.
 		tokens += portion(known.spent-whole, percent, of) + 1
 	}
+	if rule.kind == TokenBucket && known.end > 0 {
+		// Nobody knows its terms: as a window it does not come back too early.
+		return rule.read(&storedLimit{id: rule.id, terms: terms{kind: FixedWindow, length: known.end - o.at}, debt: tokens, end: known.end}, now)
+	}
 	return rule.from(spent{debt: product(tokens, rule.unit()), end: known.end}, o.at, now)
 }
 

@@ -6,7 +6,8 @@ import "slices"
 // taken when.
 const spendSlots = 8
 
-// localSpend is what was taken here of one limit, and is not settled: of a token bucket and of a sliding
+// localSpend is what was taken here of one limit, under policies by which it comes back in the same time, and is not
+// settled: of a token bucket and of a sliding
 // window so much as was taken within the time in which it comes back, of other windows what was taken in the
 // current one. What is older the refill has repaid, or went with its window, so that the store shall not count
 // it as spent now.
@@ -26,31 +27,30 @@ type localSpend struct {
 // share.
 func (o *localOwner) spend(place int, state spent, amount, now int64) {
 	whole := &o.limits.rules[place]
-	at := slices.IndexFunc(o.taken, func(t localSpend) bool { return t.id == whole.id })
+	width := whole.slotWidth()
+	at := slices.IndexFunc(o.taken, func(t localSpend) bool { return t.id == whole.id && t.width == width })
 	if at < 0 {
 		at = len(o.taken)
-		o.taken = append(o.taken, localSpend{id: whole.id})
+		o.taken = append(o.taken, localSpend{id: whole.id, width: width})
 	}
 	o.taken[at].under = o.limits
-	o.taken[at].add(whole, state, amount, now)
+	o.taken[at].add(state, amount, now)
 }
 
-func (t *localSpend) add(whole *rule, state spent, amount, now int64) {
-	width := int64(0)
-	switch whole.kind {
+// slotWidth is the length of a slot of what was taken of the limit, zero if it is a window that has one amount.
+func (r *rule) slotWidth() int64 {
+	switch r.kind {
 	case TokenBucket:
-		width = max(1, ceilDiv(whole.wait(whole.full), spendSlots))
+		return max(1, ceilDiv(r.wait(r.full), spendSlots))
 	case SlidingWindow:
-		width = max(1, ceilDiv(whole.r, spendSlots))
+		return max(1, ceilDiv(r.r, spendSlots))
 	default:
+		return 0
 	}
-	if width != t.width {
-		// The policy has changed: what was taken counts as taken now.
-		before := t.sum(now)
-		*t = localSpend{id: t.id, under: t.under, width: width}
-		amount += before
-	}
-	if width == 0 {
+}
+
+func (t *localSpend) add(state spent, amount, now int64) {
+	if t.width == 0 {
 		if now >= t.end {
 			t.slots[0] = 0
 		}
@@ -85,6 +85,11 @@ func (t *localSpend) sum(now int64) int64 {
 		return t.slots[0]
 	}
 	t.turn(now)
+	return t.total()
+}
+
+// total is what was to be settled when it was summed last.
+func (t *localSpend) total() int64 {
 	sum := int64(0)
 	for _, amount := range t.slots {
 		sum += amount
@@ -92,12 +97,12 @@ func (t *localSpend) sum(now int64) int64 {
 	return sum
 }
 
-// join puts back what could not be settled.
+// join puts back what could not be settled, of the same width.
 func (t *localSpend) join(other *localSpend, now int64) {
 	sum := other.sum(now)
 	switch {
 	case sum == 0:
-	case t.width == 0 || t.width != other.width:
+	case t.width == 0:
 		t.end = max(t.end, other.end)
 		t.slots[0] += sum
 	default:

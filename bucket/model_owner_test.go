@@ -24,10 +24,6 @@ func (e *modelEntry) token() bool    { return e.kind == bucket.TokenBucket }
 func (e *modelEntry) sliding() bool  { return e.kind == bucket.SlidingWindow }
 func (e *modelEntry) calendar() bool { return e.kind.Calendar() }
 
-func (e *modelEntry) equal(other *modelEntry) bool {
-	return e.owed.Cmp(other.owed) == 0 && e.used == other.used && e.previous == other.previous
-}
-
 // nothing says that the entry counts nothing.
 func (e *modelEntry) nothing() bool { return e.owed.Sign() == 0 && e.used+e.previous == 0 }
 
@@ -83,7 +79,7 @@ func (e *modelEntry) room() int64 {
 		units := new(big.Rat).Mul(e.owed, denominator)
 		return floorRat(units.Quo(units.Sub(new(big.Rat).SetInt64(most), units), denominator))
 	case e.sliding():
-		return most/e.length - e.used - e.previous
+		return (1<<53)/2/e.length - e.used
 	default:
 		return most - e.used
 	}
@@ -102,13 +98,19 @@ func (e *modelEntry) add(tokens *big.Rat) {
 	}
 }
 
-func (e *modelEntry) grant(tokens, now int64) {
-	if rest := tokens - e.used; e.sliding() && rest > 0 && e.end > now {
-		e.previous = lessPrevious(e.previous, rest, e.length, min(e.end-now, e.length))
+// grant is the entry after tokens were given back. A token bucket keeps its date.
+func (e *modelEntry) grant(tokens, now int64) *modelEntry {
+	is := e.at(now)
+	if e.token() {
+		given := smallestRat(new(big.Rat).SetInt64(tokens), is.owed)
+		is.owed, is.date = new(big.Rat).Sub(e.owed, given), e.date
+		return is
 	}
-	e.used -= min(tokens, e.used)
-	given := smallestRat(new(big.Rat).SetInt64(tokens), e.owed)
-	e.owed.Sub(e.owed, given)
+	if rest := tokens - is.used; is.sliding() && rest > 0 && is.end > now {
+		is.previous = lessPrevious(is.previous, rest, is.length, min(is.end-now, is.length))
+	}
+	is.used -= min(tokens, is.used)
+	return is
 }
 
 // redated is the entry dated anew if it lies far in the future, and whether it does.
@@ -202,7 +204,7 @@ func (l modelLimit) read(e *modelEntry, now int64) modelSpent {
 	s.entry = e
 	switch {
 	case l.token() && e.token():
-		s.owed = l.convert(is.owed, e.denominator)
+		s.owed = l.owing(e, now)
 	case l.token():
 		s.owed.SetInt64(ceilRat(is.level(now)))
 		s.owed = l.counts(s.owed)
@@ -231,6 +233,17 @@ func (l modelLimit) counts(tokens *big.Rat) *big.Rat {
 		most.SetInt64(floorRat(most))
 	}
 	return smallestRat(tokens, most)
+}
+
+// owing is what a token bucket in other terms owes: less by the faster refill of the two, which is that of the limit
+// only if its units can count the debt.
+func (l modelLimit) owing(e *modelEntry, now int64) *big.Rat {
+	owed := l.convert(e.owed, e.denominator)
+	units := new(big.Rat).Mul(owed, new(big.Rat).SetInt(l.denominator()))
+	if units.Cmp(new(big.Rat).SetInt64(1<<53)) < 0 && l.rate().Cmp(e.rate) >= 0 {
+		return left(owed, l.rate(), e.date, now)
+	}
+	return l.convert(e.at(now).owed, e.denominator)
 }
 
 // convert is a debt in the units of the limit, rounded up.

@@ -214,12 +214,15 @@ func (l modelLimit) take(s modelSpent, amount, now int64) (modelSpent, int64) {
 
 // overdraw charges whole tokens, down to twice the capacity.
 func (l modelLimit) overdraw(s modelSpent, tokens, now int64) (modelSpent, int64) {
-	if s.entry == nil || l.token() && s.entry.token() && s.owed.Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
+	if s.entry == nil || s.entry.token() && l.level(s, now).Cmp(new(big.Rat).SetInt64(l.Capacity)) <= 0 {
 		spent := s.owed
 		if !l.token() {
 			spent = new(big.Rat).SetInt64(s.used)
 		}
 		tokens = max(0, min(tokens, floorRat(new(big.Rat).Sub(new(big.Rat).SetInt64(2*l.Capacity), spent))))
+		if l.sliding() {
+			tokens = max(0, min(tokens, (1<<53)/2/l.length()-s.used))
+		}
 		if tokens == 0 {
 			return s, 0
 		}
@@ -276,11 +279,7 @@ func (l modelLimit) settle(s modelSpent, charged, actual, takenAt, now int64) mo
 	if s.entry == nil {
 		return l.spend(s, back.Neg(back), now)
 	}
-	e := s.entry.at(now)
-	back.SetInt64(floorRat(back))
-	back = smallestRat(back, e.owed)
-	e.add(back.Neg(back))
-	return l.read(e, now)
+	return l.read(s.entry.grant(floorRat(back), now), now)
 }
 
 // left is what a refill has left since a time of what was owed then.
@@ -296,12 +295,13 @@ func left(owed, rate *big.Rat, since, now int64) *big.Rat {
 func (l modelLimit) grant(s modelSpent, tokens, now int64) modelSpent {
 	was := s
 	if s.entry != nil {
-		e := s.entry.at(now)
-		e.grant(tokens, now)
-		if e.equal(s.entry.at(now)) {
+		if l.token() {
+			tokens = min(tokens, ceilRat(s.owed))
+		}
+		if tokens == 0 {
 			return s
 		}
-		return l.read(e, now)
+		return l.read(s.entry.grant(tokens, now), now)
 	}
 	if rest := tokens - s.used; l.sliding() && rest > 0 && s.end > now {
 		s.previous = lessPrevious(s.previous, rest, l.length(), min(s.end-now, l.length()))

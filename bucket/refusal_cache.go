@@ -159,6 +159,9 @@ func (c *RefusalCache) Take(ctx context.Context, take Take) (Result, error) {
 	if plan.capped && (result.Verdict == Admitted || result.Verdict == Replayed) && err == nil {
 		s.giveBack(tenant, c.every)
 	}
+	if plan.others && result.Verdict == Admitted && err == nil {
+		s.dropOthers(tenant, &take)
+	}
 	if result.judgment != nil {
 		c.remember(s, tenant, &take, &result, plan.version, sent)
 		result.judgment = nil
@@ -171,6 +174,8 @@ type plan struct {
 	// version is that of the shard before the store is asked.
 	version uint64
 	observe observe
+	// others says that only refusals under other limits or of other owners are known.
+	others bool
 	// capped says that the call to the store counts as one of those that are capped.
 	capped bool
 
@@ -216,6 +221,7 @@ func (c *RefusalCache) plan(s *refusalShard, tenant string, take *Take) plan {
 		r = nil
 	}
 	if r == nil {
+		p.others = true
 		if part, elapsed := t.evidence(take, now, c.age); part != nil {
 			c.cap(&p, t, take, part, elapsed, now)
 		}

@@ -186,3 +186,16 @@ func TestACandidateIsJudgedWithinTheCapAndThenLeftOut(t *testing.T) {
 func newClaim(key idempotency.Key) *idempotency.Claim {
 	return &idempotency.Claim{Key: key, Attempt: idempotency.NewAttemptID()}
 }
+
+func TestAChargeUnderOtherLimitsThroughTheCacheIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCached(t, bucket.RefusalCacheConfig{MaxAge: time.Minute})
+	slow := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "b", Capacity: 100, Refill: 1, Period: time.Hour})}}
+	fast := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "b", Capacity: 100, Period: time.Second})}}
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: slow, Amounts: points(100)}).Verdict)
+	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Verdict)
+	c.clock.advance(900 * time.Millisecond)
+	require.Equal(t, bucket.FromCache, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Origin)
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: fast, Amounts: points(1)}).Verdict)
+	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Verdict)
+}

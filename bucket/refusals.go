@@ -255,6 +255,24 @@ func (s *refusalShard) remove(t *refusedTenant, r *refusal) {
 	}
 }
 
+// dropOthers forgets what is known of the owners of a take under other limits: it was charged, so that what they owe
+// comes back as fast as its limits say.
+func (s *refusalShard) dropOthers(tenant string, take *Take) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.byTenant[tenant]
+	if t == nil {
+		return
+	}
+	for _, r := range t.byShape {
+		if slices.ContainsFunc(r.buckets, func(known Bucket) bool {
+			return slices.ContainsFunc(take.Buckets, func(b Bucket) bool { return b.Owner == known.Owner && b.Limits != known.Limits })
+		}) {
+			s.remove(t, r)
+		}
+	}
+}
+
 // leave forgets a tenant without refusals, unless it has used calls up.
 func (s *refusalShard) leave(tenant string, t *refusedTenant, now time.Duration) {
 	if len(t.byShape) == 0 && t.nextCall <= now {

@@ -97,26 +97,39 @@ func (e *storedLimit) tokens(now int64) int64 {
 	}
 }
 
+// mostSliding is how many tokens can be counted in a sliding window of so many milliseconds: as many may have been in
+// the one before.
+func mostSliding(length int64) int64 {
+	return maxExact / 2 / length
+}
+
 // fits returns how many tokens more can be counted.
 func (e *storedLimit) fits() int64 {
 	if e.kind == SlidingWindow {
-		return (maxExact-1)/e.length - e.debt - e.previous
+		return mostSliding(e.length) - e.debt
 	}
 	return (maxExact - 1 - e.debt) / e.unit()
 }
 
-// grant gives tokens back, whatever they were taken for, to the entry as it is now.
-func (e *storedLimit) grant(tokens, now int64) {
-	given := e.debt
-	if tokens < ceilDiv(e.debt, e.unit()) {
-		given = tokens * e.unit()
+// grant returns the entry after tokens were given back, whatever they were taken for. A token bucket keeps its date:
+// whoever looks then finds as much more as was given back.
+func (e *storedLimit) grant(tokens, now int64) storedLimit {
+	is := e.at(now)
+	given := is.debt
+	if tokens < ceilDiv(is.debt, is.unit()) {
+		given = tokens * is.unit()
 	}
-	e.debt -= given
-	overlap := e.overlap(now)
-	// Where there is a window before, units are tokens.
-	if rest := min(tokens-given, e.previous); rest > 0 && overlap > 0 {
-		e.previous -= min(e.previous, rest*e.length/overlap)
+	if e.kind == TokenBucket {
+		is = *e
+		is.debt -= given
+		return is
 	}
+	is.debt -= given
+	overlap := is.overlap(now)
+	if rest := min(tokens-given, is.previous); rest > 0 && overlap > 0 {
+		is.previous -= min(is.previous, rest*is.length/overlap)
+	}
+	return is
 }
 
 // terms are those of the rule at the time.
@@ -165,8 +178,16 @@ func (r *rule) entry(s *spent, was *storedLimit, now int64) storedLimit {
 	return e
 }
 
-// read returns what a limit has spent by now, from what is stored of it, which may be nothing. An entry in other terms
-// counts what it is worth in tokens, rounded up.
+// refills reports whether the refill of the rule, a token bucket, brings an entry of another one back: it is at least as
+// fast, and the debt can be counted in units of the rule.
+func (r *rule) refills(e *storedLimit) bool {
+	return float64(r.r)/float64(r.p) >= float64(e.r)/float64(e.p) && r.convert(e.debt, e.p) < maxExact
+}
+
+// read returns what a limit has spent by now, from what is stored of it, which may be nothing.
+//
+// An entry in other terms counts what it is worth in tokens, rounded up. Between token buckets the faster of the two
+// refills brings it back, that of the rule since the date of the entry.
 func (r *rule) read(e *storedLimit, now int64) spent {
 	if e.debt+e.previous == 0 || e.gone() <= now {
 		return spent{}
@@ -178,7 +199,7 @@ func (r *rule) read(e *storedLimit, now int64) spent {
 	other := *e
 	s := spent{other: &other}
 	if r.kind == TokenBucket && e.kind == TokenBucket {
-		s.debt = r.convert(is.debt, e.p)
+		s.debt = r.counts(e, &is, now)
 		return s
 	}
 	tokens := is.tokens(now)
@@ -196,6 +217,15 @@ func (r *rule) read(e *storedLimit, now int64) spent {
 		}
 	}
 	return s
+}
+
+// counts returns what a token bucket in other terms counts, in units of 1/p token of the rule, from the entry as it is
+// stored, and as it is now.
+func (r *rule) counts(e, is *storedLimit, now int64) int64 {
+	if r.refills(e) {
+		return r.decay(r.convert(e.debt, e.p), now-e.date)
+	}
+	return r.convert(is.debt, e.p)
 }
 
 // convert returns a debt counted in units of 1/p token in the units of the rule, rounded up, and at

@@ -29,6 +29,10 @@ for o = 1, #KEYS do
   earlier[o] = show(owner)
   for i = 1, #owner.limits do
     local limit, amount = owner.limits[i], call[owner.first + i]
+    if limit.other then
+      -- What does not count as spent here is given back to nobody else.
+      amount = min(amount, limit.tokens)
+    end
     if amount > 0 and level(limit) > 0 then
       local e = limit.other or limit
       -- Where there is a window before, units are tokens.

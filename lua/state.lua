@@ -21,10 +21,10 @@
 -- that charged it last, which need not be that of the caller. A limit reads an entry of other terms as what
 -- that counts now, in tokens rounded up; see count. A take that charges a limit writes the entry in the terms of the
 -- limit, unless it counts more than the capacity of the limit: such an entry is never charged by a take.
--- A settlement that charges on does the same between token buckets, and otherwise adds to the entry in its own
--- terms. What gives back leaves an entry its terms. What a call does not charge it leaves as it is: in the mixed form byte
--- for byte, and in the usual form on the date of the call. So nothing that is owed ever comes back faster than a
--- policy says that has charged it.
+-- A settlement that charges on does the same to token buckets, and otherwise adds to the entry in its own terms. What
+-- gives back leaves an entry its terms. What a call does not charge it leaves as it is: in the mixed form byte for byte, and
+-- in the usual form on the date of the call. So nothing that is owed ever comes back faster than the policy says that
+-- charged it, or the one that charges it now.
 --
 -- Rules of an owner, an argument. The columns have one place for each limit, and unused ones up to
 -- four if the owner is a usual one: see quick.lua.
@@ -100,6 +100,8 @@ local function overlap(e)
 end
 
 -- What an entry of other terms counts of a limit: its tokens, rounded up, and units of 1/p of the limit, at most 2^53.
+-- Between token buckets the faster of the two refills brings it back, that of the limit since the date of the
+-- entry, unless that owes more than can be counted in units of the limit.
 local function count(limit, e)
   if e.tag ~= TOKEN or limit.tag ~= TOKEN then
     local tokens = e.debt
@@ -110,7 +112,12 @@ local function count(limit, e)
     end
     return tokens, min(tokens * limit.p, EXACT)
   end
-  local units = convert(decay(e.debt, e.r, now - e.date), e.p, limit.p)
+  local units = convert(e.debt, e.p, limit.p)
+  if units < EXACT and limit.r / limit.p >= e.r / e.p then
+    units = decay(units, limit.r, now - e.date)
+  else
+    units = convert(decay(e.debt, e.r, now - e.date), e.p, limit.p)
+  end
   return ceil_div(units, limit.p), units
 end
 
@@ -154,7 +161,7 @@ local function enter(owner, i, e)
   end
   e.raw = e.raw or packed(e)
   if not limit then
-    owner.foreign = owner.foreign .. e.raw
+    owner.foreign[#owner.foreign + 1] = e.raw
     owner.keep = max(owner.keep, ends)
     return
   end
@@ -172,7 +179,8 @@ local function enter(owner, i, e)
     limit.other, limit.tokens, limit.units = e, count(limit, e)
   end
   if e.tag == TOKEN then
-    e.debt = decay(e.debt, e.r, now - e.date)
+    local debt = decay(e.debt, e.r, now - e.date)
+    e.debt, e.repaid = debt, e.debt - debt
   end
   if same then
     limit.debt, limit.previous, limit.finish = e.debt, e.previous, e.finish
@@ -235,7 +243,8 @@ end
 --     debt             of a token bucket its debt, of a window what is used
 --     previous, finish of a window: used in the one before, and its end, or 0 if it is not open
 --     at               the date of a debt that is written: now, or later if that of the entry is
---     other            the entry as it is now if it is of other terms, of which the limit counts tokens and units
+--     other            the entry as it is now if it is of other terms, of which the limit counts tokens and units;
+--                      repaid is what has come back since its date
 --     changed          whether the call has changed it, and part how it is stored then
 --     raw, ends        its entry as it was read, and when that counts nothing any more
 local function load(key, rules, values)
@@ -247,7 +256,7 @@ local function load(key, rules, values)
   local limits = {}
   local owner = {
     key = key, rules = rules, usual = usual, limits = limits, first = used_numbers,
-    redated = false, foreign = '', keep = 0,
+    redated = false, foreign = {}, keep = 0,
   }
   used_numbers = used_numbers + width * values
   for i = 1, n do
@@ -324,31 +333,43 @@ local function adopt(limit)
   end
 end
 
--- Sets what the entry of a limit owes or has used, in its terms.
+-- Sets what the entry of a limit owes or has used, in its terms. A token bucket of other terms that is given something
+-- back keeps its date: whoever looks then finds as much more.
 local function restate(limit, debt)
-  if limit.other then
-    limit.other.debt, limit.changed = debt, true
-  else
-    spend(limit, debt)
+  local e = limit.other
+  if not e then
+    return spend(limit, debt)
+  elseif e.tag == TOKEN and debt > e.debt then
+    e.date, e.repaid = limit.at, 0
   end
+  e.debt, limit.changed = debt, true
 end
 
--- Whether what is charged on to an entry of other terms puts it into those of the limit: both are token buckets, and
--- what is owed is within the capacity.
+-- The most tokens of one sliding window: as many may have been in the one before.
+local function most_sliding(length)
+  return floor(EXACT / 2 / length)
+end
+
+-- Whether what is charged on to an entry of other terms puts it into those of the limit: it is a token bucket that
+-- owes no more than the capacity. A window would end early.
 local function adopts(limit)
-  return limit.other.tag == TOKEN and limit.tag == TOKEN and limit.units <= limit.full
+  return limit.other.tag == TOKEN and limit.units <= limit.full
 end
 
 -- How many tokens a limit that cannot refuse them is charged at most: down to twice its capacity, and never more
 -- than can be counted.
 local function room(limit)
-  local e = limit.other
+  local e, tokens = limit.other, nil
   if not e or adopts(limit) then
-    return max(0, floor((2 * limit.capacity * limit.one - (e and limit.units or limit.debt)) / limit.one))
+    tokens = floor((2 * limit.capacity * limit.one - (e and limit.tag == TOKEN and limit.units or e and limit.tokens or limit.debt)) / limit.one)
+    if limit.tag == SLIDING then
+      tokens = min(tokens, most_sliding(limit.length) - (e and limit.tokens or limit.debt))
+    end
+  else
+    tokens = 2 * limit.capacity - limit.tokens
+    tokens = min(tokens, e.tag == SLIDING and most_sliding(e.length) - e.debt or floor((EXACT - 1 - e.debt) / e.one))
   end
-  local fits = e.tag == SLIDING and floor((EXACT - 1) / e.length) - e.debt - e.previous
-    or floor((EXACT - 1 - e.debt) / e.one)
-  return max(0, min(fits, 2 * limit.capacity - limit.tokens))
+  return max(0, tokens)
 end
 
 -- The entry of a limit for the state of its owner, and when that counts nothing any more. It returns nil if it
@@ -363,7 +384,11 @@ local function kept(limit)
   elseif e.debt + e.previous == 0 then
     return nil
   end
-  e.date = limit.at
+  if e == limit then
+    e.date = limit.at
+  elseif e.tag == TOKEN then
+    e.debt = e.debt + e.repaid
+  end
   limit.part, limit.ends = packed(e), gone(e)
   return limit.part, limit.ends
 end
@@ -421,7 +446,7 @@ local function save(owner)
     owner.text, expiry = usually(owner)
     state = owner.text
   end
-  if not state or owner.foreign ~= '' then
+  if not state or owner.foreign[1] then
     local parts, shown = {'\4'}, {'\4'}
     expiry = owner.keep
     for i = 1, #owner.limits do
@@ -433,7 +458,7 @@ local function save(owner)
       end
     end
     owner.text = owner.text or table.concat(shown)
-    state = table.concat(parts) .. owner.foreign
+    state = table.concat(parts) .. table.concat(owner.foreign)
   end
   if expiry <= now then
     redis.call('DEL', owner.key)

@@ -186,14 +186,55 @@ var debtTests = []test{
 			s.ok(s.Store.Reset(s.ctx, s.tenant, made))
 		}
 	}},
-	{"a raised refill counts from the first charge on", func(s *scene) {
+	{"what an operation under a window turned out to be worth is not owed at the refill of a slow token bucket", func(s *scene) {
+		slow := s.tenantOf(bucket.Limit{Name: "b", Capacity: 10, Refill: 1, Period: 24 * time.Hour}, requests)
+		window := s.tenantOf(fixed("b", 1_000_000, time.Second), requests)
+		receipt := s.take(window, costing(1)).Receipt
+		s.take(slow, costing(1))
+		settled := s.settle(bucket.Settlement{Receipt: receipt, Actual: points(1_000_000)})
+		s.equal(s.limitOf(settled.Limits, "b").Charged, int64(999_999), "charged on")
+		s.Advance(time.Second)
+		s.verdict(s.take(window, costing(1000)), bucket.Admitted)
+		s.Advance(time.Second)
+		s.verdict(s.take(slow, costing(10)), bucket.Admitted)
+	}},
+	{"no sliding window counts more than the state has room for", func(s *scene) {
+		soft := sliding("b", 800_000, 30*24*time.Hour)
+		soft.Soft = true
+		slid, large := s.tenantOf(soft, requests), s.tenantOf(fixed("b", 10_000_000, time.Minute), requests)
+		receipt := s.take(large, costing(1)).Receipt
+		s.take(slid, costing(1))
+		s.settle(bucket.Settlement{Receipt: receipt, Actual: points(4_000_000)})
+		for range 3 {
+			s.Advance(29 * 24 * time.Hour)
+			receipt = s.take(slid, costing(1_600_000)).Receipt
+			s.settle(bucket.Settlement{Receipt: receipt, Actual: points(4_000_000)})
+			s.Advance(3 * 24 * time.Hour)
+			s.verdict(s.take(slid, costing(1_600_000)), bucket.Admitted)
+			s.peek(large...)
+		}
+	}},
+	{"a raised refill counts from the next call on, also for what was spent before", func(s *scene) {
 		s.take(s.tenantOf(perMinute(60), requests), costing(60))
 		raised := s.tenantOf(bucket.Limit{Name: "minute", Capacity: 60, Refill: 6000, Period: time.Minute}, requests)
-		s.equal(s.take(raised, costing(1)).RetryAfter, time.Second, "retry")
-		s.Advance(time.Second)
-		s.verdict(s.take(raised, costing(1)), bucket.Admitted)
+		s.Advance(100 * time.Millisecond)
+		s.verdict(s.take(raised, costing(10)), bucket.Admitted)
 		s.Advance(600 * time.Millisecond)
 		s.verdict(s.take(raised, costing(60)), bucket.Admitted)
+	}},
+	{"a slower plan starves no faster one", func(s *scene) {
+		fast := s.tenantOf(bucket.Limit{Name: "b", Capacity: 100, Period: time.Second}, requests)
+		slow := s.tenantOf(bucket.Limit{Name: "b", Capacity: 200, Refill: 1, Period: time.Hour}, requests)
+		admitted := int64(0)
+		for range 20 {
+			s.take(slow, costing(1))
+			for s.take(fast, costing(10)).Verdict == bucket.Admitted {
+				admitted += 10
+			}
+			s.Advance(500 * time.Millisecond)
+		}
+		s.equal(admitted >= 900, true, "admitted")
+		s.equal(admitted <= 100+950, true, "admitted")
 	}},
 	{"a grant and a settlement under another refill give back what they say, for whoever looks", func(s *scene) {
 		slow := bucket.Limit{Name: "b", Capacity: 1000, Period: time.Hour}
@@ -211,8 +252,8 @@ var debtTests = []test{
 			s.equal(s.limitOf(settled.Limits, "b").Charged, int64(-1), "settled")
 			s.equal(s.spent(charged, "b"), before-2, "after a settlement")
 			s.Advance(20 * time.Second)
-			rate := 1000 * int64(20*time.Second) / int64(policies[0].Period)
-			s.equal(before-2-s.spent(charged, "b") <= rate+1, true, "it comes back as it did")
+			came := 1000 * int64(20*time.Second) / int64(policies[0].Period)
+			s.equal(before-2-s.spent(charged, "b") <= came+1, true, "it comes back as it did")
 			s.ok(s.Store.Reset(s.ctx, s.tenant, charged))
 		}
 	}},

@@ -1,0 +1,174 @@
+package bucket
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/lua"
+)
+
+// Stored is what is stored of one limit. The zero value is nothing.
+type Stored struct{ storedLimit }
+
+// Level is what it counts at the time, in tokens.
+func (s Stored) Level(now int64) *big.Rat {
+	if s.storedLimit == (storedLimit{}) || s.gone() <= now {
+		return new(big.Rat)
+	}
+	e := s.at(now)
+	level := big.NewRat(e.debt, e.unit())
+	if overlap := e.overlap(now); overlap > 0 {
+		level.Add(level, new(big.Rat).Mul(new(big.Rat).SetInt64(e.previous), big.NewRat(overlap, e.length)))
+	}
+	return level
+}
+
+// LevelUnder is what it counts at the time for a limit, in tokens: less by the faster of the two refills since its date.
+func (s Stored) LevelUnder(limit *Limit, now int64) *big.Rat {
+	level := s.Level(now)
+	if s.kind != TokenBucket || limit.Window.Kind != TokenBucket || level.Sign() == 0 {
+		return level
+	}
+	repaid := big.NewRat(limit.Refill, limit.Period.Milliseconds())
+	repaid.Mul(repaid, new(big.Rat).SetInt64(max(0, now-s.date)))
+	under := big.NewRat(s.debt, s.unit())
+	if under.Sub(under, repaid); under.Sign() < 0 {
+		under.SetInt64(0)
+	}
+	if under.Cmp(level) < 0 {
+		return under
+	}
+	return level
+}
+
+// Gone is when it counts nothing any more.
+func (s Stored) Gone() int64 {
+	if s.storedLimit == (storedLimit{}) {
+		return 0
+	}
+	return s.gone()
+}
+
+// SameTerms reports whether it comes back as the other does.
+func (s Stored) SameTerms(other Stored) bool { return s.terms == other.terms }
+
+// Foreign reports whether it is in other terms than those of the limit in the buckets.
+func (s Stored) Foreign(buckets []Bucket) bool {
+	for i := range buckets {
+		for j := range buckets[i].Limits.rules {
+			if rule := &buckets[i].Limits.rules[j]; rule.id == s.id && s.debt+s.previous > 0 {
+				return rule.kind != s.kind || rule.kind == TokenBucket && (rule.p != s.p || rule.r != s.r)
+			}
+		}
+	}
+	return false
+}
+
+// Stored returns what is stored of a limit.
+func (m *Memory) Stored(tenant string, owner Owner, unit Unit, name string) Stored {
+	s, kept, _ := m.lock(tenant)
+	defer s.mu.Unlock()
+	if e := s.bucket(kept, &owner); e != nil {
+		if found := e.ledger.find(stateID(unit, name), 0); found != nil {
+			return Stored{*found}
+		}
+	}
+	return Stored{}
+}
+
+// ReadStored returns what a state in Redis holds of a limit.
+func ReadStored(text string, unit Unit, name string) (Stored, error) {
+	id := stateID(unit, name)
+	if len(text) == usualSize && text[0] == versionUsual {
+		for i := range usualLimits {
+			at := text[1+dateSize+i*usualIDSize:]
+			e := storedLimit{id: uint16(readUint(at, idSize)), date: readUint(text[1:], dateSize)}
+			e.p, e.r = readUint(at[idSize:], usualPSize), readUint(at[idSize+usualPSize:], usualRSize)
+			if e.debt = readUint(text[1+dateSize+usualLimits*usualIDSize+i*usualDebtSize:], usualDebtSize); e.id == id && e.debt > 0 {
+				return Stored{e}, nil
+			}
+		}
+		return Stored{}, nil
+	}
+	if text == "" || text[0] != versionMixed {
+		return Stored{}, errReply
+	}
+	for text = text[1:]; text != ""; {
+		e, size := readEntry(text)
+		if size == 0 {
+			return Stored{}, errReply
+		}
+		if e.id == id {
+			return Stored{e}, nil
+		}
+		text = text[size:]
+	}
+	return Stored{}, nil
+}
+
+// BucketsOf returns the buckets of a receipt.
+func BucketsOf(r Receipt) []Bucket { return r.buckets }
+
+// LocalReceipt is the receipt of what a Local has taken from the limits of the buckets.
+func LocalReceipt(tenant string, takenAt int64, buckets []Bucket, taken []int64) Receipt {
+	r := Receipt{tenant: tenant, takenAt: takenAt, buckets: buckets, local: taken}
+	r.name(takenAt)
+	return r
+}
+
+// Mutate changes the text of a script: each old one, of which there has to be one, becomes the new one.
+func (r *Redis) Mutate(script, old, changed string) error {
+	for _, s := range []*lua.Script{&r.scripts.take, &r.scripts.settle, &r.scripts.grant} {
+		if s.Name != script {
+			continue
+		}
+		if strings.Count(s.Source, old) != 1 {
+			return fmt.Errorf("%q is not once in %s", old, script)
+		}
+		s.Source = strings.Replace(s.Source, old, changed, 1)
+		sum := sha1.Sum([]byte(s.Source))
+		s.SHA = hex.EncodeToString(sum[:])
+		return nil
+	}
+	return errors.New("no script " + script)
+}
+
+// Cap cuts what is stored of the limits of the buckets to twice their capacity, as a store would that keeps what
+// it judges.
+func (m *Memory) Cap(tenant string, buckets []Bucket) {
+	m.spoil(tenant, buckets, func(rule *rule, e *storedLimit, _ int64) {
+		e.debt = min(e.debt, product(2*rule.capacity, e.unit()))
+	})
+}
+
+// Adopt puts what is stored of the limits of the buckets into their terms, as a store would that keeps none.
+func (m *Memory) Adopt(tenant string, buckets []Bucket) {
+	m.spoil(tenant, buckets, func(rule *rule, e *storedLimit, now int64) {
+		if rule.kind == TokenBucket && e.kind == TokenBucket {
+			is := e.at(now)
+			e.debt, e.date, e.terms = rule.convert(is.debt, e.p), is.date, rule.terms(now)
+		}
+	})
+}
+
+func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, e *storedLimit, now int64)) {
+	s, kept, now := m.lock(tenant)
+	defer s.mu.Unlock()
+	for i := range buckets {
+		e := s.bucket(kept, &buckets[i].Owner)
+		if e == nil {
+			continue
+		}
+		for j := range buckets[i].Limits.rules {
+			rule := &buckets[i].Limits.rules[j]
+			if found := e.ledger.find(rule.id, j); found != nil && found.debt > 0 {
+				change(rule, found, now)
+				e.expires = max(e.expires, found.gone())
+			}
+		}
+	}
+}
