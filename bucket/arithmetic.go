@@ -267,7 +267,7 @@ func (r *rule) owed(s spent, charged, takenAt, now int64) int64 {
 // grant returns what is spent after tokens were given back, whatever they were taken for. The debt keeps its terms, and
 // who gives back no more than counts as spent here gives nobody else more.
 func (r *rule) grant(s spent, tokens, now int64) spent {
-	if s.other != nil && r.kind == TokenBucket {
+	if s.other != nil && s.other.kind == TokenBucket && r.kind == TokenBucket {
 		tokens = min(tokens, ceilDiv(s.debt, r.p))
 	}
 	was := r.entry(&s, nil, now)

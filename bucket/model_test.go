@@ -295,7 +295,7 @@ func left(owed, rate *big.Rat, since, now int64) *big.Rat {
 func (l modelLimit) grant(s modelSpent, tokens, now int64) modelSpent {
 	was := s
 	if s.entry != nil {
-		if l.token() {
+		if l.token() && s.entry.token() {
 			tokens = min(tokens, ceilRat(s.owed))
 		}
 		if tokens == 0 {

@@ -29,7 +29,7 @@ for o = 1, #KEYS do
   earlier[o] = show(owner)
   for i = 1, #owner.limits do
     local limit, amount = owner.limits[i], call[owner.first + i]
-    if limit.other then
+    if limit.other and limit.tag == TOKEN and limit.other.tag == TOKEN then
       -- What does not count as spent here is given back to nobody else.
       amount = min(amount, limit.tokens)
     end

@@ -361,9 +361,13 @@ end
 local function room(limit)
   local e, tokens = limit.other, nil
   if not e or adopts(limit) then
-    tokens = floor((2 * limit.capacity * limit.one - (e and limit.tag == TOKEN and limit.units or e and limit.tokens or limit.debt)) / limit.one)
+    local debt = limit.debt
+    if e then
+      debt = limit.tag == TOKEN and limit.units or limit.tokens
+    end
+    tokens = floor((2 * limit.capacity * limit.one - debt) / limit.one)
     if limit.tag == SLIDING then
-      tokens = min(tokens, most_sliding(limit.length) - (e and limit.tokens or limit.debt))
+      tokens = min(tokens, most_sliding(limit.length) - debt)
     end
   else
     tokens = 2 * limit.capacity - limit.tokens
