@@ -145,7 +145,7 @@ func postJSON(t *testing.T, f *fixture, body any) reply {
 	require.NoError(t, err)
 	httpRequest.Header.Set("Content-Type", "application/json")
 	httpRequest.Header.Set("X-Tenant", "free")
-	response, err := http.DefaultClient.Do(httpRequest)
+	response, err := f.client.Do(httpRequest)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)

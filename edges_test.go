@@ -46,7 +46,7 @@ func TestABodyThatIsNotJSONIsNotCharged(t *testing.T) {
 	require.NoError(t, err)
 	httpRequest.Header.Set("Content-Type", "application/json")
 	httpRequest.Header.Set("X-Tenant", "free")
-	response, err := http.DefaultClient.Do(httpRequest)
+	response, err := f.client.Do(httpRequest)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusBadRequest, response.StatusCode)

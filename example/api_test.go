@@ -176,7 +176,7 @@ func TestSSEStreamsUntilTheStreamHasItsIssues(t *testing.T) {
 	defer cancel()
 	request := newRequest(t, url, request{query: subscription}).WithContext(ctx)
 	request.Header.Set("Accept", "text/event-stream")
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
 

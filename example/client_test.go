@@ -52,9 +52,12 @@ func newRequest(t *testing.T, url string, r request) *http.Request {
 	return request
 }
 
+// client has connections of its own: each httptest.Server that is closed closes the idle ones of the default client.
+var client = &http.Client{Transport: &http.Transport{}}
+
 func send(t *testing.T, request *http.Request) reply {
 	t.Helper()
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
 	body, err := io.ReadAll(response.Body)

@@ -89,7 +89,7 @@ func TestStoppingEndsOpenStreams(t *testing.T) {
 	i := startExample(t)
 	request := newRequest(t, i.url, request{query: `subscription { issueCreated { title } }`})
 	request.Header.Set("Accept", "text/event-stream")
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
 
