@@ -73,9 +73,11 @@ func startLoad(t *testing.T, f *fleet, tenants []string) *load {
 	t.Helper()
 	l := &load{seen: map[string]*seen{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	var clients sync.WaitGroup
 	for _, tenant := range tenants {
 		l.seen[tenant] = newSeen()
+	}
+	var clients sync.WaitGroup
+	for _, tenant := range tenants {
 		for _, handler := range f.handlers {
 			clients.Go(func() {
 				ticks := time.NewTicker(pause)
