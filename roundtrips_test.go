@@ -31,20 +31,24 @@ func (*sentCommands) DialHook(next redis.DialHook) redis.DialHook {
 
 func (s *sentCommands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		s.note(cmd)
+		if !setsUp(cmd) {
+			s.note(cmd)
+		}
 		return next(ctx, cmd)
 	}
 }
 
 func (s *sentCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		// What sets a connection up is not part of a call.
-		if cmds[0].Name() != "hello" && cmds[0].Name() != "client" {
+		if !setsUp(cmds[0]) {
 			s.note(cmds...)
 		}
 		return next(ctx, cmds)
 	}
 }
+
+// setsUp reports whether a command sets a connection up, which is not part of a call: a busy machine may open one more.
+func setsUp(cmd redis.Cmder) bool { return cmd.Name() == "hello" || cmd.Name() == "client" }
 
 func (s *sentCommands) note(cmds ...redis.Cmder) {
 	s.mu.Lock()
