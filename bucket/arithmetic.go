@@ -151,11 +151,15 @@ func (r *rule) charge(s spent, amount, now int64) (spent, int64) {
 	if s.other != nil && r.level(s, now) > r.full {
 		return s, 0
 	}
-	s.other = nil
-	if r.soft {
-		return r.overdraw(s, amount, now)
+	own := s
+	own.other = nil
+	if !r.soft {
+		return r.spend(own, s.debt+amount*r.unit(), now), amount
 	}
-	return r.spend(s, s.debt+amount*r.unit(), now), amount
+	if after, charged := r.overdraw(own, amount, now); charged > 0 {
+		return after, charged
+	}
+	return s, 0
 }
 
 // before returns what was spent before a charge.

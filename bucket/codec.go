@@ -244,14 +244,11 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	case r.outcome == outcomeRepeat:
 		result.Verdict, result.Repeat = Admitted, true
 	case r.outcome == outcomeAgain && len(tail) >= dateSize+1+sumSize:
-		if uint32(readUint(tail[dateSize+1:], sumSize)) != sumOf(take.Buckets) {
-			result.againOther()
-			break
-		}
-		if short, ok = readShortfall(tail[dateSize+1+sumSize:], limits); !ok {
+		sum := uint32(readUint(tail[dateSize+1:], sumSize))
+		if short, ok = readShortfall(tail[dateSize+1+sumSize:], limits); !ok && sum == sumOf(take.Buckets) {
 			return Result{}, ambiguous
 		}
-		result.again(take, readUint(tail, dateSize), short)
+		result.again(take, readUint(tail, dateSize), sum, short)
 	case r.outcome == int(Replayed):
 		result.Verdict, result.Answer = Replayed, []byte(tail)
 	case r.outcome == int(InFlight) && len(tail) == dateSize:

@@ -277,10 +277,15 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// again tells the attempt that holds a claim what it was told before, with the limits as they are
-// now.
-func (r *Result) again(take *Take, takenAt int64, short shortfall) {
+// again tells the attempt that holds a claim what it was told before, with the limits as they are now. limits is
+// the hash of those that were judged then.
+func (r *Result) again(take *Take, takenAt int64, limits uint32, short shortfall) {
 	r.Verdict = Admitted
+	if limits != sumOf(take.Buckets) {
+		// An override record has switched one off or on: nobody knows what those of now were charged, so that
+		// nothing is settled.
+		return
+	}
 	for k := range r.Limits {
 		state := &r.Limits[k]
 		amount := take.Amounts.Of(state.Limit.Unit)
@@ -292,13 +297,6 @@ func (r *Result) again(take *Take, takenAt int64, short shortfall) {
 	if r.charged() {
 		r.Receipt.issue(take, takenAt, short)
 	}
-}
-
-// againOther tells the attempt that holds a claim that it was admitted, when other limits were charged then than there
-// are now: an override record has switched one off or on. Nobody knows what these were charged, so that nothing is
-// settled.
-func (r *Result) againOther() {
-	r.Verdict = Admitted
 }
 
 func checkRenewal(claim *idempotency.Claim) error {

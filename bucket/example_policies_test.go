@@ -9,7 +9,7 @@ import (
 )
 
 // A customer of 1 000 000 points in 30 days spends them, and changes to a plan of 1 000. What was spent comes back as
-// fast as it was spent until it is within the smaller plan. Going back to the larger plan refills nothing.
+// fast as it was spent, until the smaller plan has room to charge it. Going back to the larger plan refills nothing.
 func Example_planChange() {
 	const month = 30 * 24 * time.Hour
 	clock := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -164,13 +164,10 @@ func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[
 		result.Verdict, result.Repeat = Admitted, true
 		s.hold(key, held, take, now, true, shortfall{})
 	case rulingAgain:
-		switch {
-		case held.repeat:
+		if held.repeat {
 			result.Verdict, result.Repeat = Admitted, true
-		case held.limits != sumOf(take.Buckets):
-			result.againOther()
-		default:
-			result.again(take, held.takenAt, held.short)
+		} else {
+			result.again(take, held.takenAt, held.limits, held.short)
 		}
 	case rulingReplay:
 		result.Verdict, result.Answer = Replayed, append([]byte{}, held.answer...)
