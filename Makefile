@@ -82,6 +82,10 @@ cover: test-tools ## Write coverage.out and print the coverage of each package a
 bench: test-tools ## Print the tables of docs/performance.md that match BENCH (default all), beside other libraries
 	@cd contrib/benchmarks && go run . -match '$(BENCH)' -rounds $(BENCHCOUNT)
 
+.PHONY: bench-against
+bench-against: test-tools ## Compare our own benchmarks with those of the commit BASE, by processor time, in 60 rounds
+	@cd contrib/benchmarks && go run . -against '$(BASE)' -rounds 60
+
 .PHONY: lint
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...

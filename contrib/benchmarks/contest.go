@@ -159,16 +159,21 @@ func (o *outcome) median(m metric) float64 {
 	return median(values)
 }
 
-// ratio returns the median over the rounds of the metric divided by that of another contender in the
-// same round. Rounds in which the other shows nothing are left out.
+// ratio returns the median of the ratios of a metric to that of another contender.
 func (o *outcome) ratio(to *outcome, m metric) float64 {
+	return median(o.ratios(to, m))
+}
+
+// ratios returns the metric divided by that of another contender in the same round, for each round. Rounds
+// in which the other shows nothing are left out.
+func (o *outcome) ratios(to *outcome, m metric) []float64 {
 	var values []float64
 	for i := range o.samples {
 		if to.samples[i][m] != 0 {
 			values = append(values, o.samples[i][m]/to.samples[i][m])
 		}
 	}
-	return median(values)
+	return values
 }
 
 // difference returns the median over the rounds of the metric less that of another contender in the

@@ -39,6 +39,9 @@ var sections = []section{
 	{"pipelining", pipelining},
 }
 
+// everything is the default of -match.
+const everything = "."
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,12 +54,17 @@ func main() {
 
 func run(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
-	match := flags.String("match", ".", "regular `expression` that the names of sections have to match")
+	match := flags.String("match", everything, "regular `expression` that the names of sections have to match")
 	rounds := flags.Int("rounds", usual.rounds, "how many rounds each table takes")
+	commit := flags.String("against", "", "compare the benchmarks of the checkout with those of a `commit`, and nothing else; "+
+		"-match then names benchmarks")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	if *commit != "" && *match == everything {
+		*match = ownBenchmarks
 	}
 	wanted, err := regexp.Compile(*match)
 	if err != nil {
@@ -66,6 +74,14 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	e := usual
 	e.rounds = max(1, *rounds)
 	if _, err := io.WriteString(out, machine(ctx)); err != nil {
+		return err
+	}
+	if *commit != "" {
+		text, err := against(ctx, e, *commit, wanted)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, "\n"+text)
 		return err
 	}
 	for _, s := range sections {
