@@ -217,6 +217,21 @@ func (s *settler) close(ctx context.Context) error {
 	return nil
 }
 
+// AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends
+// before. Tests of a server that gives points back call it before they look at a budget. It closes nothing, and
+// returns at once on an extension that srv.Use has not seen.
+func (e *Extension) AwaitSettled(ctx context.Context) error {
+	for _, b := range e.backends {
+		if b.settler == nil {
+			continue
+		}
+		if err := b.settler.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close settles the charges that still wait for the store, which happens after the response, and returns
 // when it is done. When ctx ends before, it drops the rest, which stay charged at their estimate, and returns
 // an error that matches that of ctx. Call it after http.Server.Shutdown. Operations that end later keep their
