@@ -75,7 +75,7 @@ clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits a
 
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
-	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -v -e /internal/ -e /example | paste -sd, -) $(PACKAGES)
+	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench

@@ -19,9 +19,14 @@ import (
 // blocks returns the fenced blocks of a language in README.md.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	return blocksOf(t, "README.md", language)
+}
+
+func blocksOf(t *testing.T, page, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	fences := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	fences := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.NotEmpty(t, fences)
 	var found []string
 	for _, fence := range fences {
@@ -133,4 +138,25 @@ func TestTheQueryInTheREADMEHasThePriceInItsMargin(t *testing.T) {
 	want, err := strconv.ParseInt(margin[1], 10, 64)
 	require.NoError(t, err)
 	require.Equal(t, want, price.Points())
+}
+
+func TestWhatTheReferenceQuotesStandsInTheCode(t *testing.T) {
+	t.Parallel()
+	reference := filepath.Join("docs", "signals.md")
+	for _, quoted := range []struct{ language, block, file string }{
+		{"yaml", "models:", "gqlgen.yml"},
+		{"go", "RateLimit(ctx", "budget.go"},
+	} {
+		text, err := os.ReadFile(quoted.file)
+		require.NoError(t, err)
+		code := lines(strings.ReplaceAll(string(text), "//", ""))
+		found := 0
+		for _, block := range blocksOf(t, reference, quoted.language) {
+			if strings.Contains(block, quoted.block) {
+				require.Contains(t, code, lines(block))
+				found++
+			}
+		}
+		require.Positive(t, found, quoted.block)
+	}
 }

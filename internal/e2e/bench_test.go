@@ -1,0 +1,139 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// fourLimits never refuses what a benchmark asks for, and shows four limits in each answer.
+const fourLimits = `
+version: 1
+default: bench
+tiers:
+  bench:
+    limits:
+      second: {capacity: 1000000000, per: second}
+      minute: {capacity: 1000000000, per: minute}
+      hour: {capacity: 1000000000, per: hour}
+      requests: {unit: requests, capacity: 1000000000, per: second}
+`
+
+// BenchmarkServer serves one query over and over: bare, and with the extension and the Handler on a
+// memory store with four limits. The difference of the two is what the limiter adds to a request.
+func BenchmarkServer(b *testing.B) {
+	policy, err := tiers.Parse([]byte(fourLimits))
+	if err != nil {
+		b.Fatal(err)
+	}
+	snapshot, err := tiers.Compile(policy)
+	if err != nil {
+		b.Fatal(err)
+	}
+	bare := newGraphQLServer(&testserver.Resolver{})
+	limited := newGraphQLServer(&testserver.Resolver{})
+	limited.Use(ratelimit.New(ratelimit.Config{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader,
+	}))
+	body, err := json.Marshal(request{Query: `{ users(first: 10) { id name } }`}.body())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, handler := range map[string]http.Handler{"bare": bare, "limited": ratelimit.Handler(limited)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("X-Tenant", "bench")
+				recorder := httptest.NewRecorder()
+				handler.ServeHTTP(recorder, r)
+				if recorder.Code != http.StatusOK {
+					b.Fatal(recorder.Body.String())
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkExtension runs the hooks of the extension and the Handler around a server that does nothing,
+// with and without them. It is what BenchmarkServer shows the difference of, without the noise of a
+// whole server.
+func BenchmarkExtension(b *testing.B) {
+	policy, err := tiers.Parse([]byte(fourLimits))
+	require.NoError(b, err)
+	snapshot, err := tiers.Compile(policy)
+	require.NoError(b, err)
+	extension := ratelimit.New(ratelimit.Config{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader,
+	})
+	schema := testserver.NewExecutableSchema(testserver.Config{})
+	require.NoError(b, extension.Validate(schema))
+	const query = `{ users(first: 10) { id name } }`
+	doc, errs := gqlparser.LoadQueryWithRules(schema.Schema(), query, nil)
+	require.Empty(b, errs)
+	user := `{"id":"U-1","name":"Ann"}`
+	data := []byte(`{"users":[` + strings.Repeat(user+",", 9) + user + `]}`)
+	serve := func(hooks bool) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx := graphql.StartOperationTrace(r.Context())
+			opCtx := &graphql.OperationContext{
+				RawQuery: query, Doc: doc, Operation: doc.Operations[0], Headers: r.Header, Variables: map[string]any{},
+			}
+			execute := func(context.Context) *graphql.Response { return &graphql.Response{Data: data} }
+			response := execute
+			ctx = graphql.WithOperationContext(ctx, opCtx)
+			if hooks {
+				_ = extension.MutateOperationContext(ctx, opCtx)
+				response = func(ctx context.Context) *graphql.Response {
+					var decided context.Context
+					inner := extension.InterceptOperation(ctx, func(ctx context.Context) graphql.ResponseHandler {
+						decided = ctx //nolint:fatcontext // gqlgen hands it on the same way, once
+						return execute
+					})
+					return extension.InterceptResponse(decided, inner)
+				}
+			}
+			text, err := json.Marshal(response(ctx))
+			if err != nil {
+				b.Error(err)
+			}
+			_, _ = w.Write(text)
+		})
+	}
+	for _, bench := range []struct {
+		name    string
+		handler http.Handler
+	}{{"without", serve(false)}, {"with", ratelimit.Handler(serve(true))}} {
+		b.Run(bench.name, func(b *testing.B) {
+			request := httptest.NewRequest(http.MethodPost, "/", nil)
+			request.Header.Set("X-Tenant", "bench")
+			w := discarding{http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w.header)
+				bench.handler.ServeHTTP(w, request)
+			}
+		})
+	}
+}
+
+// discarding is a ResponseWriter that keeps nothing but the headers.
+type discarding struct{ header http.Header }
+
+func (w discarding) Header() http.Header          { return w.header }
+func (discarding) Write(text []byte) (int, error) { return len(text), nil }
+func (discarding) WriteHeader(int)                {}

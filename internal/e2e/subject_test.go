@@ -1,0 +1,178 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+)
+
+func TestByPeerBelievesForwardedAddressesOnlyOfTrustedProxies(t *testing.T) {
+	t.Parallel()
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:ffff::/48")}
+	for _, c := range []struct {
+		name      string
+		peer      string
+		forwarded []string
+		want      string
+	}{
+		{"no header", "203.0.113.7", nil, "ip:203.0.113.7"},
+		{"a client that sends the header itself", "203.0.113.7", []string{"198.51.100.1"}, "ip:203.0.113.7"},
+		{"one proxy", "10.0.0.1", []string{"198.51.100.1"}, "ip:198.51.100.1"},
+		{"a client that prepends an address", "10.0.0.1", []string{"192.0.2.9, 198.51.100.1"}, "ip:198.51.100.1"},
+		{"two proxies", "10.0.0.1", []string{"198.51.100.1, 10.0.0.2"}, "ip:198.51.100.1"},
+		{"two header lines", "10.0.0.1", []string{"192.0.2.9", "198.51.100.1"}, "ip:198.51.100.1"},
+		{"a port", "10.0.0.1", []string{"198.51.100.1:4711"}, "ip:198.51.100.1"},
+		{"nonsense from a trusted proxy", "10.0.0.1", []string{"198.51.100.1, unknown"}, "ip:10.0.0.1"},
+		{"only proxies", "10.0.0.1", []string{"10.0.0.3, 10.0.0.2"}, "ip:10.0.0.3"},
+		{"IPv4 in IPv6", "::ffff:203.0.113.7", nil, "ip:203.0.113.7"},
+		{"IPv6 by its first 64 bits", "2001:db8:1:2:3:4:5:6", nil, "ip:2001:db8:1:2::/64"},
+		{"IPv6 proxy and client in brackets", "2001:db8:ffff::1", []string{"[2001:db8:1:2::9]:80"}, "ip:2001:db8:1:2::/64"},
+		{"an IPv6 zone", "fe80::1%eth0", nil, "ip:fe80::/64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{"X-Forwarded-For": c.forwarded}
+			subject, err := ratelimit.ByPeer(ratelimit.PeerConfig{Tier: "anonymous", TrustedProxies: trusted})(
+				t.Context(), &ratelimit.Request{Header: header, Peer: netip.MustParseAddr(c.peer)})
+			require.NoError(t, err)
+			require.Equal(t, ratelimit.Subject{Tenant: c.want, Tier: "anonymous", Anonymous: true}, subject)
+		})
+	}
+}
+
+func TestByPeerWithoutTheHandlerIsAMistakeThatTheLogNames(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	server := newGraphQLServer(&testserver.Resolver{})
+	server.Use(ratelimit.New(ratelimit.Config{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t),
+		Subject: ratelimit.FirstOf(
+			func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+				return ratelimit.Subject{}, ratelimit.ErrNoSubject
+			},
+			ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}))
+	asked := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ me { name } }"}`))
+	asked.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	server.ServeHTTP(answer, asked)
+	require.Contains(t, answer.Body.String(), ratelimit.CodeUnavailable)
+	require.NotContains(t, answer.Body.String(), "Handler", "it is none of the client's business")
+	require.Contains(t, log.String(), "Config.Subject failed")
+	require.Contains(t, log.String(), "serve ratelimit.Handler(srv)")
+
+	_, err := ratelimit.ByPeer(ratelimit.PeerConfig{})(t.Context(), &ratelimit.Request{})
+	require.ErrorIs(t, err, ratelimit.ErrNoPeer)
+	require.NotErrorIs(t, err, ratelimit.ErrNoSubject)
+}
+
+func TestFirstOfAsksUntilSomebodyKnowsTheCaller(t *testing.T) {
+	t.Parallel()
+	type user struct{}
+	lookup := func(_ context.Context, value string) (ratelimit.Subject, bool) {
+		return ratelimit.Subject{Tenant: "key of " + value}, value == "known"
+	}
+	subject := ratelimit.FirstOf(
+		ratelimit.ByHeader("X-API-Key", lookup),
+		ratelimit.ByContext(func(ctx context.Context) (ratelimit.Subject, bool) {
+			tenant, ok := ctx.Value(user{}).(string)
+			return ratelimit.Subject{Tenant: tenant}, ok
+		}),
+		ratelimit.ByInitPayload("apiKey", lookup),
+	)
+	loggedIn := context.WithValue(t.Context(), user{}, "ada")
+	for _, c := range []struct {
+		name    string
+		ctx     context.Context
+		request ratelimit.Request
+		want    string
+	}{
+		{"header", loggedIn, ratelimit.Request{Header: http.Header{"X-Api-Key": {"known"}}}, "key of known"},
+		{"unknown header", loggedIn, ratelimit.Request{Header: http.Header{"X-Api-Key": {"other"}}}, "ada"},
+		{"payload", t.Context(), ratelimit.Request{InitPayload: transport.InitPayload{"apiKey": "known"}}, "key of known"},
+	} {
+		got, err := subject(c.ctx, &c.request)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.want, got.Tenant, c.name)
+	}
+	_, err := subject(t.Context(), &ratelimit.Request{})
+	require.ErrorIs(t, err, ratelimit.ErrNoSubject)
+}
+
+func TestFirstOfStopsAtAnErrorOfItsOwnKind(t *testing.T) {
+	t.Parallel()
+	expired := errors.New("the token has expired")
+	_, err := ratelimit.FirstOf(
+		func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+			return ratelimit.Subject{}, expired
+		},
+		ratelimit.ByPeer(ratelimit.PeerConfig{}),
+	)(t.Context(), &ratelimit.Request{Peer: netip.MustParseAddr("203.0.113.7")})
+	require.ErrorIs(t, err, expired)
+}
+
+func TestASubjectThatCannotBeFoundRefusesTheOperation(t *testing.T) {
+	t.Parallel()
+	own := gqlerror.Errorf("the token has expired")
+	own.Extensions = map[string]any{"code": "TOKEN_EXPIRED"}
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		code   string
+	}{
+		"nobody knows the caller":       {ratelimit.ErrNoSubject, http.StatusUnauthorized, ratelimit.CodeSubjectUnknown},
+		"authentication answers itself": {own, http.StatusUnauthorized, "TOKEN_EXPIRED"},
+		"the function broke":            {errors.New("database password"), http.StatusServiceUnavailable, ratelimit.CodeUnavailable},
+		"no tenant and no error":        {nil, http.StatusUnauthorized, ratelimit.CodeSubjectUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(cfg *ratelimit.Config) {
+				cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+					return ratelimit.Subject{}, c.err
+				}
+			})
+			reply := f.post(request{Query: cheapQuery})
+			require.Equal(t, c.status, reply.Status)
+			require.Equal(t, c.code, reply.errorCode(t))
+			require.NotContains(t, reply.Body, "password")
+			require.Zero(t, f.resolver.Asked.Load())
+			require.Empty(t, f.store.Takes())
+		})
+	}
+}
+
+func TestTheSubjectFunctionSeesTheRequest(t *testing.T) {
+	t.Parallel()
+	var seen ratelimit.Request
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Subject = func(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
+			seen = *r
+			return ratelimit.Subject{Tenant: "free"}, nil
+		}
+	})
+	f.post(request{Query: `query Q($n: Int!) { users(first: $n) { name } }`, Variables: map[string]any{"n": 3}})
+	require.True(t, seen.Peer.IsLoopback())
+	require.Equal(t, "Q", seen.Operation.Name)
+	require.EqualValues(t, 3, seen.Variables["n"])
+
+	f.dial("ada", nil).run("1", request{Query: cheapQuery})
+	require.Equal(t, "ada", seen.InitPayload.GetString("tenant"))
+	require.True(t, seen.Peer.IsLoopback(), "the address of a WebSocket's peer is known as well")
+}

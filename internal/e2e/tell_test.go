@@ -1,0 +1,243 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// message returns that of the first error.
+func (r reply) message(t *testing.T) string {
+	t.Helper()
+	var body struct {
+		Errors []struct{ Message string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.Body), &body))
+	require.NotEmpty(t, body.Errors, r.Body)
+	return body.Errors[0].Message
+}
+
+// TestEveryRefusalSaysWhatHelps has the whole texts, with and without their numbers: what it is, how much, when to
+// come back, what to change.
+func TestEveryRefusalSaysWhatHelps(t *testing.T) {
+	t.Parallel()
+	everything := tiers.Hide{Cost: true, Limits: true, Remaining: true, Owners: true}
+	for name, test := range map[string]struct {
+		before, last     request
+		away             bool
+		code, text, bare string
+	}{
+		"limited": {
+			request{Query: listQuery},
+			request{Query: listQuery},
+			false, ratelimit.CodeRateLimited,
+			`rate limit "minute" of this tenant exceeded: 62 points needed, 38 of 100 left, try again in 14.4s or ask for less`,
+			`rate limit "minute" of this tenant exceeded: try again in 14.4s or ask for less`,
+		},
+		"never": {
+			request{Query: cheapQuery},
+			request{Query: `{ users(first: 100) { name } }`},
+			false, ratelimit.CodeCostLimitExceeded,
+			`the operation needs 102 points, more than the limit "minute" of this tenant can ever hold (100): ask for less at a time`,
+			`the operation needs more points than the limit "minute" of this tenant can ever hold: ask for less at a time`,
+		},
+		"too expensive": {
+			request{Query: cheapQuery},
+			request{Query: `{ users(first: 1000) { name } }`},
+			false, ratelimit.CodeCostLimitExceeded,
+			"the operation costs 1002 points, the limit for one operation is 500: ask for fewer list items or fields",
+			"the operation costs more than one operation may: ask for fewer list items or fields",
+		},
+		"shape": {
+			request{Query: cheapQuery},
+			request{Query: `{ a: me { b: name } }`},
+			false, ratelimit.CodeQueryLimitExceeded,
+			"there are too many aliases: 2 given, 1 allowed", "there are too many aliases: 2 given",
+		},
+		"blocked": {
+			request{Query: cheapQuery},
+			request{Query: cheapQuery, Tenant: "blocked"},
+			false, ratelimit.CodeTenantBlocked,
+			"this account may not use the API: contact support", "",
+		},
+		"store away": {
+			request{Query: cheapQuery},
+			request{Query: cheapQuery, Tenant: "closed"},
+			true, ratelimit.CodeUnavailable,
+			"rate limiting is temporarily unavailable: nothing was run, try again", "",
+		},
+	} {
+		for _, hide := range []tiers.Hide{{}, everything} {
+			want := test.text
+			if hide == everything && test.bare != "" {
+				want = test.bare
+			}
+			var decided *ratelimit.RefusedError
+			f := newFixture(t, func(cfg *ratelimit.Config) {
+				cfg.Signals.Hide, cfg.Cost.Limits = hide, cost.Limits{MaxAliases: 1}
+				cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { decided = d.Refusal }
+			})
+			f.post(test.before)
+			if test.away {
+				f.store.Fail(bucket.ErrUnavailable)
+			}
+			reply := f.post(test.last)
+			require.Equal(t, test.code, reply.errorCode(t), name)
+			require.Equal(t, want, reply.message(t), name)
+			require.Equal(t, test.code, decided.Code)
+			if name == "too expensive" {
+				require.EqualValues(t, 500, decided.MaxCost, "the operator sees what the client does not")
+			}
+		}
+	}
+}
+
+func TestALimitInRequestsIsNotToldToAskForLess(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	var last reply
+	for range 21 {
+		last = f.post(request{Query: `{ __typename }`})
+	}
+	require.Equal(t, `rate limit "requests" of this tenant exceeded: 0 of 20 requests left, try again in 3s`, last.message(t))
+}
+
+func TestARefusalOfAChargeHidesWhatThatOfAnOperationDoes(t *testing.T) {
+	t.Parallel()
+	for _, hidden := range []bool{false, true} {
+		f := newFixture(t, func(cfg *ratelimit.Config) {
+			cfg.Signals.Hide = tiers.Hide{Cost: hidden, Limits: hidden, Remaining: hidden, Owners: hidden}
+		})
+		f.resolver.OnExport = func(ctx context.Context, rows int) error {
+			if err := ratelimit.Charge(ctx, "exports", 6); err != nil {
+				return err
+			}
+			return ratelimit.Charge(ctx, "exports", int64(rows))
+		}
+		want := `rate limit "exports" of this operation exceeded: 7 exports needed, 4 of 10 left, try again in 18m0s or ask for less`
+		if hidden {
+			want = `rate limit "exports" of this operation exceeded: try again in 18m0s or ask for less`
+		}
+		reply := f.post(request{Query: `{ export(rows: 7) }`})
+		require.Equal(t, want, reply.message(t))
+		refusal, refused := ratelimitclient.FromErrors(json.RawMessage(errorsOf(t, reply)))
+		require.True(t, refused)
+		require.Equal(t, map[bool]string{false: "Query.export", true: "1"}[hidden], refusal.Owner)
+	}
+}
+
+// errorsOf returns the errors of an answer as they stand there.
+func errorsOf(t *testing.T, r reply) []byte {
+	t.Helper()
+	var body struct{ Errors json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(r.Body), &body))
+	return body.Errors
+}
+
+func TestProblemDetailsSayTheSameAsTheError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Signals.ProblemDetails = true
+		cfg.Signals.Status = map[string]int{ratelimit.CodeTenantBlocked: http.StatusOK}
+	})
+	refusal := func(r request) *ratelimitclient.Refusal {
+		response, err := ratelimitclient.FromResponse([]byte(f.post(r).Body))
+		require.NoError(t, err)
+		require.NotNil(t, response.Refusal)
+		return response.Refusal
+	}
+	f.post(request{Query: listQuery})
+	limited := refusal(request{Query: listQuery})
+	require.Equal(t, &ratelimitclient.Problem{
+		Type:   "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		Title:  "Request cannot be satisfied as assigned quota has been exceeded",
+		Status: http.StatusTooManyRequests, Detail: limited.Message, ViolatedPolicies: []string{"minute"},
+	}, limited.Problem)
+
+	blocked := refusal(request{Query: cheapQuery, Tenant: "blocked"})
+	require.Equal(t, &ratelimitclient.Problem{Type: "about:blank", Title: "Forbidden", Detail: blocked.Message}, blocked.Problem,
+		"without a status where the answer has that of a success")
+
+	f.store.Fail(bucket.ErrUnavailable)
+	away := refusal(request{Query: cheapQuery, Tenant: "closed"})
+	require.Equal(t, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", away.Problem.Type)
+	require.Equal(t, http.StatusServiceUnavailable, away.Problem.Status)
+}
+
+func TestViolatedPoliciesHaveTheNamesOfTheHeader(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ProblemDetails = true })
+	r := request{Query: half, Tenant: "levels", Team: "web", User: "ada"}
+	f.post(r)
+	reply := f.post(r)
+	response, err := ratelimitclient.FromResponse([]byte(reply.Body))
+	require.NoError(t, err)
+	require.Equal(t, []string{"user:ada:minute"}, response.Refusal.Problem.ViolatedPolicies)
+	require.Contains(t, reply.Header.Get("RateLimit-Policy"), `"user:ada:minute"`)
+}
+
+// shopify returns extensions.cost.
+func (r reply) shopify(t *testing.T) any {
+	t.Helper()
+	var body struct {
+		Extensions map[string]any
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.Body), &body))
+	return body.Extensions["cost"]
+}
+
+func TestTheCostInTheFormOfShopify(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ShopifyCost = true })
+	status := func(available float64) map[string]any {
+		return map[string]any{"maximumAvailable": 100.0, "currentlyAvailable": available, "restoreRate": 100.0 / 60}
+	}
+	require.Equal(t, map[string]any{"requestedQueryCost": 62.0, "actualQueryCost": 62.0, "throttleStatus": status(38)},
+		f.post(request{Query: listQuery}).shopify(t))
+	require.Equal(t, map[string]any{"requestedQueryCost": 62.0, "actualQueryCost": nil, "throttleStatus": status(38)},
+		f.post(request{Query: listQuery}).shopify(t), "what is throttled has no actual cost")
+	for range 17 {
+		f.post(request{Query: `{ __typename }`})
+	}
+	require.Equal(t, status(38), f.post(request{Query: `{ __typename }`}).shopify(t).(map[string]any)["throttleStatus"],
+		"of points, although fewer requests are left")
+	require.Nil(t, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).shopify(t), "nothing throttles")
+	require.Nil(t, f.post(request{Query: cheapQuery, Tenant: "blocked"}).shopify(t))
+}
+
+func TestTheCostInTheFormOfShopifyNeedsNoActualCostAndHasAverageRates(t *testing.T) {
+	t.Parallel()
+	snapshot, err := tiers.Compile(tiers.Policy{Default: "hourly", Tiers: map[string]tiers.Tier{
+		"hourly": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 7200, Per: tiers.Hour, Window: "calendar"}}},
+	}})
+	require.NoError(t, err)
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy, cfg.Signals.ShopifyCost, cfg.NoActualCost = snapshot, true, true
+	})
+	require.Equal(t, map[string]any{
+		"requestedQueryCost": 3.0, "actualQueryCost": 3.0,
+		"throttleStatus": map[string]any{"maximumAvailable": 7200.0, "currentlyAvailable": 7197.0, "restoreRate": 2.0},
+	}, f.post(request{Query: cheapQuery}).shopify(t))
+}
+
+func TestARefusalOfAChargeHasProblemDetailsToo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ProblemDetails = true })
+	f.resolver.OnExport = func(ctx context.Context, _ int) error {
+		f.store.Fail(bucket.ErrUnavailable)
+		return ratelimit.Charge(ctx, bucket.Points, 1)
+	}
+	reply := f.post(request{Query: `{ export(rows: 1) }`, Tenant: "closed"})
+	refusal, refused := ratelimitclient.FromErrors(json.RawMessage(errorsOf(t, reply)))
+	require.True(t, refused, reply.Body)
+	require.Equal(t, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", refusal.Problem.Type)
+}
