@@ -64,12 +64,12 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
-	@# The table of docs/faults.md, printed and not written.
+	@# The table of docs/reports/faults.md, printed and not written.
 	go test -count=1 -parallel=1 -v ./internal/faults -all
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
 
 .PHONY: clients
-clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits and out again, as docs/clients.md says (needs Node.js and npm)
+clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits and out again, as docs/guide/clients.md says (needs Node.js and npm)
 	cd contrib/clients/node && npm ci && node --test
 	cd contrib/clients && go test -count=1 -parallel 4 -timeout 20m . -node
 
@@ -79,7 +79,7 @@ cover: test-tools ## Write coverage.out and print the coverage of each package a
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench
-bench: test-tools ## Print the tables of docs/performance.md that match BENCH (default all), beside other libraries
+bench: test-tools ## Print the tables of docs/reports/performance.md that match BENCH (default all), beside other libraries
 	@cd contrib/benchmarks && go run . -match '$(BENCH)' -rounds $(BENCHCOUNT)
 
 .PHONY: bench-against

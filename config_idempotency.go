@@ -9,7 +9,7 @@ import (
 )
 
 // IdempotencyConfig configures idempotency keys. The zero value is the default in each field.
-// docs/idempotency.md says what the choices mean.
+// docs/guide/idempotency.md says what the choices mean.
 type IdempotencyConfig struct {
 	// Disabled ignores all keys.
 	Disabled bool

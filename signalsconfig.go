@@ -8,7 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// SignalsConfig configures what clients are told about limits, and where. docs/signals.md shows what each
+// SignalsConfig configures what clients are told about limits, and where. docs/reference/responses.md shows what each
 // option changes. The zero value is the default in each field.
 type SignalsConfig struct {
 	// Headers are the dialects of the rate limit headers: one HeaderForm, or several joined by |. Zero means

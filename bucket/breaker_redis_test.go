@@ -102,7 +102,7 @@ func TestABreakerSparesASlowStoreConnections(t *testing.T) {
 }
 
 // BenchmarkConnectionsToASlowStore asks a store that is 20 ms too slow 500 times a second. Its figures in
-// docs/redis.md are those of -benchtime 1500x.
+// docs/guide/redis.md are those of -benchtime 1500x.
 func BenchmarkConnectionsToASlowStore(b *testing.B) {
 	const every = 2 * time.Millisecond
 	for _, disabled := range []bool{true, false} {

@@ -136,7 +136,7 @@ func TestTheRightsOfAUserAreTheCommandsOfTheScripts(t *testing.T) {
 
 func TestTheRulesAreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/redis.md")
+	text, err := os.ReadFile("../docs/guide/redis.md")
 	require.NoError(t, err)
 	for _, cluster := range []bool{false, true} {
 		require.Contains(t, string(text), "ACL SETUSER limiter on >PASSWORD "+strings.Join(aclRules(t, cluster), " ")+"\n")

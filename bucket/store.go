@@ -28,7 +28,7 @@ var (
 // What was spent keeps the terms in which it was charged, whatever limits of the same name and unit an owner is under
 // later, until another policy with room for it charges the limit: it comes back no faster than the policy says that
 // charged it, or the one that charges it now. A call that does not charge a limit leaves it as it is.
-// docs/policies-meet.md has the rules.
+// docs/reference/policy-changes.md has the rules.
 //
 // A refusal is a value; an error means that the store broke. Implementations are safe for
 // concurrent use and give the same answers for the same sequence of calls: buckettest runs one

@@ -47,7 +47,7 @@ type Config struct {
 	// FieldWeightPerElement pays the weight of a field that returns a list once for each element instead of
 	// once for each call: field cost = arguments + size × (weight of the field + what is below), each part
 	// at least 0. Cost.Field is then what Apollo Router and graphql-go-tools compute, who know one number;
-	// docs/migration.md says how to charge it alone, and where their numbers still differ. The field
+	// docs/guide/migration.md says how to charge it alone, and where their numbers still differ. The field
 	// _entities and introspection are not affected.
 	FieldWeightPerElement bool
 	// Complexity prices fields by functions, by the coordinate of the field. The field cost of a call is

@@ -161,7 +161,7 @@ func ExampleLimits() {
 }
 
 // Apollo Router and graphql-go-tools know one number, in which the weight of a field counts for each
-// element of its list. It is the field cost under this configuration; see docs/migration.md.
+// element of its list. It is the field cost under this configuration; see docs/guide/migration.md.
 func ExampleConfig_fieldWeightPerElement() {
 	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `
 		directive @cost(weight: String!) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR

@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// precisionRow is a row of docs/precision.md that is about a case: class, file, expected, ours.
-var precisionRow = regexp.MustCompile(`(?m)^\| (\S*) \| \[[^\]]+\]\(\.\./(cost/testdata/cases/\S+\.txtar)\) \| (.+) \| (.+) \|$`)
+// precisionRow is a row of docs/reports/precision.md that is about a case: class, file, expected, ours.
+var precisionRow = regexp.MustCompile(`(?m)^\| (\S*) \| \[[^\]]+\]\(\.\./\.\./(cost/testdata/cases/\S+\.txtar)\) \| (.+) \| (.+) \|$`)
 
 func TestThePageOnPrecisionSaysWhatTheCasesSay(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/precision.md")
+	page, err := os.ReadFile("../docs/reports/precision.md")
 	require.NoError(t, err)
 	rows := precisionRow.FindAllStringSubmatch(string(page), -1)
-	require.Len(t, rows, strings.Count(string(page), "](../cost/testdata/cases/"), "a row has another form")
+	require.Len(t, rows, strings.Count(string(page), "](../../cost/testdata/cases/"), "a row has another form")
 	covered := map[string]bool{}
 	for _, row := range rows {
 		class, expected, ours := row[1], row[3], row[4]

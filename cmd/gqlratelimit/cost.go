@@ -53,7 +53,7 @@ func runCost(c console, args []string) error {
 	flags.Int64Var(&costs.MaxCost, "max-cost", 0, "fail if an operation costs more `points`; 0 for no maximum")
 	flags.IntVar(&costs.Top, "top", 0, "show only the `N` dearest operations; 0 for all")
 	flags.IntVar(&costs.Calls, "calls", 5, "show the `N` dearest calls of each operation in the table")
-	flags.BoolVar(&asJSON, "json", false, "write JSON, with all calls (docs/command.md describes the format)")
+	flags.BoolVar(&asJSON, "json", false, "write JSON, with all calls (docs/reference/command.md describes the format)")
 	operands, err := parse(flags, args)
 	switch {
 	case err != nil:

@@ -42,7 +42,7 @@ func runDiff(c console, args []string) error {
 	inputs.register(flags)
 	flags.StringVar(&maxRise, "max-rise", "10%", "fail if a price rises by more than this `share`, such as 10% or 0.1")
 	flags.BoolVar(&changes.All, "all", false, "show operations whose price is the same, too")
-	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/command.md describes the format)")
+	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
 	operands, err := parse(flags, args)
 	switch {
 	case err != nil:

@@ -25,7 +25,7 @@ of an ADDRESS it is read from the environment, where other users cannot see its 
     warning  that happens when a server fails or is busy
     note     something to know, or what could not be looked at
 
-Without -plain the options of the client are those that bucket.OpenClient sets. docs/redis.md
+Without -plain the options of the client are those that bucket.OpenClient sets. docs/guide/redis.md
 lists what is looked for. Nothing is changed but keys of the doctor's own, which expire within
 seconds.
 
@@ -67,7 +67,7 @@ func runDoctor(c console, args []string) error {
 	flags.DurationVar(&in.timeout, "timeout", bucket.DefaultTimeout, "the `time` in RedisConfig.Timeout, to which answers are compared")
 	flags.DurationVar(&in.patience, "patience", doctor.DefaultPatience, "the `time` that the examination may take")
 	flags.StringVar(&in.failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
-	flags.BoolVar(&in.asJSON, "json", false, "write JSON (docs/command.md describes the format)")
+	flags.BoolVar(&in.asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
 	operands, err := parse(flags, args)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func runLint(c console, args []string) error {
 	inputs.register(flags)
 	flags.StringVar(&dominant, "dominant", "50%", "the `share` of the cost from which on a field is dominant")
 	flags.StringVar(&failOn, "fail-on", string(lint.Warning), "fail on findings of this `severity`: error, warning or note")
-	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/command.md describes the format)")
+	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
 	operands, err := parse(flags, args)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@
 //	gqlratelimit diff -old old.graphqls -new new.graphqls operations/    which operations became dearer
 //	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
 //
-// Each sub-command says more with -h. docs/command.md shows them at work.
+// Each sub-command says more with -h. docs/reference/command.md shows them at work.
 //
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above
 // the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting), and 2 if the command

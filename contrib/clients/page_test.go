@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write what was seen, and the snippets, into docs/clients.md")
+var update = flag.Bool("update", false, "write what was seen, and the snippets, into docs/guide/clients.md")
 
 // page is where it is written what the clients do.
-var page = filepath.Join("..", "..", "docs", "clients.md")
+var page = filepath.Join("..", "..", "docs", "guide", "clients.md")
 
 // writing keeps tests from writing the page at the same time.
 var writing sync.Mutex
@@ -82,7 +82,7 @@ func requireInPage(t *testing.T, part, text string) {
 		require.NoError(t, os.WriteFile(page, []byte(whole), 0o600))
 		return
 	}
-	require.Equal(t, was, text, "docs/clients.md is not what happens: run with -update, and read what changed")
+	require.Equal(t, was, text, "docs/guide/clients.md is not what happens: run with -update, and read what changed")
 }
 
 func TestTheSnippetsOfThePageAreTheCodeThatRan(t *testing.T) {

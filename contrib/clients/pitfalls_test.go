@@ -33,7 +33,7 @@ func TestRetriesOfHasuraSleepThroughTheirContext(t *testing.T) {
 		start := time.Now()
 		_, err := hasura.NewClient("http://api.test", &refusing{}, hasura.WithRetry(1)).ExecRaw(ctx, cheap, nil)
 		require.Error(t, err)
-		require.GreaterOrEqual(t, time.Since(start), time.Hour, "it minds the context now: say so in docs/clients.md")
+		require.GreaterOrEqual(t, time.Since(start), time.Hour, "it minds the context now: say so in docs/guide/clients.md")
 	})
 }
 

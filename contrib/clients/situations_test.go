@@ -59,7 +59,7 @@ const (
 type setup string
 
 const (
-	// plain is the client as it comes, own its own retries with their defaults, and advised what docs/clients.md
+	// plain is the client as it comes, own its own retries with their defaults, and advised what docs/guide/clients.md
 	// advises.
 	plain   setup = "plain"
 	own     setup = "own"
@@ -111,7 +111,7 @@ type client struct {
 
 // situation is something that happens to a client.
 type situation struct {
-	// name is what docs/clients.md calls it.
+	// name is what docs/guide/clients.md calls it.
 	name string
 	// document is what is sent, with the headers Accept, which is the client's own if empty, and
 	// Idempotency-Key, which is absent if empty.
@@ -177,7 +177,7 @@ func (s *situation) play(t *testing.T, c *client, with setup) ([]attempt, outcom
 	return g.seen(), saw
 }
 
-// cell describes what was seen, in the words of the tables in docs/clients.md.
+// cell describes what was seen, in the words of the tables in docs/guide/clients.md.
 func (s *situation) cell(with setup, seen []attempt, saw outcome) string {
 	early, runs, charged := 0, runsOf(seen), int64(0)
 	for _, a := range seen {
@@ -219,13 +219,13 @@ func runsOf(seen []attempt) int {
 	return runs
 }
 
-// requireBacksOff checks what docs/clients.md promises of the settings that it advises.
+// requireBacksOff checks what docs/guide/clients.md promises of the settings that it advises.
 func (s *situation) requireBacksOff(t *testing.T, seen []attempt, saw outcome) {
 	t.Helper()
 	require.False(t, slices.ContainsFunc(seen, func(a attempt) bool { return a.early }), "comes too early: %+v", seen)
 	switch {
 	case s.streamed:
-		require.Greater(t, runsOf(seen), 1, "urql no longer yields the result of a stream twice: say so in docs/clients.md")
+		require.Greater(t, runsOf(seen), 1, "urql no longer yields the result of a stream twice: say so in docs/guide/clients.md")
 	case s.refused():
 		require.True(t, saw.Passed, "%+v after %+v", saw, seen)
 		require.Greater(t, len(seen), 1, "it was refused once")

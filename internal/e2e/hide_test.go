@@ -140,7 +140,7 @@ func TestEveryNumberOfTheExtensionIsKnownToWhatHides(t *testing.T) {
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if kind == reflect.Int64 || kind == reflect.Float64 {
-			require.Contains(t, known, key, "hide it in partial.go with what it tells of, and name it here and in docs/signals.md")
+			require.Contains(t, known, key, "hide it in partial.go with what it tells of, and name it here and in docs/reference/responses.md")
 		}
 	}
 }

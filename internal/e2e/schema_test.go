@@ -169,7 +169,7 @@ func isOfType(name string, value any) bool {
 
 func TestWhatTheReferenceShowsHolds(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "signals.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "responses.md"))
 	require.NoError(t, err)
 	block := func(language, containing string) string {
 		for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {

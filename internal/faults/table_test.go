@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 
 var (
 	all    = flag.Bool("all", false, "make the whole table, and not a short form of it")
-	update = flag.Bool("update", false, "write the whole table to docs/faults.md")
+	update = flag.Bool("update", false, "write the whole table to docs/reports/faults.md")
 )
 
-const document = "../../docs/faults.md"
+const document = "../../docs/reports/faults.md"
 
 // held returns how long a fault lasts.
 func held() time.Duration {
