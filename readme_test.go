@@ -142,7 +142,7 @@ func TestTheQueryInTheREADMEHasThePriceInItsMargin(t *testing.T) {
 
 func TestWhatTheReferenceQuotesStandsInTheCode(t *testing.T) {
 	t.Parallel()
-	reference := filepath.Join("docs", "signals.md")
+	reference := filepath.Join("docs", "reference", "responses.md")
 	for _, quoted := range []struct{ language, block, file string }{
 		{"yaml", "models:", "gqlgen.yml"},
 		{"go", "RateLimit(ctx", "budget.go"},
