@@ -107,7 +107,7 @@ format: ## Format the Go code as the linter wants it
 
 .PHONY: generate
 generate: ## Regenerate the servers of the tests and of the example, and the copies of the schema files
-	cp schema.graphqls ratelimit.graphqls gqlgenplugin/
+	cp schema.graphqls ratelimit-field.graphqls gqlgenplugin/
 	cp schema.graphqls cmd/gqlratelimit/internal/source/schema.graphqls
 	$(GQLGEN) generate --config gqlgen.yml
 	cd example && $(GQLGEN) generate --config gqlgen.yml

@@ -9,7 +9,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
-// BudgetFromContext answers the field rateLimit of ratelimit.graphqls, with which clients read their
+// BudgetFromContext answers the field rateLimit of ratelimit-field.graphqls, with which clients read their
 // budget by a query. A resolver of that field has one line:
 //
 //	func (r *queryResolver) RateLimit(ctx context.Context, dryRun bool) (*ratelimitclient.Budget, error) {

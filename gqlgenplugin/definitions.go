@@ -20,9 +20,9 @@ import (
 //go:embed schema.graphqls
 var schema string
 
-// rateLimitField is a copy of ratelimit.graphqls, made in the same way. It extends queryType.
+// rateLimitField is a copy of ratelimit-field.graphqls, made in the same way. It extends queryType.
 //
-//go:embed ratelimit.graphqls
+//go:embed ratelimit-field.graphqls
 var rateLimitField string
 
 // queryType is the name of the query type of a schema that gives it no other.

@@ -31,7 +31,7 @@ type Options struct {
 	// where weights or list sizes come by coordinate, or where RequireListSizes asks for all of them.
 	Cost cost.Config
 	// RateLimitField adds the field rateLimit to the query type, with which clients read their budget, as
-	// ratelimit.graphqls defines it, and binds its type to ratelimitclient.Budget. gqlgen then asks for its
+	// ratelimit-field.graphqls defines it, and binds its type to ratelimitclient.Budget. gqlgen then asks for its
 	// resolver, whose one line calls ratelimit.BudgetFromContext. In a federation at most one subgraph
 	// should have it.
 	RateLimitField bool

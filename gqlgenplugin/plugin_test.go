@@ -62,9 +62,9 @@ func TestTheDefinitionsAreThoseOfTheRepository(t *testing.T) {
 	copied, err := os.ReadFile("schema.graphqls")
 	require.NoError(t, err)
 	require.Equal(t, string(original), string(copied), "run `make generate`")
-	original, err = os.ReadFile(filepath.Join("..", "ratelimit.graphqls"))
+	original, err = os.ReadFile(filepath.Join("..", "ratelimit-field.graphqls"))
 	require.NoError(t, err)
-	copied, err = os.ReadFile("ratelimit.graphqls")
+	copied, err = os.ReadFile("ratelimit-field.graphqls")
 	require.NoError(t, err)
 	require.Equal(t, string(original), string(copied), "run `make generate`")
 

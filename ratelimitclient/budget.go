@@ -1,6 +1,6 @@
 package ratelimitclient
 
-// Budget is the object type RateLimit of ratelimit.graphqls, which the field rateLimit of the query type
+// Budget is the object type RateLimit of ratelimit-field.graphqls, which the field rateLimit of the query type
 // returns: servers answer with it, and clients that generate code from a schema can bind it. Each field is
 // nil where the server does not say, because no limit was judged or because it hides the number. Numbers
 // that exceed an Int of GraphQL are the largest one; extensions.rateLimit has them exactly.

@@ -465,7 +465,7 @@ directive @listSize(
   requireOneSlicingArgument: Boolean = true
 ) on FIELD_DEFINITION
 `, BuiltIn: false},
-	{Name: "../../ratelimit.graphqls", Input: `extend type Query {
+	{Name: "../../ratelimit-field.graphqls", Input: `extend type Query {
   """
   What the caller may still spend. Reading it costs no points, by itself or beside other fields; limits
   that count requests count an operation that selects nothing else as well. Null for exempt callers; for
