@@ -10,6 +10,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
@@ -45,7 +46,7 @@ var (
 func costRequestOf(opCtx *graphql.OperationContext) (costRequest, error) {
 	values := opCtx.Headers[headerCost]
 	header := strings.Join(values, ",")
-	websocket := onWebSocket(opCtx.Headers)
+	websocket := sink.Upgrades(opCtx.Headers)
 	if value, found := opCtx.Extensions[costExtension]; found && websocket {
 		word, isString := value.(string)
 		if !isString {

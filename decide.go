@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -15,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -116,7 +115,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
-	if d.Outcome == SubjectUnknown && onWebSocket(opCtx.Headers) {
+	if d.Outcome == SubjectUnknown && sink.Upgrades(opCtx.Headers) {
 		// gqlgen shows the init payload only to valid operations. Until one has been seen, the client is
 		// better told what is wrong with its document than that nobody knows it.
 		span.End()
@@ -139,9 +138,9 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		Operation:   opCtx.Operation,
 		Variables:   opCtx.Variables,
 	}
-	if x := exchangeFrom(ctx); x != nil {
-		request.Peer = x.peer
-		request.InitPayload = x.remember(request.InitPayload)
+	if x := sink.From(ctx); x != nil {
+		request.Peer = x.Peer()
+		request.InitPayload = x.Remember(request.InitPayload)
 	}
 	subject, err := e.subject(ctx, &request)
 	if err != nil {
@@ -364,9 +363,4 @@ func (d *Decision) admit() {
 	default:
 		d.Outcome = Admitted
 	}
-}
-
-// onWebSocket says whether the headers are those of an upgrade.
-func onWebSocket(header http.Header) bool {
-	return strings.EqualFold(header.Get("Upgrade"), "websocket")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
 // Extension is a gqlgen handler extension that prices, charges and reports each operation. Make it
@@ -137,7 +138,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	op, answer := e.decide(ctx, opCtx)
 	ctx = context.WithValue(ctx, operationKey{}, op)
 	decision := op.snapshot()
-	e.signal(exchangeFrom(ctx), &decision)
+	e.signal(sink.From(ctx), &decision)
 
 	switch {
 	case answer != nil:
@@ -182,7 +183,7 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 		decision.actual = &points
 	}
 	if recharged {
-		e.signal(exchangeFrom(ctx), &decision)
+		e.signal(sink.From(ctx), &decision)
 	}
 	return answered(response, &decision)
 }
@@ -214,7 +215,7 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 		return next(ctx)
 	}
 	decision := op.snapshot()
-	e.signal(exchangeFrom(ctx), &decision)
+	e.signal(sink.From(ctx), &decision)
 	if decision.Refusal != nil {
 		// The context holds what is wrong with the document, which is not the answer.
 		return e.refuse(graphql.WithFreshResponseContext(ctx), op)

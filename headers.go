@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
 // signal puts status and headers of the decision where the Handler finds them.
-func (e *Extension) signal(x *exchange, d *Decision) {
+func (e *Extension) signal(x *sink.Exchange, d *Decision) {
 	if x == nil {
 		return
 	}
@@ -17,7 +18,19 @@ func (e *Extension) signal(x *exchange, d *Decision) {
 	if d.Refusal != nil {
 		status = e.cfg.Signals.statusOf(d.Refusal)
 	}
-	x.decide(status, e.cfg.Signals.ExposeHeaders, func(header http.Header) { e.headers(header, d) })
+	var expose []string
+	if e.cfg.Signals.ExposeHeaders {
+		expose = exposable
+	}
+	x.Decide(status, expose, func(header http.Header) { e.headers(header, d) })
+}
+
+// exposable are the headers that this package sets, as clients know them.
+var exposable = []string{
+	"RateLimit", "RateLimit-Policy", "RateLimit-Warning",
+	"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+	"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Used",
+	"Retry-After", "Idempotent-Replayed",
 }
 
 // The headers in the spelling of http.Header, which saves a conversion each time.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
 // keyExtension is where a WebSocket operation carries its key.
@@ -86,7 +87,7 @@ func (op *operation) claimable(points int64) bool {
 // requestKey returns the key that the client sent: in a header, and on a WebSocket in the
 // operation's extensions, because there the headers belong to the connection.
 func requestKey(opCtx *graphql.OperationContext, headers []string) (key idempotency.Key, found bool, err error) {
-	if onWebSocket(opCtx.Headers) {
+	if sink.Upgrades(opCtx.Headers) {
 		value, found := opCtx.Extensions[keyExtension]
 		if !found {
 			return "", false, nil

@@ -1,4 +1,4 @@
-package ratelimit
+package sink
 
 import (
 	"net/http"
@@ -8,18 +8,13 @@ import (
 
 const headerExpose = "Access-Control-Expose-Headers"
 
-// exposable are the headers that this package sets, as clients know them.
-var exposable = []string{
-	"RateLimit", "RateLimit-Policy", "RateLimit-Warning",
-	"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
-	"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Used",
-	"Retry-After", "Idempotent-Replayed",
-}
-
-// exposeHeaders adds those of the headers that the answer has to the list of what scripts of other
-// origins may read, behind what stands there already. It is called when the answer leaves, so that it sees
-// what the application has set or removed until then.
-func exposeHeaders(header http.Header) {
+// exposeHeaders adds those of the names that the answer has to the list of what scripts of other origins may read,
+// behind what stands there already. It is called when the answer leaves, so that it sees what the application has set
+// or removed until then.
+func exposeHeaders(header http.Header, names []string) {
+	if len(names) == 0 {
+		return
+	}
 	var listed []string
 	for _, value := range header[headerExpose] {
 		for name := range strings.SplitSeq(value, ",") {
@@ -29,7 +24,7 @@ func exposeHeaders(header http.Header) {
 		}
 	}
 	had := len(listed)
-	for _, name := range exposable {
+	for _, name := range names {
 		if _, sent := header[http.CanonicalHeaderKey(name)]; sent && !containsFold(listed, name) {
 			listed = append(listed, name)
 		}

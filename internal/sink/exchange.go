@@ -1,0 +1,188 @@
+// Package sink holds an HTTP answer back until it is decided which status and which headers it has. It knows nothing of
+// limits.
+package sink
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+)
+
+// Handler gives each request of the handler an [Exchange], and holds its answer back until that is decided. A
+// WebSocket is passed through.
+func Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &Exchange{response: w, peer: peerOf(r)}
+		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+		if Upgrades(r.Header) {
+			x.passed = true
+			next.ServeHTTP(w, r)
+			return
+		}
+		defer x.release()
+		next.ServeHTTP(heldWriter{x}, r)
+	})
+}
+
+// Upgrades says whether the headers are those of a request for a WebSocket.
+func Upgrades(header http.Header) bool {
+	return strings.EqualFold(header.Get("Upgrade"), "websocket")
+}
+
+// maxHeld bounds what is held back. gqlgen writes at most a preamble before the decision; anything
+// larger is no GraphQL answer and passes.
+const maxHeld = 64 << 10
+
+type exchangeKey struct{}
+
+// Exchange is one HTTP request with its answer, as the handler and the hooks of gqlgen share it. A WebSocket has one
+// for all its operations. It is safe for concurrent use.
+type Exchange struct {
+	response http.ResponseWriter
+	peer     netip.Addr
+
+	mu sync.Mutex
+	// payload is what a WebSocket client sent when it connected, as far as an operation has shown it.
+	payload transport.InitPayload
+	// passed says that the answer is on its way: status and headers are out of reach.
+	passed  bool
+	decided bool
+	// expose are the headers that are listed for browsers when the answer leaves.
+	expose  []string
+	flush   bool
+	status  int
+	refusal int
+	body    bytes.Buffer
+}
+
+// From returns the exchange that ctx belongs to, nil if its request did not come through the [Handler].
+func From(ctx context.Context) *Exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
+	return x
+}
+
+// Peer is the address of the TCP peer. It is invalid where the listener has none, as on a Unix socket.
+func (x *Exchange) Peer() netip.Addr { return x.peer }
+
+// Remember returns the payload of the connection: the given one, or the last that was given.
+func (x *Exchange) Remember(payload transport.InitPayload) transport.InitPayload {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if payload != nil {
+		x.payload = payload
+	}
+	return x.payload
+}
+
+// Decide sets the headers, and the status unless it is zero. Those of the headers in expose that the answer has when it
+// leaves are listed for scripts in browsers. It may be called again until the answer is on its way; after that it does
+// nothing, nor for nil.
+func (x *Exchange) Decide(status int, expose []string, set func(http.Header)) {
+	if x == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.passed {
+		return
+	}
+	x.decided = true
+	x.refusal, x.expose = status, expose
+	set(x.response.Header())
+	if x.flush {
+		x.passHeld()
+	}
+}
+
+// release lets go of what is held when the wrapped handler returns without a decision.
+func (x *Exchange) release() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.passed && (x.status != 0 || x.body.Len() > 0 || x.flush) {
+		x.passHeld()
+	}
+}
+
+// passHeld commits status and headers and sends what was held. The lock is held.
+func (x *Exchange) passHeld() {
+	x.passed = true
+	exposeHeaders(x.response.Header(), x.expose)
+	switch {
+	case x.refusal != 0:
+		x.response.WriteHeader(x.refusal)
+	case x.status != 0:
+		x.response.WriteHeader(x.status)
+	}
+	if x.body.Len() > 0 {
+		// A failed write shows again in the next one, which the transport makes itself.
+		_, _ = x.response.Write(x.body.Bytes())
+		x.body = bytes.Buffer{}
+	}
+	if x.flush {
+		_ = http.NewResponseController(x.response).Flush()
+	}
+}
+
+// heldWriter is the ResponseWriter that the wrapped handler sees. Its methods are safe for
+// concurrent use, because streaming transports write from goroutines of their own.
+type heldWriter struct{ *Exchange }
+
+// Header returns the header map of the answer.
+func (w heldWriter) Header() http.Header { return w.response.Header() }
+
+// Unwrap gives http.ResponseController the writer beneath.
+func (w heldWriter) Unwrap() http.ResponseWriter { return w.response }
+
+// WriteHeader notes the status, or passes it on if the answer is on its way.
+func (w heldWriter) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	informational := status < http.StatusOK
+	if w.passed || informational {
+		w.response.WriteHeader(status)
+		return
+	}
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+// Write holds the bytes until the decision is known.
+func (w heldWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.passed && (w.decided || w.body.Len()+len(p) > maxHeld) {
+		w.passHeld()
+	}
+	if w.passed {
+		return w.response.Write(p)
+	}
+	return w.body.Write(p)
+}
+
+// Flush sends what was written once the decision is known.
+func (w heldWriter) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.passed {
+		_ = http.NewResponseController(w.response).Flush()
+		return
+	}
+	w.flush = true
+	if w.decided {
+		w.passHeld()
+	}
+}
+
+func peerOf(r *http.Request) netip.Addr {
+	addrPort, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addrPort.Addr()
+}
