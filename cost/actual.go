@@ -247,7 +247,7 @@ func (t *Tally) own(at int) (own float64, whole bool) {
 		}
 	}
 	if c.settled {
-		return max(0, c.info.once()), false
+		return max(0, c.info.weight), false
 	}
 	own, ok := t.owns[at]
 	if !ok {

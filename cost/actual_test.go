@@ -54,7 +54,7 @@ func (r *responder) call(b *strings.Builder, object *ast.Definition, fields []*a
 	args := argumentMap(def, fields[0], r.variables)
 	n, below := sizes(def.Name, args, sized)
 	returned := r.schema.Types[def.Type.Name()]
-	field, each := r.own(object, def, fields[0])
+	field = r.own(object, def, fields[0])
 	var children []ast.SelectionSet
 	for _, f := range fields {
 		children = append(children, f.SelectionSet)
@@ -68,7 +68,7 @@ func (r *responder) call(b *strings.Builder, object *ast.Definition, fields []*a
 		default:
 			concrete := rapid.SampledFrom(r.schema.GetPossibleTypes(returned)).Draw(r.t, "type")
 			t, f := r.object(b, concrete, children, below, path)
-			typ, field = typ+t+r.weight(concrete.Name, concrete.Directives, 1), field+f+each
+			typ, field = typ+t+r.weight(concrete.Name, concrete.Directives, 1), field+f
 		}
 	}
 	switch {
@@ -96,7 +96,7 @@ func TestTheActualCostIsExactWhereTypesAreToldAndNeverAboveTheEstimate(t *testin
 	t.Parallel()
 	signed := map[string]float64{"Item": -3, "User": 2, "Query.a": -1, "Item.rel": -2, "Item.heavy": 7, "Query.rateLimit": 2}
 	for name, config := range map[string]cost.Config{
-		"directives": {}, "signed": {Weights: signed}, "per element": {Weights: signed, FieldWeightPerElement: true},
+		"directives": {}, "signed": {Weights: signed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestTheActualCostIsExactWhereTypesAreToldAndNeverAboveTheEstimate(t *testin
 				require.NoError(t, err)
 				variables := drawVariables(t)
 				told, untold := outline.Tally(variables), outline.Tally(variables)
-				o := oracle{schema: schema, doc: doc, variables: variables, weights: config.Weights, perElement: config.FieldWeightPerElement, typenames: true}
+				o := oracle{schema: schema, doc: doc, variables: variables, weights: config.Weights, typenames: true}
 				r := responder{o, t, told.Observe}
 				var b strings.Builder
 				typ, field := r.object(&b, schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1, nil)

@@ -71,7 +71,7 @@ func (c *compiler) prepare(g group) (call, error) {
 	info, field := g.info, g.members[0].field
 	cl := call{
 		info: info, key: g.key, condition: c.anyOf(g.members), size: -1, weight: info.leaf,
-		child: fixed(pair{}), own: info.once(), element: info.element(),
+		child: fixed(pair{}), own: info.weight,
 	}
 	if info.output != nil {
 		cl.weight = info.output.weight
@@ -102,7 +102,6 @@ func (c *compiler) prepare(g group) (call, error) {
 
 // finish folds a call into a constant if nothing in it depends on variables, else makes it a node.
 func (c *compiler) finish(cl call) ref {
-	cl.child.constant.field += cl.element
 	plain := cl.termsLo == cl.termsHi && cl.extrasLo == cl.extrasHi && !cl.rule && cl.child.isFixed()
 	if plain && cl.size < 0 {
 		price := priceCall(cl.own, cl.n, cl.weight, cl.child.constant)

@@ -37,9 +37,7 @@ type caseOptions struct {
 	RefuseOverWork     bool
 	FreeFields         []string
 	MaxRepresentations int
-	// FieldWeightPerElement is that of the Config.
-	FieldWeightPerElement bool
-	Limits                cost.Limits
+	Limits             cost.Limits
 	// Operation is the name of the operation to price.
 	Operation string
 	// Raw prices the document without validating it.
@@ -178,9 +176,7 @@ func loadCase(t *testing.T, sections map[string]string) loadedCase {
 		RefuseOverWork:     options.RefuseOverWork,
 		FreeFields:         options.FreeFields,
 		MaxRepresentations: options.MaxRepresentations,
-
-		FieldWeightPerElement: options.FieldWeightPerElement,
-		Limits:                options.Limits,
+		Limits:             options.Limits,
 	})
 	require.NoError(t, err)
 	doc := parse(t, schema, sections["query"], options.Raw)

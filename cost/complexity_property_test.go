@@ -35,20 +35,14 @@ func drawnFunctions() map[string]cost.ComplexityFunc {
 func TestAPlanWithFunctionsIsExactForEveryAssignment(t *testing.T) {
 	t.Parallel()
 	functions := drawnFunctions()
-	estimators := map[bool]*cost.Estimator{}
-	for _, perElement := range []bool{false, true} {
-		estimators[perElement], _ = newEstimator(t, "bypass", cost.Config{Complexity: functions, FieldWeightPerElement: perElement})
-	}
-	schema := loadShared(t, "bypass")
+	estimator, schema := newEstimator(t, "bypass", cost.Config{Complexity: functions})
 	rapid.Check(t, func(t *rapid.T) {
-		perElement := rapid.Bool().Draw(t, "per element")
-		estimator := estimators[perElement]
 		text := drawDocument(t).String()
 		doc, plan := compileText(t, estimator, text)
 		variables := drawVariables(t)
 		got, err := plan.Evaluate(variables)
 		require.NoError(t, err)
-		o := oracle{schema: schema, doc: doc, variables: variables, perElement: perElement, functions: functions}
+		o := oracle{schema: schema, doc: doc, variables: variables, functions: functions}
 		typ, field := o.price(schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1)
 		require.Equal(t, cost.Cost{Type: 1 + typ, Field: field, Free: got.Free}, got, "%s %v", text, variables)
 

@@ -44,12 +44,6 @@ type Config struct {
 	ListSizes map[string]ListSize
 	// Connections sizes lists by convention where neither a directive nor ListSizes does.
 	Connections Connections
-	// FieldWeightPerElement pays the weight of a field that returns a list once for each element instead of
-	// once for each call: field cost = arguments + size × (weight of the field + what is below), each part
-	// at least 0. Cost.Field is then what Apollo Router and graphql-go-tools compute, who know one number;
-	// docs/guide/migration.md says how to charge it alone, and where their numbers still differ. The field
-	// _entities and introspection are not affected.
-	FieldWeightPerElement bool
 	// Complexity prices fields by functions, by the coordinate of the field. The field cost of a call is
 	// what its function says of the field cost of what is selected on one element, rounded up, plus the
 	// weights of its arguments; the weight of the field and the size of its list do not count besides. A

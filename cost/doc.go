@@ -21,10 +21,7 @@
 // type cost. What has no weight counts 1 if its type is an object, interface, union or input object,
 // and 0 if it is a scalar or an enum. The weight and list size of a field selected through an
 // interface are those of the field of each object type. Of the directives of several merged
-// selections of one field the most expensive set counts. [Config.FieldWeightPerElement] moves the weight
-// of a field that returns a list from the call to the elements:
-//
-//	field = max(0, weights of arguments, input fields and query directives) + n × (max(0, weight(f)) + child.field)
+// selections of one field the most expensive set counts.
 //
 // The size of a list is what the sizedFields of the parent's @listSize say, else the largest slicing
 // argument that is given, clamped at 0, else assumedSize, else the default size. A slicing argument

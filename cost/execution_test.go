@@ -223,11 +223,7 @@ func (e *execution) own(c *call) float64 {
 	if e.schema.Types[c.def.Type.Name()].IsCompositeType() {
 		fallback = 1
 	}
-	own, each := weightOf(c.def.Directives, fallback), 0.0
-	if e.perElement && c.def.Type.Elem != nil {
-		own, each = 0, max(0, own)
-	}
-	own += e.inputs(argumentFields(c.def.Arguments), e.materialised(argumentFields(c.def.Arguments), e.given(c.fields[0].Arguments)))
+	own := weightOf(c.def.Directives, fallback) + e.inputs(argumentFields(c.def.Arguments), e.materialised(argumentFields(c.def.Arguments), e.given(c.fields[0].Arguments)))
 	dearest := 0.0
 	for i, field := range c.fields {
 		sum := 0.0
@@ -239,7 +235,7 @@ func (e *execution) own(c *call) float64 {
 			dearest = sum
 		}
 	}
-	return max(0, own+dearest) + each*float64(len(c.objects)+c.scalars)
+	return max(0, own+dearest)
 }
 
 // input is an argument or an input field.

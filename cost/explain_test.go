@@ -39,7 +39,7 @@ func TestTheEntriesOfABreakdownAddUpToTheCost(t *testing.T) {
 	t.Parallel()
 	weights := map[string]float64{"Item": -3, "User": 2, "Query.a": -1, "Item.rel": -2, "Item.heavy": 7}
 	for name, config := range map[string]cost.Config{
-		"plain": {}, "signed": {Weights: weights}, "per element": {Weights: weights, FieldWeightPerElement: true},
+		"plain": {}, "signed": {Weights: weights},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

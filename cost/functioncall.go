@@ -42,8 +42,7 @@ func (c *compiler) finishCall(cl call, field *ast.Field) (ref, error) {
 		return ref{}, err
 	}
 	own := cl
-	own.own -= cl.info.once()
-	own.element = 0
+	own.own -= cl.info.weight
 	own.n, own.size, own.weight, own.child, own.rule = 0, -1, 0, fixed(pair{}), false
 	f.own = c.finish(own)
 	f.node = c.addNode(node{kind: nodeFunction, lo: int32(len(c.plan.functions))})

@@ -17,9 +17,8 @@ type oracle struct {
 	schema    *ast.Schema
 	doc       *ast.QueryDocument
 	variables map[string]any
-	// weights and perElement are those of the configuration.
-	weights    map[string]float64
-	perElement bool
+	// weights are those of the configuration.
+	weights map[string]float64
 	// nodes lets the type cost count the elements of lists of objects and nothing else.
 	nodes bool
 	// typenames collects __typename too.
@@ -50,20 +49,17 @@ func (o *oracle) weight(coordinate string, directives ast.DirectiveList, fallbac
 	return fallback
 }
 
-// own returns what a call costs itself, and what it costs for each element.
-func (o *oracle) own(object *ast.Definition, def *ast.FieldDefinition, field *ast.Field) (once, each float64) {
+// own returns what a call costs itself.
+func (o *oracle) own(object *ast.Definition, def *ast.FieldDefinition, field *ast.Field) float64 {
 	fallback := 0.0
 	if o.schema.Types[def.Type.Name()].IsCompositeType() {
 		fallback = 1
 	}
-	once = o.weight(object.Name+"."+def.Name, def.Directives, fallback)
-	if o.perElement && def.Type.Elem != nil {
-		once, each = 0, max(0, once)
-	}
+	own := o.weight(object.Name+"."+def.Name, def.Directives, fallback)
 	if def.Name == "paged" && field.Arguments.ForName("page") != nil {
-		once++
+		own++
 	}
-	return max(0, once), each
+	return max(0, own)
 }
 
 func (o *oracle) collect(object *ast.Definition, set ast.SelectionSet, seen map[string]bool, into map[string][]*ast.Field) {
@@ -119,13 +115,12 @@ func (o *oracle) price(object *ast.Definition, sets []ast.SelectionSet, sized fl
 			weight = 0
 		}
 		typ += max(0, n*(weight+childTyp))
-		once, each := o.own(object, def, fields[0])
 		answer := -1
 		if function := o.functions[object.Name+"."+def.Name]; function != nil && def.Directives.ForName("cost") == nil {
 			answer, _ = function(int(childField), args)
 		}
 		if answer < 0 {
-			field += once + n*(each+childField)
+			field += o.own(object, def, fields[0]) + n*childField
 			continue
 		}
 		field += float64(answer)

@@ -116,9 +116,7 @@ type call struct {
 	n      float64
 	size   int32
 	weight float64
-	// element is paid for each element; finish makes it a part of the child.
-	element float64
-	child   ref
+	child  ref
 	// rule asks for exactly one slicing argument: given of them are constant, the lookups add to them.
 	rule      bool
 	given     int32

@@ -42,7 +42,7 @@ func TestAPlanIsExactForEveryAssignment(t *testing.T) {
 	t.Parallel()
 	signed := map[string]float64{"Item": -3, "User": 2, "Query.a": -1, "Item.rel": -2, "Item.heavy": 7, "User.posts": 5, "Edge": -1}
 	for name, config := range map[string]cost.Config{
-		"directives": {}, "signed": {Weights: signed}, "per element": {Weights: signed, FieldWeightPerElement: true},
+		"directives": {}, "signed": {Weights: signed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestAPlanIsExactForEveryAssignment(t *testing.T) {
 						got, err := plan.Evaluate(variables)
 						require.NoError(t, err)
 						require.False(t, got.Approximate)
-						o := oracle{schema: schema, doc: doc, variables: variables, weights: config.Weights, perElement: config.FieldWeightPerElement}
+						o := oracle{schema: schema, doc: doc, variables: variables, weights: config.Weights}
 						typ, field := o.price(schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1)
 						require.Equal(t, cost.Cost{Type: max(0, 1+typ), Field: field, Free: got.Free}, got, "%s %v", text, variables)
 					}
@@ -108,27 +108,25 @@ func TestALargerListNeverCostsLess(t *testing.T) {
 func TestTheSumIsNeverBelowTheMergedPrice(t *testing.T) {
 	t.Parallel()
 	weights := map[string]float64{"Item": -3, "User": 2, "Query.a": -1, "Item.rel": -2, "Item.heavy": 7}
-	for _, perElement := range []bool{false, true} {
-		exact, _ := newEstimator(t, "bypass", cost.Config{Weights: weights, FieldWeightPerElement: perElement})
-		rapid.Check(t, func(t *rapid.T) {
-			text := drawDocument(t).String()
-			doc, err := parser.ParseQuery(&ast.Source{Input: text})
-			require.NoError(t, err)
-			sum, _, err := exact.CompileSummed(doc, doc.Operations[0])
-			require.NoError(t, err)
-			plan, err := exact.Compile(doc, doc.Operations[0])
-			require.NoError(t, err)
-			variables := drawVariables(t)
-			merged, err := plan.Evaluate(variables)
-			require.NoError(t, err)
-			summed, err := sum.Evaluate(variables)
-			require.NoError(t, err)
-			requireSane(t, merged)
-			requireSane(t, summed)
-			require.GreaterOrEqual(t, summed.Type, merged.Type, text)
-			require.GreaterOrEqual(t, summed.Field, merged.Field, text)
-		})
-	}
+	exact, _ := newEstimator(t, "bypass", cost.Config{Weights: weights})
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawDocument(t).String()
+		doc, err := parser.ParseQuery(&ast.Source{Input: text})
+		require.NoError(t, err)
+		sum, _, err := exact.CompileSummed(doc, doc.Operations[0])
+		require.NoError(t, err)
+		plan, err := exact.Compile(doc, doc.Operations[0])
+		require.NoError(t, err)
+		variables := drawVariables(t)
+		merged, err := plan.Evaluate(variables)
+		require.NoError(t, err)
+		summed, err := sum.Evaluate(variables)
+		require.NoError(t, err)
+		requireSane(t, merged)
+		requireSane(t, summed)
+		require.GreaterOrEqual(t, summed.Type, merged.Type, text)
+		require.GreaterOrEqual(t, summed.Field, merged.Field, text)
+	})
 }
 
 func requireSane(t require.TestingT, c cost.Cost) {

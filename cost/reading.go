@@ -203,7 +203,7 @@ func (r *reading) inside(typ *inputType, name string) float64 {
 }
 
 // field is the field cost of one call without its elements.
-func (r *reading) field(c *outlineCall) float64 { return max(0, c.info.once()+r.own(c).total) }
+func (r *reading) field(c *outlineCall) float64 { return max(0, c.info.weight+r.own(c).total) }
 
 // weight is what one element of a call's value weighs.
 func (c *outlineCall) weight() float64 {
@@ -236,7 +236,7 @@ func (r *reading) call(c *outlineCall, parent parentSizes) pair {
 	}
 	n := r.size(c, parent).Size
 	child := r.below(c).price
-	price = price.plus(pair{c.elements(n, child), times(n, c.info.element()+child.field)})
+	price = price.plus(pair{c.elements(n, child), times(n, child.field)})
 	if c.info.complexity != nil {
 		return r.function(c).of(price, r.extra(c))
 	}

@@ -278,7 +278,7 @@ func (v *responseVisit) call(at int, path uint64) (pair, bool) {
 		return price, v.skip()
 	case strings.HasPrefix(c.info.name, "__"):
 		return v.t.r.call(c, parentSizes{}), v.skip()
-	case c.value < 0 && c.info.leaf == 0 && c.info.element() == 0:
+	case c.value < 0 && c.info.leaf == 0:
 		return price, v.skip()
 	}
 	var names []string
@@ -301,16 +301,14 @@ func (v *responseVisit) elements(c *outlineCall, depth int, path uint64, names [
 	}
 	if depth == 0 {
 		if c.value < 0 {
-			return pair{typ: c.info.leaf, field: c.info.element()}, v.skip()
+			return pair{typ: c.info.leaf}, v.skip()
 		}
 		told := ""
 		if len(names) > 0 {
 			told = names[0]
 		}
 		below := &v.t.o.values[c.value]
-		price, ok := v.object(below.classes, below.agree, path, told, false)
-		price.field += c.info.element()
-		return price, ok
+		return v.object(below.classes, below.agree, path, told, false)
 	}
 	if v.peek() != '[' {
 		return pair{}, v.fail("this is no list")

@@ -46,8 +46,6 @@ type fieldInfo struct {
 	args  []*inputField
 	// argsFree says that no argument can cost anything.
 	argsFree bool
-	// perElement says that the weight is paid for each element of the list instead of once.
-	perElement bool
 	// complexity is nil if the field has no function.
 	complexity *complexity
 	// list is that of the field among the lists of introspection objects, 0 for all other fields.
@@ -56,24 +54,9 @@ type fieldInfo struct {
 	repeating *fieldInfo
 }
 
-// once returns the part of the weight that a call pays once, and element the part for each element.
-func (f *fieldInfo) once() float64 {
-	if f.perElement {
-		return 0
-	}
-	return f.weight
-}
-
 // free says that no call of the field costs anything, directives of the query aside.
 func (f *fieldInfo) free() bool {
 	return f.output == nil && f.weight <= 0 && f.leaf <= 0 && f.argsFree && f.sizes == nil && f.complexity == nil
-}
-
-func (f *fieldInfo) element() float64 {
-	if f.perElement {
-		return max(0, f.weight)
-	}
-	return 0
 }
 
 type fieldKind uint8
@@ -211,7 +194,6 @@ func (b *builder) buildFields(def *ast.Definition) {
 				info.scale *= b.options.listSize
 			}
 		}
-		info.perElement = b.cfg.FieldWeightPerElement && info.depth > 0
 		info.argsFree = true
 		for _, arg := range field.Arguments {
 			in := b.inputField(coordinate+"("+arg.Name+":)", arg.Name, arg.Type, arg.DefaultValue, arg.Directives)
@@ -269,7 +251,7 @@ func (b *builder) addMetaFields() {
 		service.kind, service.weight = constant, serviceWeight
 	}
 	if field := query.fields["_entities"]; field != nil && field.output != nil && field.depth == 1 {
-		field.kind, field.perElement = entities, false
+		field.kind = entities
 	}
 }
 

@@ -18,18 +18,17 @@ import (
 
 // generated is a drawn schema with its estimator.
 type generated struct {
-	sdl        string
-	schema     *ast.Schema
-	perElement bool
-	estimator  *cost.Estimator
+	sdl       string
+	schema    *ast.Schema
+	estimator *cost.Estimator
 }
 
 func drawGenerated(t *rapid.T) generated {
-	g := generated{sdl: drawSchema(t), perElement: rapid.IntRange(0, 3).Draw(t, "per element") == 3}
+	g := generated{sdl: drawSchema(t)}
 	var err error
 	g.schema, err = gqlparser.LoadSchema(directiveSource(""), &ast.Source{Name: "schema.graphqls", Input: g.sdl})
 	require.NoError(t, err, g.sdl)
-	g.estimator, err = cost.New(g.schema, cost.Config{DefaultListSize: generatedSize, FieldWeightPerElement: g.perElement})
+	g.estimator, err = cost.New(g.schema, cost.Config{DefaultListSize: generatedSize})
 	require.NoError(t, err, g.sdl)
 	return g
 }
@@ -67,7 +66,7 @@ func drawPriced(t *rapid.T) drawn {
 
 // String spells out what is needed to see a failure again.
 func (d drawn) String() string {
-	return fmt.Sprintf("%s\n%s\n%v per element %v", d.sdl, d.operation, d.variables, d.perElement)
+	return fmt.Sprintf("%s\n%s\n%v", d.sdl, d.operation, d.variables)
 }
 
 // noLess requires both parts of a cost.
@@ -92,7 +91,7 @@ func TestNoResponseCostsMoreThanThePrice(t *testing.T) {
 		require.NoError(t, err)
 		noLess(t, summed, price, d)
 
-		e := execution{oracle: oracle{schema: d.schema, doc: d.doc, variables: d.variables, perElement: d.perElement, typenames: true}, t: t, left: 300}
+		e := execution{oracle: oracle{schema: d.schema, doc: d.doc, variables: d.variables, typenames: true}, t: t, left: 300}
 		response := e.execute(d.schema.Query, []ast.SelectionSet{op.SelectionSet}, sizedBelow{size: -1})
 		typ, field := e.price(response)
 		spent := cost.Cost{Type: max(0, typ), Field: field}

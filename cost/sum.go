@@ -142,7 +142,7 @@ func (c *compiler) summedCall(key sumKey, field *ast.Field, condition int32) (re
 			return c.sum(sumKey{field: field, object: object}, field.SelectionSet)
 		})
 	case sized:
-		cl = call{info: info, key: cl.key, condition: condition, weight: cl.weight, element: cl.element, n: info.scale, size: -1, child: cl.child}
+		cl = call{info: info, key: cl.key, condition: condition, weight: cl.weight, n: info.scale, size: -1, child: cl.child}
 	default:
 		if cl.n, cl.size, err = c.size(field, info, 0); err != nil {
 			return ref{}, err

@@ -170,7 +170,7 @@ func (u *unfolding) spread(set span, given parentSizes, typ, field float64, path
 
 // fieldClamped says whether the weight or the arguments of a call are held at 0.
 func (r *reading) fieldClamped(c *outlineCall) bool {
-	return c.info.once()+r.own(c).total < 0 || c.info.perElement && c.info.weight < 0
+	return c.info.weight+r.own(c).total < 0
 }
 
 // clamped says whether the price of a call is held at 0 against negative weights.
@@ -256,7 +256,6 @@ func (u *unfolding) describe(b *branch) *Entry {
 	}
 	if c.info.depth > 0 && c.info.kind == ordinary {
 		list := u.r.size(c, b.given)
-		e.Field = finite(e.Field + times(times(b.field, list.Size), c.info.element()))
 		list.Size = finite(list.Size)
 		e.List = &list
 	}

@@ -15,19 +15,18 @@ import (
 // pricing is the file of a pricing configuration, in YAML or JSON: the fields of [cost.Config] that
 // change prices.
 type pricing struct {
-	DefaultListSize       int                 `yaml:"defaultListSize"`
-	Weights               map[string]float64  `yaml:"weights"`
-	ListSizes             map[string]listSize `yaml:"listSizes"`
-	Connections           connections         `yaml:"connections"`
-	FieldWeightPerElement bool                `yaml:"fieldWeightPerElement"`
-	RequireListSizes      bool                `yaml:"requireListSizes"`
-	Base                  bases               `yaml:"base"`
-	FreeFields            []string            `yaml:"freeFields"`
-	WorkLimit             int                 `yaml:"workLimit"`
-	RefuseOverWork        bool                `yaml:"refuseOverWork"`
-	MaxRepresentations    int                 `yaml:"maxRepresentations"`
-	MaxValues             int                 `yaml:"maxValues"`
-	Limits                limits              `yaml:"limits"`
+	DefaultListSize    int                 `yaml:"defaultListSize"`
+	Weights            map[string]float64  `yaml:"weights"`
+	ListSizes          map[string]listSize `yaml:"listSizes"`
+	Connections        connections         `yaml:"connections"`
+	RequireListSizes   bool                `yaml:"requireListSizes"`
+	Base               bases               `yaml:"base"`
+	FreeFields         []string            `yaml:"freeFields"`
+	WorkLimit          int                 `yaml:"workLimit"`
+	RefuseOverWork     bool                `yaml:"refuseOverWork"`
+	MaxRepresentations int                 `yaml:"maxRepresentations"`
+	MaxValues          int                 `yaml:"maxValues"`
+	Limits             limits              `yaml:"limits"`
 }
 
 // bases are the base costs by kind of operation.
@@ -90,19 +89,18 @@ func LoadConfig(path string) (cost.Config, error) {
 		return cost.Config{}, yamlProblem(path, err)
 	}
 	cfg := cost.Config{
-		DefaultListSize:       file.DefaultListSize,
-		Weights:               file.Weights,
-		Connections:           cost.Connections(file.Connections),
-		FieldWeightPerElement: file.FieldWeightPerElement,
-		RequireListSizes:      file.RequireListSizes,
-		Base:                  file.Base,
-		FreeFields:            file.FreeFields,
-		WorkLimit:             file.WorkLimit,
-		RefuseOverWork:        file.RefuseOverWork,
-		MaxRepresentations:    file.MaxRepresentations,
-		MaxValues:             file.MaxValues,
-		Limits:                cost.Limits(file.Limits),
-		ListSizes:             make(map[string]cost.ListSize, len(file.ListSizes)),
+		DefaultListSize:    file.DefaultListSize,
+		Weights:            file.Weights,
+		Connections:        cost.Connections(file.Connections),
+		RequireListSizes:   file.RequireListSizes,
+		Base:               file.Base,
+		FreeFields:         file.FreeFields,
+		WorkLimit:          file.WorkLimit,
+		RefuseOverWork:     file.RefuseOverWork,
+		MaxRepresentations: file.MaxRepresentations,
+		MaxValues:          file.MaxValues,
+		Limits:             cost.Limits(file.Limits),
+		ListSizes:          make(map[string]cost.ListSize, len(file.ListSizes)),
 	}
 	for coordinate, size := range file.ListSizes {
 		cfg.ListSizes[coordinate] = cost.ListSize(size)

@@ -98,7 +98,6 @@ listSizes:
   Query.b: {slicingArguments: [first], sizedFields: [nodes], requireOneSlicingArgument: false}
   Query.c: {assumedSize: 3}
 connections: {slicingArguments: [first, last], sizedFields: [nodes]}
-fieldWeightPerElement: true
 requireListSizes: true
 base: {mutation: 3}
 freeFields: [Query.limit]
@@ -118,15 +117,14 @@ limits: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4,
 			"Query.b": {SlicingArguments: []string{"first"}, SizedFields: []string{"nodes"}, RequireOneSlicingArgument: &no},
 			"Query.c": {AssumedSize: &three},
 		},
-		Connections:           cost.Connections{SlicingArguments: []string{"first", "last"}, SizedFields: []string{"nodes"}},
-		FieldWeightPerElement: true,
-		RequireListSizes:      true,
-		Base:                  map[ast.Operation]float64{ast.Mutation: 3},
-		FreeFields:            []string{"Query.limit"},
-		WorkLimit:             7,
-		RefuseOverWork:        true,
-		MaxRepresentations:    8,
-		MaxValues:             9,
+		Connections:        cost.Connections{SlicingArguments: []string{"first", "last"}, SizedFields: []string{"nodes"}},
+		RequireListSizes:   true,
+		Base:               map[ast.Operation]float64{ast.Mutation: 3},
+		FreeFields:         []string{"Query.limit"},
+		WorkLimit:          7,
+		RefuseOverWork:     true,
+		MaxRepresentations: 8,
+		MaxValues:          9,
 		Limits: cost.Limits{
 			MaxDepth: 1, MaxIntrospectionDepth: 2, MaxAliases: 3, MaxRootFields: 4, MaxDirectives: 5, MaxListNodes: 6,
 		},
