@@ -12,17 +12,16 @@ import (
 // BudgetFromContext answers the field rateLimit of ratelimit-field.graphqls, with which clients read their
 // budget by a query. A resolver of that field has one line:
 //
-//	func (r *queryResolver) RateLimit(ctx context.Context, dryRun bool) (*ratelimitclient.Budget, error) {
+//	func (r *queryResolver) RateLimit(ctx context.Context) (*ratelimitclient.Budget, error) {
 //		return ratelimit.BudgetFromContext(ctx), nil
 //	}
 //
 // The limit in it is, of those that clients pace themselves by, the one in points with the smallest share
 // left, as of the decision or of the last [Charge]; where none counts points, the one of any unit. Nothing
-// is asked of the store. A dry run has been decided before any resolver runs, so that dryRun means nothing
-// here.
+// is asked of the store.
 //
-// What is hidden from the client is nil. It returns nil, which is null, for subjects that are exempt, and if the extension has not decided about
-// the operation.
+// What is hidden from the client is nil. It returns nil, which is null, for subjects that are exempt, and if
+// the extension has not decided about the operation.
 func BudgetFromContext(ctx context.Context) *ratelimitclient.Budget {
 	op := operationFrom(ctx)
 	if op == nil {

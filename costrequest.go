@@ -81,7 +81,7 @@ func costRequestFrom(word string) (costRequest, error) {
 }
 
 // explain answers what the client asks about the price. It returns the answer to an operation that is
-// not to run, and nil otherwise; then it may have refused, or found a dry run.
+// not to run, and nil otherwise; then it may have refused.
 func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, price *priced) *graphql.Response {
 	d := &op.decision
 	asked, err := costRequestOf(opCtx)
@@ -89,11 +89,8 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 		d.refuse(refusedCostRequest(err))
 		return nil
 	}
-	if asked != costValidate {
-		op.dryRun = e.asksDryRun(opCtx, price)
-	}
-	if (asked == costValidate || op.dryRun) && !op.rules.CostValidate {
-		d.refuse(refusedCostValidate(op.dryRun))
+	if asked == costValidate && !op.rules.CostValidate {
+		d.refuse(refusedCostValidate())
 		return nil
 	}
 	if asked == costUnasked || asked == costReport && !op.rules.CostReport {
@@ -124,15 +121,11 @@ func refusedCostRequest(err error) *RefusedError {
 	}
 }
 
-func refusedCostValidate(dryRun bool) *RefusedError {
-	asked := "GraphQL-Cost: validate"
-	if dryRun {
-		asked = "rateLimit(dryRun: true)"
-	}
+func refusedCostValidate() *RefusedError {
 	return &RefusedError{
 		Code: CodeCostRequestForbidden, Outcome: CostRequestForbidden, Status: http.StatusForbidden,
 		Message: "pricing an operation without running it is not permitted here: nothing was run; send it without " +
-			asked + " to run it",
+			"GraphQL-Cost: validate to run it",
 	}
 }
 

@@ -55,10 +55,6 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	if answer := e.explain(opCtx, op, price); answer != nil || d.Refusal != nil {
 		return answer
 	}
-	if op.dryRun {
-		e.runDry(ctx, opCtx, op, price, judged)
-		return nil
-	}
 	if !judged {
 		return nil
 	}

@@ -61,8 +61,8 @@ const (
 	AnswerUnavailable Outcome = "answer_unavailable"
 	// OutcomeUnknown: an attempt under the idempotency key was abandoned, and no other may run after it.
 	OutcomeUnknown Outcome = "outcome_unknown"
-	// Validated: the client asked for the price of the operation in the place of running it, by GraphQL-Cost:
-	// validate or by rateLimit(dryRun: true). Of the latter the fields that read the budget have run.
+	// Validated: the client asked for the price of the operation instead of running it, by GraphQL-Cost:
+	// validate.
 	Validated Outcome = "validated"
 	// CostRequestInvalid: the client asked about the price in words that nobody understands.
 	CostRequestInvalid Outcome = "cost_request_invalid"
@@ -152,8 +152,6 @@ type operation struct {
 	mutation bool
 	// backend is the store that the rules name.
 	backend *backend
-	// dryRun says that the client asked, by rateLimit(dryRun: true), not to run it.
-	dryRun bool
 	// document is the text of the document that the operation came in.
 	document string
 	kind     ast.Operation

@@ -15,10 +15,10 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// What is left, and what a query would cost, asked by a query.
+// What is left, asked by a query.
 func ExampleBudgetFromContext() {
 	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
-		"free": {CostValidate: true, Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
 	}})
 	if err != nil {
 		fmt.Println(err)
@@ -31,7 +31,6 @@ func ExampleBudgetFromContext() {
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 	}))
 	for _, query := range []string{
-		`{ rateLimit(dryRun: true) { cost remaining } users(first: 60) { name } }`,
 		`{ rateLimit { cost limit remaining } users(first: 1) { name } }`,
 		`{ rateLimit { cost } }`,
 	} {
@@ -43,7 +42,6 @@ func ExampleBudgetFromContext() {
 		fmt.Println(data)
 	}
 	// Output:
-	// {"data":{"rateLimit":{"cost":62,"remaining":100}}
 	// {"data":{"rateLimit":{"cost":3,"limit":100,"remaining":97},"users":[{"name":"user 1"}]}
 	// {"data":{"rateLimit":{"cost":0}}
 }

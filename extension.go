@@ -150,9 +150,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	case decision.Refusal != nil:
 		return next(ctx)
 	}
-	if !op.dryRun {
-		e.follow(ctx, opCtx, op)
-	}
+	e.follow(ctx, opCtx, op)
 	if op.claim == nil {
 		return next(ctx)
 	}

@@ -40,7 +40,7 @@ func newFacts(cfg *Config, t *telemetry) *facts {
 // of looks at what the limits of a decision or a charge came to.
 func (f *facts) of(ctx context.Context, rules *tiers.Rules, d *Decision) {
 	if f.cfg.Observer == nil && !f.telemetry.limits.enabled(ctx) ||
-		d.Outcome.locally() || d.Outcome == Validated && d.StoreErr != nil {
+		d.Outcome.locally() {
 		// What is left of a share says nothing of the limit.
 		return
 	}

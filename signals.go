@@ -23,18 +23,17 @@ func (d *Decision) extension() any {
 
 func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 	signal := ratelimitclient.RateLimit{
-		Cost:     d.Points,
-		Charged:  d.Charged,
-		Actual:   d.actual,
-		Refunded: d.Refunded,
-		Limits:   make([]ratelimitclient.Limit, len(d.Limits)),
-		Tier:     d.Tier,
-		Mode:     d.Mode.String(),
-		Replayed: d.Outcome == Replayed,
-		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable || d.Outcome.locally() ||
-			d.Outcome == Validated && d.StoreErr != nil,
-		Validated: d.Outcome == Validated,
-		Breakdown: breakdownOf(d.Breakdown),
+		Cost:             d.Points,
+		Charged:          d.Charged,
+		Actual:           d.actual,
+		Refunded:         d.Refunded,
+		Limits:           make([]ratelimitclient.Limit, len(d.Limits)),
+		Tier:             d.Tier,
+		Mode:             d.Mode.String(),
+		Replayed:         d.Outcome == Replayed,
+		StoreUnavailable: d.Outcome == Unjudged || d.Outcome == Unavailable || d.Outcome.locally(),
+		Validated:        d.Outcome == Validated,
+		Breakdown:        breakdownOf(d.Breakdown),
 	}
 	for i := range d.Limits {
 		signal.Limits[i] = d.limitTold(&d.Limits[i])

@@ -72,9 +72,6 @@ func New(schema *ast.Schema, cfg Config) (*Estimator, error) {
 // scalars and enums without a weight are left out, because their length does not change a price.
 func (e *Estimator) UnsizedLists() []string { return slices.Clone(e.unsized) }
 
-// IsFree returns whether a root field, by its coordinate, only reads the budget: see [Config.FreeFields].
-func (e *Estimator) IsFree(coordinate string) bool { return e.options.free[coordinate] }
-
 // Plan returns the compiled operation, from the cache if it was compiled before. The operation is
 // recognised by its pointer, so it pays to cache parsed documents, as gqlgen does; neither the
 // document nor the operation may change afterwards, and those of the last [Config.PlanCacheSize]

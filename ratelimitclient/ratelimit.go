@@ -44,9 +44,9 @@ type RateLimit struct {
 	// Warning says that operations such as this one will be refused. Nil means that there is nothing to
 	// do.
 	Warning *Warning `json:"warning,omitempty"`
-	// Validated says that the client asked for the price, with GraphQL-Cost: validate or with the field
-	// rateLimit(dryRun: true). Nothing else ran and no points were charged, and WouldRefuse says with which
-	// code the operation would be refused whatever budget is left.
+	// Validated says that the client asked for the price, with GraphQL-Cost: validate. Nothing ran and
+	// nothing was charged, and WouldRefuse says with which code the operation would be refused whatever
+	// budget is left.
 	Validated bool `json:"validated,omitempty"`
 	// Breakdown explains Cost. It is nil unless the client has asked for it and may.
 	Breakdown *Breakdown `json:"breakdown,omitempty"`

@@ -50,7 +50,7 @@ type ComplexityRoot struct {
 		Fails     func(childComplexity int) int
 		Me        func(childComplexity int) int
 		Page      func(childComplexity int, first *int, last *int) int
-		RateLimit func(childComplexity int, dryRun bool) int
+		RateLimit func(childComplexity int) int
 		Search    func(childComplexity int, first int) int
 		Users     func(childComplexity int, first *int) int
 	}
@@ -98,7 +98,7 @@ type QueryResolver interface {
 	Export(ctx context.Context, rows int) (bool, error)
 	Fails(ctx context.Context) (*string, error)
 	Search(ctx context.Context, first int) ([]Hit, error)
-	RateLimit(ctx context.Context, dryRun bool) (*ratelimitclient.Budget, error)
+	RateLimit(ctx context.Context) (*ratelimitclient.Budget, error)
 }
 type SubscriptionResolver interface {
 	Ticks(ctx context.Context, count int) (<-chan int, error)
@@ -199,12 +199,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			break
 		}
 
-		args, err := ec.field_Query_rateLimit_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.RateLimit(childComplexity, args["dryRun"].(bool)), true
+		return e.ComplexityRoot.Query.RateLimit(childComplexity), true
 	case "Query.search":
 		if e.ComplexityRoot.Query.Search == nil {
 			break
@@ -471,13 +466,7 @@ directive @listSize(
   that count requests count an operation that selects nothing else as well. Null for exempt callers; for
   callers without limits only the cost is known.
   """
-  rateLimit(
-    """
-    Whether to price the operation in the place of running it. Then rateLimit is the only field that is
-    answered, its cost is what the operation would cost, and nothing is charged but one request.
-    """
-    dryRun: Boolean! = false
-  ): RateLimit @cost(weight: "0")
+  rateLimit: RateLimit @cost(weight: "0")
 }
 
 """
@@ -748,20 +737,6 @@ func (ec *executionContext) field_Query_page_args(ctx context.Context, rawArgs m
 		return nil, err
 	}
 	args["last"] = arg1
-	return args, nil
-}
-
-func (ec *executionContext) field_Query_rateLimit_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "dryRun",
-		func(ctx context.Context, v any) (bool, error) {
-			return ec.unmarshalNBoolean2bool(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["dryRun"] = arg0
 	return args, nil
 }
 
@@ -1253,8 +1228,7 @@ func (ec *executionContext) _Query_rateLimit(ctx context.Context, field graphql.
 			return ec.fieldContext_Query_rateLimit(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().RateLimit(ctx, fc.Args["dryRun"].(bool))
+			return ec.Resolvers.Query().RateLimit(ctx)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *ratelimitclient.Budget) graphql.Marshaler {
@@ -1264,7 +1238,7 @@ func (ec *executionContext) _Query_rateLimit(ctx context.Context, field graphql.
 		false,
 	)
 }
-func (ec *executionContext) fieldContext_Query_rateLimit(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+func (ec *executionContext) fieldContext_Query_rateLimit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Query",
 		Field:      field,
@@ -1273,17 +1247,6 @@ func (ec *executionContext) fieldContext_Query_rateLimit(ctx context.Context, fi
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_RateLimit(ctx, field)
 		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Query_rateLimit_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
 	}
 	return fc, nil
 }

@@ -49,7 +49,7 @@ func (r queryResolver) Me(context.Context) (*User, error) {
 	return &User{ID: "1", Name: "Ada"}, nil
 }
 
-func (queryResolver) RateLimit(ctx context.Context, _ bool) (*ratelimitclient.Budget, error) {
+func (queryResolver) RateLimit(ctx context.Context) (*ratelimitclient.Budget, error) {
 	return ratelimit.BudgetFromContext(ctx), nil
 }
 
