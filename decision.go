@@ -100,6 +100,9 @@ type Decision struct {
 	// Refunded is how many of the points charged are being given back, because the operation came to less. It
 	// is zero until the operation has run, and so for [Config.OnDecision].
 	Refunded int64
+	// Actual is what the first response came to in points, by the lists that it really has. It is nil before
+	// that, and where it is not known.
+	Actual *int64
 	// Limits is the state of every limit that was judged, as of the decision or of the last Charge. The
 	// times in it are those that clients are told: where a window ends for all at once they are later
 	// than the store's, by up to a twentieth of the window and a minute, so that not everybody comes
@@ -130,8 +133,6 @@ type Decision struct {
 	// signals is how clients are told, and hide what of it they are not.
 	signals *SignalsConfig
 	hide    tiers.Hide
-	// actual is what the first response came to in points. It is nil if it is not known.
-	actual *int64
 }
 
 // operationKey finds the operation in a context.
@@ -213,10 +214,12 @@ func (op *operation) answering() (first bool, refusal *RefusedError) {
 	return first, op.decision.Refusal
 }
 
-// report returns the decision, and whether a Charge or a correction changed its limits since the headers were set.
-func (op *operation) report() (decision Decision, recharged bool) {
+// report takes in what the first response came to, nil if it is not known. It returns the decision, and
+// whether a Charge or a correction changed its limits since the headers were set.
+func (op *operation) report(actual *int64) (decision Decision, recharged bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
+	op.decision.Actual = actual
 	recharged = op.recharged
 	op.recharged = false
 	return op.decision, recharged

@@ -176,10 +176,11 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 	if response == nil || !first {
 		return response
 	}
-	decision, recharged := op.report()
+	var actual *int64
 	if points, known := op.actual.points(e); known {
-		decision.actual = &points
+		actual = &points
 	}
+	decision, recharged := op.report(actual)
 	if recharged {
 		e.signal(sink.From(ctx), &decision)
 	}
@@ -233,7 +234,7 @@ func (e *Extension) InterceptRootField(ctx context.Context, next graphql.RootRes
 	return next(ctx)
 }
 
-// answered adds extensions.rateLimit to a response, and extensions.cost if it is asked for.
+// answered adds extensions.rateLimit to a response.
 func answered(response *graphql.Response, decision *Decision) *graphql.Response {
 	if decision.Outcome == Exempt && decision.Breakdown == nil {
 		return response
@@ -242,10 +243,5 @@ func answered(response *graphql.Response, decision *Decision) *graphql.Response 
 		response.Extensions = make(map[string]any, 1)
 	}
 	response.Extensions[extensionKey] = decision.extension()
-	if decision.signals.ShopifyCost {
-		if c := decision.shopify(); c != nil {
-			response.Extensions[costExtensionKey] = c
-		}
-	}
 	return response
 }

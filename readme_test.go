@@ -61,6 +61,21 @@ func TestAllGoInTheREADMEIsPartOfAnExample(t *testing.T) {
 	}
 }
 
+func TestTheFormOfShopifyInTheDocumentsIsPartOfAnExample(t *testing.T) {
+	t.Parallel()
+	examples, err := os.ReadFile("example_signals_test.go")
+	require.NoError(t, err)
+	found := 0
+	for _, block := range blocksOf(t, filepath.Join("docs", "guide", "migration.md"), "go") {
+		if function, use, is := strings.Cut(block, "\n\n"); is && strings.Contains(function, "shopifyCost") {
+			require.Contains(t, lines(string(examples)), lines(function))
+			require.Contains(t, lines(string(examples)), lines(use))
+			found++
+		}
+	}
+	require.Equal(t, 1, found)
+}
+
 // TestTheGeneratorInTheREADMEIsTheOneThatTestsRun looks for it in the module that gqlgenplugin is tested with.
 func TestTheGeneratorInTheREADMEIsTheOneThatTestsRun(t *testing.T) {
 	t.Parallel()

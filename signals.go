@@ -25,7 +25,7 @@ func (d *Decision) rateLimit() ratelimitclient.RateLimit {
 	signal := ratelimitclient.RateLimit{
 		Cost:             d.Points,
 		Charged:          d.Charged,
-		Actual:           d.actual,
+		Actual:           d.Actual,
 		Refunded:         d.Refunded,
 		Limits:           make([]ratelimitclient.Limit, len(d.Limits)),
 		Tier:             d.Tier,

@@ -30,10 +30,6 @@ type SignalsConfig struct {
 	// ProblemDetails adds the problem details of RFC 9457 to the extensions of the error of a refusal, under
 	// problem: for clients that handle those of other APIs. The answer is a GraphQL response all the same.
 	ProblemDetails bool
-	// ShopifyCost adds extensions.cost in the form that clients of Shopify's API read, beside
-	// extensions.rateLimit, where a limit in points was judged and none of its numbers is hidden. The
-	// rate of a window is its average.
-	ShopifyCost bool
 }
 
 // HeaderForm is a set of dialects of the rate limit headers. Retry-After is written whatever it is.

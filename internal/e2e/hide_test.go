@@ -64,7 +64,7 @@ func toldTo() map[string][]request {
 
 // secrets are what must not stand in an answer from which a part is hidden.
 var secrets = map[string]*regexp.Regexp{
-	"cost":      regexp.MustCompile(`4513|8002|9102|9001|"(cost|charged|actual|refunded|maxCost|breakdown|requestedQueryCost)":[^{n]`),
+	"cost":      regexp.MustCompile(`4513|8002|9102|9001|"(cost|charged|actual|refunded|maxCost|breakdown)":[^{n]`),
 	"limits":    regexp.MustCompile(`7919|7907|7901|7883|9001|"allowed"|;q=|"limit":\d|-Limit:|"used":\d|-Used:`),
 	"remaining": regexp.MustCompile(`3393|3381|3375|3357|"resetAfter":\d|"resetAt":"|;r=|-Remaining:|-Reset:|-Used:|"used":\d`),
 	"owners":    regexp.MustCompile(`secret-user|Query\.us\*|Query\.use\*`),
@@ -84,8 +84,8 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 					p := newInProcess(t, ratelimittest.NewStore(&ratelimittest.Clock{}), func(cfg *ratelimit.Config) {
 						cfg.Cost.Limits = cost.Limits{MaxAliases: 1}
 						cfg.Signals = ratelimit.SignalsConfig{
-							Headers:     ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
-							ShopifyCost: true, ProblemDetails: true,
+							Headers:        ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
+							ProblemDetails: true,
 						}
 						if globally {
 							cfg.Policy, cfg.Signals.Hide = tellingPolicy(t, tiers.Hide{}), hide

@@ -185,50 +185,6 @@ func TestViolatedPoliciesHaveTheNamesOfTheHeader(t *testing.T) {
 	require.Contains(t, reply.Header.Get("RateLimit-Policy"), `"user:ada:minute"`)
 }
 
-// shopify returns extensions.cost.
-func (r reply) shopify(t *testing.T) any {
-	t.Helper()
-	var body struct {
-		Extensions map[string]any
-	}
-	require.NoError(t, json.Unmarshal([]byte(r.Body), &body))
-	return body.Extensions["cost"]
-}
-
-func TestTheCostInTheFormOfShopify(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ShopifyCost = true })
-	status := func(available float64) map[string]any {
-		return map[string]any{"maximumAvailable": 100.0, "currentlyAvailable": available, "restoreRate": 100.0 / 60}
-	}
-	require.Equal(t, map[string]any{"requestedQueryCost": 62.0, "actualQueryCost": 62.0, "throttleStatus": status(38)},
-		f.post(request{Query: listQuery}).shopify(t))
-	require.Equal(t, map[string]any{"requestedQueryCost": 62.0, "actualQueryCost": nil, "throttleStatus": status(38)},
-		f.post(request{Query: listQuery}).shopify(t), "what is throttled has no actual cost")
-	for range 17 {
-		f.post(request{Query: `{ __typename }`})
-	}
-	require.Equal(t, status(38), f.post(request{Query: `{ __typename }`}).shopify(t).(map[string]any)["throttleStatus"],
-		"of points, although fewer requests are left")
-	require.Nil(t, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).shopify(t), "nothing throttles")
-	require.Nil(t, f.post(request{Query: cheapQuery, Tenant: "blocked"}).shopify(t))
-}
-
-func TestTheCostInTheFormOfShopifyNeedsNoActualCostAndHasAverageRates(t *testing.T) {
-	t.Parallel()
-	snapshot, err := tiers.Compile(tiers.Policy{Default: "hourly", Tiers: map[string]tiers.Tier{
-		"hourly": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 7200, Per: tiers.Hour, Window: "calendar"}}},
-	}})
-	require.NoError(t, err)
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Policy, cfg.Signals.ShopifyCost, cfg.NoActualCost = snapshot, true, true
-	})
-	require.Equal(t, map[string]any{
-		"requestedQueryCost": 3.0, "actualQueryCost": 3.0,
-		"throttleStatus": map[string]any{"maximumAvailable": 7200.0, "currentlyAvailable": 7197.0, "restoreRate": 2.0},
-	}, f.post(request{Query: cheapQuery}).shopify(t))
-}
-
 func TestARefusalOfAChargeHasProblemDetailsToo(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ProblemDetails = true })
