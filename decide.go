@@ -23,7 +23,7 @@ func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext)
 	kind := opCtx.Operation.Operation
 	op := &operation{extension: e, kind: kind, mutation: kind == ast.Mutation, name: opCtx.Operation.Name}
 	d := &op.decision
-	d.signals, d.hide = &e.cfg.Signals, e.cfg.Signals.Hide
+	d.hide = e.cfg.Signals.Hide
 	ctx, span := e.telemetry.start(ctx)
 	answer := e.judge(ctx, opCtx, op)
 	e.telemetry.end(ctx, span, d, opCtx.Operation.Operation)
@@ -105,7 +105,7 @@ func (op *operation) tooExpensive(price *priced) *RefusedError {
 func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationContext) *operation {
 	op := &operation{extension: e}
 	d := &op.decision
-	d.signals, d.hide = &e.cfg.Signals, e.cfg.Signals.Hide
+	d.hide = e.cfg.Signals.Hide
 	ctx, span := e.telemetry.start(ctx)
 	d.Points = e.cfg.InvalidDocumentPoints
 	if e.identify(ctx, opCtx, op) {

@@ -130,9 +130,8 @@ type Decision struct {
 
 	// blockedBy is the override record that blocks the operation, nil if none does.
 	blockedBy *bucket.Override
-	// signals is how clients are told, and hide what of it they are not.
-	signals *SignalsConfig
-	hide    tiers.Hide
+	// hide is what of it clients are not told.
+	hide tiers.Hide
 }
 
 // operationKey finds the operation in a context.

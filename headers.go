@@ -206,7 +206,8 @@ func ceilDuration(d time.Duration, n int64) time.Duration {
 	return d/time.Duration(n) + min(1, d%time.Duration(n))
 }
 
-// appendLimitName appends [policyName] as a string of a structured field.
+// appendLimitName appends the name of a limit in headers as a string of a structured field: unique among the
+// limits of a decision. Limits of the tenant have their bare name.
 func appendLimitName(b []byte, level bucket.Level, owner, limit string) []byte {
 	b = append(b, '"')
 	if level != bucket.Tenant {

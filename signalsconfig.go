@@ -27,9 +27,6 @@ type SignalsConfig struct {
 	// Hide is what no client is told, whatever its tier. What a tier hides, as the policy says, is hidden
 	// besides.
 	Hide tiers.Hide
-	// ProblemDetails adds the problem details of RFC 9457 to the extensions of the error of a refusal, under
-	// problem: for clients that handle those of other APIs. The answer is a GraphQL response all the same.
-	ProblemDetails bool
 }
 
 // HeaderForm is a set of dialects of the rate limit headers. Retry-After is written whatever it is.

@@ -3,11 +3,9 @@ package ratelimit
 import (
 	"crypto/rand"
 	"maps"
-	"net/http"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -17,8 +15,6 @@ type telling struct {
 	hide tiers.Hide
 	// owner is the name of the owner as the client may know it.
 	owner string
-	// problem is nil unless problem details are asked for.
-	problem *ratelimitclient.Problem
 }
 
 // tellRefusal gives the refusal its id and settles how it is told.
@@ -35,9 +31,6 @@ func (d *Decision) tell(e *RefusedError) {
 	if d.hide != (tiers.Hide{}) {
 		e.Message = e.text(d.hide)
 	}
-	if d.signals != nil && d.signals.ProblemDetails {
-		e.telling.problem = d.problem(e)
-	}
 }
 
 // graphQL returns the error that the client sees.
@@ -47,7 +40,7 @@ func (e *RefusedError) graphQL() *gqlerror.Error {
 	}
 	hide := e.telling.hide
 	refusal := ratelimitclient.Refusal{
-		Code: e.Code, ID: e.ID, RetryAfter: e.RetryAfter, Owner: e.telling.owner, Problem: e.telling.problem,
+		Code: e.Code, ID: e.ID, RetryAfter: e.RetryAfter, Owner: e.telling.owner,
 	}
 	if e.Limit != nil {
 		refusal.Limit, refusal.Level, refusal.Unit = e.Limit.Name, e.Owner.Level.String(), string(e.Limit.Unit)
@@ -85,46 +78,4 @@ func (e *RefusedError) costs() (points, most int64) {
 		return e.Cost, 0
 	}
 	return e.Cost, e.MaxCost
-}
-
-// The problem types that the draft of the RateLimit headers registers, with their titles.
-const (
-	problemQuota         = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	problemQuotaTitle    = "Request cannot be satisfied as assigned quota has been exceeded"
-	problemCapacity      = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-	problemCapacityTitle = "Request cannot be satisfied due to temporary server capacity constraints"
-	// problemBlank says that there is no more to say than the status (RFC 9457, section 4.2.1).
-	problemBlank = "about:blank"
-)
-
-// problem returns the problem details of a refusal.
-func (d *Decision) problem(e *RefusedError) *ratelimitclient.Problem {
-	p := &ratelimitclient.Problem{
-		Type: problemBlank, Title: http.StatusText(e.Status), Status: d.signals.statusOf(e), Detail: e.Message,
-	}
-	switch e.Code {
-	case CodeRateLimited:
-		p.Type, p.Title = problemQuota, problemQuotaTitle
-		for i := range d.Limits {
-			if l := &d.Limits[i]; enforced(l) {
-				p.ViolatedPolicies = append(p.ViolatedPolicies, policyName(l.Owner.Level, d.ownerTold(l.Owner), l.Limit.Name))
-			}
-		}
-	case CodeUnavailable:
-		p.Type, p.Title = problemCapacity, problemCapacityTitle
-	}
-	return p
-}
-
-// policyName is the name of a limit in headers and problem details, before it is quoted: unique among the
-// limits of a decision. Limits of the tenant have their bare name.
-func policyName(level bucket.Level, owner, limit string) string {
-	switch {
-	case level == bucket.Tenant:
-		return limit
-	case owner == "":
-		return level.String() + ":" + limit
-	default:
-		return level.String() + ":" + owner[:min(len(owner), maxHeaderName)] + ":" + limit
-	}
 }

@@ -39,8 +39,6 @@ type Refusal struct { //nolint:errname // a client says refusal, as the document
 	// without a Rule.
 	Given   int64
 	Allowed int64
-	// Problem is the same as problem details. It is nil unless the server sends them.
-	Problem *Problem
 }
 
 // Error returns the message, or the code if the server sent no message.
@@ -76,7 +74,6 @@ type refusalExtensions struct {
 	Rule       string      `json:"rule,omitempty"`
 	Given      looseAmount `json:"given,omitempty"`
 	Allowed    looseAmount `json:"allowed,omitempty"`
-	Problem    *Problem    `json:"problem,omitempty"`
 }
 
 // Extensions returns the extensions of the GraphQL error. What is empty or zero is left out, but for the
@@ -98,9 +95,6 @@ func (r Refusal) Extensions() map[string]any {
 	}
 	if r.Rule != "" {
 		extensions["given"], extensions["allowed"] = r.Given, r.Allowed
-	}
-	if r.Problem != nil {
-		extensions["problem"] = r.Problem
 	}
 	return extensions
 }
@@ -127,6 +121,5 @@ func (e *refusalExtensions) refusal(message string) Refusal {
 		Limit: e.Limit, Level: e.Level, Owner: e.Owner, Unit: e.Unit,
 		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost),
 		Rule: e.Rule, Given: int64(e.Given), Allowed: int64(e.Allowed),
-		Problem: e.Problem,
 	}
 }

@@ -44,7 +44,6 @@ func TestThePublishedSchemaHasTheKeysAndTypesOfTheGoTypes(t *testing.T) {
 		ratelimitclient.RateLimit{},
 		ratelimitclient.Limit{},
 		ratelimitclient.Warning{},
-		ratelimitclient.Problem{},
 		ratelimitclient.Breakdown{},
 		ratelimitclient.BreakdownCost{},
 		ratelimitclient.BreakdownEntry{},
@@ -101,7 +100,7 @@ func TestThePublishedSchemaHasTheKeysOfARefusal(t *testing.T) {
 	t.Parallel()
 	full := ratelimitclient.Refusal{
 		Code: ratelimitclient.CodeRateLimited, ID: "A", RetryAfter: 1, Limit: "minute", Level: "team", Owner: "web", Unit: "points",
-		Cost: 1, MaxCost: 1, Rule: "depth", Given: 2, Allowed: 1, Problem: &ratelimitclient.Problem{},
+		Cost: 1, MaxCost: 1, Rule: "depth", Given: 2, Allowed: 1,
 	}
 	value := reflect.ValueOf(full)
 	for i := range value.NumField() {

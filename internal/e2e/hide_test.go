@@ -84,8 +84,7 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 					p := newInProcess(t, ratelimittest.NewStore(&ratelimittest.Clock{}), func(cfg *ratelimit.Config) {
 						cfg.Cost.Limits = cost.Limits{MaxAliases: 1}
 						cfg.Signals = ratelimit.SignalsConfig{
-							Headers:        ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
-							ProblemDetails: true,
+							Headers: ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
 						}
 						if globally {
 							cfg.Policy, cfg.Signals.Hide = tellingPolicy(t, tiers.Hide{}), hide

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -141,59 +140,4 @@ func errorsOf(t *testing.T, r reply) []byte {
 	var body struct{ Errors json.RawMessage }
 	require.NoError(t, json.Unmarshal([]byte(r.Body), &body))
 	return body.Errors
-}
-
-func TestProblemDetailsSayTheSameAsTheError(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Signals.ProblemDetails = true
-		cfg.Signals.Status = map[string]int{ratelimit.CodeTenantBlocked: http.StatusOK}
-	})
-	refusal := func(r request) *ratelimitclient.Refusal {
-		response, err := ratelimitclient.FromResponse([]byte(f.post(r).Body))
-		require.NoError(t, err)
-		require.NotNil(t, response.Refusal)
-		return response.Refusal
-	}
-	f.post(request{Query: listQuery})
-	limited := refusal(request{Query: listQuery})
-	require.Equal(t, &ratelimitclient.Problem{
-		Type:   "https://iana.org/assignments/http-problem-types#quota-exceeded",
-		Title:  "Request cannot be satisfied as assigned quota has been exceeded",
-		Status: http.StatusTooManyRequests, Detail: limited.Message, ViolatedPolicies: []string{"minute"},
-	}, limited.Problem)
-
-	blocked := refusal(request{Query: cheapQuery, Tenant: "blocked"})
-	require.Equal(t, &ratelimitclient.Problem{Type: "about:blank", Title: "Forbidden", Detail: blocked.Message}, blocked.Problem,
-		"without a status where the answer has that of a success")
-
-	f.store.Fail(bucket.ErrUnavailable)
-	away := refusal(request{Query: cheapQuery, Tenant: "closed"})
-	require.Equal(t, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", away.Problem.Type)
-	require.Equal(t, http.StatusServiceUnavailable, away.Problem.Status)
-}
-
-func TestViolatedPoliciesHaveTheNamesOfTheHeader(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ProblemDetails = true })
-	r := request{Query: half, Tenant: "levels", Team: "web", User: "ada"}
-	f.post(r)
-	reply := f.post(r)
-	response, err := ratelimitclient.FromResponse([]byte(reply.Body))
-	require.NoError(t, err)
-	require.Equal(t, []string{"user:ada:minute"}, response.Refusal.Problem.ViolatedPolicies)
-	require.Contains(t, reply.Header.Get("RateLimit-Policy"), `"user:ada:minute"`)
-}
-
-func TestARefusalOfAChargeHasProblemDetailsToo(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.ProblemDetails = true })
-	f.resolver.OnExport = func(ctx context.Context, _ int) error {
-		f.store.Fail(bucket.ErrUnavailable)
-		return ratelimit.Charge(ctx, bucket.Points, 1)
-	}
-	reply := f.post(request{Query: `{ export(rows: 1) }`, Tenant: "closed"})
-	refusal, refused := ratelimitclient.FromErrors(json.RawMessage(errorsOf(t, reply)))
-	require.True(t, refused, reply.Body)
-	require.Equal(t, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", refusal.Problem.Type)
 }
