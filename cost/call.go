@@ -34,24 +34,11 @@ func (c *compiler) call(g group, inherit int32) (ref, error) {
 		if err != nil {
 			return ref{}, err
 		}
-		beside := c.introspected
 		if cl.child, err = c.value(g.members, g.info, below); err != nil {
 			return ref{}, err
 		}
-		c.countLists(g.info, beside)
 	}
 	return c.finishCall(cl, field)
-}
-
-// countLists counts a call of a list of introspection objects. Calls of __schema and __type below other
-// fields, which the query type can return, may be repeated by lists.
-func (c *compiler) countLists(info *fieldInfo, beside introspectionCalls) {
-	if info.list != 0 {
-		c.introspected = c.introspected.plus(introspectionCalls{once: info.list})
-	}
-	if info.repeating != nil && c.depth > 0 && c.introspected != beside {
-		c.introspected.repeated |= c.introspected.once
-	}
 }
 
 // unconditional drops a condition that all members share: it is that of the call.

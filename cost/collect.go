@@ -150,7 +150,7 @@ func (c *compiler) costsNothing(field *ast.Field, info *fieldInfo) bool {
 }
 
 func (c *compiler) addField(field *ast.Field, condition int32, object *objectType, lo int) error {
-	info := c.field(object, field.Name)
+	info := object.fields[field.Name]
 	if field.Name == "__typename" {
 		info = c.typename
 	}
@@ -195,15 +195,6 @@ func (c *compiler) addField(field *ast.Field, condition int32, object *objectTyp
 	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.collector.arena[n : n+1 : n+1]})
 	c.enter(key, at < 0, lo)
 	return nil
-}
-
-// field returns the field of an object, nil if there is none.
-func (c *compiler) field(object *objectType, name string) *fieldInfo {
-	info := object.fields[name]
-	if c.repeating && info != nil && info.repeating != nil {
-		return info.repeating
-	}
-	return info
 }
 
 // find returns the first group of the response name, -1 if there is none.

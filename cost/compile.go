@@ -22,10 +22,6 @@ type compiler struct {
 	depth int
 	// summing adds up selections instead of merging them.
 	summing bool
-	// repeating gives lists of introspection the sizes of the schema.
-	repeating bool
-	// introspected are the lists of introspection that were called so far, beside the calls around them.
-	introspected introspectionCalls
 	// typename is collected as __typename, which is left out if it is nil.
 	typename *fieldInfo
 
@@ -43,18 +39,15 @@ type compiler struct {
 	// What was compiled before, by the selections and the sizes that they inherit.
 	children map[childKey]ref
 	merged   map[string]ref
-	// childrenLists and mergedLists are the calls of lists of introspection in what was compiled, if there are any.
-	childrenLists map[childKey]introspectionCalls
-	mergedLists   map[string]introspectionCalls
-	ids           map[*ast.Field]uint32
-	sums          map[sumKey]ref
-	highests      map[highestKey]ref
-	inherits      map[inheritedSize]int32
-	inherit       []inheritedSize
-	inputs        map[inputKey]ownCost
-	specs         map[inputKey]sizeSpec
-	lookups       map[lookupsKey]int32
-	sizes         map[sizeExpr]int32
+	ids      map[*ast.Field]uint32
+	sums     map[sumKey]ref
+	highests map[highestKey]ref
+	inherits map[inheritedSize]int32
+	inherit  []inheritedSize
+	inputs   map[inputKey]ownCost
+	specs    map[inputKey]sizeSpec
+	lookups  map[lookupsKey]int32
+	sizes    map[sizeExpr]int32
 	// argumentIDs number the arguments of the fields that were compared, argumentLists the arguments by
 	// their spelling.
 	argumentIDs   map[*ast.Field]int32
@@ -116,15 +109,9 @@ func (e *Estimator) compile(doc *ast.QueryDocument, op *ast.OperationDefinition)
 	c := e.newCompiler(op, e.options.workLimit)
 	err := c.run(doc, root)
 	work := c.work
-	if err == nil && c.introspected.repeated != 0 {
-		c = e.newCompiler(op, e.options.workLimit)
-		c.repeating = true
-		err = c.run(doc, root)
-		work += c.work
-	}
 	if errors.Is(err, ErrWorkLimit) && !e.options.refuse {
 		c = e.newCompiler(op, e.options.workLimit*summingFactor)
-		c.summing, c.repeating = true, true
+		c.summing = true
 		err = c.run(doc, root)
 		work += c.work
 	}
@@ -133,7 +120,7 @@ func (e *Estimator) compile(doc *ast.QueryDocument, op *ast.OperationDefinition)
 	}
 	c.plan.base = e.options.base[kind]
 	c.plan.weight = root.weight
-	c.plan.approximate, c.plan.repeating = c.summing, c.repeating
+	c.plan.approximate = c.summing
 	lower(c.plan)
 	measured, err := c.limits(doc)
 	if err != nil {
@@ -252,7 +239,6 @@ func (c *compiler) value(members []occurrence, info *fieldInfo, inherit int32) (
 	if len(members) == 1 {
 		key.field = members[0].field
 		if r, ok := c.children[key]; ok {
-			c.introspected = c.introspected.plus(c.childrenLists[key])
 			return r, nil
 		}
 	} else {
@@ -261,12 +247,9 @@ func (c *compiler) value(members []occurrence, info *fieldInfo, inherit int32) (
 		}
 		long = c.memberKey(members, info.output, inherit)
 		if r, ok := c.merged[long]; ok {
-			c.introspected = c.introspected.plus(c.mergedLists[long])
 			return r, nil
 		}
 	}
-	beside := c.introspected
-	c.introspected = introspectionCalls{}
 	highest := maxBuilder{}
 	for _, object := range info.output.objects {
 		r, err := c.set(members, object, inherit)
@@ -281,14 +264,6 @@ func (c *compiler) value(members []occurrence, info *fieldInfo, inherit int32) (
 	} else {
 		c.merged[long] = r
 	}
-	if c.introspected.once != 0 {
-		if len(members) == 1 {
-			c.childrenLists = remember(c.childrenLists, key, c.introspected)
-		} else {
-			c.mergedLists = remember(c.mergedLists, long, c.introspected)
-		}
-	}
-	c.introspected = c.introspected.plus(beside)
 	return r, nil
 }
 

@@ -43,11 +43,9 @@
 // Meta-fields have prices of their own, whatever the operation is called. __typename is free. __schema
 // and __type cost 10 in field cost each time they are called, and 0.05 for each field selected below,
 // merged as everything is, where each list of introspection objects counts as 4 elements: reading a
-// whole schema, as tools do, costs about 260. In an operation that calls a list such as __Type.fields
-// twice, by aliases, below itself or below several roots, and in one that is too large to be merged, all
-// these lists are as long as those of the schema are: the largest, and in other lists the mean. These are
-// prices, not bounds. _service costs 1, whatever is selected below. _entities costs what its representations cost, each by its own __typename; one that is missing
-// or unknown costs as much as the most expensive entity.
+// whole schema, as tools do, costs about 260. These are prices, not bounds. _service costs 1, whatever is
+// selected below. _entities costs what its representations cost, each by its own __typename; one that is
+// missing or unknown costs as much as the most expensive entity.
 //
 // # Limits
 //

@@ -22,7 +22,7 @@ func (e *Estimator) Cached() (plans, units int) {
 // CompileSummed compiles an operation as if it were past the work limit.
 func (e *Estimator) CompileSummed(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, int, error) {
 	c := e.newCompiler(op, 1<<30)
-	c.summing, c.repeating = true, true
+	c.summing = true
 	root := e.roots[op.Operation]
 	if err := c.run(doc, root); err != nil {
 		return nil, c.work, err

@@ -20,8 +20,7 @@ const (
 	DefaultSize SizeRule = "defaultListSize"
 	// Representations are the representations given to an _entities field.
 	Representations SizeRule = "representations"
-	// IntrospectionSize is the size of the lists of introspection: fixed, or that of the schema in an
-	// operation that repeats them.
+	// IntrospectionSize is the fixed size of the lists of introspection.
 	IntrospectionSize SizeRule = "introspection"
 )
 

@@ -91,7 +91,7 @@ func (e *Estimator) outline(doc *ast.QueryDocument, op *ast.OperationDefinition,
 		kind = ast.Query
 	}
 	c := e.newCompiler(op, e.options.workLimit)
-	c.typename, c.repeating = typenameField, plan.repeating
+	c.typename = typenameField
 	if err := c.orderFragments(doc); err != nil {
 		return nil, err
 	}

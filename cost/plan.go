@@ -8,9 +8,7 @@ type Plan struct {
 	base        float64
 	free        bool
 	approximate bool
-	// repeating says that the operation repeats lists of introspection, which have the sizes of the schema.
-	repeating bool
-	fields    []string
+	fields      []string
 
 	variables []variable
 	// conditions are a Boolean circuit; the first is true.

@@ -48,10 +48,6 @@ type fieldInfo struct {
 	argsFree bool
 	// complexity is nil if the field has no function.
 	complexity *complexity
-	// list is that of the field among the lists of introspection objects, 0 for all other fields.
-	list introspectionLists
-	// repeating is what __schema and __type are in an operation that repeats lists of introspection.
-	repeating *fieldInfo
 }
 
 // free says that no call of the field costs anything, directives of the query aside.

@@ -119,7 +119,7 @@ func (c *compiler) gate(condition int32, r ref) ref {
 
 // summedCall prices the part of one call.
 func (c *compiler) summedCall(key sumKey, field *ast.Field, condition int32) (ref, error) {
-	info := c.field(key.object, field.Name)
+	info := key.object.fields[field.Name]
 	if info == nil {
 		return ref{}, malformed("%s has no field %q", key.object.name, field.Name)
 	}
