@@ -6,6 +6,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -22,7 +23,7 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	case unclaimed || mode == bucket.FailClosed:
 		d.refuse(refusedUnavailable())
 	case mode == bucket.FailLocal:
-		result, outcome, refusal := e.judgeLocally(op.backend, take)
+		result, outcome, refusal := judgeLocally(op.store, take)
 		d.Limits, d.Overridden, d.Outcome, d.blockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
 		if refusal != nil {
 			d.refuse(refusal)
@@ -35,31 +36,28 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	}
 	// A mutation that runs without its claim is left to the lease, as one whose server has died.
 	if claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation) {
-		op.backend.unclaim(ctx, op, claim)
+		op.unclaim(ctx, claim)
 	}
-	op.backend.absence.count(d.Outcome, points)
-	e.telemetry.decidedAway(ctx, op.backend, d.Outcome, points)
+	op.store.Decided(d.Outcome.away(), points)
+	e.telemetry.decidedAway(ctx, op.store.Name(), d.Outcome, points)
 }
 
 // unclaim releases a claim that a take may have written although its reply was lost. What was charged with it
 // stays charged, because the receipt was lost as well.
-func (b *backend) unclaim(ctx context.Context, op *operation, claim *idempotency.Claim) {
-	if b.settler == nil {
-		return
-	}
-	b.settler.offer(ctx, &settling{
-		settlement: bucket.Settlement{Claim: &bucket.ClaimSettlement{
+func (op *operation) unclaim(ctx context.Context, claim *idempotency.Claim) {
+	op.store.Offer(ctx, &backend.Settlement{
+		Settlement: bucket.Settlement{Claim: &bucket.ClaimSettlement{
 			Tenant: op.decision.Subject.Tenant, Claim: claim, Outcome: idempotency.Released,
 		}},
-		correction: correction{reason: reasonUnclaimed},
-		tier:       op.rules.Tier,
+		Reason: reasonUnclaimed,
+		Tier:   op.rules.Tier,
 	})
 }
 
 // judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount
 // says nothing about the limit: the operation passes when the store is back.
-func (e *Extension) judgeLocally(b *backend, take *bucket.Take) (bucket.Result, Outcome, *RefusedError) {
-	result := b.local.Take(take)
+func judgeLocally(store *backend.Store, take *bucket.Take) (bucket.Result, Outcome, *RefusedError) {
+	result := store.TakeLocally(take)
 	spread(take.Tenant, result.Limits)
 	switch result.Verdict {
 	case bucket.Admitted:
@@ -79,6 +77,20 @@ func (e *Extension) judgeLocally(b *backend, take *bucket.Take) (bucket.Result, 
 // locally says that the outcome was found without the store, so that the limits show what is left of shares.
 func (o Outcome) locally() bool {
 	return o == AdmittedLocally || o == LimitedLocally
+}
+
+// away is how the outcome is added up while the store is away.
+func (o Outcome) away() backend.Decision {
+	switch o {
+	case Unjudged:
+		return backend.Unjudged
+	case AdmittedLocally:
+		return backend.AdmittedLocally
+	case LimitedLocally:
+		return backend.LimitedLocally
+	default:
+		return backend.Refused
+	}
 }
 
 // awayMode is what an error of the store does to what it was asked about. A call that was wrong in itself is

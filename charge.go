@@ -71,7 +71,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
 	}
-	result, took, err := op.extension.take(ctx, op.backend, take)
+	result, took, err := op.take(ctx, &take)
 	var outcome Outcome
 	var refusal *RefusedError
 	if err != nil {
@@ -123,7 +123,7 @@ func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, r
 	case mode == bucket.FailClosed:
 		outcome, refusal = Unavailable, refusedUnavailable()
 	case mode == bucket.FailLocal:
-		*result, outcome, refusal = op.extension.judgeLocally(op.backend, take)
+		*result, outcome, refusal = judgeLocally(op.store, take)
 	default:
 	}
 	op.mu.Lock()

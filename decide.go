@@ -151,14 +151,14 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
 		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, Exempt
-		op.backend = e.backend(op.rules.Store)
+		op.store = e.stores.Named(op.rules.Store)
 		return subject.Tenant != ""
 	}
 	op.document = opCtx.RawQuery
 	policy := e.cfg.Policy.Snapshot()
 	op.rules = policy.RulesInto(op.buckets[:], subject, op.selected(policy))
 	d.Tier, d.Mode, d.hide = op.rules.Tier, op.rules.Mode, d.hide.Or(op.rules.Hide)
-	op.backend = e.backend(op.rules.Store)
+	op.store = e.stores.Named(op.rules.Store)
 	if op.rules.Blocked {
 		d.refuse(refusedBlocked())
 		return false
@@ -209,7 +209,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	}
 	op.asked = take.Amounts
 
-	result, took, err := e.take(ctx, op.backend, take)
+	result, took, err := op.take(ctx, &take)
 	d.StoreDuration = took
 	switch {
 	case err != nil && take.Buckets == nil && take.Claim == nil:
@@ -251,26 +251,9 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	return nil
 }
 
-// take calls the store and measures it. The store has a deadline of its own; a client that leaves does
-// not end the call, or it could spend without paying.
-func (e *Extension) take(ctx context.Context, b *backend, take bucket.Take) (bucket.Result, time.Duration, error) {
-	ctx = context.WithoutCancel(ctx)
-	start := time.Now()
-	if err := e.settleBefore(ctx, b, &take); err != nil {
-		return bucket.Result{}, time.Since(start), err
-	}
-	result, err := b.Take(ctx, take)
-	took := time.Since(start)
-	if by := sparedBy(&result, err); by != "" {
-		// Nobody has asked the store, so that this tells nothing of it.
-		took = 0
-		e.telemetry.spare(ctx, b, by)
-	} else {
-		e.stored(ctx, b, "take", took, err)
-		if err == nil {
-			e.learn(ctx, b, &take, &result)
-		}
-	}
+// take asks the store.
+func (op *operation) take(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
+	result, took, err := op.store.Take(ctx, take)
 	spread(take.Tenant, result.Limits)
 	return result, took, err
 }

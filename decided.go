@@ -64,8 +64,8 @@ func (op *operation) decided(d *Decision, amounts bucket.Amounts) event.Decided 
 	for i := range d.Limits {
 		e.Limits = append(e.Limits, op.limitState(d, &d.Limits[i]))
 	}
-	if op.backend != nil {
-		e.Store = op.backend.name
+	if op.store != nil {
+		e.Store = op.store.Name()
 	}
 	if d.StoreErr != nil {
 		e.StoreResult, e.FailMode = storeResult(d.StoreErr), awayMode(&op.rules, d.StoreErr).String()

@@ -11,6 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -150,8 +151,8 @@ type operation struct {
 	states   [4]bucket.LimitState
 	claim    *idempotency.Claim
 	mutation bool
-	// backend is the store that the rules name.
-	backend *backend
+	// store is the one that the rules name.
+	store *backend.Store
 	// document is the text of the document that the operation came in.
 	document string
 	kind     ast.Operation

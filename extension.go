@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
@@ -24,9 +25,8 @@ type Extension struct {
 	facts     *facts
 	// replays counts the stored answers of tenants.
 	replays *memory
-	// backends are the stores by name, missing the one that stands for any other.
-	backends map[string]*backend
-	missing  *backend
+	// stores are nil until srv.Use.
+	stores *backend.Stores
 }
 
 var _ interface {
@@ -40,8 +40,7 @@ var _ interface {
 // New returns an extension. Mistakes in the configuration are reported when srv.Use calls
 // [Extension.Validate].
 func New(cfg Config) *Extension {
-	cfg = cfg.withDefaults()
-	return &Extension{cfg: cfg, backends: newBackends(&cfg), missing: newBackend("", missingStore{})}
+	return &Extension{cfg: cfg.withDefaults()}
 }
 
 // extensionName is the name that gqlgen and the operation's statistics know.
@@ -64,10 +63,15 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	if err := errors.Join(configErr, complexityErr, costErr, telemetryErr); err != nil {
 		return err
 	}
-	if err := e.judgeInAbsence(); err != nil {
+	if err := watchDrops(e.cfg.Telemetry, e.cfg.Events.Observer); err != nil {
 		return err
 	}
-	if err := watchDrops(e.cfg.Telemetry, e.cfg.Events.Observer); err != nil {
+	observed := newFacts(&e.cfg, instruments)
+	stores, err := backend.New(backend.Config{
+		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Local, MaxWaiting: e.cfg.Settlement.MaxWaiting,
+		Logger: e.cfg.Logger, Watcher: &storeWatch{telemetry: instruments, facts: observed, log: e.cfg.Logger},
+	})
+	if err != nil {
 		return err
 	}
 	// Last, because from now on the source refuses what these stores do not fit.
@@ -75,10 +79,10 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	e.estimator, e.telemetry = estimator, instruments
-	e.facts = newFacts(&e.cfg, instruments)
+	e.facts = observed
 	e.replays = newMemory(replaySlots)
-	e.newSettlers()
-	e.warnOfClients()
+	e.stores = stores
+	e.cfg.warnOfClients()
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
 		e.cfg.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
 	}

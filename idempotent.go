@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -197,7 +196,7 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 	stopped := false
 	var timer *time.Timer
 	renew := func() {
-		held, err := e.renew(ctx, op, tenant)
+		held, err := op.store.Renew(ctx, tenant, op.claim)
 		mu.Lock()
 		defer mu.Unlock()
 		// An attempt that lost its claim has nothing left to renew; a store that is away may return.
@@ -214,21 +213,6 @@ func (e *Extension) renewLease(ctx context.Context, op *operation) (stop func())
 		stopped = true
 		timer.Stop()
 	}
-}
-
-var errRenewPanicked = errors.New("ratelimit: a store panicked in Renew")
-
-// renew calls the store. A panic in it, outside of any request, would end the process.
-func (e *Extension) renew(ctx context.Context, op *operation, tenant string) (held bool, err error) {
-	start := time.Now()
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: %v", errRenewPanicked, cause)
-			e.cfg.Logger.ErrorContext(ctx, "ratelimit: a lease could not be renewed", slog.String("error", err.Error()))
-		}
-		e.stored(ctx, op.backend, "renew", time.Since(start), err)
-	}()
-	return op.backend.Renew(ctx, tenant, op.claim)
 }
 
 // settlePauses are the pauses between the tries to settle a claim. They are worth a wait: a claim that
@@ -274,9 +258,7 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 	var settled bucket.Settled
 	err := patiently(func() (err error) {
 		tries++
-		start := time.Now()
-		settled, err = op.backend.Settle(ctx, settlement)
-		e.stored(ctx, op.backend, "settle", time.Since(start), err)
+		settled, err = op.store.Settle(ctx, settlement)
 		return err
 	})
 	e.claimSettled(ctx, op, corrected, &settled, tries, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
 // SettlementConfig says how the charge of an operation is corrected after it has run. The zero value keeps
@@ -91,20 +92,18 @@ func (p *paid) pay(result *bucket.Result, points int64) {
 type correction struct {
 	// points are given back. They are charged on if negative. Zero leaves the charge as it is.
 	points int64
-	reason correctionReason
+	reason string
 }
 
-// correctionReason says why a charge is corrected, in the word that metrics carry.
-type correctionReason string
-
+// Why a charge is corrected, in the words that metrics carry.
 const (
-	reasonActual   correctionReason = "actual"
-	reasonExcess   correctionReason = "excess"
-	reasonFailed   correctionReason = "failed"
-	reasonCanceled correctionReason = "canceled"
-	reasonReleased correctionReason = "released"
+	reasonActual   = "actual"
+	reasonExcess   = "excess"
+	reasonFailed   = "failed"
+	reasonCanceled = "canceled"
+	reasonReleased = "released"
 	// reasonUnclaimed: nothing is corrected but the claim of a take whose reply was lost.
-	reasonUnclaimed correctionReason = "unclaimed"
+	reasonUnclaimed = "unclaimed"
 )
 
 // answers is what is known of the responses of an operation when it ends.
@@ -202,10 +201,10 @@ func (e *Extension) settle(ctx context.Context, op *operation, c correction) boo
 	if op.claim != nil {
 		return op.leaveToClaim(c)
 	}
-	return op.backend.settler.offer(ctx, &settling{
-		settlement: bucket.Settlement{Receipt: op.paid.receipt.Clone(), Actual: op.worth(c)},
-		correction: c,
-		tier:       op.rules.Tier,
+	return op.store.Offer(ctx, &backend.Settlement{
+		Settlement: bucket.Settlement{Receipt: op.paid.receipt.Clone(), Actual: op.worth(c)},
+		Reason:     c.reason,
+		Tier:       op.rules.Tier,
 	})
 }
 

@@ -2,44 +2,26 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // attrSparedBy says what decided in the place of the store: cache, cap or busy.
 const attrSparedBy = "ratelimit.store.spared_by"
 
-// sparedBusy is the value for a call that a bulkhead stopped.
-const sparedBusy = "busy"
-
-// sparedBy returns what decided in the place of the store, empty if the store did or has failed.
-func sparedBy(result *bucket.Result, err error) string {
-	switch {
-	case errors.Is(err, bucket.ErrBusy):
-		return sparedBusy
-	case err == nil && result.Origin != bucket.FromStore:
-		return result.Origin.String()
-	default:
-		return ""
-	}
-}
-
 // sparedAttributes are what is counted by that the store was not asked.
 type sparedAttributes struct{ by, store string }
 
 // spare counts a take that the store was not asked about.
-func (t *telemetry) spare(ctx context.Context, b *backend, by string) {
+func (t *telemetry) spare(ctx context.Context, store, by string) {
 	if !t.spared.Enabled(ctx) {
 		return
 	}
-	key := sparedAttributes{by, b.name}
+	key := sparedAttributes{by, store}
 	option, ok := t.cached(key)
 	if !ok {
-		option = metric.WithAttributeSet(attribute.NewSet(b.attributes(attribute.String(attrSparedBy, by))...))
+		option = metric.WithAttributeSet(attribute.NewSet(storeAttributes(store, attribute.String(attrSparedBy, by))...))
 		t.attributes.Store(key, option)
 	}
 	t.spared.Add(ctx, 1, option)

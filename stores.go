@@ -1,70 +1,19 @@
 package ratelimit
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-// backend is one of the stores, with what is known of its absence.
-type backend struct {
-	bucket.Store
-
-	// name is that of the store in policies, empty for the default one.
-	name    string
-	absence absence
-	// local judges while the store is away. It is set when the configuration is known to be right.
-	local *bucket.Local
-	clock awayClock
-	// settler settles what the store has charged. It is nil until srv.Use.
-	settler *settler
-	// named are the attributes of what is counted by store alone.
-	named metric.MeasurementOption
-}
-
-func newBackend(name string, store bucket.Store) *backend {
-	b := &backend{Store: store, name: name}
-	b.named = metric.WithAttributeSet(attribute.NewSet(b.attributes()...))
-	return b
-}
-
-// newBackends returns the stores by the names that policies call them.
-func newBackends(cfg *Config) map[string]*backend {
-	backends := map[string]*backend{"": newBackend("", cfg.Store)}
-	for name, store := range cfg.Stores {
-		backends[name] = newBackend(name, store)
-	}
-	return backends
-}
-
-// backend returns the store of that name. All calls of an operation go to the one that its rules named when
-// it began, whatever the policy says later.
-func (e *Extension) backend(name string) *backend {
-	if b := e.backends[name]; b != nil {
-		return b
-	}
-	return e.missing
-}
-
-// warnOfClients logs what is dangerous in the clients of the stores. Nothing is connected for that.
-func (e *Extension) warnOfClients() {
-	for _, name := range slices.Sorted(maps.Keys(e.backends)) {
-		b := e.backends[name]
-		for _, hazard := range bucket.HazardsOf(b.Store) {
-			e.cfg.Logger.Warn("ratelimit: the client of the store is dangerous for a limiter", b.logged(
-				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
-				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))...)
-		}
-	}
-}
 
 // validateStores reports stores that are nil or have no name.
 func (c *Config) validateStores(fail func(format string, args ...any)) {
@@ -100,10 +49,74 @@ func (c *Config) requireStores() error {
 	return nil
 }
 
-// logged adds the name of the store to what the logger is told, if it has one.
-func (b *backend) logged(attributes ...any) []any {
-	if b.name != "" {
-		attributes = append(attributes, slog.String("store", b.name))
+// warnOfClients logs what is dangerous in the clients of the stores. Nothing is connected for that.
+func (c *Config) warnOfClients() {
+	stores := maps.Clone(c.Stores)
+	if stores == nil {
+		stores = map[string]bucket.Store{}
 	}
-	return attributes
+	stores[""] = c.Store
+	for _, name := range slices.Sorted(maps.Keys(stores)) {
+		for _, hazard := range bucket.HazardsOf(stores[name]) {
+			logOf(c.Logger, name).Warn("ratelimit: the client of the store is dangerous for a limiter",
+				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
+				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))
+		}
+	}
+}
+
+// logOf adds the name of the store to what is logged, if it has one.
+func logOf(log *slog.Logger, store string) *slog.Logger {
+	if store == "" {
+		return log
+	}
+	return log.With(slog.String("store", store))
+}
+
+// storeWatch tells telemetry, events and the logger what happens to stores.
+type storeWatch struct {
+	telemetry *telemetry
+	facts     *facts
+	log       *slog.Logger
+}
+
+var _ backend.Watcher = (*storeWatch)(nil)
+
+// StoreCalled implements backend.Watcher.
+func (w *storeWatch) StoreCalled(ctx context.Context, store, call string, took, away time.Duration, err error) {
+	w.telemetry.stored(ctx, store, call, took, away, err)
+}
+
+// StoreSpared implements backend.Watcher.
+func (w *storeWatch) StoreSpared(ctx context.Context, store, by string) {
+	w.telemetry.spare(ctx, store, by)
+}
+
+// StoreAway implements backend.Watcher.
+func (w *storeWatch) StoreAway(ctx context.Context, store string, at time.Time, err error) {
+	w.facts.tell(ctx, event.StoreAway{At: at, Store: store, Result: storeResult(err)})
+}
+
+// StoreBack implements backend.Watcher.
+func (w *storeWatch) StoreBack(ctx context.Context, back event.StoreBack) { w.facts.tell(ctx, back) }
+
+// Settled implements backend.Watcher.
+func (w *storeWatch) Settled(ctx context.Context, settlement *backend.Settlement, settled *bucket.Settled, result backend.Result, calls int) {
+	w.telemetry.settled(ctx, settlement.Tier, settlement.Reason, settled, result)
+	if result == backend.SettlementFailed {
+		w.log.ErrorContext(ctx, "ratelimit: a charge could not be settled: the estimate stays charged",
+			slog.String("reason", settlement.Reason))
+	}
+	if calls > 0 {
+		w.telemetry.traceSettlement(ctx, settlement, settled, result, calls)
+	}
+}
+
+// LocallySettled implements backend.Watcher.
+func (w *storeWatch) LocallySettled(ctx context.Context, store, tenant string, settled *bucket.LocalSettled) {
+	w.telemetry.settledLocally(ctx, store, settled)
+	if settled.Lost {
+		logOf(w.log, store).WarnContext(ctx, "ratelimit: what was admitted while the store was away could not be settled: "+
+			"it may have been charged or not", slog.String("tenant", boundedName(tenant)))
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -209,22 +208,16 @@ func (t *telemetry) charged(ctx context.Context, d *Decision, unit bucket.Unit, 
 	t.charges.Add(ctx, 1, option)
 }
 
-// stored measures one call of the store.
-func (t *telemetry) stored(ctx context.Context, b *backend, call string, took time.Duration, err error) {
-	switch {
-	case errors.Is(err, bucket.ErrInvalid):
-	case err == nil && b.clock.there():
-		// The usual case, in which nothing has to be timed. The zero tells readers that the counter exists.
-		if t.away.Enabled(ctx) {
-			t.away.Add(ctx, 0, b.named)
-		}
-	default:
-		t.away.Add(ctx, b.clock.observe(time.Now(), err != nil).Seconds(), b.named)
+// stored measures one call of the store. away is for how long it was away and was not counted before.
+func (t *telemetry) stored(ctx context.Context, store, call string, took, away time.Duration, err error) {
+	if !errors.Is(err, bucket.ErrInvalid) && t.away.Enabled(ctx) {
+		// Zeros tell readers that the counter exists.
+		t.away.Add(ctx, away.Seconds(), t.storeSet(store, "", ""))
 	}
 	if !t.latency.Enabled(ctx) && !t.failures.Enabled(ctx) {
 		return
 	}
-	set := t.storeSet(b, call, storeResult(err))
+	set := t.storeSet(store, call, storeResult(err))
 	t.latency.Record(ctx, took.Seconds(), set)
 	if err != nil {
 		t.failures.Add(ctx, 1, set)
@@ -237,24 +230,28 @@ func (t *telemetry) cached(key any) (metric.MeasurementOption, bool) {
 	return option, ok
 }
 
-// storeAttributes are what store calls are measured by.
-type storeAttributes struct{ store, call, result string }
+// storeCall is what calls of stores are measured by.
+type storeCall struct{ store, call, result string }
 
-func (t *telemetry) storeSet(b *backend, call, result string) metric.MeasurementOption {
-	key := storeAttributes{b.name, call, result}
+// storeSet returns the attributes of a call of a store, or of the store alone.
+func (t *telemetry) storeSet(store, call, result string) metric.MeasurementOption {
+	key := storeCall{store, call, result}
 	if cached, ok := t.cached(key); ok {
 		return cached
 	}
-	option := metric.WithAttributeSet(attribute.NewSet(b.attributes(
-		attribute.String(attrCall, call), attribute.String(attrResult, result))...))
+	var attributes []attribute.KeyValue
+	if call != "" {
+		attributes = append(attributes, attribute.String(attrCall, call), attribute.String(attrResult, result))
+	}
+	option := metric.WithAttributeSet(attribute.NewSet(storeAttributes(store, attributes...)...))
 	t.attributes.Store(key, option)
 	return option
 }
 
-// attributes adds the name of the store, if it has one.
-func (b *backend) attributes(attributes ...attribute.KeyValue) []attribute.KeyValue {
-	if b.name != "" {
-		attributes = append(attributes, attribute.String(attrStoreName, b.name))
+// storeAttributes adds the name of the store, if it has one.
+func storeAttributes(store string, attributes ...attribute.KeyValue) []attribute.KeyValue {
+	if store != "" {
+		attributes = append(attributes, attribute.String(attrStoreName, store))
 	}
 	return attributes
 }
@@ -272,33 +269,6 @@ func storeResult(err error) string {
 	default:
 		return "unavailable"
 	}
-}
-
-// awayClock adds up the time for which the store is away. The zero value says that it is there.
-type awayClock struct {
-	// since is the time up to which the absence was counted, in Unix nanoseconds; 0 while the store is
-	// there.
-	since atomic.Int64
-}
-
-// there says that the store is not away.
-func (c *awayClock) there() bool { return c.since.Load() == 0 }
-
-// observe notes the outcome of a call and returns the time away that was not counted before.
-func (c *awayClock) observe(now time.Time, failed bool) time.Duration {
-	previous := c.since.Load()
-	if previous == 0 && !failed {
-		return 0
-	}
-	next := int64(0)
-	if failed {
-		next = now.UnixNano()
-	}
-	// Another call that counted the same span has moved the clock: leave it to that one.
-	if !c.since.CompareAndSwap(previous, next) || previous == 0 {
-		return 0
-	}
-	return max(0, time.Duration(now.UnixNano()-previous))
 }
 
 // boundedName keeps a name from outside short enough for an attribute, and valid UTF-8, without which

@@ -27,15 +27,15 @@ func newAwayMetrics(meter metric.Meter) (*awayMetrics, error) {
 }
 
 // decidedAway counts an operation that was decided without the store.
-func (t *telemetry) decidedAway(ctx context.Context, b *backend, outcome Outcome, points int64) {
-	t.withoutStore.points.Add(ctx, points, metric.WithAttributes(b.attributes(attribute.String(attrOutcome, string(outcome)))...))
+func (t *telemetry) decidedAway(ctx context.Context, store string, outcome Outcome, points int64) {
+	t.withoutStore.points.Add(ctx, points, metric.WithAttributes(storeAttributes(store, attribute.String(attrOutcome, string(outcome)))...))
 }
 
 // settledLocally counts what the store was charged with afterwards.
-func (t *telemetry) settledLocally(ctx context.Context, b *backend, settled *bucket.LocalSettled) {
+func (t *telemetry) settledLocally(ctx context.Context, store string, settled *bucket.LocalSettled) {
 	for i := range settled.Limits {
 		if l := &settled.Limits[i]; l.Charged > 0 {
-			t.withoutStore.settled.Add(ctx, l.Charged, metric.WithAttributes(b.attributes(
+			t.withoutStore.settled.Add(ctx, l.Charged, metric.WithAttributes(storeAttributes(store,
 				attribute.String(attrLimit, l.Limit.Name),
 				attribute.String(attrLevel, l.Owner.Level.String()),
 				attribute.String(attrUnit, boundedName(string(l.Limit.Unit))))...))

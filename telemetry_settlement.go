@@ -3,14 +3,13 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
 // settlementMetrics count what becomes of charges after their operations.
@@ -44,22 +43,22 @@ func newSettlementMetrics(meter metric.Meter) (settlementMetrics, error) {
 // settlementAttributes are what settlements are counted by.
 type settlementAttributes struct {
 	tier   string
-	reason correctionReason
-	result settlementResult
+	reason string
+	result backend.Result
 }
 
 // settled counts one settlement, whatever became of it.
-func (t *telemetry) settled(ctx context.Context, tier string, c correction, settled *bucket.Settled, result settlementResult) {
+func (t *telemetry) settled(ctx context.Context, tier, reason string, settled *bucket.Settled, result backend.Result) {
 	m := &t.settlements
 	if !m.settlements.Enabled(ctx) && !m.refunded.Enabled(ctx) && !m.excess.Enabled(ctx) {
 		return
 	}
-	key := settlementAttributes{tier: tier, reason: c.reason, result: result}
+	key := settlementAttributes{tier: tier, reason: reason, result: result}
 	option, ok := t.cached(key)
 	if !ok {
 		option = metric.WithAttributeSet(attribute.NewSet(
 			attribute.String(attrTier, tier),
-			attribute.String(attrReason, string(c.reason)),
+			attribute.String(attrReason, reason),
 			attribute.String(attrSettlementResult, string(result))))
 		t.attributes.Store(key, option)
 	}
@@ -81,40 +80,16 @@ func changedPoints(limits []bucket.LimitState) int64 {
 	return most
 }
 
-// newSettlers gives each store a settler of its own: what waits for one that is away holds up no other.
-func (e *Extension) newSettlers() {
-	for _, b := range e.backends {
-		s := newSettler(e.cfg.Settlement.MaxWaiting)
-		s.call = func(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
-			start := time.Now()
-			settled, err := b.Settle(ctx, settlement)
-			e.stored(ctx, b, "settle", time.Since(start), err)
-			return settled, err
-		}
-		s.ended = e.settlementEnded
-		b.settler = s
-	}
-}
-
-// settlementEnded tells the operator what became of a settlement.
-func (e *Extension) settlementEnded(item *settling, settled bucket.Settled, result settlementResult, calls int) {
-	ctx := trace.ContextWithSpanContext(context.Background(), item.span)
-	e.telemetry.settled(ctx, item.tier, item.correction, &settled, result)
-	if result == settlementFailed {
-		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a charge could not be settled: the estimate stays charged",
-			slog.String("reason", string(item.correction.reason)))
-	}
-	if calls == 0 {
-		return
-	}
-	_, span := e.telemetry.tracer.Start(ctx, "ratelimit.settle", trace.WithTimestamp(item.began))
+// traceSettlement makes the span of a settlement that the store was asked for.
+func (t *telemetry) traceSettlement(ctx context.Context, settlement *backend.Settlement, settled *bucket.Settled, result backend.Result, calls int) {
+	_, span := t.tracer.Start(ctx, "ratelimit.settle", trace.WithTimestamp(settlement.Began))
 	defer span.End()
 	if !span.IsRecording() {
 		return
 	}
 	changed := changedPoints(settled.Limits)
 	span.SetAttributes(
-		attribute.String(attrReason, string(item.correction.reason)),
+		attribute.String(attrReason, settlement.Reason),
 		attribute.String(attrSettlementResult, string(result)),
 		attribute.Int64(attrRefunded, max(0, -changed)),
 		attribute.Int64(attrExcess, max(0, changed)),
@@ -127,15 +102,15 @@ func (e *Extension) claimSettled(ctx context.Context, op *operation, c correctio
 	if c.points == 0 {
 		return
 	}
-	result := settledNow
+	result := backend.SettledNow
 	switch {
 	case err != nil:
-		result = droppedAway
+		result = backend.DroppedAway
 	case settled.Applied:
 	case tries > 1:
-		result = settledBefore
+		result = backend.SettledBefore
 	default:
-		result = settledLate
+		result = backend.SettledLate
 	}
-	e.telemetry.settled(ctx, op.rules.Tier, c, settled, result)
+	e.telemetry.settled(ctx, op.rules.Tier, c.reason, settled, result)
 }

@@ -134,7 +134,7 @@ func TestAStoreThatPanicsWhenALeaseIsRenewedEndsNoProcess(t *testing.T) {
 		})
 		run.resolver.BeforeCreate = func(context.Context) { sleep(2 * time.Second) }
 		require.Contains(t, run.post(request{Query: createUser, Key: testKey}).Body, `"Grace"`)
-		require.Contains(t, log.String(), "a store panicked in Renew: on purpose")
+		require.Contains(t, log.String(), "Store.Renew panicked: on purpose")
 	})
 }
 

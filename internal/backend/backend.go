@@ -1,0 +1,246 @@
+// Package backend knows the stores of a server by the names that policies call them: it asks them, watches whether they
+// are there, judges by this instance's share while they are not, and settles with them afterwards.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+)
+
+// Watcher is told what happens to stores, by requests and by goroutines of this package. It must not block, and must be
+// safe for concurrent use.
+type Watcher interface {
+	// StoreCalled is told each call of a store, and for how long the store was away that it was not told before.
+	StoreCalled(ctx context.Context, store, call string, took, away time.Duration, err error)
+	// StoreSpared is told a take that was decided in the place of the store: by cache, cap or busy.
+	StoreSpared(ctx context.Context, store, by string)
+	// StoreAway is told when a store goes, and StoreBack when it is there again.
+	StoreAway(ctx context.Context, store string, at time.Time, err error)
+	StoreBack(ctx context.Context, back event.StoreBack)
+	// Settled is told what became of a settlement, after so many calls of the store; LocallySettled what the store
+	// was charged for what was admitted without it.
+	Settled(ctx context.Context, settlement *Settlement, settled *bucket.Settled, result Result, calls int)
+	LocallySettled(ctx context.Context, store, tenant string, settled *bucket.LocalSettled)
+}
+
+// Config says which stores there are.
+type Config struct {
+	// Store is the one without a name.
+	Store bucket.Store
+	// Stores are the others by name.
+	Stores map[string]bucket.Store
+	// Local configures this instance's share.
+	Local bucket.LocalConfig
+	// MaxWaiting is how many settlements may wait for each store.
+	MaxWaiting int
+	Logger     *slog.Logger
+	Watcher    Watcher
+}
+
+// Stores are the stores of a server. It is safe for concurrent use.
+type Stores struct {
+	byName map[string]*Store
+	// missing stands for any that is not there.
+	missing *Store
+	// ended is closed, by end, when nothing more is to be done in the background.
+	ended chan struct{}
+	end   func()
+	// draining lets one caller after the other settle what is left.
+	draining sync.Mutex
+}
+
+// Store is one of the stores.
+type Store struct {
+	store bucket.Store
+	// name is empty for the default store.
+	name    string
+	log     *slog.Logger
+	watcher Watcher
+	absence absence
+	local   *bucket.Local
+	queue   *queue
+}
+
+// New returns the stores. The errors are those of [bucket.NewLocal].
+func New(cfg Config) (*Stores, error) {
+	if cfg.Local.Instance == (bucket.Instance{}) {
+		// Stores that are one Redis count this process once.
+		cfg.Local.Instance = bucket.NewInstance()
+	}
+	s := &Stores{byName: make(map[string]*Store, 1+len(cfg.Stores)), ended: make(chan struct{})}
+	s.end = sync.OnceFunc(func() { close(s.ended) })
+	var err error
+	if s.byName[""], err = newStore(&cfg, "", cfg.Store); err != nil {
+		return nil, err
+	}
+	for name, store := range cfg.Stores {
+		if s.byName[name], err = newStore(&cfg, name, store); err != nil {
+			return nil, err
+		}
+	}
+	s.missing, err = newStore(&cfg, "", missingStore{})
+	return s, err
+}
+
+func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
+	local, err := bucket.NewLocal(store, cfg.Local)
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: %w", err)
+	}
+	b := &Store{store: store, name: name, watcher: cfg.Watcher, local: local, log: cfg.Logger}
+	if name != "" {
+		b.log = cfg.Logger.With(slog.String("store", name))
+	}
+	// Each store has a queue of its own: what waits for one that is away holds up no other.
+	b.queue = newQueue(cfg.MaxWaiting, b.Settle, cfg.Watcher.Settled)
+	return b, nil
+}
+
+// Named returns the store of that name. All calls of an operation go to the one that its rules named when it began,
+// whatever the policy says later.
+func (s *Stores) Named(name string) *Store {
+	if b := s.byName[name]; b != nil {
+		return b
+	}
+	return s.missing
+}
+
+// AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends before.
+func (s *Stores) AwaitSettled(ctx context.Context) error {
+	for _, b := range s.byName {
+		if err := b.queue.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// End ends [Stores.Run], and takes no settlement in any more.
+func (s *Stores) End() {
+	s.end()
+	for _, b := range s.byName {
+		b.queue.end()
+	}
+}
+
+// Shutdown is [Stores.End], settles what waits and what was admitted without the stores, and returns when that is done.
+// When ctx ends before, it drops the rest, which the error says.
+func (s *Stores) Shutdown(ctx context.Context) error {
+	s.End()
+	var closing sync.WaitGroup
+	errs := make([]error, 0, 1+len(s.byName))
+	var mu sync.Mutex
+	for _, b := range s.byName {
+		closing.Go(func() {
+			err := b.queue.close(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	closing.Wait()
+	return errors.Join(append(errs, s.Drain(ctx))...)
+}
+
+// Name is what policies call the store, empty for the default one.
+func (b *Store) Name() string { return b.name }
+
+// Take asks the store, and returns how long that took: nothing if it was spared the call. The store has a deadline of
+// its own; a client that leaves does not end the call, or it could spend without paying. The errors are those of
+// [bucket.Store].
+func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
+	ctx = context.WithoutCancel(ctx)
+	start := time.Now()
+	if err := b.settleBefore(ctx, take); err != nil {
+		return bucket.Result{}, time.Since(start), err
+	}
+	result, err := b.store.Take(ctx, *take)
+	took := time.Since(start)
+	if by := sparedBy(&result, err); by != "" {
+		// Nobody has asked the store, so that this tells nothing of it.
+		b.watcher.StoreSpared(ctx, b.name, by)
+		return result, 0, err
+	}
+	b.called(ctx, "take", took, err)
+	if err == nil {
+		b.learn(ctx, take, &result)
+	}
+	return result, took, err
+}
+
+// sparedBy returns what decided in the place of the store, empty if the store did or has failed.
+func sparedBy(result *bucket.Result, err error) string {
+	switch {
+	case errors.Is(err, bucket.ErrBusy):
+		return "busy"
+	case err == nil && result.Origin != bucket.FromStore:
+		return result.Origin.String()
+	default:
+		return ""
+	}
+}
+
+// TakeLocally judges a take by this instance's share of its limits, while the store is away.
+func (b *Store) TakeLocally(take *bucket.Take) bucket.Result { return b.local.Take(take) }
+
+// Settle asks the store at once; [Store.Offer] does it later. A panic of the store, which outside of any request would
+// end the process, is an error.
+func (b *Store) Settle(ctx context.Context, settlement bucket.Settlement) (settled bucket.Settled, err error) {
+	start := time.Now()
+	err = guard.Call("Store.Settle", func() (err error) {
+		settled, err = b.store.Settle(ctx, settlement)
+		return err
+	})
+	b.called(ctx, "settle", time.Since(start), err)
+	return settled, err
+}
+
+// Offer has the settlement done after a while, as [Settlement] says. It never blocks, and returns false if the settlement
+// was dropped.
+func (b *Store) Offer(ctx context.Context, settlement *Settlement) bool {
+	return b.queue.offer(ctx, settlement)
+}
+
+// Renew renews the lease of a claim, and reports whether the attempt still has it. A panic of the store is an error.
+func (b *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (held bool, err error) {
+	start := time.Now()
+	err = guard.Call("Store.Renew", func() (err error) {
+		held, err = b.store.Renew(ctx, tenant, claim)
+		return err
+	})
+	b.called(ctx, "renew", time.Since(start), err)
+	return held, err
+}
+
+// called tells of a call of the store, and whether that is there.
+func (b *Store) called(ctx context.Context, call string, took time.Duration, err error) {
+	if errors.Is(err, bucket.ErrInvalid) {
+		b.watcher.StoreCalled(ctx, b.name, call, took, 0, err)
+		b.log.ErrorContext(ctx, "ratelimit: the store was called wrongly", slog.String("error", err.Error()))
+		return
+	}
+	now := time.Now()
+	change, away := b.absence.observe(now, err != nil)
+	b.watcher.StoreCalled(ctx, b.name, call, took, away, err)
+	switch change {
+	case hasGone:
+		b.log.WarnContext(ctx, "ratelimit: the store is away: operations are decided by the fail modes of their limits",
+			slog.String("error", err.Error()))
+		b.watcher.StoreAway(ctx, b.name, now, err)
+	case isBack:
+		b.log.InfoContext(ctx, "ratelimit: the store is back: operations are judged again")
+		back := b.absence.over(now)
+		back.Store = b.name
+		b.watcher.StoreBack(ctx, back)
+	case asBefore:
+	}
+}

@@ -1,0 +1,120 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// learn takes in an answer of the store, for when it goes away, and does what has waited for one.
+func (b *Store) learn(ctx context.Context, take *bucket.Take, result *bucket.Result) {
+	owes, beat := b.local.Learn(take, result)
+	if owes {
+		_ = b.settleLocal(ctx, take.Tenant)
+	}
+	if beat {
+		_ = b.beat(ctx)
+	}
+}
+
+// settleBefore settles what the owners of a take owe, so that the store does not admit what was taken without it
+// already. Where that fails the store is not asked for the take: it is away.
+func (b *Store) settleBefore(ctx context.Context, take *bucket.Take) error {
+	// The first may repeat a settlement of other owners.
+	for range 2 {
+		if !b.local.Owes(take) {
+			return nil
+		}
+		if err := b.settleLocal(ctx, take.Tenant); err != nil && !errors.Is(err, bucket.ErrInvalid) {
+			// Of the take itself it is known that it was not applied.
+			return fmt.Errorf("%w: settling: %v", bucket.ErrUnavailable, err) //nolint:errorlint // It may match ErrAmbiguous.
+		}
+	}
+	return nil
+}
+
+// settleLocal charges the store for what the tenant has taken without it.
+func (b *Store) settleLocal(ctx context.Context, tenant string) error {
+	start := time.Now()
+	settled, err := b.local.Settle(ctx, tenant)
+	if err != nil || settled.Limits != nil {
+		b.called(ctx, "settle_local", time.Since(start), err)
+	}
+	b.watcher.LocallySettled(ctx, b.name, tenant, &settled)
+	return err
+}
+
+// beat sends a heartbeat.
+func (b *Store) beat(ctx context.Context) error {
+	start := time.Now()
+	err := b.local.Beat(ctx)
+	b.called(ctx, "beat", time.Since(start), err)
+	return err
+}
+
+const (
+	// runEvery is how often Run looks for something to do, and settledAtOnce how many tenants of a store it
+	// settles then.
+	runEvery      = time.Second
+	settledAtOnce = 100
+	// failuresAtOnce is after how many settlements that fail Run waits for its next turn: a part of the store may
+	// be away, and the others must not wait for it.
+	failuresAtOnce = 10
+)
+
+// Run sends heartbeats and settles what was admitted without the stores, until the context ends or [Stores.End] is
+// called.
+func (s *Stores) Run(ctx context.Context) {
+	ticker := time.NewTicker(runEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.ended:
+			return
+		case <-ticker.C:
+			for _, b := range s.byName {
+				if !b.local.BeatDue() || b.beat(ctx) == nil {
+					_ = b.settleDebtors(ctx)
+				}
+			}
+		}
+	}
+}
+
+// Drain settles what was admitted without the stores, as far as they do that until the context ends. The error says
+// what is left, which is lost if the process ends.
+func (s *Stores) Drain(ctx context.Context) error {
+	s.draining.Lock()
+	defer s.draining.Unlock()
+	var errs []error
+	for _, b := range s.byName {
+		for ctx.Err() == nil && b.settleDebtors(ctx) > 0 {
+			continue
+		}
+		if left := b.local.Owing(); left > 0 {
+			errs = append(errs, fmt.Errorf("ratelimit: what %d tenants were admitted while the store %q was away is not settled", left, b.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// settleDebtors settles some tenants, and returns of how many that succeeded. It goes on after failures, a few.
+func (b *Store) settleDebtors(ctx context.Context) (settled int) {
+	failures := 0
+	for _, tenant := range b.local.Debtors(settledAtOnce) {
+		if ctx.Err() != nil || failures >= failuresAtOnce {
+			break
+		}
+		if b.settleLocal(ctx, tenant) == nil {
+			settled++
+		} else {
+			failures++
+		}
+	}
+	return settled
+}
