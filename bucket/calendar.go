@@ -5,23 +5,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
-
-// span is a window of time in Unix milliseconds: from its start, included, to its end.
-type span struct {
-	from, to int64
-}
-
-func (s *span) holds(now int64) bool {
-	return s != nil && s.from <= now && now < s.to
-}
 
 // calendar finds the windows of one limit. It remembers the last one, because most calls are in it.
 type calendar struct {
 	kind   WindowKind
 	anchor int
 	zone   *time.Location
-	last   atomic.Pointer[span]
+	last   atomic.Pointer[state.Span]
 }
 
 // newCalendar returns an error if the zone is not known.
@@ -55,10 +48,9 @@ func location(name string) (*time.Location, error) {
 	return zone, err
 }
 
-// around returns the window that holds the time. All windows of a calendar together hold each time
-// once.
-func (c *calendar) around(now int64) span {
-	if last := c.last.Load(); last.holds(now) {
+// Around implements [state.Windows].
+func (c *calendar) Around(now int64) state.Span {
+	if last := c.last.Load(); last != nil && last.From <= now && now < last.To {
 		return *last
 	}
 	s := c.find(now)
@@ -66,7 +58,7 @@ func (c *calendar) around(now int64) span {
 	return s
 }
 
-func (c *calendar) find(now int64) span {
+func (c *calendar) find(now int64) state.Span {
 	t := time.UnixMilli(now).In(c.zone)
 	if c.kind == HourWindow {
 		return c.hour(t)
@@ -74,23 +66,23 @@ func (c *calendar) find(now int64) span {
 	// The date of t gives the window, unless midnight comes twice: then times of the date before may
 	// follow on the start, and times of the date itself precede it.
 	n := c.number(t)
-	s := span{from: c.start(n), to: c.start(n + 1)}
+	s := state.Span{From: c.start(n), To: c.start(n + 1)}
 	for range 3 {
 		switch {
-		case now < s.from:
+		case now < s.From:
 			n--
-		case now >= s.to:
+		case now >= s.To:
 			n++
 		default:
 			return s
 		}
-		s = span{from: c.start(n), to: c.start(n + 1)}
+		s = state.Span{From: c.start(n), To: c.start(n + 1)}
 	}
 	return s
 }
 
 // hour returns the hour of the clock, cut where the offset of the zone changes.
-func (c *calendar) hour(t time.Time) span {
+func (c *calendar) hour(t time.Time) state.Span {
 	_, offset := t.Zone()
 	length, shift := time.Hour.Milliseconds(), int64(offset)*1000
 	now := t.UnixMilli()
@@ -98,13 +90,13 @@ func (c *calendar) hour(t time.Time) span {
 	if into < 0 {
 		into += length
 	}
-	s := span{from: now - into, to: now - into + length}
+	s := state.Span{From: now - into, To: now - into + length}
 	from, to := t.ZoneBounds()
 	if !from.IsZero() {
-		s.from = max(s.from, from.UnixMilli())
+		s.From = max(s.From, from.UnixMilli())
 	}
 	if !to.IsZero() {
-		s.to = min(s.to, to.UnixMilli())
+		s.To = min(s.To, to.UnixMilli())
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
@@ -117,12 +118,12 @@ func (c *call) govern() {
 		c.governed = c.records.govern(c.asked, c.live, c.owners, c.estimate())
 	}
 	if c.takes {
-		c.extra = kindOfTake(&c.governed) + takeCandidate*int64(len(c.asked)-c.live)
+		c.extra = kindOfTake(&c.governed) + state.CandidateOwner*int64(len(c.asked)-c.live)
 	}
 	c.numbers = packNumbers(&c.governed, c.extra, c.each, c.of)
 	c.args[callHead+c.nkeys] = c.numbers
 	if c.claim != nil {
-		c.args[callHead+c.nkeys+1] = packClaim(c.claim, c.governed.buckets[:c.live])
+		c.args[callHead+c.nkeys+1] = claimOf(c.claim, c.governed.buckets[:c.live]).Pack()
 	}
 	if c.rulesAt > 0 {
 		for i := range c.governed.buckets {
@@ -171,7 +172,7 @@ func (c *call) do(ctx context.Context) (reply, error) {
 		answer, err = c.send(ctx)
 	}
 	for late := 0; err == nil && answer.notRun(); {
-		if answer.outcome != outcomeGoverned {
+		if answer.outcome != state.OtherOverrides {
 			late++
 		}
 		if late == maxLate {
@@ -200,7 +201,7 @@ const maxLate = 3
 // learn takes in what the reply of a script tells that did nothing.
 func (c *call) learn(answer reply) error {
 	c.now = answer.now
-	if answer.outcome == outcomeGoverned {
+	if answer.outcome == state.OtherOverrides {
 		set, err := readOverrides(answer.rest)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -242,7 +243,7 @@ func (c *call) send(ctx context.Context) (reply, error) {
 	}
 	answer, err := newReply(text)
 	if err == nil && c.store.testClock == nil {
-		c.store.offsets.learn(c.group, c.sent, time.Now(), answer.now, answer.outcome == outcomeLate)
+		c.store.offsets.learn(c.group, c.sent, time.Now(), answer.now, answer.outcome == state.Late)
 	}
 	return answer, err
 }
@@ -252,7 +253,7 @@ func (c *call) send(ctx context.Context) (reply, error) {
 func (c *call) date(ctx context.Context) {
 	if c.store.testClock == nil {
 		deadline, _ := ctx.Deadline()
-		putDouble(c.numbers[numberBefore:], c.store.offsets.applyBefore(c.group, deadline))
+		state.PutDouble(c.numbers[state.NumberBefore:], c.store.offsets.applyBefore(c.group, deadline))
 	}
 	putWindows(c.numbers, c.governed.buckets, c.each, c.estimate())
 }

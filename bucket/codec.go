@@ -5,158 +5,127 @@ import (
 	"fmt"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
-)
-
-// The outcomes of scripts beside the verdicts, see package lua.
-const (
-	outcomeLate    = 0
-	outcomeApplied = 1
-	outcomeNot     = 2
-	outcomeExpired = 3
-	outcomeRepeat  = 8
-	outcomeAgain   = 9
-	outcomeWindow  = 10
-	// outcomeGoverned says that other override records hold than those that were worked in.
-	outcomeGoverned = 11
-	outcomeBlocked  = 12
-	outcomeUnknown  = 13
-)
-
-// The sizes of what is packed.
-const (
-	dateSize   = 6
-	debtSize   = 7
-	doubleSize = 8
-	// shortSize is that of a limit that was charged less than it was asked for.
-	shortSize = 1 + debtSize
-	// sumSize is that of a hash of limits.
-	sumSize = 4
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // errReply says that a script answered something else than its header says: another program writes
 // the keys, or a proxy the replies. The script ran, so that nothing is known of the charge.
 var errReply = errors.New("malformed reply of a script")
 
-// exact clamps a number of tokens to those that a double holds exactly. What lies beyond means the
-// same: it is more than twice any capacity.
-func exact(n int64) int64 {
-	return max(-maxExact, min(n, maxExact))
-}
-
-// The places of the numbers that all scripts are sent first, see clock.lua.
-const (
-	numberBefore     = 0
-	numberExtra      = doubleSize
-	numberGeneration = 2 * doubleSize
-	numberFrom       = 3 * doubleSize
-	numberUntil      = 4 * doubleSize
-	numbersHead      = 5 * doubleSize
-)
-
-// calendarNumbers is how many numbers a window of the calendar takes, see state.lua.
-const calendarNumbers = 2
-
 // packNumbers packs the numbers of a call under these override records: values returns those of a limit, of which there are as
 // many for each. Room is left for the date before which the call applies and for the windows of the
 // calendar, which are known when it is sent.
 func packNumbers(g *governing, extra int64, each int, values func(k int, rule *rule) [2]int64) []byte {
-	size, buckets := numbersHead, g.buckets
+	size, buckets := state.NumbersHead, g.buckets
 	for i := range buckets {
 		l := buckets[i].Limits
-		size += (l.columns*each + calendarNumbers*len(l.calendars)) * doubleSize
+		size += (l.compiled.Columns*each + state.CalendarNumbers*len(l.compiled.Calendars)) * state.DoubleSize
 	}
-	b := appendDouble(make([]byte, doubleSize, size), extra)
+	b := state.AppendDouble(make([]byte, state.DoubleSize, size), extra)
 	b = append(b, g.generation[:]...)
-	b = appendDouble(appendDouble(b, g.from), g.until)
+	b = state.AppendDouble(state.AppendDouble(b, g.from), g.until)
 	k := 0
 	for i := range buckets {
 		l := buckets[i].Limits
-		for j := range l.columns {
+		for j := range l.compiled.Columns {
 			var pair [2]int64
 			if j < len(l.rules) && each > 0 {
 				pair = values(k, &l.rules[j])
 				k++
 			}
 			for _, value := range pair[:each] {
-				b = appendDouble(b, exact(value))
+				b = state.AppendDouble(b, state.Exact(value))
 			}
 		}
-		b = append(b, make([]byte, calendarNumbers*len(l.calendars)*doubleSize)...)
+		b = append(b, make([]byte, state.CalendarNumbers*len(l.compiled.Calendars)*state.DoubleSize)...)
 	}
 	return b
 }
 
 // putWindows fills in the windows of the calendar that hold the time.
 func putWindows(numbers []byte, buckets []Bucket, each int, now int64) {
-	at := numbersHead
+	at := state.NumbersHead
 	for i := range buckets {
 		l := buckets[i].Limits
-		at += l.columns * each * doubleSize
-		for _, c := range l.calendars {
-			window := c.around(now)
-			for _, edge := range [calendarNumbers]int64{window.from, window.to} {
-				putDouble(numbers[at:], edge)
-				at += doubleSize
+		at += l.compiled.Columns * each * state.DoubleSize
+		for _, c := range l.compiled.Calendars {
+			window := c.Around(now)
+			for _, edge := range [state.CalendarNumbers]int64{window.From, window.To} {
+				state.PutDouble(numbers[at:], edge)
+				at += state.DoubleSize
 			}
 		}
 	}
 }
 
-// packClaim packs a claim of a take from these buckets, see take.lua.
-func packClaim(claim *idempotency.Claim, buckets []Bucket) []byte {
-	lease, ttl := leaseAndTTL(claim)
-	b := make([]byte, 0, len(claim.Attempt)+len(claim.Fingerprint)+2*dateSize+2+sumSize)
-	b = append(b, claim.Attempt[:]...)
-	b = append(b, claim.Fingerprint[:]...)
-	b = appendUint(b, dateSize, uint64(lease))
-	b = appendUint(b, dateSize, uint64(ttl))
-	rules := byte(0)
-	if claim.RefuseAbandoned {
-		rules = 1
+// claimOf is a claim of a take from these buckets as the scripts know it, the defaults filled in.
+func claimOf(claim *idempotency.Claim, buckets []Bucket) *state.Claim {
+	c := &state.Claim{
+		Attempt: claim.Attempt, Fingerprint: claim.Fingerprint, FreeRepeats: max(0, claim.FreeRepeats),
+		ChargeRepeats: claim.FreeRepeats < 0, RefuseAbandoned: claim.RefuseAbandoned, Sum: sumOf(buckets),
 	}
-	if claim.FreeRepeats < 0 {
-		rules += 2
+	c.Lease, c.Life = leaseAndTTL(claim)
+	return c
+}
+
+// sumOf is a hash of which limits the buckets have, in their order.
+func sumOf(buckets []Bucket) uint32 {
+	sum := state.EmptySum
+	for i := range buckets {
+		sum = buckets[i].Limits.compiled.AddTo(sum)
 	}
-	b = append(b, byte(max(0, claim.FreeRepeats)), rules)
-	return appendUint(b, sumSize, uint64(sumOf(buckets)))
+	return sum
+}
+
+// packShort packs limits that were charged less than they were asked for, as the scripts do.
+func packShort(short *state.Shortfall, buckets []Bucket) string {
+	owners := make([]*state.Rules, len(buckets))
+	for i := range buckets {
+		owners[i] = buckets[i].Limits.compiled
+	}
+	return string(short.Append(nil, owners))
+}
+
+// endOf is how a settlement ends a record.
+func endOf(end *ClaimSettlement) byte {
+	switch {
+	case end.Outcome == idempotency.Released:
+		return 0
+	case end.Answer == nil:
+		return state.Done
+	default:
+		return state.Answered
+	}
 }
 
 func packEnd(end *ClaimSettlement) string {
-	state := byte(0)
-	switch {
-	case end.Outcome == idempotency.Released:
-	case end.Answer == nil:
-		state = byte(doneWithoutAnswer)
-	default:
-		state = byte(doneWithAnswer)
-	}
-	return string(end.Claim.Attempt[:]) + string(state)
+	return string(end.Claim.Attempt[:]) + string(endOf(end))
 }
 
 // reply is what a script answered.
 type reply struct {
-	outcome int
+	outcome state.Outcome
 	// now is the time of Redis in Unix milliseconds.
 	now  int64
 	rest string
 }
 
 func newReply(text string) (reply, error) {
-	if len(text) < 1+dateSize {
+	if len(text) < 1+state.DateSize {
 		return reply{}, fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
 	}
-	return reply{outcome: int(text[0]), now: readUint(text[1:], dateSize), rest: text[1+dateSize:]}, nil
+	return reply{outcome: state.Outcome(text[0]), now: state.ReadUint(text[1:], state.DateSize), rest: text[1+state.DateSize:]}, nil
 }
 
 // notRun reports whether the script did nothing because the caller did not know the time or the override
 // records.
 func (r *reply) notRun() bool {
-	return r.outcome == outcomeLate || r.outcome == outcomeWindow || r.outcome == outcomeGoverned
+	return r.outcome == state.Late || r.outcome == state.OtherWindow || r.outcome == state.OtherOverrides
 }
 
 // check returns an error if a settlement or renewal has neither of its outcomes.
 func (r *reply) check() error {
-	if r.outcome != outcomeApplied && r.outcome != outcomeNot {
+	if r.outcome != state.Applied && r.outcome != state.NotApplied {
 		return fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
 	}
 	return nil
@@ -164,17 +133,17 @@ func (r *reply) check() error {
 
 // spentArray holds what each limit of a call has spent. It has a fixed size so that it can live on the
 // stack.
-type spentArray [MaxLimits]spent
+type spentArray [MaxLimits]state.Spent
 
 // readStates reads what the owners have spent by now and returns the rest of the reply.
 func readStates(buckets []Bucket, text string, spends *spentArray, now int64) (rest string, err error) {
 	k := 0
 	for i := range buckets {
-		l := buckets[i].Limits
-		if text, err = l.readState(text, spends[k:], now); err != nil {
-			return "", err
+		l, ok := buckets[i].Limits.compiled, false
+		if text, ok = l.ReadStates(text, spends[k:], now); !ok {
+			return "", errReply
 		}
-		k += len(l.rules)
+		k += len(l.All)
 	}
 	return text, nil
 }
@@ -183,7 +152,7 @@ func readStates(buckets []Bucket, text string, spends *spentArray, now int64) (r
 func (r *reply) states(buckets []Bucket) ([]LimitState, error) {
 	var spends spentArray
 	rest, err := readStates(buckets, r.rest, &spends, r.now)
-	if err != nil || rest != "" || r.outcome != outcomeApplied {
+	if err != nil || rest != "" || r.outcome != state.Applied {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
 	}
 	return changed(buckets, &spends, &spends, r.now), nil
@@ -196,7 +165,7 @@ func (r *reply) changes(buckets []Bucket) ([]LimitState, error) {
 	if err == nil {
 		rest, err = readStates(buckets, rest, &after, r.now)
 	}
-	if err != nil || rest != "" || r.outcome != outcomeApplied {
+	if err != nil || rest != "" || r.outcome != state.Applied {
 		return nil, fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
 	}
 	return changed(buckets, &before, &after, r.now), nil
@@ -206,7 +175,7 @@ func (r *reply) changes(buckets []Bucket) ([]LimitState, error) {
 func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	limits := countLimits(take.Buckets)
 	ambiguous := fmt.Errorf("%w: %w", ErrAmbiguous, errReply)
-	short, text, ok := readShort(r.rest, limits)
+	short, text, ok := state.ReadShort(r.rest, limits)
 	if !ok {
 		return Result{}, ambiguous
 	}
@@ -227,48 +196,39 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 		result.Candidate = trial.result(candidate, take.Amounts, r.now)
 	}
 	switch r.outcome {
-	case int(Admitted), int(Limited), int(Never):
+	case state.Admitted, state.Limited, state.Never:
 		if tail != "" {
 			return Result{}, ambiguous
 		}
-		result.Verdict = Verdict(r.outcome)
-		result.fill(take, &spends, r.now, short, true)
-		result.observed(take, &spends, r.now)
-		if result.Verdict == Admitted && result.charged() {
-			result.Receipt.issue(take, r.now, short)
-		}
+		result.Verdict, _ = verdictOf(r.outcome)
+		result.judged(take, &spends, short, r.now)
 		return result, nil
 	}
-	result.fill(take, &spends, r.now, shortfall{}, false)
-	switch {
-	case r.outcome == outcomeRepeat:
-		result.Verdict, result.Repeat = Admitted, true
-	case r.outcome == outcomeAgain && len(tail) >= dateSize+1+sumSize:
-		sum := uint32(readUint(tail[dateSize+1:], sumSize))
-		if short, ok = readShortfall(tail[dateSize+1+sumSize:], limits); !ok && sum == sumOf(take.Buckets) {
-			return Result{}, ambiguous
-		}
-		result.again(take, readUint(tail, dateSize), sum, short)
-	case r.outcome == int(Replayed):
-		result.Verdict, result.Answer = Replayed, []byte(tail)
-	case r.outcome == int(InFlight) && len(tail) == dateSize:
-		result.Verdict = InFlight
-		result.RetryAfter = max(0, min(milliseconds(readUint(tail, dateSize)-r.now), maxInFlightRetry))
-	default:
-		if result.Verdict, ok = r.refusalOfKey(); !ok {
-			return Result{}, ambiguous
-		}
+	result.fill(take, &spends, r.now, state.Shortfall{}, false)
+	if !result.keyed(take, r.outcome, tail) {
+		return Result{}, ambiguous
 	}
 	return result, nil
 }
 
-// refusalOfKey returns the verdict of an outcome that refuses because of the key and has no tail, false if
-// it is none.
-func (r *reply) refusalOfKey() (Verdict, bool) {
-	switch r.outcome {
-	case int(KeyReused), int(AnswerUnavailable):
-		return Verdict(r.outcome), true
-	case outcomeUnknown:
+// verdictOf is what the outcome of a take means, false if it is none.
+func verdictOf(outcome state.Outcome) (Verdict, bool) {
+	switch outcome {
+	case state.Admitted, state.Repeat, state.Again:
+		return Admitted, true
+	case state.Limited:
+		return Limited, true
+	case state.Never:
+		return Never, true
+	case state.Replayed:
+		return Replayed, true
+	case state.InFlight:
+		return InFlight, true
+	case state.Reused:
+		return KeyReused, true
+	case state.NoAnswer:
+		return AnswerUnavailable, true
+	case state.Unknown:
 		return OutcomeUnknown, true
 	default:
 		return 0, false
@@ -278,7 +238,7 @@ func (r *reply) refusalOfKey() (Verdict, bool) {
 // trial is what a reply says of a candidate.
 type trial struct {
 	verdict Verdict
-	short   shortfall
+	short   state.Shortfall
 	spends  spentArray
 }
 
@@ -287,37 +247,13 @@ func readTrial(candidate []Bucket, text string) (t trial, rest string, ok bool) 
 	if len(candidate) == 0 {
 		return trial{}, text, true
 	}
-	if text == "" || text[0] > byte(Never) {
+	if text == "" || state.Outcome(text[0]) > state.Never {
 		return trial{}, "", false
 	}
-	t.verdict = Verdict(text[0])
-	t.short, rest, ok = readShort(text[1:], countLimits(candidate))
+	// Zero says that it was not judged.
+	t.verdict, _ = verdictOf(state.Outcome(text[0]))
+	t.short, rest, ok = state.ReadShort(text[1:], countLimits(candidate))
 	return t, rest, ok
-}
-
-// readShort reads how many limits were charged less than they were asked for, and these, and returns what
-// follows.
-func readShort(text string, limits int) (short shortfall, rest string, ok bool) {
-	if text == "" || len(text) < 1+shortSize*int(text[0]) {
-		return shortfall{}, "", false
-	}
-	n := 1 + shortSize*int(text[0])
-	short, ok = readShortfall(text[1:n], limits)
-	return short, text[n:], ok
-}
-
-// readShortfall reads limits that were charged less than they were asked for.
-func readShortfall(text string, limits int) (short shortfall, ok bool) {
-	if len(text)%shortSize != 0 {
-		return shortfall{}, false
-	}
-	for ; text != ""; text = text[shortSize:] {
-		if int(text[0]) >= limits {
-			return shortfall{}, false
-		}
-		short.add(int(text[0]), readUint(text[1:], debtSize))
-	}
-	return short, true
 }
 
 func countLimits(buckets []Bucket) int {
@@ -326,13 +262,4 @@ func countLimits(buckets []Bucket) int {
 		limits += len(buckets[i].Limits.rules)
 	}
 	return limits
-}
-
-// readUint reads the first size bytes, big endian.
-func readUint(s string, size int) int64 {
-	var n int64
-	for i := range size {
-		n = n<<8 | int64(s[i])
-	}
-	return n
 }

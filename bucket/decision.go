@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // maxTTL bounds the durations of a claim, so that no sum of dates leaves the exact integers.
@@ -126,32 +127,55 @@ func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 
 // judge returns the verdict on a take from buckets that have spent so much, and the limits that an
 // admission charges nothing because they do not have the amount.
-func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (verdict Verdict, short shortfall) {
-	verdict = Admitted
+func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Verdict, state.Shortfall) {
+	judging := state.Judging{Outcome: state.Admitted}
 	k := 0
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
 		for j := range rules {
-			rule := &rules[j]
-			amount := amounts.Of(rule.limit.Unit)
+			judging.Limit(k, rules[j].Rule, spends[k], amounts.Of(rules[j].limit.Unit), now)
 			k++
-			if amount == 0 || rule.soft || amount <= rule.capacity && rule.over(rule.level(spends[k-1], now), amount) <= 0 {
-				continue
-			}
-			switch {
-			case rule.lenient:
-				short.limits |= 1 << (k - 1)
-			case amount > rule.capacity:
-				verdict = Never
-			case verdict == Admitted:
-				verdict = Limited
-			}
 		}
 	}
+	verdict, _ := verdictOf(judging.Outcome)
 	if verdict != Admitted {
-		short = shortfall{}
+		judging.Short = state.Shortfall{}
 	}
-	return verdict, short
+	return verdict, judging.Short
+}
+
+// judged completes the result of a take that was judged.
+func (r *Result) judged(take *Take, spends *spentArray, short state.Shortfall, now int64) {
+	r.fill(take, spends, now, short, true)
+	r.observed(take, spends, now)
+	if r.Verdict == Admitted && r.charged() {
+		r.Receipt.issue(take, now, short)
+	}
+}
+
+// keyed completes the result of a take on which the record of the key decides. tail is what the record tells with it.
+// It returns false if the outcome is none of a key, or lacks its tail.
+func (r *Result) keyed(take *Take, outcome state.Outcome, tail string) (ok bool) {
+	r.Verdict, ok = verdictOf(outcome)
+	switch outcome {
+	case state.Repeat:
+		r.Repeat = true
+	case state.Again:
+		takenAt, sum, packed, held := state.Held(tail)
+		short, known := state.ReadShortfall(packed, len(r.Limits))
+		if !held || !known && sum == sumOf(take.Buckets) {
+			return false
+		}
+		r.again(take, takenAt, sum, short)
+	case state.Replayed:
+		r.Answer = []byte(tail)
+	case state.InFlight:
+		if len(tail) != state.DateSize {
+			return false
+		}
+		r.RetryAfter = max(0, min(milliseconds(state.ReadUint(tail, state.DateSize)-r.now), maxInFlightRetry))
+	}
+	return ok
 }
 
 // room returns room for the states of so many limits: that of the caller if it is large enough.
@@ -164,7 +188,7 @@ func (t *Take) room(limits int) []LimitState {
 
 // fill sets the state of every limit in the result from what is spent after the decision. Limits that
 // are short were over their budget. If the take was judged, what was admitted was charged.
-func (r *Result) fill(take *Take, spends *spentArray, now int64, short shortfall, judged bool) {
+func (r *Result) fill(take *Take, spends *spentArray, now int64, short state.Shortfall, judged bool) {
 	r.now = now
 	states := take.room(countLimits(take.Buckets))
 	k := 0
@@ -172,18 +196,18 @@ func (r *Result) fill(take *Take, spends *spentArray, now int64, short shortfall
 		b := &take.Buckets[i]
 		for j := range b.Limits.rules {
 			rule, s := &b.Limits.rules[j], spends[k]
-			state := &states[k]
-			*state = LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden}
+			shown := &states[k]
+			*shown = LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden}
 			amount := take.Amounts.Of(rule.limit.Unit)
 			if judged && r.Verdict == Admitted {
-				state.Charged = short.of(k, amount)
+				shown.Charged = short.Of(k, amount)
 			}
 			k++
 			// What an enforced limit admitted it had.
-			if judged && amount > 0 && (state.Charged < amount || rule.soft) {
-				r.exceed(state, rule, rule.before(s, state.Charged, now), amount, now)
+			if judged && amount > 0 && (shown.Charged < amount || rule.Soft) {
+				r.exceed(shown, rule, rule.Before(s, shown.Charged, now), amount, now)
 			}
-			state.show(rule, s, now)
+			shown.show(rule, s, now)
 		}
 	}
 	r.Limits = states
@@ -201,30 +225,30 @@ func (r *Result) charged() bool {
 
 // exceed says in the state, and in the result if the limit refuses, what a limit answers that does not
 // have the amount.
-func (r *Result) exceed(state *LimitState, rule *rule, before spent, amount, now int64) {
-	if amount > rule.capacity {
-		state.Exceeded, state.Never = true, true
+func (r *Result) exceed(shown *LimitState, rule *rule, before state.Spent, amount, now int64) {
+	if amount > rule.Capacity {
+		shown.Exceeded, shown.Never = true, true
 		return
 	}
-	if rule.over(rule.level(before, now), amount) <= 0 {
+	if rule.Over(rule.Level(before, now), amount) <= 0 {
 		return
 	}
-	state.Exceeded = true
-	state.RetryAfter = milliseconds(rule.retry(before, amount, now))
-	if r.Verdict == Limited && !rule.lenient && !rule.soft {
-		r.RetryAfter = max(r.RetryAfter, state.RetryAfter)
+	shown.Exceeded = true
+	shown.RetryAfter = milliseconds(rule.Retry(before, amount, now))
+	if r.Verdict == Limited && !rule.Lenient && !rule.Soft {
+		r.RetryAfter = max(r.RetryAfter, shown.RetryAfter)
 	}
 }
 
 // show sets the numbers of a limit that has spent so much.
-func (s *LimitState) show(rule *rule, spent spent, now int64) {
-	level := rule.level(spent, now)
-	s.Remaining = rule.remaining(level)
-	s.Overdraft = rule.overdraft(level)
-	s.ResetAfter = milliseconds(rule.reset(spent, now))
-	if s.WindowEnd = spent.end; spent.other != nil && rule.kind != TokenBucket {
-		e := spent.other.at(now)
-		s.WindowEnd = e.end
+func (s *LimitState) show(rule *rule, spent state.Spent, now int64) {
+	level := rule.Level(spent, now)
+	s.Remaining = rule.Remaining(level)
+	s.Overdraft = rule.Overdraft(level)
+	s.ResetAfter = milliseconds(rule.Reset(spent, now))
+	if s.WindowEnd = spent.End; spent.Other != nil && rule.Tag != state.TokenBucket {
+		e := spent.Other.At(now)
+		s.WindowEnd = e.End
 	}
 }
 
@@ -237,8 +261,8 @@ func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitStat
 		b := &buckets[i]
 		for j := range b.Limits.rules {
 			rule := &b.Limits.rules[j]
-			was, is := rule.level(before[k], now), rule.level(after[k], now)
-			state := LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden, Charged: (is - was) / rule.p}
+			was, is := rule.Level(before[k], now), rule.Level(after[k], now)
+			state := LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden, Charged: (is - was) / rule.P}
 			state.show(rule, after[k], now)
 			states = append(states, state)
 			k++
@@ -255,7 +279,7 @@ func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
 	}
 	unit := rule.limit.Unit
 	asked := s.Receipt.amounts.all().Of(unit)
-	charged = s.Receipt.short.of(k, asked)
+	charged = s.Receipt.short.Of(k, asked)
 	if charged == 0 && asked > 0 {
 		// What was left uncharged stays so.
 		return 0, 0
@@ -279,7 +303,7 @@ func milliseconds(n int64) time.Duration {
 
 // again tells the attempt that holds a claim what it was told before, with the limits as they are now. limits is
 // the hash of those that were judged then.
-func (r *Result) again(take *Take, takenAt int64, limits uint32, short shortfall) {
+func (r *Result) again(take *Take, takenAt int64, limits uint32, short state.Shortfall) {
 	r.Verdict = Admitted
 	if limits != sumOf(take.Buckets) {
 		// An override record has switched one off or on: nobody knows what those of now were charged, so that
@@ -289,7 +313,7 @@ func (r *Result) again(take *Take, takenAt int64, limits uint32, short shortfall
 	for k := range r.Limits {
 		state := &r.Limits[k]
 		amount := take.Amounts.Of(state.Limit.Unit)
-		if state.Charged = short.of(k, amount); state.Charged < amount {
+		if state.Charged = short.Of(k, amount); state.Charged < amount {
 			state.Exceeded = true
 			state.Never = amount > state.Limit.Capacity
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
@@ -127,45 +128,39 @@ type Rule struct{ rule }
 func RuleOf(l *Limits) Rule { return Rule{l.rules[0]} }
 
 // R returns the units that decay each millisecond, and P those of one token.
-func (r *Rule) R() int64 { return r.r }
+func (r *Rule) R() int64 { return r.rule.R }
 
 // P returns the units of one token.
-func (r *Rule) P() int64 { return r.p }
+func (r *Rule) P() int64 { return r.rule.P }
 
 // Decay is rule.decay.
-func (r *Rule) Decay(debt, elapsed int64) int64 { return r.decay(debt, elapsed) }
+func (r *Rule) Decay(debt, elapsed int64) int64 { return r.rule.Decay(debt, elapsed) }
 
 // Over is rule.over.
-func (r *Rule) Over(debt, amount int64) int64 { return r.over(debt, amount) }
+func (r *Rule) Over(debt, amount int64) int64 { return r.rule.Over(debt, amount) }
 
 // Remaining is rule.remaining.
-func (r *Rule) Remaining(debt int64) int64 { return r.remaining(debt) }
+func (r *Rule) Remaining(debt int64) int64 { return r.rule.Remaining(debt) }
 
 // Wait is rule.wait.
-func (r *Rule) Wait(units int64) int64 { return r.wait(units) }
+func (r *Rule) Wait(units int64) int64 { return r.rule.Wait(units) }
 
 // Convert is rule.convert.
-func (r *Rule) Convert(debt, p int64) int64 { return r.convert(debt, p) }
+func (r *Rule) Convert(debt, p int64) int64 { return r.rule.Convert(debt, p) }
 
 // Settle is rule.settle.
 func (r *Rule) Settle(debt, charged, actual, elapsed int64) int64 {
-	return r.settle(spent{debt: debt}, charged, actual, 0, elapsed).debt
+	return r.rule.Settle(state.Spent{Debt: debt}, charged, actual, 0, elapsed).Debt
 }
 
 // WindowAround returns the window of the first limit, one of the calendar, that holds the time.
 func WindowAround(l *Limits, t time.Time) (from, to time.Time) {
-	window := l.rules[0].calendar.around(t.UnixMilli())
-	return time.UnixMilli(window.from), time.UnixMilli(window.to)
+	window := l.rules[0].Windows.Around(t.UnixMilli())
+	return time.UnixMilli(window.From), time.UnixMilli(window.To)
 }
 
 // SetTestSkew makes the store's estimate of the time of the server wrong by some milliseconds.
 func (r *Redis) SetTestSkew(milliseconds int64) { r.testSkew = milliseconds }
-
-// Quotient divides as the arithmetic does.
-func Quotient(a, by int64) (quotient, rest int64) {
-	d := newDivisor(by)
-	return d.quotient(a)
-}
 
 // TakenAt is when a receipt was issued, by the clock of the store in Unix milliseconds.
 func TakenAt(r Receipt) int64 { return r.takenAt }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 const (
@@ -134,10 +136,10 @@ func (r *Redis) Beat(ctx context.Context, instance Instance) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if reply.outcome != outcomeApplied || len(reply.rest) != countSize {
+	if reply.outcome != state.Applied || len(reply.rest) != countSize {
 		return 0, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
 	}
-	return int(readUint(reply.rest, countSize)), nil
+	return int(state.ReadUint(reply.rest, countSize)), nil
 }
 
 // countSize is that of a number of instances in a reply.

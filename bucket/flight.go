@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // flight is a command that rides in a batch. Its arguments belong to it: they are read at any time until
@@ -79,7 +81,7 @@ func (f *flight) MarshalBinary() ([]byte, error) {
 // dropped are numbers with which every script does nothing: those of a caller who has long gone.
 func (f *flight) dropped() []byte {
 	b := slices.Clone(f.numbers)
-	putDouble(b[numberBefore:], 1)
+	state.PutDouble(b[state.NumberBefore:], 1)
 	return b
 }
 

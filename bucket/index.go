@@ -1,6 +1,10 @@
 package bucket
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
 
 type entryKind uint8
 
@@ -75,8 +79,8 @@ type entry struct {
 	expires int64
 	place   int
 	weight  int64
-	ledger  ledger
-	record  *record
+	ledger  state.Owner
+	record  *state.Record
 }
 
 // find returns a living entry or nil. One that has expired is removed, as Redis does, so that a clock

@@ -1,6 +1,10 @@
 package bucket
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
 
 // observe says which verdicts a store adds its judgment to.
 type observe uint8
@@ -31,7 +35,7 @@ type judgment struct {
 	// buckets are those of the take as override records make them, and spends what each of their limits has
 	// spent after the verdict, in Unix milliseconds of the store at now.
 	buckets []Bucket
-	spends  []spent
+	spends  []state.Spent
 	now     int64
 	// until is when other override records hold, because one expires.
 	until int64
@@ -84,13 +88,13 @@ func (j *judgment) age(elapsed int64, spends *spentArray) int64 {
 	return now
 }
 
-// later returns what is left of what was spent, some milliseconds before now.
-func (r *rule) later(s spent, elapsed, now int64) spent {
-	if s.other != nil {
-		return r.read(s.other, now)
+// later returns what is left of what was state.Spent, some milliseconds before now.
+func (r *rule) later(s state.Spent, elapsed, now int64) state.Spent {
+	if s.Other != nil {
+		return r.Read(s.Other, now)
 	}
-	e := r.entry(&s, nil, now-elapsed)
-	return r.read(&e, now)
+	e := r.Entry(&s, nil, now-elapsed)
+	return r.Read(&e, now)
 }
 
 // refuses reports whether a take of the amounts cannot be admitted so many milliseconds later.
@@ -117,7 +121,7 @@ func (j *judgment) answer(take *Take, elapsed int64) Result {
 	asked := Take{Buckets: j.buckets, Amounts: take.Amounts, States: take.States}
 	verdict, _ := judge(asked.Buckets, &spends, take.Amounts, now)
 	result := Result{Verdict: verdict}
-	result.fill(&asked, &spends, now, shortfall{}, true)
+	result.fill(&asked, &spends, now, state.Shortfall{}, true)
 	return result
 }
 

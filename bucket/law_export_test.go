@@ -8,21 +8,22 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
 // Stored is what is stored of one limit. The zero value is nothing.
-type Stored struct{ storedLimit }
+type Stored struct{ state.Entry }
 
 // Level is what it counts at the time, in tokens.
 func (s Stored) Level(now int64) *big.Rat {
-	if s.storedLimit == (storedLimit{}) || s.gone() <= now {
+	if s.Entry == (state.Entry{}) || s.Entry.Gone() <= now {
 		return new(big.Rat)
 	}
-	e := s.at(now)
-	level := big.NewRat(e.debt, e.unit())
-	if overlap := e.overlap(now); overlap > 0 {
-		level.Add(level, new(big.Rat).Mul(new(big.Rat).SetInt64(e.previous), big.NewRat(overlap, e.length)))
+	e := s.At(now)
+	level := big.NewRat(e.Debt, e.Unit())
+	if overlap := e.Overlap(now); overlap > 0 {
+		level.Add(level, new(big.Rat).Mul(new(big.Rat).SetInt64(e.Previous), big.NewRat(overlap, e.Length)))
 	}
 	return level
 }
@@ -30,12 +31,12 @@ func (s Stored) Level(now int64) *big.Rat {
 // LevelUnder is what it counts at the time for a limit, in tokens: less by the faster of the two refills since its date.
 func (s Stored) LevelUnder(limit *Limit, now int64) *big.Rat {
 	level := s.Level(now)
-	if s.kind != TokenBucket || limit.Window.Kind != TokenBucket || level.Sign() == 0 {
+	if s.Tag != state.TokenBucket || limit.Window.Kind != TokenBucket || level.Sign() == 0 {
 		return level
 	}
 	repaid := big.NewRat(limit.Refill, limit.Period.Milliseconds())
-	repaid.Mul(repaid, new(big.Rat).SetInt64(max(0, now-s.date)))
-	under := big.NewRat(s.debt, s.unit())
+	repaid.Mul(repaid, new(big.Rat).SetInt64(max(0, now-s.Date)))
+	under := big.NewRat(s.Debt, s.Unit())
 	if under.Sub(under, repaid); under.Sign() < 0 {
 		under.SetInt64(0)
 	}
@@ -47,21 +48,21 @@ func (s Stored) LevelUnder(limit *Limit, now int64) *big.Rat {
 
 // Gone is when it counts nothing any more.
 func (s Stored) Gone() int64 {
-	if s.storedLimit == (storedLimit{}) {
+	if s.Entry == (state.Entry{}) {
 		return 0
 	}
-	return s.gone()
+	return s.Entry.Gone()
 }
 
 // SameTerms reports whether it comes back as the other does.
-func (s Stored) SameTerms(other Stored) bool { return s.terms == other.terms }
+func (s Stored) SameTerms(other Stored) bool { return s.Terms == other.Terms }
 
 // Foreign reports whether it is in other terms than those of the limit in the buckets.
 func (s Stored) Foreign(buckets []Bucket) bool {
 	for i := range buckets {
 		for j := range buckets[i].Limits.rules {
-			if rule := &buckets[i].Limits.rules[j]; rule.id == s.id && s.debt+s.previous > 0 {
-				return rule.kind != s.kind || rule.kind == TokenBucket && (rule.p != s.p || rule.r != s.r)
+			if rule := &buckets[i].Limits.rules[j]; rule.ID == s.ID && s.Debt+s.Previous > 0 {
+				return rule.Tag != s.Tag || rule.Tag == state.TokenBucket && (rule.P != s.P || rule.R != s.R)
 			}
 		}
 	}
@@ -73,7 +74,7 @@ func (m *Memory) Stored(tenant string, owner Owner, unit Unit, name string) Stor
 	s, kept, _ := m.lock(tenant)
 	defer s.mu.Unlock()
 	if e := s.bucket(kept, &owner); e != nil {
-		if found := e.ledger.find(stateID(unit, name), 0); found != nil {
+		if found := e.ledger.Find(stateID(unit, name), 0); found != nil {
 			return Stored{*found}
 		}
 	}
@@ -82,30 +83,12 @@ func (m *Memory) Stored(tenant string, owner Owner, unit Unit, name string) Stor
 
 // ReadStored returns what a state in Redis holds of a limit.
 func ReadStored(text string, unit Unit, name string) (Stored, error) {
-	id := stateID(unit, name)
-	if len(text) == usualSize && text[0] == versionUsual {
-		for i := range usualLimits {
-			at := text[1+dateSize+i*usualIDSize:]
-			e := storedLimit{id: uint16(readUint(at, idSize)), date: readUint(text[1:], dateSize)}
-			e.p, e.r = readUint(at[idSize:], usualPSize), readUint(at[idSize+usualPSize:], usualRSize)
-			if e.debt = readUint(text[1+dateSize+usualLimits*usualIDSize+i*usualDebtSize:], usualDebtSize); e.id == id && e.debt > 0 {
-				return Stored{e}, nil
-			}
-		}
-		return Stored{}, nil
+	owner, err := state.ReadOwner([]byte(text))
+	if err != nil {
+		return Stored{}, err
 	}
-	if text == "" || text[0] != versionMixed {
-		return Stored{}, errReply
-	}
-	for text = text[1:]; text != ""; {
-		e, size := readEntry(text)
-		if size == 0 {
-			return Stored{}, errReply
-		}
-		if e.id == id {
-			return Stored{e}, nil
-		}
-		text = text[size:]
+	if e := owner.Find(stateID(unit, name), 0); e != nil {
+		return Stored{*e}, nil
 	}
 	return Stored{}, nil
 }
@@ -140,22 +123,22 @@ func (r *Redis) Mutate(script, old, changed string) error {
 // Cap cuts what is stored of the limits of the buckets to twice their capacity, as a store would that keeps what
 // it judges.
 func (m *Memory) Cap(tenant string, buckets []Bucket) {
-	m.spoil(tenant, buckets, func(rule *rule, e *storedLimit, _ int64) {
-		e.debt = min(e.debt, product(2*rule.capacity, e.unit()))
+	m.spoil(tenant, buckets, func(rule *rule, e *state.Entry, _ int64) {
+		e.Debt = min(e.Debt, state.Product(2*rule.Capacity, e.Unit()))
 	})
 }
 
 // Adopt puts what is stored of the limits of the buckets into their terms, as a store would that keeps none.
 func (m *Memory) Adopt(tenant string, buckets []Bucket) {
-	m.spoil(tenant, buckets, func(rule *rule, e *storedLimit, now int64) {
-		if rule.kind == TokenBucket && e.kind == TokenBucket {
-			is := e.at(now)
-			e.debt, e.date, e.terms = rule.convert(is.debt, e.p), is.date, rule.terms(now)
+	m.spoil(tenant, buckets, func(rule *rule, e *state.Entry, now int64) {
+		if rule.Tag == state.TokenBucket && e.Tag == state.TokenBucket {
+			is := e.At(now)
+			e.Debt, e.Date, e.Terms = rule.Convert(is.Debt, e.P), is.Date, rule.Terms(now)
 		}
 	})
 }
 
-func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, e *storedLimit, now int64)) {
+func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, e *state.Entry, now int64)) {
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	for i := range buckets {
@@ -165,9 +148,9 @@ func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, 
 		}
 		for j := range buckets[i].Limits.rules {
 			rule := &buckets[i].Limits.rules[j]
-			if found := e.ledger.find(rule.id, j); found != nil && found.debt > 0 {
+			if found := e.ledger.Find(rule.ID, j); found != nil && found.Debt > 0 {
 				change(rule, found, now)
-				e.expires = max(e.expires, found.gone())
+				e.expires = max(e.expires, found.Gone())
 			}
 		}
 	}

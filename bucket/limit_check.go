@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"time"
 	"unicode/utf8"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // mistakesOf returns what is wrong with one limit, whose defaults are filled in.
@@ -73,8 +75,8 @@ func numberMistakes(limit Limit) []string {
 	switch {
 	case limit.Refill < 0, limit.Refill == 0 && limit.Capacity > 0:
 		reasons = append(reasons, fmt.Sprintf("the refill is %d; at least 1 fits", limit.Refill))
-	case limit.Refill >= maxExact:
-		reasons = append(reasons, fmt.Sprintf("the refill is %d; at most %d fits", limit.Refill, int64(maxExact-1)))
+	case limit.Refill >= state.MaxExact:
+		reasons = append(reasons, fmt.Sprintf("the refill is %d; at most %d fits", limit.Refill, int64(state.MaxExact-1)))
 	}
 	switch {
 	case limit.Window.Kind.Calendar():
@@ -98,13 +100,13 @@ func productMistakes(limit Limit) []string {
 		return windowProductMistakes(limit)
 	}
 	r, p := lowestTerms(&limit)
-	if hi, lo := bits.Mul64(uint64(limit.Capacity), uint64(p)); hi != 0 || lo > maxDebt {
+	if hi, lo := bits.Mul64(uint64(limit.Capacity), uint64(p)); hi != 0 || lo > state.MaxDebt {
 		return []string{fmt.Sprintf(
 			"a capacity of %d with a refill of %d each %v cannot be counted exactly; a capacity of at most %d fits, or a refill and a period with a larger common divisor",
-			limit.Capacity, limit.Refill, limit.Period, maxDebt/p)}
+			limit.Capacity, limit.Refill, limit.Period, state.MaxDebt/p)}
 	}
 	longest := MaxPeriod.Milliseconds()
-	if ceilDiv(limit.Capacity*p, r) <= longest {
+	if state.CeilDiv(limit.Capacity*p, r) <= longest {
 		return nil
 	}
 	// The capacity that fills in time is longest × r / p, formed in 128 bits.
@@ -118,9 +120,9 @@ func productMistakes(limit Limit) []string {
 // windowProductMistakes is productMistakes of a window. A sliding one counts two windows, each of up to
 // twice the capacity.
 func windowProductMistakes(limit Limit) []string {
-	most := int64(maxDebt)
+	most := int64(state.MaxDebt)
 	if limit.Window.Kind == SlidingWindow {
-		most = maxDebt / 2 / limit.Period.Milliseconds()
+		most = state.MaxDebt / 2 / limit.Period.Milliseconds()
 	}
 	if limit.Capacity <= most {
 		return nil

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Bounds of what [Compile] accepts.
@@ -19,52 +21,24 @@ const (
 	MaxNameLength = 64
 )
 
-const (
-	// maxExact is the end of the integers that a Lua double holds exactly.
-	maxExact = 1 << 53
-	// maxDebt bounds capacity × p, so that twice as much, the deepest overdraft, is still exact.
-	maxDebt = 1 << 52
-)
-
 // Limits are the limits of one owner in the form in which the arithmetic runs. They are made by
 // [Compile], never change, and may be shared by any number of buckets and goroutines.
 type Limits struct {
 	all   []Limit
 	rules []rule
-	// packed is what a script is told of the rules. It is boxed once, here, because it is an argument
-	// of every call. columns are the places for limits in it.
-	packed  any
-	columns int
-	// usual says that quick.lua knows such limits: up to four token buckets, none of them soft.
-	usual bool
-	// sum is a hash of the ids of the rules, in their order.
-	sum uint32
+	// compiled are the rules as the arithmetic and the scripts know them, and packed is what a script is told of
+	// them. It is boxed once, here, because it is an argument of every call.
+	compiled *state.Rules
+	packed   any
 	// failMode is that of the limits that refuse, and local says that any limit at all fails local.
 	failMode FailMode
 	local    bool
-	// calendars are the rules that have windows of the calendar.
-	calendars []*calendar
 }
 
-// rule is a limit in lowest terms: debt is counted in units of 1/p token and decays by r units each
-// millisecond. In a window of fixed length r is that length in milliseconds, and so is p if it slides;
-// otherwise p is 1 and a unit is a token.
+// rule is a limit in the terms of the arithmetic.
 type rule struct {
-	limit    *Limit
-	capacity int64
-	r, p     int64
-	// full is capacity × p, the debt of an empty bucket.
-	full int64
-	// longest is the time in which the deepest debt of a token bucket decays, twice full.
-	longest  int64
-	byR, byP divisor
-	// calendar finds the windows of a limit that has the calendar's, and is nil otherwise.
-	calendar *calendar
-	// id addresses the limit in the stored state.
-	id   uint16
-	kind WindowKind
-	// lenient limits refuse nothing and are left uncharged, soft ones refuse nothing and are charged.
-	lenient, soft bool
+	*state.Rule
+	limit *Limit
 	// overridden says that an override record has changed the limit.
 	overridden bool
 }
@@ -89,6 +63,7 @@ func (e *LimitError) Error() string {
 // Every mistake is reported at once, each as a [*LimitError], joined as [errors.Join] does.
 func Compile(limits ...Limit) (*Limits, error) {
 	l := &Limits{all: make([]Limit, len(limits)), rules: make([]rule, 0, len(limits))}
+	compiled := make([]state.Rule, 0, len(limits))
 	var mistakes []error
 	if len(limits) > MaxLimits {
 		mistakes = append(mistakes, &LimitError{
@@ -118,13 +93,22 @@ func Compile(limits ...Limit) (*Limits, error) {
 			mistakes = append(mistakes, &LimitError{Limit: limit.Name, Reason: reason})
 		}
 		if len(reasons) == 0 && limit.Mode != Off {
-			l.rules = append(l.rules, newRule(&l.all[i], id))
+			compiled = append(compiled, newRule(&l.all[i], id))
+			l.rules = append(l.rules, rule{Rule: &compiled[len(compiled)-1], limit: &l.all[i]})
 		}
 	}
 	if len(mistakes) > 0 {
 		return nil, errors.Join(mistakes...)
 	}
-	l.prepare()
+	l.compiled = state.NewRules(compiled)
+	l.packed = l.compiled.Packed
+	for i := range l.rules {
+		limit := l.rules[i].limit
+		l.local = l.local || limit.FailMode == FailLocal
+		if limit.Mode == Enforce {
+			l.failMode = l.failMode.Strictest(limit.FailMode)
+		}
+	}
 	return l, nil
 }
 
@@ -155,27 +139,24 @@ func (l *Limits) FailMode() FailMode {
 }
 
 // newRule expects a limit without mistakes.
-func newRule(limit *Limit, id uint16) rule {
-	rule := rule{
-		limit: limit, capacity: limit.Capacity, p: 1, id: id, kind: limit.Window.Kind,
-		soft: limit.Soft, lenient: limit.Mode != Enforce && !limit.Soft,
+func newRule(limit *Limit, id uint16) state.Rule {
+	rule := state.Rule{
+		ID: id, Tag: limit.Window.Kind.tag(), Capacity: limit.Capacity, P: 1,
+		Soft: limit.Soft, Lenient: limit.Mode != Enforce && !limit.Soft,
 	}
 	switch {
-	case rule.kind == TokenBucket:
-		rule.r, rule.p = lowestTerms(limit)
-	case rule.kind.Calendar():
+	case rule.Tag == state.TokenBucket:
+		rule.R, rule.P = lowestTerms(limit)
+	case rule.Tag.Calendar():
 		// The zone was found when it was checked.
-		rule.calendar, _ = newCalendar(limit.Window)
+		rule.Windows, _ = newCalendar(limit.Window)
 	default:
-		rule.r = limit.Period.Milliseconds()
-		if rule.kind == SlidingWindow {
-			rule.p = rule.r
+		rule.R = limit.Period.Milliseconds()
+		if rule.Tag == state.SlidingWindow {
+			rule.P = rule.R
 		}
 	}
-	rule.full = rule.capacity * rule.p
-	rule.byR, rule.byP = newDivisor(max(rule.r, 1)), newDivisor(rule.p)
-	rule.longest = rule.byR.ceil(2 * rule.full)
-	return rule
+	return state.NewRule(rule)
 }
 
 func lowestTerms(limit *Limit) (r, p int64) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Defaults and bounds of a [LocalConfig].
@@ -142,7 +144,7 @@ type localOwner struct {
 	share   *share
 	absence int64
 	used    int64
-	ledger  ledger
+	ledger  state.Owner
 	// begun are the limits that were judged since then, by id, and have what they spent in the ledger.
 	begun []uint16
 	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
@@ -312,27 +314,27 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 	o.at = now
 	rules := o.limits.rules
 	for k := range states {
-		state := &states[k]
-		if state.Limit.FailMode != FailLocal {
+		shown := &states[k]
+		if shown.Limit.FailMode != FailLocal {
 			continue
 		}
-		var fresh rule
-		is := &fresh
-		if k < len(rules) && rules[k].limit == state.Limit {
-			is = &rules[k]
+		var is *state.Rule
+		if k < len(rules) && rules[k].limit == shown.Limit {
+			is = rules[k].Rule
 		} else {
-			fresh = newRule(state.Limit, stateID(state.Limit.Unit, state.Limit.Name))
+			fresh := newRule(shown.Limit, stateID(shown.Limit.Unit, shown.Limit.Name))
+			is = &fresh
 		}
-		spent, end := state.Limit.Capacity-state.Remaining+state.Overdraft, state.WindowEnd
-		if is.kind == TokenBucket && state.ResetAfter > milliseconds(is.wait(product(spent, is.p))) {
+		spent, end := shown.Limit.Capacity-shown.Remaining+shown.Overdraft, shown.WindowEnd
+		if is.Tag == state.TokenBucket && shown.ResetAfter > milliseconds(is.Wait(state.Product(spent, is.P))) {
 			// A policy has charged it whose refill is slower.
-			end = now + state.ResetAfter.Milliseconds()
+			end = now + shown.ResetAfter.Milliseconds()
 		}
-		if known := o.find(is.id); known != nil {
+		if known := o.find(is.ID); known != nil {
 			known.spent, known.end = max(known.spent, spent), max(known.end, end)
 			continue
 		}
-		o.known = append(o.known, knownLimit{id: is.id, spent: spent, end: end})
+		o.known = append(o.known, knownLimit{id: is.ID, spent: spent, end: end})
 	}
 }
 

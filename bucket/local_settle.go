@@ -265,7 +265,7 @@ func (o *localOwner) due(now int64) (limits *Limits, taken, left []localSpend) {
 
 // place returns the place of the rule of an id, or -1.
 func (l *Limits) place(id uint16) int {
-	return slices.IndexFunc(l.rules, func(r rule) bool { return r.id == id })
+	return slices.IndexFunc(l.rules, func(r rule) bool { return r.ID == id })
 }
 
 // age takes out of a settlement that is repeated what was taken in windows that have ended: the store would charge

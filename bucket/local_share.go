@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // maxShares is how many shares are remembered. Policies that were replaced must not add up.
@@ -139,7 +141,7 @@ func (l *Local) believes(limit *Limit, instances int, age int64) bool {
 func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, now int64) {
 	switch {
 	case o.share == nil:
-		o.ledger, o.begun = ledger{}, nil
+		o.ledger, o.begun = state.Owner{}, nil
 	case instances != 1 && o.absence != absence:
 		o.resume(l, s, instances, since, now)
 	}
@@ -147,52 +149,52 @@ func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, no
 	rules, fresh := s.limits.rules, uint64(0)
 	var spends spentArray
 	for j := range rules {
-		if !slices.Contains(o.begun, rules[j].id) {
+		if !slices.Contains(o.begun, rules[j].ID) {
 			spends[j] = o.start(l, j, instances, since, now)
-			fresh, o.begun = fresh|1<<j, append(o.begun, rules[j].id)
+			fresh, o.begun = fresh|1<<j, append(o.begun, rules[j].ID)
 		}
 	}
 	if fresh != 0 {
-		o.ledger.store(s.limits, spends[:len(rules)], fresh, now)
+		o.ledger.Store(s.limits.compiled, spends[:len(rules)], fresh, now)
 	}
 }
 
 // start returns what a limit of the share has spent that is judged here for the first time.
-func (o *localOwner) start(l *Local, j, instances int, since, now int64) spent {
+func (o *localOwner) start(l *Local, j, instances int, since, now int64) state.Spent {
 	rule := &o.share.limits.rules[j]
-	known := o.find(rule.id)
+	known := o.find(rule.ID)
 	if known == nil || !l.believes(rule.limit, instances, since-o.at) {
 		return rule.from(rule.empty(since), since, now)
 	}
-	whole := o.limits.rules[o.share.of[j]].capacity
+	whole := o.limits.rules[o.share.of[j]].Capacity
 	percent, of := int64(l.config.Percent), 100*int64(instances)
-	tokens := rule.capacity - portion(max(0, whole-known.spent), percent, of)
+	tokens := rule.Capacity - portion(max(0, whole-known.spent), percent, of)
 	if known.spent > whole {
 		// Under a larger policy that is not beyond the capacity.
 		tokens += portion(known.spent-whole, percent, of) + 1
 	}
-	if rule.kind == TokenBucket && known.end > 0 {
+	if rule.Tag == state.TokenBucket && known.end > 0 {
 		// Nobody knows its terms: as a window it does not come back too early.
-		return rule.read(&storedLimit{id: rule.id, terms: terms{kind: FixedWindow, length: known.end - o.at}, debt: tokens, end: known.end}, now)
+		return rule.Read(&state.Entry{ID: rule.ID, Terms: state.Terms{Tag: state.FixedWindow, Length: known.end - o.at}, Debt: tokens, End: known.end}, now)
 	}
-	return rule.from(spent{debt: product(tokens, rule.unit()), end: known.end}, o.at, now)
+	return rule.from(state.Spent{Debt: state.Product(tokens, rule.Unit()), End: known.end}, o.at, now)
 }
 
-// resume goes on with what was spent here when the store has answered others in between: nobody knows what of this
+// resume goes on with what was state.Spent here when the store has answered others in between: nobody knows what of this
 // owner's budget it has given them, so that what came back meanwhile does not count. Limits that the share
 // lacks start with nothing if they are judged again.
 func (o *localOwner) resume(l *Local, s *share, instances int, since, now int64) {
 	rules, begun := s.limits.rules, uint64(0)
 	var spends spentArray
-	o.ledger.load(rules, spends[:len(rules)], o.used)
+	o.ledger.Load(s.limits.compiled.All, spends[:len(rules)], o.used)
 	for j := range rules {
 		rule := &rules[j]
-		if !slices.Contains(o.begun, rule.id) {
+		if !slices.Contains(o.begun, rule.ID) {
 			continue
 		}
-		if other := spends[j].other; other != nil {
-			is := other.at(o.used)
-			spends[j].other = &is
+		if other := spends[j].Other; other != nil {
+			is := other.At(o.used)
+			spends[j].Other = &is
 		}
 		if !l.believes(rule.limit, instances, since-o.used) {
 			spends[j] = rule.empty(since)
@@ -200,13 +202,13 @@ func (o *localOwner) resume(l *Local, s *share, instances int, since, now int64)
 		spends[j] = rule.from(spends[j], since, now)
 		begun |= 1 << j
 	}
-	o.ledger, o.begun, o.known = ledger{}, o.begun[:0], o.known[:0]
+	o.ledger, o.begun, o.known = state.Owner{}, o.begun[:0], o.known[:0]
 	for j := range rules {
 		if begun>>j&1 == 1 {
-			o.begun = append(o.begun, rules[j].id)
+			o.begun = append(o.begun, rules[j].ID)
 		}
 	}
-	o.ledger.store(s.limits, spends[:len(rules)], begun, now)
+	o.ledger.Store(s.limits.compiled, spends[:len(rules)], begun, now)
 }
 
 // find returns what the store has said of a limit, nil if it has said nothing.
@@ -219,35 +221,35 @@ func (o *localOwner) find(id uint16) *knownLimit {
 	return nil
 }
 
-// from returns what is left by now of something that was spent, whose debt is taken for that of a date.
-func (r *rule) from(s spent, date, now int64) spent {
-	if s.other != nil {
-		e := *s.other
-		if e.kind == TokenBucket {
-			e.date = date
+// from returns what is left by now of something that was state.Spent, whose debt is taken for that of a date.
+func (r *rule) from(s state.Spent, date, now int64) state.Spent {
+	if s.Other != nil {
+		e := *s.Other
+		if e.Tag == state.TokenBucket {
+			e.Date = date
 		}
-		return r.read(&e, now)
+		return r.Read(&e, now)
 	}
-	if r.kind == TokenBucket {
-		return spent{debt: r.decay(s.debt, now-date)}
+	if r.Tag == state.TokenBucket {
+		return state.Spent{Debt: r.Decay(s.Debt, now-date)}
 	}
-	if s.debt+s.previous > 0 && s.end == 0 {
+	if s.Debt+s.Previous > 0 && s.End == 0 {
 		// The store knows of no open window and yet has less than all: it has said so of another limit.
-		s.end = r.empty(now).end
+		s.End = r.empty(now).End
 	}
 	return s
 }
 
 // empty is a budget of which nothing was left at the time.
-func (r *rule) empty(at int64) spent {
+func (r *rule) empty(at int64) state.Spent {
 	switch {
-	case r.kind == TokenBucket:
-		return spent{debt: r.full}
-	case r.kind == SlidingWindow:
-		return spent{previous: r.capacity, end: at + r.r}
-	case r.calendar != nil:
-		return spent{debt: r.capacity, end: r.calendar.around(at).to}
+	case r.Tag == state.TokenBucket:
+		return state.Spent{Debt: r.Full}
+	case r.Tag == state.SlidingWindow:
+		return state.Spent{Previous: r.Capacity, End: at + r.R}
+	case r.Windows != nil:
+		return state.Spent{Debt: r.Capacity, End: r.Windows.Around(at).To}
 	default:
-		return spent{debt: r.capacity, end: at + r.r}
+		return state.Spent{Debt: r.Capacity, End: at + r.R}
 	}
 }

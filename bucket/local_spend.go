@@ -1,6 +1,10 @@
 package bucket
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
 
 // spendSlots is in how many parts the time is divided in which a limit comes back, to know what of it was
 // taken when.
@@ -25,36 +29,36 @@ type localSpend struct {
 
 // spend notes what was taken of the limit at a place of those that the owner is judged by. The state is that of the
 // share.
-func (o *localOwner) spend(place int, state spent, amount, now int64) {
+func (o *localOwner) spend(place int, spent state.Spent, amount, now int64) {
 	whole := &o.limits.rules[place]
 	width := whole.slotWidth()
-	at := slices.IndexFunc(o.taken, func(t localSpend) bool { return t.id == whole.id && t.width == width })
+	at := slices.IndexFunc(o.taken, func(t localSpend) bool { return t.id == whole.ID && t.width == width })
 	if at < 0 {
 		at = len(o.taken)
-		o.taken = append(o.taken, localSpend{id: whole.id, width: width})
+		o.taken = append(o.taken, localSpend{id: whole.ID, width: width})
 	}
 	o.taken[at].under = o.limits
-	o.taken[at].add(state, amount, now)
+	o.taken[at].add(spent, amount, now)
 }
 
 // slotWidth is the length of a slot of what was taken of the limit, zero if it is a window that has one amount.
 func (r *rule) slotWidth() int64 {
-	switch r.kind {
-	case TokenBucket:
-		return max(1, ceilDiv(r.wait(r.full), spendSlots))
-	case SlidingWindow:
-		return max(1, ceilDiv(r.r, spendSlots))
+	switch r.Tag {
+	case state.TokenBucket:
+		return max(1, state.CeilDiv(r.Wait(r.Full), spendSlots))
+	case state.SlidingWindow:
+		return max(1, state.CeilDiv(r.R, spendSlots))
 	default:
 		return 0
 	}
 }
 
-func (t *localSpend) add(state spent, amount, now int64) {
+func (t *localSpend) add(spent state.Spent, amount, now int64) {
 	if t.width == 0 {
 		if now >= t.end {
 			t.slots[0] = 0
 		}
-		t.end = state.end
+		t.end = spent.End
 		t.slots[0] += amount
 		return
 	}

@@ -69,7 +69,7 @@ func (j *localTake) gather(instances int, since, absence int64) bool {
 		}
 		o.begin(l, share, instances, since, absence, j.now)
 		rules := share.limits.rules
-		o.ledger.load(rules, j.spends[k:k+len(rules)], j.now)
+		o.ledger.Load(share.limits.compiled.All, j.spends[k:k+len(rules)], j.now)
 		k += len(rules)
 		j.owners, j.buckets = append(j.owners, o), append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits})
 	}
@@ -85,15 +85,15 @@ func (j *localTake) judge() Result {
 		rules, changed := o.share.limits.rules, uint64(0)
 		o.used = j.now
 		for n := range rules {
-			if verdict != Admitted || !rules[n].take(&j.spends[k+n], &short, k+n, j.take.Amounts, j.now) {
+			if verdict != Admitted || !rules[n].Take(&j.spends[k+n], &short, k+n, j.take.Amounts.Of(rules[n].limit.Unit), j.now) {
 				continue
 			}
 			changed |= 1 << n
-			amount := short.of(k+n, j.take.Amounts.Of(rules[n].limit.Unit))
+			amount := short.Of(k+n, j.take.Amounts.Of(rules[n].limit.Unit))
 			o.spend(o.share.of[n], j.spends[k+n], amount, j.now)
 		}
 		if verdict == Admitted {
-			o.ledger.store(o.share.limits, j.spends[k:k+len(rules)], changed, j.now)
+			o.ledger.Store(o.share.limits.compiled, j.spends[k:k+len(rules)], changed, j.now)
 		}
 		if len(o.taken) > 0 && !o.owes {
 			j.shard.owe(j.local, o)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // DefaultMaxEntries is how many entries a [Memory] holds unless told otherwise: some 50 MB.
@@ -169,9 +170,9 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 	} else if !s.markSettled(tenant, receipt, now) {
 		return Settled{}, nil
 	}
-	limits := s.change(tenant, receipt.buckets, now, func(k int, rule *rule, was spent) spent {
+	limits := s.change(tenant, receipt.buckets, now, func(k int, rule *rule, was state.Spent) state.Spent {
 		charged, actual := settlement.settleAmounts(k, rule)
-		return rule.settle(was, charged, actual, receipt.takenAt, now)
+		return rule.Settle(was, charged, actual, receipt.takenAt, now)
 	})
 	return Settled{Applied: true, Limits: limits}, nil
 }
@@ -187,11 +188,11 @@ func (m *Memory) Renew(ctx context.Context, tenant string, claim *idempotency.Cl
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	e := s.find(s.key(kept, recordEntry, claim.RecordName()), now)
-	if e == nil || !e.record.heldBy(claim) {
+	if e == nil || !e.record.Holds(claim.Attempt, now) {
 		return false, nil
 	}
 	lease, _ := leaseAndTTL(claim)
-	e.record.leaseUntil = now + lease
+	e.record.Leased = now + lease
 	return true, nil
 }
 
@@ -227,8 +228,8 @@ func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amo
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	governed := s.govern(kept, buckets, len(buckets), nil, now)
-	return s.change(kept, governed.buckets, now, func(_ int, rule *rule, was spent) spent {
-		return rule.grant(was, amounts.Of(rule.limit.Unit), now)
+	return s.change(kept, governed.buckets, now, func(_ int, rule *rule, was state.Spent) state.Spent {
+		return rule.Grant(was, amounts.Of(rule.limit.Unit), now)
 	}), nil
 }
 

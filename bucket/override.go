@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Bounds of override records.
@@ -32,7 +34,7 @@ var errExpired = fmt.Errorf("%w: an override record that has expired already, by
 // says.
 //
 // Records are read in the same step as each take, so that a change holds from the next take on, in every
-// replica. What was spent is kept, as it is when a policy changes. A record cannot add a limit: one that
+// replica. What was state.Spent is kept, as it is when a policy changes. A record cannot add a limit: one that
 // names a limit that the policy does not have is kept and changes nothing until the policy has it. The
 // same holds for a record whose numbers make no limit together with those of the policy; [Override.Apply]
 // tells before. It also holds for one that switches limits on, in a call that would then touch more than
@@ -165,8 +167,8 @@ func (o *Override) checkNumbers() error {
 	if reasons := numberMistakes(limit); len(reasons) > 0 {
 		return fmt.Errorf("%w: override record of limit %q: %s", ErrInvalid, o.Limit, reasons[0])
 	}
-	if limit.Capacity > maxDebt {
-		return fmt.Errorf("%w: override record of limit %q: the capacity is %d; at most %d fits", ErrInvalid, o.Limit, o.Capacity, int64(maxDebt))
+	if limit.Capacity > state.MaxDebt {
+		return fmt.Errorf("%w: override record of limit %q: the capacity is %d; at most %d fits", ErrInvalid, o.Limit, o.Capacity, int64(state.MaxDebt))
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // generationSize is that of the first bytes of the records of a tenant: the version of their layout,
@@ -14,7 +16,7 @@ const (
 	// overrideHead is that of a record before its identity: its size and that of the identity.
 	overrideHead = 2 + 2
 	// overrideBody is what a record has between its identity and its texts.
-	overrideBody = 2*dateSize + 2 + 2*debtSize + dateSize + 2
+	overrideBody = 2*state.DateSize + 2 + 2*state.DebtSize + state.DateSize + 2
 )
 
 const (
@@ -28,13 +30,13 @@ var errOverrides = errors.New("malformed override records")
 func newGeneration() generation {
 	var g generation
 	b := append(g[:0], overrideLayout)
-	appendUint(b, generationSize-1, rand.Uint64()) //nolint:gosec // Unique is enough.
+	state.AppendUint(b, generationSize-1, rand.Uint64()) //nolint:gosec // Unique is enough.
 	return g
 }
 
 // packOverrideKey packs what addresses a record.
 func packOverrideKey(owner Owner, limit string) string {
-	b := appendUint([]byte{byte(owner.Level)}, 2, uint64(len(owner.Name)))
+	b := state.AppendUint([]byte{byte(owner.Level)}, 2, uint64(len(owner.Name)))
 	return string(b) + owner.Name + limit
 }
 
@@ -54,13 +56,13 @@ func packOverride(o *Override) []byte {
 	if o.Mode != nil {
 		mode = uint64(*o.Mode) + 1
 	}
-	b := appendUint(nil, dateSize, expires)
-	b = appendUint(b, 1, flags)
-	b = appendUint(b, 1, mode)
-	b = appendUint(b, debtSize, uint64(o.Capacity))
-	b = appendUint(b, debtSize, uint64(o.Refill))
-	b = appendUint(b, dateSize, uint64(o.Period.Milliseconds()))
-	b = appendUint(b, 2, uint64(len(o.Reason)))
+	b := state.AppendUint(nil, state.DateSize, expires)
+	b = state.AppendUint(b, 1, flags)
+	b = state.AppendUint(b, 1, mode)
+	b = state.AppendUint(b, state.DebtSize, uint64(o.Capacity))
+	b = state.AppendUint(b, state.DebtSize, uint64(o.Refill))
+	b = state.AppendUint(b, state.DateSize, uint64(o.Period.Milliseconds()))
+	b = state.AppendUint(b, 2, uint64(len(o.Reason)))
 	return append(append(b, o.Reason...), o.Actor...)
 }
 
@@ -89,10 +91,10 @@ func readOverrides(text string) (*overrideSet, error) {
 	set := &overrideSet{}
 	copy(set.generation[:], text)
 	for text = text[generationSize:]; text != ""; {
-		if len(text) < overrideHead || len(text) < 2+int(readUint(text, 2)) {
+		if len(text) < overrideHead || len(text) < 2+int(state.ReadUint(text, 2)) {
 			return nil, errOverrides
 		}
-		size := 2 + int(readUint(text, 2))
+		size := 2 + int(state.ReadUint(text, 2))
 		o, ok := readOverride(text[2:size])
 		if !ok {
 			return nil, errOverrides
@@ -105,20 +107,20 @@ func readOverrides(text string) (*overrideSet, error) {
 
 // readOverride reads one record after its size.
 func readOverride(text string) (o Override, ok bool) {
-	if len(text) < 2 || len(text) < 2+int(readUint(text, 2))+overrideBody {
+	if len(text) < 2 || len(text) < 2+int(state.ReadUint(text, 2))+overrideBody {
 		return Override{}, false
 	}
-	id, rest := text[2:2+readUint(text, 2)], text[2+readUint(text, 2):]
-	if len(id) < 3 || len(id) < 3+int(readUint(id[1:], 2)) || id[0] > byte(Operation) {
+	id, rest := text[2:2+state.ReadUint(text, 2)], text[2+state.ReadUint(text, 2):]
+	if len(id) < 3 || len(id) < 3+int(state.ReadUint(id[1:], 2)) || id[0] > byte(Operation) {
 		return Override{}, false
 	}
-	name := 3 + readUint(id[1:], 2)
+	name := 3 + state.ReadUint(id[1:], 2)
 	o.Owner, o.Limit = Owner{Level: Level(id[0]), Name: id[3:name]}, id[name:]
-	if expires := readUint(rest, dateSize); expires > 0 {
+	if expires := state.ReadUint(rest, state.DateSize); expires > 0 {
 		o.Expires = time.UnixMilli(expires)
 	}
-	o.SetAt = time.UnixMilli(readUint(rest[dateSize:], dateSize))
-	rest = rest[2*dateSize:]
+	o.SetAt = time.UnixMilli(state.ReadUint(rest[state.DateSize:], state.DateSize))
+	rest = rest[2*state.DateSize:]
 	flags, mode := rest[0], Mode(rest[1])
 	o.Unlimited, o.Blocked = flags&overrideUnlimited != 0, flags&overrideBlocked != 0
 	if mode > 0 {
@@ -126,11 +128,11 @@ func readOverride(text string) (o Override, ok bool) {
 		o.Mode = &mode
 	}
 	rest = rest[2:]
-	o.Capacity, o.Refill = readUint(rest, debtSize), readUint(rest[debtSize:], debtSize)
-	rest = rest[2*debtSize:]
-	o.Period = milliseconds(readUint(rest, dateSize))
-	reason := int(readUint(rest[dateSize:], 2))
-	if rest = rest[dateSize+2:]; len(rest) < reason {
+	o.Capacity, o.Refill = state.ReadUint(rest, state.DebtSize), state.ReadUint(rest[state.DebtSize:], state.DebtSize)
+	rest = rest[2*state.DebtSize:]
+	o.Period = milliseconds(state.ReadUint(rest, state.DateSize))
+	reason := int(state.ReadUint(rest[state.DateSize:], 2))
+	if rest = rest[state.DateSize+2:]; len(rest) < reason {
 		return Override{}, false
 	}
 	o.Reason, o.Actor = rest[:reason], rest[reason:]

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 var _ OverrideStore = (*Redis)(nil)
@@ -150,9 +152,9 @@ func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, reco
 		return nil, 0, err
 	}
 	switch reply.outcome {
-	case outcomeNot:
+	case state.NotApplied:
 		return nil, 0, ErrOverridesFull
-	case outcomeExpired:
+	case state.Expired:
 		return nil, 0, errExpired
 	}
 	set, err := readOverrides(reply.rest)

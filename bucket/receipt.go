@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Receipt is what a [Take] returns for settling: who was charged what, and when. It is opaque, may
@@ -18,7 +20,7 @@ type Receipt struct {
 	buckets []Bucket
 	amounts receiptAmounts
 	// short is which limits were charged less than amounts says.
-	short shortfall
+	short state.Shortfall
 	// local is what a [Local] has taken from each limit, in the order of the limits, if the receipt is that of
 	// its settlement. Nothing was charged for it yet.
 	local []int64
@@ -61,7 +63,7 @@ func (r Receipt) Clone() Receipt {
 
 // issue makes it the receipt of a charge. Its id is random, within one millisecond, but no secret: it never leaves the store and
 // its owner.
-func (r *Receipt) issue(take *Take, takenAt int64, short shortfall) {
+func (r *Receipt) issue(take *Take, takenAt int64, short state.Shortfall) {
 	r.tenant, r.takenAt, r.buckets, r.short = take.Tenant, takenAt, take.Buckets, short
 	r.amounts.copyFrom(take.Amounts)
 	r.name(takenAt)

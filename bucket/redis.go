@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
@@ -167,7 +168,7 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if reply.outcome == outcomeBlocked {
+	if reply.outcome == state.Blocked {
 		return blockedResult(take.observe, c.governed.blocked, reply.now, c.governed.until), nil
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
@@ -176,26 +177,17 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 	return result, err
 }
 
-// The kinds of a take, see take.lua.
-const (
-	takeAny     = 0
-	takeUsual   = 1
-	takeBlocked = 2
-	// takeCandidate is added for each bucket of the candidate.
-	takeCandidate = 4
-)
-
-// kindOfTake says whether the usual take, which quick.lua does, fits the buckets.
+// kindOfTake says whether the fast path of take.lua fits the buckets.
 func kindOfTake(g *governing) int64 {
 	if g.blocked != nil {
-		return takeBlocked
+		return state.BlockedTake
 	}
 	for i := range g.buckets {
-		if !g.buckets[i].Limits.usual {
-			return takeAny
+		if !g.buckets[i].Limits.compiled.Fast {
+			return state.AnyTake
 		}
 	}
-	return takeUsual
+	return state.FastTake
 }
 
 // Settle implements [Store].
@@ -231,7 +223,7 @@ func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, err
 	if err != nil {
 		return Settled{}, err
 	}
-	if reply.outcome != outcomeApplied {
+	if reply.outcome != state.Applied {
 		return Settled{}, reply.check()
 	}
 	limits, err := reply.changes(receipt.buckets)
@@ -252,7 +244,7 @@ func (r *Redis) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 	if err != nil {
 		return false, err
 	}
-	return reply.outcome == outcomeApplied, reply.check()
+	return reply.outcome == state.Applied, reply.check()
 }
 
 // Peek implements [Store].

@@ -1,6 +1,10 @@
 package bucket
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
 
 // evictionSample is among how many entries the one to make room is chosen.
 const evictionSample = 8
@@ -84,7 +88,7 @@ func (s *shard) evict(kind poolKind, spared *entry) bool {
 }
 
 func goesBefore(e, other *entry, sample []*entry) bool {
-	if running := e.record.running(); running != other.record.running() {
+	if running := e.running(); running != other.running() {
 		return !running
 	}
 	if many, few := sameTenant(e, sample), sameTenant(other, sample); many != few {
@@ -92,6 +96,9 @@ func goesBefore(e, other *entry, sample []*entry) bool {
 	}
 	return e.expires < other.expires
 }
+
+// running says whether it is the record of an attempt that runs.
+func (e *entry) running() bool { return e.record != nil && e.record.State == state.Running }
 
 func sameTenant(e *entry, sample []*entry) int {
 	n := 0

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 const (
@@ -72,21 +72,21 @@ func (s *shard) sweep(now int64) {
 func (s *shard) load(tenant tenantKey, buckets []Bucket, entries *[MaxLimits]*entry, spends *spentArray, now int64) (ahead uint64) {
 	k := 0
 	for i := range buckets {
-		rules := buckets[i].Limits.rules
+		rules := buckets[i].Limits.compiled
 		if e := s.find(s.bucketKey(tenant, buckets[i].Owner), now); e != nil {
 			entries[i] = e
-			if e.ledger.load(rules, spends[k:k+len(rules)], now) {
+			if e.ledger.Load(rules.All, spends[k:k+len(rules.All)], now) {
 				ahead |= 1 << i
 			}
 		}
-		k += len(rules)
+		k += len(rules.All)
 	}
 	return ahead
 }
 
 // save stores what those limits of one owner have spent that have a bit in changed. An owner that owes nothing is
 // forgotten, which means the same.
-func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []spent, changed uint64, now int64) {
+func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []state.Spent, changed uint64, now int64) {
 	// An entry that was loaded may have been evicted since, to make room for another of this call.
 	if e == nil || e.weight == 0 {
 		fresh := s.obtain(s.bucketKey(tenant, b.Owner), now)
@@ -95,7 +95,7 @@ func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []spent, chan
 		}
 		e = fresh
 	}
-	e.expires = e.ledger.store(b.Limits, spends, changed, now)
+	e.expires = e.ledger.Store(b.Limits.compiled, spends, changed, now)
 	if e.expires <= now {
 		s.remove(e)
 	}
@@ -116,14 +116,14 @@ func (s *shard) take(take *Take, tenant tenantKey, now int64) (result Result, ju
 
 // charge judges the take without regard to its key and charges it if it is admitted. It returns which limits were
 // charged less than was asked for.
-func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (Result, shortfall) {
+func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (Result, state.Shortfall) {
 	verdict, short := judge(take.Buckets, spends, take.Amounts, now)
 	result := Result{Verdict: verdict}
 	k := 0
 	for i := range take.Buckets {
 		rules, changed := take.Buckets[i].Limits.rules, uint64(0)
 		for j := range rules {
-			if verdict == Admitted && rules[j].take(&spends[k+j], &short, k+j, take.Amounts, now) {
+			if verdict == Admitted && rules[j].Take(&spends[k+j], &short, k+j, take.Amounts.Of(rules[j].limit.Unit), now) {
 				changed |= 1 << j
 			}
 		}
@@ -132,87 +132,52 @@ func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry,
 		}
 		k += len(rules)
 	}
-	result.fill(take, spends, now, short, true)
-	result.observed(take, spends, now)
-	if verdict == Admitted && result.charged() {
-		result.Receipt.issue(take, now, short)
-	}
+	result.judged(take, spends, short, now)
 	return result, short
 }
 
 // takeKeyed does what the record of the key says.
 func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (result Result, judged bool) {
-	var held *record
+	var held state.Record
 	if e := s.find(key, now); e != nil {
-		held = e.record
+		held = *e.record
 	}
-	ruling := held.ruleOn(take.Claim, now)
-	if ruling == rulingCharge {
-		var short shortfall
+	claim := claimOf(take.Claim, take.Buckets)
+	outcome, hold, tail := held.Judge(claim, now)
+	var short state.Shortfall
+	if outcome == state.Admitted {
 		result, short = s.charge(take, tenant, entries, spends, ahead, now)
-		if result.Verdict == Admitted {
-			s.hold(key, held, take, now, false, short)
+		if judged = true; result.Verdict != Admitted {
+			return result, judged
 		}
-		return result, true
+	} else {
+		result.fill(take, spends, now, state.Shortfall{}, false)
+		result.keyed(take, outcome, tail)
 	}
-	result.fill(take, spends, now, shortfall{}, false)
-	switch ruling {
-	case rulingRepeat, rulingFreeRepeat:
-		if ruling == rulingFreeRepeat {
-			held.repeats++
-		}
-		result.Verdict, result.Repeat = Admitted, true
-		s.hold(key, held, take, now, true, shortfall{})
-	case rulingAgain:
-		if held.repeat {
-			result.Verdict, result.Repeat = Admitted, true
-		} else {
-			result.again(take, held.takenAt, held.limits, held.short)
-		}
-	case rulingReplay:
-		result.Verdict, result.Answer = Replayed, append([]byte{}, held.answer...)
-	case rulingInFlight:
-		result.Verdict = InFlight
-		result.RetryAfter = min(milliseconds(held.leaseUntil-now), maxInFlightRetry)
-	case rulingReused:
-		result.Verdict = KeyReused
-	case rulingUnknown:
-		result.Verdict = OutcomeUnknown
-	default:
-		result.Verdict = AnswerUnavailable
+	if hold.State != 0 && (judged || outcome == state.Repeat) {
+		hold.Hold(outcome, claim.Sum, packShort(&short, take.Buckets), now)
+		e := s.obtain(key, now)
+		e.record, e.expires = &hold, hold.Ends
+		s.weigh(e, 1)
 	}
-	return result, false
-}
-
-// hold writes the claim of an attempt.
-func (s *shard) hold(key entryKey, held *record, take *Take, now int64, repeat bool, short shortfall) {
-	if held == nil {
-		held = &record{}
-	}
-	held.hold(take, now, repeat, short)
-	e := s.obtain(key, now)
-	e.record, e.expires = held, held.expires
-	s.weigh(e, 1)
+	return result, judged
 }
 
 // endClaim ends the claim if the attempt holds it.
 func (s *shard) endClaim(tenant tenantKey, end *ClaimSettlement, now int64) bool {
 	e := s.find(s.key(tenant, recordEntry, end.Claim.RecordName()), now)
-	if e == nil || !e.record.heldBy(end.Claim) {
+	if e == nil || !e.record.Holds(end.Claim.Attempt, now) {
 		return false
 	}
-	if end.Outcome == idempotency.Released {
-		if e.record.release(now) {
-			s.remove(e)
-		}
+	as, answer, weight := endOf(end), string(end.Answer), 1+int64(len(end.Answer)+answerUnit-1)/answerUnit
+	if as != state.Answered || weight > s.store.records {
+		// An answer that no room can hold is not stored.
+		as, answer, weight = min(as, state.Done), "", 1
+	}
+	if !e.record.End(as, answer, now) {
+		s.remove(e)
 		return true
 	}
-	answer, weight := end.Answer, 1+int64(len(end.Answer)+answerUnit-1)/answerUnit
-	if weight > s.store.records {
-		// An answer that no room can hold is not stored.
-		answer, weight = nil, 1
-	}
-	e.record.done(answer)
 	s.weigh(e, weight)
 	return true
 }
@@ -231,7 +196,7 @@ func (s *shard) markSettled(tenant tenantKey, receipt *Receipt, now int64) bool 
 }
 
 // change replaces what each limit has spent by what the function makes of it.
-func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k int, rule *rule, was spent) spent) []LimitState {
+func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k int, rule *rule, was state.Spent) state.Spent) []LimitState {
 	var entries [MaxLimits]*entry
 	var before, after spentArray
 	s.load(tenant, buckets, &entries, &before, now)

@@ -1,6 +1,10 @@
 package bucket
 
-import "time"
+import (
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
 
 // usualRoom is how many limits a take of the usual kind has at most, so that their debts fit a small
 // array.
@@ -21,7 +25,7 @@ func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Resul
 	for i := range take.Buckets {
 		b := &take.Buckets[i]
 		e := s.bucket(tenant, &b.Owner)
-		if e == nil || e.expires <= now || !e.ledger.usual(b.Limits, now) {
+		if e == nil || e.expires <= now || !e.ledger.IsFast(b.Limits.compiled, now) {
 			return false
 		}
 		n := k + len(b.Limits.rules)
@@ -46,44 +50,30 @@ func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Resul
 		k += n
 	}
 	result.Verdict, result.Limits, result.now = Admitted, states, now
-	result.Receipt.issue(take, now, shortfall{})
-	return true
-}
-
-// usual reports whether the ledger is that of such limits, and as old as the clock says.
-func (l *ledger) usual(limits *Limits, now int64) bool {
-	if !limits.usual || len(l.entries) != len(limits.rules) {
-		return false
-	}
-	for i := range limits.rules {
-		rule, e := &limits.rules[i], &l.entries[i]
-		if e.id != rule.id || e.kind != TokenBucket || e.p != rule.p || e.r != rule.r || e.date > now {
-			return false
-		}
-	}
+	result.Receipt.issue(take, now, state.Shortfall{})
 	return true
 }
 
 // tryUsual sets the debts and states after a charge, and reports whether there was anything to charge.
 // It returns false if a limit does not have the amount.
-func (b *Bucket) tryUsual(l *ledger, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
+func (b *Bucket) tryUsual(l *state.Owner, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
 	for j := range b.Limits.rules {
-		rule, e := &b.Limits.rules[j], &l.entries[j]
-		debt, amount := rule.decay(e.debt, now-e.date), amounts.Of(rule.limit.Unit)
+		rule, e := &b.Limits.rules[j], &l.Entries[j]
+		debt, amount := rule.Decay(e.Debt, now-e.Date), amounts.Of(rule.limit.Unit)
 		if amount > 0 {
-			if amount > rule.capacity || rule.over(debt, amount) > 0 {
+			if amount > rule.Capacity || rule.Over(debt, amount) > 0 {
 				return false, false
 			}
-			debt += amount * rule.p
+			debt += amount * rule.P
 			charged = true
 		}
 		debts[j] = debt
 		// Field by field, because the whole would be made elsewhere and copied.
-		state := &states[j]
-		state.Owner, state.Limit, state.Overridden, state.Charged = b.Owner, rule.limit, rule.overridden, amount
-		state.Remaining, state.Overdraft = rule.remaining(debt), rule.overdraft(debt)
-		state.ResetAfter, state.WindowEnd = milliseconds(rule.wait(debt)), 0
-		state.Exceeded, state.Never, state.RetryAfter = false, false, 0
+		shown := &states[j]
+		shown.Owner, shown.Limit, shown.Overridden, shown.Charged = b.Owner, rule.limit, rule.overridden, amount
+		shown.Remaining, shown.Overdraft = rule.Remaining(debt), rule.Overdraft(debt)
+		shown.ResetAfter, shown.WindowEnd = milliseconds(rule.Wait(debt)), 0
+		shown.Exceeded, shown.Never, shown.RetryAfter = false, false, 0
 	}
 	return charged, true
 }
@@ -92,7 +82,7 @@ func (b *Bucket) tryUsual(l *ledger, debts []int64, states []LimitState, amounts
 func (e *entry) charge(debts []int64, states []LimitState, now int64) {
 	longest := time.Duration(0)
 	for j := range debts {
-		e.ledger.entries[j].debt, e.ledger.entries[j].date = debts[j], now
+		e.ledger.Entries[j].Debt, e.ledger.Entries[j].Date = debts[j], now
 		longest = max(longest, states[j].ResetAfter)
 	}
 	e.expires = now + int64(longest/time.Millisecond)

@@ -3,13 +3,15 @@ package bucket
 import (
 	"fmt"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // WindowKind is when the budget of a limit comes back. The zero value is no window: a token bucket.
 type WindowKind uint8
 
 const (
-	// TokenBucket is no window: what was spent comes back continuously, Refill in each Period.
+	// TokenBucket is no window: what was state.Spent comes back continuously, Refill in each Period.
 	TokenBucket WindowKind = iota
 	// FixedWindow opens with the first charge, lasts Period, and gives everything back at its end: the
 	// classic requests a second, minute, hour or day. Two windows may meet, so that a time shorter than
@@ -55,6 +57,26 @@ func (k WindowKind) String() string {
 	}
 }
 
+// tag is what the stored state and the scripts have for the kind.
+func (k WindowKind) tag() state.Tag {
+	switch k {
+	case FixedWindow:
+		return state.FixedWindow
+	case SlidingWindow:
+		return state.SlidingWindow
+	case HourWindow:
+		return state.HourWindow
+	case DayWindow:
+		return state.DayWindow
+	case MonthWindow:
+		return state.MonthWindow
+	case YearWindow:
+		return state.YearWindow
+	default:
+		return state.TokenBucket
+	}
+}
+
 // Calendar reports whether windows of the kind follow the calendar, and not the first charge.
 func (k WindowKind) Calendar() bool {
 	return k >= HourWindow && k <= YearWindow
@@ -89,7 +111,7 @@ func (l *Limit) Length() time.Duration {
 		if l.Refill > 0 && l.Period >= time.Millisecond && l.Capacity > 0 {
 			r, p := lowestTerms(l)
 			if fill := float64(l.Capacity) * float64(p) / float64(r); fill < float64(MaxPeriod.Milliseconds()) {
-				return milliseconds(ceilDiv(l.Capacity*p, r))
+				return milliseconds(state.CeilDiv(l.Capacity*p, r))
 			}
 			return MaxPeriod
 		}

@@ -1,4 +1,4 @@
-package bucket
+package state
 
 // divisor divides by the same number again and again without a division, which takes several times as
 // long as a multiplication. It is made by newDivisor.

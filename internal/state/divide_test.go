@@ -1,4 +1,4 @@
-package bucket_test
+package state_test
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 func TestDividingByMultiplyingIsExactUpTo2To53(t *testing.T) {
 	t.Parallel()
 	const end = int64(1) << 53
 	check := func(t require.TestingT, a, by int64) {
-		quotient, rest := bucket.Quotient(a, by)
+		quotient, rest := state.Quotient(a, by)
 		require.Equal(t, [2]int64{a / by, a % by}, [2]int64{quotient, rest}, "%d / %d", a, by)
 	}
 	for _, by := range []int64{1, 2, 3, 5, 7, 1000, 86_399_981, 1<<31 - 1, 1 << 40, 1<<52 - 1, 1 << 52, end - 1, end} {

@@ -1,0 +1,183 @@
+package state
+
+import (
+	"errors"
+	"slices"
+)
+
+// errMalformed says that something else is stored, or was sent, than the layout says: another program or a later
+// version wrote it.
+var errMalformed = errors.New("malformed state")
+
+// ReadStates reads what the limits have spent by now from the state of their owner in a reply, and returns what
+// follows it.
+func (l *Rules) ReadStates(text string, spends []Spent, now int64) (rest string, ok bool) {
+	switch {
+	case len(text) >= fastSize && text[0] == fastVersion && l.Fast:
+		if text[fastIDs:fastDebts] != l.Packed[:FastLimits*fastIDSize] {
+			return "", false
+		}
+		for i := range l.All {
+			spends[i] = Spent{Debt: ReadUint(text[fastDebts+i*fastDebtSize:], fastDebtSize)}
+		}
+		return text[fastSize:], true
+	case text != "" && text[0] == mixedVersion:
+		return l.readMixed(text[1:], spends, now)
+	default:
+		return "", false
+	}
+}
+
+// readMixed reads an entry, or none, for each limit.
+func (l *Rules) readMixed(text string, spends []Spent, now int64) (rest string, ok bool) {
+	for i := range l.All {
+		spends[i] = Spent{}
+		if text == "" {
+			return "", false
+		}
+		if Tag(text[0]) == tagNone {
+			text = text[tagSize:]
+			continue
+		}
+		e, size := readEntry(text)
+		if size == 0 || e.ID != l.All[i].ID {
+			return "", false
+		}
+		spends[i], text = l.All[i].Read(&e, now), text[size:]
+	}
+	return text, true
+}
+
+// ReadOwner reads the state of an owner as it is stored, nil for none.
+func ReadOwner(text []byte) (o Owner, err error) {
+	s := string(text)
+	switch {
+	case text == nil:
+		return Owner{}, nil
+	case len(s) == fastSize && s[0] == fastVersion:
+		for i := range FastLimits {
+			id := s[fastIDs+i*fastIDSize:]
+			e := Entry{ID: uint16(ReadUint(id, idSize)), Terms: Terms{
+				Tag: TokenBucket, P: ReadUint(id[idSize:], fastPSize), R: ReadUint(id[idSize+fastPSize:], fastRSize),
+			}}
+			e.Date, e.Debt = ReadUint(s[1:], DateSize), ReadUint(s[fastDebts+i*fastDebtSize:], fastDebtSize)
+			// An unused place owes nothing.
+			if e.Debt == 0 {
+				continue
+			}
+			if e.P == 0 || e.R == 0 {
+				return Owner{}, errMalformed
+			}
+			o.Entries = append(o.Entries, e)
+		}
+		return o, nil
+	case s != "" && s[0] == mixedVersion:
+		for s = s[1:]; s != ""; {
+			e, size := readEntry(s)
+			if size == 0 {
+				return Owner{}, errMalformed
+			}
+			o.Entries, s = append(o.Entries, e), s[size:]
+		}
+		return o, nil
+	default:
+		return Owner{}, errMalformed
+	}
+}
+
+// readEntry reads an entry and returns its size, zero if it is none.
+func readEntry(text string) (e Entry, size int) {
+	e.Tag = Tag(text[0])
+	size = tagSize + idSize + DateSize + lengthSize + DebtSize
+	if e.Tag == TokenBucket || e.Tag == SlidingWindow {
+		size += DebtSize
+	}
+	if e.Tag == tagNone || e.Tag > YearWindow || len(text) < size {
+		return Entry{}, 0
+	}
+	e.ID = uint16(ReadUint(text[tagSize:], idSize))
+	text = text[tagSize+idSize:]
+	date, text := ReadUint(text, DateSize), text[DateSize:]
+	// A denominator and a length take as much room.
+	length, text := ReadUint(text, lengthSize), text[lengthSize:]
+	switch e.Tag {
+	case TokenBucket:
+		e.Date, e.P, e.R, e.Debt = date, length, ReadUint(text, DebtSize), ReadUint(text[DebtSize:], DebtSize)
+		if e.R == 0 || e.R > MaxExact || e.Debt > MaxExact {
+			return Entry{}, 0
+		}
+	default:
+		e.End, e.Length, e.Debt = date, length, ReadUint(text, DebtSize)
+		most := int64(MaxExact)
+		if e.Tag == SlidingWindow {
+			e.Previous = ReadUint(text[DebtSize:], DebtSize)
+			most /= max(1, length)
+		}
+		if e.Debt > most || e.Previous > most-e.Debt {
+			return Entry{}, 0
+		}
+	}
+	if length == 0 {
+		return Entry{}, 0
+	}
+	return e, size
+}
+
+// append appends the entry as it is stored.
+func (e *Entry) append(b []byte) []byte {
+	b = AppendUint(append(b, byte(e.Tag)), idSize, int(e.ID))
+	if e.Tag == TokenBucket {
+		b = AppendUint(AppendUint(b, DateSize, e.Date), lengthSize, e.P)
+		return AppendUint(AppendUint(b, DebtSize, e.R), DebtSize, e.Debt)
+	}
+	b = AppendUint(AppendUint(AppendUint(b, DateSize, e.End), lengthSize, e.Length), DebtSize, e.Debt)
+	if e.Tag == SlidingWindow {
+		b = AppendUint(b, DebtSize, e.Previous)
+	}
+	return b
+}
+
+// Append appends the state as a reply shows it to who knows the rules.
+func (o *Owner) Append(b []byte, l *Rules, now int64) []byte {
+	if date, debts, _, ok := o.fast(l, now); ok {
+		return appendFast(b, l, date, debts)
+	}
+	b = append(b, mixedVersion)
+	for i := range l.All {
+		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
+			b = e.append(b)
+		} else {
+			b = append(b, byte(tagNone))
+		}
+	}
+	return b
+}
+
+// appendFast appends a state of one date.
+func appendFast(b []byte, l *Rules, date int64, debts [FastLimits]int64) []byte {
+	b = AppendUint(append(b, fastVersion), DateSize, date)
+	b = append(b, l.Packed[:FastLimits*fastIDSize]...)
+	for _, debt := range debts {
+		b = AppendUint(b, fastDebtSize, debt)
+	}
+	return b
+}
+
+// Pack returns the state as it is stored after a call of these rules: their entries come first.
+func (o *Owner) Pack(l *Rules, now int64) []byte {
+	if date, debts, others, ok := o.fast(l, now); ok && !others {
+		return appendFast(nil, l, date, debts)
+	}
+	b := []byte{mixedVersion}
+	for i := range l.All {
+		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
+			b = e.append(b)
+		}
+	}
+	for i := range o.Entries {
+		if e := &o.Entries[i]; !slices.ContainsFunc(l.All, func(r Rule) bool { return r.ID == e.ID }) {
+			b = e.append(b)
+		}
+	}
+	return b
+}

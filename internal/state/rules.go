@@ -1,0 +1,130 @@
+package state
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Rules are the limits of one owner, and what the scripts are told of them. They are made by [NewRules] and
+// never change.
+type Rules struct {
+	All []Rule
+	// Fast says that fast.lua knows such limits: up to four token buckets, none of them soft, whose numbers
+	// fit a state of one date.
+	Fast bool
+	// Columns are the places for limits in Packed.
+	Columns int
+	// Sum is a hash of the ids, in their order.
+	Sum uint32
+	// Calendars are the windows of those that have the calendar's.
+	Calendars []Windows
+	// Packed is the argument, see state.lua.
+	Packed string
+}
+
+// NewRules keeps the rules, each made by [NewRule].
+func NewRules(all []Rule) *Rules {
+	l := &Rules{All: all, Fast: len(all) <= FastLimits, Columns: len(all)}
+	for i := range all {
+		r := &all[i]
+		l.Sum = mix(l.Sum, uint32(r.ID)+1)
+		l.Fast = l.Fast && r.Tag == TokenBucket && !r.Soft && r.P <= maxFastP && r.R <= maxFastR && 2*r.Full <= maxFastDebt
+		if r.Windows != nil {
+			l.Calendars = append(l.Calendars, r.Windows)
+		}
+	}
+	if l.Fast {
+		l.Columns = FastLimits
+	}
+	l.Packed = string(l.pack())
+	return l
+}
+
+// mix takes a number into a hash, in its order: a step of FNV-1a, on words.
+func mix(hash, n uint32) uint32 {
+	return (hash ^ n) * 16777619
+}
+
+// EmptySum is the hash of no limits.
+const EmptySum uint32 = 2166136261
+
+// AddTo takes the limits into a hash of those of several owners, in their order.
+func (l *Rules) AddTo(sum uint32) uint32 { return mix(sum, l.Sum) }
+
+// ids are the ids and rates of the limits in the form of the first column.
+func (l *Rules) ids() []byte {
+	b := make([]byte, 0, l.Columns*ruleSize+1)
+	for i := range l.Columns {
+		var id, p, r int64
+		if i < len(l.All) {
+			id = int64(l.All[i].ID)
+			if l.Fast {
+				p, r = l.All[i].P, l.All[i].R
+			}
+		}
+		b = AppendUint(AppendUint(AppendUint(b, idSize, id), fastPSize, p), fastRSize, r)
+	}
+	return b
+}
+
+func (l *Rules) pack() []byte {
+	b := l.ids()
+	for i := range l.Columns {
+		// An unused place is a limit that nothing exceeds.
+		p, r, full := int64(1), int64(1), int64(MaxDebt)
+		if i < len(l.All) {
+			p, r, full = l.All[i].P, l.All[i].R, l.All[i].Full
+		}
+		b = AppendDouble(AppendDouble(AppendDouble(b, p), r), full)
+	}
+	for i := range l.Columns {
+		var flags byte
+		if i < len(l.All) {
+			flags = l.All[i].flags()
+		}
+		b = append(b, flags)
+	}
+	n := byte(len(l.All))
+	if l.Fast {
+		n += fastOwner
+	}
+	return append(b, n)
+}
+
+func (r *Rule) flags() byte {
+	flags := flagTag * byte(r.Tag)
+	if r.Lenient {
+		flags |= flagLenient
+	}
+	if r.Soft {
+		flags |= flagSoft
+	}
+	return flags
+}
+
+// AppendDouble appends an integer as a little endian double, exactly.
+func AppendDouble(b []byte, n int64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(n)))
+}
+
+// PutDouble writes an integer as a little endian double over the first bytes.
+func PutDouble(b []byte, n int64) {
+	binary.LittleEndian.PutUint64(b, math.Float64bits(float64(n)))
+}
+
+// AppendUint appends the low size bytes of n, big endian.
+func AppendUint[N int | int64 | uint64 | uint32](b []byte, size int, n N) []byte {
+	for i := size - 1; i >= 0; i-- {
+		b = append(b, byte(uint64(n)>>(8*i)))
+	}
+	return b
+}
+
+// ReadUint reads the first size bytes, big endian.
+func ReadUint(s string, size int) int64 {
+	var n int64
+	for i := range size {
+		n = n<<8 | int64(s[i])
+	}
+	return n
+}

@@ -1,0 +1,3 @@
+package state_test
+
+import _ "github.com/gqlgen-ratelimit/ratelimit/internal/seed" // the same cases in every run
