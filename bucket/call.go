@@ -39,7 +39,7 @@ const callHead = 3
 // call is one call of a script.
 type call struct {
 	store  *Redis
-	script lua.Script
+	script *lua.Script
 	keys   keyspace
 	args   []any
 	// nkeys is the number of keys so far.
@@ -80,7 +80,7 @@ type call struct {
 	lent bool
 }
 
-func (r *Redis) newCall(tenant string, script lua.Script, keys, args int) *call {
+func (r *Redis) newCall(tenant string, script *lua.Script, keys, args int) *call {
 	c := &call{store: r, script: script, keys: newKeyspace(r.namespace, tenant), tenant: tenant}
 	c.args = make([]any, callHead, callHead+keys+args+1)
 	c.group = r.offsets.group(tenant)

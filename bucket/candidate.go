@@ -78,7 +78,7 @@ func (s *shard) tryCandidate(take *Take, buckets []Bucket, tenant tenantKey, now
 	kept := tenantKey{name: name, hash: maphash.String(s.store.seed, name)}
 	trial := Take{Buckets: buckets, Amounts: take.Amounts}
 	var result Result
-	if !s.takeUsual(&trial, kept, now, &result) {
+	if !s.takeFast(&trial, kept, now, &result) {
 		result, _ = s.take(&trial, kept, now)
 	}
 	return &CandidateResult{Verdict: result.Verdict, RetryAfter: result.RetryAfter, Limits: result.Limits}

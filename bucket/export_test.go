@@ -5,21 +5,16 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/luatest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
 // SetTestClock makes the store run scripts that take the time, in Unix milliseconds, from now.
 func (r *Redis) SetTestClock(now func() int64) error {
-	for _, script := range []*lua.Script{
-		&r.scripts.take, &r.scripts.settle, &r.scripts.grant, &r.scripts.peek, &r.scripts.renew, &r.scripts.override,
-		&r.scripts.beat,
-	} {
-		replaced, err := lua.WithTestClock(*script)
-		if err != nil {
+	for _, script := range r.scripts.All() {
+		if err := luatest.SetClock(script); err != nil {
 			return err
 		}
-		*script = replaced
 	}
 	r.testClock = now
 	return nil

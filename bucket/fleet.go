@@ -125,7 +125,7 @@ func fleetOf(store Store) Fleet {
 // Beat implements [Fleet].
 func (r *Redis) Beat(ctx context.Context, instance Instance) (int, error) {
 	key := "rl:" + r.namespace + fleetSuffix
-	c := r.newCall("", r.scripts.beat, 1, 2)
+	c := r.newCall("", &r.scripts.Heartbeat, 1, 2)
 	if len(r.offsets.groups) > 1 {
 		c.group = int(crc16(key)) % clusterSlots / slotsPerGroup
 	}

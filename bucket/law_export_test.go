@@ -1,15 +1,11 @@
 package bucket
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"math/big"
-	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/luatest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
 // Stored is what is stored of one limit. The zero value is nothing.
@@ -105,17 +101,10 @@ func LocalReceipt(tenant string, takenAt int64, buckets []Bucket, taken []int64)
 
 // Mutate changes the text of a script: each old one, of which there has to be one, becomes the new one.
 func (r *Redis) Mutate(script, old, changed string) error {
-	for _, s := range []*lua.Script{&r.scripts.take, &r.scripts.settle, &r.scripts.grant} {
-		if s.Name != script {
-			continue
+	for _, s := range r.scripts.All() {
+		if s.Name == script {
+			return luatest.Replace(s, old, changed)
 		}
-		if strings.Count(s.Source, old) != 1 {
-			return fmt.Errorf("%q is not once in %s", old, script)
-		}
-		s.Source = strings.Replace(s.Source, old, changed, 1)
-		sum := sha1.Sum([]byte(s.Source))
-		s.SHA = hex.EncodeToString(sum[:])
-		return nil
 	}
 	return errors.New("no script " + script)
 }

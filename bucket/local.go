@@ -20,7 +20,7 @@ const (
 	// 100 bytes.
 	DefaultLocalOwners = 50_000
 	// MaxInstances is the largest fleet.
-	MaxInstances = 1000
+	MaxInstances = state.MaxInstances
 )
 
 const (

@@ -45,13 +45,13 @@ func loseReplies(t *testing.T, prepare func(*bucket.Redis)) {
 	_, err := store.Take(ctx, take)
 	require.NoError(t, err)
 
-	proxy.LoseReply(lua.Take.SHA)
+	proxy.LoseReply(lua.Load().Take.SHA)
 	_, err = store.Take(ctx, take)
 	require.ErrorIs(t, err, bucket.ErrAmbiguous)
 	require.EqualValues(t, 1, proxy.Lost())
 	require.EqualValues(t, 980, left(), "it was charged once, and nothing sent it again")
 
-	proxy.LoseReply(lua.Take.SHA)
+	proxy.LoseReply(lua.Load().Take.SHA)
 	take.Claim = &idempotency.Claim{Key: "12345678", Attempt: idempotency.NewAttemptID()}
 	result, err := store.Take(ctx, take)
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestATryThatFailsAfterALostReplySaysNothingAboutTheFirst(t *testing.T) {
 	_, err := store.Take(ctx, take)
 	require.NoError(t, err)
 
-	proxy.LoseReply(lua.Take.SHA)
+	proxy.LoseReply(lua.Load().Take.SHA)
 	tries := &noSecondTry{}
 	client.AddHook(tries)
 	take.Claim = &idempotency.Claim{Key: "12345678", Attempt: idempotency.NewAttemptID()}

@@ -133,8 +133,8 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 		take.Buckets, candidate = governed.buckets[:live:live], governed.buckets[live:]
 	}
 	judged := true
-	// The usual take keeps no account of what it does.
-	if take.Claim != nil || take.observe == observeAll || !s.takeUsual(&take, tenant, now, &result) {
+	// The fast take keeps no account of what it does.
+	if take.Claim != nil || take.observe == observeAll || !s.takeFast(&take, tenant, now, &result) {
 		result, judged = s.take(&take, tenant, now)
 		result.until(until)
 	}

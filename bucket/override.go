@@ -15,7 +15,7 @@ const (
 	// MaxOverrides is how many records a tenant may have.
 	MaxOverrides = 128
 	// MaxOverrideBytes is how much the records of a tenant may take in their stored form.
-	MaxOverrideBytes = 32 << 10
+	MaxOverrideBytes = state.MaxOverrideBytes
 	// MaxOverrideOwner is the length in bytes of the longest name of an owner that can have a record.
 	MaxOverrideOwner = 512
 	// MaxOverrideReason and MaxOverrideActor are the lengths in bytes of the longest texts for auditors.

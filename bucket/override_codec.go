@@ -8,11 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-// generationSize is that of the first bytes of the records of a tenant: the version of their layout,
-// and the rest of their generation.
 const (
-	generationSize = 8
-	overrideLayout = 1
 	// overrideHead is that of a record before its identity: its size and that of the identity.
 	overrideHead = 2 + 2
 	// overrideBody is what a record has between its identity and its texts.
@@ -29,8 +25,8 @@ var errOverrides = errors.New("malformed override records")
 
 func newGeneration() generation {
 	var g generation
-	b := append(g[:0], overrideLayout)
-	state.AppendUint(b, generationSize-1, rand.Uint64()) //nolint:gosec // Unique is enough.
+	b := append(g[:0], state.OverridesVersion)
+	state.AppendUint(b, state.GenerationSize-1, rand.Uint64()) //nolint:gosec // Unique is enough.
 	return g
 }
 
@@ -73,7 +69,7 @@ func overrideSize(o *Override) int {
 
 // size is what the records take in their stored form.
 func (s *overrideSet) size() int {
-	size := generationSize
+	size := state.GenerationSize
 	for i := range s.records {
 		size += overrideSize(&s.records[i])
 	}
@@ -85,12 +81,12 @@ func readOverrides(text string) (*overrideSet, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if len(text) < generationSize || text[0] != overrideLayout {
+	if len(text) < state.GenerationSize || text[0] != state.OverridesVersion {
 		return nil, errOverrides
 	}
 	set := &overrideSet{}
 	copy(set.generation[:], text)
-	for text = text[generationSize:]; text != ""; {
+	for text = text[state.GenerationSize:]; text != ""; {
 		if len(text) < overrideHead || len(text) < 2+int(state.ReadUint(text, 2)) {
 			return nil, errOverrides
 		}

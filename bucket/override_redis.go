@@ -141,7 +141,7 @@ func (r *Redis) changeOverrides(ctx context.Context, tenant, id string, record [
 
 // callOverrides runs override.lua, which describes the arguments.
 func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, record []byte) (*overrideSet, int64, error) {
-	c := r.newCall(tenant, r.scripts.override, 1, 4)
+	c := r.newCall(tenant, &r.scripts.Override, 1, 4)
 	c.key(c.keys.overrides())
 	c.values(nil, MaxOverrides, 0, nil)
 	c.arg(next)

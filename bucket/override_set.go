@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"sync"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // maxDate is later than all dates in Unix milliseconds.
@@ -15,7 +17,7 @@ const maxGoverned = 1024
 // generation tells one state of a tenant's override records from every other. It is drawn at random for
 // each change and not counted, so that neither a failover that loses a change nor clearing all records
 // ever brings one back. The zero generation is that of no records.
-type generation [generationSize]byte
+type generation [state.GenerationSize]byte
 
 // overrideSet are the override records of a tenant as of one change. Its records do not change; what is
 // worked out from them is remembered. It is safe for concurrent use.

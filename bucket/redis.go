@@ -62,7 +62,7 @@ type Redis struct {
 	pipeline  *pipeline
 	namespace string
 	timeout   time.Duration
-	scripts   scripts
+	scripts   lua.Scripts
 	offsets   offsets
 	overrides knownOverrides
 	hazards   []Hazard
@@ -71,10 +71,6 @@ type Redis struct {
 	testClock func() int64
 	// testSkew is by how much the estimate of that time is off.
 	testSkew int64
-}
-
-type scripts struct {
-	take, settle, grant, peek, renew, override, beat lua.Script
 }
 
 var _ Store = (*Redis)(nil)
@@ -91,12 +87,9 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 		pipeline:  newPipeline(config.Client, !config.DisablePipelining),
 		namespace: config.Namespace,
 		timeout:   config.Timeout,
-		scripts: scripts{
-			take: lua.Take, settle: lua.Settle, grant: lua.Grant, peek: lua.Peek, renew: lua.Renew, override: lua.Override,
-			beat: lua.Beat,
-		},
-		offsets: newOffsets(cluster, config.Clock),
-		hazards: ClientHazards(config.Client),
+		scripts:   lua.Load(),
+		offsets:   newOffsets(cluster, config.Clock),
+		hazards:   ClientHazards(config.Client),
 	}, nil
 }
 
@@ -144,7 +137,7 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 		}
 		return Result{Verdict: Admitted}, nil
 	}
-	c := r.newCall(take.Tenant, r.scripts.take, len(buckets)+2, len(buckets)+4)
+	c := r.newCall(take.Tenant, &r.scripts.Take, len(buckets)+2, len(buckets)+4)
 	c.bucketKeys(take.Buckets)
 	if take.Candidate != nil {
 		keys := c.keys.candidate(take.Candidate.ID)
@@ -205,7 +198,7 @@ func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, err
 		// A command may be read after its caller has gone.
 		answer = bytes.Clone(end.Answer)
 	}
-	c := r.newCall(tenant, r.scripts.settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
+	c := r.newCall(tenant, &r.scripts.Settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
 	c.bucketKeys(receipt.buckets)
 	if end != nil {
 		c.key(c.keys.record(end.Claim))
@@ -236,7 +229,7 @@ func (r *Redis) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 		return false, err
 	}
 	lease, _ := leaseAndTTL(claim)
-	c := r.newCall(tenant, r.scripts.renew, 1, 3)
+	c := r.newCall(tenant, &r.scripts.Renew, 1, 3)
 	c.key(c.keys.record(claim))
 	c.values(nil, lease, 0, nil)
 	c.arg(bytes.Clone(claim.Attempt[:]))
@@ -255,7 +248,7 @@ func (r *Redis) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]Li
 	if len(buckets) == 0 {
 		return nil, checkContext(ctx)
 	}
-	c := r.newCall(tenant, r.scripts.peek, len(buckets)+1, len(buckets)+1)
+	c := r.newCall(tenant, &r.scripts.Peek, len(buckets)+1, len(buckets)+1)
 	c.bucketKeys(buckets)
 	c.overrides()
 	c.values(buckets, 0, 0, nil)
@@ -278,7 +271,7 @@ func (r *Redis) Grant(ctx context.Context, tenant string, buckets []Bucket, amou
 	if len(buckets) == 0 {
 		return nil, checkContext(ctx)
 	}
-	c := r.newCall(tenant, r.scripts.grant, len(buckets)+1, len(buckets)+2)
+	c := r.newCall(tenant, &r.scripts.Grant, len(buckets)+1, len(buckets)+2)
 	c.bucketKeys(buckets)
 	c.overrides()
 	c.values(buckets, 0, 1, func(_ int, rule *rule) [2]int64 {

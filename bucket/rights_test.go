@@ -118,7 +118,8 @@ func TestTheRightsOfAUserAreTheCommandsOfTheScripts(t *testing.T) {
 	// What the Go code sends itself.
 	want := []string{"+eval", "+evalsha", "+unlink"}
 	calls := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
-	for _, script := range lua.All() {
+	scripts := lua.Load()
+	for _, script := range scripts.All() {
 		for _, match := range calls.FindAllStringSubmatch(script.Source, -1) {
 			want = append(want, "+"+strings.ToLower(match[1]))
 		}

@@ -2,7 +2,7 @@
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o
---   and the key that overrides.lua takes away
+--   and the key that known_overrides.lua takes away
 -- ARGV:
 --   ARGV[1]      numbers, see clock.lua: extra has no meaning; the amount for each limit in tokens
 --   ARGV[1 + o]  rules of owner o, see state.lua
@@ -11,6 +11,9 @@
 -- overrides), now in Unix ms 6, and if granted the states of the owners before, and then after, see state.lua.
 --
 -- Expiry: a state when every entry counts nothing any more.
+--
+-- Takes: now, pack, call, load, level, min, floor, overlap, restate, save, show
+-- Declares: all, earlier, later
 
 -- Everything is read before anything is written: a state that cannot be read ends the script, and its
 -- error says that nothing was done.
@@ -18,7 +21,7 @@ local all = {}
 for o = 1, #KEYS do
   all[o] = load(KEYS[o], ARGV[1 + o], 1)
   if not all[o] then
-    return pack('>BI6', 10, now)
+    return pack(REPLY_FORMAT, OTHER_WINDOW, now)
   end
 end
 
@@ -50,4 +53,4 @@ for o = 1, #KEYS do
   end
   later[o] = show(owner)
 end
-return pack('>BI6', 1, now) .. table.concat(earlier) .. table.concat(later)
+return pack(REPLY_FORMAT, APPLIED, now) .. table.concat(earlier) .. table.concat(later)

@@ -1,7 +1,8 @@
-// Package lua holds the scripts that package bucket runs in Redis, one file each. The header of a
-// file says what the script does and what its keys, arguments and reply are. clock.lua stands before each
-// script, overrides.lua before each that override records change, state.lua, which describes the stored
-// state, before each that reads one, and quick.lua before take.lua, whose usual case it is.
+// Package lua holds the scripts that package bucket runs in Redis. A script is made of files: clock.lua stands before
+// each, known_overrides.lua before each that override records change, state.lua, which describes the stored state,
+// before each that reads one, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
+// its keys, arguments and reply are, which names it declares, and which it takes from the files before it. Names in
+// capitals are those of internal/state, which are literals in the text that Redis gets.
 //
 // In production the scripts need Redis 6.2 or later, for the PXAT option of SET, or a server compatible
 // with it, and its struct library. The text of the scripts is
@@ -10,10 +11,11 @@ package lua
 
 import (
 	"crypto/sha1" //nolint:gosec // Redis addresses scripts by SHA-1; nothing secret depends on it.
-	_ "embed"
+	"embed"
 	"encoding/hex"
-	"fmt"
 	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Script is one script as it is sent to Redis.
@@ -26,88 +28,60 @@ type Script struct {
 	SHA string
 }
 
-//go:embed clock.lua
-var clock string
-
-//go:embed overrides.lua
-var overrides string
-
-//go:embed quick.lua
-var quick string
-
-//go:embed state.lua
-var state string
-
-//go:embed take.lua
-var take string
-
-//go:embed settle.lua
-var settle string
-
-//go:embed grant.lua
-var grant string
-
-//go:embed peek.lua
-var peek string
-
-//go:embed renew.lua
-var renew string
-
-//go:embed override.lua
-var override string
-
-//go:embed beat.lua
-var beat string
-
-// The scripts.
-var (
+// Scripts are the scripts of a store.
+type Scripts struct {
 	// Take charges all owners or none, and claims an idempotency key.
-	Take = newScript("take", clock+overrides+quick+state+take)
+	Take Script
 	// Settle corrects a charge and ends a claim, once.
-	Settle = newScript("settle", clock+state+settle)
+	Settle Script
 	// Grant gives budget back.
-	Grant = newScript("grant", clock+overrides+state+grant)
+	Grant Script
 	// Peek reads the debts.
-	Peek = newScript("peek", clock+overrides+state+peek)
+	Peek Script
 	// Renew extends the lease of a claim.
-	Renew = newScript("renew", clock+renew)
+	Renew Script
 	// Override reads and changes the override records of a tenant.
-	Override = newScript("override", clock+override)
-	// Beat notes that an instance lives.
-	Beat = newScript("beat", clock+beat)
-)
-
-// All returns every script.
-func All() []Script {
-	return []Script{Take, Settle, Grant, Peek, Renew, Override, Beat}
+	Override Script
+	// Heartbeat notes that an instance lives.
+	Heartbeat Script
 }
 
-func newScript(name, text string) Script {
+//go:embed *.lua
+var files embed.FS
+
+var scripts = Scripts{
+	Take:      join("clock", "known_overrides", "claim", "fast", "state", "take"),
+	Settle:    join("clock", "state", "settle"),
+	Grant:     join("clock", "known_overrides", "state", "grant"),
+	Peek:      join("clock", "known_overrides", "state", "peek"),
+	Renew:     join("clock", "renew"),
+	Override:  join("clock", "override"),
+	Heartbeat: join("clock", "heartbeat"),
+}
+
+// Load returns the scripts.
+func Load() Scripts { return scripts }
+
+// All returns every script.
+func (s *Scripts) All() []*Script {
+	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Heartbeat}
+}
+
+// join makes the script of these files, the last of which has its name.
+func join(names ...string) Script {
 	var source strings.Builder
-	for line := range strings.Lines(text) {
-		// A failover makes every caller send whole scripts: they go without their comments. No string
-		// in them spans lines.
-		if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
-			source.WriteString(code)
-			source.WriteByte('\n')
+	for _, name := range names {
+		// The files are embedded: a name that is none leaves a script that its test finds broken.
+		text, _ := files.ReadFile(name + ".lua")
+		for line := range strings.Lines(string(text)) {
+			// A failover makes every caller send whole scripts: they go without their comments. No string
+			// in them spans lines.
+			if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
+				source.WriteString(state.Expand(code))
+				source.WriteByte('\n')
+			}
 		}
 	}
 	sum := sha1.Sum([]byte(source.String())) //nolint:gosec // See the import.
-	return Script{Name: name, Source: source.String(), SHA: hex.EncodeToString(sum[:])}
-}
-
-// The place where a script reads the clock, and what stands there in a test.
-const (
-	readsClock     = "local clock = redis.call('TIME')"
-	readsTestClock = "local clock = {math.floor(ARGV[#ARGV] / 1000), ARGV[#ARGV] % 1000 * 1000}"
-)
-
-// WithTestClock returns the script with its clock replaced: it takes the time, in Unix milliseconds,
-// from one more argument after all others. The rest of the text is the same. It is for tests, in
-// which the time of Redis cannot be set.
-func WithTestClock(script Script) (Script, error) {
-	if strings.Count(script.Source, readsClock) != 1 {
-		return Script{}, fmt.Errorf("lua: script %s does not read the clock where it is expected", script.Name)
-	}
-	return newScript(script.Name, strings.Replace(script.Source, readsClock, readsTestClock, 1)), nil
+	return Script{Name: names[len(names)-1], Source: source.String(), SHA: hex.EncodeToString(sum[:])}
 }

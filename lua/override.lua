@@ -25,23 +25,25 @@
 -- expired already), now in Unix ms 6, and the records as they were before.
 --
 -- Expiry: when the last record has expired.
+--
+-- Takes: now, extra, read, pack
+-- Declares: sub, records, clears, reply, kept, last, forever, keep, at, text
 
-local SPACE = 32768
 local sub = string.sub
 local records = redis.call('GET', KEYS[1]) or ''
 -- Whoever removes all need not know what.
 local clears = ARGV[2] ~= '' and ARGV[3] == ''
-if records ~= '' and string.byte(records) ~= 1 and not clears then
+if records ~= '' and string.byte(records) ~= OVERRIDES_VERSION and not clears then
   error('override records of version ' .. string.byte(records))
 end
-local reply = pack('>BI6', 1, now) .. records
+local reply = pack(REPLY_FORMAT, APPLIED, now) .. records
 if ARGV[2] == '' then
   return reply
 end
 if ARGV[4] ~= '' then
-  local expires = read('>I6', ARGV[4])
+  local expires = read(DATE_FORMAT, ARGV[4])
   if expires > 0 and expires <= now then
-    return pack('>BI6', 3, now)
+    return pack(REPLY_FORMAT, EXPIRED, now)
   end
 end
 
@@ -52,22 +54,22 @@ local function keep(record, expires)
   forever = forever or expires == 0
 end
 
-local at = 9
+local at = GENERATION_SIZE + 1
 while ARGV[3] ~= '' and at <= #records do
-  local size, id, expires = read('>I2I2c0I6', records, at)
+  local size, id, expires = read(OVERRIDE_FORMAT, records, at)
   if id ~= ARGV[3] and (expires == 0 or expires > now) then
     keep(sub(records, at, at + 1 + size), expires)
   end
   at = at + 2 + size
 end
 if ARGV[4] ~= '' then
-  local record = pack('>I2', #ARGV[3]) .. ARGV[3] .. sub(ARGV[4], 1, 6) .. pack('>I6', now) .. sub(ARGV[4], 7)
-  keep(pack('>I2', #record) .. record, (read('>I6', ARGV[4])))
+  local record = pack(LENGTH_FORMAT, #ARGV[3]) .. ARGV[3] .. sub(ARGV[4], 1, 6) .. pack(DATE_FORMAT, now) .. sub(ARGV[4], 7)
+  keep(pack(LENGTH_FORMAT, #record) .. record, (read(DATE_FORMAT, ARGV[4])))
 end
 
 local text = table.concat(kept)
-if ARGV[4] ~= '' and (#kept - 1 > extra or #text > SPACE) then
-  return pack('>BI6', 2, now)
+if ARGV[4] ~= '' and (#kept - 1 > extra or #text > MAX_OVERRIDE_BYTES) then
+  return pack(REPLY_FORMAT, NOT_APPLIED, now)
 elseif #kept == 1 or not forever and last <= now then
   redis.call('DEL', KEYS[1])
 elseif forever then

@@ -10,13 +10,16 @@
 -- the claim), now in Unix ms 6.
 --
 -- Expiry: the record keeps its own.
+--
+-- Takes: now, extra, read, pack
+-- Declares: record
 
 local record = redis.call('GET', KEYS[1])
 if record then
-  local version, state, _, finish, holder = read('>BBI6I6c16', record)
-  if version == 1 and state == 1 and finish > now and holder == ARGV[2] then
-    redis.call('SETRANGE', KEYS[1], 2, pack('>I6', now + extra))
-    return pack('>BI6', 1, now)
+  local version, state, _, finish, holder = read(RECORD_FORMAT, record)
+  if version == RECORD_VERSION and state == RUNNING and finish > now and holder == ARGV[2] then
+    redis.call('SETRANGE', KEYS[1], 2, pack(DATE_FORMAT, now + extra))
+    return pack(REPLY_FORMAT, APPLIED, now)
   end
 end
-return pack('>BI6', 2, now)
+return pack(REPLY_FORMAT, NOT_APPLIED, now)

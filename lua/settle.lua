@@ -18,8 +18,10 @@
 -- states of the owners before, and then after, see state.lua.
 --
 -- Expiry: a state when every entry counts nothing any more, a marker after 60 s, a record at the end that it had.
+--
+-- Takes: now, extra, read, pack, call, load, decay, floor, min, room, adopts, adopt, restate, save, show
+-- Declares: taken, all, owed, earlier, later
 
-local LIFE = 60000
 local taken = extra
 
 -- Everything is read before anything is written: a state or a record that cannot be read ends the
@@ -28,37 +30,37 @@ local all = {}
 for o = 1, #KEYS - 1 do
   all[o] = load(KEYS[o], ARGV[3 + o], 2)
   if not all[o] then
-    return pack('>BI6', 10, now)
+    return pack(REPLY_FORMAT, OTHER_WINDOW, now)
   end
 end
 
 if ARGV[2] ~= '' then
-  local attempt, final = read('>c16B', ARGV[2])
+  local attempt, final = read(END_FORMAT, ARGV[2])
   local record = redis.call('GET', KEYS[#KEYS])
   if not record then
-    return pack('>BI6', 2, now)
+    return pack(REPLY_FORMAT, NOT_APPLIED, now)
   end
   local version, state, leased, finish, holder, fingerprint, repeats, rest =
-    read('>BBI6I6c16c16B', record)
-  if version ~= 1 then
+    read(RECORD_FORMAT, record)
+  if version ~= RECORD_VERSION then
     error('record of version ' .. version)
   end
-  if state ~= 1 or holder ~= attempt or finish <= now then
-    return pack('>BI6', 2, now)
+  if state ~= RUNNING or holder ~= attempt or finish <= now then
+    return pack(REPLY_FORMAT, NOT_APPLIED, now)
   end
-  local _, repeated = read('>I6B', record, rest)
+  local _, repeated = read(REPEATED_FORMAT, record, rest)
   if final == 0 and repeated == 0 then
     redis.call('DEL', KEYS[#KEYS])
   elseif final == 0 then
     -- The charge of an earlier attempt, and what that did, must not be forgotten with the repeat.
-    local header = pack('>BBI6I6c16c16B', 1, 4, now, finish, holder, fingerprint, repeats)
+    local header = pack(RECORD_FORMAT, RECORD_VERSION, FREE, now, finish, holder, fingerprint, repeats)
     redis.call('SET', KEYS[#KEYS], header, 'PXAT', finish)
   else
-    local header = pack('>BBI6I6c16c16B', 1, final, leased, finish, holder, fingerprint, repeats)
+    local header = pack(RECORD_FORMAT, RECORD_VERSION, final, leased, finish, holder, fingerprint, repeats)
     redis.call('SET', KEYS[#KEYS], header .. ARGV[3], 'PXAT', finish)
   end
-elseif now - taken >= LIFE or not redis.call('SET', KEYS[#KEYS], '', 'NX', 'PX', LIFE) then
-  return pack('>BI6', 2, now)
+elseif now - taken >= MARKER_LIFE or not redis.call('SET', KEYS[#KEYS], '', 'NX', 'PX', MARKER_LIFE) then
+  return pack(REPLY_FORMAT, NOT_APPLIED, now)
 end
 
 -- What a limit still owes of a charge, in units of its own.
@@ -115,4 +117,4 @@ for o = 1, #KEYS - 1 do
   end
   later[o] = show(owner)
 end
-return pack('>BI6', 1, now) .. table.concat(earlier) .. table.concat(later)
+return pack(REPLY_FORMAT, APPLIED, now) .. table.concat(earlier) .. table.concat(later)

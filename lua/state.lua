@@ -1,7 +1,7 @@
 -- state.lua: the stored state of an owner, and the arithmetic on it. It stands before take, settle, grant and
--- peek. Package bucket has the same arithmetic in Go.
+-- peek. Package internal/state has the same in Go, and a test compares both byte for byte.
 --
--- State of an owner, a string, big endian. Of a usual owner, which has up to four token buckets, none of them soft,
+-- State of an owner, a string, big endian. Of a fast owner, which has up to four token buckets, none of them soft,
 -- in the terms of one policy, with p below 2^32, r below 2^16 and debts below 2^40, it is version 3, 59 bytes:
 --   version   1 byte: 3
 --   last      6 bytes, Unix ms, the date of the debts
@@ -23,30 +23,30 @@
 -- limit, unless it counts more than the capacity of the limit: such an entry is never charged by a take.
 -- A settlement that charges on does the same to token buckets, and otherwise adds to the entry in its own terms. What
 -- gives back leaves an entry its terms. What a call does not charge it leaves as it is: in the mixed form byte for byte, and
--- in the usual form on the date of the call. So nothing that is owed ever comes back faster than the policy says that
+-- in the form of one date on the date of the call. So nothing that is owed ever comes back faster than the policy says that
 -- charged it, or the one that charges it now.
 --
 -- Rules of an owner, an argument. The columns have one place for each limit, and unused ones up to
--- four if the owner is a usual one: see quick.lua.
---   ids       id 2 bytes, p 4 and r 2 each, big endian; p and r are 0 in an owner that is not a usual one
+-- four if the owner is a fast one: see fast.lua.
+--   ids       id 2 bytes, p 4 and r 2 each, big endian; p and r are 0 in an owner that is not a fast one
 --   numbers   three little endian doubles each: p, r, full. Debt is in units of 1/p token, of which r
 --             decay each ms, and full is the debt of an empty bucket. For a window of fixed length r is
 --             the length in ms; p is that too if the window slides, and otherwise 1.
 --   flags     1 byte each: 1 lenient, refuses nothing and is left uncharged; 2 soft, refuses nothing
 --             and is charged; and 4 times the tag of its entries
---   n         1 byte, how many limits there are, and 128 more if the owner is a usual one
+--   n         1 byte, how many limits there are, and 128 more if the owner is a fast one
 --
 -- Numbers of an owner in ARGV[1]: for each place of its columns as many as the script says, then of
 -- each limit that has a window of the calendar its start and end in Unix ms, start included.
 --
--- States of owners in a reply: version 3, of a usual owner, or version 4, and then for each limit its
+-- States of owners in a reply: version 3, of a fast owner, or version 4, and then for each limit its
 -- entry, or a byte of 0 if it has none.
+--
+-- Takes: now, read, pack, rep
+-- Declares: floor, fmod, max, min, byte, sub, ceil_div, convert, decay, call, used_numbers, gone, overlap, count,
+--   packed, find, enter, fast_entries, mixed_entries, load, level, spend, adopt, restate, most_sliding, adopts, room,
+--   kept, fits, fast_state, show, save
 
-local EXACT = 2 ^ 53
-local AHEAD = 5000
-local TOKEN, SLIDING, HOUR = 1, 3, 4
--- What the debts of version 3 are below.
-local FITS = 2 ^ 40
 local floor, fmod, max, min, byte, sub = math.floor, math.fmod, math.max, math.min, string.byte, string.sub
 
 -- a / b rounded up, for integers up to 2^53.
@@ -82,7 +82,7 @@ end
 
 -- Numbers of ARGV[1], and the place of the last one that was used.
 local call = {read(rep('<d', #ARGV[1] / 8), ARGV[1])}
-local used_numbers = 5
+local used_numbers = HEAD_NUMBERS
 
 -- When an entry counts nothing any more.
 local function gone(e)
@@ -124,11 +124,11 @@ end
 -- An entry as it is stored.
 local function packed(e)
   if e.tag == TOKEN then
-    return pack('>BI2I6I5I7I7', e.tag, e.id, e.date, e.p, e.r, e.debt)
+    return pack(LONG_ENTRY_FORMAT, e.tag, e.id, e.date, e.p, e.r, e.debt)
   elseif e.tag == SLIDING then
-    return pack('>BI2I6I5I7I7', e.tag, e.id, e.finish, e.length, e.debt, e.previous)
+    return pack(LONG_ENTRY_FORMAT, e.tag, e.id, e.finish, e.length, e.debt, e.previous)
   end
-  return pack('>BI2I6I5I7', e.tag, e.id, e.finish, e.length, e.debt)
+  return pack(ENTRY_FORMAT, e.tag, e.id, e.finish, e.length, e.debt)
 end
 
 -- The limit of an id, or nil. The order is usually that of the last writer: i is tried first.
@@ -188,13 +188,13 @@ local function enter(owner, i, e)
 end
 
 -- Reads a state of version 3.
-local function usual_entries(owner, state)
-  local last = read('>I6', state, 2)
-  for i = 1, 4 do
-    local debt = read('>I5', state, 35 + 5 * i)
+local function fast_entries(owner, state)
+  local last = read(DATE_FORMAT, state, 2)
+  for i = 1, FAST_LIMITS do
+    local debt = read(FAST_DEBT_FORMAT, state, FAST_DEBTS + FAST_DEBT_SIZE * i)
     -- An unused place owes nothing.
     if debt > 0 then
-      local id, p, r = read('>I2I4I2', state, 8 * i)
+      local id, p, r = read(FAST_ID_FORMAT, state, FAST_IDS + RULE_ID_SIZE * i)
       enter(owner, i, {tag = TOKEN, id = id, date = last, p = p, one = p, r = r, debt = debt, previous = 0})
     end
   end
@@ -207,10 +207,10 @@ local function mixed_entries(owner, state)
     local start, more, limit = at, 0, nil
     local tag, id, date, length, debt
     i = i + 1
-    tag, id, date, length, debt, at = read('>BI2I6I5I7', state, at)
+    tag, id, date, length, debt, at = read(ENTRY_FORMAT, state, at)
     if tag == TOKEN or tag == SLIDING then
-      more, at = read('>I7', state, at)
-    elseif tag == 0 or tag > 7 then
+      more, at = read(DEBT_FORMAT, state, at)
+    elseif tag == 0 or tag > YEAR then
       error('entry of tag ' .. tag)
     end
     local raw = sub(state, start, at - 1)
@@ -230,7 +230,7 @@ end
 -- Reads the state of an owner as it is now. values is how many numbers a limit has in ARGV[1]. It
 -- returns nil if now is not in a window of the calendar that the caller sent.
 --   key, rules
---   usual              whether its limits fit version 3
+--   fast               whether its limits fit version 3
 --   first              the place before its first number in ARGV[1]
 --   text               the state for a reply, once it is written
 --   redated            whether an entry was dated anew, so that even a refusal must write it
@@ -248,21 +248,21 @@ end
 --     changed          whether the call has changed it, and part how it is stored then
 --     raw, ends        its entry as it was read, and when that counts nothing any more
 local function load(key, rules, values)
-  local width = (#rules - 1) / 33
-  local n, usual = byte(rules, -1), false
-  if n >= 128 then
-    n, usual = n - 128, true
+  local width = (#rules - 1) / RULE_SIZE
+  local n, is_fast = byte(rules, -1), false
+  if n >= FAST_OWNER then
+    n, is_fast = n - FAST_OWNER, true
   end
   local limits = {}
   local owner = {
-    key = key, rules = rules, usual = usual, limits = limits, first = used_numbers,
+    key = key, rules = rules, fast = is_fast, limits = limits, first = used_numbers,
     redated = false, foreign = {}, keep = 0,
   }
   used_numbers = used_numbers + width * values
   for i = 1, n do
-    local p, r, full = read('<ddd', rules, 8 * width + 24 * i - 23)
-    local flag = byte(rules, 32 * width + i)
-    local tag = floor(flag / 4)
+    local p, r, full = read(RULE_FORMAT, rules, RULE_ID_SIZE * width + RULE_NUMBERS_SIZE * (i - 1) + 1)
+    local flag = byte(rules, (RULE_SIZE - 1) * width + i)
+    local tag = floor(flag / TAG)
     local one, from, to, length = 1, nil, nil, nil
     if tag >= HOUR then
       from, to = call[used_numbers + 1], call[used_numbers + 2]
@@ -277,18 +277,18 @@ local function load(key, rules, values)
       length = r
     end
     limits[i] = {
-      id = read('>I2', rules, 8 * i - 7), p = p, r = r, full = full, capacity = full / p,
-      tag = tag, lenient = flag % 2 == 1, soft = flag % 4 > 1, one = one, from = from, to = to, length = length,
+      id = read(RULE_ID_FORMAT, rules, RULE_ID_SIZE * (i - 1) + 1), p = p, r = r, full = full, capacity = full / p,
+      tag = tag, lenient = flag % SOFT == LENIENT, soft = flag % TAG >= SOFT, one = one, from = from, to = to, length = length,
       debt = 0, previous = 0, finish = 0, at = now,
     }
   end
   local state = redis.call('GET', key)
   if state then
     local version = byte(state)
-    if version == 4 then
+    if version == MIXED_VERSION then
       mixed_entries(owner, state)
-    elseif version == 3 and #state == 59 then
-      usual_entries(owner, state)
+    elseif version == FAST_VERSION and #state == FAST_SIZE then
+      fast_entries(owner, state)
     else
       error('state of version ' .. version)
     end
@@ -399,12 +399,12 @@ end
 
 -- Whether the limits of an owner fit version 3.
 local function fits(owner)
-  if not owner.usual then
+  if not owner.fast then
     return false
   end
   for i = 1, #owner.limits do
     local limit = owner.limits[i]
-    if limit.other or limit.debt >= FITS then
+    if limit.other or limit.debt > MAX_FAST_DEBT then
       return false
     end
   end
@@ -412,7 +412,7 @@ local function fits(owner)
 end
 
 -- The limits of an owner in version 3, and when the last of them owes nothing any more.
-local function usually(owner)
+local function fast_state(owner)
   local limits, date, expiry = owner.limits, now, 0
   for i = 1, #limits do
     if limits[i].debt > 0 then
@@ -425,7 +425,7 @@ local function usually(owner)
     end
   end
   local a, b, c, d = limits[1], limits[2], limits[3], limits[4]
-  return pack('>BI6c32I5I5I5I5', 3, date, owner.rules,
+  return pack(FAST_FORMAT, FAST_VERSION, date, owner.rules,
     a and a.debt or 0, b and b.debt or 0, c and c.debt or 0, d and d.debt or 0), expiry
 end
 
@@ -434,11 +434,11 @@ local function show(owner)
   if owner.text then
     return owner.text
   elseif fits(owner) then
-    return (usually(owner))
+    return (fast_state(owner))
   end
-  local parts = {'\4'}
+  local parts = {MIXED_STATE}
   for i = 1, #owner.limits do
-    parts[i + 1] = kept(owner.limits[i]) or '\0'
+    parts[i + 1] = kept(owner.limits[i]) or NO_ENTRY
   end
   return table.concat(parts)
 end
@@ -447,15 +447,15 @@ end
 local function save(owner)
   local state, expiry
   if fits(owner) then
-    owner.text, expiry = usually(owner)
+    owner.text, expiry = fast_state(owner)
     state = owner.text
   end
   if not state or owner.foreign[1] then
-    local parts, shown = {'\4'}, {'\4'}
+    local parts, shown = {MIXED_STATE}, {MIXED_STATE}
     expiry = owner.keep
     for i = 1, #owner.limits do
       local part, ends = kept(owner.limits[i])
-      shown[i + 1] = part or '\0'
+      shown[i + 1] = part or NO_ENTRY
       if part then
         parts[#parts + 1] = part
         expiry = max(expiry, ends)

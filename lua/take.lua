@@ -1,13 +1,13 @@
 -- take.lua: charges all owners or none, and claims an idempotency key, in one step. What it does for
--- the usual take stands in quick.lua, before it; the rest is here.
+-- all takes and the fast ones have in common stands in claim.lua and fast.lua, before it; the rest is here.
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o, for o = 1 .. owners, those of a candidate policy after the live ones
 --   KEYS[#KEYS]  record of the idempotency key, if ARGV[2] is not empty
---   and the key that overrides.lua takes away
+--   and the key that known_overrides.lua takes away
 -- ARGV:
---   ARGV[1]      numbers, see clock.lua: extra is 1 if all owners are usual ones, 2 if a record in
---                overrides.lua blocks the take, and 4 more for each owner of the candidate; the amount of
+--   ARGV[1]      numbers, see clock.lua: extra is 1 if all owners are fast ones, 2 if an override
+--                record blocks the take, and 4 more for each owner of the candidate; the amount of
 --                each limit in tokens
 --   ARGV[2]      claim, or empty: attempt 16 bytes, fingerprint 16, lease in ms 6, life of the
 --                record in ms 6, free repeats 1, rules 1: 1 if an abandoned claim refuses, and 2 more if
@@ -37,7 +37,7 @@
 --   9 again          the first verdict for the same attempt: the tail is the record from the date on
 --   10 other window  nothing was done, because now is in another window of the calendar than the
 --                    caller sent; the reply ends after now
---   11 other overrides  nothing was done, see overrides.lua
+--   11 other overrides  nothing was done, see known_overrides.lua
 --   12 blocked       nothing was done; the reply ends after now
 --   13 unknown       an attempt was abandoned, and the claim refuses to run after it
 --
@@ -45,12 +45,16 @@
 -- A refusal writes nothing, except that an entry that lies too far in the future, which a clock that was set back leaves
 -- behind, is dated anew: a debt more than 5 s ahead, or a window that ends more than its length, or of the calendar
 -- twice its length, and 5 s ahead.
+--
+-- Takes: now, pack, call, load, level, adopt, room, min, spend, save, show, owners, live, judged, outcome, short, trial,
+--   trial_short, answer
+-- Declares: all, k, lives, charges, states
 
 local all, k, lives, charges = {}, 0, 0, {}
 for o = 1, owners do
   local owner = load(KEYS[o], ARGV[2 + o], 1)
   if not owner then
-    return pack('>BI6', 10, now)
+    return pack(REPLY_FORMAT, OTHER_WINDOW, now)
   end
   all[o] = owner
   if o == live + 1 then
@@ -65,12 +69,12 @@ for o = 1, owners do
         charges[k + lives] = amount
       elseif o > live then
         if limit.lenient then
-          trial_short = trial_short .. pack('>BI7', k - 1, 0)
+          trial_short = trial_short .. pack(SHORT_FORMAT, k - 1, 0)
         else
           trial = (never or trial == NEVER) and NEVER or LIMITED
         end
       elseif limit.lenient then
-        short = short .. pack('>BI7', k - 1, 0)
+        short = short .. pack(SHORT_FORMAT, k - 1, 0)
       else
         outcome = (never or outcome == NEVER) and NEVER or LIMITED
       end
@@ -96,9 +100,9 @@ for o = 1, owners do
         spend(limit, limit.debt + charged * limit.one)
       end
       if charged < amount and o > live then
-        trial_short = trial_short .. pack('>BI7', k - 1 - lives, charged)
+        trial_short = trial_short .. pack(SHORT_FORMAT, k - 1 - lives, charged)
       elseif charged < amount then
-        short = short .. pack('>BI7', k - 1, charged)
+        short = short .. pack(SHORT_FORMAT, k - 1, charged)
       end
       write = write or limit.changed
     end

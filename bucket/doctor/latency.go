@@ -24,7 +24,7 @@ func (n *node) latency(ctx context.Context) {
 	var apart time.Duration
 	for range samples {
 		before, began := n.exam.config.Clock(), time.Now()
-		cmd, err := n.do(ctx, "evalsha", lua.Take.SHA, 0, late)
+		cmd, err := n.do(ctx, "evalsha", lua.Load().Take.SHA, 0, late)
 		elapsed := time.Since(began)
 		if n.silent(err) || err != nil {
 			return

@@ -69,7 +69,7 @@ const mostSlots = 1000
 // rights tries each command that the library uses.
 func (n *node) rights(ctx context.Context) {
 	// A script that nobody has.
-	if _, err := n.do(ctx, "evalsha", strings.Repeat("0", len(lua.Take.SHA)), 0); err != nil {
+	if _, err := n.do(ctx, "evalsha", strings.Repeat("0", len(lua.Load().Take.SHA)), 0); err != nil {
 		n.failed("evalsha", err.Error())
 	}
 	if n.cluster && !n.has(NotACluster) {
@@ -173,7 +173,8 @@ func (n *node) everywhere() string {
 // the clock. It returns false if one does not run.
 func (n *node) scripts(ctx context.Context) bool {
 	late := lateNumbers()
-	for _, script := range lua.All() {
+	scripts := lua.Load()
+	for _, script := range scripts.All() {
 		cmd, err := n.do(ctx, "eval", script.Source, 0, late)
 		if err != nil {
 			n.script(script.Name, err)

@@ -25,7 +25,7 @@ const (
 	startTimeout = 20 * time.Second
 	pollInterval = 5 * time.Millisecond
 	startTries   = 5
-	// minMajor is the first version with what lua.WithTestClock puts in the place of a clock.
+	// minMajor is the first version with what luatest.SetClock puts in the place of a clock.
 	minMajor = 7
 )
 

@@ -59,7 +59,8 @@ func (t Tag) Calendar() bool { return t >= HourWindow }
 // The kinds of a take, in the number that it is sent as extra. CandidateOwner is added for each owner of the
 // candidate.
 const (
-	AnyTake        = 0
+	AnyTake = 0
+	// FastTake says that fast.lua knows the limits of all owners.
 	FastTake       = 1
 	BlockedTake    = 2
 	CandidateOwner = 4
@@ -78,6 +79,8 @@ const (
 
 // The versions of what is stored.
 const (
+	OverridesVersion = 1
+
 	fastVersion   = 3
 	mixedVersion  = 4
 	recordVersion = 1
@@ -101,6 +104,8 @@ const (
 	DebtSize   = 7
 	DoubleSize = 8
 	SumSize    = 4
+	// GenerationSize is that of the first bytes of override records, which tell one state of them from every other.
+	GenerationSize = 8
 	// ShortSize is that of a limit that was charged less than it was asked for.
 	ShortSize = 1 + DebtSize
 
@@ -148,6 +153,10 @@ const (
 	MaxExact = 1 << 53
 	// MaxDebt bounds capacity × p, so that twice as much, the deepest overdraft, is still exact.
 	MaxDebt = 1 << 52
+	// MaxOverrideBytes is how much the override records of a tenant may take in their stored form.
+	MaxOverrideBytes = 32 << 10
+	// MaxInstances is the largest fleet.
+	MaxInstances = 1000
 	// MarkerLife is for how many milliseconds the marker of a receipt lives: a receipt is settled no later.
 	MarkerLife = 60_000
 

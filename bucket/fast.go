@@ -6,18 +6,18 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-// usualRoom is how many limits a take of the usual kind has at most, so that their debts fit a small
+// fastLimits is how many limits a take of the fast kind has at most, so that their debts fit a small
 // array.
-const usualRoom = 16
+const fastLimits = 16
 
-// takeUsual does the usual take: of token buckets that have the amount, from owners who are known and
+// takeFast does the fast take: of token buckets that have the amount, from owners who are known and
 // were charged by the same policy before. It does what load, judge, charge and fill do, limit by limit.
 // It reports whether it did; if not, it changed nothing but the room for the answer.
-func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Result) bool {
-	var entries [usualRoom]*entry
-	var debts [usualRoom]int64
+func (s *shard) takeFast(take *Take, tenant tenantKey, now int64, result *Result) bool {
+	var entries [fastLimits]*entry
+	var debts [fastLimits]int64
 	limits := countLimits(take.Buckets)
-	if limits > usualRoom || len(take.Buckets) > usualRoom {
+	if limits > fastLimits || len(take.Buckets) > fastLimits {
 		return false
 	}
 	states := take.room(limits)
@@ -29,7 +29,7 @@ func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Resul
 			return false
 		}
 		n := k + len(b.Limits.rules)
-		amount, ok := b.tryUsual(&e.ledger, debts[k:n], states[k:n], take.Amounts, now)
+		amount, ok := b.tryFast(&e.ledger, debts[k:n], states[k:n], take.Amounts, now)
 		if !ok {
 			return false
 		}
@@ -54,9 +54,9 @@ func (s *shard) takeUsual(take *Take, tenant tenantKey, now int64, result *Resul
 	return true
 }
 
-// tryUsual sets the debts and states after a charge, and reports whether there was anything to charge.
+// tryFast sets the debts and states after a charge, and reports whether there was anything to charge.
 // It returns false if a limit does not have the amount.
-func (b *Bucket) tryUsual(l *state.Owner, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
+func (b *Bucket) tryFast(l *state.Owner, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
 	for j := range b.Limits.rules {
 		rule, e := &b.Limits.rules[j], &l.Entries[j]
 		debt, amount := rule.Decay(e.Debt, now-e.Date), amounts.Of(rule.limit.Unit)

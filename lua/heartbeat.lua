@@ -1,4 +1,4 @@
--- beat.lua: notes that an instance lives, and counts those that do.
+-- heartbeat.lua: notes that an instance lives, and counts those that do.
 --
 -- KEYS:
 --   KEYS[1]  the instances of the namespace
@@ -13,18 +13,20 @@
 -- instances live, this one included, 2.
 --
 -- Expiry: when the last instance is no longer believed to live.
+--
+-- Takes: now, extra, read, pack
+-- Declares: living, value, first
 
-local MOST = 1001
 local living = {}
 local value = redis.call('GET', KEYS[1]) or ''
 for at = 1, #value - 13, 14 do
-  local instance, heard = read('>c8I6', value, at)
+  local instance, heard = read(INSTANCE_FORMAT, value, at)
   -- What a clock that was set back has noted lies in the future.
   if instance ~= ARGV[2] and heard > now - extra and heard <= now + extra then
     living[#living + 1] = string.sub(value, at, at + 13)
   end
 end
-living[#living + 1] = pack('>c8I6', ARGV[2], now)
-local first = math.max(1, #living - MOST + 1)
+living[#living + 1] = pack(INSTANCE_FORMAT, ARGV[2], now)
+local first = math.max(1, #living - MAX_INSTANCES)
 redis.call('SET', KEYS[1], table.concat(living, '', first), 'PX', extra)
-return pack('>BI6I2', 1, now, #living - first + 1)
+return pack(INSTANCES_FORMAT, APPLIED, now, #living - first + 1)

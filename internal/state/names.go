@@ -1,0 +1,73 @@
+package state
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// names are the numbers and formats of the wire by the names that the scripts have for them. A format is of Lua's
+// struct library; places count from 1, as they do there.
+var names = map[string]any{
+	"LATE": Late, "APPLIED": Applied, "NOT_APPLIED": NotApplied, "EXPIRED": Expired,
+	"ADMITTED": Admitted, "LIMITED": Limited, "NEVER": Never, "REPLAYED": Replayed, "IN_FLIGHT": InFlight,
+	"REUSED": Reused, "NO_ANSWER": NoAnswer, "REPEAT": Repeat, "AGAIN": Again, "OTHER_WINDOW": OtherWindow,
+	"OTHER_OVERRIDES": OtherOverrides, "BLOCKED": Blocked, "UNKNOWN": Unknown,
+
+	"FAST_TAKE": FastTake, "BLOCKED_TAKE": BlockedTake, "CANDIDATE_OWNER": CandidateOwner,
+
+	"RUNNING": Running, "DONE": Done, "ANSWERED": Answered, "FREE": Free,
+
+	"FAST_VERSION": fastVersion, "MIXED_VERSION": mixedVersion, "RECORD_VERSION": recordVersion,
+	"OVERRIDES_VERSION": OverridesVersion,
+	"TOKEN":             TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
+	"LENIENT": flagLenient, "SOFT": flagSoft, "TAG": flagTag, "FAST_OWNER": fastOwner,
+	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "MIXED_STATE": `\` + strconv.Itoa(mixedVersion),
+	"REFUSE_ABANDONED": refuseAbandoned, "CHARGE_REPEATS": chargeRepeats,
+
+	"EXACT": MaxExact, "AHEAD": maxAhead, "MAX_FAST_DEBT": maxFastDebt, "MARKER_LIFE": MarkerLife,
+	"MAX_INSTANCES": MaxInstances, "MAX_OVERRIDE_BYTES": MaxOverrideBytes,
+
+	"FAST_LIMITS": FastLimits, "FAST_SIZE": fastSize, "SHORT_SIZE": ShortSize, "GENERATION_SIZE": GenerationSize,
+	"RULE_SIZE": ruleSize, "RULE_ID_SIZE": fastIDSize, "RULE_NUMBERS_SIZE": rulesNumbers,
+	"FAST_DEBT_SIZE": fastDebtSize,
+	// The place of a limit before the first, to which the size of one is added for each.
+	"FAST_IDS": fastIDs + 1 - fastIDSize, "FAST_DEBTS": fastDebts + 1 - fastDebtSize,
+	"FAST_FLAGS": FastLimits * (ruleSize - 1),
+	// The numbers that all scripts are sent first, and those of the limits of a fast owner.
+	"HEAD_NUMBERS": NumbersHead / DoubleSize, "KNOWN_PLACE": NumberGeneration + 1,
+	"FAST_AMOUNTS": NumbersHead + 1, "FAST_AMOUNTS_SIZE": FastLimits * DoubleSize,
+
+	"HEAD_FORMAT": "<dd", "KNOWN_FORMAT": "<c8dd", "REPLY_FORMAT": ">BI6", "TAKE_FORMAT": ">BI6B", "TRIAL_FORMAT": ">BB",
+	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BBI4", "RECORD_FORMAT": ">BBI6I6c16c16B",
+	"HELD_FORMAT": ">BBI6I6c16c16BI6BI4", "REPEATED_FORMAT": ">I6B", "END_FORMAT": ">c16B",
+	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BI6c32I5I5I5I5",
+	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<ddd", "RULE_ID_FORMAT": ">I2",
+	"ENTRY_FORMAT": ">BI2I6I5I7", "LONG_ENTRY_FORMAT": ">BI2I6I5I7I7", "DEBT_FORMAT": ">I7",
+	"INSTANCE_FORMAT": ">c8I6", "INSTANCES_FORMAT": ">BI6I2", "OVERRIDE_FORMAT": ">I2I2c0I6", "LENGTH_FORMAT": ">I2",
+}
+
+var word = regexp.MustCompile(`'[^']*'|[A-Za-z_][A-Za-z0-9_]*`)
+
+// Expand puts numbers and formats into the place of their names in the code of a script. What is none of them stays.
+func Expand(code string) string {
+	return word.ReplaceAllStringFunc(code, func(word string) string {
+		switch value := names[word].(type) {
+		case nil:
+			return word
+		case string:
+			return "'" + value + "'"
+		default:
+			return fmt.Sprintf("%d", value)
+		}
+	})
+}
+
+// Names returns the names that [Expand] knows.
+func Names() []string {
+	all := make([]string, 0, len(names))
+	for name := range names {
+		all = append(all, name)
+	}
+	return all
+}
