@@ -339,7 +339,7 @@ func ExampleSettlementConfig() {
 	limit := response.RateLimit
 	fmt.Println("charged", limit.Charged, "actual", *limit.Actual, "refunded", limit.Refunded, "remaining", limit.Remaining)
 
-	if err := limiter.Close(context.Background()); err != nil { // after http.Server.Shutdown
+	if err := limiter.Shutdown(context.Background()); err != nil { // after http.Server.Shutdown
 		fmt.Println(err)
 	}
 	// Output: charged 302 actual 102 refunded 200 remaining 898

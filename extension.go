@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -17,9 +18,12 @@ import (
 
 // Extension is a gqlgen handler extension that prices, charges and reports each operation. Make it
 // with [New] and give it to srv.Use before any other extension, except tracers that should see
-// refusals. It is safe for concurrent use and belongs to one server.
+// refusals. It is safe for concurrent use and belongs to one schema.
 type Extension struct {
-	cfg       Config
+	cfg  Config
+	life lifecycle
+	// unheld says once that the server is not behind the Handler.
+	unheld    sync.Once
 	estimator *cost.Estimator
 	telemetry *telemetry
 	facts     *facts
@@ -40,7 +44,7 @@ var _ interface {
 // New returns an extension. Mistakes in the configuration are reported when srv.Use calls
 // [Extension.Validate].
 func New(cfg Config) *Extension {
-	return &Extension{cfg: cfg.withDefaults()}
+	return &Extension{cfg: cfg.withDefaults(), life: newLifecycle()}
 }
 
 // extensionName is the name that gqlgen and the operation's statistics know.
@@ -50,8 +54,12 @@ const extensionName = "RateLimit"
 func (e *Extension) ExtensionName() string { return extensionName }
 
 // Validate checks the configuration and reads the weights out of the schema. The error holds every
-// mistake of both, each with its field or coordinate; gqlgen panics with it in srv.Use.
+// mistake of both, each with its field or coordinate; gqlgen panics with it in srv.Use. Called again, it does nothing
+// for the same schema, and for another one it is an error.
 func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
+	if used, err := e.life.serves(schema.Schema()); used || err != nil {
+		return err
+	}
 	configErr := e.cfg.validate()
 	costs := e.cfg.Cost
 	var complexityErr error
@@ -82,6 +90,15 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	e.facts = observed
 	e.replays = newMemory(replaySlots)
 	e.stores = stores
+	if e.life.begin(schema.Schema()) {
+		stores.End()
+	}
+	e.warn()
+	return nil
+}
+
+// warn logs what is odd about the configuration, and works.
+func (e *Extension) warn() {
 	e.cfg.warnOfClients()
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
 		e.cfg.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
@@ -90,12 +107,11 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		e.cfg.Logger.Warn("ratelimit: Settlement.Refund gives nothing back to the budgets of a candidate policy, " +
 			"which will look stricter than it is")
 	}
-	if unsized := estimator.UnsizedLists(); len(unsized) > 0 {
+	if unsized := e.estimator.UnsizedLists(); len(unsized) > 0 {
 		const shown = 20
 		e.cfg.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
 			slog.Int("count", len(unsized)), slog.Any("fields", unsized[:min(shown, len(unsized))]))
 	}
-	return nil
 }
 
 // priced is what the mutator leaves for the decision.
@@ -139,10 +155,17 @@ func (e *Extension) price(c cost.Cost) (points int64) {
 // is answered at once.
 func (e *Extension) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
+	x := sink.From(ctx)
+	if x == nil && opCtx.Headers != nil {
+		e.unheld.Do(func() {
+			e.cfg.Logger.WarnContext(ctx, "ratelimit: the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
+				"and answers no rate limit headers; serve ratelimit.Handler(srv) in the place of srv")
+		})
+	}
 	op, answer := e.decide(ctx, opCtx)
 	ctx = context.WithValue(ctx, operationKey{}, op)
 	decision := op.snapshot()
-	e.signal(sink.From(ctx), &decision)
+	e.signal(x, &decision)
 
 	switch {
 	case answer != nil:

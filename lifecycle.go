@@ -2,50 +2,102 @@ package ratelimit
 
 import (
 	"context"
-	"log/slog"
-	"time"
+	"errors"
+	"sync"
+
+	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// drainFor is for how long Run settles after its context has ended.
-const drainFor = 5 * time.Second
+// lifecycle follows an extension through srv.Use and Shutdown, in whatever order they come.
+type lifecycle struct {
+	mu sync.Mutex
+	// used is closed by srv.Use, ended by Shutdown.
+	used, ended chan struct{}
+	// schema is that of the server, nil before srv.Use.
+	schema *ast.Schema
+}
 
-// Run does in the background what requests do otherwise, until the context ends: it sends heartbeats, by which
-// instances know how many they are, and settles what was admitted while a store was away. It is for limits
-// that fail local. Without it an instance that has no requests is not counted, and what a tenant was admitted
-// here is settled with its next request here. When the context ends it settles what
-// is left, for at most five seconds, and logs what it could not: end it after http.Server.Shutdown, and wait for its
-// return before the store's connections are closed and the process ends. Call it after srv.Use, once, in a goroutine
-// of its own; without an extension in use it returns at once.
+func newLifecycle() lifecycle {
+	return lifecycle{used: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// errUsedTwice is for a second server, whose prices would be those of the first.
+var errUsedTwice = errors.New("ratelimit: the extension is in use by a server of another schema: make one for each")
+
+// serves reports whether the extension is in use for the schema already. The error says that it is for another one.
+func (l *lifecycle) serves(schema *ast.Schema) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.schema != nil && l.schema != schema {
+		return false, errUsedTwice
+	}
+	return l.schema != nil, nil
+}
+
+// begin says that everything is in its place, and reports whether Shutdown came before.
+func (l *lifecycle) begin(schema *ast.Schema) (ended bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.schema = schema
+	close(l.used)
+	return isClosed(l.ended)
+}
+
+// end says that nothing more is to begin, and reports whether anything has.
+func (l *lifecycle) end() (used bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !isClosed(l.ended) {
+		close(l.ended)
+	}
+	return isClosed(l.used)
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run does in the background what requests do otherwise: it sends heartbeats, by which instances know how many they
+// are, and settles what was admitted while a store was away. It is for limits that fail local. Without it an instance
+// that has no requests is not counted, and what a tenant was admitted here is settled with its next request here.
+//
+// Call it once, in a goroutine of its own. It waits for srv.Use, and returns when the context ends or [Extension.Shutdown]
+// is called.
 func (e *Extension) Run(ctx context.Context) {
-	if e.stores == nil {
-		return
-	}
-	e.stores.Run(ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
-	defer cancel()
-	if err := e.stores.Drain(ctx); err != nil {
-		e.cfg.Logger.WarnContext(ctx, "ratelimit: what was admitted while a store was away is lost if the process ends",
-			slog.String("error", err.Error()))
+	select {
+	case <-e.life.used:
+		e.stores.Run(ctx)
+	case <-e.life.ended:
+	case <-ctx.Done():
 	}
 }
 
-// AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends
-// before. Tests of a server that gives points back call it before they look at a budget. It closes nothing, and
-// returns at once on an extension that srv.Use has not seen.
-func (e *Extension) AwaitSettled(ctx context.Context) error {
-	if e.stores == nil {
-		return nil
-	}
-	return e.stores.AwaitSettled(ctx)
-}
-
-// Close settles the charges that still wait for the store, which happens after the response, and returns
-// when it is done. When ctx ends before, it drops the rest, which stay charged at their estimate, and returns
-// an error that matches that of ctx. Call it after http.Server.Shutdown. Operations that end later keep their
-// estimate. Close may be called again, and does nothing on an extension that srv.Use has not seen.
-func (e *Extension) Close(ctx context.Context) error {
-	if e.stores == nil {
+// Shutdown ends what the extension does beside requests. It ends [Extension.Run], settles the charges that still wait for
+// a store, which happens after the response, and what was admitted while a store was away, and returns when that is
+// done. When ctx ends before, it drops the rest: charges stay at their estimates, and what a store was away for stays
+// uncharged. The error says what was dropped, and matches that of ctx.
+//
+// Call it after http.Server.Shutdown and before the connections of the stores are closed. Operations that run later are
+// judged as before, and keep their estimates. It may be called at any time, again, and by several goroutines; on an
+// extension that srv.Use has not seen it returns at once.
+func (e *Extension) Shutdown(ctx context.Context) error {
+	if !e.life.end() {
 		return nil
 	}
 	return e.stores.Shutdown(ctx)
+}
+
+// AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends
+// before. Tests of a server that gives points back call it before they look at a budget. It ends nothing, and
+// returns at once on an extension that srv.Use has not seen.
+func (e *Extension) AwaitSettled(ctx context.Context) error {
+	if !isClosed(e.life.used) {
+		return nil
+	}
+	return e.stores.AwaitSettled(ctx)
 }

@@ -23,7 +23,7 @@ import (
 // with [Charge] stays taken, and so do requests. No limit ever gets more back than it is still owed.
 //
 // The store is asked after the response, which does not wait for it, under an idempotency key with the end
-// of the claim. [Extension.Close] waits for what is under way.
+// of the claim. [Extension.Shutdown] waits for what is under way.
 type SettlementConfig struct {
 	// Refund gives back what an operation was estimated at and did not come to. It doubles the calls of the
 	// store for operations that return less than they may. Set it where the weights of fields say what a

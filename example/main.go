@@ -74,11 +74,12 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 		return fmt.Errorf("cannot listen on %s: %w", opts.addr, err)
 	}
 	printWelcome(stdout, baseURL(listener.Addr()))
+	go limits.extension.Run(context.WithoutCancel(ctx)) // until Shutdown
 	served := serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api)), store)
-	// No more requests come: what they have to get back is settled before the store is closed.
+	// No more requests come: what is still to be settled is settled before the connections are closed.
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
-	return errors.Join(served, limits.extension.Close(grace))
+	return errors.Join(served, limits.extension.Shutdown(grace))
 }
 
 // serveUntilDone serves until ctx is done, then lets what is running end.

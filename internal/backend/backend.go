@@ -54,8 +54,8 @@ type Stores struct {
 	// ended is closed, by end, when nothing more is to be done in the background.
 	ended chan struct{}
 	end   func()
-	// draining lets one caller after the other settle what is left.
-	draining sync.Mutex
+	// background has room for one: who sends heartbeats, or who settles what is left.
+	background chan struct{}
 }
 
 // Store is one of the stores.
@@ -76,7 +76,7 @@ func New(cfg Config) (*Stores, error) {
 		// Stores that are one Redis count this process once.
 		cfg.Local.Instance = bucket.NewInstance()
 	}
-	s := &Stores{byName: make(map[string]*Store, 1+len(cfg.Stores)), ended: make(chan struct{})}
+	s := &Stores{byName: make(map[string]*Store, 1+len(cfg.Stores)), ended: make(chan struct{}), background: make(chan struct{}, 1)}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	var err error
 	if s.byName[""], err = newStore(&cfg, "", cfg.Store); err != nil {
@@ -132,8 +132,8 @@ func (s *Stores) End() {
 	}
 }
 
-// Shutdown is [Stores.End], settles what waits and what was admitted without the stores, and returns when that is done.
-// When ctx ends before, it drops the rest, which the error says.
+// Shutdown is [Stores.End], waits for [Stores.Run] to return, settles what waits and what was admitted without the
+// stores, and returns when that is done. When ctx ends before, it drops the rest, which the error says.
 func (s *Stores) Shutdown(ctx context.Context) error {
 	s.End()
 	var closing sync.WaitGroup
@@ -148,7 +148,7 @@ func (s *Stores) Shutdown(ctx context.Context) error {
 		})
 	}
 	closing.Wait()
-	return errors.Join(append(errs, s.Drain(ctx))...)
+	return errors.Join(append(errs, s.drain(ctx))...)
 }
 
 // Name is what policies call the store, empty for the default one.

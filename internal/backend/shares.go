@@ -68,6 +68,14 @@ const (
 // Run sends heartbeats and settles what was admitted without the stores, until the context ends or [Stores.End] is
 // called.
 func (s *Stores) Run(ctx context.Context) {
+	select {
+	case s.background <- struct{}{}:
+	case <-s.ended:
+		return
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-s.background }()
 	ticker := time.NewTicker(runEvery)
 	defer ticker.Stop()
 	for {
@@ -86,18 +94,21 @@ func (s *Stores) Run(ctx context.Context) {
 	}
 }
 
-// Drain settles what was admitted without the stores, as far as they do that until the context ends. The error says
-// what is left, which is lost if the process ends.
-func (s *Stores) Drain(ctx context.Context) error {
-	s.draining.Lock()
-	defer s.draining.Unlock()
+// drain settles what was admitted without the stores, as far as they do that until the context ends. The error says
+// what is left.
+func (s *Stores) drain(ctx context.Context) error {
+	select {
+	case s.background <- struct{}{}:
+		defer func() { <-s.background }()
+	case <-ctx.Done():
+	}
 	var errs []error
 	for _, b := range s.byName {
 		for ctx.Err() == nil && b.settleDebtors(ctx) > 0 {
 			continue
 		}
 		if left := b.local.Owing(); left > 0 {
-			errs = append(errs, fmt.Errorf("ratelimit: what %d tenants were admitted while the store %q was away is not settled", left, b.name))
+			errs = append(errs, fmt.Errorf("ratelimit: the store %q was not charged what it was away for: %d tenants are left", b.name, left))
 		}
 	}
 	return errors.Join(errs...)

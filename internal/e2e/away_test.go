@@ -202,7 +202,9 @@ func TestRunCountsAndSettlesWithoutRequestsUntilItsContextEnds(t *testing.T) {
 		a.store.Fail(nil)
 		stop()
 		<-done
-		require.Equal(t, []int64{22, 3}, applied(a.store), "it settles once more when it ends")
+		require.Equal(t, []int64{22}, applied(a.store))
+		require.NoError(t, a.extension.Shutdown(t.Context()))
+		require.Equal(t, []int64{22, 3}, applied(a.store), "what is left is settled at last")
 	})
 }
 
@@ -215,11 +217,6 @@ func applied(store *ratelimittest.Store) []int64 {
 		}
 	}
 	return charged
-}
-
-func TestRunReturnsAtOnceIfTheExtensionIsNotInUse(t *testing.T) {
-	t.Parallel()
-	ratelimit.New(ratelimit.Config{}).Run(context.Background())
 }
 
 func TestWhomTheStoreHasBlockedIsRefusedWhileItIsAway(t *testing.T) {
@@ -267,7 +264,7 @@ func (s *failsSome) Settle(ctx context.Context, settlement bucket.Settlement) (b
 	return s.Store.Settle(ctx, settlement)
 }
 
-func TestRunSettlesAllThatItCanWhenItEndsThoughSomeOfItFails(t *testing.T) {
+func TestShutdownSettlesAllThatItCanThoughSomeOfItFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const tenants = 250
@@ -291,9 +288,7 @@ func TestRunSettlesAllThatItCanWhenItEndsThoughSomeOfItFails(t *testing.T) {
 		}
 		a.store.Fail(nil)
 		store.failing.Store(true)
-		ctx, stop := context.WithCancel(t.Context())
-		stop()
-		a.extension.Run(ctx)
+		require.NoError(t, a.extension.Shutdown(t.Context()))
 		require.Len(t, applied(a.store), tenants)
 	})
 }

@@ -340,6 +340,7 @@ func (s *socket) run(id string, r request) []string {
 // inProcess is a server without sockets, for tests that run in a bubble of synctest.
 type inProcess struct {
 	t        *testing.T
+	server   *handler.Server
 	handler  http.Handler
 	resolver *testserver.Resolver
 	// extension is the one in use.
@@ -356,7 +357,7 @@ func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Co
 	server := newGraphQLServer(resolver)
 	extension := ratelimit.New(cfg)
 	server.Use(extension)
-	return &inProcess{t: t, handler: ratelimit.Handler(server), resolver: resolver, extension: extension}
+	return &inProcess{t: t, server: server, handler: ratelimit.Handler(server), resolver: resolver, extension: extension}
 }
 
 func (p *inProcess) post(r request) reply {

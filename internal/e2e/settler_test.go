@@ -122,13 +122,13 @@ func TestTheResponseWaitsForNoSettlementAndWhatFindsNoRoomIsDroppedAndCounted(t 
 		first, _ := limits[0].(map[string]any)
 		require.InDelta(t, 1000-3*302, first["remaining"], 0)
 		close(store.pass)
-		require.NoError(t, run.extension.Close(t.Context()))
+		require.NoError(t, run.extension.Shutdown(t.Context()))
 		require.Equal(t, []int64{200, 200}, givenBack(store.Store))
 		require.Equal(t, map[string]float64{"settled": 2, "dropped_full": 1}, results(i))
 	})
 }
 
-func TestCloseSettlesWhatWaitsAndTakesNothingMore(t *testing.T) {
+func TestShutdownSettlesWhatWaitsAndTakesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &faultyStore{Store: ratelimittest.NewStore(&ratelimittest.Clock{})}
 		store.settleFailures.Store(2)
@@ -136,16 +136,16 @@ func TestCloseSettlesWhatWaitsAndTakesNothingMore(t *testing.T) {
 		run := newSettledInProcess(t, store, i.configure)
 		run.post(request{Query: generous})
 		run.post(request{Query: generous})
-		require.NoError(t, run.extension.Close(t.Context()))
+		require.NoError(t, run.extension.Shutdown(t.Context()))
 		require.Equal(t, []int64{200, 200}, givenBack(store.Store))
 
 		require.NotContains(t, run.post(request{Query: generous}).rateLimit(t), "refunded")
-		require.NoError(t, run.extension.Close(t.Context()), "again")
+		require.NoError(t, run.extension.Shutdown(t.Context()), "again")
 		require.Equal(t, map[string]float64{"settled": 2, "dropped_closed": 1}, results(i))
 	})
 }
 
-func TestCloseDropsWhatTheStoreDoesNotSettleInTime(t *testing.T) {
+func TestShutdownDropsWhatTheStoreDoesNotSettleInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &holdingStore{Store: ratelimittest.NewStore(nil), pass: make(chan struct{})}
 		i := &instruments{t: t}
@@ -154,15 +154,15 @@ func TestCloseDropsWhatTheStoreDoesNotSettleInTime(t *testing.T) {
 		run.post(request{Query: generous})
 		grace, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, run.extension.Close(grace), context.DeadlineExceeded)
+		require.ErrorIs(t, run.extension.Shutdown(grace), context.DeadlineExceeded)
 		synctest.Wait()
 		require.Equal(t, map[string]float64{"dropped_closed": 2}, results(i))
 	})
 }
 
-func TestAnExtensionThatWasNotUsedIsClosedAtOnce(t *testing.T) {
+func TestAnExtensionThatWasNotUsedIsShutDownAtOnce(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, ratelimit.New(ratelimit.Config{}).Close(t.Context()))
+	require.NoError(t, ratelimit.New(ratelimit.Config{}).Shutdown(t.Context()))
 }
 
 // brokenStore breaks in each settlement.
@@ -268,7 +268,7 @@ func TestADeferredPartThatItsClientDoesNotWaitForIsPaid(t *testing.T) {
 		return len(i.sums("ratelimit.operation.actual_cost", "ratelimit.outcome")) > 0
 	}, 10*time.Second, time.Millisecond)
 	require.Positive(t, i.sums("ratelimit.operation.cost_difference", "ratelimit.outcome")[""], "something was not seen")
-	require.NoError(t, limiter.Close(t.Context()))
+	require.NoError(t, limiter.Shutdown(t.Context()))
 	require.Empty(t, results(i))
 }
 
@@ -297,7 +297,7 @@ func TestEightSettlementsAreWithASlowStoreAtOnceAndNoMore(t *testing.T) {
 		}
 		require.EqualValues(t, 8, store.most.Load())
 		close(store.pass)
-		require.NoError(t, run.extension.Close(t.Context()))
+		require.NoError(t, run.extension.Shutdown(t.Context()))
 		require.Len(t, givenBack(store.Store), 300)
 	})
 }

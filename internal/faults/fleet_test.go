@@ -69,10 +69,10 @@ type told struct {
 
 // fleet are servers that share a store.
 type fleet struct {
-	policy   *tiers.Snapshot
-	handlers []http.Handler
-	// ends end what the extensions run in the background, and running waits for it.
-	ends    []context.CancelFunc
+	policy     *tiers.Snapshot
+	handlers   []http.Handler
+	extensions []*ratelimit.Extension
+	// running waits for what they run in the background.
 	running sync.WaitGroup
 
 	mu   sync.Mutex
@@ -115,10 +115,8 @@ func startFleet(t *testing.T, s *site) *fleet {
 			Local: bucket.LocalConfig{Instances: replicas}, Logger: slog.New(slog.DiscardHandler),
 		})
 		server.Use(extension)
-		ctx, cancel := context.WithCancel(context.Background())
-		f.running.Go(func() { extension.Run(ctx) })
-		t.Cleanup(cancel)
-		f.ends = append(f.ends, cancel)
+		f.running.Go(func() { extension.Run(t.Context()) })
+		f.extensions = append(f.extensions, extension)
 		f.handlers = append(f.handlers, ratelimit.Handler(server))
 	}
 	return f
@@ -126,8 +124,9 @@ func startFleet(t *testing.T, s *site) *fleet {
 
 // settle waits until what was admitted without the store is settled with it.
 func (f *fleet) settle() {
-	for _, end := range f.ends {
-		end()
+	for _, extension := range f.extensions {
+		// What is left shows in the table.
+		_ = extension.Shutdown(context.Background())
 	}
 	f.running.Wait()
 }
