@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
 // ErrNoDecision says that the context belongs to no operation that the extension has decided about.
@@ -23,8 +24,8 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 // as it is. The operation itself was admitted, so the status of the answer stays that of a success, and
 // Retry-After stands in the error alone. Charging for a subject without limits, or for a unit that no
 // limit counts, succeeds. If the store is away the fail mode of the limits decides, as it does for the
-// operation itself; a charge that a bucket.Bulkhead stopped is refused. The error matches [ErrNoDecision] if the extension has not decided about the
-// operation, and bucket.ErrInvalid if n is negative.
+// operation itself; a charge beyond [OutageConfig].MaxConcurrent is refused. The error matches [ErrNoDecision] if the extension
+// has not decided about the operation, and bucket.ErrInvalid if n is negative.
 //
 // An operation that runs again on an earlier charge ([Repeated]) charges here again. A mutation with an
 // idempotency key that returns a refusal of Charge has run: a repeat under the key is answered with the
@@ -118,7 +119,7 @@ func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result) (
 func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, result *bucket.Result, err error) (Outcome, *RefusedError) {
 	outcome, refusal := Unjudged, (*RefusedError)(nil)
 	switch mode := awayMode(&op.rules, err); {
-	case errors.Is(err, bucket.ErrBusy):
+	case errors.Is(err, backend.ErrBusy):
 		outcome, refusal = Busy, refusedBusy()
 	case mode == bucket.FailClosed:
 		outcome, refusal = Unavailable, refusedUnavailable()

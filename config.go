@@ -48,10 +48,8 @@ type Config struct {
 	// request: it never runs, but it costs the server time. Zero means 1, negative charges nothing.
 	InvalidDocumentPoints int64
 
-	// Local configures the limits that fail local: how many instances share them, and how large the share is.
-	// The zero value counts instances by heartbeats through the store. [Extension.Run] does in the background
-	// what they need, and otherwise requests do.
-	Local bucket.LocalConfig
+	// Outage configures what this process decides by itself, because a store is away or need not be asked.
+	Outage OutageConfig
 
 	// Idempotency configures keys. The zero value honours the Idempotency-Key header.
 	Idempotency IdempotencyConfig
@@ -160,8 +158,8 @@ func (c *Config) validate() error {
 	}
 	c.Signals.validate(fail)
 	c.Idempotency.validate(fail)
-	for _, mistake := range c.Local.Mistakes() {
-		fail("Local.%s", mistake)
+	for _, mistake := range c.Outage.mistakes() {
+		fail("Outage.%s", mistake)
 	}
 	c.Events.validate(fail)
 	c.Settlement.validate(c.NoActualCost, fail)

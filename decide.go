@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -217,7 +218,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		d.StoreErr = err
 		d.admit()
 		return nil
-	case errors.Is(err, bucket.ErrBusy):
+	case errors.Is(err, backend.ErrBusy):
 		e.busy(op)
 		return nil
 	case err != nil:

@@ -69,7 +69,7 @@ const (
 	CostRequestInvalid Outcome = "cost_request_invalid"
 	// CostRequestForbidden: the tier does not permit pricing without running.
 	CostRequestForbidden Outcome = "cost_request_forbidden"
-	// Busy: the tenant has as many calls of the store under way as a bucket.Bulkhead lets it have.
+	// Busy: the tenant has as many calls of the store under way as [OutageConfig] lets it have.
 	Busy Outcome = "busy"
 	// Replayed: the client got the stored answer of the first attempt.
 	Replayed Outcome = "replayed"
@@ -126,7 +126,7 @@ type Decision struct {
 	// StoreErr is the error of the store. It matches bucket.ErrUnavailable or bucket.ErrAmbiguous.
 	StoreErr error
 	// StoreDuration is how long the store took. It is zero if the store was not asked, or if a
-	// bucket.RefusalCache answered in its place.
+	// the memory of its refusals answered in its place.
 	StoreDuration time.Duration
 
 	// blockedBy is the override record that blocks the operation, nil if none does.

@@ -16,7 +16,9 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
@@ -123,7 +125,7 @@ func ExampleConfig_limits() {
 // Budgets that all replicas share.
 func ExampleConfig_redis() {
 	connect := func() (bucket.Store, error) {
-		client, err := bucket.NewClient("redis://127.0.0.1:6379")
+		client, err := redisclient.New("redis://127.0.0.1:6379")
 		if err != nil {
 			return nil, err
 		}

@@ -76,7 +76,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	}
 	observed := newFacts(&e.cfg, instruments)
 	stores, err := backend.New(backend.Config{
-		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Local, MaxWaiting: e.cfg.Settlement.MaxWaiting,
+		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(), MaxWaiting: e.cfg.Settlement.MaxWaiting,
 		Logger: e.cfg.Logger, Watcher: &storeWatch{telemetry: instruments, facts: observed, log: e.cfg.Logger},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -57,7 +58,7 @@ func (c *Config) warnOfClients() {
 	}
 	stores[""] = c.Store
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
-		for _, hazard := range bucket.HazardsOf(stores[name]) {
+		for _, hazard := range redisclient.HazardsOf(stores[name]) {
 			logOf(c.Logger, name).Warn("ratelimit: the client of the store is dangerous for a limiter",
 				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
 				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))
@@ -113,9 +114,9 @@ func (w *storeWatch) Settled(ctx context.Context, settlement *backend.Settlement
 }
 
 // LocallySettled implements backend.Watcher.
-func (w *storeWatch) LocallySettled(ctx context.Context, store, tenant string, settled *bucket.LocalSettled) {
-	w.telemetry.settledLocally(ctx, store, settled)
-	if settled.Lost {
+func (w *storeWatch) LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool) {
+	w.telemetry.settledLocally(ctx, store, limits)
+	if lost {
 		logOf(w.log, store).WarnContext(ctx, "ratelimit: what was admitted while the store was away could not be settled: "+
 			"it may have been charged or not", slog.String("tenant", boundedName(tenant)))
 	}

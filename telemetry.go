@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
 // scopeName is the instrumentation scope of spans and metrics.
@@ -264,7 +265,7 @@ func storeResult(err error) string {
 		return "ambiguous"
 	case errors.Is(err, bucket.ErrInvalid):
 		return "invalid"
-	case errors.Is(err, bucket.ErrBreakerOpen):
+	case errors.Is(err, redisclient.ErrBreakerOpen):
 		return "breaker_open"
 	default:
 		return "unavailable"

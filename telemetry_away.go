@@ -32,9 +32,9 @@ func (t *telemetry) decidedAway(ctx context.Context, store string, outcome Outco
 }
 
 // settledLocally counts what the store was charged with afterwards.
-func (t *telemetry) settledLocally(ctx context.Context, store string, settled *bucket.LocalSettled) {
-	for i := range settled.Limits {
-		if l := &settled.Limits[i]; l.Charged > 0 {
+func (t *telemetry) settledLocally(ctx context.Context, store string, limits []bucket.LimitState) {
+	for i := range limits {
+		if l := &limits[i]; l.Charged > 0 {
 			t.withoutStore.settled.Add(ctx, l.Charged, metric.WithAttributes(storeAttributes(store,
 				attribute.String(attrLimit, l.Limit.Name),
 				attribute.String(attrLevel, l.Owner.Level.String()),

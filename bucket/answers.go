@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
@@ -55,7 +56,7 @@ func (r *RedisAnswers) key(name string) string {
 }
 
 func (r *RedisAnswers) do(ctx context.Context, args ...any) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.config.Timeout, errStoreTimeout)
+	ctx, _, cancel := deadline.Bound(ctx, r.config.Timeout)
 	defer cancel()
 	if err := checkContext(ctx); err != nil {
 		return "", err

@@ -41,60 +41,6 @@ func BenchmarkMemoryTakeFourLimits(b *testing.B) {
 	}
 }
 
-// admitting is a store that takes no time.
-type admitting struct{ *bucket.Memory }
-
-func (admitting) Take(context.Context, bucket.Take) (bucket.Result, error) {
-	return bucket.Result{Verdict: bucket.Admitted}, nil
-}
-
-// BenchmarkSparing measures what a refusal cache and a bulkhead add to a take, before a store that takes no
-// time: of a tenant that is never refused, while nobody and while thousands are, and of one that is.
-func BenchmarkSparing(b *testing.B) {
-	ctx := context.Background()
-	take := bucket.Take{
-		Tenant: "acme", Buckets: []bucket.Bucket{{Limits: busyLimits(b)}}, Amounts: points(1),
-		States: make([]bucket.LimitState, 4),
-	}
-	refused := take
-	refused.Tenant, refused.Amounts = "refused", points(1<<30+1)
-	store := admitting{bucket.NewMemory(bucket.MemoryConfig{})}
-	empty, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{})
-	require.NoError(b, err)
-	full, err := bucket.NewRefusalCache(bucket.NewMemory(bucket.MemoryConfig{}), bucket.RefusalCacheConfig{MaxAge: time.Minute})
-	require.NoError(b, err)
-	for i := range 10_000 {
-		other := refused
-		other.Tenant = fmt.Sprint("refused", i%5000)
-		_, err := full.Take(ctx, other)
-		require.NoError(b, err)
-	}
-	full.SetNext(store)
-	refused.Tenant = "refused0"
-	bulkhead, err := bucket.NewBulkhead(store, bucket.BulkheadConfig{})
-	require.NoError(b, err)
-	for _, bench := range []struct {
-		name  string
-		store bucket.Store
-		take  bucket.Take
-	}{
-		{"the store alone", store, take},
-		{"never refused, empty cache", empty, take},
-		{"never refused, full cache", full, take},
-		{"refused by the cache", full, refused},
-		{"bulkhead", bulkhead, take},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := bench.store.Take(ctx, bench.take); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // BenchmarkRedis compares decisions with the cheapest script there is, in one run: read the ratios.
 func BenchmarkRedis(b *testing.B) {
 	ctx := context.Background()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
 // silent is a node that never answers. Its socket has the deadline of the context.
@@ -20,12 +21,15 @@ func silent(ctx context.Context) error {
 	return &net.OpError{Op: "read", Err: ctx.Err()}
 }
 
+// pass waits in a synctest bubble, where time is not real.
+func pass(d time.Duration) { <-time.After(d) }
+
 func TestWhatTheCallerEndsIsNoFailureAndWhatTheStoreEndsIs(t *testing.T) {
 	t.Parallel()
 	take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: fourLimits(t, 100)}}, Amounts: points(1)}
 	for _, rides := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			client := guarded(t, bucket.BreakerConfig{}, silent)
+			client := guarded(t, silent)
 			store, err := bucket.NewRedis(bucket.RedisConfig{Client: client})
 			require.NoError(t, err)
 			if rides {
@@ -41,17 +45,17 @@ func TestWhatTheCallerEndsIsNoFailureAndWhatTheStoreEndsIs(t *testing.T) {
 				}
 				_, err := store.Take(ctx, take)
 				require.Error(t, err)
-				require.NotErrorIs(t, err, bucket.ErrBreakerOpen)
+				require.NotErrorIs(t, err, redisclient.ErrBreakerOpen)
 				cancel()
 			}
-			for range bucket.DefaultBreakerFailures {
+			for range breakerFailures {
 				_, err := store.Take(t.Context(), take)
 				require.Error(t, err)
-				require.NotErrorIs(t, err, bucket.ErrBreakerOpen)
+				require.NotErrorIs(t, err, redisclient.ErrBreakerOpen)
 			}
 			pass(bucket.DefaultTimeout)
 			_, err = store.Take(t.Context(), take)
-			require.ErrorIs(t, err, bucket.ErrBreakerOpen)
+			require.ErrorIs(t, err, redisclient.ErrBreakerOpen)
 			require.NotErrorIs(t, err, bucket.ErrAmbiguous)
 			require.NoError(t, store.Close())
 		})
@@ -86,51 +90,46 @@ func TestEverythingThatAsksRedisOpensTheBreakerByItsTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				config := bucket.RedisConfig{Client: guarded(t, bucket.BreakerConfig{}, silent)}
-				for range bucket.DefaultBreakerFailures {
+				config := bucket.RedisConfig{Client: guarded(t, silent)}
+				for range breakerFailures {
 					require.ErrorIs(t, ask(t, config), bucket.ErrAmbiguous)
 				}
-				require.ErrorIs(t, ask(t, config), bucket.ErrBreakerOpen)
+				require.ErrorIs(t, ask(t, config), redisclient.ErrBreakerOpen)
 			})
 		})
 	}
 }
 
-// reply is an error reply of a server.
-type reply string
+// node is a hook that stands in the place of a server: it answers each command and each pipeline.
+type node func(ctx context.Context) error
 
-func (r reply) Error() string { return string(r) }
-func (reply) RedisError()     {}
+func (node) DialHook(redis.DialHook) redis.DialHook {
+	return func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network here") }
+}
 
-func TestWhatCountsAsAFailureOfTheNode(t *testing.T) {
-	t.Parallel()
-	for err, fails := range map[error]bool{
-		cut:                                       true,
-		&net.OpError{Op: "dial", Err: cut.Err}:    true,
-		errors.New("anything else"):               true,
-		redis.Nil:                                 false,
-		reply("ERR something"):                    false,
-		reply("OOM command not allowed"):          false,
-		reply("LOADING Redis is loading"):         false,
-		reply("CLUSTERDOWN Hash slot not served"): false,
-		reply("MASTERDOWN Link with MASTER"):      false,
-		reply("MOVED 1 10.0.0.8:6379"):            false,
-		reply("NOPERM no permission"):             false,
-		reply("READONLY You can't write against a read only replica."): true,
-		reply("ERR max number of clients reached"):                     true,
-		reply("WRONGPASS invalid username-password pair"):              true,
-		redis.ErrPoolTimeout:   false,
-		redis.ErrPoolExhausted: false,
-		redis.ErrClosed:        false,
-		net.ErrClosed:          false,
-	} {
-		client := guarded(t, bucket.BreakerConfig{Failures: 1}, func(context.Context) error { return err })
-		require.ErrorIs(t, client.Ping(t.Context()).Err(), err)
-		second := client.Ping(t.Context()).Err()
-		if fails {
-			require.ErrorIs(t, second, bucket.ErrBreakerOpen, err)
-		} else {
-			require.NotErrorIs(t, second, bucket.ErrBreakerOpen, err)
+func (n node) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, _ redis.Cmder) error { return n(ctx) }
+}
+
+func (n node) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := n(ctx)
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
 		}
+		return err
 	}
 }
+
+// guarded returns a client with a breaker before the node, which opens after five failures.
+func guarded(t testing.TB, n node) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: "10.0.0.7:6379", ContextTimeoutEnabled: true, MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	require.NoError(t, redisclient.AddBreaker(client, redisclient.BreakerConfig{Failures: breakerFailures}))
+	client.AddHook(n)
+	return client
+}
+
+// breakerFailures is after how many failures in a row the breaker of a guarded client opens.
+const breakerFailures = 5

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
@@ -154,7 +155,7 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	if err := checkContext(ctx); err != nil {
 		return reply{}, err
 	}
-	ctx, hurried, cancel := withStoreTimeout(ctx, c.store.timeout)
+	ctx, hurried, cancel := deadline.Bound(ctx, c.store.timeout)
 	defer cancel()
 	c.hurried = hurried
 	if c.judged {

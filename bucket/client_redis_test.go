@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -55,7 +56,7 @@ func TestAScriptRunsOnceWhateverTheClientRepeats(t *testing.T) {
 			ctx := context.Background()
 			client, server := start(t)
 			t.Cleanup(func() { _ = client.Close() })
-			require.NoError(t, bucket.AddBreaker(client, bucket.BreakerConfig{Failures: 1000}))
+			require.NoError(t, redisclient.AddBreaker(client, redisclient.BreakerConfig{Failures: 1000}))
 			once, ordinary := []any{"eval", count, 1, "{a}once"}, []any{"eval", count, 1, "{a}ordinary"}
 			require.Eventually(t, func() bool {
 				return client.Process(ctx, redis.NewCmd(ctx, ordinary...)) == nil
@@ -108,9 +109,9 @@ func TestAScriptFollowsASlotThatHasMoved(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
-	client := configuredClient(t, bucket.ClientConfig{
+	client := configuredClient(t, redisclient.Config{
 		Addresses: cluster.Addrs, DialTimeout: patience, SocketTimeout: patience,
-		Breaker: bucket.BreakerConfig{Failures: 1},
+		Breaker: redisclient.BreakerConfig{Failures: 1},
 	})
 	run := func() int64 {
 		command := bucket.NewCommand(ctx, []any{"eval", count, 1, "{a}"})
@@ -135,7 +136,7 @@ func TestAConnectionThatIsNotSetUpHasSentNothing(t *testing.T) {
 	secure, config := redistest.StartTLS(t)
 	strangers := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	locked := lockedServer(t)
-	for name, config := range map[string]bucket.ClientConfig{
+	for name, config := range map[string]redisclient.Config{
 		"frozen":                     {Addresses: []string{frozen.Addr}},
 		"no Sentinel there":          {Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}, Master: "main"},
 		"frozen Sentinel":            {Addresses: []string{frozen.Addr}, Master: "main"},
@@ -174,7 +175,7 @@ func TestAClientReachesWhatItIsConfiguredFor(t *testing.T) {
 	locked := lockedServer(t)
 	group := redistest.StartSentinel(t, time.Minute)
 	cluster := redistest.StartCluster(t)
-	for name, config := range map[string]bucket.ClientConfig{
+	for name, config := range map[string]redisclient.Config{
 		"single":         {Addresses: []string{"redis://:right@" + locked.Addr + "/3"}},
 		"RESP2":          {Addresses: []string{locked.Addr}, Password: "right", Protocol: 2},
 		"TLS":            {Addresses: []string{secure.Addr}, TLS: config},

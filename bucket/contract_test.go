@@ -10,6 +10,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/buckettest"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -49,7 +50,7 @@ func patientClient(t testing.TB, addr string) *redis.Client {
 
 func patientOptions(addr string) *redis.Options {
 	options := &redis.Options{Addr: addr}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	return options
 }
@@ -64,8 +65,16 @@ func patientClusterClient(t testing.TB, addrs []string) *redis.ClusterClient {
 }
 
 func boundPatiently(options *redis.ClusterOptions) {
-	bucket.BoundClusterOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
+}
+
+func configuredClient(t testing.TB, config redisclient.Config) redis.UniversalClient {
+	t.Helper()
+	client, err := redisclient.Open("", config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 func TestMemoryKeepsTheContract(t *testing.T) {

@@ -25,8 +25,8 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// check returns what is wrong with the take, wrapped in ErrInvalid.
-func (t *Take) check() error {
+// Check returns what is wrong with the take, as an error that matches [ErrInvalid]. Every store calls it.
+func (t *Take) Check() error {
 	if err := checkBuckets(t.Buckets); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
 // A tenant has two limits. The second take is refused by one of them and charges neither.
@@ -142,7 +143,7 @@ func ExampleCompile_mistakes() {
 
 // Several replicas share their budgets in Redis. The client's calls end when their deadline does.
 func ExampleNewRedis() {
-	client, err := bucket.NewClient("redis://127.0.0.1:6379")
+	client, err := redisclient.New("redis://127.0.0.1:6379")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -156,28 +157,4 @@ func ExampleNewRedis() {
 	var _ bucket.Store = store
 	fmt.Println("nothing has been connected yet")
 	// Output: nothing has been connected yet
-}
-
-// A tenant that keeps trying costs the store one call, as long as nothing could pass.
-func ExampleNewRefusalCache() {
-	limits, _ := bucket.Compile(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
-	behind := bucket.NewMemory(bucket.MemoryConfig{}) // or bucket.NewRedis
-	store, err := bucket.NewRefusalCache(behind, bucket.RefusalCacheConfig{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	take := bucket.Take{
-		Tenant:  "acme",
-		Buckets: []bucket.Bucket{{Limits: limits}},
-		Amounts: bucket.Amounts{{Unit: bucket.Points, N: 900}},
-	}
-	for range 3 {
-		result, _ := store.Take(context.Background(), take)
-		fmt.Println(result.Verdict, "by the", result.Origin)
-	}
-	// Output:
-	// admitted by the store
-	// limited by the store
-	// limited by the cache
 }

@@ -176,35 +176,6 @@ func ReadReply(take *Take, text string) (taken, peeked, settled error) {
 	return taken, peeked, settled
 }
 
-// Entries returns how many refusals, and tenants without one, the cache remembers, by its own count, or -1 if that is wrong.
-func (c *RefusalCache) Entries() int {
-	all := 0
-	for i := range c.shards {
-		s := &c.shards[i]
-		entries := 0
-		for _, t := range s.byTenant {
-			entries += t.size()
-		}
-		if entries != s.entries || len(s.byTenant) != int(s.tenants.Load()) {
-			return -1
-		}
-		all += entries
-	}
-	return all
-}
-
-// UnderWay returns how many tenants have calls under way.
-func (b *Bulkhead) UnderWay() int {
-	all := 0
-	for i := range b.shards {
-		all += len(b.shards[i].calls)
-	}
-	return all
-}
-
-// SetNext puts another store behind the cache.
-func (c *RefusalCache) SetNext(store Store) { c.next = store }
-
 // AlwaysRide makes every command of the store ride in a batch, also that of a lone caller.
 func (r *Redis) AlwaysRide() { r.pipeline.testAlways = true }
 
@@ -221,8 +192,11 @@ func (r *Redis) Waiting() int {
 	return n
 }
 
+// Local judges takes while a store is away.
+type Local = local
+
 // Owners returns how many owners are remembered.
-func (l *Local) Owners() int {
+func (l *local) Owners() int {
 	n := 0
 	for i := range l.shards {
 		l.shards[i].mu.Lock()

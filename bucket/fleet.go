@@ -3,47 +3,29 @@ package bucket
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-const (
-	// BeatEvery is how often an instance says that it lives.
-	BeatEvery = 5 * time.Second
-	// BeatLife is for how long it is believed to.
-	BeatLife = 4 * BeatEvery
-)
-
-// Instance names one process that uses a store. It is random.
-type Instance [8]byte
-
-// NewInstance returns the name of another instance.
-func NewInstance() (i Instance) {
-	for n, word := 0, rand.Uint64(); n < len(i); n++ { //nolint:gosec // Unique is enough: it is no secret.
-		i[n] = byte(word >> (8 * n))
-	}
-	return i
-}
-
-// Fleet counts the instances that share a store. [Memory] and [Redis] implement it.
-type Fleet interface {
-	// Beat says that the instance lives, and returns how many do: that were heard of within [BeatLife], this
-	// one included. It counts no further than one more than [MaxInstances]. The errors are those of [Store].
-	Beat(ctx context.Context, instance Instance) (instances int, err error)
+// counter counts the instances that share a store.
+type counter interface {
+	// Beat says that the instance lives, and returns how many do: that were heard of within fleet.BeatLife, this
+	// one included. It counts no further than one more than fleet.MaxInstances. The errors are those of [Store].
+	Beat(ctx context.Context, instance [8]byte) (instances int, err error)
 }
 
 var (
-	_ Fleet = (*Memory)(nil)
-	_ Fleet = (*Redis)(nil)
+	_ counter = (*Memory)(nil)
+	_ counter = (*Redis)(nil)
 )
 
 // heartbeat is what an instance knows of the fleet.
 type heartbeat struct {
-	instance Instance
+	instance [8]byte
 	// instances is how many there are, or zero while nobody has said; due is when the next beat is, in the
 	// time of the store.
 	instances atomic.Int64
@@ -54,38 +36,38 @@ type heartbeat struct {
 
 // BeatDue reports whether it is time for a heartbeat. It never is if the store counts no instances. If the
 // configuration says how many there are it is only while the store is away, to find out whether it still is.
-func (l *Local) BeatDue() bool {
+func (l *local) BeatDue() bool {
 	return l.beatDue(l.now())
 }
 
-func (l *Local) beatDue(now int64) bool {
+func (l *local) beatDue(now int64) bool {
 	if l.fleet == nil || l.config.Instances > 0 && l.away.Load() == 0 {
 		return false
 	}
 	due := l.beat.due.Load()
-	return now >= due || due-now > BeatLife.Milliseconds()
+	return now >= due || due-now > fleet.BeatLife.Milliseconds()
 }
 
 // Beat sends a heartbeat if one is due, and learns how many instances there are. While the store is away it is
 // as many as there were last.
 //
 // What the first beat is answered is not used: instances that start together are answered one, two and so on, and
-// the others know of this one by their next. The beat counts that follows it a [BeatEvery] later. After a time
-// in which none was answered the old number holds until then, if it is the larger. The errors are those of [Fleet.Beat].
-func (l *Local) Beat(ctx context.Context) error {
+// the others know of this one by their next. The beat counts that follows it a fleet.BeatEvery later. After a time
+// in which none was answered the old number holds until then, if it is the larger. The errors are those of the store.
+func (l *local) Beat(ctx context.Context) error {
 	now := l.now()
 	due := l.beat.due.Load()
-	if !l.beatDue(now) || !l.beat.due.CompareAndSwap(due, now+BeatEvery.Milliseconds()) {
+	if !l.beatDue(now) || !l.beat.due.CompareAndSwap(due, now+fleet.BeatEvery.Milliseconds()) {
 		return nil
 	}
 	instances, err := l.fleet.Beat(ctx, l.beat.instance)
 	if err != nil {
 		l.missed(l.now())
-		l.beat.due.CompareAndSwap(now+BeatEvery.Milliseconds(), now+time.Second.Milliseconds())
+		l.beat.due.CompareAndSwap(now+fleet.BeatEvery.Milliseconds(), now+time.Second.Milliseconds())
 		return err
 	}
 	l.present()
-	if instances > MaxInstances {
+	if instances > fleet.MaxInstances {
 		// The store counts no further, so that nobody knows how small a share would be safe.
 		instances = 0
 	}
@@ -95,10 +77,10 @@ func (l *Local) Beat(ctx context.Context) error {
 
 // count takes in how many instances there are.
 func (b *heartbeat) count(instances, now int64) {
-	if last := b.last.Swap(now); last == 0 || now-last > BeatLife.Milliseconds() || now < last {
+	if last := b.last.Swap(now); last == 0 || now-last > fleet.BeatLife.Milliseconds() || now < last {
 		b.first.Store(now)
 	}
-	if now-b.first.Load() < BeatEvery.Milliseconds() && instances > 0 {
+	if now-b.first.Load() < fleet.BeatEvery.Milliseconds() && instances > 0 {
 		known := b.instances.Load()
 		if known == 0 {
 			return
@@ -108,29 +90,16 @@ func (b *heartbeat) count(instances, now int64) {
 	b.instances.Store(instances)
 }
 
-// fleetOf returns what counts the instances of the store, or of the one behind it: nil if nothing does.
-func fleetOf(store Store) Fleet {
-	for {
-		if fleet, ok := store.(Fleet); ok {
-			return fleet
-		}
-		before, ok := store.(interface{ Unwrap() Store })
-		if !ok {
-			return nil
-		}
-		store = before.Unwrap()
-	}
-}
-
-// Beat implements [Fleet].
-func (r *Redis) Beat(ctx context.Context, instance Instance) (int, error) {
+// Beat counts this instance among those that share the store, and returns how many there are. It is for the
+// extension, whose instances share the limits that fail local while the store is away.
+func (r *Redis) Beat(ctx context.Context, instance [8]byte) (int, error) {
 	key := "rl:" + r.namespace + fleetSuffix
 	c := r.newCall("", &r.scripts.Heartbeat, 1, 2)
 	if len(r.offsets.groups) > 1 {
 		c.group = int(crc16(key)) % clusterSlots / slotsPerGroup
 	}
 	c.key(key)
-	c.values(nil, BeatLife.Milliseconds(), 0, nil)
+	c.values(nil, fleet.BeatLife.Milliseconds(), 0, nil)
 	c.arg(instance[:])
 	reply, err := c.do(ctx)
 	if err != nil {
@@ -148,11 +117,11 @@ const countSize = 2
 // memoryFleet counts the instances that share a Memory. The zero value has none.
 type memoryFleet struct {
 	mu     sync.Mutex
-	living map[Instance]int64
+	living map[[8]byte]int64
 }
 
-// Beat implements [Fleet].
-func (m *Memory) Beat(ctx context.Context, instance Instance) (int, error) {
+// Beat is as [Redis.Beat].
+func (m *Memory) Beat(ctx context.Context, instance [8]byte) (int, error) {
 	if err := checkContext(ctx); err != nil {
 		return 0, err
 	}
@@ -164,15 +133,15 @@ func (m *Memory) Beat(ctx context.Context, instance Instance) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.living == nil {
-		f.living = make(map[Instance]int64)
+		f.living = make(map[[8]byte]int64)
 	}
-	life := BeatLife.Milliseconds()
+	life := fleet.BeatLife.Milliseconds()
 	for other, heard := range f.living {
 		if heard <= now-life || heard > now+life {
 			delete(f.living, other)
 		}
 	}
-	if len(f.living) <= MaxInstances {
+	if len(f.living) <= fleet.MaxInstances {
 		f.living[instance] = now
 	}
 	return len(f.living), nil

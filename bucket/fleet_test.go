@@ -9,8 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
+
+// beats is a store that counts instances.
+type beats interface {
+	Beat(ctx context.Context, instance [8]byte) (int, error)
+}
 
 func TestEveryStoreCountsTheInstancesThatWereHeardOf(t *testing.T) {
 	t.Parallel()
@@ -18,22 +24,22 @@ func TestEveryStoreCountsTheInstancesThatWereHeardOf(t *testing.T) {
 	inRedis := newRedisStore(t, patientClient(t, redistest.Start(t).Addr))
 	require.NoError(t, inRedis.SetTestClock(redisClock.unixMilli))
 	for name, store := range map[string]struct {
-		bucket.Fleet
+		beats
 		*clock
 	}{
 		"redis":  {inRedis, redisClock},
 		"memory": {bucket.NewMemory(bucket.MemoryConfig{Clock: memoryClock.now}), memoryClock},
 	} {
-		beat := func(instance bucket.Instance) int {
+		beat := func(instance [8]byte) int {
 			n, err := store.Beat(context.Background(), instance)
 			require.NoError(t, err)
 			return n
 		}
-		one, two, three := bucket.NewInstance(), bucket.NewInstance(), bucket.NewInstance()
+		one, two, three := fleet.NewInstance(), fleet.NewInstance(), fleet.NewInstance()
 		require.Equal(t, 1, beat(one), name)
 		require.Equal(t, 1, beat(one), name)
 		require.Equal(t, 2, beat(two), name)
-		store.advance(bucket.BeatLife - time.Millisecond)
+		store.advance(fleet.BeatLife - time.Millisecond)
 		require.Equal(t, 3, beat(three), name)
 		store.advance(time.Millisecond)
 		require.Equal(t, 1, beat(three), "%s: the first two are no longer believed to live", name)
@@ -46,12 +52,12 @@ func TestEveryStoreCountsTheInstancesThatWereHeardOf(t *testing.T) {
 func TestAFleetIsCountedNoFurtherThanItCanBeServed(t *testing.T) {
 	t.Parallel()
 	store := newRedisStore(t, patientClient(t, redistest.Start(t).Addr))
-	for i := range bucket.MaxInstances + 5 {
-		n, err := store.Beat(context.Background(), bucket.Instance([]byte(fmt.Sprintf("%08d", i))))
+	for i := range fleet.MaxInstances + 5 {
+		n, err := store.Beat(context.Background(), [8]byte([]byte(fmt.Sprintf("%08d", i))))
 		require.NoError(t, err)
-		require.Equal(t, min(i+1, bucket.MaxInstances+1), n)
+		require.Equal(t, min(i+1, fleet.MaxInstances+1), n)
 	}
-	local, err := bucket.NewLocal(store, bucket.LocalConfig{})
+	local, err := bucket.NewLocal(store, fleet.Config{})
 	require.NoError(t, err)
 	require.NoError(t, local.Beat(context.Background()))
 	require.Zero(t, local.Instances(), "nobody knows how small a share would be safe")
@@ -59,36 +65,36 @@ func TestAFleetIsCountedNoFurtherThanItCanBeServed(t *testing.T) {
 
 func TestBeatsCountTheInstancesThatLive(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 3, bucket.LocalConfig{})
+	s := newScene(t, 3, fleet.Config{})
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	for _, r := range s.replicas {
 		r.take(1, b)
 		require.Zero(t, r.local.Instances(), "instances that start together are told one, two and three")
 		require.False(t, r.local.BeatDue())
 	}
-	s.clock.advance(bucket.BeatEvery)
+	s.clock.advance(fleet.BeatEvery)
 	for _, r := range s.replicas {
 		r.take(1, b)
 		require.Equal(t, 3, r.local.Instances())
 	}
 	s.goAway()
-	s.clock.advance(10 * bucket.BeatLife)
+	s.clock.advance(10 * fleet.BeatLife)
 	beat := s.replicas[0].local.Beat
 	require.ErrorIs(t, beat(context.Background()), bucket.ErrUnavailable)
 	require.Equal(t, 3, s.replicas[0].local.Instances(), "as many as there were last")
 	s.comeBack()
-	s.clock.advance(bucket.BeatEvery)
+	s.clock.advance(fleet.BeatEvery)
 	require.NoError(t, beat(context.Background()))
 	require.Equal(t, 3, s.replicas[0].local.Instances(), "the others have not been heard of yet")
-	s.clock.advance(bucket.BeatEvery)
+	s.clock.advance(fleet.BeatEvery)
 	require.NoError(t, beat(context.Background()))
 	require.Equal(t, 1, s.replicas[0].local.Instances(), "those that are not heard of are forgotten")
 }
 
 func TestInstancesThatStartTogetherAdmitNoMoreThanTheRefill(t *testing.T) {
 	t.Parallel()
-	for _, wait := range []time.Duration{0, bucket.BeatEvery} {
-		s := newScene(t, 10, bucket.LocalConfig{KnownFor: -1})
+	for _, wait := range []time.Duration{0, fleet.BeatEvery} {
+		s := newScene(t, 10, fleet.Config{KnownFor: -1})
 		b := bucket.Bucket{Limits: compile(t, localLimit(6000, bucket.TokenBucket))}
 		for _, r := range s.replicas {
 			r.take(0, b)

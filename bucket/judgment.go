@@ -6,32 +6,21 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-// observe says which verdicts a store adds its judgment to.
-type observe uint8
-
-const (
-	observeNothing observe = iota
-	// observeRefusals is for Limited, Never and Blocked.
-	observeRefusals
-	// observeAll is for Admitted as well, whose judgment is that after the charge.
-	observeAll
-)
-
-// wants reports whether the judgment is asked for.
-func (o observe) wants(verdict Verdict) bool {
+// observes reports whether the take asks for the judgment behind the verdict.
+func (t *Take) observes(verdict Verdict) bool {
 	switch verdict {
 	case Limited, Never, Blocked:
-		return o != observeNothing
+		return t.Observe || t.ObserveAdmitted
 	case Admitted:
-		return o == observeAll
+		return t.ObserveAdmitted
 	default:
 		return false
 	}
 }
 
-// judgment is what a store knew when it reached a verdict, so that a later take can be judged by it
-// without the store. It does not change.
-type judgment struct {
+// Judgment is what a store knew when it reached a verdict, so that a later take can be judged by it without the
+// store. It is opaque, and safe for concurrent use once [Judgment.KeepNames] was called, if it is.
+type Judgment struct {
 	// buckets are those of the take as override records make them, and spends what each of their limits has
 	// spent after the verdict, in Unix milliseconds of the store at now.
 	buckets []Bucket
@@ -44,38 +33,38 @@ type judgment struct {
 }
 
 // newJudgment copies what changes, or belongs to the caller.
-func newJudgment(buckets []Bucket, spends *spentArray, now int64) *judgment {
-	return &judgment{
+func newJudgment(buckets []Bucket, spends *spentArray, now int64) *Judgment {
+	return &Judgment{
 		buckets: slices.Clone(buckets), spends: slices.Clone(spends[:countLimits(buckets)]), now: now, until: maxDate,
 	}
 }
 
 // observed keeps what the verdict was reached by, if the take asks for it.
 func (r *Result) observed(take *Take, spends *spentArray, now int64) {
-	if take.observe.wants(r.Verdict) {
-		r.judgment = newJudgment(take.Buckets, spends, now)
+	if take.observes(r.Verdict) {
+		r.Judgment = newJudgment(take.Buckets, spends, now)
 	}
 }
 
 // until sets when other override records hold, if there is a judgment.
 func (r *Result) until(date int64) {
-	if r.judgment != nil {
-		r.judgment.until = date
+	if r.Judgment != nil {
+		r.Judgment.until = date
 	}
 }
 
 // blockedResult is the answer to a take that an override record blocks.
-func blockedResult(o observe, by *Override, now, until int64) Result {
+func blockedResult(take *Take, by *Override, now, until int64) Result {
 	result := Result{Verdict: Blocked, blockedBy: by}
-	if o.wants(Blocked) {
-		result.judgment = &judgment{blocked: by, now: now, until: until}
+	if take.observes(Blocked) {
+		result.Judgment = &Judgment{blocked: by, now: now, until: until}
 	}
 	return result
 }
 
 // age sets what is spent so many milliseconds after the judgment if nothing was charged or given back
 // since. It returns that time.
-func (j *judgment) age(elapsed int64, spends *spentArray) int64 {
+func (j *Judgment) age(elapsed int64, spends *spentArray) int64 {
 	now := j.now + elapsed
 	k := 0
 	for i := range j.buckets {
@@ -97,8 +86,9 @@ func (r *rule) later(s state.Spent, elapsed, now int64) state.Spent {
 	return r.Read(&e, now)
 }
 
-// refuses reports whether a take of the amounts cannot be admitted so many milliseconds later.
-func (j *judgment) refuses(amounts Amounts, elapsed int64) bool {
+// Refuses reports whether a take of the amounts cannot be admitted so many milliseconds later, by the clock of the
+// store, if nothing was given back since.
+func (j *Judgment) Refuses(amounts Amounts, elapsed int64) bool {
 	if j.now+elapsed >= j.until {
 		return false
 	}
@@ -111,8 +101,9 @@ func (j *judgment) refuses(amounts Amounts, elapsed int64) bool {
 	return verdict != Admitted
 }
 
-// answer is what the store would say to the take so many milliseconds later. It expects that it refuses.
-func (j *judgment) answer(take *Take, elapsed int64) Result {
+// Answer is what the store would say to the take so many milliseconds later. The take must be one that the judgment
+// refuses.
+func (j *Judgment) Answer(take *Take, elapsed int64) Result {
 	if j.blocked != nil {
 		return Result{Verdict: Blocked, blockedBy: j.blocked}
 	}
@@ -125,10 +116,13 @@ func (j *judgment) answer(take *Take, elapsed int64) Result {
 	return result
 }
 
-// of returns the part of the judgment that is about the owners of the other buckets under the same limits
-// as asked, nil if there is none. The asked buckets are those that the judgment is about, in its order.
-func (j *judgment) of(asked, buckets []Bucket) *judgment {
-	part := &judgment{now: j.now, until: j.until}
+// Part returns the part of the judgment that is about the owners of the other buckets under the same limits
+// as asked, nil if there is none. The asked buckets are those of the take that was judged.
+func (j *Judgment) Part(asked, buckets []Bucket) *Judgment {
+	if j.blocked != nil {
+		return nil
+	}
+	part := &Judgment{now: j.now, until: j.until}
 	k := 0
 	for i := range asked {
 		n := k + len(j.buckets[i].Limits.rules)
@@ -142,4 +136,18 @@ func (j *judgment) of(asked, buckets []Bucket) *judgment {
 		return nil
 	}
 	return part
+}
+
+// Blocks reports whether an override record blocks the take, so that nothing was judged.
+func (j *Judgment) Blocks() bool { return j.blocked != nil }
+
+// Before reports whether the store reached the judgment before the other one.
+func (j *Judgment) Before(other *Judgment) bool { return j.now < other.now }
+
+// KeepNames replaces the names of owners by equal ones in the buckets of the take that was judged: those of the
+// judgment may be small parts of large texts.
+func (j *Judgment) KeepNames(buckets []Bucket) {
+	for i := range j.buckets {
+		j.buckets[i].Owner = buckets[i].Owner
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
 func TestSegmentKeepsReadableNamesAndEncodesTheRest(t *testing.T) {
@@ -59,7 +60,7 @@ func TestCRC16IsThatOfRedisCluster(t *testing.T) {
 
 func boundOptions() *redis.Options {
 	options := &redis.Options{Addr: "127.0.0.1:1"}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.MinIdleConns = 0
 	return options
 }

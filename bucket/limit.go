@@ -79,7 +79,7 @@ const (
 	FailOpen FailMode = iota
 	// FailClosed refuses the operation.
 	FailClosed
-	// FailLocal judges the operation by this instance's share of the limit, see [Local].
+	// FailLocal judges the operation by this instance's share of the limit.
 	FailLocal
 )
 

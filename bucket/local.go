@@ -2,25 +2,14 @@ package bucket
 
 import (
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-)
-
-// Defaults and bounds of a [LocalConfig].
-const (
-	// DefaultLocalPercent is how much of a limit all instances together may admit by themselves.
-	DefaultLocalPercent = 70
-	// DefaultLocalOwners is how many owners a [Local] remembers: some 20 MB with short names, and 45 MB with names of
-	// 100 bytes.
-	DefaultLocalOwners = 50_000
-	// MaxInstances is the largest fleet.
-	MaxInstances = state.MaxInstances
 )
 
 const (
@@ -39,61 +28,21 @@ const (
 	offsetEvery = 64
 )
 
-// LocalConfig configures a [Local]. The zero value counts instances by heartbeats.
-type LocalConfig struct {
-	// Instances is how many instances share the store, at most [MaxInstances]. Zero counts them by the
-	// heartbeats that they send through the store, if it is a [Fleet]; until the first was answered nothing
-	// is admitted.
-	Instances int
-	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
-	// to one process and one store have the same.
-	Instance Instance
-	// Percent is how much of each limit all instances together may admit by themselves, from 1 to 100.
-	// Zero means [DefaultLocalPercent]. What is missing to 100 covers what others have taken since this
-	// instance was last told what is left.
-	Percent int
-	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
-	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, but at least one second and at most five; negative believes nothing, so that
-	// what others took since does not matter, however unevenly the instances are used. A single instance always
-	// believes: nobody else takes from its budgets.
-	KnownFor time.Duration
-	// MaxOwners is how many owners are remembered. Zero means [DefaultLocalOwners].
-	MaxOwners int
-	// Clock tells the time; it may be called by several goroutines at once. Nil means the system's clock. It
-	// is corrected by the time that the store tells.
-	Clock func() time.Time
-}
-
-// Mistakes returns what is wrong with the configuration, one text for each field.
-func (c *LocalConfig) Mistakes() []string {
-	var mistakes []string
-	for _, number := range []struct {
-		name        string
-		value, most int
-	}{{"Instances", c.Instances, MaxInstances}, {"Percent", c.Percent, 100}, {"MaxOwners", c.MaxOwners, 1 << 30}} {
-		if number.value < 0 || number.value > number.most {
-			mistakes = append(mistakes, fmt.Sprintf("%s is %d, want 0 to %d", number.name, number.value, number.most))
-		}
-	}
-	return mistakes
-}
-
-// Local judges takes in this process while the store is away, for limits that fail local ([FailLocal]): by
+// local judges takes in this process while the store is away, for limits that fail local ([FailLocal]): by
 // this instance's share of what the store has last said is left, and of the refill. What it admits it remembers,
 // to settle it with the store once that is back.
 //
-// The caller tells it of each answer of the store ([Local.Learn]), asks it where there was none
-// ([Local.Take]), and settles ([Local.Settle]) when there are answers again. It starts no goroutine, its memory
+// The caller tells it of each answer of the store ([local.Learn]), asks it where there was none
+// ([local.Take]), and settles ([local.Settle]) when there are answers again. It starts no goroutine, its memory
 // is bounded, and it is safe for concurrent use.
 //
 // It judges each limit by Percent of its capacity and refill, divided by the number of instances, in exact
 // integers: capacities are rounded down, and a share of nothing refuses. Its time is that of the store, as far
 // as it was told. A process that ends loses what it has not settled.
-type Local struct {
+type local struct {
 	store  Store
-	fleet  Fleet
-	config LocalConfig
+	fleet  counter
+	config fleet.Config
 	seed   maphash.Seed
 	shards [localShards]localShard
 	// perShard is how many owners each shard remembers.
@@ -159,26 +108,29 @@ type knownLimit struct {
 	spent, end int64
 }
 
-// NewLocal returns a local judge of what the store is asked. The store counts the instances if it is a [Fleet]
-// and the configuration does not. The error says what is wrong with the configuration.
-func NewLocal(store Store, config LocalConfig) (*Local, error) {
+// NewLocal is for the other packages of this module, who alone can name its configuration: it returns what judges
+// takes while the store is away. The store counts the instances if it can and the configuration does not. The error
+// says what is wrong with the configuration.
+//
+//nolint:revive // Who uses it names it by an interface: it is no part of what the package offers to others.
+func NewLocal(store Store, config fleet.Config) (*local, error) {
 	if mistakes := config.Mistakes(); len(mistakes) > 0 {
-		return nil, errors.New("bucket: LocalConfig." + strings.Join(mistakes, "; "))
+		return nil, errors.New("bucket: local shares: " + strings.Join(mistakes, "; "))
 	}
-	if config.Instance == (Instance{}) {
-		config.Instance = NewInstance()
+	if config.Instance == ([8]byte{}) {
+		config.Instance = fleet.NewInstance()
 	}
 	if config.Percent == 0 {
-		config.Percent = DefaultLocalPercent
+		config.Percent = fleet.DefaultPercent
 	}
 	if config.MaxOwners == 0 {
-		config.MaxOwners = DefaultLocalOwners
+		config.MaxOwners = fleet.DefaultOwners
 	}
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
-	l := &Local{store: store, config: config, seed: maphash.MakeSeed(), beat: heartbeat{instance: config.Instance}}
-	l.fleet = fleetOf(store)
+	l := &local{store: store, config: config, seed: maphash.MakeSeed(), beat: heartbeat{instance: config.Instance}}
+	l.fleet, _ = store.(counter)
 	l.shares.made = make(map[shareKey]*share)
 	l.perShard = max(1, config.MaxOwners/localShards)
 	for i := range l.shards {
@@ -188,18 +140,18 @@ func NewLocal(store Store, config LocalConfig) (*Local, error) {
 	return l, nil
 }
 
-func (l *Local) shard(tenant string) *localShard {
+func (l *local) shard(tenant string) *localShard {
 	return &l.shards[maphash.String(l.seed, tenant)%localShards]
 }
 
 // now is the time of the store as far as it is known, in Unix milliseconds.
-func (l *Local) now() int64 {
+func (l *local) now() int64 {
 	return l.config.Clock().UnixMilli() + l.offset.Load()
 }
 
 // heard takes in the time that the store has told. The clock is read after the reply, so that the estimate is
 // never ahead of the store.
-func (l *Local) heard(now int64) {
+func (l *local) heard(now int64) {
 	offset := now - l.config.Clock().UnixMilli()
 	if drift := offset - l.offset.Load(); !l.told.Load() || drift < -offsetDrift || drift > offsetDrift {
 		l.offset.Store(offset)
@@ -212,14 +164,14 @@ func (l *Local) heard(now int64) {
 const absenceGap = 10 * time.Second
 
 // present notes that the store has answered.
-func (l *Local) present() {
+func (l *local) present() {
 	if l.away.Load() != 0 {
 		l.away.Store(0)
 	}
 }
 
 // missed notes that the store has not answered, and returns since when it does not and which absence that is.
-func (l *Local) missed(now int64) (since, absence int64) {
+func (l *local) missed(now int64) (since, absence int64) {
 	last := l.failed.Swap(now)
 	since = l.away.Load()
 	if since == 0 || now-last > absenceGap.Milliseconds() {
@@ -232,12 +184,8 @@ func (l *Local) missed(now int64) (since, absence int64) {
 }
 
 // Learn takes in what the store has answered to a take. It costs next to nothing if no limit of it fails
-// local. owes says that the tenant has something to be settled, and beat that a heartbeat is due.
-func (l *Local) Learn(take *Take, result *Result) (owes, beat bool) {
-	if result.Origin != FromStore {
-		// Nobody has asked the store.
-		return false, false
-	}
+// local. What was answered in the place of the store is no answer of it. owes says that the tenant has something to be settled, and beat that a heartbeat is due.
+func (l *local) Learn(take *Take, result *Result) (owes, beat bool) {
 	l.present()
 	if !failLocal(take.Buckets) {
 		return false, false
@@ -281,7 +229,7 @@ func failLocal(buckets []Bucket) bool {
 }
 
 // learn takes in what is left of an owner.
-func (s *localShard) learn(l *Local, key localKey, policy, governed *Limits, states []LimitState, now int64) {
+func (s *localShard) learn(l *local, key localKey, policy, governed *Limits, states []LimitState, now int64) {
 	o := s.owner(l, key, false)
 	if o == nil || o.newer(now) {
 		return
@@ -340,7 +288,7 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 
 // owner returns what is known of an owner, and makes room for one that is not. It returns nil if there is no
 // room: owners that have something to settle make none.
-func (s *localShard) owner(l *Local, key localKey, judged bool) *localOwner {
+func (s *localShard) owner(l *local, key localKey, judged bool) *localOwner {
 	if o := s.owners[key]; o != nil {
 		return o
 	}
@@ -362,7 +310,7 @@ const forgetSample = 8
 
 // forget removes the owner of a sample that was heard of longest ago. One that was judged here makes room only
 // for another to be judged.
-func (s *localShard) forget(l *Local, judged bool) bool {
+func (s *localShard) forget(l *local, judged bool) bool {
 	var oldest *localOwner
 	looked := 0
 	for _, o := range s.owners {

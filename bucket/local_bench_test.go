@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 // BenchmarkLocal is what the fail mode local costs: where no limit has it, where the store answers, and where it
@@ -26,7 +27,7 @@ func BenchmarkLocal(b *testing.B) {
 	}
 	local := compile(b, limits...)
 	store := bucket.NewMemory(bucket.MemoryConfig{})
-	judge, err := bucket.NewLocal(store, bucket.LocalConfig{Instances: 2})
+	judge, err := bucket.NewLocal(store, fleet.Config{Instances: 2})
 	require.NoError(b, err)
 	for _, bench := range []struct {
 		name   string

@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 func TestALocalRemembersNoMoreOwnersThanItMay(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1, MaxOwners: 64})
+	s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 64})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	for i := range 2000 {
@@ -46,7 +47,7 @@ func TestALocalRemembersNoMoreOwnersThanItMay(t *testing.T) {
 
 func TestAnOwnerThatWasForgottenStartsWithNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 2, MaxOwners: 64})
+	s := newScene(t, 1, fleet.Config{Instances: 2, MaxOwners: 64})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1200, bucket.TokenBucket))}
 	s.goAway()
@@ -66,13 +67,13 @@ func TestAnOwnerThatWasForgottenStartsWithNothing(t *testing.T) {
 func TestWhatManyTakeAtOnceIsSettledToTheToken(t *testing.T) {
 	t.Parallel()
 	const capacity, workers, rounds = 1_000_000, 8, 400
-	s := newScene(t, 2, bucket.LocalConfig{})
+	s := newScene(t, 2, fleet.Config{})
 	b := bucket.Bucket{Limits: compile(t, localLimit(capacity, bucket.TokenBucket))}
 	for range 2 {
 		for _, r := range s.replicas {
 			r.take(0, b)
 		}
-		s.clock.advance(bucket.BeatEvery)
+		s.clock.advance(fleet.BeatEvery)
 	}
 	var admitted, locally atomic.Int64
 	var all sync.WaitGroup
@@ -86,7 +87,7 @@ func TestWhatManyTakeAtOnceIsSettledToTheToken(t *testing.T) {
 				case 1:
 					s.comeBack()
 				case 2:
-					_, _ = r.local.Settle(context.Background(), "acme")
+					_, _, _ = r.local.Settle(context.Background(), "acme")
 				case 3:
 					_ = r.local.Beat(context.Background())
 				default:

@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 func TestNothingIsSettledOfAWindowThatHasEndedWithoutAnotherTake(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		s.replicas[0].take(0, b)
 		s.goAway()
@@ -32,7 +33,7 @@ func TestNothingIsSettledOfAWindowThatHasEndedWithoutAnotherTake(t *testing.T) {
 
 func TestAnAnswerThatDoesNotKnowWhatIsOwedGivesNoNewShare(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	r.take(0, b)
@@ -48,24 +49,10 @@ func TestAnAnswerThatDoesNotKnowWhatIsOwedGivesNoNewShare(t *testing.T) {
 	require.Zero(t, r.drain(1, b))
 }
 
-func TestWhatACacheAnswersIsNotWhatTheStoreSays(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
-	r := s.replicas[0]
-	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
-	take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{b}, Amounts: points(1)}
-	result, err := s.store.Take(context.Background(), take)
-	require.NoError(t, err)
-	result.Origin = bucket.FromCache
-	r.local.Learn(&take, &result)
-	s.goAway()
-	require.Zero(t, r.drain(1, b), "nothing is known")
-}
-
 func TestALostReplyToASettlementHandsNoShareOutAgain(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		r := s.replicas[0]
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		r.take(0, b)
@@ -73,7 +60,7 @@ func TestALostReplyToASettlementHandsNoShareOutAgain(t *testing.T) {
 		require.EqualValues(t, 700, r.drain(10, b))
 		for range 3 {
 			s.store.fail(bucket.ErrAmbiguous, true)
-			_, _ = r.local.Settle(context.Background(), "acme")
+			_, _, _ = r.local.Settle(context.Background(), "acme")
 			s.comeBack()
 			s.settle()
 			s.goAway()
@@ -89,7 +76,7 @@ func TestALostReplyToASettlementHandsNoShareOutAgain(t *testing.T) {
 func TestAnOlderAnswerThatComesLateIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, between := range []time.Duration{0, 5 * time.Millisecond} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.HourWindow))}
 		ask := func(n int64) (bucket.Take, bucket.Result) {
 			take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{b}, Amounts: points(n)}
@@ -109,7 +96,7 @@ func TestAnOlderAnswerThatComesLateIsNotBelieved(t *testing.T) {
 
 func TestAStoreWhoseClockWasSetBackIsBelievedAgain(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	r.take(0, b)
@@ -121,7 +108,7 @@ func TestAStoreWhoseClockWasSetBackIsBelievedAgain(t *testing.T) {
 
 func TestNamesThatArePartOfALongTextDoNotKeepIt(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(6000, bucket.TokenBucket))}
 	collected := make(chan struct{})
@@ -156,7 +143,7 @@ func TestNamesThatArePartOfALongTextDoNotKeepIt(t *testing.T) {
 func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		r := s.replicas[0]
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 		r.take(0, b)
@@ -168,7 +155,7 @@ func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
 		var ended, failed atomic.Int64
 		for range 3 {
 			go func() {
-				if _, err := r.local.Settle(context.Background(), "acme"); err != nil {
+				if _, _, err := r.local.Settle(context.Background(), "acme"); err != nil {
 					failed.Add(1)
 				}
 				ended.Add(1)
@@ -178,7 +165,7 @@ func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
 		require.Zero(t, ended.Load())
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		_, err := r.local.Settle(gone, "acme")
+		_, _, err := r.local.Settle(gone, "acme")
 		require.ErrorIs(t, err, bucket.ErrUnavailable)
 		close(s.store.gate)
 		synctest.Wait()
@@ -192,14 +179,14 @@ func TestCallsThatSettleAtOnceWaitForTheOneThatDoes(t *testing.T) {
 func TestARepeatedSettlementChargesNothingToTheWindowAfter(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.FixedWindow, bucket.HourWindow} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		r := s.replicas[0]
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		s.clock.advance(r.take(1, b).Limits[0].ResetAfter - 5*time.Second)
 		s.goAway()
 		require.Positive(t, r.drain(1, b))
 		s.store.fail(bucket.ErrAmbiguous, false)
-		_, err := r.local.Settle(context.Background(), "acme")
+		_, _, err := r.local.Settle(context.Background(), "acme")
 		require.ErrorIs(t, err, bucket.ErrAmbiguous)
 		s.clock.advance(10 * time.Second)
 		s.comeBack()

@@ -73,7 +73,7 @@ next:
 
 // block notes what the store has said of the owners of a take: which of them a record blocks, or that none is
 // blocked. It remembers as many as the shard remembers owners.
-func (s *localShard) block(l *Local, take *Take, result *Result) {
+func (s *localShard) block(l *local, take *Take, result *Result) {
 	by := result.blockedBy
 	if result.Verdict != Blocked || by == nil {
 		if len(s.blocked) > 0 {

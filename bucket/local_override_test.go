@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 func (s *scene) override(o bucket.Override) {
@@ -19,7 +20,7 @@ func (s *scene) override(o bucket.Override) {
 
 func TestAnOverrideRecordThatOnlyARefusalHasShownHolds(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(60_000, bucket.TokenBucket))}
 	s.override(bucket.Override{Limit: "minute", Capacity: 60})
@@ -49,7 +50,7 @@ func TestAnOverrideRecordThatOnlyARefusalHasShownHolds(t *testing.T) {
 func TestAnOverrideRecordHoldsUnderAPolicyThatIsLoadedWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	for _, expires := range []time.Duration{0, time.Minute} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		r := s.replicas[0]
 		record := bucket.Override{Limit: "minute", Capacity: 60}
 		if expires > 0 {
@@ -72,7 +73,7 @@ func TestWhomTheStoreHasBlockedStaysBlockedWhileItIsAway(t *testing.T) {
 	t.Parallel()
 	alice := bucket.Owner{Level: bucket.User, Name: "alice"}
 	for _, owner := range []bucket.Owner{{}, alice} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		r := s.replicas[0]
 		limits := compile(t, localLimit(6000, bucket.TokenBucket))
 		tenant, user := bucket.Bucket{Limits: limits}, bucket.Bucket{Owner: alice, Limits: limits}
@@ -94,7 +95,7 @@ func TestWhomTheStoreHasBlockedStaysBlockedWhileItIsAway(t *testing.T) {
 
 func TestWhomTheStoreBlocksNoLongerIsNotBlockedWhileItIsAway(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(6000, bucket.TokenBucket))}
 	s.override(bucket.Override{Blocked: true})

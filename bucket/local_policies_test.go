@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 // twoPolicies are two policies of one owner, of which the second lacks the limit that the first has first.
@@ -22,7 +23,7 @@ func TestALimitThatAnotherPolicyLacksStartsLocallyWithWhatTheStoreLastSaid(t *te
 	for _, instances := range []int{1, 2} {
 		// The policy that lacks it is the first to be judged, or not.
 		for _, first := range []bool{true, false} {
-			s := newScene(t, 1, bucket.LocalConfig{Instances: instances, Percent: 100})
+			s := newScene(t, 1, fleet.Config{Instances: instances, Percent: 100})
 			r := s.replicas[0]
 			with, without := twoPolicies(t)
 			require.Equal(t, bucket.Admitted, r.take(1000, with).Verdict)
@@ -39,7 +40,7 @@ func TestALimitThatAnotherPolicyLacksStartsLocallyWithWhatTheStoreLastSaid(t *te
 
 func TestWhatWasTakenLocallyStaysTakenInTheNextAbsenceUnderWhateverPolicyThatBegins(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 2, Percent: 100, KnownFor: time.Hour})
+	s := newScene(t, 1, fleet.Config{Instances: 2, Percent: 100, KnownFor: time.Hour})
 	r := s.replicas[0]
 	with, without := twoPolicies(t)
 	require.Equal(t, bucket.Admitted, r.take(0, with).Verdict)
@@ -53,7 +54,7 @@ func TestWhatWasTakenLocallyStaysTakenInTheNextAbsenceUnderWhateverPolicyThatBeg
 
 func TestTheStoreIsChargedWhatWasTakenLocallyUnderEveryPolicy(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1, Percent: 100})
+	s := newScene(t, 1, fleet.Config{Instances: 1, Percent: 100})
 	r := s.replicas[0]
 	with, without := twoPolicies(t)
 	r.take(0, with)
@@ -64,7 +65,7 @@ func TestTheStoreIsChargedWhatWasTakenLocallyUnderEveryPolicy(t *testing.T) {
 	require.Equal(t, 1, r.local.Owing())
 	for calls := 0; r.local.Owing() > 0; calls++ {
 		require.Less(t, calls, 3)
-		_, err := r.local.Settle(t.Context(), "acme")
+		_, _, err := r.local.Settle(t.Context(), "acme")
 		require.NoError(t, err)
 	}
 	states, err := s.store.Peek(t.Context(), "acme", []bucket.Bucket{with})
@@ -76,7 +77,7 @@ func TestTheStoreIsChargedWhatWasTakenLocallyUnderEveryPolicy(t *testing.T) {
 func TestALocalShareOfASmallerPolicyKnowsWhatALargerOneHasSpent(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1, Percent: 100})
+		s := newScene(t, 1, fleet.Config{Instances: 1, Percent: 100})
 		r := s.replicas[0]
 		pro, free := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}, bucket.Bucket{Limits: compile(t, localLimit(100, kind))}
 		require.Equal(t, bucket.Admitted, r.take(500, pro).Verdict)
@@ -92,7 +93,7 @@ func TestALocalTokenBucketWaitsForWhatASlowerPolicyHasSpent(t *testing.T) {
 		{Name: "limit", Capacity: 1000, Window: bucket.Window{Kind: bucket.YearWindow}, FailMode: bucket.FailLocal},
 		{Name: "limit", Capacity: 1000, Period: 300 * 24 * time.Hour, Window: bucket.Window{Kind: bucket.FixedWindow}, FailMode: bucket.FailLocal},
 	} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1, Percent: 100})
+		s := newScene(t, 1, fleet.Config{Instances: 1, Percent: 100})
 		r := s.replicas[0]
 		minute := old
 		minute.Window, minute.Period = bucket.Window{}, time.Minute
@@ -114,7 +115,7 @@ func TestALocalTokenBucketWaitsForWhatASlowerPolicyHasSpent(t *testing.T) {
 
 func TestWhatPoliciesByTurnsHaveTakenLocallyIsSettledAsFarAsItIsOwed(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1, Percent: 100})
+	s := newScene(t, 1, fleet.Config{Instances: 1, Percent: 100})
 	r := s.replicas[0]
 	limit := localLimit(1000, bucket.TokenBucket)
 	longer := limit

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -27,7 +28,7 @@ func TestTwoInstancesAdmitNoMoreThanTheBudgetWhileRedisIsDown(t *testing.T) {
 	var instances []*replica
 	for range 2 {
 		store := newRedisStore(t, patientClient(t, server.Addr))
-		local, err := bucket.NewLocal(store, bucket.LocalConfig{Instances: 2, KnownFor: time.Hour})
+		local, err := bucket.NewLocal(store, fleet.Config{Instances: 2, KnownFor: time.Hour})
 		require.NoError(t, err)
 		instances = append(instances, &replica{t: t, store: store, local: local})
 	}
@@ -62,7 +63,7 @@ func TestTwoInstancesAdmitNoMoreThanTheBudgetWhileRedisIsDown(t *testing.T) {
 	for _, r := range instances {
 		require.Eventually(t, func() bool {
 			// A client that has found nobody tries in the background for a while.
-			_, err := r.local.Settle(ctx, "acme")
+			_, _, err := r.local.Settle(ctx, "acme")
 			return err == nil
 		}, patience, pollEvery)
 		require.Zero(t, r.local.Owing())
@@ -90,7 +91,7 @@ func TestARepeatedSettlementIsAppliedOnceInRedis(t *testing.T) {
 	server := redistest.Start(t)
 	store := newRedisStore(t, patientClient(t, server.Addr))
 	lossy := &losesSettlements{Redis: store}
-	local, err := bucket.NewLocal(lossy, bucket.LocalConfig{Instances: 1})
+	local, err := bucket.NewLocal(lossy, fleet.Config{Instances: 1})
 	require.NoError(t, err)
 	b := bucket.Bucket{Limits: compile(t, bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour, FailMode: bucket.FailLocal})}
 	r := &replica{t: t, store: store, local: local}
@@ -99,12 +100,12 @@ func TestARepeatedSettlementIsAppliedOnceInRedis(t *testing.T) {
 	require.Equal(t, bucket.Admitted, local.Take(&take).Verdict)
 	lossy.lost = 2
 	for range 2 {
-		_, err := local.Settle(ctx, "acme")
+		_, _, err := local.Settle(ctx, "acme")
 		require.ErrorIs(t, err, bucket.ErrAmbiguous)
 	}
-	settled, err := local.Settle(ctx, "acme")
+	settled, _, err := local.Settle(ctx, "acme")
 	require.NoError(t, err)
-	require.Empty(t, settled.Limits, "the first was applied")
+	require.Empty(t, settled, "the first was applied")
 	require.Zero(t, local.Owing())
 	states, err := store.Peek(ctx, "acme", []bucket.Bucket{b})
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 // awayStore is a store that goes away.
@@ -57,7 +58,7 @@ func (s *awayStore) Settle(ctx context.Context, settlement bucket.Settlement) (b
 	return settled, applied
 }
 
-func (s *awayStore) Beat(ctx context.Context, instance bucket.Instance) (int, error) {
+func (s *awayStore) Beat(ctx context.Context, instance [8]byte) (int, error) {
 	if err := s.failing(); err != nil {
 		return 0, err
 	}
@@ -80,7 +81,7 @@ func (r *replica) takeAs(tenant string, n int64, buckets ...bucket.Bucket) bucke
 	r.t.Helper()
 	take := bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(n)}
 	if r.local.Owes(&take) {
-		if _, err := r.local.Settle(context.Background(), tenant); err != nil {
+		if _, _, err := r.local.Settle(context.Background(), tenant); err != nil {
 			return r.local.Take(&take)
 		}
 	}
@@ -94,7 +95,7 @@ func (r *replica) takeAs(tenant string, n int64, buckets ...bucket.Bucket) bucke
 		require.NoError(r.t, r.local.Beat(context.Background()))
 	}
 	if owes {
-		_, err = r.local.Settle(context.Background(), tenant)
+		_, _, err = r.local.Settle(context.Background(), tenant)
 		require.NoError(r.t, err)
 	}
 	return result
@@ -118,7 +119,7 @@ type scene struct {
 	replicas []*replica
 }
 
-func newScene(t *testing.T, replicas int, config bucket.LocalConfig) *scene {
+func newScene(t *testing.T, replicas int, config fleet.Config) *scene {
 	t.Helper()
 	s := &scene{t: t, clock: newClock()}
 	s.store = &awayStore{Memory: bucket.NewMemory(bucket.MemoryConfig{Clock: s.clock.now})}
@@ -139,7 +140,7 @@ func (s *scene) settle() {
 	s.t.Helper()
 	for _, r := range s.replicas {
 		for _, tenant := range r.local.Debtors(100) {
-			_, err := r.local.Settle(context.Background(), tenant)
+			_, _, err := r.local.Settle(context.Background(), tenant)
 			require.NoError(s.t, err)
 		}
 		require.Zero(s.t, r.local.Owing())

@@ -34,22 +34,12 @@ type localBatch struct {
 	ambiguous bool
 }
 
-// LocalSettled is what a [Local] has settled of a tenant.
-type LocalSettled struct {
-	// Limits holds the state in the store of every limit of the owners that were settled; Charged is what
-	// was charged for what was taken here.
-	Limits []LimitState
-	// Lost says that something was given up: the store may have charged it or not, and it is too late to ask
-	// again.
-	Lost bool
-}
-
 // localRetry is for how long a settlement without an answer is sent again. It ends well before the marker does
 // that makes it happen once.
 const localRetry = MaxReceiptAge / 2
 
 // owe notes that an owner has something to settle.
-func (s *localShard) owe(l *Local, o *localOwner) {
+func (s *localShard) owe(l *local, o *localOwner) {
 	debt := s.debts[o.key.tenant]
 	if debt == nil {
 		debt = &localDebt{}
@@ -60,13 +50,13 @@ func (s *localShard) owe(l *Local, o *localOwner) {
 }
 
 // Owing returns how many tenants have something to settle.
-func (l *Local) Owing() int {
+func (l *local) Owing() int {
 	return int(l.owing.Load())
 }
 
 // Debtors returns the names of at most so many tenants that have something to settle, in no order. Each call starts
 // elsewhere, so that none of many is left out for good.
-func (l *Local) Debtors(most int) []string {
+func (l *local) Debtors(most int) []string {
 	if l.Owing() == 0 {
 		return nil
 	}
@@ -87,8 +77,8 @@ func (l *Local) Debtors(most int) []string {
 }
 
 // Owes reports whether an owner of the take has something to settle here. Settle it before the store is asked for
-// the take: it would admit what was taken here already. The next [Local.Settle] that starts afresh has these owners.
-func (l *Local) Owes(take *Take) bool {
+// the take: it would admit what was taken here already. The next [local.Settle] that starts afresh has these owners.
+func (l *local) Owes(take *Take) bool {
 	if l.Owing() == 0 {
 		return false
 	}
@@ -118,23 +108,26 @@ func (l *Local) Owes(take *Take) bool {
 // for that one, and returns nothing but its error.
 //
 // The errors are those of [Store.Settle]. After [ErrAmbiguous] the next call sends the same settlement again,
-// for half a minute; after that it is lost, because it might happen twice.
-func (l *Local) Settle(ctx context.Context, tenant string) (LocalSettled, error) {
+// for half a minute; after that it is lost, because it might happen twice: the store may have charged it or not.
+func (l *local) Settle(ctx context.Context, tenant string) (limits []LimitState, lost bool, err error) {
 	s := l.shard(tenant)
-	batch, call, lost := s.batch(l, tenant)
+	var batch *localBatch
+	var call *localCall
+	batch, call, lost = s.batch(l, tenant)
 	if batch == nil && call != nil {
 		select {
 		case <-call.done:
-			return LocalSettled{}, call.err
+			return nil, false, call.err
 		case <-ctx.Done():
-			return LocalSettled{}, checkContext(ctx)
+			return nil, false, checkContext(ctx)
 		}
 	}
 	if batch == nil {
-		return LocalSettled{Lost: lost}, nil
+		return nil, lost, nil
 	}
 	// A store that panics has given no answer.
-	settled, err := Settled{}, ErrAmbiguous
+	var settled Settled
+	err = ErrAmbiguous
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -143,11 +136,11 @@ func (l *Local) Settle(ctx context.Context, tenant string) (LocalSettled, error)
 		close(call.done)
 	}()
 	settled, err = l.store.Settle(ctx, Settlement{Receipt: batch.receipt})
-	return LocalSettled{Limits: settled.Limits, Lost: lost || errors.Is(err, ErrInvalid)}, err
+	return settled.Limits, lost || errors.Is(err, ErrInvalid), err
 }
 
 // settled takes in what a settlement has led to.
-func (s *localShard) settled(l *Local, tenant string, batch *localBatch, settled Settled, err error) {
+func (s *localShard) settled(l *local, tenant string, batch *localBatch, settled Settled, err error) {
 	debt := s.debts[tenant]
 	debt.call = nil
 	now := l.now()
@@ -171,7 +164,7 @@ func (s *localShard) settled(l *Local, tenant string, batch *localBatch, settled
 
 // batch returns what is to be settled now and the call that does, without a batch if that is another one, and whether
 // something was lost. All are zero if there is nothing to settle.
-func (s *localShard) batch(l *Local, tenant string) (_ *localBatch, _ *localCall, lost bool) {
+func (s *localShard) batch(l *local, tenant string) (_ *localBatch, _ *localCall, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	debt := s.debts[tenant]
@@ -327,7 +320,7 @@ func (b *localBatch) learn(states []LimitState, now int64) {
 }
 
 // paid drops what has nothing left to settle.
-func (s *localShard) paid(l *Local, tenant string, debt *localDebt) {
+func (s *localShard) paid(l *local, tenant string, debt *localDebt) {
 	left := debt.owners[:0]
 	for _, o := range debt.owners {
 		if o.owes = len(o.taken) > 0; o.owes {

@@ -33,7 +33,7 @@ type share struct {
 }
 
 // share returns the share of one of so many instances.
-func (l *Local) share(limits *Limits, instances int) *share {
+func (l *local) share(limits *Limits, instances int) *share {
 	l.shares.mu.Lock()
 	defer l.shares.mu.Unlock()
 	key := shareKey{limits, instances}
@@ -121,7 +121,7 @@ func (s *share) lacks(amounts Amounts) bool {
 }
 
 // believes says whether what was known of a limit so long before the store went away still counts.
-func (l *Local) believes(limit *Limit, instances int, age int64) bool {
+func (l *local) believes(limit *Limit, instances int, age int64) bool {
 	switch known := l.config.KnownFor; {
 	case instances == 1:
 		return true
@@ -138,7 +138,7 @@ func (l *Local) believes(limit *Limit, instances int, age int64) bool {
 //
 // A limit that was not judged here before starts with its share of what is known to be left. One that was goes on
 // from there, under whatever policy.
-func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, now int64) {
+func (o *localOwner) begin(l *local, s *share, instances int, since, absence, now int64) {
 	switch {
 	case o.share == nil:
 		o.ledger, o.begun = state.Owner{}, nil
@@ -160,7 +160,7 @@ func (o *localOwner) begin(l *Local, s *share, instances int, since, absence, no
 }
 
 // start returns what a limit of the share has spent that is judged here for the first time.
-func (o *localOwner) start(l *Local, j, instances int, since, now int64) state.Spent {
+func (o *localOwner) start(l *local, j, instances int, since, now int64) state.Spent {
 	rule := &o.share.limits.rules[j]
 	known := o.find(rule.ID)
 	if known == nil || !l.believes(rule.limit, instances, since-o.at) {
@@ -183,7 +183,7 @@ func (o *localOwner) start(l *Local, j, instances int, since, now int64) state.S
 // resume goes on with what was state.Spent here when the store has answered others in between: nobody knows what of this
 // owner's budget it has given them, so that what came back meanwhile does not count. Limits that the share
 // lacks start with nothing if they are judged again.
-func (o *localOwner) resume(l *Local, s *share, instances int, since, now int64) {
+func (o *localOwner) resume(l *local, s *share, instances int, since, now int64) {
 	rules, begun := s.limits.rules, uint64(0)
 	var spends spentArray
 	o.ledger.Load(s.limits.compiled.All, spends[:len(rules)], o.used)

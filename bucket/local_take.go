@@ -7,7 +7,7 @@ package bucket
 // and override records hold as the last answer of the store has shown them.
 //
 // A take that may have been charged by the store nevertheless is charged here once more.
-func (l *Local) Take(take *Take) Result {
+func (l *local) Take(take *Take) Result {
 	now := l.now()
 	since, absence := l.missed(now)
 	instances := l.Instances()
@@ -28,7 +28,7 @@ func (l *Local) Take(take *Take) Result {
 }
 
 // Instances returns how many instances share the store, as far as it is known: zero if nothing is.
-func (l *Local) Instances() int {
+func (l *local) Instances() int {
 	if l.config.Instances > 0 {
 		return l.config.Instances
 	}
@@ -37,7 +37,7 @@ func (l *Local) Instances() int {
 
 // localTake is one take that is judged here.
 type localTake struct {
-	local *Local
+	local *local
 	shard *localShard
 	take  *Take
 	now   int64

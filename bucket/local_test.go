@@ -9,18 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
 func TestALocalBucketStartsWithItsShareOfWhatTheStoreLastSaid(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 2, bucket.LocalConfig{})
+		s := newScene(t, 2, fleet.Config{})
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		for range 2 {
 			for _, r := range s.replicas {
 				require.Equal(t, bucket.Admitted, r.take(100, b).Verdict)
 			}
-			s.clock.advance(bucket.BeatEvery)
+			s.clock.advance(fleet.BeatEvery)
 		}
 		for _, r := range s.replicas {
 			r.take(0, b)
@@ -41,7 +42,7 @@ func TestALocalBucketStartsWithItsShareOfWhatTheStoreLastSaid(t *testing.T) {
 
 func TestALocalBucketOfWhichNothingIsKnownStartsEmptyAndGainsItsShare(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 2})
+	s := newScene(t, 1, fleet.Config{Instances: 2})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1200, bucket.TokenBucket))}
 	s.goAway()
@@ -58,15 +59,15 @@ func TestALocalBucketOfWhichNothingIsKnownStartsEmptyAndGainsItsShare(t *testing
 func TestWhatIsKnownFromTooLongAgoIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		config bucket.LocalConfig
+		config fleet.Config
 		age    time.Duration
 		want   int64
 	}{
-		{bucket.LocalConfig{Instances: 2}, time.Second, 350 + 5},
-		{bucket.LocalConfig{Instances: 2}, 1100 * time.Millisecond, 0},
-		{bucket.LocalConfig{Instances: 2, KnownFor: time.Minute}, 1100 * time.Millisecond, 350},
-		{bucket.LocalConfig{Instances: 2, KnownFor: -1}, 0, 0},
-		{bucket.LocalConfig{Instances: 1}, 10 * time.Second, 700},
+		{fleet.Config{Instances: 2}, time.Second, 350 + 5},
+		{fleet.Config{Instances: 2}, 1100 * time.Millisecond, 0},
+		{fleet.Config{Instances: 2, KnownFor: time.Minute}, 1100 * time.Millisecond, 350},
+		{fleet.Config{Instances: 2, KnownFor: -1}, 0, 0},
+		{fleet.Config{Instances: 1}, 10 * time.Second, 700},
 	} {
 		s := newScene(t, 1, test.config)
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
@@ -83,7 +84,7 @@ func TestWhatIsKnownOfALongLimitIsBelievedNoLongerThanOfAShortOne(t *testing.T) 
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.DayWindow, bucket.MonthWindow} {
 		for age, want := range map[time.Duration]int64{5 * time.Second: 350, 5001 * time.Millisecond: 0} {
-			s := newScene(t, 1, bucket.LocalConfig{Instances: 2})
+			s := newScene(t, 1, fleet.Config{Instances: 2})
 			limit := localLimit(1000, kind)
 			if !kind.Calendar() {
 				limit.Period = 30 * 24 * time.Hour
@@ -100,7 +101,7 @@ func TestWhatIsKnownOfALongLimitIsBelievedNoLongerThanOfAShortOne(t *testing.T) 
 func TestWindowsOfWhichNothingIsKnownOpenWhenTheOldOneHasSurelyEnded(t *testing.T) {
 	t.Parallel()
 	for kind, until := range map[bucket.WindowKind]time.Duration{bucket.FixedWindow: time.Minute, bucket.HourWindow: time.Hour} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 2})
+		s := newScene(t, 1, fleet.Config{Instances: 2})
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		// The first moment of an hour.
 		s.clock.ms.Store(s.clock.now().Truncate(time.Hour).Add(time.Hour).UnixMilli())
@@ -119,7 +120,7 @@ func TestWindowsOfWhichNothingIsKnownOpenWhenTheOldOneHasSurelyEnded(t *testing.
 
 func TestAnAbsenceThatNobodyHasSeenLastsAddsNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 2})
+	s := newScene(t, 1, fleet.Config{Instances: 2})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1200, bucket.TokenBucket))}
 	s.goAway()
@@ -132,7 +133,7 @@ func TestAnAbsenceThatNobodyHasSeenLastsAddsNothing(t *testing.T) {
 
 func TestAShareThatRoundsToNothingRefuses(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 8})
+	s := newScene(t, 1, fleet.Config{Instances: 8})
 	r := s.replicas[0]
 	small := bucket.Bucket{Limits: compile(t, localLimit(11, bucket.TokenBucket))}
 	r.take(1, small)
@@ -145,7 +146,7 @@ func TestAShareThatRoundsToNothingRefuses(t *testing.T) {
 
 func TestNothingIsAdmittedWhileNobodyKnowsHowManyInstancesThereAre(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{})
+	s := newScene(t, 1, fleet.Config{})
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	s.goAway()
 	require.Equal(t, bucket.Never, s.replicas[0].take(1, b).Verdict)
@@ -154,7 +155,7 @@ func TestNothingIsAdmittedWhileNobodyKnowsHowManyInstancesThereAre(t *testing.T)
 
 func TestWhatWasTakenIsSettledOnce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 2, bucket.LocalConfig{Instances: 2})
+	s := newScene(t, 2, fleet.Config{Instances: 2})
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	for _, r := range s.replicas {
 		r.take(0, b)
@@ -172,7 +173,7 @@ func TestWhatWasTakenIsSettledOnce(t *testing.T) {
 
 func TestASettlementWithoutAnAnswerIsRepeatedAndAppliedOnce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	r.take(0, b)
@@ -181,7 +182,7 @@ func TestASettlementWithoutAnAnswerIsRepeatedAndAppliedOnce(t *testing.T) {
 	s.store.settles.Store(0)
 	s.store.fail(bucket.ErrAmbiguous, true)
 	for range 3 {
-		_, err := r.local.Settle(context.Background(), "acme")
+		_, _, err := r.local.Settle(context.Background(), "acme")
 		require.ErrorIs(t, err, bucket.ErrAmbiguous)
 		require.Equal(t, 1, r.local.Owing())
 	}
@@ -194,14 +195,14 @@ func TestASettlementWithoutAnAnswerIsRepeatedAndAppliedOnce(t *testing.T) {
 func TestWhatCouldNotBeSettledIsSettledLater(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		r := s.replicas[0]
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		r.take(0, b)
 		s.goAway()
 		for range 3 {
 			require.Equal(t, bucket.Admitted, r.take(100, b).Verdict)
-			_, err := r.local.Settle(context.Background(), "acme")
+			_, _, err := r.local.Settle(context.Background(), "acme")
 			require.ErrorIs(t, err, bucket.ErrUnavailable)
 		}
 		s.comeBack()
@@ -213,7 +214,7 @@ func TestWhatCouldNotBeSettledIsSettledLater(t *testing.T) {
 func TestWhatWasTakenInAWindowThatHasEndedIsNotSettled(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+		s := newScene(t, 1, fleet.Config{Instances: 1})
 		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
 		s.replicas[0].take(0, b)
 		s.goAway()
@@ -228,7 +229,7 @@ func TestWhatWasTakenInAWindowThatHasEndedIsNotSettled(t *testing.T) {
 
 func TestTheNextAbsenceStartsFromWhatTheSettlementHasLeft(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	r.take(0, b)
@@ -245,7 +246,7 @@ func TestTheNextAbsenceStartsFromWhatTheSettlementHasLeft(t *testing.T) {
 
 func TestLimitsThatFailAnotherWayAreNotJudgedHere(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	open := localLimit(10, bucket.TokenBucket)
 	open.Name, open.FailMode = "open", bucket.FailOpen
 	shadow := localLimit(20, bucket.TokenBucket)
@@ -269,7 +270,7 @@ func TestLimitsThatFailAnotherWayAreNotJudgedHere(t *testing.T) {
 
 func TestOverrideRecordsHoldAsTheStoreHasLastShownThem(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, bucket.LocalConfig{Instances: 1})
+	s := newScene(t, 1, fleet.Config{Instances: 1})
 	r := s.replicas[0]
 	b := bucket.Bucket{Limits: compile(t, localLimit(1000, bucket.TokenBucket))}
 	_, err := s.store.SetOverride(context.Background(), "acme", bucket.Override{
@@ -289,7 +290,7 @@ func TestOverrideRecordsHoldAsTheStoreHasLastShownThem(t *testing.T) {
 
 func TestEveryMistakeInTheConfigurationOfALocalIsReported(t *testing.T) {
 	t.Parallel()
-	_, err := bucket.NewLocal(bucket.NewMemory(bucket.MemoryConfig{}), bucket.LocalConfig{Instances: 1001, Percent: 101, MaxOwners: -1})
+	_, err := bucket.NewLocal(bucket.NewMemory(bucket.MemoryConfig{}), fleet.Config{Instances: 1001, Percent: 101, MaxOwners: -1})
 	for _, part := range []string{"Instances is 1001", "Percent is 101", "MaxOwners is -1"} {
 		require.ErrorContains(t, err, part)
 	}
@@ -302,7 +303,7 @@ func TestInstancesTogetherAdmitNoMoreThanTheBudget(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		n := 1 + random.IntN(5)
-		s := newScene(t, n, bucket.LocalConfig{Instances: n, KnownFor: -1})
+		s := newScene(t, n, fleet.Config{Instances: n, KnownFor: -1})
 		limit := localLimit(100+random.Int64N(2000), bucket.TokenBucket)
 		b := bucket.Bucket{Limits: compile(t, limit)}
 		// debt is that of one bucket from which everything admitted is taken, in units of 1/60000 token.

@@ -110,7 +110,7 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 	if err := checkContext(ctx); err != nil {
 		return Result{}, err
 	}
-	if err := take.check(); err != nil {
+	if err := take.Check(); err != nil {
 		return Result{}, err
 	}
 	if take.empty() {
@@ -128,13 +128,13 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 		governed := s.govern(tenant, slices.Concat(take.Buckets, candidate), live, take.Owners, now)
 		until = governed.until
 		if governed.blocked != nil {
-			return blockedResult(take.observe, governed.blocked, now, until), nil
+			return blockedResult(&take, governed.blocked, now, until), nil
 		}
 		take.Buckets, candidate = governed.buckets[:live:live], governed.buckets[live:]
 	}
 	judged := true
 	// The fast take keeps no account of what it does.
-	if take.Claim != nil || take.observe == observeAll || !s.takeFast(&take, tenant, now, &result) {
+	if take.Claim != nil || take.ObserveAdmitted || !s.takeFast(&take, tenant, now, &result) {
 		result, judged = s.take(&take, tenant, now)
 		result.until(until)
 	}
@@ -156,11 +156,7 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 	if receipt.IsZero() && end == nil {
 		return Settled{}, nil
 	}
-	name := receipt.tenant
-	if end != nil {
-		name = end.Tenant
-	}
-	s, tenant, now := m.lock(name)
+	s, tenant, now := m.lock(settlement.Tenant())
 	defer s.mu.Unlock()
 
 	if end != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 )
 
 const (
@@ -202,10 +204,7 @@ func (b *batch) send(client redis.UniversalClient) {
 		}
 		flights = append(flights, f)
 		if f.deadline.After(until) {
-			until, cause = f.deadline, errStoreTimeout
-			if f.cmd.hurried {
-				cause = context.DeadlineExceeded
-			}
+			until, cause = f.deadline, deadline.Cause(f.cmd.hurried)
 		}
 	}
 	b.flights = flights

@@ -21,7 +21,7 @@ type Receipt struct {
 	amounts receiptAmounts
 	// short is which limits were charged less than amounts says.
 	short state.Shortfall
-	// local is what a [Local] has taken from each limit, in the order of the limits, if the receipt is that of
+	// local is what a local share has taken from each limit, in the order of the limits, if the receipt is that of
 	// its settlement. Nothing was charged for it yet.
 	local []int64
 }
@@ -74,4 +74,27 @@ func (r *Receipt) name(takenAt int64) {
 	binary.NativeEndian.PutUint64(r.id[:8], rand.Uint64()) //nolint:gosec // Unique is enough, see issue.
 	// An id of zeros would read as no receipt.
 	binary.NativeEndian.PutUint64(r.id[8:], uint64(takenAt)|1<<63)
+}
+
+// Tenant returns the tenant that the settlement is about.
+func (s *Settlement) Tenant() string {
+	if s.Claim != nil {
+		return s.Claim.Tenant
+	}
+	return s.Receipt.tenant
+}
+
+// GivesBack reports whether less is paid in the end than was taken.
+func (s *Settlement) GivesBack() bool {
+	if s.Receipt.IsZero() {
+		return false
+	}
+	for _, charged := range s.Receipt.amounts.all() {
+		for i := range s.Actual {
+			if s.Actual[i].Unit == charged.Unit && s.Actual[i].N < charged.N {
+				return true
+			}
+		}
+	}
+	return false
 }

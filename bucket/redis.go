@@ -3,11 +3,13 @@ package bucket
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
@@ -24,16 +26,15 @@ const (
 // RedisConfig configures a [Redis] and [RedisAnswers].
 type RedisConfig struct {
 	// Client is the connection to a server, a cluster or a Sentinel group. It has to let deadlines
-	// reach the socket: [NewClient] and [OpenClient] make such a client with breakers, [BoundOptions],
-	// [BoundClusterOptions] and [BoundFailoverOptions] set up options of one's own, and [AddBreaker] adds
-	// breakers. It stays the caller's to close. Required.
+	// reach the socket: package redisclient makes such a client with breakers, sets up options of one's own, and adds
+	// breakers to a client of one's own. It stays the caller's to close. Required.
 	Client redis.UniversalClient
 	// Namespace keeps the keys of several services, regions or environments in one Redis apart: 1 to
 	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means [DefaultNamespace].
 	Namespace string
 	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides, and so do
 	// the ReadTimeout and WriteTimeout of the client, 25 ms in bounded options: a longer Timeout needs a longer
-	// [ClientConfig.SocketTimeout]. Zero means [DefaultTimeout].
+	// redisclient.Config.SocketTimeout. Zero means [DefaultTimeout].
 	Timeout time.Duration
 	// DisablePipelining lets each call send its command by itself. Otherwise, while two calls are on their
 	// way to a node, those that come meanwhile wait and are sent together in one pipeline; a lone call
@@ -65,7 +66,6 @@ type Redis struct {
 	scripts   lua.Scripts
 	offsets   offsets
 	overrides knownOverrides
-	hazards   []Hazard
 	// testClock, if it is set, is the time in Unix milliseconds that scripts with a test clock are
 	// told.
 	testClock func() int64
@@ -89,7 +89,6 @@ func NewRedis(config RedisConfig) (*Redis, error) {
 		timeout:   config.Timeout,
 		scripts:   lua.Load(),
 		offsets:   newOffsets(cluster, config.Clock),
-		hazards:   ClientHazards(config.Client),
 	}, nil
 }
 
@@ -116,6 +115,29 @@ func (c RedisConfig) complete() (RedisConfig, error) {
 	return c, nil
 }
 
+// checkClient returns why the deadline of a call would not hold with the client.
+func checkClient(client redis.UniversalClient) error {
+	bounded := true
+	switch c := client.(type) {
+	case nil:
+		return errors.New("bucket: RedisConfig.Client is nil; redisclient.Open makes one")
+	case *redis.Client:
+		// Behind Sentinels as well.
+		bounded = c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		bounded = c.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		bounded = c.Options().ContextTimeoutEnabled
+	}
+	if !bounded {
+		return errors.New("bucket: the client ignores deadlines (ContextTimeoutEnabled is not set), so that a frozen server would hold every request for seconds; use redisclient.Open, or redisclient.Bound on options of your own")
+	}
+	return nil
+}
+
+// Client is that of the configuration.
+func (r *Redis) Client() redis.UniversalClient { return r.pipeline.client }
+
 // Close waits until the calls that are on their way have ended, which is within their timeout. Calls after
 // it fail with [ErrUnavailable]. The client stays open: it is the caller's. Close never fails and may be
 // called again.
@@ -127,7 +149,7 @@ func (r *Redis) Close() error {
 // Take implements [Store]. A take with a claim that got no answer is sent once more if there is time
 // left: its attempt id makes that safe.
 func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
-	if err := take.check(); err != nil {
+	if err := take.Check(); err != nil {
 		return Result{}, err
 	}
 	buckets := take.all()
@@ -162,7 +184,7 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 		return Result{}, err
 	}
 	if reply.outcome == state.Blocked {
-		return blockedResult(take.observe, c.governed.blocked, reply.now, c.governed.until), nil
+		return blockedResult(&take, c.governed.blocked, reply.now, c.governed.until), nil
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
@@ -192,13 +214,13 @@ func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, err
 	if receipt.IsZero() && end == nil {
 		return Settled{}, nil
 	}
-	tenant, packedEnd, answer := receipt.tenant, "", []byte(nil)
+	packedEnd, answer := "", []byte(nil)
 	if end != nil {
-		tenant, packedEnd = end.Tenant, packEnd(end)
+		packedEnd = packEnd(end)
 		// A command may be read after its caller has gone.
 		answer = bytes.Clone(end.Answer)
 	}
-	c := r.newCall(tenant, &r.scripts.Settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
+	c := r.newCall(settlement.Tenant(), &r.scripts.Settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
 	c.bucketKeys(receipt.buckets)
 	if end != nil {
 		c.key(c.keys.record(end.Claim))
@@ -299,7 +321,7 @@ func (r *Redis) Reset(ctx context.Context, tenant string, buckets []Bucket) erro
 	for i := range buckets {
 		args = append(args, keys.bucket(buckets[i].Owner))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, errStoreTimeout)
+	ctx, _, cancel := deadline.Bound(ctx, r.timeout)
 	defer cancel()
 	if err := checkContext(ctx); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
@@ -204,7 +205,7 @@ func TestACallIntoAFrozenServerEndsAtItsDeadlineAndIsAmbiguous(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Start(t)
 	options := &redis.Options{Addr: server.Addr}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	// A connection that was dialled ahead says hello to the frozen server, and then nothing was sent.
 	options.MinIdleConns = 0
 	client := redis.NewClient(options)
@@ -366,4 +367,29 @@ func TestErrorsAreClassified(t *testing.T) {
 		require.ErrorIs(t, bucket.Classify(err), bucket.ErrAmbiguous, err)
 		require.NotErrorIs(t, bucket.Classify(err), bucket.ErrUnavailable, err)
 	}
+}
+
+func TestNewRedisRefusesWhatWouldNotHold(t *testing.T) {
+	t.Parallel()
+	unbounded := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = unbounded.Close() })
+	unboundedCluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { _ = unboundedCluster.Close() })
+	unboundedSentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { _ = unboundedSentinel.Close() })
+	bounded := redis.NewClient(patientOptions("127.0.0.1:1"))
+	t.Cleanup(func() { _ = bounded.Close() })
+	for want, config := range map[string]bucket.RedisConfig{
+		"Client is nil":         {},
+		"the client ignores":    {Client: unbounded},
+		"ContextTimeoutEnabled": {Client: unboundedCluster},
+		"redisclient.Bound":     {Client: unboundedSentinel},
+		`namespace "a b"`:       {Client: bounded, Namespace: "a b"},
+		"at least 1ms fits":     {Client: bounded, Timeout: -time.Second},
+	} {
+		_, err := bucket.NewRedis(config)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := bucket.NewRedis(bucket.RedisConfig{Client: bounded, Namespace: "shop.eu-1"})
+	require.NoError(t, err)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
@@ -101,7 +102,7 @@ func useEverything(client redis.UniversalClient, namespace, tenant string, one, 
 	_, err = store.ClearOverrides(ctx, tenant)
 	note(err)
 	note(store.Reset(ctx, tenant, both))
-	_, err = store.Beat(ctx, bucket.NewInstance())
+	_, err = store.Beat(ctx, fleet.NewInstance())
 	note(err)
 	return errors.Join(errs...)
 }

@@ -17,10 +17,6 @@ var (
 	// ErrInvalid says that the call itself was wrong: a negative amount, two buckets of one owner.
 	// Nothing was charged.
 	ErrInvalid = errors.New("bucket: invalid call")
-	// ErrBusy says that the tenant has as many calls under way as a [Bulkhead] lets it have: the store was
-	// not asked. It is the tenant's own doing, so that no fail mode applies: whoever admits on it gives
-	// budget to those who ask most.
-	ErrBusy = errors.New("bucket: too many calls of the tenant are under way")
 )
 
 // Store keeps the buckets of all tenants and the claims of their idempotency keys.
@@ -76,8 +72,9 @@ type Take struct {
 	// that keeps it saves an allocation. Nil is fine.
 	States []LimitState
 
-	// observe asks for the judgment behind the verdict, for a [RefusalCache].
-	observe observe
+	// Observe asks for Result.Judgment where the take is refused, and ObserveAdmitted where it is admitted as
+	// well. They are for what remembers verdicts in front of a store.
+	Observe, ObserveAdmitted bool
 }
 
 // Verdict is the answer to a [Take].
@@ -152,15 +149,14 @@ type Result struct {
 	// Receipt settles the charge. It is zero when nothing was charged.
 	Receipt Receipt
 	// Candidate is the verdict under the candidate policy. It is nil if there is none or if it was not
-	// judged, because the claim or a block decided, or because a [RefusalCache] answered.
+	// judged, because the claim or a block decided.
 	Candidate *CandidateResult
-	// Origin says where the verdict was reached: in the store, unless a [RefusalCache] could answer.
-	Origin Origin
+	// Judgment is what the verdict was reached by, if [Take.Observe] asked for it. It is nil where the budgets
+	// were not judged, and from stores that do not tell.
+	Judgment *Judgment
 
 	// blockedBy is the record of a Blocked verdict. It is shared and does not change.
 	blockedBy *Override
-	// judgment is what the take asked to observe. Nil means that the store does not tell.
-	judgment *judgment
 	// now is the time of the store in Unix milliseconds, or zero if it has not said.
 	now int64
 }
@@ -173,34 +169,6 @@ func (r *Result) BlockedBy() *Override {
 	}
 	by := r.blockedBy.clone()
 	return &by
-}
-
-// Origin is where the verdict of a [Result] was reached.
-type Origin uint8
-
-const (
-	// FromStore is a verdict of the store.
-	FromStore Origin = iota
-	// FromCache is a refusal that a [RefusalCache] knew to be the answer of the store.
-	FromCache
-	// FromCap is a refusal that a [RefusalCache] could not complete alone, while the tenant had used up its
-	// calls to the store: the budget does not suffice, but claim and candidate were not looked at, and
-	// owners that the cache does not know are not shown.
-	FromCap
-)
-
-// String returns the word that telemetry writes.
-func (o Origin) String() string {
-	switch o {
-	case FromStore:
-		return "store"
-	case FromCache:
-		return "cache"
-	case FromCap:
-		return "cap"
-	default:
-		return "unknown"
-	}
 }
 
 // LimitState is one limit of one owner as a store sees it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
@@ -95,21 +96,12 @@ func (l *limiter) store(addresses []string) (bucket.Store, error) {
 	if len(addresses) == 0 {
 		return bucket.NewMemory(bucket.MemoryConfig{}), nil
 	}
-	client, err := bucket.NewClient(addresses...)
+	client, err := redisclient.New(addresses...)
 	if err != nil {
 		return nil, fmt.Errorf("-redis: %w", err)
 	}
 	l.close = append(l.close, client.Close)
-	redis, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
-	if err != nil {
-		return nil, err
-	}
-	// One tenant shall not take the connections of all, nor cost Redis a script for each refusal.
-	bulkhead, err := bucket.NewBulkhead(redis, bucket.BulkheadConfig{})
-	if err != nil {
-		return nil, err
-	}
-	return bucket.NewRefusalCache(bulkhead, bucket.RefusalCacheConfig{})
+	return bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
 }
 
 // Close stops following the policy and disconnects.

@@ -9,7 +9,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
-// Store is a bucket.Store in memory that remembers what it was asked. It decides as every store does.
+// Store is a bucket.Store in memory that remembers what it was asked. It decides as every store does, and is always
+// asked: the extension remembers none of its refusals.
 // It is safe for concurrent use.
 type Store struct {
 	memory *bucket.Memory
@@ -20,10 +21,7 @@ type Store struct {
 	settlements []Settlement
 }
 
-var (
-	_ bucket.Store = (*Store)(nil)
-	_ bucket.Fleet = (*Store)(nil)
-)
+var _ bucket.Store = (*Store)(nil)
 
 // Take is one take that a store was asked for, and what it answered.
 type Take struct {
@@ -91,6 +89,9 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (bucket.Result, erro
 		claim := *take.Claim
 		remembered.Claim = &claim
 	}
+	// Whoever remembers refusals goes by another clock than that of the test.
+	take.Observe, take.ObserveAdmitted = false, false
+	remembered.Observe, remembered.ObserveAdmitted = false, false
 	var result bucket.Result
 	err := s.failing()
 	if err == nil {
@@ -156,8 +157,8 @@ func (s *Store) Reset(ctx context.Context, tenant string, buckets []bucket.Bucke
 	return s.memory.Reset(ctx, tenant, buckets)
 }
 
-// Beat implements bucket.Fleet.
-func (s *Store) Beat(ctx context.Context, instance bucket.Instance) (int, error) {
+// Beat counts instances, as other stores do.
+func (s *Store) Beat(ctx context.Context, instance [8]byte) (int, error) {
 	if err := s.failing(); err != nil {
 		return 0, err
 	}

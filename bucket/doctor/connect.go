@@ -28,7 +28,7 @@ func (e *examination) servers(ctx context.Context) {
 		e.ring(ctx, c.Options())
 	default:
 		e.add(Finding{
-			Severity: Note, Code: CouldNotLook, Seen: "the servers behind a client that is not one of go-redis",
+			Severity: Note, Code: "could-not-look", Seen: "the servers behind a client that is not one of go-redis",
 			Why: "the doctor does not know how to reach each node of it", Remedy: "examine a redis.Client, redis.ClusterClient or redis.Ring for the same servers",
 		})
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
-// DefaultPatience is how long an examination takes at most.
-const DefaultPatience = 10 * time.Second
+// defaultPatience is how long an examination takes at most.
+const defaultPatience = 10 * time.Second
 
 // callsInPatience is how many answers of one node may fail to come in an examination.
 const callsInPatience = 10
@@ -32,7 +33,7 @@ type Config struct {
 	// [bucket.DefaultTimeout].
 	Timeout time.Duration
 	// Patience is how long the examination may take in all; one answer may take a tenth of it. Zero means
-	// [DefaultPatience].
+	// ten seconds.
 	Patience time.Duration
 	// Clock is the time of this machine, to which that of the servers is compared. Nil means [time.Now].
 	Clock func() time.Time
@@ -45,11 +46,11 @@ func (c *Config) callTimeout() time.Duration { return c.Patience / callsInPatien
 func (c Config) complete() (Config, error) {
 	var errs []error
 	if c.Client == nil {
-		errs = append(errs, errors.New("doctor: Config.Client is nil; bucket.OpenClient makes one"))
+		errs = append(errs, errors.New("doctor: Config.Client is nil; redisclient.Open makes one"))
 	}
 	c.Namespace = cmp.Or(c.Namespace, bucket.DefaultNamespace)
 	c.Timeout = cmp.Or(c.Timeout, bucket.DefaultTimeout)
-	c.Patience = cmp.Or(c.Patience, DefaultPatience)
+	c.Patience = cmp.Or(c.Patience, defaultPatience)
 	if _, err := bucket.ACLRules(c.Namespace, false); err != nil {
 		errs = append(errs, err)
 	}
@@ -85,15 +86,15 @@ func Examine(ctx context.Context, config Config) ([]Finding, error) {
 // Client returns what is dangerous in the options of a client, without connecting.
 func Client(client redis.UniversalClient) []Finding {
 	var found []Finding
-	for _, h := range bucket.ClientHazards(client) {
+	for _, h := range redisclient.Hazards(client) {
 		severity := Warning
 		switch h.Code {
-		case bucket.HazardDeadlineIgnored:
+		case "deadline-ignored":
 			severity = Error
-		case bucket.HazardUnknownClient:
+		case "unknown-client":
 			severity = Note
 		}
-		found = append(found, Finding{Severity: severity, Code: Code(h.Code), Seen: h.Seen, Why: h.Why, Remedy: h.Remedy})
+		found = append(found, Finding{Severity: severity, Code: h.Code, Seen: h.Seen, Why: h.Why, Remedy: h.Remedy})
 	}
 	return found
 }
@@ -120,17 +121,17 @@ func (e *examination) result() []Finding {
 
 // breaker asks the client itself, with one call.
 func (e *examination) breaker(ctx context.Context) {
-	if slices.ContainsFunc(e.found, func(f Finding) bool { return f.Code == DeadlineIgnored || f.Code == UnknownClient }) {
+	if slices.ContainsFunc(e.found, func(f Finding) bool { return f.Code == "deadline-ignored" || f.Code == "unknown-client" }) {
 		// The call could last, and that there is no breaker is the smaller evil.
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.config.callTimeout())
 	defer cancel()
-	if has, err := bucket.HasBreaker(ctx, e.config.Client); err == nil && !has {
+	if has, err := redisclient.HasBreaker(ctx, e.config.Client); err == nil && !has {
 		e.add(Finding{
-			Severity: Warning, Code: NoBreaker, Seen: "no breaker stands before the node that was asked",
+			Severity: Warning, Code: "no-breaker", Seen: "no breaker stands before the node that was asked",
 			Why:    "each call into a store that is too slow costs a connection, and with TLS a handshake",
-			Remedy: "use bucket.OpenClient, or bucket.AddBreaker on a client of your own before its first call",
+			Remedy: "use redisclient.Open, or redisclient.AddBreaker on a client of your own before its first call",
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 func (n *node) readInfo(ctx context.Context) bool {
 	cmd, err := n.do(ctx, "info")
 	if forbidden(err) {
-		n.add(Note, CouldNotLook, "INFO is refused: "+printable(err.Error()),
+		n.add(Note, "could-not-look", "INFO is refused: "+printable(err.Error()),
 			"version, memory, eviction, persistence and replicas were not examined",
 			"let somebody who may run INFO check redis_version, maxmemory, maxmemory_policy, evicted_keys, aof_enabled and connected_slaves, "+
 				"or examine with a user of its own: ACL SETUSER doctor +info +config|get +cluster|info and the rights of the limiter")
@@ -55,10 +55,10 @@ func (n *node) version() {
 	minor, _ := strconv.Atoi(second)
 	switch {
 	case major < neededMajor || major == neededMajor && minor < neededMinor:
-		n.add(Error, OldVersion, "version "+printable(version),
+		n.add(Error, "old-version", "version "+printable(version),
 			"SET knows no PXAT before 6.2, so that every take fails", "upgrade to Redis 7 or Valkey")
 	case major < testedMajor:
-		n.add(Note, OldVersion, "version "+printable(version),
+		n.add(Note, "old-version", "version "+printable(version),
 			"it has what the scripts need, but this library is tested with Redis 7 and Valkey", "upgrade to Redis 7 or Valkey when you can")
 	}
 }
@@ -75,23 +75,23 @@ func (n *node) memory() {
 		if known && most == 0 {
 			severity, seen = Warning, seen+", without a maxmemory so far"
 		}
-		n.add(severity, EvictingPolicy, seen, "a bucket that is evicted is full again, and an idempotency key that is evicted is forgotten",
+		n.add(severity, "evicting-policy", seen, "a bucket that is evicted is full again, and an idempotency key that is evicted is forgotten",
 			"give the limiter a server of its own, or a cluster, with maxmemory-policy noeviction")
 	}
 	if evicted, _ := n.number("evicted_keys"); evicted > 0 {
-		n.add(Warning, EvictedKeys, fmt.Sprintf("%d keys were evicted since the server started", evicted),
+		n.add(Warning, "evicted-keys", fmt.Sprintf("%d keys were evicted since the server started", evicted),
 			"those of the limiter among them were full budgets again", "set maxmemory-policy noeviction and give the server more memory; a restart counts anew")
 	}
 	if !known {
 		return
 	}
 	if most == 0 {
-		n.add(Note, MemoryUnbounded, "maxmemory is not set",
+		n.add(Note, "memory-unbounded", "maxmemory is not set",
 			"the server grows until the machine has no memory and the kernel ends it", "set maxmemory below the memory of the machine, and watch it")
 		return
 	}
 	if used, _ := n.number("used_memory"); used/nearlyFull >= most/100 {
-		n.add(Warning, MemoryNearlyFull, fmt.Sprintf("%d of %d bytes are used", used, most),
+		n.add(Warning, "memory-nearly-full", fmt.Sprintf("%d of %d bytes are used", used, most),
 			"a server that is full refuses every charge (OOM) or, with an evicting policy, forgets buckets", "raise maxmemory, or find what fills the server")
 	}
 }
@@ -101,17 +101,17 @@ func (n *node) replication() {
 	if enabled, known := n.number("cluster_enabled"); known {
 		switch {
 		case n.cluster && enabled == 0:
-			n.add(Error, NotACluster, "a single server, used as a cluster", "every call fails, because there is no map of slots",
-				"use a client for a single server: leave ClientConfig.Cluster and cluster=true away")
+			n.add(Error, "not-a-cluster", "a single server, used as a cluster", "every call fails, because there is no map of slots",
+				"use a client for a single server: leave redisclient.Config.Cluster and cluster=true away")
 		case !n.cluster && enabled == 1:
-			n.add(Error, ClusterAsSingle, "a node of a cluster, used as a single server", "calls for slots of other nodes fail (MOVED)",
-				"use a client for clusters: ClientConfig.Cluster, cluster=true in the URL, or several addresses")
+			n.add(Error, "cluster-as-single", "a node of a cluster, used as a single server", "calls for slots of other nodes fail (MOVED)",
+				"use a client for clusters: redisclient.Config.Cluster, cluster=true in the URL, or several addresses")
 		}
 	}
 	switch n.info["role"] {
 	case "slave":
 		if n.role == roleUnknown && !n.cluster {
-			n.add(Error, ReadOnlyReplica, "a replica of "+printable(n.info["master_host"])+":"+printable(n.info["master_port"]),
+			n.add(Error, "read-only-replica", "a replica of "+printable(n.info["master_host"])+":"+printable(n.info["master_port"]),
 				"it takes no writes, so that every take fails", "use the address of the master, or Sentinels, which know it")
 		}
 		n.role = roleReplica
@@ -122,7 +122,7 @@ func (n *node) replication() {
 			if n.cluster {
 				severity = Warning
 			}
-			n.add(severity, NoReplica, "a master without replicas", "when it is lost its budgets are away until it is back", "add a replica, with Sentinels or in the cluster")
+			n.add(severity, "no-replica", "a master without replicas", "when it is lost its budgets are away until it is back", "add a replica, with Sentinels or in the cluster")
 		}
 	}
 }
@@ -155,14 +155,14 @@ func (n *node) persistence(ctx context.Context) {
 	snapshots, known := n.config(ctx, "save")
 	switch {
 	case !known:
-		n.add(Note, CouldNotLook, "there is no append-only file, and CONFIG GET save is refused",
+		n.add(Note, "could-not-look", "there is no append-only file, and CONFIG GET save is refused",
 			"whether the server takes snapshots was not examined: without any, every budget is full after a restart",
 			"look at the persistence of the server, or in the console of whoever runs it")
 	case snapshots == "":
-		n.add(Warning, NoPersistence, "neither an append-only file nor snapshots",
+		n.add(Warning, "no-persistence", "neither an append-only file nor snapshots",
 			"after a restart every budget is full and every idempotency key forgotten", "set appendonly yes and appendfsync everysec")
 	default:
-		n.add(Note, SnapshotsOnly, "snapshots ("+printable(snapshots)+") and no append-only file",
+		n.add(Note, "snapshots-only", "snapshots ("+printable(snapshots)+") and no append-only file",
 			"after a crash budgets are as full as they were at the last snapshot", "set appendonly yes and appendfsync everysec, which bounds that to a second")
 	}
 }
@@ -181,7 +181,7 @@ func (n *node) scriptTime(ctx context.Context) {
 	if limit <= 0 {
 		seen = "lua-time-limit is off"
 	}
-	n.add(Note, ScriptTimeLimit, seen, "a script of another application that runs wild holds the server for as long, and nobody can end it; those of this library take less than a millisecond",
+	n.add(Note, "script-time-limit", seen, "a script of another application that runs wild holds the server for as long, and nobody can end it; those of this library take less than a millisecond",
 		fmt.Sprintf("set lua-time-limit (busy-reply-threshold) to %d or less, or give the limiter a server of its own", longScript))
 }
 
@@ -194,11 +194,11 @@ func (n *node) coverage(ctx context.Context) {
 	full, known := n.config(ctx, "cluster-require-full-coverage")
 	switch {
 	case !known:
-		n.add(Note, CouldNotLook, "CONFIG GET cluster-require-full-coverage is refused",
+		n.add(Note, "could-not-look", "CONFIG GET cluster-require-full-coverage is refused",
 			"with yes, which is the default of Redis, a cluster that loses one shard refuses the tenants of all",
 			"look at the parameters of the cluster: no is right for a limiter")
 	case full == "yes":
-		n.add(Warning, FullCoverage, "cluster-require-full-coverage is yes", "a cluster that loses one shard refuses the tenants of all",
+		n.add(Warning, "full-coverage", "cluster-require-full-coverage is yes", "a cluster that loses one shard refuses the tenants of all",
 			"set cluster-require-full-coverage no on every node")
 	}
 }
@@ -207,7 +207,7 @@ func (n *node) coverage(ctx context.Context) {
 func (n *node) clusterState(ctx context.Context) {
 	cmd, err := n.do(ctx, "cluster", "info")
 	if err != nil {
-		n.add(Note, CouldNotLook, "CLUSTER INFO is refused", "whether all slots are served was not examined",
+		n.add(Note, "could-not-look", "CLUSTER INFO is refused", "whether all slots are served was not examined",
 			"let somebody who may run CLUSTER INFO check that cluster_state is ok")
 		return
 	}
@@ -220,7 +220,7 @@ func (n *node) clusterState(ctx context.Context) {
 	}
 	const slots = "16384"
 	if state, served := facts["cluster_state"], facts["cluster_slots_ok"]; state != "ok" || served != slots {
-		n.add(Error, ClusterState, fmt.Sprintf("cluster_state is %s, with %s of %s slots served", printable(state), printable(served), slots),
+		n.add(Error, "cluster-state", fmt.Sprintf("cluster_state is %s, with %s of %s slots served", printable(state), printable(served), slots),
 			"calls of tenants in the other slots fail, and with cluster-require-full-coverage those of all", "bring the missing nodes back, or redis-cli --cluster fix")
 	}
 }

@@ -56,7 +56,7 @@ func (n *node) clock(apart time.Duration) {
 	if apart < 0 {
 		direction = "behind"
 	}
-	n.add(Warning, ClockApart, fmt.Sprintf("the clock is %v %s that of this machine", apart.Abs().Round(time.Millisecond), direction),
+	n.add(Warning, "clock-apart", fmt.Sprintf("the clock is %v %s that of this machine", apart.Abs().Round(time.Millisecond), direction),
 		"budgets go by the clock of Redis: days and hours of calendars begin as much too early or too late, and the first call of a process is sent twice; "+
 			"after a failover to a node with another clock budgets refill as much too early or late", "let both machines keep their clocks by NTP")
 }
@@ -72,8 +72,8 @@ func (n *node) slow(took []time.Duration) {
 	if median > timeout {
 		severity = Error
 	}
-	n.add(severity, Slow, fmt.Sprintf("%d calls took %v in the median and %v at most, with a timeout of %v",
+	n.add(severity, "slow", fmt.Sprintf("%d calls took %v in the median and %v at most, with a timeout of %v",
 		len(took), median.Round(time.Microsecond), longest.Round(time.Microsecond), timeout),
 		"calls that do not end in time are decided by the fail mode of their limits",
-		"put the limiter near its Redis, look for what keeps the server busy (SLOWLOG), or raise RedisConfig.Timeout and with it ClientConfig.SocketTimeout")
+		"put the limiter near its Redis, look for what keeps the server busy (SLOWLOG), or raise RedisConfig.Timeout and with it redisclient.Config.SocketTimeout")
 }

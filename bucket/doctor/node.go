@@ -36,7 +36,7 @@ func (e *examination) node(client *redis.Client, role role) *node {
 	return &node{exam: e, client: client, role: role, name: client.Options().Addr}
 }
 
-func (n *node) add(severity Severity, code Code, seen, why, remedy string) {
+func (n *node) add(severity Severity, code string, seen, why, remedy string) {
 	n.exam.add(Finding{Severity: severity, Code: code, Node: n.name, Seen: seen, Why: why, Remedy: remedy})
 }
 
@@ -91,9 +91,9 @@ func (n *node) encryption() {
 	if o.TLSConfig != nil || o.Network == "unix" || n.peer != nil && n.peer.encrypted.Load() || local(n.name) {
 		return
 	}
-	n.add(Warning, TLSOff, "the connection is not encrypted",
+	n.add(Warning, "tls-off", "the connection is not encrypted",
 		"whoever can read the network between reads the password of Redis, and who changes it changes budgets",
-		"use a rediss:// address or ClientConfig.TLS; ignore this where the network is encrypted or private")
+		"use a rediss:// address or redisclient.Config.TLS; ignore this where the network is encrypted or private")
 }
 
 // local says whether an address is on this machine. Names are not looked up.
@@ -114,18 +114,18 @@ func (n *node) silent(err error) bool {
 	case err == nil:
 		return false
 	case n.client.Options().DB != 0 && strings.Contains(err.Error(), "SELECT is not allowed in cluster mode"):
-		n.add(Error, DatabaseInCluster, fmt.Sprintf("database %d in a cluster", n.client.Options().DB),
+		n.add(Error, "database-in-cluster", fmt.Sprintf("database %d in a cluster", n.client.Options().DB),
 			"a cluster has database 0 only, so that every call fails", "leave the database away, and use a client for clusters")
 	case redis.IsAuthError(err), redis.HasErrorPrefix(err, "ERR AUTH"), redis.HasErrorPrefix(err, "ERR invalid password"):
-		n.add(Error, NotAuthenticated, "the server refuses the credentials of user "+n.user(),
+		n.add(Error, "not-authenticated", "the server refuses the credentials of user "+n.user(),
 			"every call fails", "check user and password; in a cluster and behind Sentinels every server needs the user")
 	case isReply(err):
 		return false
 	case errors.As(err, &network) && network.Op == "dial", strings.Contains(err.Error(), "sentinel"), strings.HasPrefix(err.Error(), "tls:"), strings.HasPrefix(err.Error(), "x509:"):
-		n.add(Error, Unreachable, "no connection: "+printable(err.Error()),
+		n.add(Error, "unreachable", "no connection: "+printable(err.Error()),
 			"the fail mode of each limit decides about every operation", "check address, network, TLS and that the server runs")
 	default:
-		n.add(Error, Unanswered, fmt.Sprintf("no answer within %v: %s", n.exam.config.callTimeout(), printable(err.Error())),
+		n.add(Error, "unanswered", fmt.Sprintf("no answer within %v: %s", n.exam.config.callTimeout(), printable(err.Error())),
 			"the fail mode of each limit decides about every operation", "see whether the server is frozen, overloaded or reached through a network that drops packets")
 	}
 	return true

@@ -72,7 +72,7 @@ func (n *node) rights(ctx context.Context) {
 	if _, err := n.do(ctx, "evalsha", strings.Repeat("0", len(lua.Load().Take.SHA)), 0); err != nil {
 		n.failed("evalsha", err.Error())
 	}
-	if n.cluster && !n.has(NotACluster) {
+	if n.cluster && !n.has("not-a-cluster") {
 		if _, err := n.do(ctx, "cluster", "slots"); err != nil {
 			n.failed("cluster|slots", err.Error())
 		}
@@ -128,36 +128,36 @@ func (n *node) failed(name, text string) {
 	switch {
 	case strings.HasPrefix(text, "NOSCRIPT"):
 	case strings.Contains(text, "can't run this"), strings.Contains(text, "permissions to run"):
-		n.add(Error, MissingRight, "user "+n.user()+" may not run "+strings.ToUpper(name),
+		n.add(Error, "missing-right", "user "+n.user()+" may not run "+strings.ToUpper(name),
 			"calls that need it fail", line+"+"+name+n.everywhere()+"; bucket.ACLRules returns all rules")
 	case strings.Contains(text, "can't access at least one of the keys"), strings.Contains(text, "permissions to access"):
 		n.keys(line)
 	case strings.HasPrefix(text, "OOM"), strings.Contains(text, "when used memory >"):
-		if n.has(MemoryFull) {
+		if n.has("memory-full") {
 			return
 		}
-		n.add(Error, MemoryFull, "the server refuses writes, because its memory is full (OOM)", "every charge fails", "raise maxmemory, or find what fills the server")
+		n.add(Error, "memory-full", "the server refuses writes, because its memory is full (OOM)", "every charge fails", "raise maxmemory, or find what fills the server")
 	case strings.HasPrefix(text, "READONLY"):
 		if n.role == roleUnknown {
 			n.role = roleReplica
-			n.add(Error, ReadOnlyReplica, "the server takes no writes (READONLY)", "every take fails", "use the address of the master, or Sentinels, which know it")
+			n.add(Error, "read-only-replica", "the server takes no writes (READONLY)", "every take fails", "use the address of the master, or Sentinels, which know it")
 		}
 	case name == "eval", name == "evalsha":
-		n.add(Error, ScriptsRefused, strings.ToUpper(name)+" fails: "+printable(text), "every decision is a script",
+		n.add(Error, "scripts-refused", strings.ToUpper(name)+" fails: "+printable(text), "every decision is a script",
 			"allow scripts: EVAL and EVALSHA, neither renamed nor behind a proxy that refuses them")
 	default:
-		n.add(Error, CommandFailed, strings.ToUpper(name)+" fails: "+printable(text), "calls that need it fail",
+		n.add(Error, "command-failed", strings.ToUpper(name)+" fails: "+printable(text), "calls that need it fail",
 			"see what the server says; all commands of the scripts are in Redis from 6.2 on and in Valkey")
 	}
 }
 
 // keys reports that the keys of the namespace are forbidden, once for a node.
 func (n *node) keys(line string) {
-	if n.has(MissingKeys) {
+	if n.has("missing-keys") {
 		return
 	}
 	pattern := "rl:" + n.exam.config.Namespace + ":*"
-	n.add(Error, MissingKeys, "user "+n.user()+" may not use keys that match "+pattern, "every take fails",
+	n.add(Error, "missing-keys", "user "+n.user()+" may not use keys that match "+pattern, "every take fails",
 		line+"~"+pattern+n.everywhere()+"; or examine the namespace that the user is for")
 }
 
@@ -181,7 +181,7 @@ func (n *node) scripts(ctx context.Context) bool {
 			return false
 		}
 		if text, _ := cmd.Text(); len(text) != lateReply || text[0] != 0 {
-			n.add(Error, ScriptsRefused, "script "+script.Name+" gives a reply that is none of its own", "calls that need it fail",
+			n.add(Error, "scripts-refused", "script "+script.Name+" gives a reply that is none of its own", "calls that need it fail",
 				"use Redis from 6.2 on or Valkey, without a proxy that changes replies")
 			return false
 		}
@@ -194,19 +194,19 @@ func (n *node) script(name string, err error) {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "'struct'"):
-		n.add(Error, StructMissing, "scripts have no struct library: "+printable(text),
+		n.add(Error, "struct-missing", "scripts have no struct library: "+printable(text),
 			"the state of buckets is packed with it, so that every call fails", "use Redis from 6.2 on or Valkey")
-	case n.has(MissingRight), n.has(ScriptsRefused):
+	case n.has("missing-right"), n.has("scripts-refused"):
 		// What is missing has been named.
 	case !isReply(err):
 		n.silent(err)
 	default:
-		n.add(Error, ScriptsRefused, "script "+name+" fails: "+printable(text), "calls that need it fail", "use Redis from 6.2 on or Valkey")
+		n.add(Error, "scripts-refused", "script "+name+" fails: "+printable(text), "calls that need it fail", "use Redis from 6.2 on or Valkey")
 	}
 }
 
 // has says whether the node has a finding of a code.
-func (n *node) has(code Code) bool {
+func (n *node) has(code string) bool {
 	n.exam.mu.Lock()
 	defer n.exam.mu.Unlock()
 	for _, f := range n.exam.found {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -41,7 +42,7 @@ var looking = []string{"+info", "+config|get", "+cluster|info"}
 func TestEachMissingRightIsNamedWithTheLineThatAddsIt(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
-	client := open(t, bucket.ClientConfig{Addresses: []string{addr}, Username: limiter, Password: "pw"})
+	client := open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"})
 	all := rules(t, false)
 	for _, rule := range all {
 		command, isCommand := strings.CutPrefix(rule, "+")
@@ -50,22 +51,22 @@ func TestEachMissingRightIsNamedWithTheLineThatAddsIt(t *testing.T) {
 		}
 		some := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == rule })
 		allow(t, admin(t, addr), append(some, looking...)...)
-		f := only(t, client, doctor.Error, doctor.MissingRight, strings.ToUpper(command))
+		f := only(t, client, doctor.Error, "missing-right", strings.ToUpper(command))
 		require.Contains(t, f.Remedy, "ACL SETUSER limiter +"+command+";")
 		require.Equal(t, addr, f.Node)
 	}
 	allow(t, admin(t, addr), append(all, looking...)...)
-	require.Equal(t, []doctor.Code{doctor.NoReplica}, codes(examine(t, client)))
+	require.Equal(t, []string{"no-replica"}, codes(examine(t, client)))
 }
 
 func TestKeysThatTheUserMayNotUseAreFound(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
 	allow(t, admin(t, addr), append(rules(t, false), looking...)...)
-	client := open(t, bucket.ClientConfig{Addresses: []string{addr}, Username: limiter, Password: "pw"})
+	client := open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"})
 	found, err := doctor.Examine(context.Background(), doctor.Config{Client: client, Namespace: "shop", Timeout: patience, Patience: patience})
 	require.NoError(t, err)
-	require.Equal(t, []doctor.Code{doctor.NoReplica, doctor.MissingKeys}, codes(found))
+	require.Equal(t, []string{"no-replica", "missing-keys"}, codes(found))
 	require.Contains(t, found[1].Remedy, "ACL SETUSER limiter ~rl:shop:*")
 }
 
@@ -73,8 +74,8 @@ func TestWhereInfoAndConfigAreForbiddenTheDoctorSaysWhatToCheckByHand(t *testing
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
 	allow(t, admin(t, addr), rules(t, false)...)
-	client := open(t, bucket.ClientConfig{Addresses: []string{addr}, Username: limiter, Password: "pw"})
-	f := only(t, client, doctor.Note, doctor.CouldNotLook, "INFO is refused")
+	client := open(t, redisclient.Config{Addresses: []string{addr}, Username: limiter, Password: "pw"})
+	f := only(t, client, doctor.Note, "could-not-look", "INFO is refused")
 	require.Contains(t, f.Remedy, "maxmemory_policy")
 }
 
@@ -82,7 +83,7 @@ func TestWhereConfigIsUnknownEvictionIsStillFound(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, "--maxmemory", memory, "--maxmemory-policy", "volatile-ttl", "--rename-command", "CONFIG", "").Addr
 	found := examine(t, at(t, addr))
-	require.Equal(t, []doctor.Code{doctor.EvictingPolicy, doctor.NoReplica, doctor.CouldNotLook}, codes(found))
+	require.Equal(t, []string{"evicting-policy", "no-replica", "could-not-look"}, codes(found))
 	require.Contains(t, found[2].Why, "snapshots")
 }
 
@@ -93,12 +94,12 @@ func TestInAClusterWithFewRightsOnlyWhatCouldNotBeSeenIsFound(t *testing.T) {
 		set(t, addr, "maxmemory", memory)
 		allow(t, admin(t, addr), rules(t, true)...)
 	}
-	client := open(t, bucket.ClientConfig{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
+	client := open(t, redisclient.Config{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
 	found := examine(t, client)
 	// INFO, CLUSTER INFO and CONFIG of each node.
 	require.Len(t, found, 3*len(cluster.Addrs))
 	for _, f := range found {
-		require.Equal(t, doctor.CouldNotLook, f.Code)
+		require.Equal(t, "could-not-look", f.Code)
 		require.Equal(t, doctor.Note, f.Severity)
 	}
 }
@@ -112,8 +113,8 @@ func TestARightThatOnlyAReplicaLacksIsFoundBeforeItIsPromoted(t *testing.T) {
 	}
 	replica := cluster.Replicas[1].Addr
 	allow(t, admin(t, replica), append(append(rules(t, true), looking...), "-setrange")...)
-	client := open(t, bucket.ClientConfig{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
-	f := only(t, client, doctor.Error, doctor.MissingRight, "SETRANGE")
+	client := open(t, redisclient.Config{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
+	f := only(t, client, doctor.Error, "missing-right", "SETRANGE")
 	require.Equal(t, replica, f.Node)
 	require.Contains(t, f.Remedy, "on every node")
 }
@@ -125,11 +126,11 @@ func TestAClientThatMayNotReadTheMapOfSlotsIsFound(t *testing.T) {
 		set(t, addr, "maxmemory", memory, "appendonly", "yes")
 		allow(t, admin(t, addr), append(rules(t, false), looking...)...)
 	}
-	client := open(t, bucket.ClientConfig{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
+	client := open(t, redisclient.Config{Addresses: cluster.Addrs, Username: limiter, Password: "pw"})
 	found := examine(t, client)
 	require.Len(t, found, len(cluster.Addrs))
 	for _, f := range found {
-		require.Equal(t, doctor.MissingRight, f.Code)
+		require.Equal(t, "missing-right", f.Code)
 		require.Contains(t, f.Remedy, "+cluster|slots")
 	}
 }
@@ -138,13 +139,13 @@ func TestCredentialsThatAreRefusedAreFound(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, healthy()...).Addr
 	set(t, addr, "requirepass", "pw")
-	for _, config := range []bucket.ClientConfig{
+	for _, config := range []redisclient.Config{
 		{Addresses: []string{addr}},
 		{Addresses: []string{addr}, Password: "wrong"},
 		{Addresses: []string{addr}, Username: "nobody", Password: "pw", Protocol: 2},
 	} {
 		found := examine(t, open(t, config))
-		require.Equal(t, []doctor.Code{doctor.NotAuthenticated}, codes(found), found)
+		require.Equal(t, []string{"not-authenticated"}, codes(found), found)
 	}
 }
 
@@ -152,7 +153,7 @@ func TestAServerThatRefusesScriptsIsFound(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"EVAL", "EVALSHA"} {
 		addr := redistest.Start(t, healthy("--rename-command", command, "")...).Addr
-		only(t, at(t, addr), doctor.Error, doctor.ScriptsRefused, command+" fails: ERR unknown command")
+		only(t, at(t, addr), doctor.Error, "scripts-refused", command+" fails: ERR unknown command")
 	}
 }
 
@@ -164,7 +165,7 @@ func TestAServerWithoutTheStructLibraryIsFound(t *testing.T) {
 		}
 		return ""
 	}
-	only(t, at(t, pretend(t, healthyInfo("7.0.0"), refuses)), doctor.Error, doctor.StructMissing, "struct")
+	only(t, at(t, pretend(t, healthyInfo("7.0.0"), refuses)), doctor.Error, "struct-missing", "struct")
 }
 
 func TestRepliesThatAreNoneOfTheScriptsAreFound(t *testing.T) {
@@ -175,7 +176,7 @@ func TestRepliesThatAreNoneOfTheScriptsAreFound(t *testing.T) {
 		}
 		return ""
 	}
-	only(t, at(t, pretend(t, healthyInfo("7.0.0"), changes)), doctor.Error, doctor.ScriptsRefused, "script take gives a reply")
+	only(t, at(t, pretend(t, healthyInfo("7.0.0"), changes)), doctor.Error, "scripts-refused", "script take gives a reply")
 }
 
 func TestTextsOfServersCannotSteerATerminal(t *testing.T) {
@@ -186,7 +187,7 @@ func TestTextsOfServersCannotSteerATerminal(t *testing.T) {
 		}
 		return ""
 	}
-	f := only(t, at(t, pretend(t, healthyInfo("7.0.0"), steers)), doctor.Error, doctor.ScriptsRefused, "ERR")
+	f := only(t, at(t, pretend(t, healthyInfo("7.0.0"), steers)), doctor.Error, "scripts-refused", "ERR")
 	require.NotContains(t, f.Seen, "\x1b")
 	require.NotContains(t, f.Seen, "\x07")
 	require.Less(t, len(f.Seen), 300)
@@ -194,10 +195,10 @@ func TestTextsOfServersCannotSteerATerminal(t *testing.T) {
 
 func TestRightsThatLaterServersRefuseInOtherWordsAreNamed(t *testing.T) {
 	t.Parallel()
-	for text, code := range map[string]doctor.Code{
-		"ERR ACL failure in script: User limiter has no permissions to run the 'get' command": doctor.MissingRight,
-		"ERR ACL failure in script: No permissions to access a key":                           doctor.MissingKeys,
-		"ERR something else": doctor.CommandFailed,
+	for text, code := range map[string]string{
+		"ERR ACL failure in script: User limiter has no permissions to run the 'get' command": "missing-right",
+		"ERR ACL failure in script: No permissions to access a key":                           "missing-keys",
+		"ERR something else": "command-failed",
 	} {
 		refuses := func(command string) string {
 			if strings.HasPrefix(command, "eval ") && strings.Contains(command, "redis.pcall") {

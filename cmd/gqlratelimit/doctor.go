@@ -10,6 +10,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 )
 
@@ -17,7 +18,7 @@ const doctorHelp = `
 Usage: gqlratelimit doctor -redis ADDRESS [-redis ...] [flags]
 
 Examines the Redis of a limiter: its client options, its servers, and the rights of its user.
-An ADDRESS is host:port, or a redis://, rediss:// or unix:// URL as bucket.OpenClient reads
+An ADDRESS is host:port, or a redis://, rediss:// or unix:// URL as redisclient.Open reads
 it: several are nodes of a cluster or, with -master, Sentinels. With $VARIABLE in the place
 of an ADDRESS it is read from the environment, where other users cannot see its password.
 
@@ -25,7 +26,7 @@ of an ADDRESS it is read from the environment, where other users cannot see its 
     warning  that happens when a server fails or is busy
     note     something to know, or what could not be looked at
 
-Without -plain the options of the client are those that bucket.OpenClient sets. docs/guide/redis.md
+Without -plain the options of the client are those that redisclient.Open sets. docs/guide/redis.md
 lists what is looked for. Nothing is changed but keys of the doctor's own, which expire within
 seconds.
 
@@ -52,6 +53,9 @@ type doctorInputs struct {
 	asJSON    bool
 }
 
+// defaultPatience is how long an examination takes at most.
+const defaultPatience = 10 * time.Second
+
 // runDoctor is the sub-command doctor.
 func runDoctor(c console, args []string) error {
 	var in doctorInputs
@@ -59,13 +63,13 @@ func runDoctor(c console, args []string) error {
 	flags.Var(&in.addresses, "redis", "`address` or URL of a server; can be given several times")
 	flags.BoolVar(&in.cluster, "cluster", false, "the single address is a node of a cluster")
 	flags.StringVar(&in.master, "master", "", "the addresses are Sentinels, which know the master by this `name`")
-	flags.BoolVar(&in.plain, "plain", false, "examine the options that go-redis reads out of the URL, for a server that does not use bucket.OpenClient")
+	flags.BoolVar(&in.plain, "plain", false, "examine the options that go-redis reads out of the URL, for a server that does not use redisclient.Open")
 	flags.StringVar(&in.ca, "tls-ca", "", "PEM `file` of the authorities to trust")
 	flags.StringVar(&in.cert, "tls-cert", "", "PEM `file` of the certificate of the client")
 	flags.StringVar(&in.key, "tls-key", "", "PEM `file` of its key")
 	flags.StringVar(&in.namespace, "namespace", bucket.DefaultNamespace, "the `name` in RedisConfig.Namespace")
 	flags.DurationVar(&in.timeout, "timeout", bucket.DefaultTimeout, "the `time` in RedisConfig.Timeout, to which answers are compared")
-	flags.DurationVar(&in.patience, "patience", doctor.DefaultPatience, "the `time` that the examination may take")
+	flags.DurationVar(&in.patience, "patience", defaultPatience, "the `time` that the examination may take")
 	flags.StringVar(&in.failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
 	flags.BoolVar(&in.asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
 	operands, err := parse(flags, args)
@@ -113,9 +117,9 @@ func (in *doctorInputs) client(c console) (redis.UniversalClient, error) {
 			}
 		}
 	}
-	config := bucket.ClientConfig{Addresses: in.addresses, Cluster: in.cluster, Master: in.master}
+	config := redisclient.Config{Addresses: in.addresses, Cluster: in.cluster, Master: in.master}
 	if in.ca != "" || in.cert != "" || in.key != "" {
-		tls, err := bucket.LoadTLS(in.ca, in.cert, in.key)
+		tls, err := redisclient.LoadTLS(in.ca, in.cert, in.key)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +129,7 @@ func (in *doctorInputs) client(c console) (redis.UniversalClient, error) {
 		return in.plainClient(config)
 	}
 	// What is wrong with an address is said by the same words.
-	client, err := bucket.OpenClient(config)
+	client, err := redisclient.Open("", config)
 	if err != nil {
 		return nil, &usageError{reason: err.Error()}
 	}
@@ -133,7 +137,7 @@ func (in *doctorInputs) client(c console) (redis.UniversalClient, error) {
 }
 
 // plainClient opens the client that go-redis makes of a URL by itself.
-func (in *doctorInputs) plainClient(config bucket.ClientConfig) (redis.UniversalClient, error) {
+func (in *doctorInputs) plainClient(config redisclient.Config) (redis.UniversalClient, error) {
 	if len(in.addresses) > 1 || in.cluster || in.master != "" {
 		return nil, usagef("-plain is for one URL of a single server; doctor.Examine examines any client in Go")
 	}

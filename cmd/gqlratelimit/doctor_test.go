@@ -34,7 +34,7 @@ func TestTheDoctorExaminesARealServer(t *testing.T) {
 	require.Equal(t, 1, written.Version)
 	require.True(t, written.Failed)
 	require.Len(t, written.Findings, 1)
-	require.Equal(t, doctor.NoReplica, written.Findings[0].Code)
+	require.Equal(t, "no-replica", written.Findings[0].Code)
 	require.Equal(t, addr, written.Findings[0].Node)
 }
 

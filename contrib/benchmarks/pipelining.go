@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
 // pipelining compares a store that sends each decision by itself with one that sends those of callers that
@@ -86,7 +87,7 @@ func pipelinedDecisions(address string) (decisions []named, stop func(), err err
 // boundClient is a client as the library makes it, with the connections of the other tables.
 func boundClient(address string) *goredis.Client {
 	options := &goredis.Options{Addr: address, PoolSize: poolSize}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	return goredis.NewClient(options)
 }
 

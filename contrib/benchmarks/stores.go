@@ -20,6 +20,7 @@ import (
 	ulule "github.com/ulule/limiter/v3/drivers/store/redis"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
@@ -136,7 +137,7 @@ func redisDecisions(ctx context.Context, address string, client *goredis.Client)
 
 func patientClient(address string) *goredis.Client {
 	options := &goredis.Options{Addr: address, PoolSize: poolSize}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	return goredis.NewClient(options)
 }

@@ -1,5 +1,6 @@
-// Package backend knows the stores of a server by the names that policies call them: it asks them, watches whether they
-// are there, judges by this instance's share while they are not, and settles with them afterwards.
+// Package backend knows the stores of a server by the names that policies call them: it asks them, spares them what they
+// need not be asked, watches whether they are there, judges by this instance's share while they are not, and settles with
+// them afterwards.
 package backend
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 )
 
@@ -27,9 +29,9 @@ type Watcher interface {
 	StoreAway(ctx context.Context, store string, at time.Time, err error)
 	StoreBack(ctx context.Context, back event.StoreBack)
 	// Settled is told what became of a settlement, after so many calls of the store; LocallySettled what the store
-	// was charged for what was admitted without it.
+	// was charged for what was admitted without it, and whether something was given up.
 	Settled(ctx context.Context, settlement *Settlement, settled *bucket.Settled, result Result, calls int)
-	LocallySettled(ctx context.Context, store, tenant string, settled *bucket.LocalSettled)
+	LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool)
 }
 
 // Config says which stores there are.
@@ -39,7 +41,9 @@ type Config struct {
 	// Stores are the others by name.
 	Stores map[string]bucket.Store
 	// Local configures this instance's share.
-	Local bucket.LocalConfig
+	Local fleet.Config
+	// Gate configures what a store is spared.
+	Gate GateConfig
 	// MaxWaiting is how many settlements may wait for each store.
 	MaxWaiting int
 	Logger     *slog.Logger
@@ -60,21 +64,21 @@ type Stores struct {
 
 // Store is one of the stores.
 type Store struct {
-	store bucket.Store
 	// name is empty for the default store.
 	name    string
 	log     *slog.Logger
 	watcher Watcher
 	absence absence
-	local   *bucket.Local
+	gate    *Gate
+	local   shares
 	queue   *queue
 }
 
 // New returns the stores. The errors are those of [bucket.NewLocal].
 func New(cfg Config) (*Stores, error) {
-	if cfg.Local.Instance == (bucket.Instance{}) {
+	if cfg.Local.Instance == ([8]byte{}) {
 		// Stores that are one Redis count this process once.
-		cfg.Local.Instance = bucket.NewInstance()
+		cfg.Local.Instance = fleet.NewInstance()
 	}
 	s := &Stores{byName: make(map[string]*Store, 1+len(cfg.Stores)), ended: make(chan struct{}), background: make(chan struct{}, 1)}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
@@ -96,7 +100,7 @@ func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: %w", err)
 	}
-	b := &Store{store: store, name: name, watcher: cfg.Watcher, local: local, log: cfg.Logger}
+	b := &Store{name: name, watcher: cfg.Watcher, gate: NewGate(store, cfg.Gate), local: local, log: cfg.Logger}
 	if name != "" {
 		b.log = cfg.Logger.With(slog.String("store", name))
 	}
@@ -163,9 +167,9 @@ func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, tim
 	if err := b.settleBefore(ctx, take); err != nil {
 		return bucket.Result{}, time.Since(start), err
 	}
-	result, err := b.store.Take(ctx, *take)
+	result, origin, err := b.gate.Take(ctx, *take)
 	took := time.Since(start)
-	if by := sparedBy(&result, err); by != "" {
+	if by := sparedBy(origin, err); by != "" {
 		// Nobody has asked the store, so that this tells nothing of it.
 		b.watcher.StoreSpared(ctx, b.name, by)
 		return result, 0, err
@@ -178,12 +182,12 @@ func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, tim
 }
 
 // sparedBy returns what decided in the place of the store, empty if the store did or has failed.
-func sparedBy(result *bucket.Result, err error) string {
+func sparedBy(origin Origin, err error) string {
 	switch {
-	case errors.Is(err, bucket.ErrBusy):
+	case errors.Is(err, ErrBusy):
 		return "busy"
-	case err == nil && result.Origin != bucket.FromStore:
-		return result.Origin.String()
+	case err == nil && origin != FromStore:
+		return origin.String()
 	default:
 		return ""
 	}
@@ -197,7 +201,7 @@ func (b *Store) TakeLocally(take *bucket.Take) bucket.Result { return b.local.Ta
 func (b *Store) Settle(ctx context.Context, settlement bucket.Settlement) (settled bucket.Settled, err error) {
 	start := time.Now()
 	err = guard.Call("Store.Settle", func() (err error) {
-		settled, err = b.store.Settle(ctx, settlement)
+		settled, err = b.gate.Settle(ctx, settlement)
 		return err
 	})
 	b.called(ctx, "settle", time.Since(start), err)
@@ -214,7 +218,7 @@ func (b *Store) Offer(ctx context.Context, settlement *Settlement) bool {
 func (b *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (held bool, err error) {
 	start := time.Now()
 	err = guard.Call("Store.Renew", func() (err error) {
-		held, err = b.store.Renew(ctx, tenant, claim)
+		held, err = b.gate.Renew(ctx, tenant, claim)
 		return err
 	})
 	b.called(ctx, "renew", time.Since(start), err)

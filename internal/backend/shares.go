@@ -9,6 +9,27 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
+// shares judge takes in this process while a store is away, for limits that fail local: what bucket.NewLocal returns.
+type shares interface {
+	// Learn takes in what the store has answered. owes says that the tenant has something to be settled, and beat
+	// that a heartbeat is due.
+	Learn(take *bucket.Take, result *bucket.Result) (owes, beat bool)
+	// Take judges a take while the store is away.
+	Take(take *bucket.Take) bucket.Result
+	// Owes reports whether an owner of the take has something to settle.
+	Owes(take *bucket.Take) bool
+	// Settle charges the store for what the tenant has taken here, once. lost says that something was given up.
+	Settle(ctx context.Context, tenant string) (limits []bucket.LimitState, lost bool, err error)
+	// Owing returns how many tenants have something to settle, and Debtors the names of some of them.
+	Owing() int
+	Debtors(most int) []string
+	// Instances returns how many instances share the store, zero if nobody knows.
+	Instances() int
+	// Beat sends a heartbeat if one is due, which BeatDue reports.
+	Beat(ctx context.Context) error
+	BeatDue() bool
+}
+
 // learn takes in an answer of the store, for when it goes away, and does what has waited for one.
 func (b *Store) learn(ctx context.Context, take *bucket.Take, result *bucket.Result) {
 	owes, beat := b.local.Learn(take, result)
@@ -39,11 +60,11 @@ func (b *Store) settleBefore(ctx context.Context, take *bucket.Take) error {
 // settleLocal charges the store for what the tenant has taken without it.
 func (b *Store) settleLocal(ctx context.Context, tenant string) error {
 	start := time.Now()
-	settled, err := b.local.Settle(ctx, tenant)
-	if err != nil || settled.Limits != nil {
+	limits, lost, err := b.local.Settle(ctx, tenant)
+	if err != nil || limits != nil {
 		b.called(ctx, "settle_local", time.Since(start), err)
 	}
-	b.watcher.LocallySettled(ctx, b.name, tenant, &settled)
+	b.watcher.LocallySettled(ctx, b.name, tenant, limits, lost)
 	return err
 }
 

@@ -18,7 +18,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -118,7 +120,7 @@ func work() {
 // newClient returns a client that waits as long as the store lets it.
 func newClient(addr string, database int) *redis.Client {
 	options := &redis.Options{Addr: addr, DB: database}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	return redis.NewClient(options)
 }

@@ -41,7 +41,7 @@ func newAbsent(t *testing.T, tier tiers.Tier, configure func(*ratelimit.Config))
 	a.inProcess = newInProcess(t, a.store, func(cfg *ratelimit.Config) {
 		a.configure(cfg)
 		cfg.Policy = policy
-		cfg.Local = bucket.LocalConfig{Instances: 1}
+		cfg.Outage = ratelimit.OutageConfig{Instances: 1}
 		cfg.Events.Thresholds = []float64{}
 		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
 			if _, decision := e.(event.Decided); decision {
@@ -176,8 +176,8 @@ func TestAKeyedMutationIsRefusedAlsoWhereALimitFailsLocal(t *testing.T) {
 func TestRunCountsAndSettlesWithoutRequestsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAbsent(t, tiers.Tier{FailMode: "local"}, func(cfg *ratelimit.Config) { cfg.Local.Instances = 0 })
-		other := bucket.NewInstance()
+		a := newAbsent(t, tiers.Tier{FailMode: "local"}, func(cfg *ratelimit.Config) { cfg.Outage.Instances = 0 })
+		other := [8]byte{1}
 		_, err := a.store.Beat(t.Context(), other)
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())

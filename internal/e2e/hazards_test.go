@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 )
 
@@ -17,7 +19,7 @@ func TestADangerousClientIsLoggedAtStart(t *testing.T) {
 	t.Parallel()
 	store := func(change func(*redis.Options)) bucket.Store {
 		options := &redis.Options{Addr: "127.0.0.1:1"}
-		bucket.BoundOptions(options)
+		redisclient.Bound(options)
 		change(options)
 		client := redis.NewClient(options)
 		t.Cleanup(func() { _ = client.Close() })

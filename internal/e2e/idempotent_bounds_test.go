@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
@@ -35,7 +37,7 @@ func underLimits(t *testing.T, limits string) func(*ratelimit.Config) {
 func patientRedis(t *testing.T) (*redis.Client, bucket.Store) {
 	t.Helper()
 	options := &redis.Options{Addr: redistest.Start(t).Addr}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })

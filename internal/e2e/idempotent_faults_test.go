@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
@@ -185,7 +187,7 @@ func TestARedisThatFreezesBetweenClaimAndAnswerLetsNoEffectHappenTwice(t *testin
 	t.Parallel()
 	frozen := redistest.Start(t)
 	options := &redis.Options{Addr: frozen.Addr}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 50 * time.Millisecond})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -91,7 +92,7 @@ func TestAKeyOfAnotherSubjectSendsTheSameCommandsAsOneThatWasNeverUsed(t *testin
 	for who, pair := range strangers {
 		commands := func(key string) [][]string {
 			options := &redis.Options{Addr: redistest.Start(t).Addr}
-			bucket.BoundOptions(options)
+			redisclient.Bound(options)
 			options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 			client, recorded := redis.NewClient(options), &recordedCommands{}
 			defer func() { _ = client.Close() }()

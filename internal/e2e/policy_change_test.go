@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -24,7 +26,7 @@ import (
 func patientStore(t *testing.T) bucket.Store {
 	t.Helper()
 	options := &redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 64}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })

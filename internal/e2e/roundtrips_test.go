@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -74,7 +76,7 @@ func (s *sentCommands) during(do func()) [][]string {
 func TestADecisionIsOneCommandToRedisWhateverItLooksAt(t *testing.T) {
 	t.Parallel()
 	options := &redis.Options{Addr: redistest.Start(t).Addr}
-	bucket.BoundOptions(options)
+	redisclient.Bound(options)
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = patience, patience, patience, patience
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })

@@ -60,7 +60,8 @@ func newFixtureWithin(t *testing.T, configure func(*ratelimit.Config), outer ...
 		Policy:  compiledPolicy(t),
 		Subject: byTenantHeader,
 		Logger:  discard,
-		Local:   bucket.LocalConfig{Instances: 1, Clock: f.clock.Now},
+		// However many calls of one tenant a test has at once.
+		Outage: ratelimit.OutageConfig{Instances: 1, MaxConcurrent: -1, Clock: f.clock.Now},
 	}
 	if configure != nil {
 		configure(&cfg)
@@ -349,7 +350,11 @@ type inProcess struct {
 
 func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Config)) *inProcess {
 	t.Helper()
-	cfg := ratelimit.Config{Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard}
+	cfg := ratelimit.Config{
+		Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
+		// Every decision is one of the store.
+		Outage: ratelimit.OutageConfig{RefusalAge: -1, MaxConcurrent: -1},
+	}
 	if configure != nil {
 		configure(&cfg)
 	}

@@ -4,31 +4,50 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
-// spare puts a refusal cache before the store of the fixture.
-func spare(t *testing.T, cfg *ratelimit.Config, config bucket.RefusalCacheConfig) {
-	t.Helper()
-	cache, err := bucket.NewRefusalCache(cfg.Store, config)
-	require.NoError(t, err)
-	cfg.Store = cache
+// judgingStore is the store of the fixture, which is always asked, but for takes: those it counts and has judged by one
+// whose refusals are remembered.
+type judgingStore struct {
+	*ratelimittest.Store
+
+	memory *bucket.Memory
+	takes  atomic.Int64
+	away   atomic.Bool
 }
 
-func TestARefusalFromTheCacheIsToldAsThatOfTheStoreAndCountedApart(t *testing.T) {
+func (s *judgingStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	if s.away.Load() {
+		return bucket.Result{}, bucket.ErrUnavailable
+	}
+	s.takes.Add(1)
+	return s.memory.Take(ctx, take)
+}
+
+// remember lets the extension remember what the store has refused.
+func remember(cfg *ratelimit.Config) *judgingStore {
+	s := &judgingStore{Store: cfg.Store.(*ratelimittest.Store), memory: bucket.NewMemory(bucket.MemoryConfig{Clock: cfg.Outage.Clock})}
+	cfg.Store = s
+	return s
+}
+
+func TestARefusalFromMemoryIsToldAsThatOfTheStoreAndCountedApart(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}
 	var decisions []ratelimit.Decision
+	var store *judgingStore
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		// It stands, as that of the store does.
-		spare(t, cfg, bucket.RefusalCacheConfig{Clock: (&ratelimittest.Clock{}).Now})
+		store = remember(cfg)
 		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { decisions = append(decisions, d) }
 	})
 	f.post(request{Query: listQuery})
@@ -39,24 +58,25 @@ func TestARefusalFromTheCacheIsToldAsThatOfTheStoreAndCountedApart(t *testing.T)
 		require.Equal(t, asked.Header.Get("Retry-After"), answer.Header.Get("Retry-After"))
 		require.Equal(t, asked.rateLimit(t), answer.rateLimit(t))
 	}
-	require.Len(t, f.store.Takes(), 2)
+	require.EqualValues(t, 2, store.takes.Load())
 	require.Zero(t, decisions[len(decisions)-1].StoreDuration)
 	spared := i.sums("ratelimit.store.spared", "ratelimit.store.spared_by")["cache"]
-	require.InDelta(t, 22, spared+float64(len(f.store.Takes())), 0)
-	require.InDelta(t, len(f.store.Takes()), i.sums("ratelimit.store.duration", "ratelimit.store.call")["take"], 0)
+	require.InDelta(t, 22, spared+float64(store.takes.Load()), 0)
+	require.InDelta(t, store.takes.Load(), i.sums("ratelimit.store.duration", "ratelimit.store.call")["take"], 0)
 	require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery}).Status, "what is cheaper is admitted")
 }
 
-func TestARefusalFromTheCacheSaysNothingOfAStoreThatIsAway(t *testing.T) {
+func TestARefusalFromMemorySaysNothingOfAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}
+	var store *judgingStore
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		spare(t, cfg, bucket.RefusalCacheConfig{MaxAge: 60_000 * millisecond})
+		store = remember(cfg)
 	})
 	f.post(request{Query: listQuery})
 	f.post(request{Query: listQuery})
-	f.store.Fail(bucket.ErrUnavailable)
+	store.away.Store(true)
 	require.Equal(t, true, f.post(request{Query: cheapQuery}).rateLimit(t)["storeUnavailable"])
 	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: listQuery}).errorCode(t))
 	require.Equal(t, map[string]float64{"unavailable": 1}, i.sums("ratelimit.store.errors", "ratelimit.store.result"))
@@ -67,7 +87,7 @@ func TestATenantThatIsBusyIsRefusedWhateverTheFailMode(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}
 	f := newFixture(t, i.configure)
-	f.store.Fail(bucket.ErrBusy)
+	f.store.Fail(backend.ErrBusy)
 	for _, tenant := range []string{"free", "closed"} {
 		answer := f.post(request{Query: cheapQuery, Tenant: tenant})
 		require.Equal(t, http.StatusTooManyRequests, answer.Status, tenant)
@@ -96,7 +116,7 @@ func TestABusyTenantIsRefusedInEachModeBecauseARecordMayEnforceOrBlock(t *testin
 			t.Parallel()
 			f := newFixture(t, underLimits(t, limits))
 			f.resolver.OnExport = func(ctx context.Context, _ int) error {
-				f.store.Fail(bucket.ErrBusy)
+				f.store.Fail(backend.ErrBusy)
 				return ratelimit.Charge(ctx, bucket.Points, 1)
 			}
 			require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t), "a charge")
@@ -110,13 +130,11 @@ func TestABlockedTenantGetsNothingByBeingBusy(t *testing.T) {
 	store := bucket.NewMemory(bucket.MemoryConfig{})
 	entered, held := make(chan struct{}, 8), make(chan struct{})
 	slow := &heldStore{Store: store, entered: entered, held: held}
-	bulkhead, err := bucket.NewBulkhead(slow, bucket.BulkheadConfig{MaxConcurrent: 1})
-	require.NoError(t, err)
-	_, err = store.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "fraud", Actor: "test"})
+	_, err := store.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "fraud", Actor: "test"})
 	require.NoError(t, err)
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		underLimits(t, busyPolicies["warn"])(cfg)
-		cfg.Store = bulkhead
+		cfg.Store, cfg.Outage.MaxConcurrent = slow, 1
 	})
 	release := sync.OnceFunc(func() { close(held) })
 	t.Cleanup(release)
@@ -144,7 +162,7 @@ func (s *heldStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, 
 func TestABusyTenantOfWhomNothingIsJudgedRunsUnlessItsMutationMayBeARepeat(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	f.store.Fail(bucket.ErrBusy)
+	f.store.Fail(backend.ErrBusy)
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited", Key: "query-0001"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: createUser, Tenant: "unlimited"}).errorCode(t))

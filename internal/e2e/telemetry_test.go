@@ -17,7 +17,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
@@ -107,7 +109,7 @@ func TestMetricsCountDecisionsCostsAndStoreCalls(t *testing.T) {
 	f.post(request{Query: listQuery})
 	f.store.Fail(bucket.ErrAmbiguous)
 	f.post(request{Query: cheapQuery})
-	f.store.Fail(bucket.ErrBreakerOpen)
+	f.store.Fail(redisclient.ErrBreakerOpen)
 	f.post(request{Query: cheapQuery})
 
 	require.Equal(t, map[string]float64{"admitted": 1, "limited": 1, "unjudged": 2},

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -38,7 +38,7 @@ func (s *site) connect(t *testing.T, replica int) redis.UniversalClient {
 	if replica < len(s.own) {
 		addresses = s.own[replica]
 	}
-	client, err := bucket.OpenClient(bucket.ClientConfig{
+	client, err := redisclient.Open("", redisclient.Config{
 		Addresses: addresses, Master: s.master, SocketTimeout: max(2*s.deadline(), 25*time.Millisecond),
 	})
 	require.NoError(t, err)
@@ -48,9 +48,9 @@ func (s *site) connect(t *testing.T, replica int) redis.UniversalClient {
 // admin opens a client that waits, which must not go through what is broken.
 func (s *site) admin(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	client, err := bucket.OpenClient(bucket.ClientConfig{
+	client, err := redisclient.Open("", redisclient.Config{
 		Addresses: s.addresses, Master: s.master, DialTimeout: patience, SocketTimeout: patience,
-		Breaker: bucket.BreakerConfig{Disabled: true},
+		Breaker: redisclient.BreakerConfig{Disabled: true},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })

@@ -112,7 +112,7 @@ func startFleet(t *testing.T, s *site) *fleet {
 		server.SetQueryCache(lru.New[*ast.QueryDocument](1))
 		extension := ratelimit.New(ratelimit.Config{
 			Store: store, Policy: f.policy, Subject: tierOfTenant, OnDecision: f.hear,
-			Local: bucket.LocalConfig{Instances: replicas}, Logger: slog.New(slog.DiscardHandler),
+			Outage: ratelimit.OutageConfig{Instances: replicas}, Logger: slog.New(slog.DiscardHandler),
 		})
 		server.Use(extension)
 		f.running.Go(func() { extension.Run(t.Context()) })

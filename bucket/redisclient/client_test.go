@@ -1,4 +1,4 @@
-package bucket_test
+package redisclient_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
 func TestNewClientReadsAddressesAndBoundsTheClient(t *testing.T) {
@@ -30,7 +30,7 @@ func TestNewClientReadsAddressesAndBoundsTheClient(t *testing.T) {
 		"rediss://host:6390":          "host:6390",
 		"unix:///run/redis.sock?db=1": "/run/redis.sock",
 	} {
-		client, err := bucket.NewClient(address)
+		client, err := redisclient.New(address)
 		require.NoError(t, err, address)
 		t.Cleanup(func() { _ = client.Close() })
 		single, ok := client.(*redis.Client)
@@ -44,7 +44,7 @@ func TestNewClientReadsAddressesAndBoundsTheClient(t *testing.T) {
 	for _, addresses := range [][]string{
 		{"127.0.0.1:7001", "redis://127.0.0.1:7002"}, {"redis://127.0.0.1:7001?cluster=true"},
 	} {
-		client, err := bucket.NewClient(addresses...)
+		client, err := redisclient.New(addresses...)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		cluster, ok := client.(*redis.ClusterClient)
@@ -73,7 +73,7 @@ func TestNewClientSaysWhatIsWrongAndRepeatsNoPassword(t *testing.T) {
 		"another master":        {"redis://a:1?master_name=m", "redis://b:1?master_name=n"},
 		"needs no Sentinels":    {"redis://a:1?master_name=m&cluster=true"},
 	} {
-		_, err := bucket.NewClient(addresses...)
+		_, err := redisclient.New(addresses...)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "secret")
 	}
@@ -81,11 +81,11 @@ func TestNewClientSaysWhatIsWrongAndRepeatsNoPassword(t *testing.T) {
 
 func TestOpenClientSaysEverythingThatIsWrongAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := bucket.OpenClient(bucket.ClientConfig{
+	_, err := redisclient.Open("", redisclient.Config{
 		Addresses: []string{"localhost", "http://u:secret@b:1"}, Protocol: 4, PoolSize: -1, Database: -1,
 		DialTimeout: time.Microsecond, SocketTimeout: -1, Password: "secret",
 		Credentials: func(context.Context) (string, string, error) { return "", "", nil },
-		Breaker:     bucket.BreakerConfig{Failures: 5000},
+		Breaker:     redisclient.BreakerConfig{Failures: 5000},
 	})
 	for _, want := range []string{
 		"address 1 of 2", "address 2 of 2", "RESP protocol 4", "a pool of -1", "database -1",
@@ -94,20 +94,20 @@ func TestOpenClientSaysEverythingThatIsWrongAtOnce(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.NotContains(t, err.Error(), "secret")
-	_, err = bucket.OpenClient(bucket.ClientConfig{
+	_, err = redisclient.Open("", redisclient.Config{
 		Addresses: []string{"unix:///run/redis.sock"}, Master: "m", Cluster: true, Database: 1,
 	})
 	for _, want := range []string{"needs no Sentinels", "a cluster cannot be reached by unix", "Sentinels cannot be", "no numbered"} {
 		require.ErrorContains(t, err, want)
 	}
-	_, err = bucket.OpenClient(bucket.ClientConfig{Addresses: []string{"a:1"}, SentinelPassword: "secret"})
+	_, err = redisclient.Open("", redisclient.Config{Addresses: []string{"a:1"}, SentinelPassword: "secret"})
 	require.ErrorContains(t, err, "without a Master")
 }
 
 func TestOpenClientBoundsAndKeepsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	secure := &tls.Config{ServerName: "redis.example", MinVersion: tls.VersionTLS12}
-	config := bucket.ClientConfig{
+	config := redisclient.Config{
 		Username: "limiter", Password: "pw", TLS: secure, Protocol: 2, PoolSize: 7,
 		DialTimeout: time.Second, SocketTimeout: 50 * time.Millisecond,
 	}
@@ -123,7 +123,7 @@ func TestOpenClientBoundsAndKeepsWhatItIsGiven(t *testing.T) {
 	clustered := configuredClient(t, config).(*redis.ClusterClient).Options()
 	require.Equal(t, []any{"limiter", "pw", secure, 2, 7, []string{"a:1", "b:1"}, time.Second},
 		[]any{clustered.Username, clustered.Password, clustered.TLSConfig, clustered.Protocol, clustered.PoolSize, clustered.Addrs, clustered.DialTimeout})
-	url := configuredClient(t, bucket.ClientConfig{Addresses: []string{"redis://a:1?pool_size=3&protocol=2&cluster=true"}})
+	url := configuredClient(t, redisclient.Config{Addresses: []string{"redis://a:1?pool_size=3&protocol=2&cluster=true"}})
 	clustered = url.(*redis.ClusterClient).Options()
 	require.Equal(t, []any{3, 2}, []any{clustered.PoolSize, clustered.Protocol})
 
@@ -131,7 +131,7 @@ func TestOpenClientBoundsAndKeepsWhatItIsGiven(t *testing.T) {
 	options = configuredClient(t, config).(*redis.Client).Options()
 	require.Equal(t, []any{"limiter", "pw", secure, 2, 7, true, 0},
 		[]any{options.Username, options.Password, options.TLSConfig, options.Protocol, options.PoolSize, options.ContextTimeoutEnabled, options.MaxRetries})
-	fromURL := configuredClient(t, bucket.ClientConfig{
+	fromURL := configuredClient(t, redisclient.Config{
 		Addresses: []string{"redis://:watch@a:1/2?master_name=mymaster&addr=b:1&username=limiter&password=pw&route_randomly=true"},
 	})
 	options = fromURL.(*redis.Client).Options()
@@ -146,18 +146,18 @@ func TestCertificatesAreVerifiedByTheNameOfTheirOwnHost(t *testing.T) {
 		"":   {"rediss://a:1", "rediss://b:1"},
 		"::": {"rediss://[::]:1?cluster=true"},
 	} {
-		options := configuredClient(t, bucket.ClientConfig{Addresses: addresses}).(*redis.ClusterClient).Options()
+		options := configuredClient(t, redisclient.Config{Addresses: addresses}).(*redis.ClusterClient).Options()
 		require.Equal(t, want, options.TLSConfig.ServerName)
 	}
-	options := configuredClient(t, bucket.ClientConfig{Addresses: []string{"rediss://a:1?master_name=m"}}).(*redis.Client).Options()
+	options := configuredClient(t, redisclient.Config{Addresses: []string{"rediss://a:1?master_name=m"}}).(*redis.Client).Options()
 	require.Empty(t, options.TLSConfig.ServerName, "the master is not where the Sentinel is")
-	options = configuredClient(t, bucket.ClientConfig{Addresses: []string{"rediss://a:1"}}).(*redis.Client).Options()
+	options = configuredClient(t, redisclient.Config{Addresses: []string{"rediss://a:1"}}).(*redis.Client).Options()
 	require.Equal(t, "a", options.TLSConfig.ServerName)
 }
 
-func configuredClient(t testing.TB, config bucket.ClientConfig) redis.UniversalClient {
+func configuredClient(t testing.TB, config redisclient.Config) redis.UniversalClient {
 	t.Helper()
-	client, err := bucket.OpenClient(config)
+	client, err := redisclient.Open("", config)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -165,15 +165,15 @@ func configuredClient(t testing.TB, config bucket.ClientConfig) redis.UniversalC
 
 func TestLoadTLSNamesTheFileThatIsWrong(t *testing.T) {
 	t.Parallel()
-	config, err := bucket.LoadTLS("", "", "")
+	config, err := redisclient.LoadTLS("", "", "")
 	require.NoError(t, err)
 	require.Nil(t, config.RootCAs)
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	require.NoError(t, os.WriteFile(empty, []byte("nothing"), 0o600))
-	_, err = bucket.LoadTLS(empty, empty, empty)
+	_, err = redisclient.LoadTLS(empty, empty, empty)
 	require.ErrorContains(t, err, "no certificate in PEM in "+empty)
 	require.ErrorContains(t, err, "certificate of the client in "+empty)
-	_, err = bucket.LoadTLS(empty+"x", empty, "")
+	_, err = redisclient.LoadTLS(empty+"x", empty, "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "belong together")
 }
@@ -195,7 +195,7 @@ func TestLoadTLSTrustsAndShowsWhatIsInItsFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600))
 	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: packed}), 0o600))
 
-	config, err := bucket.LoadTLS(certFile, certFile, keyFile)
+	config, err := redisclient.LoadTLS(certFile, certFile, keyFile)
 	require.NoError(t, err)
 	config.ServerName = "redis.example"
 	near, far := net.Pipe()
@@ -207,29 +207,4 @@ func TestLoadTLSTrustsAndShowsWhatIsInItsFiles(t *testing.T) {
 	go func() { ended <- server.HandshakeContext(t.Context()) }()
 	require.NoError(t, tls.Client(near, config).HandshakeContext(t.Context()))
 	require.NoError(t, <-ended)
-}
-
-func TestNewRedisRefusesWhatWouldNotHold(t *testing.T) {
-	t.Parallel()
-	unbounded := redis.NewClient(&redis.Options{})
-	t.Cleanup(func() { _ = unbounded.Close() })
-	unboundedCluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-	t.Cleanup(func() { _ = unboundedCluster.Close() })
-	unboundedSentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
-	t.Cleanup(func() { _ = unboundedSentinel.Close() })
-	bounded := redis.NewClient(boundOptions())
-	t.Cleanup(func() { _ = bounded.Close() })
-	for want, config := range map[string]bucket.RedisConfig{
-		"Client is nil":         {},
-		"the client ignores":    {Client: unbounded},
-		"ContextTimeoutEnabled": {Client: unboundedCluster},
-		"BoundFailoverOptions":  {Client: unboundedSentinel},
-		`namespace "a b"`:       {Client: bounded, Namespace: "a b"},
-		"at least 1ms fits":     {Client: bounded, Timeout: -time.Second},
-	} {
-		_, err := bucket.NewRedis(config)
-		require.ErrorContains(t, err, want)
-	}
-	_, err := bucket.NewRedis(bucket.RedisConfig{Client: bounded, Namespace: "shop.eu-1"})
-	require.NoError(t, err)
 }

@@ -1,4 +1,4 @@
-package bucket
+package redisclient
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"net"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // nodeHook stands before one node. It asks the breaker, if there is one, and tells what surely was not
@@ -18,8 +20,8 @@ type nodeHook struct {
 
 var _ redis.Hook = (*nodeHook)(nil)
 
-func addNodeHook(node *redis.Client, name string, config *BreakerConfig) {
-	node.AddHook(&nodeHook{breaker: newBreaker(name, config)})
+func addNodeHook(node *redis.Client, name string, cfg *BreakerConfig) {
+	node.AddHook(&nodeHook{breaker: newBreaker(name, cfg)})
 }
 
 // DialHook implements redis.Hook.
@@ -95,10 +97,10 @@ func setErr(cmds []redis.Cmder, err error) {
 
 // notSent wraps the error of a call that ended before it was sent.
 func notSent(err error) error {
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, bucket.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
 }
 
 // permit is a call that the breaker let pass, and the context of that call: go-redis sets a new

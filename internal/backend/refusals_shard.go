@@ -1,16 +1,19 @@
-package bucket
+package backend
 
 import (
+	"crypto/sha256"
 	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 const (
-	// refusalShards is how many locks the tenants of a RefusalCache share.
+	// refusalShards is how many locks the tenants of a refusals share.
 	refusalShards = 64
 	// recentRefusals is how many refusals of a tenant are searched for one that tells of other owners.
 	recentRefusals = 8
@@ -50,10 +53,10 @@ type refusedTenant struct {
 // refusal is what the store knew when it refused a take of these owners, or when it admitted one soon after.
 type refusal struct {
 	shape    uint64
-	judgment *judgment
+	judgment *bucket.Judgment
 	// buckets and owners are those of the take, as it was asked.
-	buckets []Bucket
-	owners  []Owner
+	buckets []bucket.Bucket
+	owners  []bucket.Owner
 	// sent and received are when the store was asked and when it had answered, refused when it last refused.
 	sent, received, refused time.Duration
 	// renewing says that a take is on its way to find out what holds now.
@@ -61,13 +64,26 @@ type refusal struct {
 }
 
 // shard returns the shard of a tenant, and the name under which it is kept there.
-func (c *RefusalCache) shard(tenant string) (string, *refusalShard) {
-	tenant = memoryName(tenant)
+func (c *refusals) shard(tenant string) (string, *refusalShard) {
+	tenant = kept(tenant)
 	return tenant, &c.shards[maphash.String(c.seed, tenant)%refusalShards]
 }
 
+// maxTenantName is the length in bytes of the longest name of a tenant that is kept as it is.
+const maxTenantName = 64
+
+// kept bounds the length of a name that is kept. The two forms never meet, because names that start with ~ are always
+// hashed.
+func kept(name string) string {
+	if len(name) <= maxTenantName && !strings.HasPrefix(name, "~") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "~" + string(sum[:])
+}
+
 // shape returns a number for the owners and limits of a take.
-func (c *RefusalCache) shape(take *Take) uint64 {
+func (c *refusals) shape(take *bucket.Take) uint64 {
 	shape := uint64(len(take.Buckets))
 	for i := range take.Buckets {
 		shape = shape*31 + maphash.Comparable(c.seed, take.Buckets[i])
@@ -86,7 +102,7 @@ func (s *refusalShard) knows(tenant string) bool {
 }
 
 // find returns the refusal of the same owners under the same limits, nil if there is none.
-func (s *refusalShard) find(t *refusedTenant, shape uint64, take *Take) *refusal {
+func (s *refusalShard) find(t *refusedTenant, shape uint64, take *bucket.Take) *refusal {
 	r := t.byShape[shape]
 	if r == nil || !slices.Equal(r.buckets, take.Buckets) || !slices.Equal(r.owners, take.Owners) {
 		return nil
@@ -103,7 +119,7 @@ func (r *refusal) expired(now, age time.Duration) bool {
 // it answered.
 func (r *refusal) elapsed(now time.Duration) (latest, earliest int64) {
 	latest = (now - r.sent).Milliseconds()
-	if now-r.sent > milliseconds(latest) {
+	if now-r.sent > time.Duration(latest)*time.Millisecond {
 		latest++
 	}
 	return latest, (now - r.received).Milliseconds()
@@ -111,13 +127,13 @@ func (r *refusal) elapsed(now time.Duration) (latest, earliest int64) {
 
 // evidence returns what is known of owners of the take from takes of other owners, if that refuses it, and
 // how many milliseconds ago it held.
-func (t *refusedTenant) evidence(take *Take, now, age time.Duration) (*judgment, int64) {
+func (t *refusedTenant) evidence(take *bucket.Take, now, age time.Duration) (*bucket.Judgment, int64) {
 	for _, r := range t.recent {
-		if r == nil || r.judgment.blocked != nil || r.expired(now, age) {
+		if r == nil || r.expired(now, age) {
 			continue
 		}
 		latest, earliest := r.elapsed(now)
-		if part := r.judgment.of(r.buckets, take.Buckets); part != nil && part.refuses(take.Amounts, latest) {
+		if part := r.judgment.Part(r.buckets, take.Buckets); part != nil && part.Refuses(take.Amounts, latest) {
 			return part, earliest
 		}
 	}
@@ -125,7 +141,7 @@ func (t *refusedTenant) evidence(take *Take, now, age time.Duration) (*judgment,
 }
 
 // remember keeps the judgment of a take. One that was admitted changes only what is known already.
-func (c *RefusalCache) remember(s *refusalShard, tenant string, take *Take, result *Result, version uint64, sent time.Duration) {
+func (c *refusals) remember(s *refusalShard, tenant string, take *bucket.Take, result *bucket.Result, version uint64, sent time.Duration) {
 	if !rememberable(take) {
 		return
 	}
@@ -143,37 +159,35 @@ func (c *RefusalCache) remember(s *refusalShard, tenant string, take *Take, resu
 	if t != nil {
 		r = s.find(t, shape, take)
 	}
-	if result.Verdict == Admitted {
+	if result.Verdict == bucket.Admitted {
 		switch {
 		case r == nil:
 		case received-r.refused >= c.age:
 			s.remove(t, r)
 			s.leave(tenant, t, received)
-		case r.judgment.now <= result.judgment.now:
-			r.hold(result.judgment, sent, received)
+		case !result.Judgment.Before(r.judgment):
+			r.hold(result.Judgment, sent, received)
 		}
 		return
 	}
 	if r == nil {
 		r = s.add(tenant, shape, take)
-	} else if r.judgment.now > result.judgment.now && !r.expired(received, c.age) {
+	} else if result.Judgment.Before(r.judgment) && !r.expired(received, c.age) {
 		// The answers of two takes have come the other way round.
 		return
 	}
-	r.hold(result.judgment, sent, received)
+	r.hold(result.Judgment, sent, received)
 	r.refused = received
 }
 
 // hold replaces the judgment, which is about the owners that the refusal has.
-func (r *refusal) hold(j *judgment, sent, received time.Duration) {
-	for i := range j.buckets {
-		j.buckets[i].Owner = r.buckets[i].Owner
-	}
+func (r *refusal) hold(j *bucket.Judgment, sent, received time.Duration) {
+	j.KeepNames(r.buckets)
 	r.judgment, r.sent, r.received, r.renewing = j, sent, received, false
 }
 
 // rememberable reports whether the names of the take are few and short enough to be kept.
-func rememberable(take *Take) bool {
+func rememberable(take *bucket.Take) bool {
 	if len(take.Buckets)+len(take.Owners) > maxRefusalOwners {
 		return false
 	}
@@ -188,7 +202,7 @@ func rememberable(take *Take) bool {
 }
 
 // add makes room and an entry without a judgment.
-func (s *refusalShard) add(tenant string, shape uint64, take *Take) *refusal {
+func (s *refusalShard) add(tenant string, shape uint64, take *bucket.Take) *refusal {
 	for s.entries >= s.most && len(s.byTenant) > 0 {
 		s.makeRoom()
 	}
@@ -257,7 +271,7 @@ func (s *refusalShard) remove(t *refusedTenant, r *refusal) {
 
 // dropOthers forgets what is known of the owners of a take under other limits: it was charged, so that what they owe
 // comes back as fast as its limits say.
-func (s *refusalShard) dropOthers(tenant string, take *Take) {
+func (s *refusalShard) dropOthers(tenant string, take *bucket.Take) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.byTenant[tenant]
@@ -265,8 +279,8 @@ func (s *refusalShard) dropOthers(tenant string, take *Take) {
 		return
 	}
 	for _, r := range t.byShape {
-		if slices.ContainsFunc(r.buckets, func(known Bucket) bool {
-			return slices.ContainsFunc(take.Buckets, func(b Bucket) bool { return b.Owner == known.Owner && b.Limits != known.Limits })
+		if slices.ContainsFunc(r.buckets, func(known bucket.Bucket) bool {
+			return slices.ContainsFunc(take.Buckets, func(b bucket.Bucket) bool { return b.Owner == known.Owner && b.Limits != known.Limits })
 		}) {
 			s.remove(t, r)
 		}
@@ -299,7 +313,7 @@ func (s *refusalShard) giveBack(tenant string, every time.Duration) {
 }
 
 // drop forgets what is known of the tenant: it may have been given budget.
-func (c *RefusalCache) drop(tenant string) {
+func (c *refusals) drop(tenant string) {
 	tenant, s := c.shard(tenant)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-package bucket
+package redisclient
 
 import (
 	"time"
@@ -7,41 +7,41 @@ import (
 )
 
 // options are those of a single server.
-func (t *target) options(config *ClientConfig) *redis.Options {
+func (t *target) options(cfg *Config) *redis.Options {
 	o := t.nodes[0].options
-	o.Username, o.Password = config.credentials(o.Username, o.Password)
-	o.CredentialsProviderContext = config.Credentials
-	o.DB = given(config.Database, o.DB)
-	o.TLSConfig = t.tls(config)
-	o.Protocol = given(config.Protocol, o.Protocol)
-	o.PoolSize = given(config.PoolSize, o.PoolSize)
-	BoundOptions(o)
-	config.timeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	o.Username, o.Password = cfg.credentials(o.Username, o.Password)
+	o.CredentialsProviderContext = cfg.Credentials
+	o.DB = given(cfg.Database, o.DB)
+	o.TLSConfig = t.tls(cfg)
+	o.Protocol = given(cfg.Protocol, o.Protocol)
+	o.PoolSize = given(cfg.PoolSize, o.PoolSize)
+	Bound(o)
+	cfg.timeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
 	return o
 }
 
 // clusterOptions are those of a cluster. What the URL of the first node says about connections holds for all.
-func (t *target) clusterOptions(config *ClientConfig) *redis.ClusterOptions {
+func (t *target) clusterOptions(cfg *Config) *redis.ClusterOptions {
 	first := t.nodes[0].options
 	o := &redis.ClusterOptions{
 		Addrs: t.addresses(), ClientName: first.ClientName,
-		CredentialsProviderContext: config.Credentials,
-		TLSConfig:                  t.tls(config),
-		Protocol:                   given(config.Protocol, first.Protocol),
-		PoolSize:                   given(config.PoolSize, first.PoolSize), PoolFIFO: first.PoolFIFO,
+		CredentialsProviderContext: cfg.Credentials,
+		TLSConfig:                  t.tls(cfg),
+		Protocol:                   given(cfg.Protocol, first.Protocol),
+		PoolSize:                   given(cfg.PoolSize, first.PoolSize), PoolFIFO: first.PoolFIFO,
 		MinIdleConns: first.MinIdleConns, MaxIdleConns: first.MaxIdleConns, MaxActiveConns: first.MaxActiveConns,
 		MaxConcurrentDials: first.MaxConcurrentDials,
 		ConnMaxIdleTime:    first.ConnMaxIdleTime, ConnMaxLifetime: first.ConnMaxLifetime,
 		ConnMaxLifetimeJitter: first.ConnMaxLifetimeJitter,
 	}
-	o.Username, o.Password = config.credentials(first.Username, first.Password)
-	BoundClusterOptions(o)
-	config.timeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	o.Username, o.Password = cfg.credentials(first.Username, first.Password)
+	Bound(o)
+	cfg.timeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
 	return o
 }
 
 // failoverOptions are those of the master behind Sentinels.
-func (t *target) failoverOptions(config *ClientConfig) *redis.FailoverOptions {
+func (t *target) failoverOptions(cfg *Config) *redis.FailoverOptions {
 	o := t.failover()
 	if o == nil {
 		first := t.nodes[0].options
@@ -58,17 +58,17 @@ func (t *target) failoverOptions(config *ClientConfig) *redis.FailoverOptions {
 	o.MasterName, o.SentinelAddrs = t.master, t.addresses()
 	// A limiter writes: replicas are of no use to it, and go-redis panics for the other two.
 	o.ReplicaOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
-	o.Username, o.Password = config.credentials(o.Username, o.Password)
-	o.CredentialsProviderContext = config.Credentials
-	if config.SentinelUsername != "" || config.SentinelPassword != "" {
-		o.SentinelUsername, o.SentinelPassword = config.SentinelUsername, config.SentinelPassword
+	o.Username, o.Password = cfg.credentials(o.Username, o.Password)
+	o.CredentialsProviderContext = cfg.Credentials
+	if cfg.SentinelUsername != "" || cfg.SentinelPassword != "" {
+		o.SentinelUsername, o.SentinelPassword = cfg.SentinelUsername, cfg.SentinelPassword
 	}
-	o.DB = given(config.Database, o.DB)
-	o.TLSConfig = t.tls(config)
-	o.Protocol = given(config.Protocol, o.Protocol)
-	o.PoolSize = given(config.PoolSize, o.PoolSize)
-	BoundFailoverOptions(o)
-	config.timeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	o.DB = given(cfg.Database, o.DB)
+	o.TLSConfig = t.tls(cfg)
+	o.Protocol = given(cfg.Protocol, o.Protocol)
+	o.PoolSize = given(cfg.PoolSize, o.PoolSize)
+	Bound(o)
+	cfg.timeouts(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
 	return o
 }
 
@@ -83,7 +83,7 @@ func (t *target) failover() *redis.FailoverOptions {
 }
 
 // credentials returns those of the configuration, or else those of the address.
-func (c *ClientConfig) credentials(username, password string) (string, string) {
+func (c *Config) credentials(username, password string) (string, string) {
 	if c.Username != "" || c.Password != "" {
 		return c.Username, c.Password
 	}
@@ -91,7 +91,7 @@ func (c *ClientConfig) credentials(username, password string) (string, string) {
 }
 
 // timeouts replaces the bounds by those of the configuration.
-func (c *ClientConfig) timeouts(dial, read, write *time.Duration) {
+func (c *Config) timeouts(dial, read, write *time.Duration) {
 	if c.DialTimeout > 0 {
 		*dial = c.DialTimeout
 	}

@@ -1,4 +1,4 @@
-package bucket_test
+package backend_test
 
 import (
 	"strconv"
@@ -9,11 +9,12 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
 func TestAReplayIsServedAlthoughTheBudgetIsUsedUp(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	ten := tenPerSecond(t)
 	claim := newClaim("order-00001")
 	c.take(bucket.Take{Buckets: ten, Amounts: points(10), Claim: claim})
@@ -34,10 +35,10 @@ func TestAReplayIsServedAlthoughTheBudgetIsUsedUp(t *testing.T) {
 
 func TestATenantThatIsRefusedWithEverNewKeysCostsTheStoreAFewCallsASecond(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{CappedCalls: 4})
+	c := newGated(t, backend.GateConfig{CappedCalls: 4})
 	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
 	c.take(bucket.Take{Buckets: hour, Amounts: points(10)})
-	var last bucket.Result
+	var last verdict
 	asked := c.asked(func() {
 		for i := range 10_000 {
 			if i%10 == 0 {
@@ -49,7 +50,7 @@ func TestATenantThatIsRefusedWithEverNewKeysCostsTheStoreAFewCallsASecond(t *tes
 	})
 	t.Logf("%d of 10000 keyed takes reached the store", asked)
 	require.LessOrEqual(t, asked, int64(1+2*4))
-	require.Equal(t, bucket.FromCap, last.Origin)
+	require.Equal(t, backend.FromCap, last.Origin)
 	// The key may be a replay: it is worth another try as soon as the store may be asked again.
 	require.LessOrEqual(t, last.RetryAfter, 250*time.Millisecond)
 	require.Positive(t, last.RetryAfter)
@@ -67,9 +68,9 @@ func oncePerDay(t *testing.T) []bucket.Bucket {
 func TestKeysThatAreReusedOrInFlightUseTheCappedCallsUp(t *testing.T) {
 	t.Parallel()
 	for want, fingerprint := range map[bucket.Verdict]byte{bucket.KeyReused: 2, bucket.InFlight: 1} {
-		c := newCached(t, bucket.RefusalCacheConfig{})
+		c := newGated(t, backend.GateConfig{})
 		day := oncePerDay(t)
-		try := func(key idempotency.Key, fingerprint byte) bucket.Result {
+		try := func(key idempotency.Key, fingerprint byte) verdict {
 			claim := newClaim(key)
 			claim.Fingerprint = idempotency.Fingerprint{fingerprint}
 			return c.take(bucket.Take{Buckets: day, Amounts: points(100), Claim: claim})
@@ -82,15 +83,15 @@ func TestKeysThatAreReusedOrInFlightUseTheCappedCallsUp(t *testing.T) {
 				verdicts[try("order-00001", fingerprint).Verdict]++
 			}
 		})
-		require.EqualValues(t, bucket.DefaultCappedCalls, asked, "%v", want)
-		require.Equal(t, bucket.DefaultCappedCalls, verdicts[want])
-		require.Equal(t, 1000-bucket.DefaultCappedCalls, verdicts[bucket.Limited])
+		require.EqualValues(t, backend.DefaultCappedCalls, asked, "%v", want)
+		require.Equal(t, backend.DefaultCappedCalls, verdicts[want])
+		require.Equal(t, 1000-backend.DefaultCappedCalls, verdicts[bucket.Limited])
 	}
 }
 
 func TestGivingBackReturnsNoCappedCalls(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	day := oncePerDay(t)
 	keyed := func(i int) {
 		claim := newClaim(idempotency.Key("key-" + strconv.Itoa(10_000+i)))
@@ -110,7 +111,7 @@ func TestGivingBackReturnsNoCappedCalls(t *testing.T) {
 		}
 	})
 	// Each round has its own operation, and one take that finds out that the budget is not back.
-	require.EqualValues(t, 2*rounds+bucket.DefaultCappedCalls, asked)
+	require.EqualValues(t, 2*rounds+backend.DefaultCappedCalls, asked)
 	c.drop()
 	require.Equal(t, 1, c.Entries(), "a tenant that has used its calls up")
 
@@ -121,13 +122,13 @@ func TestGivingBackReturnsNoCappedCalls(t *testing.T) {
 }
 
 // drop lets the cache forget all refusals of the tenant.
-func (c *cached) drop() {
-	require.NoError(c.t, c.Reset(c.t.Context(), "acme", nil))
+func (c *gated) drop() {
+	c.Forget("acme")
 }
 
 func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	hour := bucket.Bucket{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}
 	perUser := compile(t, bucket.Limit{Name: "user", Capacity: 1000, Period: time.Hour})
 	c.take(bucket.Take{Buckets: []bucket.Bucket{hour}, Amounts: points(10)})
@@ -135,15 +136,15 @@ func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *tes
 		user := bucket.Owner{Level: bucket.User, Name: strconv.Itoa(i)}
 		return bucket.Take{Buckets: []bucket.Bucket{hour, {Owner: user, Limits: perUser}}, Amounts: points(5)}
 	}
-	var last bucket.Result
+	var last verdict
 	asked := c.asked(func() {
 		for i := range 1000 {
 			last = c.take(users(i))
 			require.Equal(t, bucket.Limited, last.Verdict)
 		}
 	})
-	require.LessOrEqual(t, asked, int64(1+bucket.DefaultCappedCalls))
-	require.Equal(t, bucket.FromCap, last.Origin)
+	require.LessOrEqual(t, asked, int64(1+backend.DefaultCappedCalls))
+	require.Equal(t, backend.FromCap, last.Origin)
 	// Of the user nothing is known, so that nothing is shown; the wait is that of the tenant.
 	require.Len(t, last.Limits, 1)
 	require.Equal(t, last.Limits[0].RetryAfter, last.RetryAfter)
@@ -151,7 +152,7 @@ func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *tes
 	// After MaxAge nothing is known any more: budget that came back elsewhere is found.
 	require.NoError(t, c.store.Reset(t.Context(), "acme", []bucket.Bucket{hour}))
 	require.Equal(t, bucket.Limited, c.take(users(2000)).Verdict)
-	c.clock.advance(bucket.DefaultRefusalAge)
+	c.clock.advance(backend.DefaultRefusalAge)
 	for i := range 10 {
 		take := users(3000 + i)
 		take.Amounts = points(1)
@@ -166,7 +167,7 @@ func TestATenantThatIsRefusedInEverNewOwnersCostsTheStoreAFewCallsASecond(t *tes
 
 func TestACandidateIsJudgedWithinTheCapAndThenLeftOut(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{CappedCalls: 2})
+	c := newGated(t, backend.GateConfig{CappedCalls: 2})
 	ten := tenPerSecond(t)
 	c.take(bucket.Take{Buckets: ten, Amounts: points(10)})
 	candidate := &bucket.Candidate{ID: "next", Buckets: []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "second", Capacity: 1000, Period: time.Second})}}}
@@ -187,15 +188,15 @@ func newClaim(key idempotency.Key) *idempotency.Claim {
 	return &idempotency.Claim{Key: key, Attempt: idempotency.NewAttemptID()}
 }
 
-func TestAChargeUnderOtherLimitsThroughTheCacheIsNoticedAtOnce(t *testing.T) {
+func TestAChargeUnderOtherLimitsThroughTheGateIsNoticedAtOnce(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{MaxAge: time.Minute})
+	c := newGated(t, backend.GateConfig{RefusalAge: time.Minute})
 	slow := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "b", Capacity: 100, Refill: 1, Period: time.Hour})}}
 	fast := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "b", Capacity: 100, Period: time.Second})}}
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: slow, Amounts: points(100)}).Verdict)
 	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Verdict)
 	c.clock.advance(900 * time.Millisecond)
-	require.Equal(t, bucket.FromCache, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Origin)
+	require.Equal(t, backend.FromMemory, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Origin)
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: fast, Amounts: points(1)}).Verdict)
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: slow, Amounts: points(1)}).Verdict)
 }

@@ -1,4 +1,4 @@
-package bucket
+package redisclient
 
 import (
 	"context"
@@ -10,17 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ClientConfig says which Redis a client is for. Addresses is required; everything else has a default in
-// its zero value. The options that keep calls short, which [BoundOptions] describes, are always set.
-type ClientConfig struct {
-	// Addresses are where to connect: host:port, or a redis://, rediss:// or unix:// URL as go-redis reads
-	// them, whose user, password, database and TLS hold where the fields below are not set. Several
-	// addresses are nodes of one Redis Cluster, or with Master the Sentinels of one group.
+// Config says more about the Redis that a client is for than its address does. The zero value is the default in each
+// field. The options that keep calls short, which [Bound] describes, are always set.
+type Config struct {
+	// Addresses are further ones: nodes of one Redis Cluster, or with Master the Sentinels of one group.
 	Addresses []string
 	// Cluster says that a single address is a node of a Redis Cluster, as the configuration endpoint of
 	// managed clusters is. A URL can say so itself: redis://host:6379?cluster=true.
 	Cluster bool
-	// Master is the name under which the Sentinels at Addresses know the master. A URL can say so itself:
+	// Master is the name under which the Sentinels know the master. A URL can say so itself:
 	// redis://sentinel:26379?master_name=mymaster. Empty means that there are no Sentinels.
 	Master string
 
@@ -51,61 +49,66 @@ type ClientConfig struct {
 	// connection that comes too late for it serves the next. Zero means 100 milliseconds.
 	DialTimeout time.Duration
 	// SocketTimeout is how long a reply may take where no deadline is shorter: at least
-	// [RedisConfig.Timeout]. Zero means 25 milliseconds.
+	// [bucket.RedisConfig.Timeout]. Zero means 25 milliseconds.
 	SocketTimeout time.Duration
 
 	// Breaker configures the breaker of each node. The zero value is one with defaults.
 	Breaker BreakerConfig
 }
 
-// NewClient returns a client whose calls end when their deadline does, as [RedisConfig] asks for, with
-// breakers. It is [OpenClient] with nothing but addresses. It does not connect.
-func NewClient(addresses ...string) (redis.UniversalClient, error) {
-	return OpenClient(ClientConfig{Addresses: addresses})
+// New returns a client whose calls end when their deadline does, as [bucket.RedisConfig] asks for, with
+// breakers. It is [Open] with nothing but addresses. It does not connect.
+func New(addresses ...string) (redis.UniversalClient, error) {
+	return Open("", Config{Addresses: addresses})
 }
 
-// OpenClient returns a client for a server, a Redis Cluster or the master behind Sentinels, whose calls end
-// when their deadline does, with a breaker for each node. It does not connect: a Redis that is away at start
+// Open returns a client for a server, a Redis Cluster or the master behind Sentinels, whose calls end
+// when their deadline does, with a breaker for each node. The address is host:port, or a redis://, rediss:// or unix://
+// URL as go-redis reads them, whose user, password, database and TLS hold where the configuration does not set them; it
+// may be empty if Config.Addresses are not. It does not connect: a Redis that is away at start
 // shows in the first call. The error names everything that is wrong with the configuration, and repeats no
 // password. The client is the caller's to close.
-func OpenClient(config ClientConfig) (redis.UniversalClient, error) {
-	target, err := config.resolve()
+func Open(address string, cfg Config) (redis.UniversalClient, error) {
+	if address != "" {
+		cfg.Addresses = append([]string{address}, cfg.Addresses...)
+	}
+	target, err := cfg.resolve()
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case target.master != "":
-		options := target.failoverOptions(&config)
+		options := target.failoverOptions(&cfg)
 		client := redis.NewFailoverClient(options)
 		// The address of such a client is a word of go-redis, the same for all of them.
-		addNodeHook(client, target.master, &config.Breaker)
+		addNodeHook(client, target.master, &cfg.Breaker)
 		return client, nil
 	case target.cluster:
-		client := redis.NewClusterClient(target.clusterOptions(&config))
-		client.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &config.Breaker) })
+		client := redis.NewClusterClient(target.clusterOptions(&cfg))
+		client.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &cfg.Breaker) })
 		return client, nil
 	default:
-		client := redis.NewClient(target.options(&config))
-		addNodeHook(client, client.Options().Addr, &config.Breaker)
+		client := redis.NewClient(target.options(&cfg))
+		addNodeHook(client, client.Options().Addr, &cfg.Breaker)
 		return client, nil
 	}
 }
 
 // resolve reads the addresses and returns everything that is wrong.
-func (c *ClientConfig) resolve() (*target, error) {
+func (c *Config) resolve() (*target, error) {
 	if len(c.Addresses) == 0 {
-		return nil, errors.New("bucket: no address of a Redis server; such as 127.0.0.1:6379 or redis://user:password@host:6379/0")
+		return nil, errors.New("redisclient: no address of a Redis server; such as 127.0.0.1:6379 or redis://user:password@host:6379/0")
 	}
 	t := &target{cluster: c.Cluster, master: c.Master}
 	var errs []error
 	for i, text := range c.Addresses {
 		a, err := parseAddress(text)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("bucket: address %d of %d: %w", i+1, len(c.Addresses), err))
+			errs = append(errs, fmt.Errorf("redisclient: address %d of %d: %w", i+1, len(c.Addresses), err))
 			continue
 		}
 		if a.master != "" && t.master != "" && a.master != t.master {
-			errs = append(errs, fmt.Errorf("bucket: address %d of %d: another master than before; the Sentinels of a client watch one", i+1, len(c.Addresses)))
+			errs = append(errs, fmt.Errorf("redisclient: address %d of %d: another master than before; the Sentinels of a client watch one", i+1, len(c.Addresses)))
 		}
 		t.cluster = t.cluster || a.cluster
 		if a.master != "" {
@@ -122,27 +125,27 @@ func (c *ClientConfig) resolve() (*target, error) {
 }
 
 // check returns what is wrong whatever the addresses are.
-func (c *ClientConfig) check() error {
+func (c *Config) check() error {
 	var errs []error
 	if c.Protocol != 0 && c.Protocol != 2 && c.Protocol != 3 {
-		errs = append(errs, fmt.Errorf("bucket: RESP protocol %d; 2 or 3 fits", c.Protocol))
+		errs = append(errs, fmt.Errorf("redisclient: RESP protocol %d; 2 or 3 fits", c.Protocol))
 	}
 	if c.PoolSize < 0 {
-		errs = append(errs, fmt.Errorf("bucket: a pool of %d connections; 1 or more fits, and 0 is the default", c.PoolSize))
+		errs = append(errs, fmt.Errorf("redisclient: a pool of %d connections; 1 or more fits, and 0 is the default", c.PoolSize))
 	}
 	if c.Database < 0 {
-		errs = append(errs, fmt.Errorf("bucket: database %d; 0 or more fits", c.Database))
+		errs = append(errs, fmt.Errorf("redisclient: database %d; 0 or more fits", c.Database))
 	}
 	for _, timeout := range []struct {
 		name string
 		time time.Duration
 	}{{"DialTimeout", c.DialTimeout}, {"SocketTimeout", c.SocketTimeout}} {
 		if timeout.time != 0 && timeout.time < time.Millisecond {
-			errs = append(errs, fmt.Errorf("bucket: a %s of %v; at least 1ms fits, and 0 is the default", timeout.name, timeout.time))
+			errs = append(errs, fmt.Errorf("redisclient: a %s of %v; at least 1ms fits, and 0 is the default", timeout.name, timeout.time))
 		}
 	}
 	if c.Credentials != nil && (c.Username != "" || c.Password != "") {
-		errs = append(errs, errors.New("bucket: Credentials and Username or Password; give one of the two"))
+		errs = append(errs, errors.New("redisclient: Credentials and Username or Password; give one of the two"))
 	}
 	return errors.Join(errs...)
 }

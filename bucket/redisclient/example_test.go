@@ -1,4 +1,4 @@
-package bucket_test
+package redisclient_test
 
 import (
 	"context"
@@ -9,16 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 )
 
 // The master behind Sentinels, by user and password. Nothing connects before the first call.
-func ExampleOpenClient() {
-	client, err := bucket.OpenClient(bucket.ClientConfig{
-		Addresses: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
+func ExampleOpen() {
+	client, err := redisclient.Open("sentinel-1:26379", redisclient.Config{
+		Addresses: []string{"sentinel-2:26379", "sentinel-3:26379"},
 		Master:    "mymaster",
 		Username:  "limiter", Password: "from the environment",
-		Breaker: bucket.BreakerConfig{Observer: event.NewLogger(slog.Default())},
+		Breaker: redisclient.BreakerConfig{Observer: event.NewLogger(slog.Default())},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -30,7 +31,7 @@ func ExampleOpenClient() {
 	// Output: true <nil>
 }
 
-// A client of one's own: tokens of a cloud in the place of a password, and options that OpenClient has no
+// A client of one's own: tokens of a cloud in the place of a password, and options that Open has no
 // field for.
 func ExampleAddBreaker() {
 	options := &redis.ClusterOptions{
@@ -40,9 +41,9 @@ func ExampleAddBreaker() {
 			return "limiter", "a token", nil
 		},
 	}
-	bucket.BoundClusterOptions(options)
+	redisclient.Bound(options)
 	client := redis.NewClusterClient(options)
 	defer func() { _ = client.Close() }()
-	fmt.Println(bucket.AddBreaker(client, bucket.BreakerConfig{Failures: 3}))
+	fmt.Println(redisclient.AddBreaker(client, redisclient.BreakerConfig{Failures: 3}))
 	// Output: <nil>
 }

@@ -1,4 +1,4 @@
-package bucket
+package redisclient
 
 import (
 	"context"
@@ -10,28 +10,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// Codes of the hazards that [ClientHazards] finds. They are stable.
+// From when on a timeout, and the time between two looks at the map of a cluster, are dangerous.
 const (
-	HazardDeadlineIgnored     = "deadline-ignored"
-	HazardRetries             = "client-retries"
-	HazardRedirectsOff        = "redirects-off"
-	HazardDialTimeout         = "long-dial-timeout"
-	HazardDialAttempts        = "dial-attempts"
-	HazardSocketTimeout       = "long-socket-timeout"
-	HazardPoolTimeout         = "long-pool-timeout"
-	HazardTopologyReload      = "slow-topology-reload"
-	HazardMaintenance         = "maintenance-notifications"
-	HazardReadsFromReplicas   = "reads-from-replicas"
-	HazardUnknownClient       = "unknown-client"
 	hazardousTimeout          = time.Second
 	hazardousTopologyInterval = 5 * time.Second
 )
 
 // Hazard is a setting of a client that is dangerous for a limiter.
 type Hazard struct {
-	// Code names the hazard: one of the constants.
+	// Code names the hazard. Codes are stable; they are listed at [Hazards].
 	Code string
 	// Seen is the setting.
 	Seen string
@@ -41,10 +32,22 @@ type Hazard struct {
 	Remedy string
 }
 
-// ClientHazards returns what is dangerous in the options of a client. It does not connect and shows no
-// secret. A client of [OpenClient], or one with bounded options, has none, unless its timeouts were set to
-// more than a second.
-func ClientHazards(client redis.UniversalClient) []Hazard {
+// Hazards returns what is dangerous in the options of a client. It does not connect and shows no
+// secret. A client of [Open], or one with bounded options, has none, unless its timeouts were set to
+// more than a second. The codes:
+//
+//	deadline-ignored           the deadline of a call does not reach the socket
+//	client-retries             a command without an answer is sent again
+//	redirects-off              a call for a slot that has moved fails
+//	long-dial-timeout          connecting may take more than a second
+//	dial-attempts              connecting is tried more than once
+//	long-socket-timeout        a reply may take more than a second, or for ever
+//	long-pool-timeout          waiting for a connection may take more than a second
+//	slow-topology-reload       a failover of a cluster is seen after more than five seconds
+//	maintenance-notifications  a server that is handed over gives calls ten seconds
+//	reads-from-replicas        reads go to replicas, whose budgets are late
+//	unknown-client             a client of which nobody knows the options
+func Hazards(client redis.UniversalClient) []Hazard {
 	switch c := client.(type) {
 	case *redis.Client:
 		o := c.Options()
@@ -70,9 +73,9 @@ func ClientHazards(client redis.UniversalClient) []Hazard {
 		}).hazards()
 	default:
 		return []Hazard{{
-			HazardUnknownClient, fmt.Sprintf("a client of type %T", client),
+			"unknown-client", fmt.Sprintf("a client of type %T", client),
 			"nobody can look into its options: whether it keeps deadlines and sends no call twice is for you to see",
-			"use a client of go-redis, such as that of bucket.OpenClient",
+			"use a client of go-redis, such as that of redisclient.Open",
 		}}
 	}
 }
@@ -106,7 +109,7 @@ type clientSettings struct {
 }
 
 // orBounded ends the remedy for an option that is one of several.
-const orBounded = "; use bucket.OpenClient, or bucket.BoundOptions on options of your own"
+const orBounded = "; use redisclient.Open, or redisclient.Bound on options of your own"
 
 func (s *clientSettings) hazards() []Hazard {
 	var found []Hazard
@@ -116,26 +119,26 @@ func (s *clientSettings) hazards() []Hazard {
 		}
 	}
 	add(!s.bounded, Hazard{
-		HazardDeadlineIgnored, "ContextTimeoutEnabled is false",
+		"deadline-ignored", "ContextTimeoutEnabled is false",
 		"the deadline of a call does not reach the socket, so that a frozen server holds each request for seconds",
 		"set ContextTimeoutEnabled" + orBounded,
 	})
 	add(s.retries > 0, Hazard{
-		HazardRetries, fmt.Sprintf("MaxRetries is %d", s.retries),
+		"client-retries", fmt.Sprintf("MaxRetries is %d", s.retries),
 		fmt.Sprintf("a command without an answer may have been applied, and is sent up to %d times: scripts and counters of "+
 			"your own charge as often. The calls of this library are sent once, whatever the client says", s.retries+1),
 		"set MaxRetries to -1" + orBounded,
 	})
 	add(s.redirects <= 0, Hazard{
-		HazardRedirectsOff, "MaxRedirects is off",
+		"redirects-off", "MaxRedirects is off",
 		"a call for a slot that has moved fails", "set MaxRedirects to 3, with which calls of this library are still applied once",
 	})
 	add(s.dial > hazardousTimeout, Hazard{
-		HazardDialTimeout, "DialTimeout is " + s.dial.String(),
+		"long-dial-timeout", "DialTimeout is " + s.dial.String(),
 		"connections to an address that drops packets pile up for as long", "set DialTimeout to 100ms" + orBounded,
 	})
 	add(s.dials > 1, Hazard{
-		HazardDialAttempts, fmt.Sprintf("DialerRetries is %d", s.dials),
+		"dial-attempts", fmt.Sprintf("DialerRetries is %d", s.dials),
 		"each attempt to connect to a dead server is made as often", "set DialerRetries to 1" + orBounded,
 	})
 	for _, socket := range []struct {
@@ -147,47 +150,47 @@ func (s *clientSettings) hazards() []Hazard {
 			seen = socket.name + " is off"
 		}
 		add(socket.time <= 0 || socket.time > hazardousTimeout, Hazard{
-			HazardSocketTimeout, seen,
+			"long-socket-timeout", seen,
 			"what has no deadline, such as setting up a connection or reading the map of a cluster, hangs on a frozen server for as long",
 			"set " + socket.name + " to 25ms" + orBounded,
 		})
 	}
 	add(s.pool > hazardousTimeout, Hazard{
-		HazardPoolTimeout, "PoolTimeout is " + s.pool.String(),
+		"long-pool-timeout", "PoolTimeout is " + s.pool.String(),
 		"calls without a deadline wait as long for a free connection", "set PoolTimeout to 5ms" + orBounded,
 	})
 	add(s.reload > hazardousTopologyInterval, Hazard{
-		HazardTopologyReload, "ClusterStateReloadInterval is " + s.reload.String(),
-		"after a failover calls go to the dead master for up to as long", "set ClusterStateReloadInterval to 1s; bucket.OpenClient does",
+		"slow-topology-reload", "ClusterStateReloadInterval is " + s.reload.String(),
+		"after a failover calls go to the dead master for up to as long", "set ClusterStateReloadInterval to 1s; redisclient.Open does",
 	})
 	add(s.maintenance, Hazard{
-		HazardMaintenance, "maintenance notifications are on",
+		"maintenance-notifications", "maintenance notifications are on",
 		"while a server is handed over they allow 10s for a call", "set MaintNotificationsConfig to ModeDisabled" + orBounded,
 	})
 	add(s.replicas, Hazard{
-		HazardReadsFromReplicas, "ReadOnly is true",
+		"reads-from-replicas", "ReadOnly is true",
 		"the client sends what it takes for reading to replicas, whose budgets are late", "leave ReadOnly, RouteByLatency and RouteRandomly off",
 	})
 	return found
 }
 
-// HazardsOf returns what [ClientHazards] found in the client of a store in Redis, or of the one behind what
-// stands before it, when the store was made. Other stores have none. The root package logs them at start.
-func HazardsOf(store Store) []Hazard {
-	for {
-		switch s := store.(type) {
-		case *Redis:
-			return s.hazards
-		case interface{ Unwrap() Store }:
-			store = s.Unwrap()
-		default:
-			return nil
-		}
+// HazardsOf returns the [Hazards] of the client of a store in Redis, or of one that has its Client method. Other stores
+// have none. The extension logs them at start.
+func HazardsOf(store bucket.Store) []Hazard {
+	if s, ok := store.(interface{ Client() redis.UniversalClient }); ok {
+		return Hazards(s.Client())
 	}
+	return nil
 }
 
+// once is a command that go-redis never sends twice.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }
+
 // HasBreaker sends one call that does nothing through the client and reports whether a breaker stood before
-// the node: one of [OpenClient] or [AddBreaker], or a redis.Limiter. The error says that no node was reached,
+// the node: one of [Open] or [AddBreaker], or a redis.Limiter. The error says that no node was reached,
 // so that nobody knows.
 func HasBreaker(ctx context.Context, client redis.UniversalClient) (bool, error) {
 	if c, ok := client.(*redis.Client); ok && c.Options().Limiter != nil {
@@ -195,8 +198,8 @@ func HasBreaker(ctx context.Context, client redis.UniversalClient) (bool, error)
 	}
 	watch := &breakerWatch{Context: ctx}
 	// A script that nobody has.
-	cmd := newCommand(watch, []any{"evalsha", strings.Repeat("0", sha1.Size*2), 0}) //nolint:contextcheck // a watch is the context of its call
-	err := client.Process(watch, cmd)                                               //nolint:contextcheck // as above
+	cmd := once{redis.NewCmd(watch, "evalsha", strings.Repeat("0", sha1.Size*2), 0)} //nolint:contextcheck // a watch is the context of its call
+	err := client.Process(watch, cmd)                                                //nolint:contextcheck // as above
 	if !watch.seen.Load() && err != nil && !isReply(err) {
 		return false, err
 	}

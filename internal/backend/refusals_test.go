@@ -1,8 +1,9 @@
-package bucket_test
+package backend_test
 
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/buckettest"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
 // countingStore counts the takes that reach a store.
@@ -26,38 +26,48 @@ func (s *countingStore) Take(ctx context.Context, take bucket.Take) (bucket.Resu
 	return s.Memory.Take(ctx, take)
 }
 
-// cached is a refusal cache before a memory store that counts, on one clock.
-type cached struct {
-	*bucket.RefusalCache
+// verdict is what a gate has answered.
+type verdict struct {
+	bucket.Result
+
+	Origin backend.Origin
+}
+
+func ask(gate *backend.Gate, ctx context.Context, take bucket.Take) (verdict, error) { //nolint:revive // The gate is asked.
+	result, origin, err := gate.Take(ctx, take)
+	return verdict{result, origin}, err
+}
+
+// gated is a gate before a memory store that counts, on one clock.
+type gated struct {
+	*backend.Gate
 
 	t     *testing.T
 	clock *clock
 	store *countingStore
 }
 
-func newCached(t *testing.T, config bucket.RefusalCacheConfig) *cached {
+func newGated(t *testing.T, config backend.GateConfig) *gated {
 	t.Helper()
-	c := &cached{t: t, clock: newClock()}
+	c := &gated{t: t, clock: newClock()}
 	c.store = &countingStore{Memory: bucket.NewMemory(bucket.MemoryConfig{Clock: c.clock.now})}
 	config.Clock = c.clock.now
-	cache, err := bucket.NewRefusalCache(c.store, config)
-	require.NoError(t, err)
-	c.RefusalCache = cache
+	c.Gate = backend.NewGate(c.store, config)
 	return c
 }
 
-func (c *cached) take(take bucket.Take) bucket.Result {
+func (c *gated) take(take bucket.Take) verdict {
 	c.t.Helper()
 	if take.Tenant == "" {
 		take.Tenant = "acme"
 	}
-	result, err := c.Take(c.t.Context(), take)
+	result, err := ask(c.Gate, c.t.Context(), take)
 	require.NoError(c.t, err)
 	return result
 }
 
 // asked returns how many takes have reached the store while f ran.
-func (c *cached) asked(f func()) int64 {
+func (c *gated) asked(f func()) int64 {
 	before := c.store.takes.Load()
 	f()
 	return c.store.takes.Load() - before
@@ -69,41 +79,9 @@ func tenPerSecond(t *testing.T) []bucket.Bucket {
 	return []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "second", Capacity: 10, Period: time.Second})}}
 }
 
-func TestRefusalCacheKeepsTheContract(t *testing.T) {
-	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		runCachedContract(t, func(c *clock) bucket.Store { return bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}) })
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		client := patientClient(t, redistest.Start(t).Addr)
-		runCachedContract(t, func(c *clock) bucket.Store {
-			store := newRedisStore(t, client)
-			require.NoError(t, store.SetTestClock(c.unixMilli))
-			return store
-		})
-	})
-}
-
-func runCachedContract(t *testing.T, open func(*clock) bucket.Store) {
-	t.Helper()
-	harness := func(t *testing.T) buckettest.Harness {
-		t.Helper()
-		c := newClock()
-		bulkhead, err := bucket.NewBulkhead(open(c), bucket.BulkheadConfig{MaxConcurrent: 100})
-		require.NoError(t, err)
-		cache, err := bucket.NewRefusalCache(bulkhead, bucket.RefusalCacheConfig{Clock: c.now})
-		require.NoError(t, err)
-		return buckettest.Harness{Store: cache, Advance: c.advance}
-	}
-	buckettest.Run(t, harness)
-	buckettest.RunOverrides(t, harness)
-}
-
 func TestTenThousandRefusalsInASecondCostTheStoreAFewCalls(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	minute := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 600, Refill: 60, Period: time.Minute})}}
 	c.take(bucket.Take{Buckets: minute, Amounts: points(600)})
 	asked := c.asked(func() {
@@ -121,7 +99,7 @@ func TestTenThousandRefusalsInASecondCostTheStoreAFewCalls(t *testing.T) {
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: minute, Amounts: points(1)}).Verdict)
 	next := c.take(bucket.Take{Buckets: minute, Amounts: points(1)})
 	require.Equal(t, bucket.Limited, next.Verdict)
-	require.Equal(t, bucket.FromCache, next.Origin, "what was just admitted is known")
+	require.Equal(t, backend.FromMemory, next.Origin, "what was just admitted is known")
 	// And so is a later one as soon as it fits, and not a millisecond before.
 	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: minute, Amounts: points(2)}).Verdict)
 	c.clock.advance(1999 * time.Millisecond)
@@ -130,9 +108,9 @@ func TestTenThousandRefusalsInASecondCostTheStoreAFewCalls(t *testing.T) {
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: minute, Amounts: points(2)}).Verdict)
 }
 
-func TestARefusalFromTheCacheIsWhatTheStoreWouldSay(t *testing.T) {
+func TestARefusalFromTheGateIsWhatTheStoreWouldSay(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	limits := []bucket.Limit{
 		{Name: "second", Capacity: 10, Period: time.Second},
 		{Name: "window", Capacity: 20, Period: time.Minute, Window: bucket.Window{Kind: bucket.FixedWindow}},
@@ -146,22 +124,21 @@ func TestARefusalFromTheCacheIsWhatTheStoreWouldSay(t *testing.T) {
 	take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(9)}
 	c.take(take)
 	first := c.take(take)
-	require.Equal(t, bucket.FromStore, first.Origin)
+	require.Equal(t, backend.FromStore, first.Origin)
 	c.clock.advance(123 * time.Millisecond)
 	take.Amounts = points(8)
-	var fromCache bucket.Result
-	require.Zero(t, c.asked(func() { fromCache = c.take(take) }))
+	var fromMemory verdict
+	require.Zero(t, c.asked(func() { fromMemory = c.take(take) }))
 	fromStore, err := c.store.Memory.Take(t.Context(), take)
 	require.NoError(t, err)
-	require.Equal(t, bucket.FromCache, fromCache.Origin)
-	require.Less(t, fromCache.RetryAfter, first.RetryAfter)
-	fromCache.Origin = bucket.FromStore
-	require.Equal(t, fromStore, fromCache)
+	require.Equal(t, backend.FromMemory, fromMemory.Origin)
+	require.Less(t, fromMemory.RetryAfter, first.RetryAfter)
+	require.Equal(t, fromStore, fromMemory.Result)
 }
 
-func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheCache(t *testing.T) {
+func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheGate(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	ten := tenPerSecond(t)
 	require.Equal(t, bucket.Never, c.take(bucket.Take{Buckets: ten, Amounts: points(11)}).Verdict)
 	require.Zero(t, c.asked(func() {
@@ -169,7 +146,7 @@ func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheCache(t *testing.T) {
 	}))
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Verdict)
 
-	_, err := c.SetOverride(t.Context(), "acme", bucket.Override{
+	_, err := c.store.SetOverride(t.Context(), "acme", bucket.Override{
 		Blocked: true, Reason: "abuse", Actor: "test", Expires: c.clock.now().Add(300 * time.Millisecond),
 	})
 	require.NoError(t, err)
@@ -184,62 +161,66 @@ func TestWhatIsNeverAdmittedAndWhoIsBlockedIsRefusedFromTheCache(t *testing.T) {
 	require.Equal(t, bucket.Admitted, c.take(keyed).Verdict, "the record has expired before the refusal")
 }
 
-func TestBudgetGivenBackThroughTheCacheIsNoticedAtOnce(t *testing.T) {
+func TestBudgetGivenBackIsNoticedAtOnceWhereTheGateIsTold(t *testing.T) {
 	t.Parallel()
-	for name, giveBack := range map[string]func(*testing.T, *cached, []bucket.Bucket, bucket.Receipt) error{
-		"grant": func(t *testing.T, c *cached, buckets []bucket.Bucket, _ bucket.Receipt) error {
+	for name, giveBack := range map[string]func(*testing.T, *gated, []bucket.Bucket, bucket.Receipt) error{
+		"grant": func(t *testing.T, c *gated, buckets []bucket.Bucket, _ bucket.Receipt) error {
 			t.Helper()
-			_, err := c.Grant(t.Context(), "acme", buckets, points(10))
+			_, err := c.store.Grant(t.Context(), "acme", buckets, points(10))
 			return err
 		},
-		"reset": func(t *testing.T, c *cached, buckets []bucket.Bucket, _ bucket.Receipt) error {
+		"reset": func(t *testing.T, c *gated, buckets []bucket.Bucket, _ bucket.Receipt) error {
 			t.Helper()
-			return c.Reset(t.Context(), "acme", buckets)
+			return c.store.Reset(t.Context(), "acme", buckets)
 		},
-		"settle": func(t *testing.T, c *cached, _ []bucket.Bucket, receipt bucket.Receipt) error {
+		"settle": func(t *testing.T, c *gated, _ []bucket.Bucket, receipt bucket.Receipt) error {
 			t.Helper()
 			_, err := c.Settle(t.Context(), bucket.Settlement{Receipt: receipt, Actual: points(0)})
 			return err
 		},
-		"override": func(t *testing.T, c *cached, _ []bucket.Bucket, _ bucket.Receipt) error {
+		"override": func(t *testing.T, c *gated, _ []bucket.Bucket, _ bucket.Receipt) error {
 			t.Helper()
-			_, err := c.SetOverride(t.Context(), "acme", bucket.Override{Limit: "second", Capacity: 100, Reason: "sale", Actor: "test"})
+			_, err := c.store.SetOverride(t.Context(), "acme", bucket.Override{Limit: "second", Capacity: 100, Reason: "sale", Actor: "test"})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCached(t, bucket.RefusalCacheConfig{})
+			c := newGated(t, backend.GateConfig{})
 			ten := tenPerSecond(t)
 			receipt := c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Receipt
 			require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Verdict)
-			require.Equal(t, bucket.FromCache, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Origin)
+			require.Equal(t, backend.FromMemory, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Origin)
 			require.NoError(t, giveBack(t, c, ten, receipt))
+			if name != "settle" {
+				c.Forget("acme")
+			}
 			require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: ten, Amounts: points(8)}).Verdict)
 		})
 	}
 }
 
-func TestRemovedOverridesAreNoticedAtOnce(t *testing.T) {
+func TestRemovedOverridesAreNoticedAtOnceWhereTheGateIsTold(t *testing.T) {
 	t.Parallel()
-	for name, lift := range map[string]func(context.Context, *cached) error{
-		"delete": func(ctx context.Context, c *cached) error {
-			_, err := c.DeleteOverride(ctx, "acme", bucket.Owner{}, "")
+	for name, lift := range map[string]func(context.Context, *gated) error{
+		"delete": func(ctx context.Context, c *gated) error {
+			_, err := c.store.DeleteOverride(ctx, "acme", bucket.Owner{}, "")
 			return err
 		},
-		"clear": func(ctx context.Context, c *cached) error {
-			_, err := c.ClearOverrides(ctx, "acme")
+		"clear": func(ctx context.Context, c *gated) error {
+			_, err := c.store.ClearOverrides(ctx, "acme")
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCached(t, bucket.RefusalCacheConfig{})
-			_, err := c.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "abuse", Actor: "test"})
+			c := newGated(t, backend.GateConfig{})
+			_, err := c.store.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "abuse", Actor: "test"})
 			require.NoError(t, err)
 			take := bucket.Take{Buckets: tenPerSecond(t), Amounts: points(1)}
 			require.Equal(t, bucket.Blocked, c.take(take).Verdict)
 			require.NoError(t, lift(t.Context(), c))
+			c.Forget("acme")
 			require.Equal(t, bucket.Admitted, c.take(take).Verdict)
 		})
 	}
@@ -247,7 +228,7 @@ func TestRemovedOverridesAreNoticedAtOnce(t *testing.T) {
 
 func TestBudgetGivenBackElsewhereIsNoticedWithinMaxAge(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{MaxAge: 200 * time.Millisecond})
+	c := newGated(t, backend.GateConfig{RefusalAge: 200 * time.Millisecond})
 	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
 	take := bucket.Take{Buckets: hour, Amounts: points(10)}
 	c.take(take)
@@ -260,7 +241,7 @@ func TestBudgetGivenBackElsewhereIsNoticedWithinMaxAge(t *testing.T) {
 
 func TestAnotherPolicyNeverMeetsAnOldRefusal(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	ten := tenPerSecond(t)
 	c.take(bucket.Take{Buckets: ten, Amounts: points(10)})
 	require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: ten, Amounts: points(10)}).Verdict)
@@ -268,9 +249,9 @@ func TestAnotherPolicyNeverMeetsAnOldRefusal(t *testing.T) {
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: twenty, Amounts: points(10)}).Verdict)
 }
 
-func TestTheRefusalCacheIsBounded(t *testing.T) {
+func TestTheMemoryOfRefusalsIsBounded(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{MaxEntries: 128})
+	c := newGated(t, backend.GateConfig{MaxRefusals: 128})
 	ten := tenPerSecond(t)
 	for i := range 5000 {
 		tenant := strconv.Itoa(i % 2500)
@@ -285,29 +266,42 @@ func TestTheRefusalCacheIsBounded(t *testing.T) {
 	require.Equal(t, bucket.Admitted, c.take(bucket.Take{Tenant: "many", Buckets: ten, Amounts: points(10)}).Verdict)
 }
 
-func TestInvalidCallsAndCallersWhoAreGoneAreToldSoByTheCache(t *testing.T) {
+func TestInvalidCallsAndCallersWhoAreGoneAreToldSoByTheGate(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	ten := tenPerSecond(t)
 	c.take(bucket.Take{Buckets: ten, Amounts: points(11)})
-	_, err := c.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(-1)})
+	_, err := ask(c.Gate, t.Context(), bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(-1)})
 	require.ErrorIs(t, err, bucket.ErrInvalid)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.Take(gone, bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(11)})
+	_, err = ask(c.Gate, gone, bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(11)})
 	require.ErrorIs(t, err, bucket.ErrUnavailable)
 }
 
-func TestARefusalCacheSaysEverythingThatIsWrongWithItsConfiguration(t *testing.T) {
+func TestAGateSaysEverythingThatIsWrongWithItsConfiguration(t *testing.T) {
 	t.Parallel()
-	_, err := bucket.NewRefusalCache(nil, bucket.RefusalCacheConfig{MaxAge: time.Hour, MaxEntries: -1, CappedCalls: 5000})
-	for _, mistake := range []string{"needs a store", "age 1h", "-1 refusals", "5000 capped calls"} {
-		require.ErrorContains(t, err, mistake)
+	wrong := backend.GateConfig{RefusalAge: time.Hour, MaxRefusals: -1, CappedCalls: 5000, MaxConcurrent: -2}
+	mistakes := strings.Join(wrong.Mistakes(), "\n")
+	for _, mistake := range []string{"RefusalAge is 1h", "MaxRefusals is -1", "CappedCalls is 5000", "MaxConcurrent is -2"} {
+		require.Contains(t, mistakes, mistake)
 	}
-	_, err = bucket.NewBulkhead(nil, bucket.BulkheadConfig{})
-	require.ErrorContains(t, err, "needs a store")
-	_, err = bucket.NewBulkhead(bucket.NewMemory(bucket.MemoryConfig{}), bucket.BulkheadConfig{MaxConcurrent: -1})
-	require.ErrorContains(t, err, "at least 1")
+	right := backend.GateConfig{RefusalAge: backend.None, MaxConcurrent: backend.None}
+	require.Empty(t, right.Mistakes())
+}
+
+func TestAGateThatLeavesBothOutIsTheStore(t *testing.T) {
+	t.Parallel()
+	c := newGated(t, backend.GateConfig{RefusalAge: backend.None, MaxConcurrent: backend.None})
+	ten := tenPerSecond(t)
+	require.EqualValues(t, 100, c.asked(func() {
+		for range 100 {
+			answer := c.take(bucket.Take{Buckets: ten, Amounts: points(11)})
+			require.Equal(t, bucket.Never, answer.Verdict)
+			require.Equal(t, backend.FromStore, answer.Origin)
+		}
+	}))
+	require.Zero(t, c.Entries())
 }
 
 func TestNothingIsRefusedThatCouldPassByTheClockOfTheStore(t *testing.T) {
@@ -317,25 +311,24 @@ func TestNothingIsRefusedThatCouldPassByTheClockOfTheStore(t *testing.T) {
 		c := newClock()
 		store := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
 		var early time.Duration
-		cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{Clock: func() time.Time { return c.now().Add(-early) }})
-		require.NoError(t, err)
+		gate := backend.NewGate(store, backend.GateConfig{Clock: func() time.Time { return c.now().Add(-early) }})
 		take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(5)}
 		for range 3 {
-			_, err := cache.Take(t.Context(), take)
+			_, err := ask(gate, t.Context(), take)
 			require.NoError(t, err)
 		}
 		// From the second refusal on the call is timed.
 		c.advance(450 * time.Millisecond)
-		result, err := cache.Take(t.Context(), take)
+		result, err := ask(gate, t.Context(), take)
 		require.NoError(t, err)
-		require.Equal(t, bucket.FromStore, result.Origin)
+		require.Equal(t, backend.FromStore, result.Origin)
 		early = 500 * time.Microsecond
 		c.advance(49 * time.Millisecond)
-		result, err = cache.Take(t.Context(), take)
+		result, err = ask(gate, t.Context(), take)
 		require.NoError(t, err)
 		require.Equal(t, bucket.Limited, result.Verdict)
 		c.advance(time.Millisecond)
-		result, err = cache.Take(t.Context(), take)
+		result, err = ask(gate, t.Context(), take)
 		require.NoError(t, err)
 		require.Equal(t, bucket.Admitted, result.Verdict)
 	})
@@ -344,19 +337,18 @@ func TestNothingIsRefusedThatCouldPassByTheClockOfTheStore(t *testing.T) {
 		c := newClock()
 		store := newLateStore()
 		store.Memory = bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
-		cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{Clock: c.now})
-		require.NoError(t, err)
+		gate := backend.NewGate(store, backend.GateConfig{Clock: c.now})
 		take := bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(10)}
-		_, err = cache.Take(t.Context(), take)
+		_, err := ask(gate, t.Context(), take)
 		require.NoError(t, err)
 		take.Amounts = points(1)
 		store.behind = func() { c.advance(80 * time.Millisecond) }
-		result, err := cache.Take(t.Context(), take)
+		result, err := ask(gate, t.Context(), take)
 		require.NoError(t, err)
 		require.Equal(t, bucket.Limited, result.Verdict)
 		store.behind = func() {}
 		c.advance(20 * time.Millisecond)
-		result, err = cache.Take(t.Context(), take)
+		result, err = ask(gate, t.Context(), take)
 		require.NoError(t, err)
 		require.Equal(t, bucket.Admitted, result.Verdict)
 	})
@@ -364,7 +356,7 @@ func TestNothingIsRefusedThatCouldPassByTheClockOfTheStore(t *testing.T) {
 
 func TestARefusalDoesNotOutliveAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
 	take := bucket.Take{Buckets: hour, Amounts: points(10)}
 	c.take(take)
@@ -376,7 +368,7 @@ func TestARefusalDoesNotOutliveAClockThatIsSetBack(t *testing.T) {
 
 func TestATenantThatIsRefusedNoMoreIsForgotten(t *testing.T) {
 	t.Parallel()
-	c := newCached(t, bucket.RefusalCacheConfig{})
+	c := newGated(t, backend.GateConfig{})
 	take := bucket.Take{Buckets: tenPerSecond(t), Amounts: points(10)}
 	c.take(take)
 	require.Equal(t, bucket.Limited, c.take(take).Verdict)

@@ -1,4 +1,4 @@
-package bucket_test
+package redisclient_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -41,7 +42,7 @@ func TestAServerIsToldTheNameThatItIsAskedFor(t *testing.T) {
 	}()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
-	for name, config := range map[string]bucket.ClientConfig{
+	for name, config := range map[string]redisclient.Config{
 		"single":        {Addresses: []string{"rediss://localhost:" + port}},
 		"cluster":       {Addresses: []string{"rediss://localhost:" + port + "?cluster=true"}},
 		"Sentinels":     {Addresses: []string{"rediss://localhost:" + port}, Master: "main"},
@@ -62,18 +63,18 @@ func TestTheReplicaThatTakesOverIsFoundThroughTheBreaker(t *testing.T) {
 	ctx := context.Background()
 	group := redistest.StartSentinel(t, time.Second)
 	store, err := bucket.NewRedis(bucket.RedisConfig{
-		Client:  configuredClient(t, bucket.ClientConfig{Addresses: group.Addrs, Master: group.Name}),
+		Client:  configuredClient(t, redisclient.Config{Addresses: group.Addrs, Master: group.Name}),
 		Timeout: 50 * time.Millisecond,
 	})
 	require.NoError(t, err)
-	take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: fourLimits(t, 1<<30)}}, Amounts: points(1)}
+	take := bucket.Take{Tenant: "acme", Buckets: aMinute(t, 1<<30), Amounts: points(1)}
 	works := func() bool {
 		_, err := store.Take(ctx, take)
 		return err == nil
 	}
 	opens := func() bool {
 		_, err := store.Take(ctx, take)
-		return errors.Is(err, bucket.ErrBreakerOpen)
+		return errors.Is(err, redisclient.ErrBreakerOpen)
 	}
 	require.Eventually(t, works, patience, time.Millisecond)
 	group.Master.Kill()
@@ -89,14 +90,14 @@ func TestTheNodesOfARingHaveBreakersOfTheirOwn(t *testing.T) {
 		ContextTimeoutEnabled: true, MaxRetries: -1, HeartbeatFrequency: time.Hour,
 	})
 	t.Cleanup(func() { _ = ring.Close() })
-	require.NoError(t, bucket.AddBreaker(ring, bucket.BreakerConfig{Failures: 1, Delay: time.Minute}))
+	require.NoError(t, redisclient.AddBreaker(ring, redisclient.BreakerConfig{Failures: 1, Delay: time.Minute}))
 	var works, opens int
 	for range 2 {
 		for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
 			switch err := ring.Get(ctx, key).Err(); {
 			case errors.Is(err, redis.Nil):
 				works++
-			case errors.Is(err, bucket.ErrBreakerOpen):
+			case errors.Is(err, redisclient.ErrBreakerOpen):
 				opens++
 			}
 		}

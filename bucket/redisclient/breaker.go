@@ -1,4 +1,4 @@
-package bucket
+package redisclient
 
 import (
 	"context"
@@ -12,18 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 )
 
-// Defaults of a [BreakerConfig], used where its field is zero.
 const (
-	// DefaultBreakerFailures is how many failures in a row open a breaker.
-	DefaultBreakerFailures = 5
-	// DefaultBreakerDelay is how long a breaker stays open.
-	DefaultBreakerDelay = 500 * time.Millisecond
-)
-
-const (
+	// defaultFailures and defaultDelay are the defaults of a BreakerConfig.
+	defaultFailures = 5
+	defaultDelay    = 500 * time.Millisecond
 	// breakerJitter is by which share a breaker may stay open for longer or shorter than its delay.
 	breakerJitter = 0.2
 	// maxUntold is how many changes wait for an observer that does not come back.
@@ -31,8 +27,8 @@ const (
 )
 
 // ErrBreakerOpen says that a node of the store has failed so often that it is not asked for a while:
-// nothing was sent. It matches [ErrUnavailable] as well.
-var ErrBreakerOpen = fmt.Errorf("%w: its breaker is open", ErrUnavailable)
+// nothing was sent. It matches [bucket.ErrUnavailable] as well.
+var ErrBreakerOpen = fmt.Errorf("%w: its breaker is open", bucket.ErrUnavailable)
 
 // BreakerConfig configures the circuit breakers of a client, one for each node. The zero value is a
 // breaker with defaults.
@@ -49,12 +45,11 @@ var ErrBreakerOpen = fmt.Errorf("%w: its breaker is open", ErrUnavailable)
 type BreakerConfig struct {
 	// Disabled leaves the breakers away. With a store that is slow, every call then opens a connection.
 	Disabled bool
-	// Failures is how many failures in a row open a breaker, at most 1000. Zero means
-	// [DefaultBreakerFailures].
+	// Failures is how many failures in a row open a breaker, at most 1000. Zero means 5.
 	Failures int
 	// Delay is how long a breaker stays open, from a millisecond to a minute. Each breaker draws its own
 	// delay, up to a fifth shorter or longer, so that replicas do not ask a node that comes back all at
-	// once. Zero means [DefaultBreakerDelay].
+	// once. Zero means half a second.
 	Delay time.Duration
 	// Observer is told of each change of state as an [event.BreakerChanged], in the call that made it and
 	// one after the other. While it does not come back, only the first changes are kept for it. Nil tells
@@ -66,36 +61,36 @@ type BreakerConfig struct {
 func (c *BreakerConfig) check() error {
 	var errs []error
 	if c.Failures < 0 || c.Failures > 1000 {
-		errs = append(errs, fmt.Errorf("bucket: a breaker that opens after %d failures; 1 to 1000 fits, and 0 means %d", c.Failures, DefaultBreakerFailures))
+		errs = append(errs, fmt.Errorf("redisclient: a breaker that opens after %d failures; 1 to 1000 fits, and 0 means %d", c.Failures, defaultFailures))
 	}
 	if c.Delay != 0 && (c.Delay < time.Millisecond || c.Delay > time.Minute) {
-		errs = append(errs, fmt.Errorf("bucket: a breaker that stays open for %v; 1ms to 1m fits, and 0 means %v", c.Delay, DefaultBreakerDelay))
+		errs = append(errs, fmt.Errorf("redisclient: a breaker that stays open for %v; 1ms to 1m fits, and 0 means %v", c.Delay, defaultDelay))
 	}
 	return errors.Join(errs...)
 }
 
-// AddBreaker gives a client of one's own a breaker for each node, as [OpenClient] does with its own: one
+// AddBreaker gives a client of one's own a breaker for each node, as [Open] does with its own: one
 // for a server or the master behind Sentinels, one for each node of a cluster or a ring. Besides, errors of
-// connecting then match [ErrUnavailable]. Call it once, before the client is used. A disabled configuration
+// connecting then match [bucket.ErrUnavailable]. Call it once, before the client is used. A disabled configuration
 // adds no breaker.
-func AddBreaker(client redis.UniversalClient, config BreakerConfig) error {
-	if err := config.check(); err != nil {
+func AddBreaker(client redis.UniversalClient, cfg BreakerConfig) error {
+	if err := cfg.check(); err != nil {
 		return err
 	}
 	switch c := client.(type) {
 	case *redis.Client:
-		addNodeHook(c, c.Options().Addr, &config)
+		addNodeHook(c, c.Options().Addr, &cfg)
 	case *redis.ClusterClient:
-		c.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &config) })
+		c.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &cfg) })
 	case *redis.Ring:
-		add := func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &config) }
+		add := func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &cfg) }
 		c.OnNewNode(add)
 		return c.ForEachShard(context.Background(), func(_ context.Context, node *redis.Client) error {
 			add(node)
 			return nil
 		})
 	default:
-		return fmt.Errorf("bucket: no breaker fits a client of type %T; a *redis.Client, *redis.ClusterClient or *redis.Ring does", client)
+		return fmt.Errorf("redisclient: no breaker fits a client of type %T; a *redis.Client, *redis.ClusterClient or *redis.Ring does", client)
 	}
 	return nil
 }
@@ -116,20 +111,20 @@ type breaker struct {
 }
 
 // newBreaker returns a breaker, or nil if the configuration disables it.
-func newBreaker(node string, config *BreakerConfig) *breaker {
-	if config.Disabled {
+func newBreaker(node string, cfg *BreakerConfig) *breaker {
+	if cfg.Disabled {
 		return nil
 	}
-	failures, delay := uint32(DefaultBreakerFailures), DefaultBreakerDelay
-	if config.Failures > 0 {
-		failures = uint32(config.Failures)
+	failures, delay := uint32(defaultFailures), defaultDelay
+	if cfg.Failures > 0 {
+		failures = uint32(cfg.Failures)
 	}
-	if config.Delay > 0 {
-		delay = config.Delay
+	if cfg.Delay > 0 {
+		delay = cfg.Delay
 	}
 	//nolint:gosec // Nobody gains by guessing when a breaker probes.
 	jitter := 1 - breakerJitter + 2*breakerJitter*rand.Float64()
-	b := &breaker{node: node, refusal: fmt.Errorf("%w: node %s", ErrBreakerOpen, node), observer: config.Observer}
+	b := &breaker{node: node, refusal: fmt.Errorf("%w: node %s", ErrBreakerOpen, node), observer: cfg.Observer}
 	settings := gobreaker.Settings{
 		Name:         node,
 		Timeout:      time.Duration(jitter * float64(delay)),
@@ -137,7 +132,7 @@ func newBreaker(node string, config *BreakerConfig) *breaker {
 		IsSuccessful: func(err error) bool { return err == nil },
 		IsExcluded:   func(err error) bool { return errors.Is(err, errUnknown) },
 	}
-	if config.Observer != nil {
+	if cfg.Observer != nil {
 		settings.OnStateChange = b.changed
 	}
 	b.steps = gobreaker.NewTwoStepCircuitBreaker[struct{}](settings)

@@ -1,4 +1,4 @@
-package bucket_test
+package redisclient_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
@@ -20,18 +21,18 @@ func TestAFrozenShardOpensItsOwnBreakerAndItsReturnClosesIt(t *testing.T) {
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
 	told := event.NewChannel(1000)
-	client := configuredClient(t, bucket.ClientConfig{
+	client := configuredClient(t, redisclient.Config{
 		Addresses: cluster.Addrs, DialTimeout: patience, SocketTimeout: patience,
-		Breaker: bucket.BreakerConfig{Failures: 2, Observer: told},
+		Breaker: redisclient.BreakerConfig{Failures: 2, Observer: told},
 	})
 	const timeout = time.Second
 	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: timeout})
 	require.NoError(t, err)
-	take := bucket.Take{Buckets: []bucket.Bucket{{Limits: fourLimits(t, 1000)}}, Amounts: points(1)}
+	take := bucket.Take{Buckets: aMinute(t, 1000), Amounts: points(1)}
 	tenants := map[int]string{}
 	for i := 0; len(tenants) < 3; i++ {
 		tenant := fmt.Sprintf("tenant-%d", i)
-		tenants[redistest.Shard(cluster.Slot(t, store.BucketKey(tenant, bucket.Owner{})))] = tenant
+		tenants[redistest.Shard(cluster.Slot(t, "{"+tenant+"}"))] = tenant
 	}
 	ask := func(shard int) error {
 		take.Tenant = tenants[shard]
@@ -45,7 +46,7 @@ func TestAFrozenShardOpensItsOwnBreakerAndItsReturnClosesIt(t *testing.T) {
 	const frozen = 1
 	cluster.Servers[frozen].Freeze(t)
 	t.Cleanup(func() { cluster.Servers[frozen].Thaw(t) })
-	require.Eventually(t, func() bool { return errors.Is(ask(frozen), bucket.ErrBreakerOpen) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(ask(frozen), redisclient.ErrBreakerOpen) }, patience, time.Millisecond)
 	for range 100 {
 		require.NoError(t, ask(0))
 		require.NoError(t, ask(2))
@@ -66,16 +67,16 @@ func TestAFrozenShardOpensItsOwnBreakerAndItsReturnClosesIt(t *testing.T) {
 const slowBy = 20 * time.Millisecond
 
 // slowStore returns a store behind a proxy that has become too slow.
-func slowStore(t testing.TB, breaker bucket.BreakerConfig) (*bucket.Redis, *redistest.Proxy) {
+func slowStore(t testing.TB, breaker redisclient.BreakerConfig) (*bucket.Redis, *redistest.Proxy) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
-	client, err := bucket.OpenClient(bucket.ClientConfig{Addresses: []string{proxy.Addr}, Breaker: breaker})
+	client, err := redisclient.Open("", redisclient.Config{Addresses: []string{proxy.Addr}, Breaker: breaker})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		_, err := store.Peek(context.Background(), "acme", []bucket.Bucket{{Limits: fourLimits(t, 100)}})
+		_, err := store.Peek(context.Background(), "acme", aMinute(t, 100))
 		return err == nil
 	}, patience, time.Millisecond)
 	proxy.Delay(bucket.DefaultTimeout + slowBy)
@@ -90,10 +91,10 @@ func TestABreakerSparesASlowStoreConnections(t *testing.T) {
 		// A probe may cost some as well, and a busy machine has time for several.
 		false: func(opened int64) bool { return opened <= calls/4 },
 	} {
-		store, proxy := slowStore(t, bucket.BreakerConfig{Disabled: disabled, Delay: time.Minute})
+		store, proxy := slowStore(t, redisclient.BreakerConfig{Disabled: disabled, Delay: time.Minute})
 		before := proxy.Opened()
 		for range calls {
-			_, err := store.Peek(context.Background(), "acme", []bucket.Bucket{{Limits: fourLimits(t, 100)}})
+			_, err := store.Peek(context.Background(), "acme", aMinute(t, 100))
 			require.Error(t, err)
 		}
 		opened := proxy.Opened() - before
@@ -107,8 +108,8 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 	const every = 2 * time.Millisecond
 	for _, disabled := range []bool{true, false} {
 		b.Run(fmt.Sprintf("breaker=%t", !disabled), func(b *testing.B) {
-			store, proxy := slowStore(b, bucket.BreakerConfig{Disabled: disabled})
-			buckets := []bucket.Bucket{{Limits: fourLimits(b, 100)}}
+			store, proxy := slowStore(b, redisclient.BreakerConfig{Disabled: disabled})
+			buckets := aMinute(b, 100)
 			before, refused := proxy.Opened(), 0
 			answers := make(chan error, b.N)
 			ticker := time.NewTicker(every)
@@ -122,7 +123,7 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 				}()
 			}
 			for range b.N {
-				if errors.Is(<-answers, bucket.ErrBreakerOpen) {
+				if errors.Is(<-answers, redisclient.ErrBreakerOpen) {
 					refused++
 				}
 			}
@@ -137,7 +138,7 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 func BenchmarkBreaker(b *testing.B) {
 	for _, disabled := range []bool{true, false} {
 		b.Run(fmt.Sprintf("breaker=%t", !disabled), func(b *testing.B) {
-			client := guarded(b, bucket.BreakerConfig{Disabled: disabled}, func(context.Context) error { return nil })
+			client := guarded(b, redisclient.BreakerConfig{Disabled: disabled}, func(context.Context) error { return nil })
 			ctx := b.Context()
 			command := redis.NewCmd(ctx, "ping")
 			b.ReportAllocs()

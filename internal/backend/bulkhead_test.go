@@ -1,4 +1,4 @@
-package bucket_test
+package backend_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 )
 
 // stuckStore lets no call of one tenant return before it is released.
@@ -62,11 +63,10 @@ func TestATenantWhoseCallsAreStuckTakesNoMoreThanItsShareOfThem(t *testing.T) {
 	t.Parallel()
 	const share = 4
 	store := newStuckStore("slow")
-	bulkhead, err := bucket.NewBulkhead(store, bucket.BulkheadConfig{MaxConcurrent: share})
-	require.NoError(t, err)
+	gate := backend.NewGate(store, backend.GateConfig{MaxConcurrent: share, RefusalAge: backend.None})
 	buckets := tenPerSecond(t)
 	take := func(tenant string) error {
-		_, err := bulkhead.Take(context.Background(), bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(1)})
+		_, err := ask(gate, context.Background(), bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(1)})
 		return err
 	}
 
@@ -77,21 +77,16 @@ func TestATenantWhoseCallsAreStuckTakesNoMoreThanItsShareOfThem(t *testing.T) {
 	}
 	for range 100 {
 		err := take("slow")
-		require.ErrorIs(t, err, bucket.ErrBusy)
+		require.ErrorIs(t, err, backend.ErrBusy)
 		require.NotErrorIs(t, err, bucket.ErrUnavailable, "no fail mode may make it a free pass")
 		require.NoError(t, take("quick"), "other tenants are not held up")
 	}
-	_, err = bulkhead.Peek(t.Context(), "slow", buckets)
-	require.ErrorIs(t, err, bucket.ErrBusy)
-	_, err = bulkhead.Grant(t.Context(), "slow", buckets, points(1))
-	require.ErrorIs(t, err, bucket.ErrBusy)
-	require.ErrorIs(t, bulkhead.Reset(t.Context(), "slow", buckets), bucket.ErrBusy)
 
 	// What was admitted goes on: its claim is renewed and settled.
 	claim := newClaim("in-flight-1")
-	calls.Go(func() { _, _ = bulkhead.Renew(context.Background(), "slow", claim) })
+	calls.Go(func() { _, _ = gate.Renew(context.Background(), "slow", claim) })
 	<-store.entered
-	_, err = bulkhead.Settle(t.Context(), bucket.Settlement{Claim: &bucket.ClaimSettlement{
+	_, err := gate.Settle(t.Context(), bucket.Settlement{Claim: &bucket.ClaimSettlement{
 		Tenant: "slow", Claim: claim, Outcome: idempotency.Done,
 	}})
 	require.NoError(t, err)
@@ -100,25 +95,22 @@ func TestATenantWhoseCallsAreStuckTakesNoMoreThanItsShareOfThem(t *testing.T) {
 	calls.Wait()
 	require.Equal(t, share+1, store.most)
 	require.NoError(t, take("slow"), "places come back")
-	require.Zero(t, bulkhead.UnderWay())
+	require.Zero(t, gate.UnderWay())
 }
 
 func TestABusyTenantIsNotRememberedAsRefused(t *testing.T) {
 	t.Parallel()
 	store := newStuckStore("slow")
-	bulkhead, err := bucket.NewBulkhead(store, bucket.BulkheadConfig{MaxConcurrent: 1})
-	require.NoError(t, err)
-	cache, err := bucket.NewRefusalCache(bulkhead, bucket.RefusalCacheConfig{})
-	require.NoError(t, err)
+	gate := backend.NewGate(store, backend.GateConfig{MaxConcurrent: 1})
 	take := bucket.Take{Tenant: "slow", Buckets: tenPerSecond(t), Amounts: points(1)}
 	var first sync.WaitGroup
-	first.Go(func() { _, _ = cache.Take(context.Background(), take) })
+	first.Go(func() { _, _ = ask(gate, context.Background(), take) })
 	<-store.entered
-	_, err = cache.Take(t.Context(), take)
-	require.ErrorIs(t, err, bucket.ErrBusy)
+	_, err := ask(gate, t.Context(), take)
+	require.ErrorIs(t, err, backend.ErrBusy)
 	close(store.released)
 	first.Wait()
-	result, err := cache.Take(t.Context(), take)
+	result, err := ask(gate, t.Context(), take)
 	require.NoError(t, err)
 	require.Equal(t, bucket.Admitted, result.Verdict)
 }
@@ -129,14 +121,13 @@ func TestOneTakeAsksAgainWhileTheOthersAreRefused(t *testing.T) {
 	c := newClock()
 	store := newStuckStore("stuck")
 	store.Memory = bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
-	cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{Clock: c.now})
-	require.NoError(t, err)
+	gate := backend.NewGate(store, backend.GateConfig{Clock: c.now})
 	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
 	take := bucket.Take{Tenant: "stuck", Buckets: hour, Amounts: points(10)}
-	let := func() bucket.Result {
-		done := make(chan bucket.Result)
+	let := func() verdict {
+		done := make(chan verdict)
 		go func() {
-			result, _ := cache.Take(context.Background(), take)
+			result, _ := ask(gate, context.Background(), take)
 			done <- result
 		}()
 		<-store.entered
@@ -146,41 +137,43 @@ func TestOneTakeAsksAgainWhileTheOthersAreRefused(t *testing.T) {
 	require.Equal(t, bucket.Admitted, let().Verdict)
 	require.Equal(t, bucket.Limited, let().Verdict)
 
-	c.advance(bucket.DefaultRefusalAge / 2)
-	renewed := make(chan bucket.Result)
+	c.advance(backend.DefaultRefusalAge / 2)
+	renewed := make(chan verdict)
 	go func() {
-		result, _ := cache.Take(context.Background(), take)
+		result, _ := ask(gate, context.Background(), take)
 		renewed <- result
 	}()
 	<-store.entered
 	for range 100 {
-		result, err := cache.Take(t.Context(), take)
+		result, err := ask(gate, t.Context(), take)
 		require.NoError(t, err)
-		require.Equal(t, bucket.FromCache, result.Origin)
+		require.Equal(t, backend.FromMemory, result.Origin)
 	}
 	store.released <- struct{}{}
-	require.Equal(t, bucket.FromStore, (<-renewed).Origin)
-	result, err := cache.Take(t.Context(), take)
+	require.Equal(t, backend.FromStore, (<-renewed).Origin)
+	result, err := ask(gate, t.Context(), take)
 	require.NoError(t, err)
-	require.Equal(t, bucket.FromCache, result.Origin)
+	require.Equal(t, backend.FromMemory, result.Origin)
 }
 
 // TestBudgetThatComesBackBehindARefusalIsNotForgotten resets a bucket while a refusal is on its way back.
 func TestBudgetThatComesBackBehindARefusalIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	store := newLateStore()
-	cache, err := bucket.NewRefusalCache(store, bucket.RefusalCacheConfig{})
-	require.NoError(t, err)
+	gate := backend.NewGate(store, backend.GateConfig{})
 	hour := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "hour", Capacity: 10, Period: time.Hour})}}
 	take := bucket.Take{Tenant: "acme", Buckets: hour, Amounts: points(10)}
-	_, err = cache.Take(t.Context(), take)
+	_, err := ask(gate, t.Context(), take)
 	require.NoError(t, err)
-	store.behind = func() { require.NoError(t, cache.Reset(context.Background(), "acme", hour)) }
-	result, err := cache.Take(t.Context(), take)
+	store.behind = func() {
+		require.NoError(t, store.Reset(context.Background(), "acme", hour))
+		gate.Forget("acme")
+	}
+	result, err := ask(gate, t.Context(), take)
 	require.NoError(t, err)
 	require.Equal(t, bucket.Limited, result.Verdict)
 	store.behind = func() {}
-	result, err = cache.Take(t.Context(), take)
+	result, err = ask(gate, t.Context(), take)
 	require.NoError(t, err)
 	require.Equal(t, bucket.Admitted, result.Verdict)
 }

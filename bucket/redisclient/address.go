@@ -1,4 +1,4 @@
-package bucket
+package redisclient
 
 import (
 	"crypto/tls"
@@ -84,14 +84,14 @@ type target struct {
 }
 
 // check returns why the addresses do not fit each other or what is to be there.
-func (t *target) check(config *ClientConfig) error {
+func (t *target) check(cfg *Config) error {
 	var errs []error
 	say := func(wrong bool, text string) {
 		if wrong {
-			errs = append(errs, errors.New("bucket: "+text))
+			errs = append(errs, errors.New("redisclient: "+text))
 		}
 	}
-	unix, database, differ := false, config.Database != 0, false
+	unix, database, differ := false, cfg.Database != 0, false
 	first := t.nodes[0].identity()
 	for i := range t.nodes {
 		options := t.nodes[i].options
@@ -104,7 +104,7 @@ func (t *target) check(config *ClientConfig) error {
 	say(t.master != "" && unix, "Sentinels cannot be reached by unix sockets")
 	say(t.cluster && database, "a cluster has no numbered databases")
 	say(differ, "the addresses differ in user, password or TLS; give all the same")
-	say(t.master == "" && (config.SentinelUsername != "" || config.SentinelPassword != ""),
+	say(t.master == "" && (cfg.SentinelUsername != "" || cfg.SentinelPassword != ""),
 		"a user or password of Sentinels without a Master; give the name under which they know the master")
 	return errors.Join(errs...)
 }
@@ -136,9 +136,9 @@ func (t *target) addresses() []string {
 
 // tls returns how connections are encrypted, or nil. The certificates of several hosts are verified each
 // by the name of its own host, and not by that of the first.
-func (t *target) tls(config *ClientConfig) *tls.Config {
-	if config.TLS != nil {
-		return config.TLS
+func (t *target) tls(cfg *Config) *tls.Config {
+	if cfg.TLS != nil {
+		return cfg.TLS
 	}
 	// Clone makes nil of nil.
 	var found *tls.Config

@@ -1,4 +1,4 @@
-package bucket_test
+package redisclient_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 )
 
@@ -38,11 +39,11 @@ func (n node) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipeli
 }
 
 // guarded returns a client with a breaker before the node.
-func guarded(t testing.TB, config bucket.BreakerConfig, n node) *redis.Client {
+func guarded(t testing.TB, config redisclient.BreakerConfig, n node) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: "10.0.0.7:6379", ContextTimeoutEnabled: true, MaxRetries: -1})
 	t.Cleanup(func() { _ = client.Close() })
-	require.NoError(t, bucket.AddBreaker(client, config))
+	require.NoError(t, redisclient.AddBreaker(client, config))
 	client.AddHook(n)
 	return client
 }
@@ -57,11 +58,11 @@ func pass(d time.Duration) { <-time.After(d) }
 func open(t testing.TB, client *redis.Client, failing *atomic.Bool) {
 	t.Helper()
 	failing.Store(true)
-	for range bucket.DefaultBreakerFailures {
+	for range breakerFailures {
 		err := client.Ping(context.Background()).Err()
 		require.ErrorIs(t, err, error(cut))
 	}
-	require.ErrorIs(t, client.Ping(context.Background()).Err(), bucket.ErrBreakerOpen)
+	require.ErrorIs(t, client.Ping(context.Background()).Err(), redisclient.ErrBreakerOpen)
 }
 
 func TestFailuresInARowOpenTheBreakerAndOneCallProbes(t *testing.T) {
@@ -72,7 +73,7 @@ func TestFailuresInARowOpenTheBreakerAndOneCallProbes(t *testing.T) {
 		var calls atomic.Int64
 		release := make(chan struct{})
 		told := event.NewChannel(100)
-		client := guarded(t, bucket.BreakerConfig{Observer: told}, func(context.Context) error {
+		client := guarded(t, redisclient.BreakerConfig{Observer: told}, func(context.Context) error {
 			calls.Add(1)
 			if blocked.Load() {
 				<-release
@@ -84,7 +85,7 @@ func TestFailuresInARowOpenTheBreakerAndOneCallProbes(t *testing.T) {
 		})
 		// One success between failures starts the row anew.
 		failing.Store(true)
-		for range bucket.DefaultBreakerFailures - 1 {
+		for range breakerFailures - 1 {
 			require.ErrorIs(t, client.Ping(ctx).Err(), error(cut))
 		}
 		failing.Store(false)
@@ -93,12 +94,12 @@ func TestFailuresInARowOpenTheBreakerAndOneCallProbes(t *testing.T) {
 
 		sent := calls.Load()
 		err := client.Ping(ctx).Err()
-		require.ErrorIs(t, err, bucket.ErrBreakerOpen)
+		require.ErrorIs(t, err, redisclient.ErrBreakerOpen)
 		require.ErrorIs(t, err, bucket.ErrUnavailable)
 		require.NotErrorIs(t, err, bucket.ErrAmbiguous)
 		require.ErrorContains(t, err, "10.0.0.7:6379")
 		pass(399 * time.Millisecond)
-		require.ErrorIs(t, client.Ping(ctx).Err(), bucket.ErrBreakerOpen)
+		require.ErrorIs(t, client.Ping(ctx).Err(), redisclient.ErrBreakerOpen)
 		require.Equal(t, sent, calls.Load(), "an open breaker sends nothing")
 
 		pass(202 * time.Millisecond)
@@ -111,7 +112,7 @@ func TestFailuresInARowOpenTheBreakerAndOneCallProbes(t *testing.T) {
 				switch err := client.Ping(ctx).Err(); {
 				case err == nil:
 					passed.Add(1)
-				case errors.Is(err, bucket.ErrBreakerOpen):
+				case errors.Is(err, redisclient.ErrBreakerOpen):
 					refused.Add(1)
 				}
 			})
@@ -141,7 +142,7 @@ func TestAProbeThatFailsOpensTheBreakerAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var failing atomic.Bool
-		client := guarded(t, bucket.BreakerConfig{}, func(context.Context) error {
+		client := guarded(t, redisclient.BreakerConfig{}, func(context.Context) error {
 			if failing.Load() {
 				return cut
 			}
@@ -151,7 +152,7 @@ func TestAProbeThatFailsOpensTheBreakerAgain(t *testing.T) {
 		for range 3 {
 			pass(601 * time.Millisecond)
 			require.ErrorIs(t, client.Ping(t.Context()).Err(), error(cut), "the probe")
-			require.ErrorIs(t, client.Ping(t.Context()).Err(), bucket.ErrBreakerOpen)
+			require.ErrorIs(t, client.Ping(t.Context()).Err(), redisclient.ErrBreakerOpen)
 		}
 		failing.Store(false)
 		pass(601 * time.Millisecond)
@@ -177,7 +178,7 @@ func TestAProbeThatTellsNothingMakesRoomForAnother(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var failing, waiting atomic.Bool
-				client := guarded(t, bucket.BreakerConfig{}, func(ctx context.Context) error {
+				client := guarded(t, redisclient.BreakerConfig{}, func(ctx context.Context) error {
 					switch {
 					case failing.Load():
 						return cut
@@ -198,7 +199,7 @@ func TestAProbeThatTellsNothingMakesRoomForAnother(t *testing.T) {
 				waiting.Store(false)
 				failing.Store(true)
 				require.ErrorIs(t, client.Ping(t.Context()).Err(), error(cut), "the next probe")
-				require.ErrorIs(t, client.Ping(t.Context()).Err(), bucket.ErrBreakerOpen, "no earlier one had closed it")
+				require.ErrorIs(t, client.Ping(t.Context()).Err(), redisclient.ErrBreakerOpen, "no earlier one had closed it")
 			})
 		})
 	}
@@ -210,7 +211,7 @@ func TestCallsFromBeforeTheBreakerOpenedDecideNothing(t *testing.T) {
 		var failing, late atomic.Bool
 		late.Store(true)
 		release := make(chan struct{})
-		client := guarded(t, bucket.BreakerConfig{}, func(ctx context.Context) error {
+		client := guarded(t, redisclient.BreakerConfig{}, func(ctx context.Context) error {
 			if late.Load() {
 				<-release
 				return cut
@@ -238,7 +239,7 @@ func TestCallsFromBeforeTheBreakerOpenedDecideNothing(t *testing.T) {
 
 func TestAPipelineIsOneCallForTheBreaker(t *testing.T) {
 	t.Parallel()
-	client := guarded(t, bucket.BreakerConfig{Failures: 2}, func(context.Context) error { return cut })
+	client := guarded(t, redisclient.BreakerConfig{Failures: 2}, func(context.Context) error { return cut })
 	ask := func() (first, second error) {
 		pipe := client.Pipeline()
 		one, two := pipe.Ping(t.Context()), pipe.Ping(t.Context())
@@ -251,8 +252,8 @@ func TestAPipelineIsOneCallForTheBreaker(t *testing.T) {
 		require.ErrorIs(t, second, error(cut))
 	}
 	first, second := ask()
-	require.ErrorIs(t, first, bucket.ErrBreakerOpen)
-	require.ErrorIs(t, second, bucket.ErrBreakerOpen)
+	require.ErrorIs(t, first, redisclient.ErrBreakerOpen)
+	require.ErrorIs(t, second, redisclient.ErrBreakerOpen)
 }
 
 func TestAnObserverThatPanicsOrDoesNotComeBackHoldsNobodyUp(t *testing.T) {
@@ -268,7 +269,7 @@ func TestAnObserverThatPanicsOrDoesNotComeBackHoldsNobodyUp(t *testing.T) {
 				<-stuck
 			}
 		})
-		client := guarded(t, bucket.BreakerConfig{Failures: 1, Observer: observer}, func(context.Context) error { return cut })
+		client := guarded(t, redisclient.BreakerConfig{Failures: 1, Observer: observer}, func(context.Context) error { return cut })
 		require.Panics(t, func() { _ = client.Ping(t.Context()).Err() })
 		var group sync.WaitGroup
 		pass(601 * time.Millisecond)
@@ -291,12 +292,12 @@ func TestBreakersDoNotAllProbeAtOnce(t *testing.T) {
 		const breakers = 200
 		clients := make([]*redis.Client, breakers)
 		for i := range clients {
-			clients[i] = guarded(t, bucket.BreakerConfig{Failures: 1}, func(context.Context) error { return cut })
+			clients[i] = guarded(t, redisclient.BreakerConfig{Failures: 1}, func(context.Context) error { return cut })
 			require.ErrorIs(t, clients[i].Ping(t.Context()).Err(), error(cut))
 		}
 		probing := func() (n int) {
 			for _, client := range clients {
-				if err := client.Ping(t.Context()).Err(); !errors.Is(err, bucket.ErrBreakerOpen) {
+				if err := client.Ping(t.Context()).Err(); !errors.Is(err, redisclient.ErrBreakerOpen) {
 					n++
 				}
 			}
@@ -315,12 +316,51 @@ func TestBreakersDoNotAllProbeAtOnce(t *testing.T) {
 
 func TestAddBreakerSaysWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	client := guarded(t, bucket.BreakerConfig{Disabled: true}, func(context.Context) error { return cut })
+	client := guarded(t, redisclient.BreakerConfig{Disabled: true}, func(context.Context) error { return cut })
 	for range 100 {
 		require.ErrorIs(t, client.Ping(t.Context()).Err(), error(cut), "disabled")
 	}
-	err := bucket.AddBreaker(client, bucket.BreakerConfig{Failures: -1, Delay: time.Hour})
+	err := redisclient.AddBreaker(client, redisclient.BreakerConfig{Failures: -1, Delay: time.Hour})
 	require.ErrorContains(t, err, "1 to 1000 fits")
 	require.ErrorContains(t, err, "1ms to 1m fits")
-	require.ErrorContains(t, bucket.AddBreaker(nil, bucket.BreakerConfig{}), "no breaker fits")
+	require.ErrorContains(t, redisclient.AddBreaker(nil, redisclient.BreakerConfig{}), "no breaker fits")
+}
+
+// reply is an error reply of a server.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+func TestWhatCountsAsAFailureOfTheNode(t *testing.T) {
+	t.Parallel()
+	for err, fails := range map[error]bool{
+		cut:                                       true,
+		&net.OpError{Op: "dial", Err: cut.Err}:    true,
+		errors.New("anything else"):               true,
+		redis.Nil:                                 false,
+		reply("ERR something"):                    false,
+		reply("OOM command not allowed"):          false,
+		reply("LOADING Redis is loading"):         false,
+		reply("CLUSTERDOWN Hash slot not served"): false,
+		reply("MASTERDOWN Link with MASTER"):      false,
+		reply("MOVED 1 10.0.0.8:6379"):            false,
+		reply("NOPERM no permission"):             false,
+		reply("READONLY You can't write against a read only replica."): true,
+		reply("ERR max number of clients reached"):                     true,
+		reply("WRONGPASS invalid username-password pair"):              true,
+		redis.ErrPoolTimeout:   false,
+		redis.ErrPoolExhausted: false,
+		redis.ErrClosed:        false,
+		net.ErrClosed:          false,
+	} {
+		client := guarded(t, redisclient.BreakerConfig{Failures: 1}, func(context.Context) error { return err })
+		require.ErrorIs(t, client.Ping(t.Context()).Err(), err)
+		second := client.Ping(t.Context()).Err()
+		if fails {
+			require.ErrorIs(t, second, redisclient.ErrBreakerOpen, err)
+		} else {
+			require.NotErrorIs(t, second, redisclient.ErrBreakerOpen, err)
+		}
+	}
 }

@@ -1,0 +1,188 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// None, as the value of a number of a [GateConfig], leaves out what the number is about.
+const None = -1
+
+// Defaults of a [GateConfig], used where its field is zero.
+const (
+	// DefaultRefusalAge is for how long a refusal is answered without the store.
+	DefaultRefusalAge = time.Second
+	// DefaultMaxRefusals is how many refusals are remembered: some 10 MB, or some 40 MB where
+	// the names of owners are as long as are remembered at all, 4 KB for a take.
+	DefaultMaxRefusals = 10_000
+	// DefaultCappedCalls is how many calls a second a tenant has that is known to be refused.
+	DefaultCappedCalls = 5
+	// DefaultMaxConcurrent is how many calls of one tenant the store has at once: less than go-redis keeps
+	// connections on four cores, and at a millisecond a call more than 30 000 decisions a second.
+	DefaultMaxConcurrent = 32
+)
+
+// The bounds of what a GateConfig may ask for.
+const (
+	maxRefusalAge  = time.Minute
+	maxRefusals    = 10_000_000
+	maxCappedCalls = 1000
+)
+
+// ErrBusy says that the tenant has as many calls under way as a [Gate] lets it have: the store was
+// not asked. It is the tenant's own doing, so that no fail mode applies: whoever admits on it gives
+// budget to those who ask most.
+var ErrBusy = errors.New("too many calls of the tenant are under way")
+
+// GateConfig configures a [Gate]. The zero value is the default in each field.
+type GateConfig struct {
+	// RefusalAge is the longest time for which the answer of the store is the ground of refusals, at most a
+	// minute. Budget that comes back other than by time, and elsewhere than through this gate, is noticed
+	// that much later: what other replicas settle, and what anybody grants, resets, and sets or deletes as override
+	// records. The store is asked once in each half of it while refusals go on. Zero means [DefaultRefusalAge],
+	// [None] that no refusal is remembered.
+	RefusalAge time.Duration
+	// MaxRefusals bounds what is remembered: one entry for each tenant, and for each set of owners of it, that
+	// is refused. When it is full, an entry makes room of the tenant with most among a few. Zero means
+	// [DefaultMaxRefusals].
+	MaxRefusals int
+	// CappedCalls is how many takes a second, at most 1000, of one tenant still reach the store although
+	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
+	// owners that were not asked about before. Those that are admitted or replayed do not count. Zero
+	// means [DefaultCappedCalls].
+	CappedCalls int
+	// MaxConcurrent is how many calls of one tenant may be under way at once. Choose it well below the
+	// number of connections to the store. Zero means [DefaultMaxConcurrent], [None] that there is no bound.
+	MaxConcurrent int
+	// Clock tells the time and is for tests, whose store has a clock that they set: both have to be the
+	// same. Nil means the system's clock.
+	Clock func() time.Time
+}
+
+// Mistakes returns what is wrong with the configuration, one text for each field.
+func (c *GateConfig) Mistakes() []string {
+	var mistakes []string
+	say := func(wrong bool, format string, args ...any) {
+		if wrong {
+			mistakes = append(mistakes, fmt.Sprintf(format, args...))
+		}
+	}
+	say(c.RefusalAge < None || c.RefusalAge > maxRefusalAge, "RefusalAge is %v, want up to %v, or None", c.RefusalAge, maxRefusalAge)
+	say(c.MaxRefusals < 0 || c.MaxRefusals > maxRefusals, "MaxRefusals is %d, want up to %d", c.MaxRefusals, maxRefusals)
+	say(c.CappedCalls < 0 || c.CappedCalls > maxCappedCalls, "CappedCalls is %d, want up to %d", c.CappedCalls, maxCappedCalls)
+	say(c.MaxConcurrent < None, "MaxConcurrent is %d, want 1 or more, or None", c.MaxConcurrent)
+	return mistakes
+}
+
+// Origin is where a verdict was reached.
+type Origin uint8
+
+const (
+	// FromStore is a verdict of the store.
+	FromStore Origin = iota
+	// FromMemory is a refusal that a [Gate] knew to be the answer of the store.
+	FromMemory
+	// FromCap is a refusal that a [Gate] could not complete alone, while the tenant had used up its
+	// calls to the store: the budget does not suffice, but claim and candidate were not looked at, and
+	// owners that the gate does not know are not shown.
+	FromCap
+)
+
+// String returns the word that telemetry writes.
+func (o Origin) String() string {
+	switch o {
+	case FromStore:
+		return "store"
+	case FromMemory:
+		return "cache"
+	case FromCap:
+		return "cap"
+	default:
+		return "unknown"
+	}
+}
+
+// Gate stands before a store and keeps away from it what it need not be asked: a memory of refusals answers takes
+// that the store is certain to refuse, and a bulkhead bounds how many calls of one tenant are under way.
+// It has the calls that an operation needs. It starts no goroutine and is safe for concurrent use.
+type Gate struct {
+	store bucket.Store
+	// refusals and bulkhead are nil where the configuration leaves them out.
+	refusals *refusals
+	bulkhead *bulkhead
+}
+
+// NewGate returns a gate before the store. The configuration must have no mistakes. A [bucket.Memory] is spared
+// nothing: asking it costs no more than remembering what it has said.
+func NewGate(store bucket.Store, cfg GateConfig) *Gate {
+	g := &Gate{store: store}
+	if _, near := store.(*bucket.Memory); near {
+		return g
+	}
+	if cfg.RefusalAge != None {
+		g.refusals = newRefusals(&cfg)
+	}
+	if cfg.MaxConcurrent != None {
+		g.bulkhead = newBulkhead(cfg.MaxConcurrent)
+	}
+	return g
+}
+
+// Take is that of the store, unless the tenant is known to be refused, and says where the verdict was reached.
+// Beyond the bound of a tenant it fails at once with [ErrBusy].
+func (g *Gate) Take(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
+	if g.refusals == nil {
+		result, err := g.ask(ctx, take)
+		return result, FromStore, err
+	}
+	return g.refusals.take(ctx, take, g.ask)
+}
+
+// ask asks the store.
+func (g *Gate) ask(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	if g.bulkhead == nil {
+		return g.store.Take(ctx, take)
+	}
+	place, ok := g.bulkhead.enter(take.Tenant, false)
+	if !ok {
+		return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrBusy, g.bulkhead.most)
+	}
+	defer g.bulkhead.leave(place)
+	return g.store.Take(ctx, take)
+}
+
+// Settle is that of the store. What gives back makes the gate forget the tenant. It is of an operation that runs
+// already: it counts as a call of the tenant and is let through always, because refusing it would lose what was
+// admitted.
+func (g *Gate) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
+	tenant := settlement.Tenant()
+	if settlement.GivesBack() {
+		defer g.Forget(tenant)
+	}
+	if g.bulkhead != nil {
+		place, _ := g.bulkhead.enter(tenant, true)
+		defer g.bulkhead.leave(place)
+	}
+	return g.store.Settle(ctx, settlement)
+}
+
+// Renew is that of the store, and let through as [Gate.Settle] is.
+func (g *Gate) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
+	if g.bulkhead != nil {
+		place, _ := g.bulkhead.enter(tenant, true)
+		defer g.bulkhead.leave(place)
+	}
+	return g.store.Renew(ctx, tenant, claim)
+}
+
+// Forget drops what is known of the refusals of a tenant: it may have been given budget.
+func (g *Gate) Forget(tenant string) {
+	if g.refusals != nil {
+		g.refusals.drop(tenant)
+	}
+}
