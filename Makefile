@@ -73,6 +73,10 @@ clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits a
 	cd contrib/clients/node && npm ci && node --test
 	cd contrib/clients && go test -count=1 -parallel 4 -timeout 20m . -node
 
+.PHONY: frameworks
+frameworks: ## Mount a server in the web frameworks of docs/guide/frameworks.md, and compare its table
+	cd contrib/frameworks && go test -count=1 .
+
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
 	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
@@ -106,8 +110,9 @@ format: ## Format the Go code as the linter wants it
 	done
 
 .PHONY: generate
-generate: ## Regenerate the servers of the tests and of the example, and the copies of the schema files
+generate: ## Regenerate the servers of the tests and of the example, the copies of the schema files, and docs/reference/policy.md
 	cp schema.graphqls ratelimit-field.graphqls gqlgenplugin/
 	cp schema.graphqls cmd/gqlratelimit/internal/source/schema.graphqls
 	$(GQLGEN) generate --config gqlgen.yml
 	cd example && $(GQLGEN) generate --config gqlgen.yml
+	go generate ./docs/...

@@ -96,7 +96,7 @@ func documents(t *testing.T) []string {
 	transcripts, err := filepath.Glob("cmd/gqlratelimit/testdata/transcripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, transcripts)
-	return append(transcripts, "docs/reference/command.md", "README.md")
+	return append(transcripts, "docs/reference/command.md", "docs/guide/pricing.md")
 }
 
 func TestTheCommandPrintsWhatTheTranscriptsAndTheDocumentationSay(t *testing.T) {

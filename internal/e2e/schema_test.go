@@ -180,7 +180,7 @@ func TestWhatTheReferenceShowsHolds(t *testing.T) {
 		require.Fail(t, "no such block", "%s with %s", language, containing)
 		return ""
 	}
-	policy, err := tiers.Parse([]byte("version: 1\ndefault: free\n" + block("yaml", "tiers:")))
+	policy, err := tiers.Parse([]byte("version: 1\ndefault: free\n" + block("yaml", "hide:")))
 	require.NoError(t, err)
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)

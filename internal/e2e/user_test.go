@@ -1,52 +1,94 @@
 package e2e_test
 
 import (
+	"bufio"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestAUserCanReferenceTheSchemaFromAModuleOfTheirOwn does what the README says: a module of its own
-// whose gqlgen.yml references schema.graphqls of this one, code generated from it, a server built on
-// that code, and one query to it.
-func TestAUserCanReferenceTheSchemaFromAModuleOfTheirOwn(t *testing.T) {
+// TestAStrangerHasLimitsWithWhatTheREADMESays builds the server of docs/guide/start.md, which the README quotes: a
+// module of its own with a copy of schema.graphqls, code that gqlgen makes from it, and a policy file.
+func TestAStrangerHasLimitsWithWhatTheREADMESays(t *testing.T) {
 	t.Parallel()
+	module := strangersModule(t)
+	server := filepath.Join(t.TempDir(), "shop")
+	run(t, module, "go", "build", "-o", server, ".")
+
+	shop := exec.CommandContext(t.Context(), server, "-addr", "127.0.0.1:0")
+	shop.Dir = module
+	stdout, err := shop.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, shop.Start())
+	url, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{}}
+	post := func(query string) (*http.Response, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSpace(url),
+			strings.NewReader(`{"query": "`+query+`"}`))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-API-Key", "key-of-acme")
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response, string(body)
+	}
+
+	// 1 the query, 2 the call, 4 × (1 the object); a weight of 0.5 for each name.
+	response, body := post("{ products(first: 4) { name } }")
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, body, `"cost":9`)
+	require.Contains(t, body, `"tea"`)
+	response, body = post("{ products(first: 1000) { name } }")
+	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	require.Contains(t, body, `"COST_LIMIT_EXCEEDED"`)
+	for range 2 {
+		response, _ = post("{ products(first: 300) { name } }")
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	response, body = post("{ products(first: 300) { name } }")
+	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	require.NotEmpty(t, response.Header.Get("Retry-After"))
+	require.Contains(t, body, `"RATE_LIMITED"`)
+
+	client.CloseIdleConnections()
+	require.NoError(t, shop.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, shop.Wait(), "it ends in order")
+}
+
+// strangersModule makes the module, with the requirements of this one, so that nothing has to be looked up.
+func strangersModule(t *testing.T) string {
+	t.Helper()
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	module := t.TempDir()
 	require.NoError(t, os.CopyFS(module, os.DirFS(filepath.Join("testdata", "user"))))
 	require.NoError(t, os.Rename(filepath.Join(module, "main.go.txt"), filepath.Join(module, "main.go")))
-	replaceIn(t, filepath.Join(module, "gqlgen.yml"), "RATELIMIT", repository)
-
-	// The module has the requirements of this one, so nothing has to be looked up.
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(repository, name))
+	for from, to := range map[string]string{
+		"go.mod": "go.mod", "go.sum": "go.sum", "schema.graphqls": filepath.Join("graph", "cost.graphqls"),
+	} {
+		content, err := os.ReadFile(filepath.Join(repository, from))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(module, name), content, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(module, to), content, 0o600))
 	}
 	const path = "github.com/gqlgen-ratelimit/ratelimit"
-	replaceIn(t, filepath.Join(module, "go.mod"), "module "+path, "module example.com/shop")
-	run(t, module, "go", "mod", "edit", "-require="+path+"@v0.0.0", "-replace="+path+"="+repository)
+	run(t, module, "go", "mod", "edit", "-module=example.com/shop", "-require="+path+"@v0.0.0", "-replace="+path+"="+repository)
 
 	gqlgen := filepath.Join(t.TempDir(), "gqlgen")
 	run(t, repository, "go", "build", "-modfile="+filepath.Join("tools", "gqlgen", "go.mod"),
 		"-o", gqlgen, "github.com/99designs/gqlgen")
 	run(t, module, gqlgen, "generate")
-	answer := run(t, module, "go", "run", ".")
-	// 1 the query, 2 the call, 4 × (1 the object); a weight of 0.5 for each name.
-	require.Contains(t, answer, `"cost":9`)
-	require.Contains(t, answer, `"tea"`)
-}
-
-func replaceIn(t *testing.T, path, from, to string) {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(content), from, to)), 0o600))
+	return module
 }
 
 func run(t *testing.T, dir, name string, args ...string) string {

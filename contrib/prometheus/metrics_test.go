@@ -1,0 +1,279 @@
+// Package prometheus_test holds docs/reference/metrics.md to what OpenTelemetry's exporter for Prometheus makes of the
+// instruments of the limiter. It is a module of its own, because the limiter does not need the exporter.
+package prometheus_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// documented is a row of the page.
+type documented struct {
+	name, kind, instrument string
+	labels                 []string
+}
+
+var row = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\| `([\\w.]+)` \\| .+ \\| (.*) \\|$")
+
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// documentedMetrics returns the rows of the page by their name.
+func documentedMetrics(t *testing.T) map[string]documented {
+	t.Helper()
+	rows := map[string]documented{}
+	for _, m := range row.FindAllStringSubmatch(page(t), -1) {
+		d := documented{name: m[1], kind: m[2], instrument: m[3]}
+		for _, label := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(m[4], -1) {
+			d.labels = append(d.labels, label[1])
+		}
+		rows[d.name] = d
+	}
+	return rows
+}
+
+func TestThePageHasEveryInstrumentUnderItsNameInPrometheus(t *testing.T) {
+	t.Parallel()
+	made := &recorder{}
+	newServer(t, &provider{recorder: made})
+	require.NotEmpty(t, made.instruments)
+
+	registry, meter := export(t)
+	byHelp := map[string]string{}
+	for _, i := range made.instruments {
+		i.again(t, meter.Meter("test"))
+		byHelp[i.description] = i.name
+	}
+	var found []documented
+	for _, family := range gather(t, registry) {
+		if instrument, ours := byHelp[family.GetHelp()]; ours {
+			found = append(found, documented{name: family.GetName(), kind: strings.ToLower(family.GetType().String()), instrument: instrument})
+		}
+	}
+	require.Len(t, found, len(made.instruments))
+	var written []documented
+	for _, d := range documentedMetrics(t) {
+		d.labels = nil
+		written = append(written, d)
+	}
+	require.ElementsMatch(t, found, written)
+}
+
+func TestThePageHasTheLabelsOfEveryMetricThatAServerHas(t *testing.T) {
+	t.Parallel()
+	registry, meter := export(t)
+	server := newServer(t, meter)
+	for range 3 {
+		request := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ users(first: 45) { name } }"}`))
+		request.Header.Set("Content-Type", "application/json")
+		server.ServeHTTP(httptest.NewRecorder(), request)
+	}
+	rows, seen := documentedMetrics(t), 0
+	for _, family := range gather(t, registry) {
+		if !strings.HasPrefix(family.GetName(), "ratelimit_") {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				if !strings.HasPrefix(label.GetName(), "otel_scope_") {
+					require.Contains(t, rows[family.GetName()].labels, label.GetName(), family.GetName())
+					seen++
+				}
+			}
+		}
+	}
+	require.Greater(t, seen, 20)
+}
+
+// queries returns the blocks of the page in PromQL.
+func queries(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, block := range regexp.MustCompile("(?s)```promql\n(.*?)```").FindAllStringSubmatch(page(t), -1) {
+		found = append(found, strings.TrimSpace(block[1]))
+	}
+	require.Len(t, found, 10)
+	return found
+}
+
+func TestTheQueriesOfThePageAskForMetricsAndLabelsThatAreThere(t *testing.T) {
+	t.Parallel()
+	rows := documentedMetrics(t)
+	all := []string{"le"}
+	for _, d := range rows {
+		all = append(all, d.labels...)
+	}
+	for _, query := range queries(t) {
+		plain := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(query, "")
+		require.Contains(t, plain, "ratelimit_")
+		for _, name := range regexp.MustCompile(`\b(?:ratelimit|graphql)_\w+`).FindAllString(plain, -1) {
+			series := name
+			if !slices.Contains(all, name) {
+				series = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+				require.Contains(t, rows, series, query)
+				require.Equal(t, series != name, rows[series].kind == "histogram", query)
+			}
+		}
+		for _, by := range regexp.MustCompile(`by \(([^)]*)\)`).FindAllStringSubmatch(plain, -1) {
+			for _, label := range strings.Split(by[1], ",") {
+				require.Contains(t, all, strings.TrimSpace(label), query)
+			}
+		}
+	}
+}
+
+func TestPromtoolReadsTheQueriesOfThePage(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed; Debian has it in the package prometheus")
+	}
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: page\n  rules:\n")
+	for _, query := range queries(t) {
+		rules.WriteString("  - record: page:query\n    labels: {n: \"" + string(rune('a'+strings.Count(rules.String(), "record"))) + "\"}\n    expr: |\n      " +
+			strings.ReplaceAll(query, "\n", "\n      ") + "\n")
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(rules.String()), 0o600))
+	output, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	require.Contains(t, string(output), "10 rules found")
+}
+
+// newServer returns a server whose tenant can pay for two queries.
+func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
+	t.Helper()
+	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+	}})
+	require.NoError(t, err)
+	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	srv.AddTransport(transport.POST{})
+	srv.Use(ratelimit.New(ratelimit.Config{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Telemetry: ratelimit.TelemetryConfig{MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}},
+		Events:    ratelimit.EventsConfig{Observer: event.NewChannel(10)},
+	}))
+	return ratelimit.Handler(srv)
+}
+
+// export returns a provider of meters and what Prometheus scrapes of it.
+func export(t *testing.T) (*prometheus.Registry, *sdk.MeterProvider) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(exporter.WithRegisterer(registry))
+	require.NoError(t, err)
+	meter := sdk.NewMeterProvider(sdk.WithReader(reader))
+	t.Cleanup(func() { _ = meter.Shutdown(context.Background()) })
+	return registry, meter
+}
+
+func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	return families
+}
+
+// instrument is one that a meter was asked for.
+type instrument struct {
+	name, unit, description string
+	again                   func(*testing.T, metric.Meter)
+}
+
+// recorder notes the instruments that a provider is asked for.
+type recorder struct {
+	noop.Meter
+	instruments []instrument
+}
+
+type provider struct {
+	noop.MeterProvider
+	recorder *recorder
+}
+
+func (p *provider) Meter(string, ...metric.MeterOption) metric.Meter { return p.recorder }
+
+func (r *recorder) note(name, unit, description string, again func(*testing.T, metric.Meter)) {
+	r.instruments = append(r.instruments, instrument{name, unit, description, again})
+}
+
+func (r *recorder) Int64Counter(name string, options ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	cfg := metric.NewInt64CounterConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		counter, err := m.Int64Counter(name, options...)
+		require.NoError(t, err)
+		counter.Add(t.Context(), 1)
+	})
+	return r.Meter.Int64Counter(name, options...)
+}
+
+func (r *recorder) Float64Counter(name string, options ...metric.Float64CounterOption) (metric.Float64Counter, error) {
+	cfg := metric.NewFloat64CounterConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		counter, err := m.Float64Counter(name, options...)
+		require.NoError(t, err)
+		counter.Add(t.Context(), 1)
+	})
+	return r.Meter.Float64Counter(name, options...)
+}
+
+func (r *recorder) Int64Histogram(name string, options ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+	cfg := metric.NewInt64HistogramConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		histogram, err := m.Int64Histogram(name, options...)
+		require.NoError(t, err)
+		histogram.Record(t.Context(), 1)
+	})
+	return r.Meter.Int64Histogram(name, options...)
+}
+
+func (r *recorder) Float64Histogram(name string, options ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	cfg := metric.NewFloat64HistogramConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		histogram, err := m.Float64Histogram(name, options...)
+		require.NoError(t, err)
+		histogram.Record(t.Context(), 1)
+	})
+	return r.Meter.Float64Histogram(name, options...)
+}
+
+func (r *recorder) Int64ObservableCounter(
+	name string, options ...metric.Int64ObservableCounterOption,
+) (metric.Int64ObservableCounter, error) {
+	cfg := metric.NewInt64ObservableCounterConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		_, err := m.Int64ObservableCounter(name, options...)
+		require.NoError(t, err)
+	})
+	return r.Meter.Int64ObservableCounter(name, options...)
+}

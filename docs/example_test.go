@@ -1,0 +1,151 @@
+package docs_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/redis/go-redis/v9"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Background work, and an orderly end: docs/guide/outages.md.
+func Example_outages() {
+	_ = func(cfg ratelimit.Config, srv *handler.Server, server *http.Server, client redis.UniversalClient) {
+		ctx := context.Background()
+
+		limiter := ratelimit.New(cfg)
+		srv.Use(limiter)
+		go limiter.Run(ctx)
+
+		_ = server.Shutdown(ctx)  // no more requests: nothing more is admitted
+		_ = limiter.Shutdown(ctx) // ends Run, and settles what waits and what was admitted while the store was away
+		_ = client.Close()        // the connections to Redis, last
+	}
+	// Output:
+}
+
+// Sentinels, the log of go-redis, and the doctor: docs/guide/redis.md.
+func Example_redis() {
+	_ = func() ([]doctor.Finding, error) {
+		client, err := redisclient.Open("", redisclient.Config{
+			Addresses: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
+			Master:    "mymaster",
+			Username:  "limiter", Password: os.Getenv("REDIS_PASSWORD"),
+		})
+		if err != nil {
+			return nil, err
+		}
+		ctx := context.Background()
+
+		findings, err := doctor.Examine(ctx, doctor.Config{Client: client, Namespace: "main"})
+		return findings, err
+	}
+	redis.SetLogger(redisLog{}) // in main, before the first client
+	// Output:
+}
+
+type redisLog struct{}
+
+func (redisLog) Printf(ctx context.Context, format string, args ...any) {
+	slog.WarnContext(ctx, fmt.Sprintf(format, args...)) // or nothing at all
+}
+
+// A share of admissions is told: docs/guide/events.md.
+func Example_events() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var cfg ratelimit.Config
+
+	events := event.NewChannel(1000)
+	cfg.Events = ratelimit.EventsConfig{Observer: events, Admissions: 0.01}
+	go events.Forward(ctx, event.NewLogger(nil)) // until ctx ends
+	// Output:
+}
+
+// Stores of one's own: docs/guide/hot-tenants.md.
+func Example_hotTenants() {
+	_ = func(shared, eu, vault bucket.Store) ratelimit.Config {
+		var cfg ratelimit.Config
+		cfg.Store = shared
+		cfg.Stores = map[string]bucket.Store{"eu": eu, "vault": vault}
+		return cfg
+	}
+	// Output:
+}
+
+// One number, as Apollo Router has it: docs/guide/migration.md.
+func Example_migration() {
+	_ = ratelimit.Config{
+		Cost: cost.Config{
+			DefaultListSize: 100, // what the other system was configured with
+			Base:            map[ast.Operation]float64{ast.Mutation: 10, ast.Subscription: 0},
+		},
+		Price: func(c cost.Cost) int64 {
+			c.Field = 0
+			return c.Points()
+		},
+	}
+	// Output:
+}
+
+// A team and a user beside the tenant, and a tier that the token carries: docs/guide/subjects.md.
+func Example_subjects() {
+	type claims struct{ org, team, login, plan string }
+	fromToken := func(context.Context) (claims, bool) {
+		return claims{org: "acme", team: "web", login: "mira", plan: "pro"}, true
+	}
+
+	subject := ratelimit.ByContext(func(ctx context.Context) (ratelimit.Subject, bool) {
+		token, ok := fromToken(ctx) // what your authentication has put there
+		return ratelimit.Subject{Tenant: token.org, Team: token.team, User: token.login, Tier: token.plan}, ok
+	})
+
+	known, err := subject(context.Background(), &ratelimit.Request{})
+	fmt.Println(known.Tenant, known.Team, known.User, known.Tier, err)
+	// Output: acme web mira pro <nil>
+}
+
+// What support does: docs/guide/operating.md.
+func Example_operating() {
+	_ = func(ctx context.Context, store *bucket.Redis, policy tiers.Source) error {
+		_, err := store.SetOverride(ctx, "acme", bucket.Override{
+			Blocked: true,
+			Reason:  "scrapes the catalogue, ticket 18", Actor: "jo@example.com",
+		})
+		if err != nil {
+			return err
+		}
+
+		rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+		limits, err := store.Peek(ctx, "acme", rules.Buckets)
+		if err != nil {
+			return err
+		}
+		for _, limit := range limits {
+			fmt.Println(limit.Owner, limit.Limit.Name, limit.Remaining, limit.Limit.Capacity)
+		}
+
+		records, err := store.ListOverrides(ctx, "acme")
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			fmt.Println(record.Owner, record.Limit, record.Reason, record.Actor, record.Expires)
+		}
+		_, err = store.ClearOverrides(ctx, "acme")
+		return err
+	}
+	// Output:
+}

@@ -1,0 +1,347 @@
+// Package docs_test holds the pages of the repository to the truth: their links, the files, commands and names of Go
+// that they mention, their code and their policies.
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// root is the repository, as the tests see it.
+const root = ".."
+
+// page is a document of the repository.
+type page struct {
+	// path is its place in the repository, with slashes.
+	path, text string
+}
+
+// pages returns every page, also those beside the code.
+func pages(t *testing.T) []page {
+	t.Helper()
+	var found []page
+	for name, text := range files(t, func(name string) bool { return strings.HasSuffix(name, ".md") }) {
+		found = append(found, page{name, text})
+	}
+	slices.SortFunc(found, func(a, b page) int { return strings.Compare(a.path, b.path) })
+	require.NotEmpty(t, found)
+	return found
+}
+
+// current returns the pages that say what is so now. A changelog and decisions also say what was.
+func current(t *testing.T) []page {
+	t.Helper()
+	return slices.DeleteFunc(pages(t), func(p page) bool {
+		return p.path == "CHANGELOG.md" || strings.HasPrefix(p.path, "docs/adr/")
+	})
+}
+
+// files returns the files of the repository that are wanted, by their path with slashes.
+func files(t *testing.T, wanted func(name string) bool) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case entry.IsDir() || !wanted(name):
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		found[name] = string(text)
+		return err
+	}))
+	return found
+}
+
+// blocks returns the fenced blocks of a language.
+func (p page) blocks(language string) []string {
+	var found []string
+	for _, fence := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(p.text, -1) {
+		found = append(found, fence[1])
+	}
+	return found
+}
+
+var (
+	fence = regexp.MustCompile("(?s)```.*?```")
+	span  = regexp.MustCompile("`([^`\n]+)`")
+)
+
+// spans returns what stands in backticks within a line.
+func (p page) spans() []string {
+	var found []string
+	for _, s := range span.FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
+		found = append(found, s[1])
+	}
+	return found
+}
+
+// code returns all code of a page: blocks, and spans a line each.
+func (p page) code() string {
+	return strings.Join(append(fence.FindAllString(p.text, -1), p.spans()...), "\n")
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestEveryLinkOfEveryPageLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
+			target, anchor, _ := strings.Cut(l[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			if target == "" {
+				target = p.path
+			} else {
+				target = path.Join(path.Dir(p.path), target)
+			}
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(target)))
+			if info, missing := os.Stat(filepath.Join(root, filepath.FromSlash(target))); missing != nil || err != nil && !info.IsDir() {
+				t.Errorf("%s: the link to %s leads nowhere", p.path, l[1])
+			} else if anchor != "" && !slices.Contains(anchors(string(text)), anchor) {
+				t.Errorf("%s: %s has no heading #%s", p.path, target, anchor)
+			}
+		}
+	}
+}
+
+var heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+
+// anchors returns those of the headings of a text, as GitHub makes them.
+func anchors(text string) []string {
+	var found []string
+	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		title := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`).ReplaceAllString(strings.ToLower(strings.TrimSpace(h[1])), "$1")
+		title = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(title, "")
+		found = append(found, strings.ReplaceAll(title, " ", "-"))
+	}
+	return found
+}
+
+func TestEveryPageOfDocsIsInItsIndex(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for _, p := range all {
+		index := "docs/README.md"
+		if strings.HasPrefix(p.path, "docs/adr/") {
+			index = "docs/adr/README.md"
+		}
+		if p.path == index || !strings.HasPrefix(p.path, "docs/") {
+			continue
+		}
+		at := slices.IndexFunc(all, func(q page) bool { return q.path == index })
+		require.GreaterOrEqual(t, at, 0)
+		require.Contains(t, all[at].text, "]("+strings.TrimPrefix(p.path, path.Dir(index)+"/")+")", index)
+	}
+}
+
+func TestEveryTargetOfMakeThatPagesNameIsThere(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	named := 0
+	for _, p := range pages(t) {
+		for _, m := range regexp.MustCompile(`(?m)(?:^|\$ |&& )make ([a-z][a-z-]*)`).FindAllStringSubmatch(p.code(), -1) {
+			named++
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s: the Makefile has no target %s", p.path, m[1])
+			}
+		}
+	}
+	require.Positive(t, named)
+}
+
+func TestEveryFileThatPagesNameIsThere(t *testing.T) {
+	t.Parallel()
+	top, err := os.ReadDir(root)
+	require.NoError(t, err)
+	shape := regexp.MustCompile(`^\.?/?([A-Za-z.][\w.-]*)/[\w./*-]+$`)
+	named := 0
+	for _, p := range current(t) {
+		for _, s := range p.spans() {
+			m := shape.FindStringSubmatch(s)
+			if m == nil || !slices.ContainsFunc(top, func(e fs.DirEntry) bool { return e.IsDir() && e.Name() == m[1] }) {
+				continue
+			}
+			named++
+			matches, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(strings.TrimSuffix(s, "/..."))))
+			require.NoError(t, err)
+			if len(matches) == 0 {
+				t.Errorf("%s: there is no %s", p.path, s)
+			}
+		}
+	}
+	require.Positive(t, named)
+}
+
+// TestEveryTestThatPagesNameIsThere holds the pages to commands that make their figures again.
+func TestEveryTestThatPagesNameIsThere(t *testing.T) {
+	t.Parallel()
+	var tests strings.Builder
+	for _, text := range files(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
+		tests.WriteString(text)
+	}
+	for _, p := range current(t) {
+		for _, name := range regexp.MustCompile(`\b(?:Test|Benchmark)[A-Z]\w+`).FindAllString(p.code(), -1) {
+			// A pattern of -run names the beginning.
+			if !strings.Contains(tests.String(), "func "+name) {
+				t.Errorf("%s: there is no %s", p.path, name)
+			}
+		}
+	}
+}
+
+// lines returns the lines of a text without their indentation, and without empty ones.
+func lines(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n") + "\n"
+}
+
+// gap is a line of code that stands for others, which a page leaves out.
+var gap = regexp.MustCompile(`(?m)^\s*(?://\s*)?…$`)
+
+// TestAllGoOfPagesIsCodeThatIsCompiled looks for it in Examples and in the modules that tests build.
+func TestAllGoOfPagesIsCodeThatIsCompiled(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	for _, text := range files(t, func(name string) bool {
+		return strings.HasPrefix(path.Base(name), "example") && strings.HasSuffix(name, "_test.go") ||
+			strings.HasSuffix(name, ".go.txt") || name == "budget.go"
+	}) {
+		code.WriteString(lines(strings.ReplaceAll(text, "//\t", "")))
+	}
+	compiled := code.String()
+	for _, p := range pages(t) {
+		for _, block := range p.blocks("go") {
+			for _, part := range gap.Split(block, -1) {
+				if !strings.Contains(compiled, lines(part)) {
+					t.Errorf("%s: no Example has these lines:\n%s", p.path, part)
+				}
+			}
+		}
+	}
+}
+
+// TestEveryPolicyOfPagesCompiles reads whole documents, and parts that are tiers, of which the first is the default.
+func TestEveryPolicyOfPagesCompiles(t *testing.T) {
+	t.Parallel()
+	compiled := 0
+	for _, p := range pages(t) {
+		for _, block := range p.blocks("yaml") {
+			text := block
+			if first := regexp.MustCompile(`\Atiers:\n(?: *#.*\n)*  (\w+):`).FindStringSubmatch(block); first != nil {
+				text = "version: 1\ndefault: " + first[1] + "\n" + block
+			}
+			if !regexp.MustCompile(`(?m)^version: 1`).MatchString(text) {
+				continue
+			}
+			policy, err := tiers.Parse([]byte(text))
+			if err != nil {
+				t.Errorf("%s: %v\n%s", p.path, err, block)
+				continue
+			}
+			snapshot, err := tiers.Compile(policy)
+			require.NoError(t, err, "%s\n%s", p.path, block)
+			require.Empty(t, snapshot.Warnings(), "%s\n%s", p.path, block)
+			compiled++
+		}
+	}
+	require.Positive(t, compiled)
+}
+
+// TestTheModelOfTheReferenceIsTheOneThatIsGenerated compares the binding of the type RateLimit with gqlgen.yml.
+func TestTheModelOfTheReferenceIsTheOneThatIsGenerated(t *testing.T) {
+	t.Parallel()
+	configured, err := os.ReadFile(filepath.Join(root, "gqlgen.yml"))
+	require.NoError(t, err)
+	found := 0
+	for _, p := range current(t) {
+		for _, block := range p.blocks("yaml") {
+			if strings.HasPrefix(block, "models:") {
+				require.Contains(t, lines(string(configured)), lines(block), p.path)
+				found++
+			}
+		}
+	}
+	require.Positive(t, found)
+}
+
+// TestTheTableOfErrorCodesHasThemAllAndIsTheOnlyOne compares it with the constants that servers and clients share, and
+// with the statuses in their comments.
+func TestTheTableOfErrorCodesHasThemAllAndIsTheOnlyOne(t *testing.T) {
+	t.Parallel()
+	code, err := os.ReadFile(filepath.Join(root, "ratelimitclient", "code.go"))
+	require.NoError(t, err)
+	want := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?s)// Code\w+ \((\d+)\)[^=]*?= "(\w+)"`).FindAllStringSubmatch(string(code), -1) {
+		want[m[2]] = m[1]
+	}
+	require.Len(t, want, strings.Count(string(code), ` = "`))
+	row := regexp.MustCompile("(?m)^\\| `([A-Z_]+)`(?:, `[A-Z_]+`)* \\| (\\d+) \\|")
+	for _, p := range current(t) {
+		rows := row.FindAllStringSubmatch(p.text, -1)
+		if p.path != "docs/reference/errors.md" {
+			require.Empty(t, rows, "%s: link to docs/reference/errors.md", p.path)
+			continue
+		}
+		got := map[string]string{}
+		for _, m := range rows {
+			got[m[1]] = m[2]
+		}
+		require.Equal(t, want, got)
+	}
+}
+
+// TestThePageOnKeysHasThoseOfTheCode compares it with the comment beside the code that makes them.
+func TestThePageOnKeysHasThoseOfTheCode(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("reference", "keys.md"))
+	require.NoError(t, err)
+	keys := 0
+	for _, text := range files(t, func(name string) bool { return strings.HasPrefix(name, "bucket/") && strings.HasSuffix(name, ".go") }) {
+		for _, m := range regexp.MustCompile(`(?m)^//\t(rl:NAMESPACE\S+)`).FindAllStringSubmatch(text, -1) {
+			require.Contains(t, string(page), "| `"+m[1]+"` |")
+			keys++
+		}
+	}
+	require.Equal(t, strings.Count(string(page), "| `rl:NAMESPACE"), keys)
+}
+
+// TestTheServerOfTheGuideIsTheOneThatIsBuilt compares docs/guide/start.md, and the policy of the README, with the module
+// that a test builds and asks.
+func TestTheServerOfTheGuideIsTheOneThatIsBuilt(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile(filepath.Join("guide", "start.md"))
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	module := filepath.Join(root, "internal", "e2e", "testdata", "user")
+	for _, name := range []string{"policy.yaml", "gqlgen.yml", "graph/shop.graphqls"} {
+		text, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(name)))
+		require.NoError(t, err)
+		// gqlgen.yml has a line for the test.
+		require.Contains(t, string(guide), strings.TrimSuffix(string(text), "skip_mod_tidy: true\n"), name)
+		if name == "policy.yaml" {
+			require.Contains(t, string(readme), string(text))
+		}
+	}
+}
