@@ -1,0 +1,127 @@
+// Package decision is what was decided about one operation, as plain data: one value that the code which decides fills,
+// and that everything which tells of it reads. It decides nothing.
+package decision
+
+import (
+	"math"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Decision is what was decided about an operation, or about a charge inside one. Package ratelimit documents the fields
+// that it has there too.
+type Decision struct {
+	Outcome Outcome
+	Subject tiers.Subject
+	Tier    string
+	Mode    bucket.Mode
+
+	// Kind is empty for a document that did not validate. Name is the one that the client gave the operation.
+	Kind ast.Operation
+	Name string
+	// Keyed says that the store was given an idempotency key.
+	Keyed      bool
+	RootFields []string
+	// Selected is what operation rules of the policy may name: the root fields, and the document if the policy names any.
+	Selected []string
+
+	Cost                      cost.Cost
+	Breakdown                 *cost.Breakdown
+	Points, Charged, Refunded int64
+	Actual                    *int64
+
+	// Asked are the amounts that the store was asked for.
+	Asked      bucket.Amounts
+	Limits     []bucket.LimitState
+	Overridden bool
+	// BlockedBy is the override record that blocks the operation, nil if none does.
+	BlockedBy *bucket.Override
+	Candidate *Candidate
+	// Refusal says why the operation does not run, WouldRefuse why it would not if everything were enforced.
+	Refusal, WouldRefuse *Refusal
+
+	// Rules are what the policy says of the subject.
+	Rules *tiers.Rules
+	// Hide is what the client is not told.
+	Hide tiers.Hide
+
+	// Store is the name of the store, empty for the default one.
+	Store         string
+	StoreDuration time.Duration
+	// StoreErr is the error of the store, and FailMode what the limits do about it.
+	StoreErr error
+	FailMode bucket.FailMode
+}
+
+// Candidate is what a candidate policy would have decided.
+type Candidate struct {
+	ID      string
+	Outcome Outcome
+	Limits  []bucket.LimitState
+}
+
+// Refusal says why an operation, or a charge inside it, was refused, or would have been. Package ratelimit documents the
+// fields that its RefusedError has too.
+type Refusal struct {
+	Code       string
+	ID         string
+	Outcome    Outcome
+	RetryAfter time.Duration
+
+	Limit *bucket.Limit
+	Owner bucket.Owner
+	// Needed is how much of the limit was asked for, and Remaining what was left.
+	Needed, Remaining int64
+
+	Cost, MaxCost int64
+	Shape         *cost.LimitError
+
+	Mode        bucket.Mode
+	EnforceFrom time.Time
+
+	// Detail says what is wrong where the other fields do not.
+	Detail string
+	// Presented is the error as the server's own code wants the client to see it. It is nil for all others.
+	Presented *gqlerror.Error
+}
+
+// Because returns what refused, or else what would have, nil if nothing.
+func (d *Decision) Because() *Refusal {
+	if d.Refusal != nil {
+		return d.Refusal
+	}
+	return d.WouldRefuse
+}
+
+// Tightest returns the chosen limit with the smallest remaining share, nil if none is chosen.
+func (d *Decision) Tightest(chosen func(*bucket.LimitState) bool) *bucket.LimitState {
+	var tightest *bucket.LimitState
+	share := math.Inf(1)
+	for i := range d.Limits {
+		l := &d.Limits[i]
+		if s := float64(l.Remaining) / float64(l.Limit.Capacity); s < share && chosen(l) {
+			share, tightest = s, l
+		}
+	}
+	return tightest
+}
+
+// EnforcedFrom returns when the policy has the limit enforced, zero if nobody knows. An override record beats the policy
+// on its day too: of a limit that has one no day is promised.
+func (d *Decision) EnforcedFrom(l *bucket.LimitState) time.Time {
+	if l.Overridden {
+		return time.Time{}
+	}
+	return d.Rules.LimitEnforcedFrom(l.Owner, l.Limit.Name)
+}
+
+// RefusesIn reports whether the limit does not have the amount, in the mode. A soft limit reports, whatever its mode.
+func RefusesIn(mode bucket.Mode, l *bucket.LimitState) bool {
+	return l.Exceeded && !l.Limit.Soft && l.Limit.Mode == mode
+}

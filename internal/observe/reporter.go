@@ -1,0 +1,183 @@
+// Package observe tells operators what was decided and what stores did: by spans, by metrics, and by events to the
+// observer of the server.
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Config says who is told, and of what. Package ratelimit documents the fields in its ObserveConfig.
+type Config struct {
+	Logger *slog.Logger
+	// TracerProvider and MeterProvider are the global ones if they are nil.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+	Tenants        []string
+	TopTenants     int
+	Operations     []string
+	// Observer is told nothing if it is nil.
+	Observer   event.Observer
+	Thresholds []float64
+	Admissions float64
+	// RepeatedRefusals is negative where nobody is told of them.
+	RepeatedRefusals int
+	RepeatedWithin   time.Duration
+}
+
+// Reporter tells of decisions. It is safe for concurrent use.
+type Reporter struct {
+	cfg     Config
+	tracer  trace.Tracer
+	metrics *metrics
+	tenants *tenantNames
+	// operations are the names that metrics carry.
+	operations map[string]bool
+	facts      facts
+}
+
+// scopeName is the instrumentation scope of spans and metrics.
+const scopeName = "github.com/gqlgen-ratelimit/ratelimit"
+
+// New returns a reporter. The error says which instruments the meter refused.
+func New(cfg Config) (*Reporter, error) {
+	tracers, meters := cfg.TracerProvider, cfg.MeterProvider
+	if tracers == nil {
+		tracers = otel.GetTracerProvider()
+	}
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	r := &Reporter{
+		cfg: cfg, tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
+		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(),
+	}
+	for _, name := range cfg.Operations {
+		r.operations[name] = true
+	}
+	m := &meter{Meter: meters.Meter(scopeName)}
+	r.metrics = newMetrics(m)
+	if counter, ok := cfg.Observer.(event.DropCounter); ok {
+		m.observable("ratelimit.events.dropped", "{event}", "Events that the observer had no room for.", counter.Dropped)
+	}
+	if err := errors.Join(m.errs...); err != nil {
+		return nil, fmt.Errorf("ratelimit: the meter provider: %w", err)
+	}
+	return r, nil
+}
+
+// Start opens the span of a decision, which [Reporter.Decided] closes.
+func (r *Reporter) Start(ctx context.Context) (context.Context, trace.Span) {
+	return r.tracer.Start(ctx, "ratelimit.decide") //nolint:spancheck // Decided closes it
+}
+
+// Decided tells everybody of a decision about an operation: it closes the span, counts, and tells the observer what its
+// limits came to and, of all refusals and some of the rest, what was decided.
+func (r *Reporter) Decided(ctx context.Context, span trace.Span, d *decision.Decision) {
+	r.endSpan(span, d)
+	r.metrics.decided(ctx, d, r.tenants)
+	r.limits(ctx, d)
+	r.candidate(ctx, d)
+	r.event(ctx, d, false)
+}
+
+// Charged tells everybody of a charge inside an operation, which is a decision of its own.
+func (r *Reporter) Charged(ctx context.Context, d *decision.Decision) {
+	r.limits(ctx, d)
+	r.event(ctx, d, true)
+}
+
+// Counted counts a charge, of whomever: a resolver's, and those of this library for replays and stored answers.
+func (r *Reporter) Counted(ctx context.Context, d *decision.Decision, unit bucket.Unit) {
+	r.metrics.charged(ctx, d, unit)
+}
+
+// Stored tells what the limits of stored answers came to, which decides nothing about the operation.
+func (r *Reporter) Stored(ctx context.Context, d *decision.Decision) { r.limits(ctx, d) }
+
+// event tells the observer of a decision: each refusal, and a random share of the rest.
+func (r *Reporter) event(ctx context.Context, d *decision.Decision, charge bool) {
+	if r.cfg.Observer == nil {
+		return
+	}
+	//nolint:gosec // a sample that could be foreseen does no harm
+	if d.Refusal != nil || r.cfg.Admissions > 0 && rand.Float64() < r.cfg.Admissions {
+		e := decidedEvent(d)
+		e.Charge = charge
+		r.tell(ctx, e)
+	}
+}
+
+// tell calls the observer.
+func (r *Reporter) tell(ctx context.Context, e event.Event) {
+	if r.cfg.Observer == nil {
+		return
+	}
+	guard.Run(ctx, r.cfg.Logger, "Config.Observe.Observer", func() { r.cfg.Observer.Observe(ctx, e) })
+}
+
+// endSpan says in the span what was decided, and closes it.
+func (r *Reporter) endSpan(span trace.Span, d *decision.Decision) {
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(
+		attribute.String(attrOutcome, string(d.Outcome)),
+		attribute.String(attrTenant, boundedName(d.Subject.Tenant)),
+		attribute.String(attrTier, d.Tier),
+		attribute.String(attrMode, d.Mode.String()),
+		attribute.Int64(attrCost, d.Points),
+		attribute.Int64(attrCharged, d.Charged),
+		attribute.Float64(attrStore, d.StoreDuration.Seconds()),
+	)
+	if l := tightest(d); l != nil {
+		span.SetAttributes(attribute.Int64(attrRemaining, l.Remaining))
+	}
+	if d.Refusal != nil {
+		span.SetAttributes(attribute.String(attrRefusal, d.Refusal.ID))
+	}
+	if d.WouldRefuse != nil {
+		span.SetAttributes(attribute.String(attrWouldRefuse, d.WouldRefuse.Code))
+	}
+	if d.StoreErr != nil {
+		span.SetStatus(codes.Error, storeResult(d.StoreErr))
+	}
+}
+
+// tightest returns the limit with the smallest remaining share of those that are not soft, nil if there is none.
+func tightest(d *decision.Decision) *bucket.LimitState {
+	return d.Tightest(func(l *bucket.LimitState) bool { return !l.Limit.Soft })
+}
+
+// boundedName keeps a name from outside short enough for an attribute, and valid UTF-8, without which
+// exporters drop whole batches.
+func boundedName(name string) string { return cutName(name, 64) }
+
+// eventName keeps a name from outside as long as those that a policy can have, so that what waits in a
+// channel is bounded.
+func eventName(name string) string { return cutName(name, tiers.MaxLongName) }
+
+func cutName(name string, longest int) string {
+	if len(name) > longest {
+		name = name[:longest]
+	}
+	return strings.ToValidUTF8(name, "?")
+}

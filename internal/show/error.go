@@ -1,0 +1,55 @@
+package show
+
+import (
+	"maps"
+
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Error returns the error that the client of a refusal sees.
+func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
+	if r.Presented != nil {
+		return presentedWithID(r)
+	}
+	refusal := ratelimitclient.Refusal{Code: r.Code, ID: r.ID, RetryAfter: r.RetryAfter, Owner: owner(d, r.Owner)}
+	if r.Limit != nil {
+		refusal.Limit, refusal.Level, refusal.Unit = r.Limit.Name, r.Owner.Level.String(), string(r.Limit.Unit)
+	}
+	refusal.Cost, refusal.MaxCost = costs(r, d.Hide)
+	if r.Shape != nil {
+		refusal.Rule, refusal.Given, refusal.Allowed = string(r.Shape.Rule), int64(r.Shape.Given), int64(r.Shape.Allowed)
+	}
+	extensions := refusal.Extensions()
+	if d.Hide.Limits {
+		delete(extensions, "allowed")
+	}
+	return &gqlerror.Error{Message: Message(r, d.Hide), Extensions: extensions}
+}
+
+// presentedWithID returns the error of the server's own code, which may be shared, with the id of the refusal beside its
+// own extensions.
+func presentedWithID(r *decision.Refusal) *gqlerror.Error {
+	presented := *r.Presented
+	presented.Extensions = maps.Clone(presented.Extensions)
+	if presented.Extensions == nil {
+		presented.Extensions = make(map[string]any, 1)
+	}
+	presented.Extensions["refusalId"] = r.ID
+	return &presented
+}
+
+// costs returns what the operation costs and may cost as the client may know it, zero where it may not, or
+// where that is not the reason.
+func costs(r *decision.Refusal, hide tiers.Hide) (points, most int64) {
+	if r.MaxCost <= 0 || hide.Cost {
+		return 0, 0
+	}
+	if hide.Limits {
+		return r.Cost, 0
+	}
+	return r.Cost, r.MaxCost
+}

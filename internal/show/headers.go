@@ -1,0 +1,266 @@
+package show
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+)
+
+// The headers in the spelling of http.Header, which saves a conversion each time.
+const (
+	headerRateLimit = "Ratelimit"
+	headerPolicy    = "Ratelimit-Policy"
+	headerRetry     = "Retry-After"
+	headerReplayed  = "Idempotent-Replayed"
+	headerWarning   = "Ratelimit-Warning"
+
+	prefixDraft6 = "Ratelimit-"
+	prefixLegacy = "X-Ratelimit-"
+)
+
+// Form is a set of dialects of the rate limit headers. Package ratelimit says what each is.
+type Form uint8
+
+// The dialects.
+const (
+	Draft10 Form = 1 << iota
+	Draft6
+	Legacy
+	GitHub
+	None
+)
+
+// oneNumber are the dialects that have one number for everything.
+const oneNumber = Draft6 | Legacy | GitHub
+
+// HeaderNames are the headers that [Headers] sets, as clients know them.
+var HeaderNames = []string{
+	"RateLimit", "RateLimit-Policy", "RateLimit-Warning",
+	"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+	"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Used",
+	"Retry-After", "Idempotent-Replayed",
+}
+
+// Headers sets the headers of an answer.
+func Headers(header http.Header, d *decision.Decision, forms Form) {
+	if forms&Draft10 != 0 {
+		draft10(d, header)
+	}
+	if forms&oneNumber != 0 {
+		plain(d, header, forms, time.Now())
+	}
+	if forms != None && d.Refusal == nil && d.WouldRefuse != nil && d.WouldRefuse.Mode == bucket.Warn {
+		header[headerWarning] = []string{string(appendWarning(nil, d, d.WouldRefuse))}
+	}
+	if d.Refusal != nil && d.Refusal.RetryAfter > 0 {
+		header[headerRetry] = []string{strconv.FormatInt(wholeSeconds(d.Refusal.RetryAfter), 10)}
+	}
+	if d.Outcome == decision.Replayed {
+		header[headerReplayed] = []string{"true"}
+	}
+}
+
+// draft10 sets RateLimit and RateLimit-Policy.
+func draft10(d *decision.Decision, header http.Header) {
+	mode := pacingMode(d)
+	if mode == bucket.Off {
+		return
+	}
+	// Room for the usual few limits, so that nothing but the values is allocated.
+	var stateRoom, policyRoom [256]byte
+	state, policy := stateRoom[:0], policyRoom[:0]
+	for i := range d.Limits {
+		if !paces(&d.Limits[i], mode) {
+			continue
+		}
+		if len(state) > 0 {
+			state = append(state, ", "...)
+			policy = append(policy, ", "...)
+		}
+		name := owner(d, d.Limits[i].Owner)
+		state = appendState(state, d.Subject.Tenant, name, &d.Limits[i])
+		policy = appendPolicy(policy, name, &d.Limits[i])
+	}
+	// Each value has no room behind it, so that whoever adds another does not write into its neighbour.
+	values := []string{string(state), string(policy)}
+	// Neither header can do without its number.
+	if !d.Hide.Remaining {
+		header[headerRateLimit] = values[:1:1]
+	}
+	if !d.Hide.Limits {
+		header[headerPolicy] = values[1:]
+	}
+}
+
+// plain sets the headers that are about one limit.
+func plain(d *decision.Decision, header http.Header, forms Form, now time.Time) {
+	l := singled(d)
+	if l == nil {
+		return
+	}
+	reset := l.ResetAfter
+	if d.Refusal != nil && l.RetryAfter > 0 {
+		reset = RetryAfter(d.Subject.Tenant, l)
+	}
+	seconds := ceilSeconds(reset)
+	set := func(prefix string, reset int64) {
+		if !d.Hide.Limits {
+			header[prefix+"Limit"] = []string{strconv.FormatInt(l.Limit.Capacity, 10)}
+		}
+		if !d.Hide.Remaining {
+			header[prefix+"Remaining"] = []string{strconv.FormatInt(l.Remaining, 10)}
+			header[prefix+"Reset"] = []string{strconv.FormatInt(reset, 10)}
+		}
+	}
+	if forms&Draft6 != 0 {
+		set(prefixDraft6, seconds)
+	}
+	if forms&Legacy != 0 {
+		set(prefixLegacy, seconds)
+	}
+	if forms&GitHub != 0 {
+		set(prefixLegacy, ceilUnix(now.Add(reset)))
+		if !d.Hide.Limits && !d.Hide.Remaining {
+			header[prefixLegacy+"Used"] = []string{strconv.FormatInt(l.Limit.Capacity-l.Remaining, 10)}
+		}
+	}
+}
+
+// singled is the limit that a client is told of where it is told of one: the one that refused, or else the
+// tightest that it paces itself by. It is nil if there is none.
+func singled(d *decision.Decision) *bucket.LimitState {
+	if d.Refusal != nil && d.Refusal.Limit != nil {
+		for i := range d.Limits {
+			l := &d.Limits[i]
+			if l.Owner == d.Refusal.Owner && l.Limit.Name == d.Refusal.Limit.Name {
+				return l
+			}
+		}
+	}
+	return headline(d)
+}
+
+// appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the
+// time until the operation passes, which is never later than Retry-After; of others it is the time until the
+// limit has more.
+func appendState(b []byte, tenant, owner string, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l.Owner.Level, owner, l.Limit.Name)
+	b = append(b, ";r="...)
+	b = strconv.AppendInt(b, min(l.Remaining, maxStructuredInteger), 10)
+	if more := untilMore(tenant, l); more > 0 {
+		b = append(b, ";t="...)
+		b = strconv.AppendInt(b, wholeSeconds(more), 10)
+	}
+	return b
+}
+
+// appendPolicy appends an item of RateLimit-Policy, such as "minute";q=1000;w=60;qu="points". The
+// window of a token bucket is the time in which it fills.
+func appendPolicy(b []byte, owner string, l *bucket.LimitState) []byte {
+	b = appendLimitName(b, l.Owner.Level, owner, l.Limit.Name)
+	b = append(b, ";q="...)
+	b = strconv.AppendInt(b, min(l.Limit.Capacity, maxStructuredInteger), 10)
+	b = append(b, ";w="...)
+	b = strconv.AppendInt(b, wholeSeconds(l.Limit.Length()), 10)
+	if l.Limit.Unit != bucket.Requests {
+		b = append(b, `;qu="`...)
+		b = appendStructured(b, string(l.Limit.Unit))
+		b = append(b, '"')
+	}
+	return b
+}
+
+// untilMore returns the time until the limit has more to give, or what was refused, 0 if it is full.
+func untilMore(tenant string, l *bucket.LimitState) time.Duration {
+	if l.Exceeded && l.RetryAfter > 0 {
+		return RetryAfter(tenant, l)
+	}
+	// Nobody waits for this one, so that its exact time brings nobody back together.
+	full := l.ResetAfter
+	switch l.Limit.Window.Kind {
+	case bucket.TokenBucket:
+		return min(full, l.Limit.Period/time.Duration(max(1, l.Limit.Refill)))
+	case bucket.SlidingWindow:
+		return untilMoreSliding(l, full)
+	default:
+		return full
+	}
+}
+
+// untilMoreSliding returns the time until a sliding window that is empty after full has more to give: exact
+// if all was spent in one window, and otherwise no earlier. What was spent in the current window begins to
+// come back at its end, and what was spent in the one before it, evenly until then.
+func untilMoreSliding(l *bucket.LimitState, full time.Duration) time.Duration {
+	used := max(1, l.Limit.Capacity-l.Remaining+l.Overdraft)
+	if full > l.Limit.Period {
+		return full - l.Limit.Period + ceilDuration(l.Limit.Period, used)
+	}
+	return ceilDuration(full, max(1, used-1))
+}
+
+func ceilDuration(d time.Duration, n int64) time.Duration {
+	return d/time.Duration(n) + min(1, d%time.Duration(n))
+}
+
+// appendLimitName appends the name of a limit in headers as a string of a structured field: unique among the
+// limits of a decision. Limits of the tenant have their bare name.
+func appendLimitName(b []byte, level bucket.Level, owner, limit string) []byte {
+	b = append(b, '"')
+	if level != bucket.Tenant {
+		b = append(b, level.String()...)
+		b = append(b, ':')
+		if owner != "" {
+			b = appendStructured(b, owner[:min(len(owner), maxHeaderName)])
+			b = append(b, ':')
+		}
+	}
+	b = appendStructured(b, limit)
+	return append(b, '"')
+}
+
+// maxHeaderName is how many bytes of the name of an owner stand in a header.
+const maxHeaderName = 64
+
+// maxStructuredInteger is the largest integer of a structured field (RFC 8941, section 3.3.1).
+const maxStructuredInteger = 999_999_999_999_999
+
+// appendStructured appends the inside of a string of a structured field (RFC 8941, section 3.3.3).
+// What the form cannot hold becomes a question mark.
+func appendStructured(b []byte, s string) []byte {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c > '~':
+			b = append(b, '?')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// wholeSeconds rounds up, so that a client that waits so long never comes early, and to no less than a
+// second, because a client that is told to wait for none comes back at once.
+func wholeSeconds(d time.Duration) int64 { return max(1, ceilSeconds(d)) }
+
+// ceilSeconds rounds up.
+func ceilSeconds(d time.Duration) int64 {
+	seconds := int64(d / time.Second)
+	if d%time.Second > 0 {
+		seconds++
+	}
+	return seconds
+}
+
+// ceilUnix returns the time in seconds since 1970, rounded up.
+func ceilUnix(t time.Time) int64 {
+	seconds := t.Unix()
+	if t.Nanosecond() > 0 {
+		seconds++
+	}
+	return seconds
+}

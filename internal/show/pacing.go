@@ -1,0 +1,35 @@
+package show
+
+import (
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+)
+
+// headline is the limit that stands at the top of the extension: the tightest of those that clients pace themselves by,
+// nil if there is none.
+func headline(d *decision.Decision) *bucket.LimitState {
+	mode := pacingMode(d)
+	return d.Tightest(func(l *bucket.LimitState) bool { return paces(l, mode) })
+}
+
+// headlineOf is the headline of the limits that count the unit.
+func headlineOf(d *decision.Decision, unit bucket.Unit) *bucket.LimitState {
+	mode := pacingMode(d)
+	return d.Tightest(func(l *bucket.LimitState) bool { return l.Limit.Unit == unit && paces(l, mode) })
+}
+
+// pacingMode is the strictest mode of the limits: clients pace themselves by those that refuse, since for any
+// other they would wait for nothing, and only where none does by what is to come.
+func pacingMode(d *decision.Decision) bucket.Mode {
+	mode := bucket.Off
+	for i := range d.Limits {
+		if l := d.Limits[i].Limit; !l.Soft {
+			mode = min(mode, l.Mode)
+		}
+	}
+	return mode
+}
+
+func paces(l *bucket.LimitState, mode bucket.Mode) bool {
+	return !l.Limit.Soft && l.Limit.Mode == mode
+}
