@@ -8,6 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // actual adds up what one operation really costs, from its responses as they leave.
@@ -16,9 +17,6 @@ type actual struct {
 	tally   *cost.Tally
 	// events counts the responses of a subscription.
 	events atomic.Int64
-	// name and kind are those of the operation, for metrics.
-	name string
-	kind ast.Operation
 	// forget ends the wait for a client that leaves in the middle of a stream.
 	forget func() bool
 }
@@ -33,14 +31,11 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 	if err != nil {
 		return
 	}
-	op.actual = &actual{
-		outline: outline, tally: outline.Tally(opCtx.Variables),
-		name: opCtx.Operation.Name, kind: opCtx.Operation.Operation,
-	}
+	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
 	if outline.NeedsTypes() {
 		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
 	}
-	if op.actual.kind == ast.Subscription {
+	if op.decision.Kind == ast.Subscription {
 		e.awaitLeave(ctx, op)
 	}
 }
@@ -85,7 +80,7 @@ func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Re
 		if a != nil {
 			e.awaitLeave(ctx, op)
 		}
-	case op.kind != ast.Subscription:
+	case op.decision.Kind != ast.Subscription:
 		e.over(ctx, op, response)
 	}
 }
@@ -112,8 +107,8 @@ func (a *actual) points(e *Extension) (int64, bool) {
 
 // estimate returns what the operation was estimated at, in points. That of a subscription is the price of one
 // event, so that it is taken for as many events as there were.
-func (a *actual) estimate(e *Extension, d *Decision) int64 {
-	if a.kind != ast.Subscription {
+func (a *actual) estimate(e *Extension, d *decision.Decision) int64 {
+	if d.Kind != ast.Subscription {
 		return d.Points
 	}
 	return e.price(a.outline.Stream(d.Cost, a.events.Load()))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // The forms of a stored answer, told apart by the first byte.
@@ -107,7 +108,7 @@ func (s *storedError) graphQL() *gqlerror.Error {
 // queries, for answers that come in several parts, and where there is no room for it.
 func (e *Extension) answerToStore(ctx context.Context, op *operation, response *graphql.Response) []byte {
 	inParts := response != nil && response.HasNext != nil && *response.HasNext
-	if !op.mutation || response == nil || inParts {
+	if !op.mutation() || response == nil || inParts {
 		return nil
 	}
 	cfg, name := &e.cfg.Idempotency, op.claim.RecordName()
@@ -248,38 +249,37 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 	d, name := &op.decision, op.claim.RecordName()
 	op.claim = nil
 	if refusal := e.capReplays(ctx, op); refusal != nil {
-		d.refuse(refusal)
+		d.Refuse(refusal)
 		return nil
 	}
 	answer, err := e.answerOf(context.WithoutCancel(ctx), name, kept)
 	switch {
 	case errors.Is(err, errAnswerUnreadable):
-		d.refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
+		d.Refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
 		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
 			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
 	case err != nil:
-		d.refuse(refusedUnavailable())
+		d.Refuse(refusedUnavailable())
 		e.cfg.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
 			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
 	}
-	d.Outcome = Replayed
+	d.Outcome = decision.Replayed
 	return answer
 }
 
 // capReplays returns why a tenant gets no stored answer for now, nil if it gets one: the limits of its policy
 // say so, or where none counts replays this server.
-func (e *Extension) capReplays(ctx context.Context, op *operation) *RefusedError {
+func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Refusal {
 	if buckets := judged(&op.rules); counts(buckets, bucket.Replays) {
-		_, refusal := op.chargeFrom(ctx, buckets, bucket.Replays, 1)
-		return refusal
+		return op.chargeFrom(ctx, buckets, bucket.Replays, 1).Refusal
 	}
 	most := e.cfg.Idempotency.MaxReplays
 	if most < 0 || !enforces(&op.rules) {
 		return nil
 	}
-	n, left := e.replays.countUntil(fact{tenant: op.decision.Subject.Tenant}, time.Now(), time.Minute)
+	n, left := e.replays.Count(op.decision.Subject.Tenant, time.Now(), time.Minute)
 	if n <= most {
 		return nil
 	}
@@ -293,13 +293,13 @@ func (op *operation) takeAnswerBytes(ctx context.Context, n int64) bool {
 	if !counts(buckets, bucket.AnswerBytes) {
 		return true
 	}
-	after, refusal := op.chargeFrom(ctx, buckets, bucket.AnswerBytes, n)
-	if refusal != nil {
+	after := op.chargeFrom(ctx, buckets, bucket.AnswerBytes, n)
+	if after.Refusal != nil {
 		// The limit is used up, and its client was refused nothing.
-		after.Outcome = Admitted
+		after.Outcome = decision.Admitted
 	}
-	op.extension.facts.of(ctx, &op.rules, &after)
-	return refusal == nil
+	op.extension.reporter.Stored(ctx, &after)
+	return after.Refusal == nil
 }
 
 // counts says whether a limit counts the unit.

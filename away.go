@@ -7,6 +7,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -14,32 +15,46 @@ import (
 // be a repeat of one that ran.
 func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.Take, points int64, err error) {
 	d := &op.decision
-	d.StoreErr = err
-	unclaimed := op.claim != nil && op.mutation && !e.cfg.Idempotency.AdmitUnclaimed
+	mode := awayMode(&op.rules, err)
+	d.StoreErr, d.FailMode = err, mode
+	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
 	claim := op.claim
 	op.claim = nil
-	mode := awayMode(&op.rules, err)
 	switch {
 	case unclaimed || mode == bucket.FailClosed:
-		d.refuse(refusedUnavailable())
+		d.Refuse(refusedUnavailable())
 	case mode == bucket.FailLocal:
 		result, outcome, refusal := judgeLocally(op.store, take)
-		d.Limits, d.Overridden, d.Outcome, d.blockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
+		d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
 		if refusal != nil {
-			d.refuse(refusal)
+			d.Refuse(refusal)
 			break
 		}
-		d.note(wouldRefuse(&op.rules, result.Limits, take.Amounts))
+		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
 		d.Charged = chargedPoints(result.Limits, points)
 	default:
-		d.Outcome = Unjudged
+		d.Outcome = decision.Unjudged
 	}
 	// A mutation that runs without its claim is left to the lease, as one whose server has died.
-	if claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation) {
+	if claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {
 		op.unclaim(ctx, claim)
 	}
-	op.store.Decided(d.Outcome.away(), points)
-	e.telemetry.decidedAway(ctx, op.store.Name(), d.Outcome, points)
+	op.store.Decided(countedAs(d.Outcome), points)
+	e.reporter.DecidedAway(ctx, d)
+}
+
+// busy decides about an operation of a tenant that has too many calls under way. No fail mode applies: a
+// tenant that could ask itself past its limits would. Nor do the modes of the policy: an override record that
+// enforces or blocks is known to nobody but the store. Only where nothing is judged the operation runs, except
+// for a keyed mutation that may be a repeat.
+func (e *Extension) busy(op *operation) {
+	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
+	op.claim = nil
+	if unclaimed || judged(&op.rules) != nil {
+		op.decision.Refuse(refusedBusy())
+		return
+	}
+	op.decision.Outcome = decision.Unjudged
 }
 
 // unclaim releases a claim that a take may have written although its reply was lost. What was charged with it
@@ -56,37 +71,31 @@ func (op *operation) unclaim(ctx context.Context, claim *idempotency.Claim) {
 
 // judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount
 // says nothing about the limit: the operation passes when the store is back.
-func judgeLocally(store *backend.Store, take *bucket.Take) (bucket.Result, Outcome, *RefusedError) {
+func judgeLocally(store *backend.Store, take *bucket.Take) (bucket.Result, decision.Outcome, *decision.Refusal) {
 	result := store.TakeLocally(take)
-	spread(take.Tenant, result.Limits)
 	switch result.Verdict {
 	case bucket.Admitted:
-		return result, AdmittedLocally, nil
+		return result, decision.AdmittedLocally, nil
 	case bucket.Limited:
-		refusal := refusedByLimits(result.Limits, take.Amounts, enforced)
-		refusal.Outcome = LimitedLocally
-		return result, LimitedLocally, refusal
+		refusal := decision.RefusedBy(result.Limits, take.Amounts)
+		refusal.Outcome = decision.LimitedLocally
+		return result, decision.LimitedLocally, refusal
 	case bucket.Blocked:
 		refusal := refusedBlocked()
 		return result, refusal.Outcome, refusal
 	default:
-		return bucket.Result{}, Unavailable, refusedUnavailable()
+		return bucket.Result{}, decision.Unavailable, refusedUnavailable()
 	}
 }
 
-// locally says that the outcome was found without the store, so that the limits show what is left of shares.
-func (o Outcome) locally() bool {
-	return o == AdmittedLocally || o == LimitedLocally
-}
-
-// away is how the outcome is added up while the store is away.
-func (o Outcome) away() backend.Decision {
+// countedAs is how the outcome is added up while the store is away.
+func countedAs(o decision.Outcome) backend.Decision {
 	switch o {
-	case Unjudged:
+	case decision.Unjudged:
 		return backend.Unjudged
-	case AdmittedLocally:
+	case decision.AdmittedLocally:
 		return backend.AdmittedLocally
-	case LimitedLocally:
+	case decision.LimitedLocally:
 		return backend.LimitedLocally
 	default:
 		return backend.Refused

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // ErrNoDecision says that the context belongs to no operation that the extension has decided about.
@@ -51,18 +52,17 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	if n == 0 || buckets == nil {
 		return nil
 	}
-	after, refusal := op.chargeFrom(ctx, buckets, unit, n)
-	op.extension.facts.of(ctx, &op.rules, &after)
-	op.extension.facts.decidedCharge(ctx, op, &after, bucket.Amount{Unit: unit, N: n})
-	if refusal != nil {
-		return refusal.graphQL()
+	after := op.chargeFrom(ctx, buckets, unit, n)
+	op.extension.reporter.Charged(ctx, &after)
+	if after.Refusal != nil {
+		return graphQLError(&after)
 	}
 	return nil
 }
 
 // chargeFrom takes n more of a unit from the buckets of the operation. It returns the charge as a decision
-// of its own, and why it was refused, nil if it was not.
-func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) (Decision, *RefusedError) {
+// of its own.
+func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) decision.Decision {
 	before := op.snapshot()
 	take := bucket.Take{
 		Tenant:  before.Subject.Tenant,
@@ -72,57 +72,56 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
 	}
-	result, took, err := op.take(ctx, &take)
-	var outcome Outcome
-	var refusal *RefusedError
-	if err != nil {
-		outcome, refusal = op.chargedAway(&take, unit, n, &result, err)
-	} else {
-		outcome, refusal = op.charged(unit, n, &result)
-	}
-	op.extension.telemetry.charged(ctx, &before, unit, outcome)
+	result, took, err := op.store.Take(ctx, &take)
 	after := before
-	after.Outcome, after.Limits, after.WouldRefuse, after.Refusal = outcome, result.Limits, nil, refusal
-	after.StoreDuration, after.StoreErr, after.blockedBy = took, err, result.BlockedBy()
-	return after, refusal
+	after.Asked, after.WouldRefuse = take.Amounts, nil
+	if err != nil {
+		after.FailMode = awayMode(&op.rules, err)
+		after.Outcome, after.Refusal = op.chargedAway(&take, unit, n, &result, err)
+	} else {
+		after.Outcome, after.Refusal = op.charged(unit, n, &result)
+	}
+	after.Limits, after.BlockedBy, after.StoreDuration, after.StoreErr = result.Limits, result.BlockedBy(), took, err
+	op.extension.reporter.Counted(ctx, &after, unit)
+	return after
 }
 
 // charged turns the verdict about a charge into its outcome, and notes what clients are told of it.
-func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result) (Outcome, *RefusedError) {
+func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result) (decision.Outcome, *decision.Refusal) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	amounts := bucket.Amounts{{Unit: unit, N: n}}
 	if result.Verdict == bucket.Blocked {
 		refusal := refusedBlocked()
-		op.decision.tellRefusal(refusal)
+		refusal.Name()
 		return refusal.Outcome, refusal
 	}
 	op.decision.Limits, op.recharged = result.Limits, true
 	op.decision.Overridden = op.decision.Overridden || overridden(result)
 	if result.Verdict != bucket.Admitted {
-		refusal := refusedByLimits(result.Limits, amounts, enforced)
-		op.decision.tellRefusal(refusal)
+		refusal := decision.RefusedBy(result.Limits, amounts)
+		refusal.Name()
 		return refusal.Outcome, refusal
 	}
 	if unit == bucket.Points && anyCharged(result.Limits) {
 		op.decision.Charged += n
 	}
-	would := wouldRefuse(&op.rules, result.Limits, amounts)
+	would := op.decision.WouldRefuseBy(result.Limits, amounts)
 	if would == nil {
-		return Admitted, nil
+		return decision.Admitted, nil
 	}
-	op.decision.note(would)
-	return would.admittedAs(), nil
+	op.decision.Note(would)
+	return would.AdmittedAs(), nil
 }
 
 // chargedAway decides about a charge that the store has not answered.
-func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, result *bucket.Result, err error) (Outcome, *RefusedError) {
-	outcome, refusal := Unjudged, (*RefusedError)(nil)
+func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, result *bucket.Result, err error) (decision.Outcome, *decision.Refusal) {
+	outcome, refusal := decision.Unjudged, (*decision.Refusal)(nil)
 	switch mode := awayMode(&op.rules, err); {
 	case errors.Is(err, backend.ErrBusy):
-		outcome, refusal = Busy, refusedBusy()
+		outcome, refusal = decision.Busy, refusedBusy()
 	case mode == bucket.FailClosed:
-		outcome, refusal = Unavailable, refusedUnavailable()
+		outcome, refusal = decision.Unavailable, refusedUnavailable()
 	case mode == bucket.FailLocal:
 		*result, outcome, refusal = judgeLocally(op.store, take)
 	default:
@@ -133,7 +132,7 @@ func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, r
 		op.decision.Limits, op.recharged = result.Limits, true
 	}
 	if refusal != nil {
-		op.decision.tellRefusal(refusal)
+		refusal.Name()
 	} else if unit == bucket.Points && anyCharged(result.Limits) {
 		op.decision.Charged += n
 	}

@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -66,9 +66,6 @@ type Config struct {
 	// their estimates.
 	Settlement SettlementConfig
 
-	// OnDecision is told each decision, before the operation runs, for records and logs. It runs in
-	// the request, so it must be quick, and must be safe for concurrent use. Nil tells nobody.
-	OnDecision func(context.Context, Decision)
 	// Logger is told what operators must know: unsized lists at start-up, a store that is away and
 	// that is back. Nil means slog.Default().
 	Logger *slog.Logger
@@ -105,6 +102,16 @@ const (
 	maxTopTenants          = 1000
 	maxNamedOperations     = 1000
 )
+
+// observed is what operators are told of, and how.
+func (c *Config) observed() observe.Config {
+	return observe.Config{
+		Logger: c.Logger, TracerProvider: c.Telemetry.TracerProvider, MeterProvider: c.Telemetry.MeterProvider,
+		Tenants: c.Telemetry.Tenants, TopTenants: c.Telemetry.TopTenants, Operations: c.Telemetry.Operations,
+		Observer: c.Events.Observer, Thresholds: c.Events.Thresholds, Admissions: c.Events.Admissions,
+		RepeatedRefusals: c.Events.RepeatedRefusals, RepeatedWithin: c.Events.RepeatedWithin,
+	}
+}
 
 // withDefaults fills what is zero.
 func (c Config) withDefaults() Config {

@@ -18,16 +18,16 @@ type IdempotencyConfig struct {
 	// is read only from the operation's extensions.idempotencyKey, because the header of the upgrade
 	// is the same for all its operations.
 	Headers []string
-	// RequireKey refuses mutations without a key with [CodeKeyInvalid]. Those of anonymous subjects and
+	// RequireKey refuses mutations without a key with [ratelimitclient.CodeKeyInvalid]. Those of anonymous subjects and
 	// those with uploads, which cannot have one, run all the same.
 	RequireKey bool
 	// ReuseAsNew lets one key be sent with several operations, as a gateway does that passes the key of
 	// its client on to several requests of its own: each operation is charged and replayed by itself. By
-	// default the second one under a key is refused with [CodeKeyReused]. To change it forgets the keys
+	// default the second one under a key is refused with [ratelimitclient.CodeKeyReused]. To change it forgets the keys
 	// that are known: an operation that is repeated across the change runs again.
 	ReuseAsNew bool
 	// RefuseAbandoned refuses to run a mutation again whose attempt was abandoned, because its server died
-	// or lost the store, with [CodeOutcomeUnknown]: its effect happens at most once. By default the next
+	// or lost the store, with [ratelimitclient.CodeOutcomeUnknown]: its effect happens at most once. By default the next
 	// attempt runs when the lease has run out, uncharged: the effect happens at least once.
 	RefuseAbandoned bool
 	// MutationTTL is how long a mutation's key is remembered from its first charge: from the lease to 30
@@ -39,7 +39,7 @@ type IdempotencyConfig struct {
 	// it renews its lease three times as often. Zero means [idempotency.DefaultLease].
 	Lease time.Duration
 	// MaxAnswer is the size in bytes of the largest answer that is stored, as the Codec leaves it. A
-	// repeat of a mutation with a larger one is refused with [CodeAnswerUnavailable]. Zero means
+	// repeat of a mutation with a larger one is refused with [ratelimitclient.CodeAnswerUnavailable]. Zero means
 	// [idempotency.DefaultMaxAnswer], negative stores none. At most 16 MiB.
 	MaxAnswer int
 	// Codec compresses or encrypts answers before they are stored. It is not given those of more than 64
@@ -54,7 +54,7 @@ type IdempotencyConfig struct {
 	FreeRepeats int
 	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of
 	// its policy counts [bucket.Replays], which holds over all servers and takes a call of the store for
-	// each. Beyond it replays are refused with [CodeRateLimited]. Tenants of whom no limit is enforced have
+	// each. Beyond it replays are refused with [ratelimitclient.CodeRateLimited]. Tenants of whom no limit is enforced have
 	// no bound. Zero means [idempotency.DefaultMaxReplays], negative means no bound.
 	MaxReplays int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By

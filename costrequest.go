@@ -3,15 +3,13 @@ package ratelimit
 import (
 	"errors"
 	"fmt"
-	"math"
-	"net/http"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
-	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // costRequest is what a client asks to know about the price of its operation, besides what every
@@ -86,11 +84,11 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	d := &op.decision
 	asked, err := costRequestOf(opCtx)
 	if err != nil {
-		d.refuse(refusedCostRequest(err))
+		d.Refuse(refusedCostRequest(err))
 		return nil
 	}
 	if asked == costValidate && !op.rules.CostValidate {
-		d.refuse(refusedCostValidate())
+		d.Refuse(refusedCostValidate())
 		return nil
 	}
 	if asked == costUnasked || asked == costReport && !op.rules.CostReport {
@@ -100,8 +98,8 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	if asked == costReport {
 		return nil
 	}
-	d.Outcome = Validated
-	d.note(op.tooExpensive(price))
+	d.Outcome = decision.Validated
+	d.Note(op.tooExpensive(price))
 	return &graphql.Response{Data: []byte("null")}
 }
 
@@ -114,55 +112,3 @@ func (e *Extension) breakdown(opCtx *graphql.OperationContext) *cost.Breakdown {
 	breakdown := outline.Explain(opCtx.Variables, cost.ExplainOptions{})
 	return &breakdown
 }
-
-func refusedCostRequest(err error) *RefusedError {
-	return &RefusedError{
-		Code: CodeCostRequestInvalid, Outcome: CostRequestInvalid, Status: http.StatusBadRequest, Message: err.Error(),
-	}
-}
-
-func refusedCostValidate() *RefusedError {
-	return &RefusedError{
-		Code: CodeCostRequestForbidden, Outcome: CostRequestForbidden, Status: http.StatusForbidden,
-		Message: "pricing an operation without running it is not permitted here: nothing was run; send it without " +
-			"GraphQL-Cost: validate to run it",
-	}
-}
-
-// breakdownOf returns the breakdown as clients read it.
-func breakdownOf(b *cost.Breakdown) *ratelimitclient.Breakdown {
-	if b == nil {
-		return nil
-	}
-	told := &ratelimitclient.Breakdown{
-		Cost: ratelimitclient.BreakdownCost{
-			Base: b.Cost.Base, Type: finite(b.Cost.Type), Field: finite(b.Cost.Field),
-		},
-		Entries: make([]ratelimitclient.BreakdownEntry, len(b.Entries)),
-		Omitted: b.Omitted, OmittedType: finite(b.OmittedType), OmittedField: finite(b.OmittedField),
-	}
-	for i := range b.Entries {
-		entry := &b.Entries[i]
-		told.Entries[i] = ratelimitclient.BreakdownEntry{
-			Path: entry.Path, Coordinate: entry.Coordinate, Calls: entry.Calls, Weight: entry.Weight,
-			Arguments: entry.Arguments, TypeWeight: entry.TypeWeight,
-			Type: entry.Type, Field: entry.Field, Whole: entry.Whole,
-			TypeClamped: entry.TypeClamped, FieldClamped: entry.FieldClamped,
-			Complexity: entry.Complexity,
-		}
-		for _, argument := range entry.ArgumentCosts {
-			told.Entries[i].ArgumentCosts = append(told.Entries[i].ArgumentCosts,
-				ratelimitclient.BreakdownArgumentCost{Coordinate: argument.Coordinate, Cost: argument.Cost})
-		}
-		if list := entry.List; list != nil {
-			told.Entries[i].List = &ratelimitclient.BreakdownList{
-				Size: list.Size, Rule: string(list.Rule), Coordinate: list.Coordinate, Inherited: list.Inherited,
-				Argument: list.Argument, Source: string(list.Source), Variable: list.Variable,
-			}
-		}
-	}
-	return told
-}
-
-// finite is for JSON, which has no infinity.
-func finite(x float64) float64 { return min(x, math.MaxFloat64) }

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
-	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -21,17 +19,12 @@ import (
 // decide finds out who pays, what the rules are and whether the budget suffices, in one call of the
 // store. The response is the stored answer of a replay, and nil otherwise.
 func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext) (*operation, *graphql.Response) {
-	kind := opCtx.Operation.Operation
-	op := &operation{extension: e, kind: kind, mutation: kind == ast.Mutation, name: opCtx.Operation.Name}
+	op := e.newOperation()
 	d := &op.decision
-	d.hide = e.cfg.Signals.Hide
-	ctx, span := e.telemetry.start(ctx)
+	d.Kind, d.Name = opCtx.Operation.Operation, opCtx.Operation.Name
+	ctx, span := e.reporter.Start(ctx)
 	answer := e.judge(ctx, opCtx, op)
-	e.telemetry.end(ctx, span, d, opCtx.Operation.Operation)
-	e.facts.of(ctx, &op.rules, d)
-	e.facts.candidate(ctx, d)
-	e.facts.decided(ctx, op, d, op.asked)
-	e.observe(ctx, d)
+	e.reporter.Decided(ctx, span, d)
 	return op, answer
 }
 
@@ -41,7 +34,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	price, _ := opCtx.Stats.GetExtension(extensionName).(*priced)
 	if price == nil {
 		// Another extension replaced the operation after it was priced: it was never judged.
-		d.refuse(refusedUnavailable())
+		d.Refuse(refusedUnavailable())
 		return nil
 	}
 	d.Cost, d.Points = price.cost, price.points
@@ -60,7 +53,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		return nil
 	}
 	if refusal := op.tooExpensive(price); refusal != nil {
-		d.refuseOrNote(refusal)
+		d.RefuseOrNote(refusal)
 	}
 	if d.Refusal != nil {
 		return nil
@@ -68,18 +61,18 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 
 	claim, err := e.claim(opCtx, d.Subject)
 	if err != nil {
-		d.refuse(refusedKeyInvalid(err))
+		d.Refuse(refusedKeyInvalid(err))
 		return nil
 	}
 	if op.claimable(d.Points) {
-		op.claim, op.keyed = claim, claim != nil
+		op.claim, d.Keyed = claim, claim != nil
 	}
 	return e.takeFor(ctx, op, d.Points)
 }
 
 // tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
 // does not.
-func (op *operation) tooExpensive(price *priced) *RefusedError {
+func (op *operation) tooExpensive(price *priced) *decision.Refusal {
 	rules := &op.rules
 	if price.err != nil {
 		if rules.Mode == bucket.Off {
@@ -104,25 +97,20 @@ func (op *operation) tooExpensive(price *priced) *RefusedError {
 // decideInvalid decides about a document that failed to parse or validate. It returns nil if there is
 // nothing to decide.
 func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationContext) *operation {
-	op := &operation{extension: e}
+	op := e.newOperation()
 	d := &op.decision
-	d.hide = e.cfg.Signals.Hide
-	ctx, span := e.telemetry.start(ctx)
+	ctx, span := e.reporter.Start(ctx)
 	d.Points = e.cfg.InvalidDocumentPoints
 	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
-	if d.Outcome == SubjectUnknown && sink.Upgrades(opCtx.Headers) {
+	if d.Outcome == decision.SubjectUnknown && sink.Upgrades(opCtx.Headers) {
 		// gqlgen shows the init payload only to valid operations. Until one has been seen, the client is
 		// better told what is wrong with its document than that nobody knows it.
 		span.End()
 		return nil
 	}
-	e.telemetry.end(ctx, span, d, "")
-	e.facts.of(ctx, &op.rules, d)
-	e.facts.candidate(ctx, d)
-	e.facts.decided(ctx, op, d, op.asked)
-	e.observe(ctx, d)
+	e.reporter.Decided(ctx, span, d)
 	return op
 }
 
@@ -142,8 +130,8 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	subject, err := e.subject(ctx, &request)
 	if err != nil {
 		refusal := refusedSubject(err)
-		d.refuse(refusal)
-		if refusal.Outcome == Unavailable {
+		d.Refuse(refusal)
+		if refusal.Outcome == decision.Unavailable {
 			e.cfg.Logger.Error("ratelimit: Config.Subject failed", "error", err, "refusalId", refusal.ID)
 		}
 		return false
@@ -151,17 +139,18 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	d.Subject = subject
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
-		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, Exempt
-		op.store = e.stores.Named(op.rules.Store)
+		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, decision.Exempt
+		op.useStore()
 		return subject.Tenant != ""
 	}
 	op.document = opCtx.RawQuery
 	policy := e.cfg.Policy.Snapshot()
-	op.rules = policy.RulesInto(op.buckets[:], subject, op.selected(policy))
-	d.Tier, d.Mode, d.hide = op.rules.Tier, op.rules.Mode, d.hide.Or(op.rules.Hide)
-	op.store = e.stores.Named(op.rules.Store)
+	d.Selected = op.selected(policy)
+	op.rules = policy.RulesInto(op.buckets[:], subject, d.Selected)
+	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
+	op.useStore()
 	if op.rules.Blocked {
-		d.refuse(refusedBlocked())
+		d.Refuse(refusedBlocked())
 		return false
 	}
 	return true
@@ -199,7 +188,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim, States: op.states[:], Owners: op.members(op.owners[:])}
 	would := e.try(op, &take, points)
 	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
-		d.admit()
+		d.Admit()
 		d.Candidate = would
 		return nil
 	}
@@ -208,15 +197,15 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	if op.claim == nil {
 		take.Amounts = op.amounts[:2]
 	}
-	op.asked = take.Amounts
+	d.Asked = take.Amounts
 
-	result, took, err := op.take(ctx, &take)
+	result, took, err := op.store.Take(ctx, &take)
 	d.StoreDuration = took
 	switch {
 	case err != nil && take.Buckets == nil && take.Claim == nil:
 		// The store was asked for the candidate alone, which decides nothing.
-		d.StoreErr = err
-		d.admit()
+		d.StoreErr, d.FailMode = err, awayMode(&op.rules, err)
+		d.Admit()
 		return nil
 	case errors.Is(err, backend.ErrBusy):
 		e.busy(op)
@@ -225,38 +214,31 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		e.storeAway(ctx, op, &take, points, err)
 		return nil
 	}
-	d.Limits, d.Overridden, d.blockedBy = result.Limits, overridden(&result), result.BlockedBy()
-	if d.Candidate = would.tried(&take, &result); d.Candidate != nil && d.Candidate.Outcome == Admitted {
+	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
+	if d.Candidate = tried(would, &take, &result); d.Candidate != nil && d.Candidate.Outcome == decision.Admitted {
 		op.trial = take.Candidate
 	}
 	switch result.Verdict {
 	case bucket.Admitted:
 		op.paid.pay(&result, points)
-		d.note(wouldRefuse(&op.rules, result.Limits, take.Amounts))
-		d.admit()
+		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
+		d.Admit()
 		if result.Repeat {
-			d.Outcome = Repeated
+			d.Outcome = decision.Repeated
 		}
 		d.Charged = chargedPoints(result.Limits, points)
 		return nil
 	case bucket.Limited, bucket.Never:
-		d.refuse(refusedByLimits(result.Limits, take.Amounts, enforced))
+		d.Refuse(decision.RefusedBy(result.Limits, take.Amounts))
 	case bucket.Blocked:
-		d.refuse(refusedBlocked())
+		d.Refuse(refusedBlocked())
 	case bucket.Replayed:
 		return e.replay(ctx, op, result.Answer)
 	default:
-		d.refuse(refusedByClaim(&result))
+		d.Refuse(refusedByClaim(&result))
 	}
 	op.claim = nil
 	return nil
-}
-
-// take asks the store.
-func (op *operation) take(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
-	result, took, err := op.store.Take(ctx, take)
-	spread(take.Tenant, result.Limits)
-	return result, took, err
 }
 
 // judged returns the buckets to ask the store about, nil if no limit in them is judged.
@@ -292,55 +274,4 @@ func chargedPoints(limits []bucket.LimitState, points int64) int64 {
 		}
 	}
 	return 0
-}
-
-// observe tells the user's function.
-func (e *Extension) observe(ctx context.Context, d *Decision) {
-	if e.cfg.OnDecision == nil {
-		return
-	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			e.cfg.Logger.ErrorContext(ctx, "ratelimit: Config.OnDecision panicked", slog.String("cause", fmt.Sprint(cause)))
-		}
-	}()
-	e.cfg.OnDecision(ctx, *d)
-}
-
-func (d *Decision) refuse(refusal *RefusedError) {
-	d.tellRefusal(refusal)
-	d.Outcome, d.Refusal = refusal.Outcome, refusal
-}
-
-// refuseOrNote does what the mode of the refusal says.
-func (d *Decision) refuseOrNote(refusal *RefusedError) {
-	if refusal.Mode == bucket.Enforce {
-		d.refuse(refusal)
-		return
-	}
-	d.note(refusal)
-}
-
-// note keeps what would have refused. What clients are warned of goes before what is in shadow, of that what
-// is enforced first, and otherwise the first counts.
-func (d *Decision) note(would *RefusedError) {
-	if would == nil {
-		return
-	}
-	was := d.WouldRefuse
-	if was == nil || would.Mode < was.Mode || would.Mode == was.Mode && sooner(would.EnforceFrom, was.EnforceFrom) {
-		d.tell(would)
-		d.WouldRefuse = would
-	}
-}
-
-func (d *Decision) admit() {
-	switch {
-	case d.Subject.Exempt:
-		d.Outcome = Exempt
-	case d.WouldRefuse != nil:
-		d.Outcome = d.WouldRefuse.admittedAs()
-	default:
-		d.Outcome = Admitted
-	}
 }

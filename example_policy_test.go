@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -18,25 +20,27 @@ func ExampleConfig_observeFirst() {
 	log := &strings.Builder{}
 	var cfg ratelimit.Config
 	records := tiers.NewRecordWriter(log)
-	cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) {
-		if d.Refusal != nil || d.Outcome == ratelimit.Replayed || d.Outcome == ratelimit.Validated {
+	cfg.Events.Admissions = 1 // tell what was admitted too, each time
+	cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+		d, ok := e.(event.Decided)
+		if !ok || d.Charge || d.RefusalID != "" || slices.Contains([]string{"replayed", "validated"}, d.Outcome) {
 			return // it did not run
 		}
 		_ = records.Write(tiers.Record{
-			At: time.Now(), Tenant: d.Subject.Tenant, Team: d.Subject.Team, User: d.Subject.User,
-			Tier: d.Subject.Tier, Operations: d.RootFields, Points: d.Points,
+			At: d.At, Tenant: d.Tenant, Team: d.Team, User: d.User,
+			Tier: d.SubjectTier, Operations: d.RootFields, Points: d.Cost,
 		})
-	}
+	})
 
+	tell := func(d event.Decided) {
+		d.At, d.Tenant = time.Now(), "acme"
+		cfg.Events.Observer.Observe(context.Background(), d)
+	}
 	for _, points := range []int64{3, 5, 8, 40, 90} {
-		cfg.OnDecision(context.Background(), ratelimit.Decision{
-			Subject: ratelimit.Subject{Tenant: "acme"}, Points: points,
-		})
+		tell(event.Decided{Cost: points, Outcome: "admitted"})
 	}
 	// One that was only priced, which a client may do as often as it likes.
-	cfg.OnDecision(context.Background(), ratelimit.Decision{
-		Subject: ratelimit.Subject{Tenant: "acme"}, Points: 1_000, Outcome: ratelimit.Validated,
-	})
+	tell(event.Decided{Cost: 1_000, Outcome: "validated"})
 	candidate, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
 		"free": {Limits: map[string]*tiers.Limit{"hour": {Capacity: 60, Per: tiers.Hour}}},
 	}})

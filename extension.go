@@ -13,6 +13,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
@@ -25,10 +27,9 @@ type Extension struct {
 	// unheld says once that the server is not behind the Handler.
 	unheld    sync.Once
 	estimator *cost.Estimator
-	telemetry *telemetry
-	facts     *facts
+	reporter  *observe.Reporter
 	// replays counts the stored answers of tenants.
-	replays *memory
+	replays *recent.Counter[string]
 	// stores are nil until srv.Use.
 	stores *backend.Stores
 }
@@ -46,6 +47,9 @@ var _ interface {
 func New(cfg Config) *Extension {
 	return &Extension{cfg: cfg.withDefaults(), life: newLifecycle()}
 }
+
+// replaySlots is how many tenants are remembered whose stored answers are counted.
+const replaySlots = 1024
 
 // extensionName is the name that gqlgen and the operation's statistics know.
 const extensionName = "RateLimit"
@@ -67,17 +71,13 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		costs.Complexity, complexityErr = withComplexity(costs.Complexity, schema, e.cfg.Logger)
 	}
 	estimator, costErr := cost.New(schema.Schema(), costs)
-	instruments, telemetryErr := newTelemetry(e.cfg.Telemetry)
-	if err := errors.Join(configErr, complexityErr, costErr, telemetryErr); err != nil {
+	reporter, reporterErr := observe.New(e.cfg.observed())
+	if err := errors.Join(configErr, complexityErr, costErr, reporterErr); err != nil {
 		return err
 	}
-	if err := watchDrops(e.cfg.Telemetry, e.cfg.Events.Observer); err != nil {
-		return err
-	}
-	observed := newFacts(&e.cfg, instruments)
 	stores, err := backend.New(backend.Config{
 		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(), MaxWaiting: e.cfg.Settlement.MaxWaiting,
-		Logger: e.cfg.Logger, Watcher: &storeWatch{telemetry: instruments, facts: observed, log: e.cfg.Logger},
+		Logger: e.cfg.Logger, Watcher: storeWatch{Reporter: reporter, log: e.cfg.Logger},
 	})
 	if err != nil {
 		return err
@@ -86,9 +86,8 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	if err := e.cfg.requireStores(); err != nil {
 		return err
 	}
-	e.estimator, e.telemetry = estimator, instruments
-	e.facts = observed
-	e.replays = newMemory(replaySlots)
+	e.estimator, e.reporter = estimator, reporter
+	e.replays = recent.NewCounter[string](replaySlots)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
 		stores.End()
@@ -164,17 +163,17 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	}
 	op, answer := e.decide(ctx, opCtx)
 	ctx = context.WithValue(ctx, operationKey{}, op)
-	decision := op.snapshot()
-	e.signal(x, &decision)
+	d := op.snapshot()
+	e.signal(x, &d)
 
 	switch {
 	case answer != nil:
-		return graphql.OneShot(answered(answer, &decision))
-	case decision.Refusal != nil && opCtx.Operation.Operation == ast.Subscription:
+		return graphql.OneShot(answered(answer, &d))
+	case d.Refusal != nil && opCtx.Operation.Operation == ast.Subscription:
 		// The resolver of a subscription runs inside next, so this is the last moment.
 		return graphql.OneShot(answered(
-			&graphql.Response{Errors: gqlerror.List{decision.Refusal.graphQL()}}, &decision))
-	case decision.Refusal != nil:
+			&graphql.Response{Errors: gqlerror.List{graphQLError(&d)}}, &d))
+	case d.Refusal != nil:
 		return next(ctx)
 	}
 	e.follow(ctx, opCtx, op)
@@ -207,19 +206,19 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 	if points, known := op.actual.points(e); known {
 		actual = &points
 	}
-	decision, recharged := op.report(actual)
+	d, recharged := op.report(actual)
 	if recharged {
-		e.signal(sink.From(ctx), &decision)
+		e.signal(sink.From(ctx), &d)
 	}
-	return answered(response, &decision)
+	return answered(response, &d)
 }
 
 // refuse returns the answer to a refused operation, with the error as the server presents it.
 func (e *Extension) refuse(ctx context.Context, op *operation) *graphql.Response {
-	decision := op.snapshot()
-	graphql.AddError(ctx, decision.Refusal.graphQL())
+	d := op.snapshot()
+	graphql.AddError(ctx, graphQLError(&d))
 	response := &graphql.Response{Errors: graphql.GetErrors(ctx), Extensions: graphql.GetExtensions(ctx)}
-	return answered(response, &decision)
+	return answered(response, &d)
 }
 
 // interceptUndecided handles what never became an operation. A document that failed to parse or
@@ -240,9 +239,9 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 	if op == nil {
 		return next(ctx)
 	}
-	decision := op.snapshot()
-	e.signal(sink.From(ctx), &decision)
-	if decision.Refusal != nil {
+	d := op.snapshot()
+	e.signal(sink.From(ctx), &d)
+	if d.Refusal != nil {
 		// The context holds what is wrong with the document, which is not the answer.
 		return e.refuse(graphql.WithFreshResponseContext(ctx), op)
 	}
@@ -250,7 +249,7 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 	if response == nil {
 		return nil
 	}
-	return answered(response, &decision)
+	return answered(response, &d)
 }
 
 // InterceptRootField notes that a resolver may have run, after which a claim is not released.
@@ -259,16 +258,4 @@ func (e *Extension) InterceptRootField(ctx context.Context, next graphql.RootRes
 		op.started.Store(true)
 	}
 	return next(ctx)
-}
-
-// answered adds extensions.rateLimit to a response.
-func answered(response *graphql.Response, decision *Decision) *graphql.Response {
-	if decision.Outcome == Exempt && decision.Breakdown == nil {
-		return response
-	}
-	if response.Extensions == nil {
-		response.Extensions = make(map[string]any, 1)
-	}
-	response.Extensions[extensionKey] = decision.extension()
-	return response
 }

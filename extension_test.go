@@ -22,6 +22,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -128,7 +129,7 @@ func TestARefusalRunsNoResolverAndChargesNothing(t *testing.T) {
 
 	refused := f.post("free", listQuery)
 	require.Equal(t, http.StatusTooManyRequests, refused.status)
-	require.Equal(t, ratelimit.CodeRateLimited, refused.code())
+	require.Equal(t, ratelimitclient.CodeRateLimited, refused.code())
 	require.EqualValues(t, 0, refused.Extensions.RateLimit["charged"])
 	require.EqualValues(t, 38, refused.Extensions.RateLimit["remaining"])
 	require.Equal(t, asked, f.resolver.Asked.Load())
@@ -158,7 +159,7 @@ func TestResolversSeeTheDecision(t *testing.T) {
 		return nil
 	}
 	f.post("free", `{ export(rows: 1) }`)
-	require.Equal(t, ratelimit.Admitted, decision.Outcome)
+	require.Equal(t, ratelimit.OutcomeAdmitted, decision.Outcome)
 	require.Equal(t, "free", decision.Subject.Tenant)
 	require.EqualValues(t, 6, decision.Points)
 	_, ok := ratelimit.FromContext(context.Background())
@@ -174,7 +175,7 @@ func TestChargeTakesWhatOnlyAResolverKnows(t *testing.T) {
 	require.Empty(t, f.post("free", `{ export(rows: 7) }`).code())
 	refused := f.post("free", `{ export(rows: 4) }`)
 	require.Equal(t, http.StatusOK, refused.status, "the operation itself was admitted")
-	require.Equal(t, ratelimit.CodeRateLimited, refused.code())
+	require.Equal(t, ratelimitclient.CodeRateLimited, refused.code())
 	require.Contains(t, refused.body, `"path":["export"]`)
 	require.Empty(t, f.post("free", `{ export(rows: 3) }`).code(), "nothing was taken from the rest")
 }
@@ -199,7 +200,7 @@ func TestTheErrorPresenterSeesRefusals(t *testing.T) {
 		return graphql.DefaultErrorPresenter(ctx, err)
 	})
 	f.post("blocked", listQuery)
-	require.Equal(t, []string{ratelimit.CodeTenantBlocked}, seen)
+	require.Equal(t, []string{ratelimitclient.CodeTenantBlocked}, seen)
 }
 
 func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
@@ -207,7 +208,7 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	err := ratelimit.New(ratelimit.Config{
 		Signals: ratelimit.SignalsConfig{
-			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimit.CodeRateLimited: 302},
+			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimitclient.CodeRateLimited: 302},
 		},
 		Idempotency: ratelimit.IdempotencyConfig{
 			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, FreeRepeats: 300, RequireKey: true, Disabled: true,

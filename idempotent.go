@@ -13,6 +13,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
@@ -266,20 +268,40 @@ func (e *Extension) settleClaim(ctx context.Context, op *operation, response *gr
 	case err != nil:
 		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a claim could not be settled: until its lease ends, repeats are told that "+
 			"it is in flight, and after that the next one runs again, or is told that the outcome is unknown",
-			slog.String("error", err.Error()), slog.Bool("mutation", op.mutation))
+			slog.String("error", err.Error()), slog.Bool("mutation", op.mutation()))
 	// A try before this one may have settled it although its reply was lost.
 	case !settled.Applied && tries == 1:
 		e.cfg.Logger.WarnContext(ctx, "ratelimit: an operation ended without its claim: its lease had run out while the store "+
 			"was away or the process stood still, or its record is gone, and another attempt may have run as well",
-			slog.Bool("mutation", op.mutation))
+			slog.Bool("mutation", op.mutation()))
 	}
 }
 
 // ran says whether anything of the operation may have happened. A query always counts as run: if it
 // could be released, a key would make what has no resolver, such as introspection, free.
 func (op *operation) ran(response *graphql.Response) bool {
-	if !op.mutation || op.started.Load() {
+	if !op.mutation() || op.started.Load() {
 		return true
 	}
 	return response != nil && hasData(response)
+}
+
+// claimSettled counts the correction that was to be made with the end of a claim, after so many tries.
+func (e *Extension) claimSettled(ctx context.Context, op *operation, c correction, settled *bucket.Settled, tries int, err error) {
+	if c.points == 0 {
+		return
+	}
+	result := backend.SettledNow
+	switch {
+	case err != nil:
+		result = backend.DroppedAway
+	case settled.Applied:
+	case tries > 1:
+		result = backend.SettledBefore
+	default:
+		result = backend.SettledLate
+	}
+	e.reporter.Settled(ctx, &observe.Settlement{
+		Tier: op.rules.Tier, Reason: c.reason, Result: string(result), Limits: settled.Limits,
+	})
 }

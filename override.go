@@ -1,6 +1,8 @@
 package ratelimit
 
-import "github.com/gqlgen-ratelimit/ratelimit/bucket"
+import (
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
 
 // members returns the owners that the operation belongs to, whether or not they have budgets: an override
 // record may block any of them. The room is used if it is large enough.

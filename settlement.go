@@ -145,9 +145,9 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	points, known := a.points(e)
 	estimate := op.paid.points
 	if known {
-		decision := op.snapshot()
-		estimate = a.estimate(e, &decision)
-		e.telemetry.spent(ctx, a, decision.RootFields, estimate, points)
+		d := op.snapshot()
+		estimate = a.estimate(e, &d)
+		e.reporter.Spent(ctx, &d, estimate, points)
 	}
 	if op.paid.limits == 0 {
 		return
@@ -169,7 +169,7 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 
 // correction decides what is given back of a charge; of the reason actual it leaves open how much.
 func (e *Extension) correction(op *operation, last *graphql.Response, left, gone bool) correction {
-	s, stream := &e.cfg.Settlement, op.kind == ast.Subscription
+	s, stream := &e.cfg.Settlement, op.decision.Kind == ast.Subscription
 	spoiled := op.answers.spoiled.Load()
 	switch {
 	case op.claim != nil && last != nil && !op.ran(last):

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -20,7 +21,7 @@ type SignalsConfig struct {
 	ExposeHeaders bool
 	// AlwaysStatusOK answers refusals with the status that gqlgen chose instead of 429 and its like.
 	AlwaysStatusOK bool
-	// Status is the HTTP status of refusals by code, such as [CodeRateLimited], where it is not to be the one
+	// Status is the HTTP status of refusals by code, such as [ratelimitclient.CodeRateLimited], where it is not to be the one
 	// that stands there: from 400 to 599, or 200, which leaves the status that gqlgen chose. Codes that it
 	// does not name keep theirs.
 	Status map[string]int
@@ -40,30 +41,27 @@ type HeaderForm uint8
 const (
 	// HeadersDraft10 writes RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers-10
 	// does, about each limit that clients pace themselves by, with the unit in the parameter qu.
-	HeadersDraft10 HeaderForm = 1 << iota
+	HeadersDraft10 = HeaderForm(show.Draft10)
 	// HeadersDraft6 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset as the draft did up to
 	// its sixth version. Reset is in seconds from now.
-	HeadersDraft6
+	HeadersDraft6 = HeaderForm(show.Draft6)
 	// HeadersLegacy writes X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. Reset is in seconds
 	// from now.
-	HeadersLegacy
+	HeadersLegacy = HeaderForm(show.Legacy)
 	// HeadersGitHub writes the same as HeadersLegacy, and X-RateLimit-Used, with Reset in seconds since 1970
 	// by the clock of the server, as GitHub has it. It cannot be joined with HeadersLegacy.
-	HeadersGitHub
+	HeadersGitHub = HeaderForm(show.GitHub)
 	// HeadersNone writes none of them, nor RateLimit-Warning. It cannot be joined with others.
-	HeadersNone
+	HeadersNone = HeaderForm(show.None)
 )
 
-// hasPlain says whether a dialect is among the forms that has one number for everything.
-func (f HeaderForm) hasPlain() bool { return f&(HeadersDraft6|HeadersLegacy|HeadersGitHub) != 0 }
-
 // statusOf returns the HTTP status of a refusal, 0 for the one that gqlgen chose.
-func (c *SignalsConfig) statusOf(refusal *RefusedError) int {
+func (c *SignalsConfig) statusOf(code string) int {
 	if c.AlwaysStatusOK {
 		return 0
 	}
-	status := refusal.Status
-	if chosen, found := c.Status[refusal.Code]; found {
+	status := ratelimitclient.Status(code)
+	if chosen, found := c.Status[code]; found {
 		status = chosen
 	}
 	if status == http.StatusOK {
@@ -98,7 +96,7 @@ func (c *SignalsConfig) validate(fail func(format string, args ...any)) {
 	slices.Sort(codes)
 	for _, code := range codes {
 		if !ratelimitclient.IsCode(code) {
-			fail("Signals.Status has %.40q, which is none of the codes of refusals: use the Code constants", code)
+			fail("Signals.Status has %.40q, which is none of the codes of refusals: use the Code constants of ratelimitclient", code)
 		}
 		if status := c.Status[code]; status != http.StatusOK && (status < http.StatusBadRequest || status > 599) {
 			fail("Signals.Status of %.40q is %d, want 200 or from 400 to 599", code, status)

@@ -1,18 +1,14 @@
 package ratelimit
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/event"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -72,52 +68,4 @@ func logOf(log *slog.Logger, store string) *slog.Logger {
 		return log
 	}
 	return log.With(slog.String("store", store))
-}
-
-// storeWatch tells telemetry, events and the logger what happens to stores.
-type storeWatch struct {
-	telemetry *telemetry
-	facts     *facts
-	log       *slog.Logger
-}
-
-var _ backend.Watcher = (*storeWatch)(nil)
-
-// StoreCalled implements backend.Watcher.
-func (w *storeWatch) StoreCalled(ctx context.Context, store, call string, took, away time.Duration, err error) {
-	w.telemetry.stored(ctx, store, call, took, away, err)
-}
-
-// StoreSpared implements backend.Watcher.
-func (w *storeWatch) StoreSpared(ctx context.Context, store, by string) {
-	w.telemetry.spare(ctx, store, by)
-}
-
-// StoreAway implements backend.Watcher.
-func (w *storeWatch) StoreAway(ctx context.Context, store string, at time.Time, err error) {
-	w.facts.tell(ctx, event.StoreAway{At: at, Store: store, Result: storeResult(err)})
-}
-
-// StoreBack implements backend.Watcher.
-func (w *storeWatch) StoreBack(ctx context.Context, back event.StoreBack) { w.facts.tell(ctx, back) }
-
-// Settled implements backend.Watcher.
-func (w *storeWatch) Settled(ctx context.Context, settlement *backend.Settlement, settled *bucket.Settled, result backend.Result, calls int) {
-	w.telemetry.settled(ctx, settlement.Tier, settlement.Reason, settled, result)
-	if result == backend.SettlementFailed {
-		w.log.ErrorContext(ctx, "ratelimit: a charge could not be settled: the estimate stays charged",
-			slog.String("reason", settlement.Reason))
-	}
-	if calls > 0 {
-		w.telemetry.traceSettlement(ctx, settlement, settled, result, calls)
-	}
-}
-
-// LocallySettled implements backend.Watcher.
-func (w *storeWatch) LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool) {
-	w.telemetry.settledLocally(ctx, store, limits)
-	if lost {
-		logOf(w.log, store).WarnContext(ctx, "ratelimit: what was admitted while the store was away could not be settled: "+
-			"it may have been charged or not", slog.String("tenant", boundedName(tenant)))
-	}
 }

@@ -186,7 +186,7 @@ type LimitState struct {
 	// ResetAfter is the exact time until the limit is full.
 	ResetAfter time.Duration
 	// WindowEnd is when the current window ends, in Unix milliseconds by the clock of the store. It is
-	// zero for a token bucket, and where no window is open. [Spread] needs it.
+	// zero for a token bucket, and where no window is open.
 	WindowEnd int64
 	// Charged is what this call took from the limit: all that was asked for, nothing, or of a limit that is Soft
 	// as much as it still counts. It is negative for what the call gave back.

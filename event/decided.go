@@ -26,8 +26,9 @@ type Decided struct {
 
 	// Tenant, Team and User are who pays. They are empty if nobody knows, or if there is none.
 	Tenant, Team, User string
-	// Tier is the tier whose rules applied, Mode the mode of these.
-	Tier, Mode string
+	// SubjectTier is the tier that the subject carried, empty if none. Tier is the one whose rules applied, Mode the
+	// mode of these.
+	SubjectTier, Tier, Mode string
 	// Origin is where the tier and what else stands in no limit come from: a maximum cost, a block.
 	Origin Origin
 
@@ -137,6 +138,7 @@ func (e Decided) LogValue() slog.Value {
 	a.text("tenant", e.Tenant)
 	a.text("team", e.Team)
 	a.text("user", e.User)
+	a.text("subjectTier", e.SubjectTier)
 	a.text("tier", e.Tier)
 	a.text("mode", e.Mode)
 	a.text("kind", e.Kind)

@@ -1,5 +1,7 @@
 package ratelimitclient
 
+import "net/http"
+
 // The codes of refusals, in errors[].extensions.code. The number is the HTTP status that belongs to
 // the code, unless the server is configured to answer 200 to everything.
 const (
@@ -36,14 +38,26 @@ const (
 	CodeCostRequestForbidden = "COST_REQUEST_FORBIDDEN"
 )
 
-// IsCode returns whether an error with this code, in its extensions, is a refusal by package ratelimit.
-func IsCode(code string) bool {
-	switch code {
-	case CodeRateLimited, CodeCostLimitExceeded, CodeQueryLimitExceeded, CodeTenantBlocked,
-		CodeUnavailable, CodeSubjectUnknown, CodeKeyInvalid, CodeKeyReused, CodeInFlight,
-		CodeAnswerUnavailable, CodeOutcomeUnknown, CodeCostRequestInvalid, CodeCostRequestForbidden:
-		return true
-	default:
-		return false
-	}
+// statuses has each code with the HTTP status that belongs to it.
+var statuses = map[string]int{
+	CodeRateLimited:          http.StatusTooManyRequests,
+	CodeCostLimitExceeded:    http.StatusBadRequest,
+	CodeQueryLimitExceeded:   http.StatusBadRequest,
+	CodeTenantBlocked:        http.StatusForbidden,
+	CodeUnavailable:          http.StatusServiceUnavailable,
+	CodeSubjectUnknown:       http.StatusUnauthorized,
+	CodeKeyInvalid:           http.StatusBadRequest,
+	CodeKeyReused:            http.StatusUnprocessableEntity,
+	CodeInFlight:             http.StatusConflict,
+	CodeAnswerUnavailable:    http.StatusConflict,
+	CodeOutcomeUnknown:       http.StatusConflict,
+	CodeCostRequestInvalid:   http.StatusBadRequest,
+	CodeCostRequestForbidden: http.StatusForbidden,
 }
+
+// Status returns the HTTP status that belongs to a code, zero for one that is none of these. A server may be configured to
+// answer with another.
+func Status(code string) int { return statuses[code] }
+
+// IsCode returns whether an error with this code, in its extensions, is a refusal by package ratelimit.
+func IsCode(code string) bool { return statuses[code] != 0 }

@@ -123,7 +123,7 @@ func ExampleSimulate() {
 		fmt.Println(err)
 		return
 	}
-	// A server writes a record for each decision, in Config.OnDecision.
+	// A server writes a record for each decision that its observer is told.
 	var log bytes.Buffer
 	records := tiers.NewRecordWriter(&log)
 	start := time.Date(2026, time.June, 1, 12, 0, 0, 0, time.UTC)

@@ -1,5 +1,5 @@
 // Package decision is what was decided about one operation, as plain data: one value that the code which decides fills,
-// and that everything which tells of it reads. It decides nothing.
+// and that everything which tells of it reads.
 package decision
 
 import (
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
@@ -64,31 +63,6 @@ type Candidate struct {
 	ID      string
 	Outcome Outcome
 	Limits  []bucket.LimitState
-}
-
-// Refusal says why an operation, or a charge inside it, was refused, or would have been. Package ratelimit documents the
-// fields that its RefusedError has too.
-type Refusal struct {
-	Code       string
-	ID         string
-	Outcome    Outcome
-	RetryAfter time.Duration
-
-	Limit *bucket.Limit
-	Owner bucket.Owner
-	// Needed is how much of the limit was asked for, and Remaining what was left.
-	Needed, Remaining int64
-
-	Cost, MaxCost int64
-	Shape         *cost.LimitError
-
-	Mode        bucket.Mode
-	EnforceFrom time.Time
-
-	// Detail says what is wrong where the other fields do not.
-	Detail string
-	// Presented is the error as the server's own code wants the client to see it. It is nil for all others.
-	Presented *gqlerror.Error
 }
 
 // Because returns what refused, or else what would have, nil if nothing.

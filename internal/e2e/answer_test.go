@@ -19,6 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // answersWith is an extension that runs the operation and answers something else.
@@ -224,7 +225,7 @@ func TestACodecThatFailsCostsTheReplayAndNotTheAnswer(t *testing.T) {
 			require.Contains(t, first.Body, `"Grace"`)
 			again := f.post(request{Query: createUser, Key: testKey})
 			require.Equal(t, http.StatusConflict, again.Status)
-			require.Equal(t, ratelimit.CodeAnswerUnavailable, again.errorCode(t))
+			require.Equal(t, ratelimitclient.CodeAnswerUnavailable, again.errorCode(t))
 			require.NotContains(t, again.Body, "broken", "clients are not told how")
 			require.EqualValues(t, 1, f.resolver.Created.Load())
 		})
@@ -296,7 +297,7 @@ func TestAnswersInEitherFormAreReadWhateverTheConfigurationIsNow(t *testing.T) {
 		if test.readable {
 			require.Equal(t, dataOf(t, first), dataOf(t, again), name)
 		} else {
-			require.Equal(t, ratelimit.CodeAnswerUnavailable, again.errorCode(t), name)
+			require.Equal(t, ratelimitclient.CodeAnswerUnavailable, again.errorCode(t), name)
 		}
 		require.Zero(t, server.resolver.Created.Load(), name)
 	}
@@ -325,7 +326,7 @@ func TestAnswersThatAreAwayAreAskedForLaterAndLostOnesAreRefused(t *testing.T) {
 	answers.set(func(a *answerMap) { a.getErr = errBroken })
 	away := f.post(mutation)
 	require.Equal(t, http.StatusServiceUnavailable, away.Status)
-	require.Equal(t, ratelimit.CodeUnavailable, away.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeUnavailable, away.errorCode(t))
 	require.NotEmpty(t, away.Header.Get("Retry-After"))
 	answers.set(func(a *answerMap) { a.getErr = nil })
 	require.Equal(t, true, f.post(mutation).rateLimit(t)["replayed"])
@@ -338,7 +339,7 @@ func TestAnswersThatAreAwayAreAskedForLaterAndLostOnesAreRefused(t *testing.T) {
 		"no answer": func(kept map[string][]byte) { clear(kept) },
 	} {
 		answers.set(func(a *answerMap) { lose(a.kept) })
-		require.Equal(t, ratelimit.CodeAnswerUnavailable, f.post(mutation).errorCode(t), name)
+		require.Equal(t, ratelimitclient.CodeAnswerUnavailable, f.post(mutation).errorCode(t), name)
 	}
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
@@ -351,7 +352,7 @@ func TestAnAnswerThatCannotBePutElsewhereReachesItsClientAllTheSame(t *testing.T
 	answers.before = func() { tries++ }
 	require.Contains(t, f.post(request{Query: createUser, Key: testKey}).Body, `"Grace"`)
 	require.Equal(t, allTries, tries)
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 

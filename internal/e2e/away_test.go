@@ -15,6 +15,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -87,11 +88,11 @@ func TestALimitThatFailsLocalIsJudgedByTheShareOfTheInstance(t *testing.T) {
 		}
 		refused := post(half)
 		require.Equal(t, http.StatusTooManyRequests, refused.Status)
-		require.Equal(t, ratelimit.CodeRateLimited, refused.errorCode(t))
+		require.Equal(t, ratelimitclient.CodeRateLimited, refused.errorCode(t))
 		require.Equal(t, "11", refused.Header.Get("Retry-After"), "12 points are missing, of which 70 come back a minute")
 		tooDear := post(`{ users(first: 80) { name } }`)
 		require.Equal(t, http.StatusServiceUnavailable, tooDear.Status, "82 exceed the share, and not the limit")
-		require.Equal(t, ratelimit.CodeUnavailable, tooDear.errorCode(t))
+		require.Equal(t, ratelimitclient.CodeUnavailable, tooDear.errorCode(t))
 		require.Equal(t, []string{"store_away [result=unavailable]"}, a.events())
 
 		time.Sleep(3 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
@@ -119,17 +120,16 @@ func TestClosedBeatsLocalAndLocalBeatsOpen(t *testing.T) {
 		limits map[string]*tiers.Limit
 		want   ratelimit.Outcome
 	}{
-		"open":           {map[string]*tiers.Limit{"a": limit("open")}, ratelimit.Unjudged},
-		"local and open": {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local")}, ratelimit.AdmittedLocally},
-		"all":            {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local"), "c": limit("closed")}, ratelimit.Unavailable},
+		"open":           {map[string]*tiers.Limit{"a": limit("open")}, ratelimit.OutcomeUnjudged},
+		"local and open": {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local")}, ratelimit.OutcomeAdmittedLocally},
+		"all":            {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local"), "c": limit("closed")}, ratelimit.OutcomeUnavailable},
 		"closed in shadow": {map[string]*tiers.Limit{
 			"a": limit("local"), "b": {Capacity: 100, Per: tiers.Minute, FailMode: "closed", Mode: "shadow"},
-		}, ratelimit.AdmittedLocally},
+		}, ratelimit.OutcomeAdmittedLocally},
 	} {
 		var last ratelimit.Outcome
-		a := newAbsent(t, tiers.Tier{Limits: test.limits}, func(cfg *ratelimit.Config) {
-			cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d.Outcome }
-		})
+		a := newAbsent(t, tiers.Tier{Limits: test.limits}, nil)
+		see(a.server, func(d ratelimit.Decision) { last = d.Outcome })
 		a.post(request{Query: half})
 		a.store.Fail(bucket.ErrAmbiguous)
 		a.post(request{Query: half})
@@ -169,7 +169,7 @@ func TestAKeyedMutationIsRefusedAlsoWhereALimitFailsLocal(t *testing.T) {
 	a := newAbsent(t, tiers.Tier{FailMode: "local"}, nil)
 	a.post(request{Query: createUser})
 	a.store.Fail(bucket.ErrUnavailable)
-	require.Equal(t, ratelimit.CodeUnavailable, a.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeUnavailable, a.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.Empty(t, a.post(request{Query: createUser}).errorCode(t))
 }
 
@@ -222,16 +222,15 @@ func applied(store *ratelimittest.Store) []int64 {
 func TestWhomTheStoreHasBlockedIsRefusedWhileItIsAway(t *testing.T) {
 	t.Parallel()
 	var last ratelimit.Decision
-	a := newAbsent(t, tiers.Tier{FailMode: "local"}, func(cfg *ratelimit.Config) {
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d }
-	})
+	a := newAbsent(t, tiers.Tier{FailMode: "local"}, nil)
+	see(a.server, func(d ratelimit.Decision) { last = d })
 	_, err := a.store.SetOverride(t.Context(), "free", bucket.Override{Blocked: true, Reason: "abuse", Actor: "ops"})
 	require.NoError(t, err)
 	a.post(request{Query: half})
-	require.Equal(t, ratelimit.Blocked, last.Outcome)
+	require.Equal(t, ratelimit.OutcomeBlocked, last.Outcome)
 	a.store.Fail(bucket.ErrUnavailable)
 	a.post(request{Query: half})
-	require.Equal(t, ratelimit.Blocked, last.Outcome)
+	require.Equal(t, ratelimit.OutcomeBlocked, last.Outcome)
 	require.ErrorIs(t, last.StoreErr, bucket.ErrUnavailable)
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // besideInEachOrder runs a test on a server that uses another extension after the limiter, as the
@@ -92,7 +93,7 @@ func TestWhatTheComplexityLimitAdmitsIsChargedAsWithoutIt(t *testing.T) {
 		require.EqualValues(t, 42, f.post(request{Query: admitted}).rateLimit(t)["charged"])
 		require.EqualValues(t, 42, f.post(request{Query: admitted}).rateLimit(t)["charged"])
 		answer := f.post(request{Query: admitted})
-		require.Equal(t, ratelimit.CodeRateLimited, answer.errorCode(t))
+		require.Equal(t, ratelimitclient.CodeRateLimited, answer.errorCode(t))
 		require.Equal(t, http.StatusTooManyRequests, answer.Status)
 	})
 }

@@ -37,8 +37,8 @@ func TestWhatACandidateWouldDecideIsCountedAndTold(t *testing.T) {
 		server, told := observed(t, func(cfg *ratelimit.Config) {
 			i.configure(cfg)
 			cfg.Policy, cfg.Events.Thresholds = rollout, []float64{}
-			cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d.Candidate }
 		})
+		see(server.server, func(d ratelimit.Decision) { last = d.Candidate })
 		post := func(live int, would ratelimit.Outcome) {
 			t.Helper()
 			reply := server.post(request{Query: half})
@@ -51,19 +51,19 @@ func TestWhatACandidateWouldDecideIsCountedAndTold(t *testing.T) {
 		require.Nil(t, last, "no candidate")
 
 		require.NoError(t, rollout.Propose("next", oneLimit(t, 70, tiers.Tier{})))
-		post(http.StatusOK, ratelimit.Admitted)
-		post(http.StatusTooManyRequests, ratelimit.Admitted)
-		post(http.StatusTooManyRequests, ratelimit.Admitted)
-		post(http.StatusTooManyRequests, ratelimit.Limited)
+		post(http.StatusOK, ratelimit.OutcomeAdmitted)
+		post(http.StatusTooManyRequests, ratelimit.OutcomeAdmitted)
+		post(http.StatusTooManyRequests, ratelimit.OutcomeAdmitted)
+		post(http.StatusTooManyRequests, ratelimit.OutcomeLimited)
 		require.EqualValues(t, 4, last.Limits[0].Remaining)
 		require.Contains(t, told(), "candidate_differs [tenant=free tier=free candidate=next live=limited would=admitted]")
 
 		require.NoError(t, rollout.Propose("small", oneLimit(t, 0, tiers.Tier{MaxCost: 10})))
-		post(http.StatusTooManyRequests, ratelimit.TooExpensive)
+		post(http.StatusTooManyRequests, ratelimit.OutcomeTooExpensive)
 		require.NoError(t, rollout.Propose("blocked", oneLimit(t, 0, tiers.Tier{Blocked: true})))
-		post(http.StatusTooManyRequests, ratelimit.Blocked)
+		post(http.StatusTooManyRequests, ratelimit.OutcomeBlocked)
 		require.NoError(t, rollout.Propose("free", oneLimit(t, 0, tiers.Tier{Unlimited: true})))
-		post(http.StatusTooManyRequests, ratelimit.Admitted)
+		post(http.StatusTooManyRequests, ratelimit.OutcomeAdmitted)
 		require.Equal(t, map[string]float64{"admitted": 4, "limited": 1, "too_expensive": 1, "blocked": 1},
 			i.sums("ratelimit.candidate.decisions", "ratelimit.candidate.outcome"))
 		require.Equal(t, map[string]float64{"admitted": 1, "limited": 6}, i.sums("ratelimit.candidate.decisions", "ratelimit.outcome"))
@@ -91,12 +91,10 @@ func TestAStoreThatIsAwayRefusesNothingForACandidateAlone(t *testing.T) {
 	rollout := tiers.NewRollout(oneLimit(t, 0, tiers.Tier{Unlimited: true, FailMode: "closed"}))
 	require.NoError(t, rollout.Propose("next", oneLimit(t, 10, tiers.Tier{FailMode: "closed"})))
 	var last ratelimit.Decision
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Policy = rollout
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d }
-	})
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = rollout })
+	see(f.server, func(d ratelimit.Decision) { last = d })
 	require.Equal(t, http.StatusOK, f.post(request{Query: half}).Status)
-	require.Equal(t, ratelimit.TooExpensive, last.Candidate.Outcome)
+	require.Equal(t, ratelimit.OutcomeTooExpensive, last.Candidate.Outcome)
 	f.store.Fail(bucket.ErrUnavailable)
 	require.Equal(t, http.StatusOK, f.post(request{Query: half}).Status)
 	require.Nil(t, last.Candidate)
@@ -182,12 +180,10 @@ func TestACandidateIsTriedWithItsRulesForDocuments(t *testing.T) {
 	rollout := tiers.NewRollout(oneLimit(t, 1000, tiers.Tier{}))
 	require.NoError(t, rollout.Propose("next", oneLimit(t, 1000, tiers.Tier{Operations: budgets})))
 	var last *ratelimit.CandidateDecision
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Policy = rollout
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d.Candidate }
-	})
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = rollout })
+	see(f.server, func(d ratelimit.Decision) { last = d.Candidate })
 	require.Equal(t, http.StatusOK, f.post(request{Query: half}).Status)
-	require.Equal(t, ratelimit.TooExpensive, last.Outcome)
+	require.Equal(t, ratelimit.OutcomeTooExpensive, last.Outcome)
 	require.Len(t, last.Limits, 2)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // withFunctions returns a server of the schema with complexity functions, and what it logs.
@@ -50,7 +51,7 @@ func TestComplexityFunctionsOfTheServerAreFieldCosts(t *testing.T) {
 	require.NotContains(t, log.String(), "complexity")
 	// A function that panics on a missing argument prices its call at more than any budget holds.
 	require.EqualValues(t, cost.MaxPoints, charged(`{ users { name } }`, nil))
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, f.post(request{Query: `{ users { name } }`}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, f.post(request{Query: `{ users { name } }`}).errorCode(t))
 	require.Contains(t, log.String(), `"ratelimit: a complexity function panicked" field=Query.users`)
 }
 

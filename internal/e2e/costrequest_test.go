@@ -95,10 +95,10 @@ func TestValidateSaysWhetherTheOperationCouldEverRun(t *testing.T) {
 	dear := request{Query: asked, Variables: map[string]any{"n": 90}, Tenant: "both", Cost: "validate"}
 	reply := f.post(dear)
 	require.Equal(t, http.StatusOK, reply.Status)
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, reply.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, reply.rateLimit(t)["wouldRefuse"])
 
 	dear.Query, dear.Variables = `{ page(first: 1, last: 1) { name } }`, nil
-	require.Equal(t, ratelimit.CodeQueryLimitExceeded, f.post(dear).rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, f.post(dear).rateLimit(t)["wouldRefuse"])
 
 	dear.Tenant = "off"
 	require.NotContains(t, f.post(dear).rateLimit(t), "wouldRefuse", "a mode that judges nothing refuses nothing")
@@ -108,7 +108,7 @@ func TestARefusalForItsPriceIsExplainedToWhoMayAsk(t *testing.T) {
 	t.Parallel()
 	f := newAskingFixture(t)
 	reply := f.post(request{Query: asked, Variables: map[string]any{"n": 90}, Tenant: "report", Cost: "report"})
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, reply.errorCode(t))
 	require.Contains(t, reply.rateLimit(t), "breakdown")
 }
 
@@ -121,9 +121,9 @@ func TestOnlyWhomTheTierPermitsGetsAnAnswer(t *testing.T) {
 		ran                int64
 	}{
 		{"a report that is not permitted is left out", "nothing", "report", "", http.StatusOK, 1},
-		{"a dry run that is not permitted must not run", "report", "validate", ratelimit.CodeCostRequestForbidden, http.StatusForbidden, 0},
-		{"a blocked tenant learns nothing", "blocked", "validate", ratelimit.CodeTenantBlocked, http.StatusForbidden, 0},
-		{"a word that nobody knows must not run", "both", "dry-run", ratelimit.CodeCostRequestInvalid, http.StatusBadRequest, 0},
+		{"a dry run that is not permitted must not run", "report", "validate", ratelimitclient.CodeCostRequestForbidden, http.StatusForbidden, 0},
+		{"a blocked tenant learns nothing", "blocked", "validate", ratelimitclient.CodeTenantBlocked, http.StatusForbidden, 0},
+		{"a word that nobody knows must not run", "both", "dry-run", ratelimitclient.CodeCostRequestInvalid, http.StatusBadRequest, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestTwoWordsAreNotOne(t *testing.T) {
 	reply := f.post(request{
 		Query: `{ me { name } }`, Tenant: "both", Header: http.Header{"Graphql-Cost": {"report", "validate"}},
 	})
-	require.Equal(t, ratelimit.CodeCostRequestInvalid, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeCostRequestInvalid, reply.errorCode(t))
 }
 
 func TestTheHeaderOfAnUpgradeAsksForNoOperation(t *testing.T) {
@@ -163,7 +163,7 @@ func TestAnOperationOnAWebSocketOfAnUpgradeThatMayMeanValidateDoesNotRun(t *test
 		s := f.dial("both", http.Header{"Graphql-Cost": words})
 		mutation := request{Query: `mutation { createUser(input: {name: "Grace"}) { id } }`}
 		messages := s.run("1", mutation)
-		require.Contains(t, messages[0], ratelimit.CodeCostRequestInvalid, words)
+		require.Contains(t, messages[0], ratelimitclient.CodeCostRequestInvalid, words)
 		require.Contains(t, messages[0], "on a WebSocket say it in extensions.cost")
 		require.Zero(t, f.resolver.Created.Load(), words)
 

@@ -114,38 +114,38 @@ type refusedBy struct {
 
 // refusing has each code.
 var refusing = map[string]refusedBy{
-	ratelimit.CodeRateLimited: {
+	ratelimitclient.CodeRateLimited: {
 		prepare: func(f *fixture) { f.post(request{Query: dear}) },
-		request: request{Query: dear}, outcome: ratelimit.Limited,
+		request: request{Query: dear}, outcome: ratelimit.OutcomeLimited,
 	},
-	ratelimit.CodeCostLimitExceeded: {request: request{Query: `{ users(first: 900) { name } }`}, outcome: ratelimit.TooExpensive},
-	ratelimit.CodeQueryLimitExceeded: {
+	ratelimitclient.CodeCostLimitExceeded: {request: request{Query: `{ users(first: 900) { name } }`}, outcome: ratelimit.OutcomeTooExpensive},
+	ratelimitclient.CodeQueryLimitExceeded: {
 		configure: func(cfg *ratelimit.Config) { cfg.Cost.Limits.MaxAliases = 1 },
-		request:   request{Query: `{ a: me { n: name } }`}, outcome: ratelimit.QueryLimited,
+		request:   request{Query: `{ a: me { n: name } }`}, outcome: ratelimit.OutcomeQueryLimited,
 	},
-	ratelimit.CodeTenantBlocked: {request: request{Query: cheapQuery, Tenant: "blocked"}, outcome: ratelimit.Blocked},
-	ratelimit.CodeUnavailable: {
+	ratelimitclient.CodeTenantBlocked: {request: request{Query: cheapQuery, Tenant: "blocked"}, outcome: ratelimit.OutcomeBlocked},
+	ratelimitclient.CodeUnavailable: {
 		prepare: func(f *fixture) { f.store.Fail(bucket.ErrUnavailable) },
-		request: request{Query: cheapQuery, Tenant: "closed"}, outcome: ratelimit.Unavailable,
+		request: request{Query: cheapQuery, Tenant: "closed"}, outcome: ratelimit.OutcomeUnavailable,
 	},
-	ratelimit.CodeSubjectUnknown: {
+	ratelimitclient.CodeSubjectUnknown: {
 		configure: func(cfg *ratelimit.Config) {
 			cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 				return ratelimit.Subject{}, ratelimit.ErrNoSubject
 			}
 		},
-		request: request{Query: cheapQuery}, outcome: ratelimit.SubjectUnknown,
+		request: request{Query: cheapQuery}, outcome: ratelimit.OutcomeSubjectUnknown,
 	},
-	ratelimit.CodeKeyInvalid:        {request: request{Query: createUser, Key: "short"}, outcome: ratelimit.KeyInvalid},
-	ratelimit.CodeKeyReused:         byVerdict(bucket.KeyReused, ratelimit.KeyReused),
-	ratelimit.CodeInFlight:          byVerdict(bucket.InFlight, ratelimit.InFlight),
-	ratelimit.CodeAnswerUnavailable: byVerdict(bucket.AnswerUnavailable, ratelimit.AnswerUnavailable),
-	ratelimit.CodeOutcomeUnknown:    byVerdict(bucket.OutcomeUnknown, ratelimit.OutcomeUnknown),
-	ratelimit.CodeCostRequestInvalid: {
-		request: request{Query: cheapQuery, Cost: "nonsense"}, outcome: ratelimit.CostRequestInvalid,
+	ratelimitclient.CodeKeyInvalid:        {request: request{Query: createUser, Key: "short"}, outcome: ratelimit.OutcomeKeyInvalid},
+	ratelimitclient.CodeKeyReused:         byVerdict(bucket.KeyReused, ratelimit.OutcomeKeyReused),
+	ratelimitclient.CodeInFlight:          byVerdict(bucket.InFlight, ratelimit.OutcomeInFlight),
+	ratelimitclient.CodeAnswerUnavailable: byVerdict(bucket.AnswerUnavailable, ratelimit.OutcomeAnswerUnavailable),
+	ratelimitclient.CodeOutcomeUnknown:    byVerdict(bucket.OutcomeUnknown, ratelimit.OutcomeUnknown),
+	ratelimitclient.CodeCostRequestInvalid: {
+		request: request{Query: cheapQuery, Cost: "nonsense"}, outcome: ratelimit.OutcomeCostRequestInvalid,
 	},
-	ratelimit.CodeCostRequestForbidden: {
-		request: request{Query: cheapQuery, Cost: "validate"}, outcome: ratelimit.CostRequestForbidden,
+	ratelimitclient.CodeCostRequestForbidden: {
+		request: request{Query: cheapQuery, Cost: "validate"}, outcome: ratelimit.OutcomeCostRequestForbidden,
 	},
 }
 
@@ -190,14 +190,8 @@ func TestARefusalIsFoundByItsIDInTheDecisionTheSpanAndTheError(t *testing.T) {
 	t.Parallel()
 	var ids []string
 	i := &instruments{t: t}
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		i.configure(cfg)
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) {
-			if d.Refusal != nil {
-				ids = append(ids, d.Refusal.ID)
-			}
-		}
-	})
+	f := newFixture(t, i.configure)
+	see(f.server, func(d ratelimit.Decision) { ids = append(ids, d.Refusal.ID) })
 	f.server.SetErrorPresenter(func(_ context.Context, err error) *gqlerror.Error {
 		var refused *ratelimit.RefusedError
 		require.ErrorAs(t, err, &refused)
@@ -342,7 +336,7 @@ func TestAdmissionsAreToldByTheShareThatIsAskedFor(t *testing.T) {
 		require.GreaterOrEqual(t, told.count(), atLeast[0], share)
 		require.LessOrEqual(t, told.count(), atLeast[1], share)
 		if share == 1 {
-			require.Equal(t, string(ratelimit.Admitted), told.last(t).Outcome)
+			require.Equal(t, string(ratelimit.OutcomeAdmitted), told.last(t).Outcome)
 			require.Empty(t, told.last(t).RefusalID)
 		}
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 func TestAnOperationThatBreaksARuleOfShapeHasItsPriceAllTheSame(t *testing.T) {
@@ -27,7 +29,7 @@ func TestAnOperationThatBreaksARuleOfShapeHasItsPriceAllTheSame(t *testing.T) {
 	signal := f.post(request{Query: `{ page(first: 10, last: 20) { name } }`, Tenant: "shadow"}).rateLimit(t)
 	require.EqualValues(t, 22, signal["cost"])
 	require.EqualValues(t, 22, signal["charged"])
-	require.Equal(t, ratelimit.CodeQueryLimitExceeded, signal["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, signal["wouldRefuse"])
 }
 
 func TestAPriceIsNeitherNegativeNorBeyondWhatABudgetHolds(t *testing.T) {
@@ -106,7 +108,8 @@ func TestASubjectFunctionThatPanicsEndsNoConnection(t *testing.T) {
 func TestADecisionObserverThatPanicsEndsNoOperation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.OnDecision = func(context.Context, ratelimit.Decision) { panic("full disk") }
+		cfg.Events.Admissions = 1
+		cfg.Events.Observer = event.Func(func(context.Context, event.Event) { panic("full disk") })
 	})
 	require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery}).Status)
 }
@@ -165,7 +168,7 @@ func TestAChargeInPointsIsPartOfWhatWasChargedAndOfTheHeaders(t *testing.T) {
 
 func TestAChargeFailsAsItsLimitsDoWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
-	for tenant, want := range map[string]string{"free": "", "closed": ratelimit.CodeUnavailable} {
+	for tenant, want := range map[string]string{"free": "", "closed": ratelimitclient.CodeUnavailable} {
 		t.Run(tenant, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, nil)
@@ -185,7 +188,7 @@ func TestAChargeInShadowModeReportsWhatItWouldRefuse(t *testing.T) {
 	f.resolver.OnExport = func(ctx context.Context, _ int) error { return ratelimit.Charge(ctx, bucket.Points, 29) }
 	reply := f.post(request{Query: `{ export(rows: 1) }`, Tenant: "shadow"})
 	require.Empty(t, reply.errorCode(t))
-	require.Equal(t, ratelimit.CodeRateLimited, reply.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeRateLimited, reply.rateLimit(t)["wouldRefuse"])
 	require.Equal(t, map[string]float64{"shadowed": 1}, i.sums("ratelimit.charges", "ratelimit.outcome"))
 	require.Equal(t, map[string]float64{"points": 1}, i.sums("ratelimit.charges", "ratelimit.unit"))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 const (
@@ -29,7 +30,7 @@ func TestAnOperationAboveTheMaximumCostIsNeverAdmitted(t *testing.T) {
 	f := newFixture(t, nil)
 	reply := f.post(request{Query: `{ users(first: 100) { friends(first: 100) { name } } }`})
 	require.Equal(t, http.StatusBadRequest, reply.Status)
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, reply.errorCode(t))
 	require.Empty(t, reply.Header.Get("Retry-After"), "waiting does not help")
 	require.Empty(t, f.store.Takes(), "the store is not asked")
 }
@@ -39,7 +40,7 @@ func TestAnOperationAboveACapacityIsToldThatWaitingDoesNotHelp(t *testing.T) {
 	f := newFixture(t, nil)
 	reply := f.post(request{Query: `{ users(first: 100) { name } }`})
 	require.Equal(t, http.StatusBadRequest, reply.Status)
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, reply.errorCode(t))
 	require.Empty(t, reply.Header.Get("Retry-After"))
 }
 
@@ -48,26 +49,25 @@ func TestTwoSlicingArgumentsWhereOneIsRequiredAreRefused(t *testing.T) {
 	f := newFixture(t, nil)
 	reply := f.post(request{Query: `{ page(first: 1, last: 2) { name } }`})
 	require.Equal(t, http.StatusBadRequest, reply.Status)
-	require.Equal(t, ratelimit.CodeQueryLimitExceeded, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, reply.errorCode(t))
 	require.Contains(t, reply.Body, "page")
 }
 
 func TestShadowModeReportsWhatItWouldRefuseAndRefusesNothing(t *testing.T) {
 	t.Parallel()
 	var outcomes []ratelimit.Outcome
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { outcomes = append(outcomes, d.Outcome) }
-	})
+	f := newFixture(t, nil)
+	see(f.server, func(d ratelimit.Decision) { outcomes = append(outcomes, d.Outcome) })
 	tooExpensive := f.post(request{Query: listQuery, Tenant: "shadow"})
 	require.Equal(t, http.StatusOK, tooExpensive.Status)
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, tooExpensive.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, tooExpensive.rateLimit(t)["wouldRefuse"])
 
 	require.Nil(t, f.post(request{Query: half, Tenant: "shadow"}).rateLimit(t)["wouldRefuse"])
 	over := f.post(request{Query: half, Tenant: "shadow"})
 	require.Equal(t, http.StatusOK, over.Status)
-	require.Equal(t, ratelimit.CodeRateLimited, over.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeRateLimited, over.rateLimit(t)["wouldRefuse"])
 	require.EqualValues(t, 8, over.rateLimit(t)["remaining"], "what would be refused is left uncharged")
-	require.Equal(t, []ratelimit.Outcome{ratelimit.Shadowed, ratelimit.Admitted, ratelimit.Shadowed}, outcomes)
+	require.Equal(t, []ratelimit.Outcome{ratelimit.OutcomeShadowed, ratelimit.OutcomeAdmitted, ratelimit.OutcomeShadowed}, outcomes)
 }
 
 func TestALimitThatIsEnforcedInAShadowTierRefuses(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAnUnlimitedTenantIsAdmittedAndABlockedOneIsNot(t *testing.T) {
 	require.Equal(t, http.StatusOK, unlimited.Status)
 	blocked := f.post(request{Query: cheapQuery, Tenant: "blocked"})
 	require.Equal(t, http.StatusForbidden, blocked.Status)
-	require.Equal(t, ratelimit.CodeTenantBlocked, blocked.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeTenantBlocked, blocked.errorCode(t))
 }
 
 func TestAnExemptSubjectIsNeitherChargedNorReported(t *testing.T) {
@@ -123,7 +123,7 @@ func TestDocumentsThatDoNotValidateAreChargedTheFlatAmount(t *testing.T) {
 		f.post(request{Query: document, Tenant: name})
 		refused := f.post(request{Query: document, Tenant: name})
 		require.Equal(t, http.StatusTooManyRequests, refused.Status, name)
-		require.Equal(t, ratelimit.CodeRateLimited, refused.errorCode(t), name)
+		require.Equal(t, ratelimitclient.CodeRateLimited, refused.errorCode(t), name)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAStoreThatIsAwayAdmitsOrRefusesByTheFailMode(t *testing.T) {
 	require.Equal(t, true, open.rateLimit(t)["storeUnavailable"])
 	closed := f.post(request{Query: cheapQuery, Tenant: "closed"})
 	require.Equal(t, http.StatusServiceUnavailable, closed.Status)
-	require.Equal(t, ratelimit.CodeUnavailable, closed.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeUnavailable, closed.errorCode(t))
 	require.NotEmpty(t, closed.Header.Get("Retry-After"))
 
 	f.store.Fail(nil)
@@ -197,7 +197,7 @@ func TestAlwaysStatusOKKeepsTheStatusOfGqlgen(t *testing.T) {
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.AlwaysStatusOK = true })
 	reply := f.post(request{Query: cheapQuery, Tenant: "blocked"})
 	require.Equal(t, http.StatusOK, reply.Status)
-	require.Equal(t, ratelimit.CodeTenantBlocked, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeTenantBlocked, reply.errorCode(t))
 }
 
 func TestAPricingFunctionOfOnesOwnSetsThePrice(t *testing.T) {
@@ -211,7 +211,7 @@ func TestAPricingFunctionOfOnesOwnSetsThePrice(t *testing.T) {
 		}
 	})
 	require.EqualValues(t, 1, f.post(request{Query: listQuery}).rateLimit(t)["cost"])
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, f.post(request{Query: createUser}).errorCode(t),
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, f.post(request{Query: createUser}).errorCode(t),
 		"a function that panics makes the operation too expensive, never cheap")
 }
 

@@ -172,13 +172,13 @@ func TestTheStatusOfARefusalCanBeChosenByItsCode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		cfg.Signals.Status = map[string]int{
-			ratelimit.CodeTenantBlocked: http.StatusPaymentRequired, ratelimit.CodeCostLimitExceeded: http.StatusOK,
+			ratelimitclient.CodeTenantBlocked: http.StatusPaymentRequired, ratelimitclient.CodeCostLimitExceeded: http.StatusOK,
 		}
 	})
 	require.Equal(t, http.StatusPaymentRequired, f.post(request{Query: cheapQuery, Tenant: "blocked"}).Status)
 	dear := f.post(request{Query: `{ users(first: 100) { name } }`})
 	require.Equal(t, http.StatusOK, dear.Status)
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, dear.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, dear.errorCode(t))
 	f.post(request{Query: listQuery})
 	require.Equal(t, http.StatusTooManyRequests, f.post(request{Query: listQuery}).Status, "other codes keep theirs")
 }

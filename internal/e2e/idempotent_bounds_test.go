@@ -19,6 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -137,7 +138,7 @@ func TestAFloodOfKeysLeavesAsManyRecordsAndBytesAsTheirLimitsSay(t *testing.T) {
 			size = len(dataOf(t, got)) + 1
 			continue
 		}
-		require.Equal(t, ratelimit.CodeRateLimited, got.errorCode(t))
+		require.Equal(t, ratelimitclient.CodeRateLimited, got.errorCode(t))
 		require.Contains(t, got.Body, `"unit":"records"`)
 		require.NotEmpty(t, got.Header.Get("Retry-After"))
 	}
@@ -150,7 +151,7 @@ func TestAFloodOfKeysLeavesAsManyRecordsAndBytesAsTheirLimitsSay(t *testing.T) {
 
 	require.Equal(t, true, server.post(request{Query: createUser, Key: testKey + "0"}).rateLimit(t)["replayed"])
 	last := server.post(request{Query: createUser, Key: fmt.Sprint(testKey, most-1)})
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, last.errorCode(t), "its client had its answer, which was not stored")
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, last.errorCode(t), "its client had its answer, which was not stored")
 	require.Equal(t, http.StatusOK, server.post(request{Query: createUser}).Status, "without a key it goes on")
 }
 
@@ -159,7 +160,7 @@ func TestAnAnswerThatIsLargerThanItsLimitEverIsIsNotStored(t *testing.T) {
 	f := newFixture(t, underLimits(t, "answers: {unit: answer_bytes, capacity: 20, per: day}"))
 	require.Equal(t, http.StatusOK, f.post(request{Query: createUser, Key: testKey}).Status)
 	require.Nil(t, f.store.Settlements()[0].Claim.Answer)
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 }
 
 func TestALimitOfAnswersInShadowStoresThemAll(t *testing.T) {
@@ -239,7 +240,7 @@ func TestReplaysAreCappedByTheServerWhereNoLimitCountsThem(t *testing.T) {
 		next := f.post(request{Query: createUser, Key: testKey})
 		require.Equal(t, status, next.Status, most)
 		if most == 2 {
-			require.Contains(t, next.Body, ratelimit.CodeRateLimited)
+			require.Contains(t, next.Body, ratelimitclient.CodeRateLimited)
 			require.NotEmpty(t, next.Header.Get("Retry-After"))
 			require.NotContains(t, next.Body, "Grace")
 		}
@@ -307,5 +308,5 @@ func TestAnAnswerFarAboveTheLargestIsNotStored(t *testing.T) {
 	f.server.Use(answersWith{graphql.Response{Data: json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)}})
 	require.Greater(t, len(f.post(request{Query: createUser, Key: testKey}).Body), 1<<20)
 	require.Nil(t, f.store.Settlements()[0].Claim.Answer)
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
@@ -105,8 +106,8 @@ func TestAStoreOfAnswersThatPanicsIsOneThatFails(t *testing.T) {
 		answers brokenAnswers
 		code    string
 	}{
-		"Put": {brokenAnswers{put: true}, ratelimit.CodeAnswerUnavailable},
-		"Get": {brokenAnswers{get: true}, ratelimit.CodeUnavailable},
+		"Put": {brokenAnswers{put: true}, ratelimitclient.CodeAnswerUnavailable},
+		"Get": {brokenAnswers{get: true}, ratelimitclient.CodeUnavailable},
 	} {
 		f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.Answers = want.answers })
 		first := f.post(request{Query: createUser, Key: testKey})
@@ -188,7 +189,7 @@ func TestAMutationThatRanWithoutTheClaimThatItMayHoldIsNotRunAgain(t *testing.T)
 	require.Contains(t, server.post(request{Query: createUser, Key: testKey}).Body, `"Grace"`)
 	store.active.Store(false)
 	require.NoError(t, server.extension.AwaitSettled(t.Context()))
-	require.Equal(t, ratelimit.CodeInFlight, server.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeInFlight, server.post(request{Query: createUser, Key: testKey}).errorCode(t))
 }
 
 func TestALargestAnswerBeyondAllReasonIsAMistake(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
@@ -61,13 +62,13 @@ func TestAStoreThatIsLostBetweenClaimAndAnswerLeavesTheClaimToItsLease(t *testin
 				first := run.post(mutation)
 				require.Equal(t, http.StatusOK, first.Status)
 				require.Contains(t, first.Body, `"Grace"`)
-				require.Equal(t, ratelimit.CodeInFlight, run.post(mutation).errorCode(t))
+				require.Equal(t, ratelimitclient.CodeInFlight, run.post(mutation).errorCode(t))
 				sleep(idempotency.DefaultLease)
 				again := run.post(mutation)
 				require.EqualValues(t, 0, again.rateLimit(t)["charged"], "charged once")
 				if refuse {
 					require.Equal(t, http.StatusConflict, again.Status)
-					require.Equal(t, ratelimit.CodeOutcomeUnknown, again.errorCode(t))
+					require.Equal(t, ratelimitclient.CodeOutcomeUnknown, again.errorCode(t))
 					require.Empty(t, again.Header.Get("Retry-After"))
 					require.EqualValues(t, 1, run.resolver.Created.Load(), "its effect happened at most once")
 					return
@@ -177,7 +178,7 @@ func TestARepeatIsAnsweredUnderAnotherTierAndRefusedToABlockedOne(t *testing.T) 
 		require.Equal(t, dataOf(t, first), dataOf(t, again), tier)
 	}
 	tier = "blocked"
-	require.Equal(t, ratelimit.CodeTenantBlocked, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeTenantBlocked, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
@@ -211,11 +212,11 @@ func TestARedisThatFreezesBetweenClaimAndAnswerLetsNoEffectHappenTwice(t *testin
 	frozen.Thaw(t)
 	again := server.post(mutation)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); again = server.post(mutation) {
-		if code := again.errorCode(t); code != ratelimit.CodeInFlight && code != ratelimit.CodeUnavailable {
+		if code := again.errorCode(t); code != ratelimitclient.CodeInFlight && code != ratelimitclient.CodeUnavailable {
 			break
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	require.Equal(t, ratelimit.CodeOutcomeUnknown, again.errorCode(t), again.Body)
+	require.Equal(t, ratelimitclient.CodeOutcomeUnknown, again.errorCode(t), again.Body)
 	require.EqualValues(t, 1, server.resolver.Created.Load())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 const createOther = `mutation { createUser(input: {name: "Ada"}) { id name } }`
@@ -40,11 +41,11 @@ func TestAKeyComesInAnyOfTheHeadersAndTheSameInEach(t *testing.T) {
 	require.Equal(t, true, f.post(other).rateLimit(t)["replayed"])
 	other.Key = "another-" + testKey
 	refused := f.post(other)
-	require.Equal(t, ratelimit.CodeKeyInvalid, refused.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, refused.errorCode(t))
 	require.Contains(t, refused.Body, "different keys")
 	require.NotContains(t, refused.Body, testKey)
 	other.Key = "short"
-	require.Equal(t, ratelimit.CodeKeyInvalid, f.post(other).errorCode(t), "one that is right does not hide one that is wrong")
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, f.post(other).errorCode(t), "one that is right does not hide one that is wrong")
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
@@ -53,11 +54,11 @@ func TestAMutationWithoutAKeyIsRefusedWhereOneIsRequired(t *testing.T) {
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.RequireKey = true })
 	missing := f.post(request{Query: createUser})
 	require.Equal(t, http.StatusBadRequest, missing.Status)
-	require.Equal(t, ratelimit.CodeKeyInvalid, missing.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, missing.errorCode(t))
 	require.Contains(t, missing.Body, "a mutation needs one")
 	require.Empty(t, f.store.Takes(), "nothing was charged")
 	s := f.dial("free", nil)
-	require.Contains(t, strings.Join(s.run("1", request{Query: createUser}), ""), ratelimit.CodeKeyInvalid)
+	require.Contains(t, strings.Join(s.run("1", request{Query: createUser}), ""), ratelimitclient.CodeKeyInvalid)
 	require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery}).Status)
 	require.Equal(t, http.StatusOK, f.post(request{Query: createUser, Key: testKey}).Status)
 	require.EqualValues(t, 1, f.resolver.Created.Load())
@@ -84,7 +85,7 @@ func TestOnAWebSocketAKeyBelongsToOneOperation(t *testing.T) {
 	first := s.run("3", request{Query: createUser, Key: testKey})[0]
 	require.Contains(t, first, `"replayed":false`)
 	require.Contains(t, s.run("4", request{Query: createUser, Key: testKey})[0], `"replayed":true`)
-	require.Contains(t, s.run("5", request{Query: createOther, Key: testKey})[0], ratelimit.CodeKeyReused)
+	require.Contains(t, s.run("5", request{Query: createOther, Key: testKey})[0], ratelimitclient.CodeKeyReused)
 	require.Contains(t, s.run("6", request{Query: createUser, Key: testKey + "6"})[0], `"replayed":false`)
 	require.EqualValues(t, 4, f.resolver.Created.Load())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 const (
@@ -76,7 +77,7 @@ func fiftyRepeats(t *testing.T, f *fixture) {
 			answered++
 			continue
 		}
-		require.Equal(t, ratelimit.CodeInFlight, r.errorCode(t))
+		require.Equal(t, ratelimitclient.CodeInFlight, r.errorCode(t))
 		require.NotEmpty(t, r.Header.Get("Retry-After"))
 	}
 	require.Equal(t, 1, answered)
@@ -97,7 +98,7 @@ func TestAKeyThatIsUsedForSomethingElseIsRefusedUncharged(t *testing.T) {
 	} {
 		reply := f.post(other)
 		require.Equal(t, http.StatusUnprocessableEntity, reply.Status, name)
-		require.Equal(t, ratelimit.CodeKeyReused, reply.errorCode(t), name)
+		require.Equal(t, ratelimitclient.CodeKeyReused, reply.errorCode(t), name)
 		require.Equal(t, first.rateLimit(t)["remaining"], reply.rateLimit(t)["remaining"], name)
 	}
 	require.EqualValues(t, 1, f.resolver.Created.Load())
@@ -124,10 +125,10 @@ func TestMalformedKeysAreRefusedAndNothingIsCharged(t *testing.T) {
 	} {
 		reply := f.post(request{Query: createUser, Key: key})
 		require.Equal(t, http.StatusBadRequest, reply.Status, name)
-		require.Equal(t, ratelimit.CodeKeyInvalid, reply.errorCode(t), name)
+		require.Equal(t, ratelimitclient.CodeKeyInvalid, reply.errorCode(t), name)
 	}
 	twice := f.post(request{Query: createUser, Header: http.Header{"Idempotency-Key": {testKey, testKey + "2"}}})
-	require.Equal(t, ratelimit.CodeKeyInvalid, twice.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, twice.errorCode(t))
 	require.Zero(t, f.resolver.Created.Load())
 	require.Empty(t, f.store.Takes())
 }
@@ -172,7 +173,7 @@ func TestAnAnswerThatIsTooLargeIsNotReplayed(t *testing.T) {
 	f.post(request{Query: createUser, Key: testKey})
 	again := f.post(request{Query: createUser, Key: testKey})
 	require.Equal(t, http.StatusConflict, again.Status)
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, again.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, again.errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
@@ -192,7 +193,7 @@ func TestAKeyedMutationIsRefusedWhileTheStoreIsAway(t *testing.T) {
 			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.AdmitUnclaimed = admit })
 			f.store.Fail(bucket.ErrUnavailable)
 			reply := f.post(request{Query: createUser, Key: testKey})
-			want, created := ratelimit.CodeUnavailable, 0
+			want, created := ratelimitclient.CodeUnavailable, 0
 			if admit {
 				want, created = "", 1
 			}
@@ -237,7 +238,7 @@ func TestTheLeaseIsRenewedWhileTheOperationRuns(t *testing.T) {
 		done := make(chan reply, 1)
 		go func() { done <- run.post(request{Query: createUser, Key: testKey}) }()
 		time.Sleep(2*lease + time.Second) //nolint:forbidigo // the clock of a synctest bubble
-		require.Equal(t, ratelimit.CodeInFlight, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
+		require.Equal(t, ratelimitclient.CodeInFlight, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
 		require.Empty(t, (<-done).errorCode(t))
 		require.Equal(t, true, run.post(request{Query: createUser, Key: testKey}).rateLimit(t)["replayed"])
 		require.EqualValues(t, 1, run.resolver.Created.Load())

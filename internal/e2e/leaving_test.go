@@ -17,6 +17,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
@@ -33,13 +34,12 @@ func TestAClientThatHasLeftIsChargedAndIsNoFaultOfTheStore(t *testing.T) {
 	t.Parallel()
 	var outcomes []ratelimit.Outcome
 	store := ratelimittest.NewStore(nil)
-	run := newInProcess(t, store, func(cfg *ratelimit.Config) {
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { outcomes = append(outcomes, d.Outcome) }
-	})
+	run := newInProcess(t, store, nil)
+	see(run.server, func(d ratelimit.Decision) { outcomes = append(outcomes, d.Outcome) })
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	run.postAs(left, request{Query: listQuery})
-	require.Equal(t, []ratelimit.Outcome{ratelimit.Admitted}, outcomes)
+	require.Equal(t, []ratelimit.Outcome{ratelimit.OutcomeAdmitted}, outcomes)
 	require.Len(t, store.Takes(), 1)
 }
 
@@ -100,7 +100,7 @@ func TestALeaseIsRenewedAlsoAfterTheStoreWasAwayForAMoment(t *testing.T) {
 		time.Sleep(time.Second / 2) //nolint:forbidigo // the clock of a synctest bubble
 		leave()
 		time.Sleep(2 * lease) //nolint:forbidigo // the clock of a synctest bubble
-		require.Equal(t, ratelimit.CodeInFlight, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
+		require.Equal(t, ratelimitclient.CodeInFlight, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
 		<-done
 		require.EqualValues(t, 1, run.resolver.Created.Load())
 	})
@@ -124,7 +124,7 @@ func TestAMutationThatRanBeforeAPanicDoesNotRunAgain(t *testing.T) {
 	f.post(request{Query: createUser, Key: testKey})
 	f.clock.Advance(time.Hour)
 	again := f.post(request{Query: createUser, Key: testKey})
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, again.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, again.errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
@@ -146,7 +146,7 @@ func TestAnAnswerInPartsIsNotStored(t *testing.T) {
 	f := newFixture(t, nil)
 	f.server.Use(moreToCome{})
 	f.post(request{Query: createUser, Key: testKey})
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, f.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
@@ -157,7 +157,7 @@ func TestAStoredAnswerThatCannotBeReadIsNotAnswered(t *testing.T) {
 	store.answer.Store(&garbage)
 	run := newInProcess(t, store, nil)
 	run.post(request{Query: createUser, Key: testKey})
-	require.Equal(t, ratelimit.CodeAnswerUnavailable, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeAnswerUnavailable, run.post(request{Query: createUser, Key: testKey}).errorCode(t))
 	require.EqualValues(t, 1, run.resolver.Created.Load())
 }
 
@@ -203,7 +203,7 @@ func TestUploadsCannotBeKeyed(t *testing.T) {
 	require.NoError(t, form.Close())
 	refused := f.exchange(http.MethodPost, f.url, request{Key: testKey}, "application/json", form.FormDataContentType(), &body)
 	require.Equal(t, http.StatusBadRequest, refused.Status)
-	require.Equal(t, ratelimit.CodeKeyInvalid, refused.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, refused.errorCode(t))
 	require.Contains(t, refused.Body, "it cannot be used with file uploads")
 	require.Zero(t, f.resolver.Created.Load())
 	require.Empty(t, f.store.Takes())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // matrixPolicy has a tenant for each outcome that the policy brings about. The smallest price of an operation
@@ -83,42 +84,42 @@ var outcomeCases = []outcomeCase{
 	{name: "warned", tenant: "warned", before: spent, status: http.StatusOK, runs: true},
 	{
 		name: "limited", tenant: "limited", before: spent,
-		status: http.StatusTooManyRequests, code: ratelimit.CodeRateLimited,
+		status: http.StatusTooManyRequests, code: ratelimitclient.CodeRateLimited,
 	},
-	{name: "never", tenant: "narrow", status: http.StatusBadRequest, code: ratelimit.CodeCostLimitExceeded},
-	{name: "too-expensive", tenant: "capped", status: http.StatusBadRequest, code: ratelimit.CodeCostLimitExceeded},
-	{name: "blocked", tenant: "blocked", status: http.StatusForbidden, code: ratelimit.CodeTenantBlocked},
+	{name: "never", tenant: "narrow", status: http.StatusBadRequest, code: ratelimitclient.CodeCostLimitExceeded},
+	{name: "too-expensive", tenant: "capped", status: http.StatusBadRequest, code: ratelimitclient.CodeCostLimitExceeded},
+	{name: "blocked", tenant: "blocked", status: http.StatusForbidden, code: ratelimitclient.CodeTenantBlocked},
 	{
 		name: "subject-unknown", configure: nobody,
-		status: http.StatusUnauthorized, code: ratelimit.CodeSubjectUnknown,
+		status: http.StatusUnauthorized, code: ratelimitclient.CodeSubjectUnknown,
 	},
-	{name: "key-invalid", key: "short", status: http.StatusBadRequest, code: ratelimit.CodeKeyInvalid},
+	{name: "key-invalid", key: "short", status: http.StatusBadRequest, code: ratelimitclient.CodeKeyInvalid},
 	{name: "replayed", key: testKey, before: sentBefore, status: http.StatusOK},
 	{name: "repeated", key: testKey, repeats: true, before: sentBefore, status: http.StatusOK, runs: true},
-	{name: "in-flight", key: testKey, before: running, status: http.StatusConflict, code: ratelimit.CodeInFlight},
+	{name: "in-flight", key: testKey, before: running, status: http.StatusConflict, code: ratelimitclient.CodeInFlight},
 	{
 		name: "reused", key: testKey, before: usedOtherwise,
-		status: http.StatusUnprocessableEntity, code: ratelimit.CodeKeyReused,
+		status: http.StatusUnprocessableEntity, code: ratelimitclient.CodeKeyReused,
 	},
 	{
 		name: "answer-unavailable", key: testKey, before: sentBefore,
 		configure: func(cfg *ratelimit.Config) { cfg.Idempotency.MaxAnswer = -1 },
-		status:    http.StatusConflict, code: ratelimit.CodeAnswerUnavailable,
+		status:    http.StatusConflict, code: ratelimitclient.CodeAnswerUnavailable,
 	},
 	{
 		name: "outcome-unknown", key: testKey, before: abandoned,
 		configure: func(cfg *ratelimit.Config) { cfg.Idempotency.RefuseAbandoned = true },
-		status:    http.StatusConflict, code: ratelimit.CodeOutcomeUnknown,
+		status:    http.StatusConflict, code: ratelimitclient.CodeOutcomeUnknown,
 	},
 	{name: "store-away-open", before: storeAway, status: http.StatusOK, runs: true},
 	{
 		name: "store-away-closed", tenant: "closed", before: storeAway,
-		status: http.StatusServiceUnavailable, code: ratelimit.CodeUnavailable,
+		status: http.StatusServiceUnavailable, code: ratelimitclient.CodeUnavailable,
 	},
 	{name: "store-away-local", tenant: "local", before: storeAway, status: http.StatusOK, runs: true},
 	{
 		name: "store-away-local-limited", tenant: "local", before: spentLocally,
-		status: http.StatusTooManyRequests, code: ratelimit.CodeRateLimited,
+		status: http.StatusTooManyRequests, code: ratelimitclient.CodeRateLimited,
 	},
 	{
 		name: "invalid-document", query: unknown,
@@ -127,7 +128,7 @@ var outcomeCases = []outcomeCase{
 	{
 		name: "invalid-document-limited", tenant: "limited", query: unknown, before: spent,
 		configure: func(cfg *ratelimit.Config) { cfg.InvalidDocumentPoints = 5 },
-		status:    http.StatusTooManyRequests, code: ratelimit.CodeRateLimited,
+		status:    http.StatusTooManyRequests, code: ratelimitclient.CodeRateLimited,
 	},
 }
 
@@ -229,7 +230,7 @@ func filesWithKey(t *testing.T, via *transportCase) string {
 	f := newFixture(t, nil)
 	transcript := via.send(f, request{Query: via.plain, Key: testKey})
 	require.Contains(t, transcript, "400 ")
-	require.Equal(t, ratelimit.CodeKeyInvalid, refusalIn(t, answersIn(transcript)[0]).Code)
+	require.Equal(t, ratelimitclient.CodeKeyInvalid, refusalIn(t, answersIn(transcript)[0]).Code)
 	require.Empty(t, f.store.Takes())
 	require.Zero(t, f.resolver.Created.Load())
 	return transcript

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -51,14 +52,14 @@ func TestWarnRunsTheOperationAndTellsTheClientTheDay(t *testing.T) {
 	require.Equal(t, `RATE_LIMITED;limit="minute";enforced-from=@4951756800`, over.Header.Get("RateLimit-Warning"))
 	require.EqualValues(t, 8, over.rateLimit(t)["remaining"], "what would be refused is left uncharged")
 	require.Subset(t, over.rateLimit(t)["warning"], map[string]any{
-		"code": ratelimit.CodeRateLimited, "limit": "minute", "level": "tenant", "unit": "points", "enforcedFrom": "2126-12-01",
+		"code": ratelimitclient.CodeRateLimited, "limit": "minute", "level": "tenant", "unit": "points", "enforcedFrom": "2126-12-01",
 	})
 
 	tooExpensive := f.post(request{Query: dear, Tenant: "warned"})
 	require.Equal(t, http.StatusOK, tooExpensive.Status)
 	require.Equal(t, `COST_LIMIT_EXCEEDED;enforced-from=@4951756800`, tooExpensive.Header.Get("RateLimit-Warning"))
 	require.Subset(t, tooExpensive.rateLimit(t)["warning"], map[string]any{
-		"code": ratelimit.CodeCostLimitExceeded, "cost": 62.0, "maxCost": 50.0, "enforcedFrom": "2126-12-01",
+		"code": ratelimitclient.CodeCostLimitExceeded, "cost": 62.0, "maxCost": 50.0, "enforcedFrom": "2126-12-01",
 	})
 	require.Equal(t, map[string]float64{"admitted": 1, "warned": 2}, i.sums("ratelimit.decisions", "ratelimit.outcome"))
 }
@@ -204,10 +205,10 @@ func TestAWarningGoesBeforeWhatIsInShadow(t *testing.T) {
 	require.NoError(t, err)
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = policy })
 	first := f.post(request{Query: half})
-	require.Equal(t, ratelimit.CodeCostLimitExceeded, first.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, first.rateLimit(t)["wouldRefuse"])
 	require.Nil(t, first.rateLimit(t)["warning"])
 	second := f.post(request{Query: half})
-	require.Equal(t, ratelimit.CodeRateLimited, second.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeRateLimited, second.rateLimit(t)["wouldRefuse"])
 	require.Equal(t, `RATE_LIMITED;limit="minute"`, second.Header.Get("RateLimit-Warning"))
 }
 
@@ -242,7 +243,7 @@ func TestAnOperatorLetsEverybodyThroughAtOnce(t *testing.T) {
 	emergency.AtMost(bucket.Shadow)
 	eased := f.post(request{Query: dear})
 	require.Equal(t, http.StatusOK, eased.Status)
-	require.Equal(t, ratelimit.CodeRateLimited, eased.rateLimit(t)["wouldRefuse"])
+	require.Equal(t, ratelimitclient.CodeRateLimited, eased.rateLimit(t)["wouldRefuse"])
 	emergency.AtMost(bucket.Off)
 	f.store.Fail(bucket.ErrUnavailable)
 	require.Equal(t, http.StatusOK, f.post(request{Query: dear}).Status, "the store is not asked")
@@ -271,17 +272,17 @@ func TestWhatIsAboutNoLimitIsRefusedInEveryMode(t *testing.T) {
 			asked request
 			code  string
 		}{
-			"unknown":                  {request{Query: cheapQuery, Tenant: "nobody"}, ratelimit.CodeSubjectUnknown},
-			"blocked":                  {request{Query: cheapQuery, Tenant: "blocked"}, ratelimit.CodeTenantBlocked},
-			"a malformed key":          {request{Query: createUser, Key: "short"}, ratelimit.CodeKeyInvalid},
-			"a key of something else":  {request{Query: cheapQuery, Key: testKey}, ratelimit.CodeKeyReused},
-			"validate without a right": {request{Query: cheapQuery, Cost: "validate"}, ratelimit.CodeCostRequestForbidden},
-			"no word":                  {request{Query: cheapQuery, Cost: "nonsense"}, ratelimit.CodeCostRequestInvalid},
+			"unknown":                  {request{Query: cheapQuery, Tenant: "nobody"}, ratelimitclient.CodeSubjectUnknown},
+			"blocked":                  {request{Query: cheapQuery, Tenant: "blocked"}, ratelimitclient.CodeTenantBlocked},
+			"a malformed key":          {request{Query: createUser, Key: "short"}, ratelimitclient.CodeKeyInvalid},
+			"a key of something else":  {request{Query: cheapQuery, Key: testKey}, ratelimitclient.CodeKeyReused},
+			"validate without a right": {request{Query: cheapQuery, Cost: "validate"}, ratelimitclient.CodeCostRequestForbidden},
+			"no word":                  {request{Query: cheapQuery, Cost: "nonsense"}, ratelimitclient.CodeCostRequestInvalid},
 		} {
 			require.Equal(t, c.code, f.post(c.asked).errorCode(t), "%v: %s", mode, name)
 		}
 		f.store.Fail(bucket.ErrUnavailable)
-		require.Equal(t, ratelimit.CodeUnavailable, f.post(keyed).errorCode(t), mode)
+		require.Equal(t, ratelimitclient.CodeUnavailable, f.post(keyed).errorCode(t), mode)
 		require.Equal(t, http.StatusOK, f.post(request{Query: createUser}).Status, "%v: without a key the fail mode decides", mode)
 	}
 }

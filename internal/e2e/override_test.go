@@ -9,6 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // override makes a record of the tenant free in the store of the fixture.
@@ -22,9 +23,8 @@ func (f *fixture) override(o bucket.Override) {
 func TestAClientSeesTheLimitThatAnOverrideMakes(t *testing.T) {
 	t.Parallel()
 	var last ratelimit.Decision
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { last = d }
-	})
+	f := newFixture(t, nil)
+	see(f.server, func(d ratelimit.Decision) { last = d })
 	minute := func(r reply) map[string]any {
 		t.Helper()
 		limits, _ := r.rateLimit(t)["limits"].([]any)
@@ -47,7 +47,7 @@ func TestAClientSeesTheLimitThatAnOverrideMakes(t *testing.T) {
 	f.override(bucket.Override{Limit: "minute", Capacity: 30})
 	reply = f.post(request{Query: half})
 	require.Equal(t, http.StatusTooManyRequests, reply.Status)
-	require.Equal(t, ratelimit.CodeRateLimited, reply.errorCode(t))
+	require.Equal(t, ratelimitclient.CodeRateLimited, reply.errorCode(t))
 	require.Contains(t, reply.Body, "of 30 left")
 	require.NotContains(t, reply.Body, "audited")
 }
@@ -67,7 +67,7 @@ func TestABlockedOwnerIsRefusedWhateverItsBudget(t *testing.T) {
 			f.override(bucket.Override{Owner: owner, Blocked: true})
 			reply := f.post(request{Query: half, Team: "core", User: "ann"})
 			require.Equal(t, http.StatusForbidden, reply.Status)
-			require.Equal(t, ratelimit.CodeTenantBlocked, reply.errorCode(t))
+			require.Equal(t, ratelimitclient.CodeTenantBlocked, reply.errorCode(t))
 			require.NotContains(t, reply.Body, "audited")
 			require.Equal(t, map[string]float64{"blocked": 1}, i.sums("ratelimit.decisions", "ratelimit.outcome"))
 
@@ -85,7 +85,7 @@ func TestAChargeIsRefusedAsSoonAsItsOwnerIsBlocked(t *testing.T) {
 		f.override(bucket.Override{Blocked: true})
 		return ratelimit.Charge(ctx, bucket.Points, 1)
 	}
-	require.Equal(t, ratelimit.CodeTenantBlocked, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeTenantBlocked, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t))
 }
 
 func TestUnlimitedByAnOverrideChargesNothing(t *testing.T) {

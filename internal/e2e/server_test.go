@@ -348,6 +348,16 @@ type inProcess struct {
 	extension *ratelimit.Extension
 }
 
+// see shows the decisions about operations of the server that are neither replayed nor only priced.
+func see(server *handler.Server, decided func(ratelimit.Decision)) {
+	server.AroundOperations(func(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+		if d, ok := ratelimit.FromContext(ctx); ok {
+			decided(d)
+		}
+		return next(ctx)
+	})
+}
+
 func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Config)) *inProcess {
 	t.Helper()
 	cfg := ratelimit.Config{

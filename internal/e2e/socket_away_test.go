@@ -8,6 +8,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // TestAWebSocketOutlivesTheStore sends the store away and back while a connection is open and a subscription runs
@@ -21,7 +22,7 @@ func TestAWebSocketOutlivesTheStore(t *testing.T) {
 			charged float64
 		}{
 			"open":   {},
-			"closed": {code: ratelimit.CodeUnavailable},
+			"closed": {code: ratelimitclient.CodeUnavailable},
 			"local":  {charged: 3},
 		} {
 			t.Run(protocol+"/"+tenant, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
@@ -48,8 +49,8 @@ func TestARefusalFromMemoryIsToldAsThatOfTheStoreAndCountedApart(t *testing.T) {
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
 		store = remember(cfg)
-		cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { decisions = append(decisions, d) }
 	})
+	see(f.server, func(d ratelimit.Decision) { decisions = append(decisions, d) })
 	f.post(request{Query: listQuery})
 	asked := f.post(request{Query: listQuery})
 	for range 20 {
@@ -78,7 +79,7 @@ func TestARefusalFromMemorySaysNothingOfAStoreThatIsAway(t *testing.T) {
 	f.post(request{Query: listQuery})
 	store.away.Store(true)
 	require.Equal(t, true, f.post(request{Query: cheapQuery}).rateLimit(t)["storeUnavailable"])
-	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: listQuery}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: listQuery}).errorCode(t))
 	require.Equal(t, map[string]float64{"unavailable": 1}, i.sums("ratelimit.store.errors", "ratelimit.store.result"))
 	require.Positive(t, i.sums("ratelimit.store.spared", "ratelimit.store.spared_by")["cache"])
 }
@@ -91,7 +92,7 @@ func TestATenantThatIsBusyIsRefusedWhateverTheFailMode(t *testing.T) {
 	for _, tenant := range []string{"free", "closed"} {
 		answer := f.post(request{Query: cheapQuery, Tenant: tenant})
 		require.Equal(t, http.StatusTooManyRequests, answer.Status, tenant)
-		require.Equal(t, ratelimit.CodeRateLimited, answer.errorCode(t))
+		require.Equal(t, ratelimitclient.CodeRateLimited, answer.errorCode(t))
 		require.Equal(t, "1", answer.Header.Get("Retry-After"))
 		require.NotContains(t, answer.rateLimit(t), "storeUnavailable")
 	}
@@ -119,8 +120,8 @@ func TestABusyTenantIsRefusedInEachModeBecauseARecordMayEnforceOrBlock(t *testin
 				f.store.Fail(backend.ErrBusy)
 				return ratelimit.Charge(ctx, bucket.Points, 1)
 			}
-			require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t), "a charge")
-			require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: cheapQuery}).errorCode(t))
+			require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t), "a charge")
+			require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: cheapQuery}).errorCode(t))
 		})
 	}
 }
@@ -141,9 +142,9 @@ func TestABlockedTenantGetsNothingByBeingBusy(t *testing.T) {
 	first := make(chan reply, 1)
 	go func() { first <- f.post(request{Query: cheapQuery, Tenant: "acme"}) }()
 	<-entered
-	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: cheapQuery, Tenant: "acme"}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: cheapQuery, Tenant: "acme"}).errorCode(t))
 	release()
-	require.Equal(t, ratelimit.CodeTenantBlocked, (<-first).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeTenantBlocked, (<-first).errorCode(t))
 }
 
 // heldStore keeps the takes until held is closed.
@@ -166,5 +167,5 @@ func TestABusyTenantOfWhomNothingIsJudgedRunsUnlessItsMutationMayBeARepeat(t *te
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited", Key: "query-0001"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: createUser, Tenant: "unlimited"}).errorCode(t))
-	require.Equal(t, ratelimit.CodeRateLimited, f.post(request{Query: createUser, Tenant: "unlimited", Key: "order-0001"}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: createUser, Tenant: "unlimited", Key: "order-0001"}).errorCode(t))
 }

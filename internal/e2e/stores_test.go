@@ -14,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -61,7 +62,7 @@ func TestAnOperationAsksTheStoreThatItsTierOrItsTenantHas(t *testing.T) {
 
 	// One store that is away touches nobody else's.
 	eu.Fail(bucket.ErrUnavailable)
-	require.Equal(t, ratelimit.CodeUnavailable, f.post(request{Query: cheapQuery, Tenant: "strict"}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeUnavailable, f.post(request{Query: cheapQuery, Tenant: "strict"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "bank"}).errorCode(t))
 }
 
@@ -122,7 +123,7 @@ func TestAStoreThatIsNotThereIsAway(t *testing.T) {
 	source.current.Store(compiledPolicy(t))
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = source })
 	source.current.Store(policyOf(t, storesPolicy))
-	require.Equal(t, ratelimit.CodeUnavailable, f.post(request{Query: cheapQuery, Tenant: "strict"}).errorCode(t))
+	require.Equal(t, ratelimitclient.CodeUnavailable, f.post(request{Query: cheapQuery, Tenant: "strict"}).errorCode(t))
 	open := f.post(request{Query: cheapQuery, Tenant: "acme"})
 	require.Empty(t, open.errorCode(t))
 	require.Equal(t, true, open.rateLimit(t)["storeUnavailable"])

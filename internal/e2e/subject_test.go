@@ -18,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 func TestByPeerBelievesForwardedAddressesOnlyOfTrustedProxies(t *testing.T) {
@@ -72,7 +73,7 @@ func TestByPeerWithoutTheHandlerIsAMistakeThatTheLogNames(t *testing.T) {
 	asked.Header.Set("Content-Type", "application/json")
 	answer := httptest.NewRecorder()
 	server.ServeHTTP(answer, asked)
-	require.Contains(t, answer.Body.String(), ratelimit.CodeUnavailable)
+	require.Contains(t, answer.Body.String(), ratelimitclient.CodeUnavailable)
 	require.NotContains(t, answer.Body.String(), "Handler", "it is none of the client's business")
 	require.Contains(t, log.String(), "Config.Subject failed")
 	require.Contains(t, log.String(), "serve ratelimit.Handler(srv)")
@@ -136,10 +137,10 @@ func TestASubjectThatCannotBeFoundRefusesTheOperation(t *testing.T) {
 		status int
 		code   string
 	}{
-		"nobody knows the caller":       {ratelimit.ErrNoSubject, http.StatusUnauthorized, ratelimit.CodeSubjectUnknown},
+		"nobody knows the caller":       {ratelimit.ErrNoSubject, http.StatusUnauthorized, ratelimitclient.CodeSubjectUnknown},
 		"authentication answers itself": {own, http.StatusUnauthorized, "TOKEN_EXPIRED"},
-		"the function broke":            {errors.New("database password"), http.StatusServiceUnavailable, ratelimit.CodeUnavailable},
-		"no tenant and no error":        {nil, http.StatusUnauthorized, ratelimit.CodeSubjectUnknown},
+		"the function broke":            {errors.New("database password"), http.StatusServiceUnavailable, ratelimitclient.CodeUnavailable},
+		"no tenant and no error":        {nil, http.StatusUnauthorized, ratelimitclient.CodeSubjectUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

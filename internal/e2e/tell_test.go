@@ -38,40 +38,40 @@ func TestEveryRefusalSaysWhatHelps(t *testing.T) {
 		"limited": {
 			request{Query: listQuery},
 			request{Query: listQuery},
-			false, ratelimit.CodeRateLimited,
+			false, ratelimitclient.CodeRateLimited,
 			`rate limit "minute" of this tenant exceeded: 62 points needed, 38 of 100 left, try again in 14.4s or ask for less`,
 			`rate limit "minute" of this tenant exceeded: try again in 14.4s or ask for less`,
 		},
 		"never": {
 			request{Query: cheapQuery},
 			request{Query: `{ users(first: 100) { name } }`},
-			false, ratelimit.CodeCostLimitExceeded,
+			false, ratelimitclient.CodeCostLimitExceeded,
 			`the operation needs 102 points, more than the limit "minute" of this tenant can ever hold (100): ask for less at a time`,
 			`the operation needs more points than the limit "minute" of this tenant can ever hold: ask for less at a time`,
 		},
 		"too expensive": {
 			request{Query: cheapQuery},
 			request{Query: `{ users(first: 1000) { name } }`},
-			false, ratelimit.CodeCostLimitExceeded,
+			false, ratelimitclient.CodeCostLimitExceeded,
 			"the operation costs 1002 points, the limit for one operation is 500: ask for fewer list items or fields",
 			"the operation costs more than one operation may: ask for fewer list items or fields",
 		},
 		"shape": {
 			request{Query: cheapQuery},
 			request{Query: `{ a: me { b: name } }`},
-			false, ratelimit.CodeQueryLimitExceeded,
+			false, ratelimitclient.CodeQueryLimitExceeded,
 			"there are too many aliases: 2 given, 1 allowed", "there are too many aliases: 2 given",
 		},
 		"blocked": {
 			request{Query: cheapQuery},
 			request{Query: cheapQuery, Tenant: "blocked"},
-			false, ratelimit.CodeTenantBlocked,
+			false, ratelimitclient.CodeTenantBlocked,
 			"this account may not use the API: contact support", "",
 		},
 		"store away": {
 			request{Query: cheapQuery},
 			request{Query: cheapQuery, Tenant: "closed"},
-			true, ratelimit.CodeUnavailable,
+			true, ratelimitclient.CodeUnavailable,
 			"rate limiting is temporarily unavailable: nothing was run, try again", "",
 		},
 	} {
@@ -83,8 +83,8 @@ func TestEveryRefusalSaysWhatHelps(t *testing.T) {
 			var decided *ratelimit.RefusedError
 			f := newFixture(t, func(cfg *ratelimit.Config) {
 				cfg.Signals.Hide, cfg.Cost.Limits = hide, cost.Limits{MaxAliases: 1}
-				cfg.OnDecision = func(_ context.Context, d ratelimit.Decision) { decided = d.Refusal }
 			})
+			see(f.server, func(d ratelimit.Decision) { decided = d.Refusal })
 			f.post(test.before)
 			if test.away {
 				f.store.Fail(bucket.ErrUnavailable)

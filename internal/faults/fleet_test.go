@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -111,7 +111,7 @@ func startFleet(t *testing.T, s *site) *fleet {
 		server.AddTransport(transport.POST{})
 		server.SetQueryCache(lru.New[*ast.QueryDocument](1))
 		extension := ratelimit.New(ratelimit.Config{
-			Store: store, Policy: f.policy, Subject: tierOfTenant, OnDecision: f.hear,
+			Store: store, Policy: f.policy, Subject: tierOfTenant, Events: ratelimit.EventsConfig{Observer: f, Admissions: 1},
 			Outage: ratelimit.OutageConfig{Instances: replicas}, Logger: slog.New(slog.DiscardHandler),
 		})
 		server.Use(extension)
@@ -138,13 +138,18 @@ func tierOfTenant(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, e
 	return ratelimit.Subject{Tenant: tenant, Tier: tier}, nil
 }
 
-func (f *fleet) hear(_ context.Context, d ratelimit.Decision) {
+// Observe counts decisions.
+func (f *fleet) Observe(_ context.Context, e event.Event) {
+	d, ok := e.(event.Decided)
+	if !ok {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := f.told[d.Tier]
-	of.outcomes[d.Outcome]++
-	of.price = d.Points
-	if errors.Is(d.StoreErr, bucket.ErrAmbiguous) {
+	of.outcomes[ratelimit.Outcome(d.Outcome)]++
+	of.price = d.Cost
+	if d.StoreResult == "ambiguous" {
 		of.ambiguous++
 	}
 }

@@ -56,7 +56,7 @@ func (s *seen) decisions() int64 {
 
 // admitted is how many operations ran.
 func (s *seen) admitted() int64 {
-	return s.outcomes[ratelimit.Admitted] + s.outcomes[ratelimit.Unjudged] + s.outcomes[ratelimit.AdmittedLocally]
+	return s.outcomes[ratelimit.OutcomeAdmitted] + s.outcomes[ratelimit.OutcomeUnjudged] + s.outcomes[ratelimit.OutcomeAdmittedLocally]
 }
 
 // load are clients of a fleet: one of each tenant at each replica.
@@ -128,11 +128,11 @@ func outcomeOf(body []byte) (ratelimit.Outcome, error) {
 	away, local := answer.RateLimit.StoreUnavailable, answer.RateLimit.Tier == "local"
 	switch {
 	case answer.Refusal == nil:
-		return pick(away && local, ratelimit.AdmittedLocally, pick(away, ratelimit.Unjudged, ratelimit.Admitted)), nil
-	case answer.Refusal.Code == ratelimit.CodeRateLimited:
-		return pick(away && local, ratelimit.LimitedLocally, ratelimit.Limited), nil
-	case answer.Refusal.Code == ratelimit.CodeUnavailable:
-		return ratelimit.Unavailable, nil
+		return pick(away && local, ratelimit.OutcomeAdmittedLocally, pick(away, ratelimit.OutcomeUnjudged, ratelimit.OutcomeAdmitted)), nil
+	case answer.Refusal.Code == ratelimitclient.CodeRateLimited:
+		return pick(away && local, ratelimit.OutcomeLimitedLocally, ratelimit.OutcomeLimited), nil
+	case answer.Refusal.Code == ratelimitclient.CodeUnavailable:
+		return ratelimit.OutcomeUnavailable, nil
 	default:
 		return "", fmt.Errorf("an unexpected refusal: %s", body)
 	}
@@ -164,7 +164,7 @@ const around = 10
 // waitAround waits until the store has admitted and has refused each tenant so many more times.
 func (l *load) waitAround(t *testing.T) {
 	t.Helper()
-	outcomes := []ratelimit.Outcome{ratelimit.Admitted, ratelimit.Limited}
+	outcomes := []ratelimit.Outcome{ratelimit.OutcomeAdmitted, ratelimit.OutcomeLimited}
 	was := map[string]map[ratelimit.Outcome]int64{}
 	l.mu.Lock()
 	for tenant, s := range l.seen {
@@ -187,7 +187,7 @@ func (l *load) waitAround(t *testing.T) {
 
 // away is how many operations were decided without the store.
 func (s *seen) away() int64 {
-	return s.decisions() - s.outcomes[ratelimit.Admitted] - s.outcomes[ratelimit.Limited]
+	return s.decisions() - s.outcomes[ratelimit.OutcomeAdmitted] - s.outcomes[ratelimit.OutcomeLimited]
 }
 
 // waitAway waits until each of the tenants has noticed that the store is away.

@@ -41,12 +41,12 @@ func TestAFrozenShardIsNoticedByNoTenantOfTheOthers(t *testing.T) {
 	for shard, tenant := range tenants {
 		was, is := before[tenant].slowest(0.99), during[tenant].slowest(0.99)
 		t.Logf("shard %d: %d decisions before, %d while shard 0 was frozen, of which unavailable %d; p99 %v and %v, ratio %.2f; longest %v and %v", shard,
-			before[tenant].decisions(), during[tenant].decisions(), during[tenant].outcomes[ratelimit.Unavailable],
+			before[tenant].decisions(), during[tenant].decisions(), during[tenant].outcomes[ratelimit.OutcomeUnavailable],
 			was, is, float64(is)/float64(was), before[tenant].slowest(1), during[tenant].slowest(1))
 		if shard > 0 {
 			// A machine that runs other tests beside may hold up a decision or two for the whole deadline;
 			// a shard that shares anything with the frozen one fails nearly all.
-			require.Less(t, 20*during[tenant].outcomes[ratelimit.Unavailable], during[tenant].decisions()+40, "shard %d", shard)
+			require.Less(t, 20*during[tenant].outcomes[ratelimit.OutcomeUnavailable], during[tenant].decisions()+40, "shard %d", shard)
 		}
 	}
 }

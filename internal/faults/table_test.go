@@ -58,7 +58,7 @@ func (r *row) points(operations int64) int64 { return operations * r.told.price 
 
 // answered is what the store has admitted and said so, or has been told afterwards, in points.
 func (r *row) answered() int64 {
-	return r.points(r.seen.outcomes[ratelimit.Admitted] + r.seen.outcomes[ratelimit.AdmittedLocally])
+	return r.points(r.seen.outcomes[ratelimit.OutcomeAdmitted] + r.seen.outcomes[ratelimit.OutcomeAdmittedLocally])
 }
 
 // beyond is what was admitted beyond the budget, whoever admitted it.
@@ -161,10 +161,10 @@ func (r *row) check(t *testing.T, f *fault) {
 	t.Helper()
 	seen := r.seen.outcomes
 	require.True(t, maps.Equal(seen, r.told.outcomes), "clients saw %v, the fleet reported %v", seen, r.told.outcomes)
-	require.Positive(t, seen[ratelimit.Limited], "the clients ask for more than there is")
+	require.Positive(t, seen[ratelimit.OutcomeLimited], "the clients ask for more than there is")
 	for outcome, mode := range map[ratelimit.Outcome]string{
-		ratelimit.Unjudged: "open", ratelimit.Unavailable: "closed",
-		ratelimit.AdmittedLocally: "local", ratelimit.LimitedLocally: "local",
+		ratelimit.OutcomeUnjudged: "open", ratelimit.OutcomeUnavailable: "closed",
+		ratelimit.OutcomeAdmittedLocally: "local", ratelimit.OutcomeLimitedLocally: "local",
 	} {
 		if r.mode != mode {
 			require.Zero(t, seen[outcome], outcome)
@@ -179,10 +179,10 @@ func (r *row) check(t *testing.T, f *fault) {
 	}
 	require.LessOrEqual(t, r.spent, within, "what the store knows is within the budget, or owed")
 	if !f.loses {
-		require.GreaterOrEqual(t, r.spent, r.points(seen[ratelimit.Admitted]), "the store knows all that it has answered")
+		require.GreaterOrEqual(t, r.spent, r.points(seen[ratelimit.OutcomeAdmitted]), "the store knows all that it has answered")
 	}
-	require.LessOrEqual(t, r.owed, r.points(seen[ratelimit.AdmittedLocally]), "what is owed was admitted locally")
-	explained := r.overdraft + r.points(r.told.outcomes[ratelimit.Unjudged])
+	require.LessOrEqual(t, r.owed, r.points(seen[ratelimit.OutcomeAdmittedLocally]), "what is owed was admitted locally")
+	explained := r.overdraft + r.points(r.told.outcomes[ratelimit.OutcomeUnjudged])
 	if f.loses {
 		explained += r.lost()
 	}
@@ -197,8 +197,8 @@ func render(results [][]*row) string {
 		for _, r := range rows {
 			of := r.seen.outcomes
 			fmt.Fprintf(&text, "| %s | %s | %d | %d | %d | %d | %d | %d | %d | %.0f ms | %d | %d | %d | %d |\n", r.fault, r.mode, r.seen.decisions(),
-				of[ratelimit.Admitted], of[ratelimit.Unjudged], of[ratelimit.AdmittedLocally], of[ratelimit.Limited], of[ratelimit.LimitedLocally],
-				of[ratelimit.Unavailable],
+				of[ratelimit.OutcomeAdmitted], of[ratelimit.OutcomeUnjudged], of[ratelimit.OutcomeAdmittedLocally], of[ratelimit.OutcomeLimited], of[ratelimit.OutcomeLimitedLocally],
+				of[ratelimit.OutcomeUnavailable],
 				float64(r.seen.slowest(1).Microseconds())/1000, r.budget, r.beyond(), r.owed, r.lost())
 		}
 	}

@@ -18,7 +18,7 @@ func decidedEvent(d *decision.Decision) event.Decided {
 	e := event.Decided{
 		At: time.Now(), Outcome: string(d.Outcome),
 		Tenant: eventName(d.Subject.Tenant), Team: eventName(d.Subject.Team), User: eventName(d.Subject.User),
-		Tier: d.Tier, Mode: d.Mode.String(), Origin: origin(d),
+		SubjectTier: eventName(d.Subject.Tier), Tier: d.Tier, Mode: d.Mode.String(), Origin: origin(d),
 		Kind: string(d.Kind), Operation: boundedName(d.Name), Keyed: d.Keyed,
 		RootFields: slices.Clone(d.RootFields[:min(len(d.RootFields), maxEventRootFields)]),
 		Cost:       d.Points, Charged: d.Charged, Store: d.Store, StoreDuration: d.StoreDuration,

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
@@ -88,14 +89,14 @@ func (k awayKey) attributes() []attribute.KeyValue {
 }
 
 // LocallySettled counts what a store was charged for what was admitted without it, and logs what may be lost.
-func (r *Reporter) LocallySettled(ctx context.Context, store, tenant string, settled *bucket.LocalSettled) {
-	for i := range settled.Limits {
-		if l := &settled.Limits[i]; l.Charged > 0 {
+func (r *Reporter) LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool) {
+	for i := range limits {
+		if l := &limits[i]; l.Charged > 0 {
 			r.metrics.localSettled.Add(ctx, l.Charged,
 				of(&r.metrics.sets, localKey{store, l.Limit.Name, l.Owner.Level, l.Limit.Unit}))
 		}
 	}
-	if settled.Lost {
+	if lost {
 		log := r.cfg.Logger
 		if store != "" {
 			log = log.With(slog.String("store", store))
@@ -178,7 +179,7 @@ func storeResult(err error) string {
 		return "ambiguous"
 	case errors.Is(err, bucket.ErrInvalid):
 		return "invalid"
-	case errors.Is(err, bucket.ErrBreakerOpen):
+	case errors.Is(err, redisclient.ErrBreakerOpen):
 		return "breaker_open"
 	default:
 		return "unavailable"

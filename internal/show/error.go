@@ -15,7 +15,7 @@ func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
 	if r.Presented != nil {
 		return presentedWithID(r)
 	}
-	refusal := ratelimitclient.Refusal{Code: r.Code, ID: r.ID, RetryAfter: r.RetryAfter, Owner: owner(d, r.Owner)}
+	refusal := ratelimitclient.Refusal{Code: r.Code, ID: r.ID, RetryAfter: RetryAfter(d, r), Owner: owner(d, r.Owner)}
 	if r.Limit != nil {
 		refusal.Limit, refusal.Level, refusal.Unit = r.Limit.Name, r.Owner.Level.String(), string(r.Limit.Unit)
 	}
@@ -27,7 +27,7 @@ func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
 	if d.Hide.Limits {
 		delete(extensions, "allowed")
 	}
-	return &gqlerror.Error{Message: Message(r, d.Hide), Extensions: extensions}
+	return &gqlerror.Error{Message: Message(d, r), Extensions: extensions}
 }
 
 // presentedWithID returns the error of the server's own code, which may be shared, with the id of the refusal beside its

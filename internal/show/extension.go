@@ -46,7 +46,7 @@ func whole(d *decision.Decision, top *bucket.LimitState) ratelimitclient.RateLim
 		e.ResetAfter = ratelimitclient.Seconds(top.ResetAfter)
 	}
 	if d.Refusal != nil {
-		e.RetryAfter = ratelimitclient.Seconds(d.Refusal.RetryAfter)
+		e.RetryAfter = ratelimitclient.Seconds(RetryAfter(d, d.Refusal))
 	}
 	if d.WouldRefuse != nil {
 		e.WouldRefuse = d.WouldRefuse.Code

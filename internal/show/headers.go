@@ -56,7 +56,7 @@ func Headers(header http.Header, d *decision.Decision, forms Form) {
 		header[headerWarning] = []string{string(appendWarning(nil, d, d.WouldRefuse))}
 	}
 	if d.Refusal != nil && d.Refusal.RetryAfter > 0 {
-		header[headerRetry] = []string{strconv.FormatInt(wholeSeconds(d.Refusal.RetryAfter), 10)}
+		header[headerRetry] = []string{strconv.FormatInt(wholeSeconds(RetryAfter(d, d.Refusal)), 10)}
 	}
 	if d.Outcome == decision.Replayed {
 		header[headerReplayed] = []string{"true"}
@@ -81,7 +81,7 @@ func draft10(d *decision.Decision, header http.Header) {
 			policy = append(policy, ", "...)
 		}
 		name := owner(d, d.Limits[i].Owner)
-		state = appendState(state, d.Subject.Tenant, name, &d.Limits[i])
+		state = appendState(state, d, name, &d.Limits[i])
 		policy = appendPolicy(policy, name, &d.Limits[i])
 	}
 	// Each value has no room behind it, so that whoever adds another does not write into its neighbour.
@@ -103,7 +103,7 @@ func plain(d *decision.Decision, header http.Header, forms Form, now time.Time) 
 	}
 	reset := l.ResetAfter
 	if d.Refusal != nil && l.RetryAfter > 0 {
-		reset = RetryAfter(d.Subject.Tenant, l)
+		reset = retryAfter(d, l)
 	}
 	seconds := ceilSeconds(reset)
 	set := func(prefix string, reset int64) {
@@ -146,11 +146,11 @@ func singled(d *decision.Decision) *bucket.LimitState {
 // appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the
 // time until the operation passes, which is never later than Retry-After; of others it is the time until the
 // limit has more.
-func appendState(b []byte, tenant, owner string, l *bucket.LimitState) []byte {
+func appendState(b []byte, d *decision.Decision, owner string, l *bucket.LimitState) []byte {
 	b = appendLimitName(b, l.Owner.Level, owner, l.Limit.Name)
 	b = append(b, ";r="...)
 	b = strconv.AppendInt(b, min(l.Remaining, maxStructuredInteger), 10)
-	if more := untilMore(tenant, l); more > 0 {
+	if more := untilMore(d, l); more > 0 {
 		b = append(b, ";t="...)
 		b = strconv.AppendInt(b, wholeSeconds(more), 10)
 	}
@@ -174,11 +174,10 @@ func appendPolicy(b []byte, owner string, l *bucket.LimitState) []byte {
 }
 
 // untilMore returns the time until the limit has more to give, or what was refused, 0 if it is full.
-func untilMore(tenant string, l *bucket.LimitState) time.Duration {
+func untilMore(d *decision.Decision, l *bucket.LimitState) time.Duration {
 	if l.Exceeded && l.RetryAfter > 0 {
-		return RetryAfter(tenant, l)
+		return retryAfter(d, l)
 	}
-	// Nobody waits for this one, so that its exact time brings nobody back together.
 	full := l.ResetAfter
 	switch l.Limit.Window.Kind {
 	case bucket.TokenBucket:

@@ -30,7 +30,8 @@ var messages = map[decision.Outcome]string{
 
 // Message is what the client of a refusal reads: what refuses, how much was asked for and is left, when to come back,
 // and what to change. What is hidden is left out.
-func Message(r *decision.Refusal, hide tiers.Hide) string {
+func Message(d *decision.Decision, r *decision.Refusal) string {
+	hide := d.Hide
 	switch {
 	case r.Shape != nil && r.Shape.Coordinate == "" && hide.Limits:
 		return fmt.Sprintf("%s: %d given", r.Shape.Reason, r.Shape.Given)
@@ -39,7 +40,7 @@ func Message(r *decision.Refusal, hide tiers.Hide) string {
 	case r.Limit != nil && r.Code == ratelimitclient.CodeCostLimitExceeded:
 		return neverText(r, hide)
 	case r.Limit != nil:
-		return limitedText(r, hide)
+		return limitedText(d, r)
 	case r.MaxCost > 0 && hide.Cost:
 		return "the operation costs more than one operation may: ask for fewer list items or fields"
 	case r.MaxCost > 0 && hide.Limits:
@@ -53,23 +54,23 @@ func Message(r *decision.Refusal, hide tiers.Hide) string {
 	}
 }
 
-func limitedText(r *decision.Refusal, hide tiers.Hide) string {
+func limitedText(d *decision.Decision, r *decision.Refusal) string {
 	text := fmt.Sprintf("rate limit %q of this %s exceeded: ", r.Limit.Name, r.Owner.Level)
 	unit := " " + string(r.Limit.Unit)
 	// Who needs a single one cannot ask for less.
 	several := r.Needed > 1
-	if several && !hide.Cost {
+	if several && !d.Hide.Cost {
 		text += fmt.Sprintf("%d%s needed, ", r.Needed, unit)
 		unit = ""
 	}
 	switch {
-	case hide.Remaining:
-	case hide.Limits:
+	case d.Hide.Remaining:
+	case d.Hide.Limits:
 		text += fmt.Sprintf("%d%s left, ", r.Remaining, unit)
 	default:
 		text += fmt.Sprintf("%d of %d%s left, ", r.Remaining, r.Limit.Capacity, unit)
 	}
-	text += fmt.Sprintf("try again in %s", roundUp(r.RetryAfter))
+	text += fmt.Sprintf("try again in %s", roundUp(RetryAfter(d, r)))
 	if several {
 		text += " or ask for less"
 	}

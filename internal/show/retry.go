@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // What the end of a window is spread over: a share of its length, and no more than the longest time.
@@ -15,17 +16,29 @@ const (
 	spreadLongest = time.Minute
 )
 
-// RetryAfter is when a client is told to come back to a limit that refused it, zero if waiting does not help. A window
-// ends for all clients at once, and those who wait for it would all return in that millisecond: of a window it is later
-// than the limit has the amount, by a time that is the same in each answer about this tenant, owner, limit and window.
-func RetryAfter(tenant string, l *bucket.LimitState) time.Duration {
-	most := min(l.Limit.Length()/spreadShare, spreadLongest)
-	if l.RetryAfter <= 0 || l.WindowEnd == 0 || most <= 0 {
-		return l.RetryAfter
+// RetryAfter is when the client of a refusal is told to come back, zero if waiting does not help.
+func RetryAfter(d *decision.Decision, r *decision.Refusal) time.Duration {
+	if r.Limit == nil {
+		return r.RetryAfter
+	}
+	return spread(d.Subject.Tenant, r.Owner, r.Limit, r.WindowEnd, r.RetryAfter)
+}
+
+// retryAfter is the same of one of the limits that refused.
+func retryAfter(d *decision.Decision, l *bucket.LimitState) time.Duration {
+	return spread(d.Subject.Tenant, l.Owner, l.Limit, l.WindowEnd, l.RetryAfter)
+}
+
+// spread tells a later time of a window. It ends for all clients at once, and those who wait for it would all return in
+// that millisecond. The time is the same in each answer about this tenant, owner, limit and window.
+func spread(tenant string, owner bucket.Owner, limit *bucket.Limit, windowEnd int64, wait time.Duration) time.Duration {
+	most := min(limit.Length()/spreadShare, spreadLongest)
+	if wait <= 0 || windowEnd == 0 || most <= 0 {
+		return wait
 	}
 	h := fnv.New64a()
 	for _, part := range [...]string{
-		tenant, l.Owner.Level.String(), l.Owner.Name, l.Limit.Name, string(l.Limit.Unit), strconv.FormatInt(l.WindowEnd, 10),
+		tenant, owner.Level.String(), owner.Name, limit.Name, string(limit.Unit), strconv.FormatInt(windowEnd, 10),
 	} {
 		_, _ = io.WriteString(h, part)
 		_, _ = h.Write([]byte{0})
@@ -37,5 +50,5 @@ func RetryAfter(tenant string, l *bucket.LimitState) time.Duration {
 	x ^= x >> 33
 	x *= 0xc4ceb9fe1a85ec53
 	x ^= x >> 33
-	return l.RetryAfter + time.Duration(x%uint64(most))
+	return wait + time.Duration(x%uint64(most))
 }

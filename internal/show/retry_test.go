@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 const (
@@ -17,8 +19,9 @@ const (
 )
 
 func later(tenant, user string, end int64, length time.Duration) time.Duration {
-	return show.RetryAfter(tenant, &bucket.LimitState{
-		Owner: bucket.Owner{Level: bucket.User, Name: user}, WindowEnd: end, RetryAfter: wait, Exceeded: true,
+	d := &decision.Decision{Subject: tiers.Subject{Tenant: tenant}}
+	return show.RetryAfter(d, &decision.Refusal{
+		Owner: bucket.Owner{Level: bucket.User, Name: user}, WindowEnd: end, RetryAfter: wait,
 		Limit: &bucket.Limit{Name: "day", Unit: bucket.Points, Window: bucket.Window{Kind: bucket.FixedWindow}, Period: length},
 	}) - wait
 }
@@ -66,5 +69,6 @@ func TestWhatComesBackContinuouslyAndWhatNeverDoesIsNotSpread(t *testing.T) {
 	require.Zero(t, later("a", "", 0, time.Hour))
 	require.Zero(t, later("a", "", someEnd, time.Nanosecond))
 	limit := &bucket.Limit{Name: "day", Unit: bucket.Points, Window: bucket.Window{Kind: bucket.FixedWindow}, Period: time.Hour}
-	require.Zero(t, show.RetryAfter("a", &bucket.LimitState{Limit: limit, WindowEnd: someEnd, Exceeded: true, Never: true}))
+	require.Zero(t, show.RetryAfter(&decision.Decision{}, &decision.Refusal{Limit: limit, WindowEnd: someEnd}))
+	require.Equal(t, wait, show.RetryAfter(&decision.Decision{}, &decision.Refusal{WindowEnd: someEnd, RetryAfter: wait}))
 }

@@ -14,7 +14,7 @@ func warning(d *decision.Decision, r *decision.Refusal) *ratelimitclient.Warning
 	if r.Mode != bucket.Warn {
 		return nil
 	}
-	w := &ratelimitclient.Warning{Code: r.Code, Message: Message(r, d.Hide)}
+	w := &ratelimitclient.Warning{Code: r.Code, Message: Message(d, r)}
 	w.Cost, w.MaxCost = costs(r, d.Hide)
 	if r.Limit != nil {
 		w.Limit, w.Level, w.Owner, w.Unit = r.Limit.Name, r.Owner.Level.String(), owner(d, r.Owner), string(r.Limit.Unit)

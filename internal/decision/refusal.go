@@ -1,0 +1,156 @@
+package decision
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+// Refusal says why an operation, or a charge inside it, was refused, or would have been. Package ratelimit documents the
+// fields that its RefusedError has too.
+type Refusal struct {
+	Code    string
+	ID      string
+	Outcome Outcome
+	// RetryAfter is exact: where a window ends for many clients at once, they are told a later time.
+	RetryAfter time.Duration
+
+	Limit *bucket.Limit
+	Owner bucket.Owner
+	// Needed is how much of the limit was asked for, Remaining what was left, and WindowEnd when its window ends.
+	Needed, Remaining, WindowEnd int64
+
+	Cost, MaxCost int64
+	Shape         *cost.LimitError
+
+	Mode        bucket.Mode
+	EnforceFrom time.Time
+
+	// Detail says what is wrong where the other fields do not.
+	Detail string
+	// Presented is the error as the server's own code wants the client to see it. It is nil for all others.
+	Presented *gqlerror.Error
+}
+
+// Name gives the refusal its id: 26 letters and digits drawn at random.
+func (r *Refusal) Name() { r.ID = rand.Text() }
+
+// AdmittedAs returns the outcome of an operation that runs although this would have refused it.
+func (r *Refusal) AdmittedAs() Outcome {
+	if r.Mode == bucket.Warn {
+		return Warned
+	}
+	return Shadowed
+}
+
+// Refuse decides that the operation does not run.
+func (d *Decision) Refuse(r *Refusal) {
+	r.Name()
+	d.Outcome, d.Refusal = r.Outcome, r
+}
+
+// RefuseOrNote does what the mode of the refusal says.
+func (d *Decision) RefuseOrNote(r *Refusal) {
+	if r.Mode == bucket.Enforce {
+		d.Refuse(r)
+		return
+	}
+	d.Note(r)
+}
+
+// Note keeps what would have refused, if anything. Warn beats shadow; among warnings the earliest day of enforcement
+// wins; ties keep the first.
+func (d *Decision) Note(would *Refusal) {
+	was := d.WouldRefuse
+	if would != nil &&
+		(was == nil || would.Mode < was.Mode || would.Mode == was.Mode && sooner(would.EnforceFrom, was.EnforceFrom)) {
+		d.WouldRefuse = would
+	}
+}
+
+// Admit decides that the operation runs.
+func (d *Decision) Admit() {
+	switch {
+	case d.Subject.Exempt:
+		d.Outcome = Exempt
+	case d.WouldRefuse != nil:
+		d.Outcome = d.WouldRefuse.AdmittedAs()
+	default:
+		d.Outcome = Admitted
+	}
+}
+
+// RefusedBy returns the refusal by limits that do not have the amounts, nil if all have them.
+func RefusedBy(limits []bucket.LimitState, asked bucket.Amounts) *Refusal {
+	return refusedBy(limits, asked, func(l *bucket.LimitState) bool { return RefusesIn(bucket.Enforce, l) })
+}
+
+// WouldRefuseBy returns what the limits that refuse nothing would have refused, nil if there is nothing: first what
+// clients are warned of, and of that what is enforced first.
+func (d *Decision) WouldRefuseBy(limits []bucket.LimitState, asked bucket.Amounts) *Refusal {
+	if day, found := d.firstDay(limits); found {
+		r := refusedBy(limits, asked, func(l *bucket.LimitState) bool {
+			return RefusesIn(bucket.Warn, l) && d.EnforcedFrom(l).Equal(day)
+		})
+		r.Mode, r.EnforceFrom = bucket.Warn, day
+		return r
+	}
+	r := refusedBy(limits, asked, func(l *bucket.LimitState) bool { return RefusesIn(bucket.Shadow, l) })
+	if r != nil {
+		r.Mode = bucket.Shadow
+	}
+	return r
+}
+
+// firstDay returns the earliest day on which a limit that clients are warned of is enforced, zero if nobody
+// knows one of any. It returns false if there is no such limit.
+func (d *Decision) firstDay(limits []bucket.LimitState) (day time.Time, found bool) {
+	for i := range limits {
+		l := &limits[i]
+		if !RefusesIn(bucket.Warn, l) {
+			continue
+		}
+		if from := d.EnforcedFrom(l); !found || sooner(from, day) {
+			day, found = from, true
+		}
+	}
+	return day, found
+}
+
+// sooner reports whether enforcement begins earlier on day a than on day b, where zero is a day that nobody
+// knows: it comes last.
+func sooner(a, b time.Time) bool {
+	return !a.IsZero() && (b.IsZero() || a.Before(b))
+}
+
+// refusedBy names the limit that stands most in the way: one that can never pass before one that can, and of these the
+// one with the longest wait. It returns nil if none is chosen.
+func refusedBy(limits []bucket.LimitState, asked bucket.Amounts, chosen func(*bucket.LimitState) bool) *Refusal {
+	var worst *bucket.LimitState
+	for i := range limits {
+		l := &limits[i]
+		if !chosen(l) {
+			continue
+		}
+		if worst == nil || (l.Never && !worst.Never) || (l.Never == worst.Never && l.RetryAfter > worst.RetryAfter) {
+			worst = l
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	r := &Refusal{
+		Code: ratelimitclient.CodeRateLimited, Outcome: Limited, RetryAfter: worst.RetryAfter,
+		Limit: worst.Limit, Owner: worst.Owner,
+		Needed: asked.Of(worst.Limit.Unit), Remaining: worst.Remaining, WindowEnd: worst.WindowEnd,
+	}
+	if worst.Never {
+		r.Code, r.Outcome, r.RetryAfter = ratelimitclient.CodeCostLimitExceeded, TooExpensive, 0
+	}
+	return r
+}

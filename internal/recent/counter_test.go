@@ -1,0 +1,42 @@
+package recent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
+)
+
+var begin = time.Unix(1_800_000_000, 0)
+
+func TestAKeyIsCountedUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	c := recent.NewCounter[string](64)
+	count := func(key string, after time.Duration) (int, time.Duration) {
+		return c.Count(key, begin.Add(after), time.Minute)
+	}
+	for i := range 3 {
+		n, left := count("a", time.Duration(i)*time.Second)
+		require.Equal(t, i+1, n)
+		require.Equal(t, time.Minute-time.Duration(i)*time.Second, left, "counted from the first")
+	}
+	n, _ := count("b", 0)
+	require.Equal(t, 1, n)
+	n, left := count("a", time.Minute)
+	require.Equal(t, 1, n)
+	require.Equal(t, time.Minute, left)
+}
+
+func TestMoreKeysThanSlotsForgetTheOneThatWasNotCountedForLongest(t *testing.T) {
+	t.Parallel()
+	c := recent.NewCounter[int](4)
+	for key := range 5 {
+		c.Count(key, begin.Add(time.Duration(key)), time.Minute)
+	}
+	n, _ := c.Count(4, begin.Add(5), time.Minute)
+	require.Equal(t, 2, n)
+	n, _ = c.Count(0, begin.Add(6), time.Minute)
+	require.Equal(t, 1, n, "it made room for the fifth")
+}
