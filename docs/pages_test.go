@@ -149,6 +149,26 @@ func TestEveryPageOfDocsIsInItsIndex(t *testing.T) {
 	}
 }
 
+func TestEveryDecisionHasItsDateAndItsConsequences(t *testing.T) {
+	t.Parallel()
+	decisions := 0
+	for _, p := range pages(t) {
+		if !regexp.MustCompile(`^docs/adr/\d{4}-`).MatchString(p.path) {
+			continue
+		}
+		decisions++
+		if !regexp.MustCompile(`\A# \d{4}: .+\n\nAccepted on \d{4}-\d{2}-\d{2}\.`).MatchString(p.text) {
+			t.Errorf("%s: below the title stands when it was accepted", p.path)
+		}
+		for _, part := range []string{"Situation", "Choice", "Consequences"} {
+			if !strings.Contains(p.text, "\n## "+part+"\n") {
+				t.Errorf("%s: there is no %s", p.path, part)
+			}
+		}
+	}
+	require.Positive(t, decisions)
+}
+
 func TestEveryTargetOfMakeThatPagesNameIsThere(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
