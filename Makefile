@@ -116,3 +116,7 @@ generate: ## Regenerate the servers of the tests and of the example, the copies 
 	$(GQLGEN) generate --config gqlgen.yml
 	cd example && $(GQLGEN) generate --config gqlgen.yml
 	go generate ./docs/...
+
+.PHONY: unchanged
+unchanged: ## Fail if make generate or go mod tidy would change a file; it works on a copy
+	scripts/unchanged
