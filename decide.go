@@ -70,30 +70,6 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	return e.takeFor(ctx, op, d.Points)
 }
 
-// tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
-// does not.
-func (op *operation) tooExpensive(price *priced) *decision.Refusal {
-	rules := &op.rules
-	if price.err != nil {
-		if rules.Mode == bucket.Off {
-			return nil
-		}
-		refusal := refusedQuery(price.err)
-		refusal.Mode, refusal.EnforceFrom = rules.Mode, rules.EnforceFrom
-		return refusal
-	}
-	most, mode := rules.MaxCost.Exceeded(price.points)
-	if mode == bucket.Off {
-		return nil
-	}
-	refusal := refusedTooExpensive(price.points, most)
-	refusal.Mode = mode
-	if mode == bucket.Warn {
-		refusal.EnforceFrom = rules.MaxCost.EnforcedFrom(price.points)
-	}
-	return refusal
-}
-
 // decideInvalid decides about a document that failed to parse or validate. It returns nil if there is
 // nothing to decide.
 func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationContext) *operation {

@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -111,43 +110,6 @@ func (e *Extension) warn() {
 		e.cfg.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
 			slog.Int("count", len(unsized)), slog.Any("fields", unsized[:min(shown, len(unsized))]))
 	}
-}
-
-// priced is what the mutator leaves for the decision.
-type priced struct {
-	plan   *cost.Plan
-	cost   cost.Cost
-	points int64
-	err    error
-}
-
-// MutateOperationContext prices the operation and does nothing else: an operation that another
-// extension refuses, or a mutation that came by GET, is never charged.
-func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
-	p := &priced{}
-	// The extension is used first, so that nobody has rewritten what was parsed from the text.
-	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
-	if p.err == nil {
-		// A broken rule of shape leaves the cost valid, which matters where it is not enforced.
-		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
-		p.points = e.price(p.cost)
-	} else {
-		p.points = cost.MaxPoints
-	}
-	// An operation that has no price is refused when it is decided about, with everything else.
-	opCtx.Stats.SetExtension(extensionName, p)
-	return nil
-}
-
-// price calls the pricing function. A panic in it, in gqlgen's hook, would end a whole WebSocket.
-func (e *Extension) price(c cost.Cost) (points int64) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			e.cfg.Logger.Error("ratelimit: Config.Price panicked", slog.String("cause", fmt.Sprint(cause)))
-			points = cost.MaxPoints
-		}
-	}()
-	return min(max(0, e.cfg.Price(c)), cost.MaxPoints)
 }
 
 // InterceptOperation decides. An operation that is refused does not reach its resolvers; a replay

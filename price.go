@@ -1,0 +1,228 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+)
+
+// priced is what the mutator leaves for the decision.
+type priced struct {
+	plan   *cost.Plan
+	cost   cost.Cost
+	points int64
+	err    error
+}
+
+// MutateOperationContext prices the operation and does nothing else: an operation that another
+// extension refuses, or a mutation that came by GET, is never charged.
+func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
+	p := &priced{}
+	// The extension is used first, so that nobody has rewritten what was parsed from the text.
+	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
+	if p.err == nil {
+		// A broken rule of shape leaves the cost valid, which matters where it is not enforced.
+		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
+		p.points = e.price(p.cost)
+	} else {
+		p.points = cost.MaxPoints
+	}
+	// An operation that has no price is refused when it is decided about, with everything else.
+	opCtx.Stats.SetExtension(extensionName, p)
+	return nil
+}
+
+// price calls the pricing function.
+func (e *Extension) price(c cost.Cost) (points int64) {
+	if !guard.Run(context.Background(), e.cfg.Logger, "Config.Price", func() { points = e.cfg.Price(c) }) {
+		return cost.MaxPoints
+	}
+	return min(max(0, points), cost.MaxPoints)
+}
+
+// tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
+// does not.
+func (op *operation) tooExpensive(price *priced) *decision.Refusal {
+	rules := &op.rules
+	if price.err != nil {
+		if rules.Mode == bucket.Off {
+			return nil
+		}
+		refusal := refusedQuery(price.err)
+		refusal.Mode, refusal.EnforceFrom = rules.Mode, rules.EnforceFrom
+		return refusal
+	}
+	most, mode := rules.MaxCost.Exceeded(price.points)
+	if mode == bucket.Off {
+		return nil
+	}
+	refusal := refusedTooExpensive(price.points, most)
+	refusal.Mode = mode
+	if mode == bucket.Warn {
+		refusal.EnforceFrom = rules.MaxCost.EnforcedFrom(price.points)
+	}
+	return refusal
+}
+
+// costRequest is what a client asks to know about the price of its operation, besides what every
+// answer says. The words are those of other servers, in the header GraphQL-Cost.
+type costRequest uint8
+
+const (
+	costUnasked costRequest = iota
+	// costReport asks for the breakdown of the price.
+	costReport
+	// costValidate asks for the price and its breakdown in the place of the operation, which is neither
+	// run nor charged.
+	costValidate
+)
+
+const (
+	headerCost = "Graphql-Cost"
+	// costExtension is where a WebSocket operation carries the word, because there the header belongs
+	// to the connection.
+	costExtension = "cost"
+)
+
+var (
+	errCostRequest = errors.New("send report or validate")
+	errCostUpgrade = errors.New("on a WebSocket say it in extensions.cost of the operation")
+)
+
+// costRequestOf reads the word that the client sent. One that is not understood is an error: a client
+// that meant validate must not have its mutation run. For the same reason each operation of a WebSocket
+// whose upgrade carried the header has to say itself what it asks for. Only report is ignored there,
+// which changes nothing about what happens.
+func costRequestOf(opCtx *graphql.OperationContext) (costRequest, error) {
+	values := opCtx.Headers[headerCost]
+	header := strings.Join(values, ",")
+	websocket := sink.Upgrades(opCtx.Headers)
+	if value, found := opCtx.Extensions[costExtension]; found && websocket {
+		word, isString := value.(string)
+		if !isString {
+			return costUnasked, fmt.Errorf("extensions.%s is not a string: %w", costExtension, errCostRequest)
+		}
+		return costRequestFrom(word)
+	}
+	if len(values) == 0 {
+		return costUnasked, nil
+	}
+	asked, err := costRequestFrom(header)
+	switch {
+	case !websocket:
+		return asked, err
+	case asked == costReport:
+		return costUnasked, nil
+	default:
+		return costUnasked, fmt.Errorf("GraphQL-Cost is %.40q in the upgrade: %w", header, errCostUpgrade)
+	}
+}
+
+// costRequestFrom understands a word.
+func costRequestFrom(word string) (costRequest, error) {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "report":
+		return costReport, nil
+	case "validate":
+		return costValidate, nil
+	default:
+		return costUnasked, fmt.Errorf("GraphQL-Cost is %.40q: %w", word, errCostRequest)
+	}
+}
+
+// explain answers what the client asks about the price. It returns the answer to an operation that is
+// not to run, and nil otherwise; then it may have refused.
+func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, price *priced) *graphql.Response {
+	d := &op.decision
+	asked, err := costRequestOf(opCtx)
+	if err != nil {
+		d.Refuse(refusedCostRequest(err))
+		return nil
+	}
+	if asked == costValidate && !op.rules.CostValidate {
+		d.Refuse(refusedCostValidate())
+		return nil
+	}
+	if asked == costUnasked || asked == costReport && !op.rules.CostReport {
+		return nil
+	}
+	d.Breakdown = e.breakdown(opCtx)
+	if asked == costReport {
+		return nil
+	}
+	d.Outcome = decision.Validated
+	d.Note(op.tooExpensive(price))
+	return &graphql.Response{Data: []byte("null")}
+}
+
+// breakdown explains the price of an operation. It returns nil for one that cannot be priced.
+func (e *Extension) breakdown(opCtx *graphql.OperationContext) *cost.Breakdown {
+	outline, err := e.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
+	if err != nil {
+		return nil
+	}
+	breakdown := outline.Explain(opCtx.Variables, cost.ExplainOptions{})
+	return &breakdown
+}
+
+// withComplexity returns the functions that are given and those of the server's ComplexityRoot.
+func withComplexity(given map[string]cost.ComplexityFunc, schema graphql.ExecutableSchema, logger *slog.Logger) (map[string]cost.ComplexityFunc, error) {
+	functions := make(map[string]cost.ComplexityFunc)
+	for _, object := range schema.Schema().Types {
+		if object.Kind != ast.Object {
+			continue
+		}
+		for _, field := range object.Fields {
+			if hasComplexity(schema, object.Name, field.Name) {
+				functions[object.Name+"."+field.Name] = complexityOf(schema, object.Name, field.Name, logger)
+			}
+		}
+	}
+	if len(functions) == 0 {
+		return given, errors.New("ratelimit: Config.UseComplexity: the server has no complexity function; " +
+			"set some in the Complexity of its configuration, and no omit_complexity in gqlgen.yml")
+	}
+	maps.Copy(functions, given)
+	return functions, nil
+}
+
+// hasComplexity asks the server about a call without arguments. gqlgen says no for a field without a
+// function and for arguments that it cannot convert, and absent ones it need not convert.
+func hasComplexity(schema graphql.ExecutableSchema, object, field string) (has bool) {
+	defer func() {
+		if recover() != nil {
+			// Only a function minds the zero values of its arguments.
+			has = true
+		}
+	}()
+	_, has = schema.Complexity(context.Background(), object, field, 0, map[string]any{})
+	return has
+}
+
+// complexityOf returns the function of a field. One that panics is reported, because all that the client
+// sees is a price.
+func complexityOf(schema graphql.ExecutableSchema, object, field string, logger *slog.Logger) cost.ComplexityFunc {
+	logger = logger.With(slog.String("field", object+"."+field))
+	return func(childComplexity int, arguments map[string]any) (complexity int, ok bool) {
+		ran := guard.Run(context.Background(), logger, "a complexity function", func() {
+			complexity, ok = schema.Complexity(context.Background(), object, field, childComplexity, arguments)
+		})
+		if !ran {
+			return 0, false
+		}
+		return complexity, ok
+	}
+}
