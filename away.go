@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -18,8 +17,6 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	mode := awayMode(&op.rules, err)
 	d.StoreErr, d.FailMode = err, mode
 	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
-	claim := op.claim
-	op.claim = nil
 	switch {
 	case unclaimed || mode == bucket.FailClosed:
 		d.Refuse(refusedUnavailable())
@@ -36,9 +33,10 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 		d.Outcome = decision.Unjudged
 	}
 	// A mutation that runs without its claim is left to the lease, as one whose server has died.
-	if claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {
-		op.unclaim(ctx, claim)
+	if op.claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {
+		op.unclaim(ctx)
 	}
+	op.claim = nil
 	op.store.Decided(countedAs(d.Outcome), points)
 	e.reporter.DecidedAway(ctx, d)
 }
@@ -55,18 +53,6 @@ func (e *Extension) busy(op *operation) {
 		return
 	}
 	op.decision.Outcome = decision.Unjudged
-}
-
-// unclaim releases a claim that a take may have written although its reply was lost. What was charged with it
-// stays charged, because the receipt was lost as well.
-func (op *operation) unclaim(ctx context.Context, claim *idempotency.Claim) {
-	op.store.Offer(ctx, &backend.Settlement{
-		Settlement: bucket.Settlement{Claim: &bucket.ClaimSettlement{
-			Tenant: op.decision.Subject.Tenant, Claim: claim, Outcome: idempotency.Released,
-		}},
-		Reason: reasonUnclaimed,
-		Tier:   op.rules.Tier,
-	})
 }
 
 // judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount

@@ -1,11 +1,13 @@
 package ratelimit
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 )
 
 // IdempotencyConfig configures idempotency keys. The zero value is the default in each field.
@@ -69,7 +71,7 @@ const (
 	minLease         = time.Second
 	maxKeyTTL        = 30 * 24 * time.Hour
 	maxFreeRepeats   = 255
-	// largestMaxAnswer is such that the product with maxCodecRatio is an int of any machine.
+	// largestMaxAnswer is such that the product with claims.MaxCodecRatio is an int of any machine.
 	largestMaxAnswer = 16 << 20
 )
 
@@ -121,6 +123,15 @@ func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
 		if ttl.value < shortest || ttl.value > maxKeyTTL {
 			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, shortest, maxKeyTTL)
 		}
+	}
+}
+
+// claims is the configuration of the room that keeps keys.
+func (c *IdempotencyConfig) claims(logger *slog.Logger) claims.Config {
+	return claims.Config{
+		Headers: c.Headers, Required: c.RequireKey, ReuseAsNew: c.ReuseAsNew, RefuseAbandoned: c.RefuseAbandoned,
+		MutationTTL: c.MutationTTL, QueryTTL: c.QueryTTL, Lease: c.Lease, FreeRepeats: c.FreeRepeats,
+		MaxAnswer: c.MaxAnswer, Codec: c.Codec, Answers: c.Answers, Logger: logger,
 	}
 }
 

@@ -59,13 +59,9 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		return nil
 	}
 
-	claim, err := e.claim(opCtx, d.Subject)
-	if err != nil {
+	if err := op.claims(opCtx); err != nil {
 		d.Refuse(refusedKeyInvalid(err))
 		return nil
-	}
-	if op.claimable(d.Points) {
-		op.claim, d.Keyed = claim, claim != nil
 	}
 	return e.takeFor(ctx, op, d.Points)
 }

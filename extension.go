@@ -12,6 +12,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
@@ -27,6 +28,7 @@ type Extension struct {
 	unheld    sync.Once
 	estimator *cost.Estimator
 	reporter  *observe.Reporter
+	claims    *claims.Keeper
 	// replays counts the stored answers of tenants.
 	replays *recent.Counter[string]
 	// stores are nil until srv.Use.
@@ -86,6 +88,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	e.estimator, e.reporter = estimator, reporter
+	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Logger))
 	e.replays = recent.NewCounter[string](replaySlots)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
@@ -142,7 +145,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	if op.claim == nil {
 		return next(ctx)
 	}
-	return e.begin(ctx, op, next)
+	return op.hold(ctx, next)
 }
 
 // InterceptResponse reports the decision with the first payload, and answers a refused operation in

@@ -77,9 +77,10 @@ func (e *Extension) Run(ctx context.Context) {
 	}
 }
 
-// Shutdown ends what the extension does beside requests. It ends [Extension.Run], settles the charges that still wait for
-// a store, which happens after the response, and what was admitted while a store was away, and returns when that is
-// done. When ctx ends before, it drops the rest: charges stay at their estimates, and what a store was away for stays
+// Shutdown ends what the extension does beside requests. It waits for the operations that still run under an idempotency
+// key, whose claims end with them, ends [Extension.Run], settles the charges that still wait for a store, which happens after
+// the response, and what was admitted while a store was away, and returns when that is done. When ctx ends before, it
+// drops the rest: claims are left to their leases, charges stay at their estimates, and what a store was away for stays
 // uncharged. The error says what was dropped, and matches that of ctx.
 //
 // Call it after http.Server.Shutdown and before the connections of the stores are closed. Operations that run later are
@@ -89,7 +90,8 @@ func (e *Extension) Shutdown(ctx context.Context) error {
 	if !e.life.end() {
 		return nil
 	}
-	return e.stores.Shutdown(ctx)
+	// What still runs under a key settles its charge with its claim.
+	return errors.Join(e.claims.Wait(ctx), e.stores.Shutdown(ctx))
 }
 
 // AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends

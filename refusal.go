@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -99,7 +98,3 @@ func refusedCostRequest(err error) *decision.Refusal {
 func refusedCostValidate() *decision.Refusal {
 	return &decision.Refusal{Code: ratelimitclient.CodeCostRequestForbidden, Outcome: decision.CostRequestForbidden}
 }
-
-var errKeyMissing = fmt.Errorf("%w: a mutation needs one, and there is none; a UUID fits", idempotency.ErrKeyInvalid)
-
-var errUploadKey = fmt.Errorf("%w: it cannot be used with file uploads", idempotency.ErrKeyInvalid)

@@ -172,7 +172,7 @@ func (e *Extension) correction(op *operation, last *graphql.Response, left, gone
 	s, stream := &e.cfg.Settlement, op.decision.Kind == ast.Subscription
 	spoiled := op.answers.spoiled.Load()
 	switch {
-	case op.claim != nil && last != nil && !op.ran(last):
+	case op.claim != nil && last != nil && !op.Ran(last):
 		return correction{points: op.paid.points, reason: reasonReleased}
 	case op.claim != nil && op.claim.FreeRepeats != 0:
 		// The charge pays for repeats as well.
@@ -218,14 +218,6 @@ func (op *operation) leaveToClaim(c correction) bool {
 	}
 	op.correction = c
 	return true
-}
-
-// endClaim returns the correction for the call that ends the claim.
-func (op *operation) endClaim() correction {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	op.claimEnded = true
-	return op.correction
 }
 
 // worth is what the operation was worth after a correction.

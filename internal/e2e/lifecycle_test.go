@@ -157,3 +157,25 @@ func TestAServerThatIsNotBehindTheHandlerIsToldSoOnce(t *testing.T) {
 		require.Equal(t, want, bytes.Count(log.Bytes(), []byte("serve ratelimit.Handler(srv) in the place of srv")))
 	}
 }
+
+func TestShutdownWaitsForAnOperationUnderAKeyAndStoresItsAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, store := newUnused(t)
+		resolver := &testserver.Resolver{}
+		resolver.BeforeCreate = func(context.Context) { time.Sleep(time.Minute) } //nolint:forbidigo // the clock of a synctest bubble
+		server := newGraphQLServer(resolver)
+		server.Use(limiter)
+		p := &inProcess{t: t, handler: ratelimit.Handler(server)}
+		var running sync.WaitGroup
+		running.Go(func() { p.post(request{Query: createUser, Key: testKey}) })
+		synctest.Wait()
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorContains(t, limiter.Shutdown(soon), "operations still ran under an idempotency key: context deadline exceeded")
+		require.NoError(t, limiter.Shutdown(t.Context()))
+		require.Len(t, store.Settlements(), 1)
+		require.NotEmpty(t, store.Settlements()[0].Claim.Answer)
+		running.Wait()
+	})
+}

@@ -1,0 +1,175 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+)
+
+// claims finds the claim that the operation asks for, if it has a key that is honoured.
+func (op *operation) claims(opCtx *graphql.OperationContext) error {
+	d := &op.decision
+	if op.extension.cfg.Idempotency.Disabled {
+		return nil
+	}
+	claim, err := op.extension.claims.Claim(opCtx, d.Subject, sink.Upgrades(opCtx.Headers))
+	if err == nil && op.claimable(d.Points) {
+		op.claim, d.Keyed = claim, claim != nil
+	}
+	return err
+}
+
+// claimable says whether a key is honoured. What costs nothing is admitted without end under limits that
+// count points alone, and so would be its records.
+func (op *operation) claimable(points int64) bool {
+	if points > 0 || !enforces(&op.rules) {
+		return true
+	}
+	for _, b := range judged(&op.rules) {
+		for _, limit := range b.Limits.All() {
+			charges := limit.Unit == bucket.Requests || limit.Unit == bucket.Records
+			if charges && limit.Mode == bucket.Enforce && !limit.Soft {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hold runs the operation under its claim.
+func (op *operation) hold(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	return op.extension.claims.Hold(ctx, &claims.Held{
+		Claim: op.claim, Tenant: op.decision.Subject.Tenant, Mutation: op.mutation(), Store: op.store, Operation: op,
+	}, next)
+}
+
+// unclaim releases a claim that a take may have written although its reply was lost.
+func (op *operation) unclaim(ctx context.Context) {
+	op.store.Offer(ctx, &backend.Settlement{
+		Settlement: claims.Release(op.decision.Subject.Tenant, op.claim), Reason: reasonUnclaimed, Tier: op.rules.Tier,
+	})
+}
+
+var _ claims.Operation = (*operation)(nil)
+
+// Ran says whether anything of the operation may have happened. A query always counts as run: if it
+// could be released, a key would make what has no resolver, such as introspection, free.
+func (op *operation) Ran(response *graphql.Response) bool {
+	return !op.mutation() || op.started.Load() || response != nil && hasData(response)
+}
+
+// Account implements claims.Operation.
+func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.claimEnded = true
+	switch {
+	case !ran:
+		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
+		return op.paid.receipt, bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
+	case op.correction.points != 0:
+		return op.paid.receipt, op.worth(op.correction)
+	default:
+		return bucket.Receipt{}, nil
+	}
+}
+
+// KeepAnswer charges the room that an answer takes, and reports whether it may take it. Most policies
+// have no limit of it, and then the store is not asked.
+func (op *operation) KeepAnswer(ctx context.Context, bytes int64) bool {
+	buckets := judged(&op.rules)
+	if !counts(buckets, bucket.AnswerBytes) {
+		return true
+	}
+	after := op.chargeFrom(ctx, buckets, bucket.AnswerBytes, bytes)
+	if after.Refusal != nil {
+		// The limit is used up, and its client was refused nothing.
+		after.Outcome = decision.Admitted
+	}
+	op.extension.reporter.Stored(ctx, &after)
+	return after.Refusal == nil
+}
+
+// Settled counts the correction that was to be made with the end of the claim.
+func (op *operation) Settled(ctx context.Context, settled *bucket.Settled, tries int, err error) {
+	if op.correction.points == 0 {
+		return
+	}
+	result := backend.SettledNow
+	switch {
+	case err != nil:
+		result = backend.DroppedAway
+	case settled.Applied:
+	case tries > 1:
+		result = backend.SettledBefore
+	default:
+		result = backend.SettledLate
+	}
+	op.extension.reporter.Settled(ctx, &observe.Settlement{
+		Tier: op.rules.Tier, Reason: op.correction.reason, Result: string(result), Limits: settled.Limits,
+	})
+}
+
+// replay returns the stored answer. It returns nil if the replay is refused, which the decision says.
+func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *graphql.Response {
+	d, name := &op.decision, op.claim.RecordName()
+	op.claim = nil
+	if refusal := e.capReplays(ctx, op); refusal != nil {
+		d.Refuse(refusal)
+		return nil
+	}
+	answer, err := e.claims.Answer(context.WithoutCancel(ctx), name, kept)
+	switch {
+	case errors.Is(err, claims.ErrUnreadable):
+		d.Refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
+		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
+			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
+		return nil
+	case err != nil:
+		d.Refuse(refusedUnavailable())
+		e.cfg.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
+			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
+		return nil
+	}
+	d.Outcome = decision.Replayed
+	return answer
+}
+
+// capReplays returns why a tenant gets no stored answer for now, nil if it gets one: the limits of its policy
+// say so, or where none counts replays this server.
+func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Refusal {
+	if buckets := judged(&op.rules); counts(buckets, bucket.Replays) {
+		return op.chargeFrom(ctx, buckets, bucket.Replays, 1).Refusal
+	}
+	most := e.cfg.Idempotency.MaxReplays
+	if most < 0 || !enforces(&op.rules) {
+		return nil
+	}
+	n, left := e.replays.Count(op.decision.Subject.Tenant, time.Now(), time.Minute)
+	if n <= most {
+		return nil
+	}
+	return refusedReplay(left)
+}
+
+// counts says whether a limit counts the unit.
+func counts(buckets []bucket.Bucket, unit bucket.Unit) bool {
+	for i := range buckets {
+		for _, limit := range buckets[i].Limits.All() {
+			if limit.Unit == unit {
+				return true
+			}
+		}
+	}
+	return false
+}

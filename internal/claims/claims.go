@@ -1,0 +1,113 @@
+// Package claims keeps what clients send under idempotency keys to one effect: it reads the key of a request, holds its
+// claim while the operation runs, settles it, and keeps the answer for repeats.
+//
+// A reply of the store can be lost at each step. A take is asked again with the same attempt, which gives the first verdict
+// again; where nothing runs after it, [Release] gives the claim back that it may have written. A renewal is repeated as
+// long as the store does not say that the claim has gone. A settlement is tried four times, within a quarter of a second,
+// before the answer is sent. What fails beyond that is left to the lease: repeats are told that the operation is in
+// flight until it ends, and then the next attempt runs, or is told that the outcome is unknown.
+package claims
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+)
+
+// MaxCodecRatio is how many times larger than a stored answer one may be that is given to the codec.
+const MaxCodecRatio = 64
+
+// Config says how keys are kept. It has no defaults: those of package ratelimit have been filled in.
+type Config struct {
+	// Headers may carry the key, in the spelling of http.Header.
+	Headers []string
+	// Required says that a mutation without a key is a mistake.
+	Required bool
+
+	ReuseAsNew, RefuseAbandoned  bool
+	MutationTTL, QueryTTL, Lease time.Duration
+	FreeRepeats                  int
+
+	// MaxAnswer is how many bytes of an answer are stored at most, as the codec leaves it.
+	MaxAnswer int
+	Codec     idempotency.Codec
+	// Answers keeps the answers elsewhere than in the records. Nil keeps them there.
+	Answers idempotency.AnswerStore
+
+	Logger *slog.Logger
+}
+
+// Keeper keeps the keys of a server. It is safe for concurrent use.
+type Keeper struct {
+	cfg Config
+
+	mu sync.Mutex
+	// running is how many operations run under a claim. idle is closed when none does; it is nil if nobody waits for that.
+	running int
+	idle    chan struct{}
+}
+
+// New returns a keeper.
+func New(cfg Config) *Keeper { return &Keeper{cfg: cfg} }
+
+// Wait returns when no operation runs under a claim, so that all are settled, or with an error that matches that of ctx
+// when that ends before.
+func (k *Keeper) Wait(ctx context.Context) error {
+	k.mu.Lock()
+	running := k.running
+	if running > 0 && k.idle == nil {
+		k.idle = make(chan struct{})
+	}
+	idle := k.idle
+	k.mu.Unlock()
+	if running == 0 {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("ratelimit: operations still ran under an idempotency key: %w", ctx.Err())
+	}
+}
+
+// enter counts an operation that runs under a claim, until the returned function is called.
+func (k *Keeper) enter() (leave func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.running++
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.running--; k.running == 0 && k.idle != nil {
+			close(k.idle)
+			k.idle = nil
+		}
+	}
+}
+
+// Release is the settlement that gives a claim back which a take may have written although its reply was lost. What was
+// charged with it stays charged, because the receipt was lost as well.
+func Release(tenant string, claim *idempotency.Claim) bucket.Settlement {
+	return bucket.Settlement{Claim: &bucket.ClaimSettlement{Tenant: tenant, Claim: claim, Outcome: idempotency.Released}}
+}
+
+// pauses are those between the tries to settle a claim or to store an answer. They are worth a wait: a claim that
+// stays in flight lets a later attempt run the operation again, or leaves its outcome unknown.
+var pauses = [...]time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond}
+
+// patiently tries until it succeeds or there are no more pauses, and returns the last error.
+func patiently(try func() error) (err error) {
+	for _, pause := range pauses {
+		time.Sleep(pause) //nolint:forbidigo // a pause between tries, short and bounded
+		if err = try(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
