@@ -239,13 +239,14 @@ func lines(text string) string {
 // gap is a line of code that stands for others, which a page leaves out.
 var gap = regexp.MustCompile(`(?m)^\s*(?://\s*)?…$`)
 
-// TestAllGoOfPagesIsCodeThatIsCompiled looks for it in Examples and in the modules that tests build.
+// TestAllGoOfPagesIsCodeThatIsCompiled looks for it in Examples, in the modules that tests build, and in the root with its
+// comments.
 func TestAllGoOfPagesIsCodeThatIsCompiled(t *testing.T) {
 	t.Parallel()
 	var code strings.Builder
 	for _, text := range files(t, func(name string) bool {
 		return strings.HasPrefix(path.Base(name), "example") && strings.HasSuffix(name, "_test.go") ||
-			strings.HasSuffix(name, ".go.txt") || name == "budget.go"
+			strings.HasSuffix(name, ".go.txt") || !strings.Contains(name, "/") && strings.HasSuffix(name, ".go")
 	}) {
 		code.WriteString(lines(strings.ReplaceAll(text, "//\t", "")))
 	}
