@@ -10,7 +10,6 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -153,97 +152,3 @@ func (e *Extension) subject(ctx context.Context, request *Request) (subject Subj
 }
 
 var errSubjectPanicked = errors.New("ratelimit: Config.Subject panicked")
-
-// takeFor asks the store and turns its verdict into the decision.
-func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
-	d := &op.decision
-	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim, States: op.states[:], Owners: op.members(op.owners[:])}
-	would := e.try(op, &take, points)
-	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
-		d.Admit()
-		d.Candidate = would
-		return nil
-	}
-	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
-	take.Amounts = op.amounts[:]
-	if op.claim == nil {
-		take.Amounts = op.amounts[:2]
-	}
-	d.Asked = take.Amounts
-
-	result, took, err := op.store.Take(ctx, &take)
-	d.StoreDuration = took
-	switch {
-	case err != nil && take.Buckets == nil && take.Claim == nil:
-		// The store was asked for the candidate alone, which decides nothing.
-		d.StoreErr, d.FailMode = err, awayMode(&op.rules, err)
-		d.Admit()
-		return nil
-	case errors.Is(err, backend.ErrBusy):
-		e.busy(op)
-		return nil
-	case err != nil:
-		e.storeAway(ctx, op, &take, points, err)
-		return nil
-	}
-	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
-	if d.Candidate = tried(would, &take, &result); d.Candidate != nil && d.Candidate.Outcome == decision.Admitted {
-		op.trial = take.Candidate
-	}
-	switch result.Verdict {
-	case bucket.Admitted:
-		op.paid.pay(&result, points)
-		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
-		d.Admit()
-		if result.Repeat {
-			d.Outcome = decision.Repeated
-		}
-		d.Charged = chargedPoints(result.Limits, points)
-		return nil
-	case bucket.Limited, bucket.Never:
-		d.Refuse(decision.RefusedBy(result.Limits, take.Amounts))
-	case bucket.Blocked:
-		d.Refuse(refusedBlocked())
-	case bucket.Replayed:
-		return e.replay(ctx, op, result.Answer)
-	default:
-		d.Refuse(refusedByClaim(&result))
-	}
-	op.claim = nil
-	return nil
-}
-
-// judged returns the buckets to ask the store about, nil if no limit in them is judged.
-func judged(rules *tiers.Rules) []bucket.Bucket {
-	if rules.Unlimited {
-		return nil
-	}
-	for i := range rules.Buckets {
-		if rules.Buckets[i].Limits.Len() > 0 {
-			return rules.Buckets
-		}
-	}
-	return nil
-}
-
-// enforces reports whether any limit of the rules can refuse.
-func enforces(rules *tiers.Rules) bool {
-	for _, b := range judged(rules) {
-		for _, limit := range b.Limits.All() {
-			if limit.Mode == bucket.Enforce && !limit.Soft {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// chargedPoints is the price if any limit that counts points was charged, else 0.
-func chargedPoints(limits []bucket.LimitState, points int64) int64 {
-	for i := range limits {
-		if limits[i].Limit.Unit == bucket.Points && limits[i].Charged > 0 {
-			return points
-		}
-	}
-	return 0
-}

@@ -11,61 +11,10 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
-
-// SettlementConfig says how the charge of an operation is corrected after it has run. The zero value keeps
-// each charge at its estimate: that bounds the work, where a response tells only what came of it.
-//
-// Nothing is given back where the response has errors, because these hide calls that were made, where the
-// actual cost is not known, for a subscription or a deferred part that the client has left, and under an
-// idempotency key for a query, which may be repeated uncharged, and for an answer in parts. What was taken
-// with [Charge] stays taken, and so do requests. No limit ever gets more back than it is still owed.
-//
-// The store is asked after the response, which does not wait for it, under an idempotency key with the end
-// of the claim. [Extension.Shutdown] waits for what is under way.
-type SettlementConfig struct {
-	// Refund gives back what an operation was estimated at and did not come to. It doubles the calls of the
-	// store for operations that return less than they may. Set it where the weights of fields say what a
-	// call takes whether or not it finds anything: a search that returns nothing costs its weight alone.
-	Refund bool
-	// ChargeExcess charges on what an operation comes to above its estimate, which happens only where a
-	// list is longer than its declared size. It cannot be refused and may overdraw, to twice the capacity.
-	ChargeExcess bool
-	// FailedShare is the share of the charge, 0 to 1, that is given back when an operation ends in nothing
-	// but errors. Zero gives back nothing: errors may come after any amount of work.
-	FailedShare float64
-	// CanceledShare is the share of the charge, 0 to 1, that is given back when the client leaves before the
-	// answer and the operation breaks off. Zero gives back nothing: what ran is paid. Who may break off for
-	// nothing can make the server work for nothing.
-	CanceledShare float64
-	// MaxWaiting is how many settlements may wait for a store, at most 1 000 000, for each store. Those that find no room
-	// are dropped: the estimate stays charged. Zero means 4096.
-	MaxWaiting int
-}
-
-const (
-	defaultMaxWaiting = 4096
-	mostWaiting       = 1_000_000
-)
-
-func (s *SettlementConfig) validate(noActualCost bool, fail func(format string, args ...any)) {
-	if noActualCost && (s.Refund || s.ChargeExcess) {
-		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset NoActualCost")
-	}
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"FailedShare", s.FailedShare}, {"CanceledShare", s.CanceledShare}} {
-		// The condition is that of a share, so that NaN is none.
-		if !(share.value >= 0 && share.value <= 1) {
-			fail("Settlement.%s is %v, want 0 to 1", share.name, share.value)
-		}
-	}
-	if s.MaxWaiting < 0 || s.MaxWaiting > mostWaiting {
-		fail("Settlement.MaxWaiting is %d, want 0 to %d", s.MaxWaiting, mostWaiting)
-	}
-}
 
 // paid is what the take of an operation has charged for the operation itself. It is written before the
 // operation runs.
@@ -271,4 +220,107 @@ func projected(l bucket.LimitState, points int64) bucket.LimitState {
 		l.ResetAfter, l.WindowEnd = 0, 0
 	}
 	return l
+}
+
+// actual adds up what one operation really costs, from its responses as they leave.
+type actual struct {
+	outline *cost.Outline
+	tally   *cost.Tally
+	// events counts the responses of a subscription.
+	events atomic.Int64
+	// forget ends the wait for a client that leaves in the middle of a stream.
+	forget func() bool
+}
+
+// follow begins to add up an operation that is about to run. It does nothing if nobody would be told,
+// or if the operation is too large for its responses to be priced.
+func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
+	if e.cfg.NoActualCost {
+		return
+	}
+	outline, err := e.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
+	if err != nil {
+		return
+	}
+	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
+	if outline.NeedsTypes() {
+		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
+	}
+	if op.decision.Kind == ast.Subscription {
+		e.awaitLeave(ctx, op)
+	}
+}
+
+// observing wraps the middleware of all fields, so that the tally learns the types of objects that the
+// response does not tell. A field knows the type that it is on.
+func observing(next graphql.FieldMiddleware, outline *cost.Outline, tally *cost.Tally) graphql.FieldMiddleware {
+	// The fields of one object mostly come one after the other.
+	var last atomic.Pointer[graphql.FieldContext]
+	return func(ctx context.Context, resolve graphql.Resolver) (any, error) {
+		field := graphql.GetFieldContext(ctx)
+		if field != nil && field.Parent != nil && outline.NeedsType(field.Object) && last.Swap(field.Parent) != field.Parent {
+			tally.Observe(field.Parent.Path(), field.Object)
+		}
+		return next(ctx, resolve)
+	}
+}
+
+// awaitLeave ends the account of a stream when its client leaves, because then nobody asks for the
+// response that would say that the stream is over.
+func (e *Extension) awaitLeave(ctx context.Context, op *operation) {
+	if op.actual.forget == nil {
+		op.actual.forget = context.AfterFunc(ctx, func() { e.finish(ctx, op, nil, true) })
+	}
+}
+
+// add prices one response of the operation; nil says that there are no more.
+func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Response) {
+	op.answers.note(response)
+	a := op.actual
+	if response == nil {
+		e.over(ctx, op, nil)
+		return
+	}
+	if a != nil {
+		a.events.Add(1)
+		// What cannot be read makes the whole unknown, which Cost says.
+		_ = a.tally.AddAt(response.Path, response.Data)
+	}
+	switch {
+	case response.HasNext != nil && *response.HasNext:
+		if a != nil {
+			e.awaitLeave(ctx, op)
+		}
+	case op.decision.Kind != ast.Subscription:
+		e.over(ctx, op, response)
+	}
+}
+
+// over says that the last response is on its way.
+func (e *Extension) over(ctx context.Context, op *operation, last *graphql.Response) {
+	if op.actual != nil && op.actual.forget != nil {
+		op.actual.forget()
+	}
+	e.finish(ctx, op, last, false)
+}
+
+// points returns the price of what was added up so far. It returns false if it is unknown.
+func (a *actual) points(e *Extension) (int64, bool) {
+	if a == nil {
+		return 0, false
+	}
+	spent, err := a.tally.Cost()
+	if err != nil {
+		return 0, false
+	}
+	return e.price(spent), true
+}
+
+// estimate returns what the operation was estimated at, in points. That of a subscription is the price of one
+// event, so that it is taken for as many events as there were.
+func (a *actual) estimate(e *Extension, d *decision.Decision) int64 {
+	if d.Kind != ast.Subscription {
+		return d.Points
+	}
+	return e.price(a.outline.Stream(d.Cost, a.events.Load()))
 }

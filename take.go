@@ -1,0 +1,296 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// takeFor asks the store and turns its verdict into the decision.
+func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
+	d := &op.decision
+	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim, States: op.states[:], Owners: op.members(op.owners[:])}
+	would := e.try(op, &take, points)
+	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
+		d.Admit()
+		d.Candidate = would
+		return nil
+	}
+	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
+	take.Amounts = op.amounts[:]
+	if op.claim == nil {
+		take.Amounts = op.amounts[:2]
+	}
+	d.Asked = take.Amounts
+
+	result, took, err := op.store.Take(ctx, &take)
+	d.StoreDuration = took
+	switch {
+	case err != nil && take.Buckets == nil && take.Claim == nil:
+		// The store was asked for the candidate alone, which decides nothing.
+		d.StoreErr, d.FailMode = err, awayMode(&op.rules, err)
+		d.Admit()
+		return nil
+	case errors.Is(err, backend.ErrBusy):
+		e.busy(op)
+		return nil
+	case err != nil:
+		e.storeAway(ctx, op, &take, points, err)
+		return nil
+	}
+	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
+	if d.Candidate = tried(would, &take, &result); d.Candidate != nil && d.Candidate.Outcome == decision.Admitted {
+		op.trial = take.Candidate
+	}
+	switch result.Verdict {
+	case bucket.Admitted:
+		op.paid.pay(&result, points)
+		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
+		d.Admit()
+		if result.Repeat {
+			d.Outcome = decision.Repeated
+		}
+		d.Charged = chargedPoints(result.Limits, points)
+		return nil
+	case bucket.Limited, bucket.Never:
+		d.Refuse(decision.RefusedBy(result.Limits, take.Amounts))
+	case bucket.Blocked:
+		d.Refuse(refusedBlocked())
+	case bucket.Replayed:
+		return e.replay(ctx, op, result.Answer)
+	default:
+		d.Refuse(refusedByClaim(&result))
+	}
+	op.claim = nil
+	return nil
+}
+
+// judged returns the buckets to ask the store about, nil if no limit in them is judged.
+func judged(rules *tiers.Rules) []bucket.Bucket {
+	if rules.Unlimited {
+		return nil
+	}
+	for i := range rules.Buckets {
+		if rules.Buckets[i].Limits.Len() > 0 {
+			return rules.Buckets
+		}
+	}
+	return nil
+}
+
+// enforces reports whether any limit of the rules can refuse.
+func enforces(rules *tiers.Rules) bool {
+	for _, b := range judged(rules) {
+		for _, limit := range b.Limits.All() {
+			if limit.Mode == bucket.Enforce && !limit.Soft {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// chargedPoints is the price if any limit that counts points was charged, else 0.
+func chargedPoints(limits []bucket.LimitState, points int64) int64 {
+	for i := range limits {
+		if limits[i].Limit.Unit == bucket.Points && limits[i].Charged > 0 {
+			return points
+		}
+	}
+	return 0
+}
+
+// members returns the owners that the operation belongs to, whether or not they have budgets: an override
+// record may block any of them. The room is used if it is large enough.
+func (op *operation) members(room []bucket.Owner) []bucket.Owner {
+	d := &op.decision
+	members := append(room[:0], bucket.Owner{})
+	if d.Subject.Team != "" {
+		members = append(members, bucket.Owner{Level: bucket.Team, Name: d.Subject.Team})
+	}
+	if d.Subject.User != "" {
+		members = append(members, bucket.Owner{Level: bucket.User, Name: d.Subject.User})
+	}
+	for _, field := range d.RootFields {
+		members = append(members, bucket.Owner{Level: bucket.Operation, Name: field})
+	}
+	return members
+}
+
+// overridden says whether an override record was in force.
+func overridden(result *bucket.Result) bool {
+	for i := range result.Limits {
+		if result.Limits[i].Overridden {
+			return true
+		}
+	}
+	return result.Verdict == bucket.Blocked
+}
+
+// mayTry says whether the source is made for candidates, or has one. A mode switch is a source of candidates
+// whatever it is around.
+func mayTry(policy tiers.Source) bool {
+	if _, rollout := policy.(*tiers.Rollout); rollout {
+		return true
+	}
+	source, ok := policy.(tiers.CandidateSource)
+	if !ok {
+		return false
+	}
+	_, candidate := source.Candidate()
+	return candidate != nil
+}
+
+// try asks in the take what the candidate would do, if there is one. What needs no store is decided here.
+func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decision.Candidate {
+	source, ok := e.cfg.Policy.(tiers.CandidateSource)
+	if !ok {
+		return nil
+	}
+	id, snapshot := source.Candidate()
+	if snapshot == nil || op.decision.Subject.Exempt || bucket.CheckCandidateID(id) != nil {
+		return nil
+	}
+	rules := snapshot.Rules(op.decision.Subject, op.selected(snapshot))
+	would := &decision.Candidate{ID: id, Outcome: decision.Admitted}
+	_, mode := rules.MaxCost.Exceeded(points)
+	switch {
+	case rules.Blocked:
+		would.Outcome = decision.Blocked
+	case mode == bucket.Enforce:
+		would.Outcome = decision.TooExpensive
+	default:
+		if buckets := judged(&rules); buckets != nil {
+			take.Candidate = &bucket.Candidate{ID: id, Buckets: buckets}
+		}
+	}
+	return would
+}
+
+// tried returns what the candidate came to, nil if the answer of the store was none of a policy's.
+func tried(would *decision.Candidate, take *bucket.Take, result *bucket.Result) *decision.Candidate {
+	fresh := result.Verdict == bucket.Admitted && !result.Repeat || result.Verdict == bucket.Limited || result.Verdict == bucket.Never
+	if would == nil || !fresh {
+		return nil
+	}
+	if take.Candidate == nil {
+		return would
+	}
+	if result.Candidate == nil {
+		return nil
+	}
+	would.Limits = result.Candidate.Limits
+	switch result.Candidate.Verdict {
+	case bucket.Limited:
+		would.Outcome = decision.Limited
+	case bucket.Never:
+		would.Outcome = decision.TooExpensive
+	default:
+	}
+	return would
+}
+
+// storeAway decides by the fail mode. A keyed mutation is refused whatever the mode, because it may
+// be a repeat of one that ran.
+func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.Take, points int64, err error) {
+	d := &op.decision
+	mode := awayMode(&op.rules, err)
+	d.StoreErr, d.FailMode = err, mode
+	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
+	switch {
+	case unclaimed || mode == bucket.FailClosed:
+		d.Refuse(refusedUnavailable())
+	case mode == bucket.FailLocal:
+		result, outcome, refusal := judgeLocally(op.store, take)
+		d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
+		if refusal != nil {
+			d.Refuse(refusal)
+			break
+		}
+		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
+		d.Charged = chargedPoints(result.Limits, points)
+	default:
+		d.Outcome = decision.Unjudged
+	}
+	// A mutation that runs without its claim is left to the lease, as one whose server has died.
+	if op.claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {
+		op.unclaim(ctx)
+	}
+	op.claim = nil
+	op.store.Decided(countedAs(d.Outcome), points)
+	e.reporter.DecidedAway(ctx, d)
+}
+
+// busy decides about an operation of a tenant that has too many calls under way. No fail mode applies: a
+// tenant that could ask itself past its limits would. Nor do the modes of the policy: an override record that
+// enforces or blocks is known to nobody but the store. Only where nothing is judged the operation runs, except
+// for a keyed mutation that may be a repeat.
+func (e *Extension) busy(op *operation) {
+	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
+	op.claim = nil
+	if unclaimed || judged(&op.rules) != nil {
+		op.decision.Refuse(refusedBusy())
+		return
+	}
+	op.decision.Outcome = decision.Unjudged
+}
+
+// judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount
+// says nothing about the limit: the operation passes when the store is back.
+func judgeLocally(store *backend.Store, take *bucket.Take) (bucket.Result, decision.Outcome, *decision.Refusal) {
+	result := store.TakeLocally(take)
+	switch result.Verdict {
+	case bucket.Admitted:
+		return result, decision.AdmittedLocally, nil
+	case bucket.Limited:
+		refusal := decision.RefusedBy(result.Limits, take.Amounts)
+		refusal.Outcome = decision.LimitedLocally
+		return result, decision.LimitedLocally, refusal
+	case bucket.Blocked:
+		refusal := refusedBlocked()
+		return result, refusal.Outcome, refusal
+	default:
+		return bucket.Result{}, decision.Unavailable, refusedUnavailable()
+	}
+}
+
+// countedAs is how the outcome is added up while the store is away.
+func countedAs(o decision.Outcome) backend.Decision {
+	switch o {
+	case decision.Unjudged:
+		return backend.Unjudged
+	case decision.AdmittedLocally:
+		return backend.AdmittedLocally
+	case decision.LimitedLocally:
+		return backend.LimitedLocally
+	default:
+		return backend.Refused
+	}
+}
+
+// awayMode is what an error of the store does to what it was asked about. A call that was wrong in itself is
+// a mistake of this library, which must not open the gate.
+func awayMode(rules *tiers.Rules, err error) bucket.FailMode {
+	if errors.Is(err, bucket.ErrInvalid) {
+		return bucket.FailClosed
+	}
+	buckets := judged(rules)
+	if buckets == nil {
+		// Without limits there is nothing to have a share of.
+		if rules.Mode == bucket.Enforce && rules.FailMode == bucket.FailClosed {
+			return bucket.FailClosed
+		}
+		return bucket.FailOpen
+	}
+	mode := bucket.FailOpen
+	for i := range buckets {
+		mode = mode.Strictest(buckets[i].Limits.FailMode())
+	}
+	return mode
+}
