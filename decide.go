@@ -2,8 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -137,18 +136,14 @@ func (op *operation) selected(policy *tiers.Snapshot) []string {
 	return append(slices.Clip(fields), tiers.DocumentID(op.document))
 }
 
-// subject calls the user's function. A panic in it, in gqlgen's hook, would end a whole WebSocket.
+// subject calls the user's function.
 func (e *Extension) subject(ctx context.Context, request *Request) (subject Subject, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: %v", errSubjectPanicked, cause)
-		}
-	}()
-	subject, err = e.cfg.Subject(ctx, request)
+	err = guard.Call("Config.Subject", func() (err error) {
+		subject, err = e.cfg.Subject(ctx, request)
+		return err
+	})
 	if err == nil && subject.Tenant == "" && !subject.Exempt {
 		err = ErrNoSubject
 	}
 	return subject, err
 }
-
-var errSubjectPanicked = errors.New("ratelimit: Config.Subject panicked")

@@ -202,14 +202,12 @@ func withComplexity(given map[string]cost.ComplexityFunc, schema graphql.Executa
 // hasComplexity asks the server about a call without arguments. gqlgen says no for a field without a
 // function and for arguments that it cannot convert, and absent ones it need not convert.
 func hasComplexity(schema graphql.ExecutableSchema, object, field string) (has bool) {
-	defer func() {
-		if recover() != nil {
-			// Only a function minds the zero values of its arguments.
-			has = true
-		}
-	}()
-	_, has = schema.Complexity(context.Background(), object, field, 0, map[string]any{})
-	return has
+	panicked := guard.Call("a complexity function", func() error {
+		_, has = schema.Complexity(context.Background(), object, field, 0, map[string]any{})
+		return nil
+	})
+	// Only a function minds the zero values of its arguments.
+	return has || panicked != nil
 }
 
 // complexityOf returns the function of a field. One that panics is reported, because all that the client
