@@ -62,6 +62,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 		-timeout 60m ./bucket -rapid.checks=11500 -rapid.steps=60 -calls=1000000 -envelope=30s
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
+	@# A hundred thousand random operations, whose price is computed and interpreted.
+	go test -v -run '^TestTheProgramOfAnOperationAndItsInterpreterAgree$$' -timeout 60m ./cost -rapid.checks=10000
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
 	@# The table of docs/reports/faults.md, printed and not written.

@@ -48,7 +48,7 @@ type Tally struct {
 	mu    sync.Mutex
 	o     *Outline
 	r     *reading
-	owns  map[int]float64
+	owns  map[int32]float64
 	total pair
 	// guessed says that some object was priced as the maximum over several types.
 	guessed bool
@@ -58,6 +58,8 @@ type Tally struct {
 	hashing bool
 	// observed are types by the hash of the path, which nobody can foresee.
 	observed map[uint64]string
+	// gathered are merged selections, where those of the outline are not merged.
+	gathered gathering
 	// awaited are the hashes of the paths to calls that were paid while their value was null, which may
 	// come in a later payload.
 	awaited map[uint64]bool
@@ -67,7 +69,7 @@ type Tally struct {
 // [Plan.Evaluate]. The map is only read, and not after the last call of a method.
 func (o *Outline) Tally(variables map[string]any) *Tally {
 	t := &Tally{o: o, r: o.read(variables)}
-	if o.defers {
+	if o.document.defers {
 		t.hashPaths()
 	}
 	return t
@@ -137,13 +139,13 @@ func (t *Tally) classesAt(path ast.Path) ([]typeClass, error) {
 		var below []typeClass
 		seen := map[int32]bool{}
 		for _, class := range classes {
-			at, ok := t.o.find(class.set, class.set.lo, []byte(name))
+			first, others, ok := t.find(class.set, -1, []byte(name))
 			if !ok {
 				continue
 			}
-			if value := t.o.calls[at].value; value >= 0 && !seen[value] {
-				seen[value] = true
-				below = append(below, t.o.values[value].classes...)
+			if c := &t.o.calls[first]; c.value >= 0 && !seen[first] {
+				seen[first] = true
+				below = append(below, t.valueOf(c, others).classes...)
 			}
 		}
 		if len(below) == 0 {
@@ -217,7 +219,7 @@ func (t *Tally) elementOf(at uint64, index int) uint64 {
 func (t *Tally) Cost() (Cost, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cost := Cost{Base: t.o.plan.base, Free: t.o.plan.free, Approximate: t.guessed}
+	cost := Cost{Base: t.o.plan.base, Free: t.o.plan.free, Approximate: t.guessed || t.o.summed}
 	cost.Type, cost.Field = max(0, t.o.rootType.weight+t.total.typ), t.total.field
 	if t.r.m.left < 0 {
 		// Some variable was too large to be read.
@@ -228,7 +230,7 @@ func (t *Tally) Cost() (Cost, error) {
 
 // await remembers a call that was paid while its value was null.
 func (t *Tally) await(path uint64) {
-	if !t.o.defers || len(t.awaited) >= maxObserved {
+	if !t.o.document.defers || len(t.awaited) >= maxObserved {
 		return
 	}
 	if t.awaited == nil {
@@ -239,19 +241,19 @@ func (t *Tally) await(path uint64) {
 
 // own returns what a call costs without what is below it. A function says what it costs with it, which
 // is the whole of its field cost.
-func (t *Tally) own(at int) (own float64, whole bool) {
+func (t *Tally) own(at int32) (own float64, whole bool) {
 	c := &t.o.calls[at]
 	if c.info.complexity != nil {
 		if function := t.r.function(c); !function.none {
 			return function.field + t.r.extra(c), true
 		}
 	}
-	if c.settled {
+	if c.info.argsFree && c.directives.empty() {
 		return max(0, c.info.weight), false
 	}
 	own, ok := t.owns[at]
 	if !ok {
-		own = t.r.field(c)
+		own = t.r.own(c)
 		t.owns = remember(t.owns, at, own)
 	}
 	return own, false

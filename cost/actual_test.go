@@ -212,6 +212,65 @@ type Query { node: Node }`, "")
 	}
 }
 
+// Exclusive fragments may select different things below one response name, which tell the types apart.
+func TestAnObjectIsOfATypeOnWhichAllThatItHasIsSelected(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+interface Node { owner: User }
+type A implements Node { owner: User }
+type B implements Node { owner: User }
+type User { id: ID friend: User }
+type Query { node: Node }`, "")
+	estimator, err := cost.New(schema, cost.Config{})
+	require.NoError(t, err)
+	doc := parse(t, schema, `{ node { ... on A { owner { id } } ... on B { owner { friend { id } } } } }`, false)
+	outline, err := estimator.Outline(doc, doc.Operations[0])
+	require.NoError(t, err)
+	for data, want := range map[string]float64{
+		`{"node": {"owner": {"id": "1"}}}`:             2,
+		`{"node": {"owner": {"friend": {"id": "1"}}}}`: 3,
+	} {
+		tally := outline.Tally(nil)
+		require.NoError(t, tally.Add([]byte(data)), data)
+		price, err := tally.Cost()
+		require.NoError(t, err)
+		require.Equal(t, cost.Cost{Type: 1 + want, Field: want}, price)
+	}
+	require.Error(t, outline.Tally(nil).Add([]byte(`{"node": {"owner": {"name": "1"}}}`)), "no type selects it")
+}
+
+// What a response to summed selections costs has the rules of the price: at least what it would cost if they
+// were merged, at most the estimate.
+func TestAnOperationThatIsSummedHasABreakdownAndAnActualCost(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		doc, err := parser.ParseQuery(&ast.Source{Input: drawDocument(t).String()})
+		require.NoError(t, err)
+		outline, err := estimator.OutlineSummed(doc, doc.Operations[0])
+		require.NoError(t, err)
+		plan, _, err := estimator.CompileSummed(doc, doc.Operations[0])
+		require.NoError(t, err)
+		variables := drawVariables(t)
+		estimate, err := plan.Evaluate(variables)
+		require.NoError(t, err)
+		requireSum(t, outline.Explain(variables, cost.ExplainOptions{MaxEntries: rapid.SampledFrom([]int{0, 3}).Draw(t, "max")}), "")
+
+		tally := outline.Tally(variables)
+		o := oracle{schema: schema, doc: doc, variables: variables, typenames: true}
+		r := responder{o, t, tally.Observe}
+		var b strings.Builder
+		typ, field := r.object(&b, schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1, nil)
+		require.NoError(t, tally.Add([]byte(b.String())), "%s", &b)
+		actual, err := tally.Cost()
+		require.NoError(t, err)
+		require.True(t, actual.Approximate)
+		require.LessOrEqual(t, 1+typ, actual.Type)
+		require.LessOrEqual(t, field, actual.Field)
+		requireOrder(t, actual, estimate, b.String())
+	})
+}
+
 // gqlgen writes null for what it defers, and the value later.
 func TestACallThatWasNullUntilItsValueCameIsPaidOnce(t *testing.T) {
 	t.Parallel()

@@ -42,9 +42,9 @@ func (c *compiler) argumentsID(field *ast.Field) (int32, error) {
 	id, ok := c.argumentLists[string(spelled)]
 	if !ok {
 		id = int32(len(c.argumentLists))
-		c.argumentLists[string(spelled)] = id
+		c.argumentLists = remember(c.argumentLists, string(spelled), id)
 	}
-	c.argumentIDs[field] = id
+	c.argumentIDs = remember(c.argumentIDs, field, id)
 	return id, nil
 }
 

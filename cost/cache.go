@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// unitsPerPlan is how large a plan may be on average when the cache is full. A plan whose every field
-	// depends on a variable of its own has about five units a field; a unit takes some hundred bytes.
-	unitsPerPlan = 256
+	// unitsPerPlan is how large a plan and its outline may be on average when the cache is full. A plan whose
+	// every field depends on a variable of its own has about five units a field, as many as its outline; a
+	// unit takes some hundred bytes.
+	unitsPerPlan = 512
 	// bytesPerUnit is how much of a text counts as a unit.
 	bytesPerUnit = 100
 	// bytesPerDocumentUnit is how much of a text counts as a unit where the parsed document is kept, whose
@@ -32,8 +33,6 @@ type planCache struct {
 	hand    int
 	max     int
 	units   int
-	// released is told of a plan that no entry has any more. It must not use the cache.
-	released func(*Plan)
 }
 
 // planEntry is what compiling an operation led to, or the promise of it.
@@ -52,16 +51,12 @@ type planEntry struct {
 	err      error
 	panicked bool
 
-	// units, place, which is -1 for an entry that was removed, and held, which says that the entry is one
-	// of the holders of its plan, are guarded by the mutex of the cache.
+	// units and place, which is -1 for an entry that was removed, are guarded by the mutex of the cache.
 	units int
 	place int
-	held  bool
 }
 
-func newPlanCache(size int, released func(*Plan)) *planCache {
-	return &planCache{index: newPlanIndex(size), max: size, released: released}
-}
+func newPlanCache(size int) *planCache { return &planCache{index: newPlanIndex(size), max: size} }
 
 // find returns the entry of the key, nil if there is none. It may not be ready.
 func (c *planCache) find(key *planKey) *planEntry {
@@ -73,9 +68,9 @@ func (c *planCache) find(key *planKey) *planEntry {
 	return entry
 }
 
-// get returns the plan of an operation by the key, and compiles it if the cache does not have it. Callers
+// get returns the entry of an operation by the key, and compiles it if the cache does not have it. Callers
 // who ask for it meanwhile wait. If compile panics, one of them compiles again.
-func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func() (*Plan, error)) (*Plan, error) {
+func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func() (*Plan, error)) *planEntry {
 	reader := reflect.ValueOf(op).Pointer()
 	for {
 		entry := c.find(&key)
@@ -83,7 +78,8 @@ func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func()
 			var own bool
 			if entry, own = c.promise(key); own {
 				entry.reader.Store(reader)
-				return c.fulfil(entry, compile)
+				c.fulfil(entry, compile)
+				return entry
 			}
 		}
 		if !entry.wait() {
@@ -93,7 +89,7 @@ func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func()
 			// Documents seem to be cached, so that the next request need not find the text.
 			c.share(planKey{op: op}, entry)
 		}
-		return entry.plan, entry.err
+		return entry
 	}
 }
 
@@ -124,7 +120,7 @@ func (c *planCache) promise(key planKey) (entry *planEntry, own bool) {
 }
 
 // fulfil compiles, and makes the entry ready.
-func (c *planCache) fulfil(entry *planEntry, compile func() (*Plan, error)) (*Plan, error) {
+func (c *planCache) fulfil(entry *planEntry, compile func() (*Plan, error)) {
 	entry.panicked = true
 	defer func() {
 		c.mu.Lock()
@@ -132,31 +128,51 @@ func (c *planCache) fulfil(entry *planEntry, compile func() (*Plan, error)) (*Pl
 		if entry.panicked {
 			c.remove(entry)
 		} else {
-			c.grow(entry)
+			if entry.plan != nil {
+				c.grow(entry, entry.plan.units())
+			}
 			entry.ready.Store(true)
 		}
 		close(entry.done)
 	}()
 	entry.plan, entry.err = compile()
 	entry.panicked = false
-	return entry.plan, entry.err
 }
 
 // share adds an entry with the result of another one.
 func (c *planCache) share(key planKey, from *planEntry) {
 	if entry, own := c.promise(key); own {
-		_, _ = c.fulfil(entry, func() (*Plan, error) { return from.plan, from.err })
+		c.fulfil(entry, func() (*Plan, error) { return from.plan, from.err })
 	}
 }
 
-// grow counts the plan of an entry.
-func (c *planCache) grow(entry *planEntry) {
-	if entry.place < 0 || entry.plan == nil {
+// outline returns the outline of an entry's plan, and compiles it if the plan has none.
+func (c *planCache) outline(entry *planEntry, compile func() (*Outline, error)) (*Outline, error) {
+	own := &entry.plan.outline
+	if known := own.known.Load(); known != nil {
+		return known, nil
+	}
+	own.compiling.Lock()
+	defer own.compiling.Unlock()
+	if known := own.known.Load(); known != nil {
+		return known, nil
+	}
+	outline, err := compile()
+	if err != nil {
+		return nil, err
+	}
+	own.known.Store(outline)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.grow(entry, outline.units())
+	return outline, nil
+}
+
+// grow counts what an entry leads to.
+func (c *planCache) grow(entry *planEntry, units int) {
+	if entry.place < 0 {
 		return
 	}
-	entry.plan.outline.holders.Add(1)
-	entry.held = true
-	units := entry.plan.units()
 	entry.units += units
 	c.units += units
 	c.shrink(entry)
@@ -192,7 +208,4 @@ func (c *planCache) remove(entry *planEntry) {
 	c.units -= entry.units
 	entry.place = -1
 	c.index.remove(entry)
-	if entry.held && entry.plan.outline.holders.Add(-1) == 0 {
-		c.released(entry.plan)
-	}
 }

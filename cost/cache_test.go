@@ -163,8 +163,8 @@ func TestPlansOfLongTextsFillTheCache(t *testing.T) {
 		require.NoError(t, err)
 	}
 	count, units := estimator.Cached()
-	require.Equal(t, 2, count)
-	require.LessOrEqual(t, units, 8*256)
+	require.Equal(t, 4, count)
+	require.LessOrEqual(t, units, 8*512)
 }
 
 func TestFindingAPlanAllocatesNothing(t *testing.T) {

@@ -20,9 +20,6 @@ type group struct {
 	next int
 }
 
-// span is a range of groups.
-type span struct{ lo, hi int }
-
 // collector collects selections as execution does. The groups of nested sets lie on one stack.
 type collector struct {
 	groups []group
@@ -43,18 +40,18 @@ type indexed struct{ set, at int }
 const indexedFrom = 12
 
 // collect merges the selections of the members on the object type; without members those of the
-// operation. The result is to be released.
-func (c *compiler) collect(members []occurrence, object *objectType) (span, error) {
-	lo := len(c.collector.groups)
+// operation. The groups from lo on are to be released.
+func (c *compiler) collect(members []occurrence, object *objectType) (lo int, err error) {
+	lo = len(c.collector.groups)
 	c.collector.set++
 	if members == nil {
 		if err := c.walk(c.op.SelectionSet, object, always, lo, 0); err != nil {
-			return span{}, err
+			return lo, err
 		}
 	}
 	for _, member := range members {
 		if err := c.walk(member.field.SelectionSet, object, member.condition, lo, 0); err != nil {
-			return span{}, err
+			return lo, err
 		}
 	}
 	// A fragment is collected when nothing that could spread it is left, once, under the disjunction
@@ -65,68 +62,75 @@ func (c *compiler) collect(members []occurrence, object *objectType) (span, erro
 		f.pending = f.pending[:0]
 		applies, err := c.applies(f.def.TypeCondition, object)
 		if err != nil {
-			return span{}, err
+			return lo, err
 		}
 		if !applies || condition == never {
 			continue
 		}
 		if err := c.walk(f.def.SelectionSet, object, condition, lo, 0); err != nil {
-			return span{}, err
+			return lo, err
 		}
 	}
-	return span{lo: lo, hi: len(c.collector.groups)}, nil
+	return lo, nil
 }
 
-func (c *compiler) release(s span) {
-	clear(c.collector.groups[s.lo:])
-	c.collector.groups = c.collector.groups[:s.lo]
+func (c *compiler) release(lo int) {
+	clear(c.collector.groups[lo:])
+	c.collector.groups = c.collector.groups[:lo]
 }
 
-func (c *compiler) walk(set ast.SelectionSet, object *objectType, outer int32, lo, depth int) error {
+func (c *compiler) walk(selections ast.SelectionSet, object *objectType, outer int32, lo, depth int) error {
 	if depth > maxDepth {
 		return ErrTooDeep
 	}
-	for _, selection := range set {
-		if err := c.spend(1); err != nil {
-			return err
-		}
+	for _, selection := range selections {
 		switch s := selection.(type) {
 		case *ast.Field:
-			if err := c.spend(len(s.Directives)); err != nil {
+			condition, err := c.enters(outer, "", s.Directives, object)
+			if err != nil {
 				return err
 			}
-			condition := c.included(outer, s.Directives)
-			if condition == never || s.Name == "__typename" && c.typename == nil {
+			if condition == never {
 				continue
 			}
 			if err := c.addField(s, condition, object, lo); err != nil {
 				return err
 			}
 		case *ast.InlineFragment:
-			applies, err := c.applies(s.TypeCondition, object)
+			condition, err := c.enters(outer, s.TypeCondition, s.Directives, object)
 			if err != nil {
 				return err
 			}
-			if err := c.spend(len(s.Directives)); err != nil {
-				return err
-			}
-			condition := c.included(outer, s.Directives)
-			if !applies || condition == never {
+			if condition == never {
 				continue
 			}
 			if err := c.walk(s.SelectionSet, object, condition, lo, depth+1); err != nil {
 				return err
 			}
 		case *ast.FragmentSpread:
-			if err := c.spend(len(s.Directives)); err != nil {
+			condition, err := c.enters(outer, "", s.Directives, object)
+			if err != nil {
 				return err
 			}
-			if condition := c.included(outer, s.Directives); condition != never {
+			if condition != never {
 				c.addSpread(c.fragments[s.Name], condition)
 			}
 		}
 	}
 	return nil
+}
+
+// enters returns the condition under which a selection on the object is included, given that of its
+// surroundings.
+func (c *compiler) enters(outer int32, typeCondition string, directives ast.DirectiveList, object *objectType) (int32, error) {
+	if err := c.spend(1 + len(directives)); err != nil {
+		return never, err
+	}
+	applies, err := c.applies(typeCondition, object)
+	if err != nil || !applies {
+		return never, err
+	}
+	return c.included(outer, directives), nil
 }
 
 func (c *compiler) addSpread(f *fragment, condition int32) {
@@ -144,32 +148,45 @@ func responseName(field *ast.Field) string {
 	return field.Name
 }
 
-// costsNothing says whether a call can be left out of the plan, as most scalars can.
+// costsNothing says whether a call can be left out of the price, as most scalars can.
 func (c *compiler) costsNothing(field *ast.Field, info *fieldInfo) bool {
-	return info.free() && (len(field.Directives) == 0 || len(c.e.directives) == 0)
+	return info.free() && (len(field.Directives) == 0 || len(c.index.directives) == 0)
+}
+
+// selected returns the field that is called, nil if the call is to be left out.
+func (c *compiler) selected(field *ast.Field, object *objectType) (*fieldInfo, error) {
+	if field.Name == typenameField.name {
+		if c.whole {
+			return typenameField, nil
+		}
+		return nil, nil
+	}
+	info := object.fields[field.Name]
+	if info == nil {
+		return nil, malformed("%s has no field %q", object.name, field.Name)
+	}
+	if info.output != nil && info.kind != constant && len(field.SelectionSet) == 0 {
+		return nil, malformed("%s needs a selection", info.coordinate)
+	}
+	if !c.whole && c.costsNothing(field, info) {
+		return nil, nil
+	}
+	return info, nil
 }
 
 func (c *compiler) addField(field *ast.Field, condition int32, object *objectType, lo int) error {
-	info := object.fields[field.Name]
-	if field.Name == "__typename" {
-		info = c.typename
-	}
+	info, err := c.selected(field, object)
 	if info == nil {
-		return malformed("%s has no field %q", object.name, field.Name)
+		return err
 	}
-	if info.output != nil && info.kind != constant && len(field.SelectionSet) == 0 {
-		return malformed("%s needs a selection", info.coordinate)
-	}
-	if c.typename == nil && c.costsNothing(field, info) {
-		return nil
-	}
+	// What calls that cost nothing are given does not matter, and no work is counted for them.
+	free := c.costsNothing(field, info)
 	key := responseName(field)
 	at := c.find(key, lo)
 	for at >= 0 {
 		g := &c.collector.groups[at]
 		same := g.info == info
-		if same {
-			var err error
+		if same && !free {
 			if same, err = c.sameArguments(g.members[0].field, field); err != nil {
 				return err
 			}
@@ -183,7 +200,7 @@ func (c *compiler) addField(field *ast.Field, condition int32, object *objectTyp
 			break
 		}
 		at = g.next
-		if err := c.spend(1); err != nil {
+		if err := c.spend(1); !free && err != nil {
 			return err
 		}
 	}

@@ -104,3 +104,12 @@ func (f functionPrice) of(ordinary pair, own float64) pair {
 	}
 	return price
 }
+
+// elements is the part of a price that grows with the list, of elements that cost so much without the
+// function: a function says what they cost with the call.
+func (f functionPrice) elements(ordinary pair) pair {
+	if !f.none {
+		ordinary.field = 0
+	}
+	return ordinary
+}

@@ -1,6 +1,9 @@
 package cost
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 // MaxPoints is the largest price: the largest integer that a Lua double, in which stores count,
 // holds exactly together with its neighbours.
@@ -81,4 +84,17 @@ func priceCall(own, n, weight float64, child pair) pair {
 		typ:   max(0, times(n, weight+child.typ)),
 		field: max(0, own) + times(n, child.field),
 	}
+}
+
+// MarshalJSON writes the cost as an object with type, field, base and points, and with free and
+// approximate where they are true. An infinite number is written as the largest finite one.
+func (c Cost) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Type        float64 `json:"type"`
+		Field       float64 `json:"field"`
+		Base        float64 `json:"base"`
+		Points      int64   `json:"points"`
+		Free        bool    `json:"free,omitempty"`
+		Approximate bool    `json:"approximate,omitempty"`
+	}{finite(c.Type), finite(c.Field), finite(c.Base), c.Points(), c.Free, c.Approximate})
 }

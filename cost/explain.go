@@ -110,7 +110,7 @@ func (o *Outline) Explain(variables map[string]any, opts ExplainOptions) Breakdo
 		field += b.Entries[i].Field
 	}
 	if u.omitted > 0 {
-		b.OmittedType, b.OmittedField = rest(cost.Type, typ), rest(cost.Field, field)
+		b.OmittedType, b.OmittedField = left(cost.Type, typ), left(cost.Field, field)
 	}
 	return b
 }

@@ -8,11 +8,17 @@ import (
 
 // Work compiles an operation and returns the work that it took: selections visited and values read.
 func (e *Estimator) Work(doc *ast.QueryDocument, op *ast.OperationDefinition) (int, error) {
-	_, work, err := e.compile(doc, op)
+	_, _, work, err := e.index.compile(doc, op, false)
 	return work, err
 }
 
-// Cached returns how many plans the cache holds, and their units.
+// OutlineWork is Work for an outline.
+func (e *Estimator) OutlineWork(doc *ast.QueryDocument, op *ast.OperationDefinition) (int, error) {
+	_, _, work, err := e.index.compile(doc, op, true)
+	return work, err
+}
+
+// Cached returns how many plans the cache holds, and their units with those of their outlines.
 func (e *Estimator) Cached() (plans, units int) {
 	e.plans.mu.Lock()
 	defer e.plans.mu.Unlock()
@@ -21,38 +27,57 @@ func (e *Estimator) Cached() (plans, units int) {
 
 // CompileSummed compiles an operation as if it were past the work limit.
 func (e *Estimator) CompileSummed(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, int, error) {
-	c := e.newCompiler(op, 1<<30)
-	c.summing = true
-	root := e.roots[op.Operation]
-	if err := c.run(doc, root); err != nil {
-		return nil, c.work, err
+	x := *e.index
+	x.options.workLimit = 1 << 30
+	_, plan, work, err := x.compileAs(doc, op, x.roots[op.Operation], false, true)
+	return plan, work, err
+}
+
+// OutlineSummed outlines an operation as if it were past the work limit.
+func (e *Estimator) OutlineSummed(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Outline, error) {
+	x := *e.index
+	x.options.workLimit = 1 << 30
+	f, plan, _, err := x.compileAs(doc, op, x.roots[op.Operation], true, true)
+	if err != nil {
+		return nil, err
 	}
-	c.plan.weight, c.plan.approximate = root.weight, true
-	lower(c.plan)
-	return c.plan, c.work, nil
+	plan.base = x.options.base[op.Operation]
+	o := &Outline{form: f, plan: plan}
+	o.prepareResponses()
+	return o, nil
+}
+
+// Interpreted returns what the operation costs by reading the outline call by call, as explanations do.
+func (o *Outline) Interpreted(variables map[string]any) Cost {
+	r := o.read(variables)
+	total := r.set(o.root, parentSizes{})
+	if r.m.left < 0 {
+		total = infinite
+	}
+	return Cost{Type: max(0, o.rootType.weight+total.typ), Field: total.field, Base: o.plan.base, Free: o.plan.free, Approximate: o.summed}
 }
 
 // Values evaluates the plan and returns how many values in variables it read.
 func (p *Plan) Values(variables map[string]any) int {
 	m := new(machine)
-	_, _ = m.run(p, variables)
-	return p.values - m.left
+	m.load(&p.tables, variables, p.maxValues)
+	m.run(p, &p.price)
+	return p.maxValues - m.left
 }
 
 // Again returns an evaluation whose memory is that of the one before.
 func (p *Plan) Again(variables map[string]any) func() {
 	m := new(machine)
-	return func() { _, _ = m.run(p, variables) }
+	return func() {
+		m.load(&p.tables, variables, p.maxValues)
+		m.run(p, &p.price)
+	}
 }
 
 // PlanWith is Plan with another compiler.
 func (e *Estimator) PlanWith(op *ast.OperationDefinition, compile func() (*Plan, error)) (*Plan, error) {
-	return e.plans.get(planKey{op: op}, op, compile)
-}
-
-// OutlineWith is Outline of a plan of the cache, with another compiler.
-func (e *Estimator) OutlineWith(plan *Plan, compile func() (*Outline, error)) (*Outline, error) {
-	return e.outlines.get(plan, compile)
+	entry := e.plans.get(planKey{op: op}, op, compile)
+	return entry.plan, entry.err
 }
 
 // Skips says whether the scanner of responses reads the data as one value, to its end.
@@ -70,9 +95,9 @@ func (o *Outline) Unfolded(variables map[string]any, maxEntries int) int {
 
 // LargestSet returns how many calls the largest set of the outline has.
 func (o *Outline) LargestSet() int {
-	largest := o.root.hi - o.root.lo
+	largest := 0
 	for _, set := range o.sets {
-		largest = max(largest, set.hi-set.lo)
+		largest = max(largest, int(set.calls.hi-set.calls.lo))
 	}
 	return largest
 }
@@ -80,22 +105,15 @@ func (o *Outline) LargestSet() int {
 // OutlineSize returns the units of the outline.
 func (o *Outline) OutlineSize() int { return o.units() }
 
-// Outlined returns how many outlines are kept, and their units as the cache counts them.
-func (e *Estimator) Outlined() (outlines, units int) {
-	e.outlines.mu.Lock()
-	defer e.outlines.mu.Unlock()
-	return e.outlines.queue.Len(), e.outlines.units
-}
-
 // Units returns the memory of the plan, in the units of the cache.
 func (p *Plan) Units() int { return p.units() }
 
 // Apart returns the outline for a Tally that finds out the type of each object before it prices it.
 func (o *Outline) Apart() *Outline {
 	apart := *o
-	apart.values = slices.Clone(o.values)
-	for i := range apart.values {
-		apart.values[i].agree = false
+	apart.told = slices.Clone(o.told)
+	for i := range apart.told {
+		apart.told[i].agree = false
 	}
 	return &apart
 }

@@ -1,10 +1,6 @@
 package cost
 
-import (
-	"math"
-
-	"github.com/vektah/gqlparser/v2/ast"
-)
+import "math"
 
 // Limits bound the shape of an operation beside its cost. Zero means no limit, so that the zero value
 // bounds nothing.
@@ -77,36 +73,11 @@ func (b *builder) limits(l Limits) Limits {
 // maxCount is where counts saturate: no limit can be above it and mean anything.
 const maxCount = min(math.MaxInt, MaxPoints)
 
-// limitCheck is what a plan knows of the limits of its estimator.
-type limitCheck struct {
-	// broken is the limit that the document breaks whatever the variables are, nil if there is none.
-	broken *LimitError
-	// nodes prices the operation by its list nodes alone; nil does not limit them.
-	nodes    *Plan
-	maxNodes int
-}
-
-// check returns the first rule that is broken; called says which rule of a field is.
-func (l *limitCheck) check(variables map[string]any, called error) error {
-	switch {
-	case l.broken != nil:
-		return l.broken
-	case called != nil || l.nodes == nil:
-		return called
-	}
-	counted, _ := l.nodes.evaluate(variables)
-	if counted.Type <= float64(l.maxNodes) {
-		return nil
-	}
-	given := maxCount
-	if counted.Type < maxCount {
-		given = int(math.Ceil(counted.Type))
-	}
-	return &LimitError{Rule: RuleListNodes, Reason: "the lists have too many elements", Given: given, Allowed: l.maxNodes}
-}
-
 // first returns the first limit that the shape breaks, nil if it breaks none.
 func (l *Limits) first(s shape, rootFields int) *LimitError {
+	if *l == (Limits{}) {
+		return nil
+	}
 	for _, rule := range []LimitError{
 		{Rule: RuleDepth, Given: s.depth, Allowed: l.MaxDepth, Reason: "fields are nested too deeply"},
 		{Rule: RuleIntrospectionDepth, Given: s.introspection, Allowed: l.MaxIntrospectionDepth, Reason: "introspection is nested too deeply"},
@@ -119,28 +90,4 @@ func (l *Limits) first(s shape, rootFields int) *LimitError {
 		}
 	}
 	return nil
-}
-
-// limits finds out what the plan has to know of the limits, and returns the work that it took. It goes
-// with the document and is not bounded by the work limit; counting nodes is, by one of its own.
-func (c *compiler) limits(doc *ast.QueryDocument) (work int, err error) {
-	limits := &c.e.options.limits
-	if *limits == (Limits{}) {
-		return 0, nil
-	}
-	m := measurer{fragments: c.fragments, known: make(map[*fragment]shape, len(c.fragments)), names: map[string]bool{}}
-	measured := m.operation(c.op)
-	if limits.MaxRootFields > 0 {
-		m.root(c.op.SelectionSet, map[string]bool{})
-	}
-	check := &limitCheck{broken: limits.first(measured, len(m.names)), maxNodes: limits.MaxListNodes}
-	if c.e.nodes != nil {
-		if check.nodes, work, err = c.e.nodes.compile(doc, c.op); err != nil {
-			return m.work + work, err
-		}
-		// The operation itself is in no list.
-		check.nodes.weight = 0
-	}
-	c.plan.limits = check
-	return m.work + work, nil
 }

@@ -1,182 +1,44 @@
 package cost
 
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
 // Plan is an operation compiled for pricing. It is immutable, safe for concurrent use, and holds
 // nothing of the document but strings, and the arguments that [Config.Complexity] is given.
 //
 // Only what depends on variables is in it: the rest is folded into constants.
 type Plan struct {
+	tables
 	base        float64
 	free        bool
 	approximate bool
 	fields      []string
-
-	variables []variable
-	// conditions are a Boolean circuit; the first is true.
-	conditions []condition
-	entities   []entityCall
-	functions  []functionCall
-	terms      []term
-	insides    []inside
-	extras     []extra
-	lookups    []lookup
-	sizes      []sizeExpr
-
-	// program computes as many registers; result is what is selected on the root type.
-	program   []instruction
-	registers int
-	forms     []form
-	addends   []addend
-	owns      []ownExpr
-	rules     []rule
-	result    form
-	// weight is that of the root type.
+	// weight is that of the root type, and price the cost of what is selected on it.
 	weight float64
-
-	// nodes are what the program was made from, each after the nodes that it reads, and root is the
-	// result. They stay only where a request can break a rule, to find the call that does, and where
-	// there are functions, to ask them only about calls that happen.
-	nodes []node
-	calls []call
-	edges []edge
-	root  ref
-	// values is how many values one evaluation may read.
-	values int
-	// limits is nil if the estimator has none.
-	limits *limitCheck
+	price  program
+	// nodes counts the objects in lists, of which there may be maxNodes; nil if they are not limited.
+	nodes    *program
+	maxNodes int
+	// shape is the limit that the document breaks whatever the variables are, nil if there is none.
+	shape *LimitError
+	// maxValues is how many values one evaluation may read, maxEntries how many representations there may be.
+	maxValues, maxEntries int
+	// form stays where a request can break a rule of a field, to find the call that does.
+	form *form
 
 	outline planOutline
 }
 
-// variable is a variable that the plan reads, with the default that the operation gives it.
-type variable struct {
-	name     string
-	fallback any
-	defaults bool
-	// values is how many values the default consists of.
-	values int
-}
-
-// ref is a constant, or a constant and the result of a node added to it.
-type ref struct {
-	constant pair
-	// node is -1 for a constant.
-	node int32
-}
-
-func fixed(p pair) ref { return ref{constant: p, node: -1} }
-
-func (r ref) isFixed() bool { return r.node < 0 }
-
-// nodeKind says what a node is.
-type nodeKind uint8
-
-const (
-	// nodeSum adds the edges.
-	nodeSum nodeKind = iota
-	// nodeMax takes the component-wise maximum of the edges.
-	nodeMax
-	// nodeCall is calls[lo].
-	nodeCall
-	// nodeEntities is entities[lo].
-	nodeEntities
-	// nodeFunction is functions[lo].
-	nodeFunction
-	// nodeGate is its only edge if the condition holds, else nothing.
-	nodeGate
-	// nodeSized is its first edge plus the second times sizes[size], or its third edge if there is no
-	// such size.
-	nodeSized
-)
-
-type node struct {
-	kind      nodeKind
-	lo, hi    int32
-	condition int32
-	size      int32
-}
-
-type edge = ref
-
-// call is a field call some part of which depends on variables.
-type call struct {
-	info      *fieldInfo
-	key       string
-	condition int32
-	// own is the constant part of what the call itself costs; terms and extras add to it.
-	own     float64
-	termsLo int32
-	termsHi int32
-	// extrasLo and extrasHi are the directives of the merged selections, the most expensive of which
-	// counts. They are equal when there are none.
-	extrasLo int32
-	extrasHi int32
-	// n is the number of elements, unless size is an index: then it is sizes[size] × n.
-	n      float64
-	size   int32
-	weight float64
-	child  ref
-	// rule asks for exactly one slicing argument: given of them are constant, the lookups add to them.
-	rule      bool
-	given     int32
-	lookupsLo int32
-	lookupsHi int32
-}
-
-// entityCall is a call of _entities. Its representations are a list in a variable, or a literal list
-// of which each element, or each __typename, is a constant or in a variable.
-type entityCall struct {
-	call call
-	// whole is the variable that carries the list, -1 if the list is a literal.
-	whole int32
-	// names are the constant typenames of a literal list, found those in variables: lookups of the
-	// typename itself.
-	names []string
-	found []lookup
-	// byType is what one representation costs, unknown the most expensive of them.
-	byType  map[string]ref
-	unknown ref
-	max     int
-	// own is the index of what the call itself costs; forms and unknownForm are byType and unknown in
-	// the program.
-	own         int32
-	forms       map[string]int32
-	unknownForm int32
-}
-
-// term is an argument or input field whose cost depends on a variable.
-type term struct {
-	slot   int32
-	weight float64
-	// absent is what is added when the variable is absent.
-	absent float64
-	// inside is the index of what the input fields in the variable cost, -1 if they cost nothing.
-	inside int32
-}
-
-// extra is what the directives of one of several merged selections add.
-type extra struct {
-	condition int32
-	own       float64
-	lo, hi    int32
-}
-
-// lookup finds a value in a variable.
-type lookup struct {
-	slot     int32
-	steps    []step
-	fallback any
-	defaults bool
-	// list says that the length is asked for.
-	list bool
-}
-
-// sizeExpr is a list size that depends on variables: the largest of constant and lookups. If none of
-// them is given it is that of next, or fallback if next is -1; a negative fallback is no size.
-type sizeExpr struct {
-	constant float64
-	lo, hi   int32
-	fallback float64
-	next     int32
+// planOutline is what a plan keeps of its outline.
+type planOutline struct {
+	// compiling is held while the outline is compiled, so that callers who ask for it at the same time
+	// wait for one of them.
+	compiling sync.Mutex
+	known     atomic.Pointer[Outline]
 }
 
 // RootFields returns the coordinates of the root fields that the operation selects, such as
@@ -184,23 +46,145 @@ type sizeExpr struct {
 // __typename is left out. The slice is shared and must not be modified.
 func (p *Plan) RootFields() []string { return p.fields }
 
+// Variables returns the names of the variables on which the price can depend, or whether a limit is broken,
+// sorted. No other variable changes what [Plan.Evaluate] returns. The lists whose elements
+// [Limits.MaxListNodes] counts are those of the price, also where they cost nothing.
+func (p *Plan) Variables() []string {
+	var names []string
+	for i := range p.variables {
+		names = append(names, p.variables[i].name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Evaluate returns the cost with the given variables, coerced as gqlparser's validator does; the map
+// is only read. It never panics, whatever the variables hold, and reads no more of them than
+// [Config.MaxValues]: if there is more, the cost is infinite.
+//
+// The only error is a [LimitError]: the request breaks one of the [Limits], or a rule of a field that it
+// really calls. The cost is valid even then. The error may be shared and must not be modified.
+func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
+	cost := Cost{Base: p.base, Free: p.free, Approximate: p.approximate}
+	if p.price.constant() && p.nodes == nil {
+		cost.Type, cost.Field = max(0, p.weight+p.price.result.constant.typ), p.price.result.constant.field
+		return cost, p.broken(nil)
+	}
+	m, ok := machines.Get().(*machine)
+	if !ok {
+		m = new(machine)
+	}
+	m.load(&p.tables, variables, p.maxValues)
+	root, kept := m.run(p, &p.price)
+	cost.Type, cost.Field = max(0, p.weight+root.typ), root.field
+	var err error
+	if p.shape != nil || !kept {
+		err = p.broken(m)
+	}
+	if err == nil && p.nodes != nil {
+		err = p.countNodes(m)
+	}
+	// The pool must not keep a request's values alive.
+	clear(m.values)
+	m.variables = nil
+	machines.Put(m)
+	return cost, err
+}
+
+// broken returns the first limit or rule of a field that is broken, nil if only calls break rules that the
+// variables exclude. Without a machine no call breaks a rule.
+func (p *Plan) broken(m *machine) error {
+	if p.shape != nil {
+		return p.shape
+	}
+	if m == nil {
+		return nil
+	}
+	s := search{form: p.form, m: m, max: p.maxEntries, seen: make([]bool, len(p.form.sets))}
+	if s.set(p.form.root) {
+		return s.found
+	}
+	return nil
+}
+
+// countNodes says whether there are too many objects in lists.
+func (p *Plan) countNodes(m *machine) error {
+	m.allow(p.maxValues)
+	counted, _ := m.run(p, p.nodes)
+	if counted.typ <= float64(p.maxNodes) {
+		return nil
+	}
+	given := maxCount
+	if counted.typ < maxCount {
+		given = int(math.Ceil(counted.typ))
+	}
+	return &LimitError{Rule: RuleListNodes, Reason: "the lists have too many elements", Given: given, Allowed: p.maxNodes}
+}
+
 // units measures the memory of the plan, in the units of the cache.
 func (p *Plan) units() int {
-	units := len(p.conditions) + len(p.nodes) + len(p.calls) + len(p.edges) + len(p.terms) +
-		len(p.insides) + len(p.extras) + len(p.lookups) + len(p.sizes) + len(p.variables) +
-		len(p.program) + len(p.forms) + len(p.addends) + len(p.owns) + len(p.rules)
-	for i := range p.variables {
-		units += p.variables[i].values
+	units := p.tables.units() + p.price.units()
+	if p.nodes != nil {
+		units += p.nodes.units()
 	}
-	for i := range p.functions {
-		units += 8 + p.functions[i].values
-	}
-	for i := range p.entities {
-		e := &p.entities[i]
-		units += 8 + len(e.forms) + len(e.names) + len(e.found)
-	}
-	if p.limits != nil && p.limits.nodes != nil {
-		units += p.limits.nodes.units()
+	if p.form != nil {
+		units += p.form.units()
 	}
 	return units
+}
+
+// search goes down from the root of a form to the first call that breaks a rule and really happens.
+type search struct {
+	form  *form
+	m     *machine
+	max   int
+	seen  []bool
+	path  []string
+	found *LimitError
+}
+
+func (s *search) set(at int32) bool {
+	if s.seen[at] {
+		return false
+	}
+	s.seen[at] = true
+	set := &s.form.sets[at]
+	for i := set.calls.lo; i < set.calls.hi; i++ {
+		if c := &s.form.calls[i]; s.m.holds[c.condition] && s.call(c) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.form.includes[set.includes.lo:set.includes.hi], func(i include) bool {
+		return s.m.holds[i.condition] && s.set(i.set)
+	})
+}
+
+func (s *search) call(c *call) bool {
+	s.path = append(s.path, c.key)
+	if c.info.kind == entities {
+		if given := s.m.represented(&s.form.representations[c.special]); given > s.max {
+			return s.report(c, RuleRepresentations, "there are too many representations", given, s.max)
+		}
+	}
+	if sizes := c.info.sizes; sizes != nil && sizes.one {
+		slicing := &s.form.slicings[c.slicing]
+		if given := int(slicing.given) + s.m.given(&s.form.tables, slicing.lookups); given != 1 {
+			return s.report(c, RuleSlicingArguments, sizes.reason, given, 1)
+		}
+	}
+	if c.value >= 0 {
+		classes := s.form.values[c.value].classes
+		for _, class := range s.form.classes[classes.lo:classes.hi] {
+			if s.set(class.set) {
+				return true
+			}
+		}
+	}
+	s.path = s.path[:len(s.path)-1]
+	return false
+}
+
+func (s *search) report(c *call, rule Rule, reason string, given, allowed int) bool {
+	s.found = &LimitError{Rule: rule, Coordinate: c.info.coordinate, Path: slices.Clone(s.path), Reason: reason, Given: given, Allowed: allowed}
+	return true
 }

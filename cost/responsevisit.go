@@ -2,7 +2,6 @@ package cost
 
 import (
 	"fmt"
-	"strings"
 )
 
 // Reading an object twice, to find its type or to price it as several types, is allowed for as many
@@ -22,6 +21,8 @@ type responseVisit struct {
 	// classes is a stack of what the objects that are being read may be.
 	classes []typeClass
 	reason  string
+	// foreign says that the reason is a response name that the type does not select.
+	foreign bool
 }
 
 // fail says what is wrong where the scanner is. It returns false.
@@ -62,27 +63,33 @@ func (v *responseVisit) object(classes []typeClass, agree bool, path uint64, tol
 			return pair{}, false
 		}
 	}
-	start, depth := v.at, v.depth
-	highest, end := pair{}, 0
+	var highest pair
+	start, end, found := v.scanner, v.scanner, 0
 	for i := range classes {
-		v.at, v.depth = start, depth
+		v.scanner = start
 		price, ok := v.calls(classes[i].set, path, part)
+		if i > 0 && !v.again(v.at-start.at) {
+			return pair{}, false
+		}
 		if !ok {
+			if v.foreign && (found > 0 || i < len(classes)-1) {
+				// The object is not of these types, although what is selected on it is.
+				v.foreign, v.reason = false, ""
+				continue
+			}
 			return pair{}, false
 		}
 		if !part {
 			price.typ += classes[i].weight
 		}
-		if i > 0 {
+		if found > 0 {
 			v.t.guessed = true
-			if !v.again(v.at - start) {
-				return pair{}, false
-			}
 			price = price.max(highest)
 		}
-		highest, end = price, v.at
+		highest, end = price, v.scanner
+		found++
 	}
-	v.at = end
+	v.scanner = end
 	return highest, true
 }
 
@@ -136,8 +143,8 @@ func (v *responseVisit) readAhead(classes []typeClass) ([]typeClass, bool) {
 		if !ok || !v.again(len(left)) {
 			return nil, false
 		}
-		var call int
-		if left, call = v.t.r.with(left, n, key); len(left) == 0 {
+		var call int32
+		if left, call = v.t.with(left, int32(n), key); len(left) == 0 {
 			return nil, v.unknown(key)
 		}
 		if v.t.o.calls[call].info == typenameField && v.peek() == '"' {
@@ -180,8 +187,8 @@ func (v *responseVisit) together(classes []typeClass, path uint64) (pair, bool) 
 		if !ok || len(left) > 1 && !v.again(len(left)) {
 			return pair{}, false
 		}
-		var call int
-		if left, call = v.t.r.with(left, n, key); len(left) == 0 {
+		var call int32
+		if left, call = v.t.with(left, int32(n), key); len(left) == 0 {
 			return pair{}, v.unknown(key)
 		}
 		if v.t.o.calls[call].info == typenameField && v.peek() == '"' {
@@ -194,7 +201,7 @@ func (v *responseVisit) together(classes []typeClass, path uint64) (pair, bool) 
 			}
 			continue
 		}
-		price, ok := v.call(call, path)
+		price, ok := v.call(call, nil, path)
 		if !ok {
 			return pair{}, false
 		}
@@ -204,11 +211,11 @@ func (v *responseVisit) together(classes []typeClass, path uint64) (pair, bool) 
 
 // with keeps the classes, in place, whose objects may have the response name as the n-th, and returns its
 // call in one of them: that of __typename if there is one.
-func (r *reading) with(classes []typeClass, n int, key []byte) (left []typeClass, call int) {
+func (t *Tally) with(classes []typeClass, n int32, key []byte) (left []typeClass, call int32) {
 	left = classes[:0]
 	for _, class := range classes {
-		if at, ok := r.find(class.set, class.set.lo+n, key); ok {
-			if len(left) == 0 || r.o.calls[at].info == typenameField {
+		if at, _, ok := t.find(class.set, t.expected(class.set, n), key); ok {
+			if len(left) == 0 || t.o.calls[at].info == typenameField {
 				call = at
 			}
 			left = append(left, class)
@@ -217,19 +224,13 @@ func (r *reading) with(classes []typeClass, n int, key []byte) (left []typeClass
 	return left, call
 }
 
-// find looks for a response name among the calls of a set that happen.
-func (r *reading) find(set span, expected int, key []byte) (at int, ok bool) {
-	at, ok = r.o.find(set, expected, key)
-	return at, ok && r.holds[r.o.calls[at].condition]
-}
-
 // calls prices the calls in an object, or in a part of it.
-func (v *responseVisit) calls(set span, path uint64, part bool) (pair, bool) {
+func (v *responseVisit) calls(set int32, path uint64, part bool) (pair, bool) {
 	if !v.enter('{') {
 		return pair{}, false
 	}
 	var total pair
-	expected := set.lo
+	expected := v.t.expected(set, 0)
 	for first := true; ; first = false {
 		more, ok := v.more(first, '}')
 		if !more {
@@ -239,18 +240,18 @@ func (v *responseVisit) calls(set span, path uint64, part bool) (pair, bool) {
 		if !ok {
 			return pair{}, false
 		}
-		at, ok := v.t.r.find(set, expected, key)
+		at, others, ok := v.t.find(set, expected, key)
 		if !ok {
 			return pair{}, v.unknown(key)
 		}
 		expected = at + 1
-		paid := part && v.t.awaited[v.t.below(path, v.t.o.calls[at].key)]
-		price, ok := v.call(at, path)
+		before := part && v.t.awaited[v.t.below(path, v.t.o.calls[at].key)]
+		price, ok := v.call(at, others, path)
 		if !ok {
 			return pair{}, false
 		}
-		if paid {
-			own, _ := v.t.own(at)
+		if before {
+			own, _ := v.t.ownOf(at, others)
 			price.field -= own
 		}
 		total = total.plus(price)
@@ -258,16 +259,17 @@ func (v *responseVisit) calls(set span, path uint64, part bool) (pair, bool) {
 }
 
 func (v *responseVisit) unknown(key []byte) bool {
+	v.foreign = true
 	return v.fail(fmt.Sprintf("%.100q is no response name here", key))
 }
 
-// call prices a call with its value.
-func (v *responseVisit) call(at int, path uint64) (pair, bool) {
+// call prices a call with its value. Where selections are summed, others are of the same call.
+func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool) {
 	c := &v.t.o.calls[at]
 	if c.info == typenameField {
 		return pair{}, v.skip()
 	}
-	own, whole := v.t.own(at)
+	own, whole := v.t.ownOf(at, others)
 	price := pair{field: own}
 	v.peek()
 	switch {
@@ -276,16 +278,20 @@ func (v *responseVisit) call(at int, path uint64) (pair, bool) {
 		return price, true
 	case c.info.kind == constant:
 		return price, v.skip()
-	case strings.HasPrefix(c.info.name, "__"):
-		return v.t.r.call(c, parentSizes{}), v.skip()
+	case c.info.introspects():
+		price = v.t.r.call(c, parentSizes{})
+		for _, other := range others {
+			price = price.plus(v.t.r.call(&v.t.o.calls[other], parentSizes{}))
+		}
+		return price, v.skip()
 	case c.value < 0 && c.info.leaf == 0:
 		return price, v.skip()
 	}
 	var names []string
 	if c.info.kind == entities {
-		names = v.t.r.representations(c)
+		v.t.r.m.represent(&v.t.o.representations[c.special], func(_ int, name string) { names = append(names, name) })
 	}
-	value, ok := v.elements(c, c.info.depth, v.t.below(path, c.key), names)
+	value, ok := v.elements(c, v.t.valueOf(c, others), c.info.depth, v.t.below(path, c.key), names)
 	price.typ = max(0, value.typ)
 	if !whole {
 		price.field += value.field
@@ -295,7 +301,7 @@ func (v *responseVisit) call(at int, path uint64) (pair, bool) {
 
 // elements prices the elements of lists that are nested as deeply. names are the types of the elements
 // as far as they are known.
-func (v *responseVisit) elements(c *outlineCall, depth int, path uint64, names []string) (pair, bool) {
+func (v *responseVisit) elements(c *call, below *toldValue, depth int, path uint64, names []string) (pair, bool) {
 	if v.peek() == 'n' {
 		return pair{}, v.word("null")
 	}
@@ -307,7 +313,6 @@ func (v *responseVisit) elements(c *outlineCall, depth int, path uint64, names [
 		if len(names) > 0 {
 			told = names[0]
 		}
-		below := &v.t.o.values[c.value]
 		return v.object(below.classes, below.agree, path, told, false)
 	}
 	if v.peek() != '[' {
@@ -326,7 +331,7 @@ func (v *responseVisit) elements(c *outlineCall, depth int, path uint64, names [
 		if i < len(names) {
 			rest = names[i : i+1]
 		}
-		price, ok := v.elements(c, depth-1, v.t.elementOf(path, i), rest)
+		price, ok := v.elements(c, below, depth-1, v.t.elementOf(path, i), rest)
 		if !ok {
 			return pair{}, false
 		}

@@ -11,6 +11,17 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
+// index is a schema as pricing needs it, with the configuration. It is immutable.
+type index struct {
+	options    settings
+	objects    map[string]*objectType
+	outputs    map[string]*outputType
+	directives map[string][]*inputField
+	roots      map[ast.Operation]*objectType
+	// unsized are the coordinates of the list fields that nothing sizes, sorted.
+	unsized []string
+}
+
 // objectType is an object type as pricing needs it.
 type objectType struct {
 	name   string
@@ -27,6 +38,8 @@ type outputType struct {
 	// weight is the largest of the possible types.
 	weight  float64
 	objects []*objectType
+	// byWeight divides the objects by what they weigh, nil if they all weigh the same.
+	byWeight partition
 }
 
 // fieldInfo is a field of an object type.
@@ -48,12 +61,22 @@ type fieldInfo struct {
 	argsFree bool
 	// complexity is nil if the field has no function.
 	complexity *complexity
+	// alike is a number that fields share which cost the same wherever they are called.
+	alike int32
 }
 
 // free says that no call of the field costs anything, directives of the query aside.
 func (f *fieldInfo) free() bool {
 	return f.output == nil && f.weight <= 0 && f.leaf <= 0 && f.argsFree && f.sizes == nil && f.complexity == nil
 }
+
+// introspects says whether the field reads the schema itself.
+func (f *fieldInfo) introspects() bool {
+	return strings.HasPrefix(f.name, "__") || strings.HasPrefix(f.coordinate, "__")
+}
+
+// isNode says whether what the field returns are objects in a list, as they are limited.
+func (f *fieldInfo) isNode() bool { return f.depth > 0 && f.output != nil && !f.introspects() }
 
 type fieldKind uint8
 
@@ -68,23 +91,55 @@ const (
 // serviceWeight is the price of _service, which is constant.
 const serviceWeight = 1
 
-// builder turns a schema and a configuration into the index of an Estimator, collecting mistakes.
+// builder turns a schema and a configuration into an index, collecting mistakes.
 type builder struct {
-	schema  *ast.Schema
-	cfg     Config
-	options settings
-	errs    []*SchemaError
+	index
+	schema *ast.Schema
+	cfg    Config
+	errs   []*SchemaError
 	// used are the coordinates of the configuration that named something.
-	used       map[string]bool
-	objects    map[string]*objectType
-	outputs    map[string]*outputType
-	inputs     map[string]*inputType
-	directives map[string][]*inputField
+	used   map[string]bool
+	inputs map[string]*inputType
 	// sizedBy are the list fields that a sizedFields of some parent sizes.
 	sizedBy map[string]bool
 	// sizedLike are the first list sizes with the same sized fields, by the names of these.
 	sizedLike map[string]*listSize
-	unsized   []string
+}
+
+// newIndex reads the directives of the schema and the configuration. The error joins a [SchemaError] for
+// every mistake, in the order of their coordinates.
+func newIndex(schema *ast.Schema, cfg Config) (*index, error) {
+	if schema == nil {
+		return nil, &SchemaError{Coordinate: "schema", Reason: "there is none"}
+	}
+	b := &builder{
+		index: index{
+			objects:    map[string]*objectType{},
+			outputs:    map[string]*outputType{},
+			directives: map[string][]*inputField{},
+			roots:      map[ast.Operation]*objectType{},
+		},
+		schema:    schema,
+		cfg:       cfg,
+		used:      map[string]bool{},
+		inputs:    map[string]*inputType{},
+		sizedBy:   map[string]bool{},
+		sizedLike: map[string]*listSize{},
+	}
+	b.options = b.settings(cfg)
+	b.build()
+	if len(b.errs) > 0 {
+		return nil, b.err()
+	}
+	b.findAlike()
+	for op, def := range map[ast.Operation]*ast.Definition{
+		ast.Query: schema.Query, ast.Mutation: schema.Mutation, ast.Subscription: schema.Subscription,
+	} {
+		if def != nil {
+			b.roots[op] = b.objects[def.Name]
+		}
+	}
+	return &b.index, nil
 }
 
 func (b *builder) fail(coordinate, format string, args ...any) {
@@ -155,12 +210,12 @@ func (b *builder) buildOutputs() {
 			return
 		}
 		out := &outputType{name: def.Name, weight: 1}
-		for i, possible := range b.schema.GetPossibleTypes(def) {
+		for _, possible := range b.schema.GetPossibleTypes(def) {
 			object := b.objects[possible.Name]
 			if object == nil || slices.Contains(out.objects, object) {
 				continue
 			}
-			if i == 0 || object.weight > out.weight {
+			if len(out.objects) == 0 || object.weight > out.weight {
 				out.weight = object.weight
 			}
 			object.conditions[def.Name] = true

@@ -193,3 +193,29 @@ func TestSchemaErrorsAreSentences(t *testing.T) {
 	require.ErrorAs(t, err, &mistake)
 	require.Equal(t, `cost: Query.a: weight "x" of @cost is not a finite decimal number`, mistake.Error())
 }
+
+// An abstract type weighs the most of its possible object types, whether an interface implements it or not
+// and in whatever order they are declared.
+func TestAnInterfaceThatImplementsAnotherHasNoWeightOfItsOwn(t *testing.T) {
+	t.Parallel()
+	parts := []string{
+		"interface Named implements Node { id: ID name: String }",
+		`type A implements Node @cost(weight: "0.25") { id: ID }`,
+		`type B implements Named & Node @cost(weight: "0") { id: ID name: String }`,
+	}
+	for _, order := range [][3]int{{0, 1, 2}, {1, 0, 2}, {2, 1, 0}} {
+		text := "type Query { nodes(first: Int): [Node] @listSize(slicingArguments: [\"first\"]) } interface Node { id: ID }"
+		for _, i := range order {
+			text += " " + parts[i]
+		}
+		schema := loadSchema(t, text, "")
+		estimator, err := cost.New(schema, cost.Config{})
+		require.NoError(t, err)
+		doc := parse(t, schema, "{ nodes(first: 100) { id } }", false)
+		plan, err := estimator.Plan(doc, doc.Operations[0])
+		require.NoError(t, err)
+		price, err := plan.Evaluate(nil)
+		require.NoError(t, err)
+		require.Equal(t, 1+100*0.25, price.Type, text)
+	}
+}

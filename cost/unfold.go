@@ -30,9 +30,11 @@ type unfolding struct {
 	omitted int
 }
 
-// branch is a call at its place in the tree.
+// branch is a call at its place in the tree, or a set that is included there.
 type branch struct {
-	call  *outlineCall
+	// call is nil for an included set.
+	call  *call
+	set   int32
 	given parentSizes
 	// path is how many bytes the path takes.
 	path int
@@ -72,7 +74,7 @@ func (q *branchQueue) Pop() any {
 
 // run fills in the entries.
 func (u *unfolding) run() {
-	o := u.r.o
+	o := u.r.form
 	u.entries = []Entry{}
 	total := u.r.set(o.root, parentSizes{})
 	root := Entry{Path: []string{}, Coordinate: o.rootType.name, Calls: 1, TypeWeight: o.rootType.weight, Type: o.rootType.weight}
@@ -88,6 +90,10 @@ func (u *unfolding) run() {
 		b := u.next()
 		if b.entry == nil && u.made < u.max*unfoldFactor {
 			u.expand(b)
+			continue
+		}
+		if b.call == nil {
+			u.omitted++
 			continue
 		}
 		if b.entry == nil {
@@ -121,12 +127,9 @@ func (u *unfolding) size(b *branch) int {
 	if list := b.entry.List; list != nil {
 		bytes += len(list.Coordinate) + len(list.Argument) + len(list.Variable)
 	}
-	own := u.r.own(b.call)
-	for _, costs := range [][]ArgumentCost{own.arguments, own.directives} {
-		for _, cost := range costs {
-			if bytes += len(cost.Coordinate) + argumentBytes; bytes > u.bytes {
-				return bytes
-			}
+	for _, cost := range u.r.costs(b.call) {
+		if bytes += len(cost.Coordinate) + argumentBytes; bytes > u.bytes {
+			return bytes
 		}
 	}
 	return bytes
@@ -145,48 +148,55 @@ func (u *unfolding) next() *branch {
 }
 
 // spread makes branches of the calls of a set that add something, or that are clamped.
-func (u *unfolding) spread(set span, given parentSizes, typ, field float64, path int) []*branch {
+func (u *unfolding) spread(at int32, given parentSizes, typ, field float64, path int) []*branch {
 	if typ == 0 && field == 0 {
 		return nil
 	}
 	var branches []*branch
-	for i := set.lo; i < set.hi; i++ {
-		call := &u.r.o.calls[i]
-		if !u.r.holds[call.condition] || call.info == typenameField {
-			continue
+	add := func(b branch, price pair, clamped bool) {
+		b.given, b.typ, b.field = given, typ, field
+		if b.rank = finite(times(typ, price.typ)) + finite(times(field, price.field)); b.rank == 0 && !clamped {
+			return
 		}
-		price := u.r.call(call, given)
-		rank := finite(times(typ, price.typ)) + finite(times(field, price.field))
-		if rank == 0 && !u.r.clamped(call, given) {
-			continue
-		}
-		b := &branch{call: call, given: given, path: path + len(call.key) + nameBytes, typ: typ, field: field, rank: rank}
-		branches = append(branches, b)
-		heap.Push(&u.queue, b)
+		branches = append(branches, &b)
+		heap.Push(&u.queue, &b)
 		u.made++
+	}
+	set := &u.r.sets[at]
+	for i := set.calls.lo; i < set.calls.hi; i++ {
+		if c := &u.r.calls[i]; u.r.m.holds[c.condition] && c.info != typenameField {
+			add(branch{call: c, path: path + len(c.key) + nameBytes}, u.r.call(c, given), u.r.clamped(c, given))
+		}
+	}
+	for i := set.includes.lo; i < set.includes.hi; i++ {
+		if below := &u.r.includes[i]; u.r.m.holds[below.condition] {
+			add(branch{set: below.set, path: path}, u.r.included(below, given), false)
+		}
 	}
 	return branches
 }
 
 // fieldClamped says whether the weight or the arguments of a call are held at 0.
-func (r *reading) fieldClamped(c *outlineCall) bool {
-	return c.info.weight+r.own(c).total < 0
-}
+func (r *reading) fieldClamped(c *call) bool { return c.info.weight+r.inputs(c) < 0 }
 
 // clamped says whether the price of a call is held at 0 against negative weights.
-func (r *reading) clamped(c *outlineCall, given parentSizes) bool {
+func (r *reading) clamped(c *call, given parentSizes) bool {
 	if c.info.complexity != nil {
 		return false
 	}
 	if r.fieldClamped(c) {
 		return true
 	}
-	return c.info.kind == ordinary && times(r.size(c, given).Size, c.weight()+r.below(c).price.typ) < 0
+	return c.info.kind == ordinary && times(r.size(c, given).Size, r.weight(c)+r.below(c).price.typ) < 0
 }
 
 // expand finds out what a branch adds alone, and queues it again with those below it.
 func (u *unfolding) expand(b *branch) {
 	c := b.call
+	if c == nil {
+		b.children = u.spread(b.set, b.given, b.typ, b.field, b.path)
+		return
+	}
 	b.entry = u.describe(b)
 	switch c.info.kind {
 	case constant:
@@ -195,10 +205,10 @@ func (u *unfolding) expand(b *branch) {
 	default:
 		n, below := u.r.size(c, b.given).Size, u.r.below(c)
 		typ, field := times(b.typ, n), times(b.field, n)
-		if times(n, c.weight()+below.price.typ) < 0 {
+		if times(n, u.r.weight(c)+below.price.typ) < 0 {
 			typ, b.entry.TypeClamped = 0, true
 		}
-		b.entry.Type = finite(times(typ, c.weight()))
+		b.entry.Type = finite(times(typ, u.r.weight(c)))
 		if b.entry.Complexity {
 			field = 0
 			if price := u.r.function(c); price.typ >= 0 {
@@ -208,15 +218,15 @@ func (u *unfolding) expand(b *branch) {
 		if c.value < 0 {
 			break
 		}
-		v, given := &u.r.o.values[c.value], u.r.gives(c)
-		for i := range v.output.objects {
-			only := func(dearest int, calls float64) float64 {
+		given, classes := u.r.gives(c), u.r.values[c.value].classes
+		for i := classes.lo; i < classes.hi; i++ {
+			only := func(dearest int32, calls float64) float64 {
 				if i != dearest {
 					return 0
 				}
 				return calls
 			}
-			b.children = append(b.children, u.spread(u.r.o.sets[int(v.lo)+i], given, only(below.typ, typ), only(below.field, field), b.path)...)
+			b.children = append(b.children, u.spread(u.r.classes[i].set, given, only(below.typ, typ), only(below.field, field), b.path)...)
 		}
 	}
 	// What lowers the cost says as much as what raises it.
@@ -227,31 +237,31 @@ func (u *unfolding) expand(b *branch) {
 // expandEntities is expand for _entities, whose elements each have the type of a representation.
 func (u *unfolding) expandEntities(b *branch) {
 	entities := u.r.shares(b.call)
-	v := &u.r.o.values[b.call.value]
 	b.entry.List = &ListSource{Size: float64(entities.total), Rule: Representations}
-	for i := range entities.shares {
-		s := &entities.shares[i]
+	for i := range entities.of {
+		s := &entities.of[i]
 		typ, field := times(b.typ, s.typ), times(b.field, s.field)
-		object, set := v.output.objects[i], u.r.o.sets[int(v.lo)+i]
-		if object.weight+u.r.set(set, parentSizes{}).typ < 0 {
+		class := &u.r.classes[s.class]
+		weight := u.r.counted(class.objects[0].weight)
+		if weight+u.r.set(class.set, parentSizes{}).typ < 0 {
 			b.entry.TypeClamped = b.entry.TypeClamped || typ > 0
 			typ = 0
 		}
-		b.entry.Type = finite(b.entry.Type + times(typ, object.weight))
-		b.children = append(b.children, u.spread(set, parentSizes{}, typ, field, b.path)...)
+		b.entry.Type = finite(b.entry.Type + times(typ, weight))
+		b.children = append(b.children, u.spread(class.set, parentSizes{}, typ, field, b.path)...)
 	}
 }
 
 // describe returns the entry of a branch without its type cost.
 func (u *unfolding) describe(b *branch) *Entry {
-	c, own := b.call, u.r.own(b.call)
+	c := b.call
 	e := &Entry{
 		Coordinate:   c.info.coordinate,
 		Calls:        finite(max(b.typ, b.field)),
 		Weight:       c.info.weight,
-		Arguments:    finite(own.total),
-		TypeWeight:   c.weight(),
-		Field:        finite(times(b.field, u.r.field(c))),
+		Arguments:    finite(u.r.inputs(c)),
+		TypeWeight:   u.r.weight(c),
+		Field:        finite(times(b.field, u.r.own(c))),
 		FieldClamped: u.r.fieldClamped(c),
 	}
 	if c.info.depth > 0 && c.info.kind == ordinary {
@@ -288,10 +298,11 @@ func (u *unfolding) keepWhole(b *branch) {
 
 // collect appends the entries of the branches that were taken, in the order of the response.
 func (u *unfolding) collect(b *branch, path []string) {
-	path = append(path, b.call.key)
+	if b.call != nil {
+		path = append(path, b.call.key)
+	}
 	if b.taken {
-		own := u.r.own(b.call)
-		b.entry.Path, b.entry.ArgumentCosts = slices.Clone(path), slices.Concat(own.arguments, own.directives)
+		b.entry.Path, b.entry.ArgumentCosts = slices.Clone(path), u.r.costs(b.call)
 		u.entries = append(u.entries, *b.entry)
 	}
 	for _, child := range b.children {
@@ -299,11 +310,11 @@ func (u *unfolding) collect(b *branch, path []string) {
 	}
 }
 
-// rest is what is left of a total when a part of it is taken away. Nothing is left of an infinite total
+// left is what is left of a total when a part of it is taken away. Nothing is left of an infinite total
 // when an infinite part is.
-func rest(total, part float64) float64 {
-	if left := total - part; math.Abs(left) > noise*math.Max(1, math.Abs(total)) {
-		return finite(left)
+func left(total, part float64) float64 {
+	if more := total - part; math.Abs(more) > noise*math.Max(1, math.Abs(total)) {
+		return finite(more)
 	}
 	return 0
 }

@@ -163,3 +163,12 @@ func (s *slicer) fallback() (size float64, ok bool) {
 	}
 	return sizeOf(value, s.list)
 }
+
+// remember puts a value into a map that is made when it is first needed: few operations need all.
+func remember[K comparable, V any](known map[K]V, key K, value V) map[K]V {
+	if known == nil {
+		known = make(map[K]V)
+	}
+	known[key] = value
+	return known
+}

@@ -139,21 +139,46 @@ func TestSummingIsLinearInThePossibleTypes(t *testing.T) {
 	}
 }
 
-func TestAnInterfaceOfManyTypesIsPricedApproximately(t *testing.T) {
+// Types on which the same is selected at the same price are compiled once, so that neither hundreds of them
+// nor hundreds of calls that return them are too large to merge.
+func TestTypesWithEqualSelectionsTakeTheWorkOfOne(t *testing.T) {
 	t.Parallel()
-	schema := loadSchema(t, "type Query { node: Node } interface Node { name: String node: Node }"+
-		repeat(500, " type T%[1]d implements Node { name: String node: Node }"), "")
-	estimator, err := cost.New(schema, cost.Config{})
+	const types = 300
+	schema := loadSchema(t, "type Query { node(id: ID): Node } interface Node { id: ID name(first: Int = 3): String node: Node list(first: Int): [Node] }"+
+		" interface Other { id: ID }"+
+		repeat(types, ` type T%[1]d implements Node & Other { id: ID name(first: Int = 3): String node: Node own: Node`+
+			` list(first: Int): [Node] @listSize(slicingArguments: ["first"]) }`), "")
+	estimator, err := cost.New(schema, cost.Config{RefuseOverWork: true})
 	require.NoError(t, err)
-	doc := parse(t, schema, "{ node { ...f0 } }"+repeat(17, " fragment f%[1]d on Node { p: node { ...f%[2]d } q: node { ...f%[2]d } }")+
-		" fragment f17 on Node { name }", false)
-	plan, err := estimator.Compile(doc, doc.Operations[0])
-	require.NoError(t, err)
-	price, err := plan.Evaluate(nil)
-	require.NoError(t, err)
-	require.True(t, price.Approximate)
-	// The root, and each level twice the nodes of the one above.
-	require.Equal(t, float64(1<<18-1), price.Field)
+	for name, tt := range map[string]struct {
+		text string
+		work int
+		want float64
+	}{
+		"aliases": {"{" + repeat(200, " a%[1]d: node(id: 1) { id }") + " }", 1500, 200},
+		"fragments that double": {
+			"{ node { ...f0 } }" + repeat(17, " fragment f%[1]d on Node { p: node { ...f%[2]d } q: node { ...f%[2]d } }") + " fragment f17 on Node { name }",
+			500, 1<<18 - 1,
+		},
+		"lists by a variable, nested": {"query ($v: Int) { node {" + strings.Repeat(" list(first: $v) {", 200) + " id" + strings.Repeat(" }", 202), 3000, 201},
+		"a fragment on one type": {
+			"{" + repeat(200, " a%[1]d: node { id ... on T7 { own { id } } }") + " }", 20_000, 400,
+		},
+		"a fragment on another interface": {"{" + repeat(200, " a%[1]d: node { ... on Other { id } }") + " }", 2000, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			doc := parse(t, schema, tt.text, false)
+			work, err := estimator.Work(doc, doc.Operations[0])
+			require.NoError(t, err)
+			require.LessOrEqual(t, work, tt.work)
+			plan, err := estimator.Compile(doc, doc.Operations[0])
+			require.NoError(t, err)
+			price, err := plan.Evaluate(map[string]any{"v": int64(1)})
+			require.NoError(t, err)
+			require.Equal(t, cost.Cost{Type: price.Type, Field: tt.want}, price)
+		})
+	}
 }
 
 // Merging is linear too, but for documents that are built to have more merged sets than selections.

@@ -166,7 +166,7 @@ func TestAPriceThatOverflowsIsAboveEveryMaximum(t *testing.T) {
 	}
 }
 
-func TestAnOperationThatIsTooLargeToMergeIsPricedWithoutABreakdown(t *testing.T) {
+func TestAnOperationThatIsTooLargeToMergeIsPricedByTheSumOfItsSelections(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{
 		"schema.graphqls": "type Query { a: Query b: Int }",
@@ -177,6 +177,7 @@ func TestAnOperationThatIsTooLargeToMergeIsPricedWithoutABreakdown(t *testing.T)
 	code := run(c, []string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), "-config", filepath.Join(dir, "pricing.yaml"), dir})
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout.String(), "too large to merge")
+	require.Contains(t, stdout.String(), "2         1         1    y", "there is a breakdown")
 }
 
 // TestAnOperationOfManyFieldsIsPricedWithoutTheCheckInPairs takes minutes if it is not.

@@ -116,14 +116,10 @@ func (p *Pricer) evaluate(result Result, doc *ast.QueryDocument, values map[stri
 		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
 	}
 	outline, err := p.estimator.Outline(doc, op.Definition)
-	switch {
-	case errors.Is(err, cost.ErrWorkLimit):
-		// The price stands, and Approximate says why it has no breakdown.
-	case err != nil:
+	if err != nil {
 		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
-	default:
-		result.Breakdown = outline.Explain(values, cost.ExplainOptions{})
 	}
+	result.Breakdown = outline.Explain(values, cost.ExplainOptions{})
 	return result
 }
 

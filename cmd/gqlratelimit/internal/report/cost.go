@@ -113,7 +113,7 @@ func (c Costs) writeOperation(b *strings.Builder, r pricing.Result, style Style)
 		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Missing, ", $")+": priced without, which is no upper bound")) + "\n")
 	}
 	if r.Cost.Approximate {
-		b.WriteString(row("", "", "", style.yellow("? too large to merge: its selections were summed, and there is no breakdown")) + "\n")
+		b.WriteString(row("", "", "", style.yellow("? too large to merge: each selection was priced for itself, which is an upper bound")) + "\n")
 	}
 	if r.Unmerged {
 		b.WriteString(row("", "", "", style.yellow("? too large to check whether its fields can be merged")) + "\n")

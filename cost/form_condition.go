@@ -75,9 +75,9 @@ func (c *compiler) condition(key conditionKey) int32 {
 	if id, ok := c.conditionIDs[key]; ok {
 		return id
 	}
-	id := int32(len(c.plan.conditions))
-	c.plan.conditions = append(c.plan.conditions, condition{op: key.op, a: key.a, b: key.b, want: key.want})
-	c.conditionIDs[key] = id
+	id := int32(len(c.form.conditions))
+	c.form.conditions = append(c.form.conditions, condition{op: key.op, a: key.a, b: key.b, want: key.want})
+	c.conditionIDs = remember(c.conditionIDs, key, id)
 	return id
 }
 
@@ -114,9 +114,9 @@ func (c *compiler) either(ids []int32) int32 {
 	if id, ok := c.disjunctions[string(key)]; ok {
 		return id
 	}
-	id := int32(len(c.plan.conditions))
-	c.plan.conditions = append(c.plan.conditions, condition{op: conditionOr, any: slices.Clone(ids)})
-	c.disjunctions[string(key)] = id
+	id := int32(len(c.form.conditions))
+	c.form.conditions = append(c.form.conditions, condition{op: conditionOr, any: slices.Clone(ids)})
+	c.disjunctions = remember(c.disjunctions, string(key), id)
 	return id
 }
 

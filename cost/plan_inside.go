@@ -5,34 +5,6 @@ import (
 	"reflect"
 )
 
-// inside is a variable of which the plan needs what the input fields in its value cost. All terms with
-// the same variable and type share one.
-type inside struct {
-	slot int32
-	typ  *inputType
-}
-
-// insideCost is what an evaluation found the input fields in a variable to cost.
-type insideCost struct {
-	cost  float64
-	known bool
-}
-
-// inside returns the index of what the fields in the variable cost, -1 if they cost nothing.
-func (c *compiler) inside(slot int32, typ *inputType) int32 {
-	if typ == nil || len(typ.costly) == 0 {
-		return -1
-	}
-	key := inside{slot, typ}
-	if id, ok := c.insides[key]; ok {
-		return id
-	}
-	id := int32(len(c.plan.insides))
-	c.plan.insides = append(c.plan.insides, key)
-	c.insides[key] = id
-	return id
-}
-
 // visit counts values that are read. It says whether the evaluation may read them.
 func (m *machine) visit(n int) bool {
 	if m.left >= 0 {
@@ -43,13 +15,13 @@ func (m *machine) visit(n int) bool {
 
 // inside returns what the input fields in a variable cost. It is found out when the first call asks,
 // because a variable may be large, and a document may use it in hundreds of calls.
-func (m *machine) inside(p *Plan, at int32) float64 {
+func (m *machine) inside(t *tables, at int32) float64 {
 	if at < 0 {
 		return 0
 	}
 	in := &m.insides[at]
 	if !in.known {
-		*in = insideCost{m.value(p.insides[at].typ, m.values[p.insides[at].slot].value, 0), true}
+		*in = insideCost{m.value(t.insides[at].typ, m.values[t.insides[at].slot].value, 0), true}
 	}
 	return in.cost
 }

@@ -2,10 +2,17 @@ package cost
 
 import "slices"
 
+// toldValue is a value of an outline as a response tells it.
+type toldValue struct {
+	classes []typeClass
+	// agree says that calls of one response name cost the same in all classes that have it.
+	agree bool
+}
+
 // typeClass is a group of possible types of a value on which the same selections cost the same, so
 // that a response need not tell them apart.
 type typeClass struct {
-	set    span
+	set    int32
 	weight float64
 	types  map[string]bool
 }
@@ -19,28 +26,27 @@ const indexedSet = 16
 
 // prepareResponses finds out what reading a response needs to know of the outline.
 func (o *Outline) prepareResponses() {
-	o.index = map[int]map[string]int{}
-	o.addIndex(o.root)
-	for _, set := range o.sets {
-		o.addIndex(set)
-	}
-	for i := range o.calls {
-		c := &o.calls[i]
-		c.settled = c.info.argsFree && len(o.e.directives) == 0
+	o.index = map[int32]map[string]int32{}
+	for i := range o.sets {
+		o.addIndex(o.sets[i].calls)
 	}
 	o.untold = map[string]bool{}
-	left := o.e.options.workLimit
+	o.told = make([]toldValue, len(o.values))
+	left := o.form.index.options.workLimit
 	for i := range o.values {
-		v := &o.values[i]
-		for at, object := range v.output.objects {
-			set := o.sets[int(v.lo)+at]
-			same := func(class typeClass) bool { return class.weight == object.weight && o.sameSet(class.set, set) }
+		v := &o.told[i]
+		classes := o.values[i].classes
+		for _, class := range o.classes[classes.lo:classes.hi] {
+			weight := class.objects[0].weight
+			same := func(known typeClass) bool { return known.weight == weight && o.sameSet(known.set, class.set) }
 			found := slices.IndexFunc(v.classes[:min(len(v.classes), comparedClasses)], same)
 			if found < 0 {
 				found = len(v.classes)
-				v.classes = append(v.classes, typeClass{set: set, weight: object.weight, types: map[string]bool{}})
+				v.classes = append(v.classes, typeClass{set: class.set, weight: weight, types: make(map[string]bool, len(class.objects))})
 			}
-			v.classes[found].types[object.name] = true
+			for _, object := range class.objects {
+				v.classes[found].types[object.name] = true
+			}
 		}
 		left = o.findUntold(v.classes, left)
 		v.agree = o.agree(v.classes)
@@ -52,14 +58,18 @@ func (o *Outline) agree(classes []typeClass) bool {
 	if len(classes) < 2 {
 		return true
 	}
-	calls := map[string]*outlineCall{}
+	if o.summed {
+		return false
+	}
+	calls := map[string]*call{}
 	for _, class := range classes {
-		for i := class.set.lo; i < class.set.hi; i++ {
+		set := o.sets[class.set].calls
+		for i := set.lo; i < set.hi; i++ {
 			c := &o.calls[i]
 			known := calls[c.key]
 			if known == nil {
 				calls[c.key] = c
-			} else if !sameCall(known, c) {
+			} else if !o.sameCall(known, c) {
 				return false
 			}
 		}
@@ -67,42 +77,47 @@ func (o *Outline) agree(classes []typeClass) bool {
 	return true
 }
 
-func (o *Outline) addIndex(set span) {
-	if set.hi-set.lo < indexedSet || o.index[set.lo] != nil {
+func (o *Outline) addIndex(calls span) {
+	if calls.hi-calls.lo < indexedSet {
 		return
 	}
-	names := make(map[string]int, set.hi-set.lo)
-	for i := set.hi - 1; i >= set.lo; i-- {
+	names := make(map[string]int32, calls.hi-calls.lo)
+	for i := calls.hi - 1; i >= calls.lo; i-- {
 		names[o.calls[i].key] = i
 	}
-	o.index[set.lo] = names
+	o.index[calls.lo] = names
 }
 
 // sameSet says whether two sets cost the same in every response.
-func (o *Outline) sameSet(a, b span) bool {
-	return slices.EqualFunc(o.calls[a.lo:a.hi], o.calls[b.lo:b.hi], func(x, y outlineCall) bool {
-		return x.key == y.key && x.condition == y.condition && sameCall(&x, &y)
+func (o *Outline) sameSet(a, b int32) bool {
+	if a == b || o.summed {
+		return a == b
+	}
+	x, y := o.sets[a].calls, o.sets[b].calls
+	return slices.EqualFunc(o.calls[x.lo:x.hi], o.calls[y.lo:y.hi], func(x, y call) bool {
+		return x.key == y.key && x.condition == y.condition && o.sameCall(&x, &y)
 	})
 }
 
 // sameCall says whether two calls cost the same where both happen.
-func sameCall(x, y *outlineCall) bool {
-	if x.value != y.value || !slices.Equal(x.members, y.members) {
-		return false
-	}
-	same := x.info.weight == y.info.weight && x.info.leaf == y.info.leaf && x.info.depth == y.info.depth && x.info.kind == y.info.kind &&
-		x.info.complexity == y.info.complexity
-	return x.info == y.info || same && x.info.argsFree && y.info.argsFree
+func (o *Outline) sameCall(x, y *call) bool {
+	directives := func(s span) []directiveCost { return o.directives[s.lo:s.hi] }
+	return x.info.alike == y.info.alike && x.value == y.value && x.own == y.own && x.special == y.special &&
+		slices.Equal(directives(x.directives), directives(y.directives))
 }
 
 // findUntold records the types of classes that a complete response may leave in doubt: two classes are
 // told apart if each has __typename, or a response name that the other lacks. It compares as many calls
 // as are left, takes the rest to be in doubt, and returns how many are left then.
 func (o *Outline) findUntold(classes []typeClass, left int) int {
+	size := func(class typeClass) int {
+		calls := o.sets[class.set].calls
+		return int(calls.hi - calls.lo)
+	}
 	for i, class := range classes {
-		told := true
+		told := !o.summed || len(classes) == 1
 		for j, other := range classes {
-			if left -= 2 + class.set.hi - class.set.lo + other.set.hi - other.set.lo; left < 0 && len(classes) > 1 {
+			if left -= 2 + size(class) + size(other); left < 0 && len(classes) > 1 {
 				told = false
 			}
 			if !told {
@@ -121,29 +136,31 @@ func (o *Outline) findUntold(classes []typeClass, left int) int {
 }
 
 // tells says whether every object of the first set shows that it is not of the second.
-func (o *Outline) tells(set, other span) bool {
-	for i := set.lo; i < set.hi; i++ {
+func (o *Outline) tells(set, other int32) bool {
+	calls := o.sets[set].calls
+	for i := calls.lo; i < calls.hi; i++ {
 		c := &o.calls[i]
 		if c.condition != always {
 			continue
 		}
-		if _, found := o.find(other, other.lo, []byte(c.key)); !found || c.info == typenameField {
+		if _, found := o.find(other, o.sets[other].calls.lo, []byte(c.key)); !found || c.info == typenameField {
 			return true
 		}
 	}
 	return false
 }
 
-// find looks for a response name in a set, first where it is expected.
-func (o *Outline) find(set span, expected int, key []byte) (at int, ok bool) {
-	if expected < set.hi && o.calls[expected].key == string(key) {
+// find looks for a response name among the calls of a set, first where it is expected.
+func (o *Outline) find(set, expected int32, key []byte) (at int32, ok bool) {
+	calls := o.sets[set].calls
+	if calls.lo <= expected && expected < calls.hi && o.calls[expected].key == string(key) {
 		return expected, true
 	}
-	if index := o.index[set.lo]; index != nil && set.hi-set.lo >= indexedSet {
+	if index := o.index[calls.lo]; index != nil && calls.hi-calls.lo >= indexedSet {
 		at, ok = index[string(key)]
 		return at, ok
 	}
-	for i := set.lo; i < set.hi; i++ {
+	for i := calls.lo; i < calls.hi; i++ {
 		if o.calls[i].key == string(key) {
 			return i, true
 		}

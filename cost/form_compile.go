@@ -1,0 +1,310 @@
+package cost
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// summingFactor is how much more work summing may do than merging: it is linear in the document, but
+// repeats for the possible types of a schema that may have hundreds.
+const summingFactor = 20
+
+// compiler compiles one operation to its form.
+type compiler struct {
+	index *index
+	op    *ast.OperationDefinition
+	form  *form
+	// whole keeps the calls that cost nothing, __typename among them, which a response is read with.
+	whole bool
+	// work counts the selections visited and the values read; past limit it is over.
+	work, limit int
+	// depth counts nested calls.
+	depth int
+
+	fragments map[string]*fragment
+	// defaults are the default values of the variables that have one.
+	defaults     map[string]*ast.Value
+	slots        map[string]int32
+	insides      map[inside]int32
+	conditionIDs map[conditionKey]int32
+	disjunctions map[string]int32
+
+	// What was compiled before, by the selections.
+	single map[singleKey]int32
+	merged map[string]int32
+	ids    map[*ast.Field]uint32
+	sums   map[sumKey]int32
+	// partitions are how the fields and the type conditions of the document divide the possible types.
+	partitions map[partitionKey]partition
+	classified int
+
+	owns     map[inputKey]ownCost
+	slicings map[inputKey]int32
+	shared   map[lookupsKey]int32
+	// argumentIDs number the arguments of the fields that were compared, argumentLists the arguments by
+	// their spelling.
+	argumentIDs   map[*ast.Field]int32
+	argumentLists map[string]int32
+
+	collector collector
+}
+
+// singleKey addresses what is selected by one field on what it returns.
+type singleKey struct {
+	field  *ast.Field
+	output *outputType
+}
+
+type inputKey struct {
+	field *ast.Field
+	info  *fieldInfo
+}
+
+// compile returns the form of an operation with its program, and the work that both took. A whole form
+// has the calls that cost nothing too.
+func (x *index) compile(doc *ast.QueryDocument, op *ast.OperationDefinition, whole bool) (*form, *Plan, int, error) {
+	if doc == nil || op == nil {
+		return nil, nil, 0, malformed("there is no operation")
+	}
+	kind := op.Operation
+	if kind == "" {
+		kind = ast.Query
+	}
+	root := x.roots[kind]
+	if root == nil {
+		return nil, nil, 0, malformed("the schema has no %s type", kind)
+	}
+	f, plan, work, err := x.compileAs(doc, op, root, whole, false)
+	if errors.Is(err, ErrWorkLimit) && !x.options.refuse {
+		var summed int
+		f, plan, summed, err = x.compileAs(doc, op, root, whole, true)
+		work += summed
+	}
+	if err != nil {
+		return nil, nil, work, err
+	}
+	plan.base = x.options.base[kind]
+	return f, plan, work, nil
+}
+
+func (x *index) compileAs(doc *ast.QueryDocument, op *ast.OperationDefinition, root *objectType, whole, summed bool) (*form, *Plan, int, error) {
+	c := &compiler{index: x, op: op, whole: whole, limit: x.options.workLimit}
+	if summed {
+		c.limit *= summingFactor
+	}
+	c.form = &form{index: x, rootType: root, summed: summed}
+	c.form.conditions = []condition{{op: conditionAlways}}
+	if err := c.run(doc); err != nil {
+		return nil, nil, c.work, err
+	}
+	plan, err := c.plan()
+	return c.form, plan, c.work, err
+}
+
+func (c *compiler) run(doc *ast.QueryDocument) error {
+	if err := c.readDefaults(); err != nil {
+		return err
+	}
+	if err := c.survey(doc); err != nil {
+		return err
+	}
+	// The first set is empty.
+	composite := c.form.document.composite
+	c.single = make(map[singleKey]int32, composite)
+	c.slicings = make(map[inputKey]int32, composite/2)
+	c.form.sets = make([]set, 1, 1+composite)
+	c.form.calls = make([]call, 0, composite)
+	c.form.values = make([]value, 0, composite)
+	c.form.classes = make([]class, 0, composite)
+	c.form.slicings = make([]slicing, 0, composite/2)
+	var err error
+	if c.form.summed {
+		c.form.root, err = c.sum(sumKey{object: c.form.rootType}, c.op.SelectionSet)
+	} else {
+		c.form.root, err = c.set(nil, c.form.rootType)
+	}
+	return err
+}
+
+// spend counts work.
+func (c *compiler) spend(n int) error {
+	c.work += n
+	if c.work > c.limit {
+		return ErrWorkLimit
+	}
+	return nil
+}
+
+// descend counts nested calls; the caller ascends.
+func (c *compiler) descend() error {
+	c.depth++
+	if c.depth > maxDepth {
+		return ErrTooDeep
+	}
+	return nil
+}
+
+func (c *compiler) ascend() { c.depth-- }
+
+// readDefaults finds the variables that have a default, once, because a document may use as many
+// variables as it defines. Of several definitions of one variable, which only documents that were not
+// validated have, the last counts.
+func (c *compiler) readDefaults() error {
+	for _, def := range c.op.VariableDefinitions {
+		if def != nil && def.DefaultValue != nil {
+			c.defaults = remember(c.defaults, def.Variable, def.DefaultValue)
+		}
+	}
+	return c.spend(len(c.op.VariableDefinitions))
+}
+
+// slot returns the index of a variable in the form.
+func (c *compiler) slot(name string) int32 {
+	if slot, ok := c.slots[name]; ok {
+		return slot
+	}
+	v := variable{name: name}
+	// Coerced variables have their defaults already. Knowing them here keeps the price right for a
+	// caller who passes the raw ones.
+	if literal := c.defaults[name]; literal != nil {
+		v.fallback, v.defaults = literalValue(literal, 0), true
+		v.values = valuesIn(literal, 0)
+		// The next to spend sees that the limit is passed.
+		c.work += v.values
+	}
+	slot := int32(len(c.form.variables))
+	c.form.variables = append(c.form.variables, v)
+	c.slots = remember(c.slots, name, slot)
+	return slot
+}
+
+// set merges selections on an object type; without members those of the operation.
+func (c *compiler) set(members []occurrence, object *objectType) (int32, error) {
+	lo, err := c.collect(members, object)
+	if err != nil || lo == len(c.collector.groups) {
+		return 0, err
+	}
+	defer c.release(lo)
+	// The calls of a set are neighbours, so those below are compiled when all are known.
+	calls := span{lo: int32(len(c.form.calls))}
+	for i := lo; i < len(c.collector.groups); i++ {
+		g := &c.collector.groups[i]
+		if err := c.call(g.key, g.info, g.members); err != nil {
+			return 0, err
+		}
+	}
+	calls.hi = int32(len(c.form.calls))
+	for i := calls.lo; i < calls.hi; i++ {
+		info := c.form.calls[i].info
+		if info.output == nil || info.kind == constant {
+			continue
+		}
+		members := c.collector.groups[lo+int(i-calls.lo)].members
+		unconditional(members)
+		if c.form.calls[i].value, err = c.value(members, info.output); err != nil {
+			return 0, err
+		}
+	}
+	return c.addSet(set{calls: calls}), nil
+}
+
+func (c *compiler) addSet(s set) int32 {
+	c.form.sets = append(c.form.sets, s)
+	return int32(len(c.form.sets) - 1)
+}
+
+// unconditional drops a condition that all members share: it is that of the call.
+func unconditional(members []occurrence) {
+	for _, member := range members[1:] {
+		if member.condition != members[0].condition {
+			return
+		}
+	}
+	for i := range members {
+		members[i].condition = always
+	}
+}
+
+// value compiles what calls with the members return.
+func (c *compiler) value(members []occurrence, output *outputType) (int32, error) {
+	key, long := singleKey{output: output}, ""
+	if len(members) == 1 {
+		key.field = members[0].field
+		if id, ok := c.single[key]; ok {
+			return id, nil
+		}
+	} else {
+		if err := c.spend(len(members)); err != nil {
+			return 0, err
+		}
+		long = c.memberKey(members, output)
+		if id, ok := c.merged[long]; ok {
+			return id, nil
+		}
+	}
+	id, err := c.addValue(members, output)
+	if len(members) == 1 {
+		c.single[key] = id
+	} else {
+		c.merged = remember(c.merged, long, id)
+	}
+	return id, err
+}
+
+func (c *compiler) addValue(members []occurrence, output *outputType) (int32, error) {
+	if err := c.descend(); err != nil {
+		return 0, err
+	}
+	defer c.ascend()
+	single := class{objects: output.objects}
+	classes := []class(nil)
+	var err error
+	if len(output.objects) == 1 {
+		single.set, err = c.selectedOn(members, output.objects[0])
+	} else if classes, err = c.classify(members, output); err == nil {
+		for i := range classes {
+			if classes[i].set, err = c.selectedOn(members, classes[i].objects[0]); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	v := value{output: output, classes: span{lo: int32(len(c.form.classes))}}
+	if len(output.objects) == 1 {
+		c.form.classes = append(c.form.classes, single)
+	} else {
+		c.form.classes = append(c.form.classes, classes...)
+	}
+	v.classes.hi = int32(len(c.form.classes))
+	c.form.values = append(c.form.values, v)
+	return int32(len(c.form.values) - 1), nil
+}
+
+// selectedOn compiles what the members select on one type.
+func (c *compiler) selectedOn(members []occurrence, object *objectType) (int32, error) {
+	if c.form.summed {
+		return c.sum(sumKey{field: members[0].field, object: object}, members[0].field.SelectionSet)
+	}
+	return c.set(members, object)
+}
+
+// memberKey spells out several members with their conditions, and the type that they are selected on.
+func (c *compiler) memberKey(members []occurrence, output *outputType) string {
+	spelled := make([]byte, 0, len(output.name)+8*len(members)+1)
+	spelled = append(spelled, output.name...)
+	spelled = append(spelled, 0)
+	for _, member := range members {
+		id, ok := c.ids[member.field]
+		if !ok {
+			id = uint32(len(c.ids))
+			c.ids = remember(c.ids, member.field, id)
+		}
+		spelled = binary.LittleEndian.AppendUint32(spelled, id)
+		spelled = binary.LittleEndian.AppendUint32(spelled, uint32(member.condition))
+	}
+	return string(spelled)
+}

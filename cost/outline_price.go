@@ -1,0 +1,352 @@
+package cost
+
+import (
+	"math"
+	"slices"
+)
+
+// reading is a form with the variables of one request, which it prices call by call: what the program of
+// the form computes at once. It is not safe for concurrent use.
+type reading struct {
+	*form
+	m machine
+	// What was found out before: the prices of values, of included sets in two parts, of functions, and of
+	// the representations of calls.
+	prices    map[sizedValue]valuePrice
+	parts     map[partKey]parts
+	functions map[*call]functionPrice
+	shared    map[*call]shares
+}
+
+// parentSizes is the size that a call gives to some lists in its value. The zero value gives none.
+type parentSizes struct {
+	sizes  *listSize
+	source ListSource
+}
+
+// sizedValue is a value and what its parent says about the lists in it.
+type sizedValue struct {
+	value  int32
+	parent parentSizes
+}
+
+// valuePrice is the maximum over the classes of possible types, and which of them it is of.
+type valuePrice struct {
+	price pair
+	// typ and field are indices of classes, -1 if nothing has a price.
+	typ, field int32
+}
+
+// parts is the price of an included set whose parent sizes lists: one element of each of these lists, and
+// everything else.
+type parts struct{ rest, element pair }
+
+func (p parts) plus(q parts) parts { return parts{p.rest.plus(q.rest), p.element.plus(q.element)} }
+
+func (f *form) read(variables map[string]any) *reading {
+	r := &reading{form: f}
+	r.m.load(&f.tables, variables, f.index.options.maxValues)
+	return r
+}
+
+// inputs is what the arguments of a call and the directives of its dearest selection cost.
+func (r *reading) inputs(c *call) float64 {
+	cost := c.own.constant + r.m.terms(&r.tables, c.own.terms)
+	if !c.directives.empty() {
+		dearest, _ := r.m.dearest(&r.tables, c.directives)
+		cost += dearest
+	}
+	return cost
+}
+
+// own is the field cost of one call without its elements.
+func (r *reading) own(c *call) float64 { return max(0, c.info.weight+r.inputs(c)) }
+
+// extra is the field cost of a call's arguments and directives.
+func (r *reading) extra(c *call) float64 { return max(0, r.inputs(c)) }
+
+// element is the price of one element of a call's value.
+func (r *reading) element(c *call, below pair) pair {
+	if c.info.kind == constant {
+		return pair{}
+	}
+	return pair{max(0, r.weight(c)+below.typ), below.field}
+}
+
+// call prices one call, given what its parent says about lists.
+func (r *reading) call(c *call, parent parentSizes) pair {
+	if !r.m.holds[c.condition] || c.info == typenameField {
+		return pair{}
+	}
+	price := pair{field: r.own(c)}
+	if c.info.kind == entities {
+		return price.plus(r.shares(c).price())
+	}
+	price = price.plus(r.element(c, r.below(c).price).times(r.size(c, parent).Size))
+	if c.info.complexity != nil {
+		return r.function(c).of(price, r.extra(c))
+	}
+	return price
+}
+
+// function asks the function of a call's field, once.
+func (r *reading) function(c *call) functionPrice {
+	price, known := r.functions[c]
+	if !known {
+		price = r.m.ask(c.info, &r.form.functions[c.special], r.weight(c), r.below(c).price)
+		r.functions = remember(r.functions, c, price)
+	}
+	return price
+}
+
+// below prices what is selected below a call.
+func (r *reading) below(c *call) valuePrice {
+	if c.value < 0 {
+		return valuePrice{typ: -1, field: -1}
+	}
+	key := sizedValue{c.value, r.gives(c)}
+	if price, ok := r.prices[key]; ok {
+		return price
+	}
+	v := &r.values[c.value]
+	highest := valuePrice{typ: -1, field: -1}
+	for i := v.classes.lo; i < v.classes.hi; i++ {
+		price := r.set(r.classes[i].set, key.parent)
+		if price.typ > highest.price.typ {
+			highest.price.typ, highest.typ = price.typ, i
+		}
+		if price.field > highest.price.field {
+			highest.price.field, highest.field = price.field, i
+		}
+	}
+	r.prices = remember(r.prices, key, highest)
+	return highest
+}
+
+func (r *reading) set(at int32, parent parentSizes) pair {
+	s := &r.sets[at]
+	var total pair
+	for i := s.calls.lo; i < s.calls.hi; i++ {
+		total = total.plus(r.call(&r.calls[i], parent))
+	}
+	for i := s.includes.lo; i < s.includes.hi; i++ {
+		total = total.plus(r.included(&r.includes[i], parent))
+	}
+	return total
+}
+
+// included prices a set that is a part of another one.
+func (r *reading) included(i *include, parent parentSizes) pair {
+	if !r.m.holds[i.condition] {
+		return pair{}
+	}
+	p := r.split(partKey{set: i.set, sizes: parent.sizes})
+	return p.rest.plus(p.element.times(parent.source.Size))
+}
+
+// split prices an included set in two parts, by which it costs what it does at every size.
+func (r *reading) split(key partKey) parts {
+	if known, ok := r.parts[key]; ok {
+		return known
+	}
+	s := &r.sets[key.set]
+	var total parts
+	for i := s.calls.lo; i < s.calls.hi; i++ {
+		c := &r.calls[i]
+		if key.sizes == nil || !key.sizes.names(c.info) || !r.m.holds[c.condition] {
+			total.rest = total.rest.plus(r.call(c, parentSizes{}))
+			continue
+		}
+		one, own := r.element(c, r.below(c).price).times(c.info.scale), pair{field: r.own(c)}
+		if c.info.complexity != nil {
+			function := r.function(c)
+			one, own = function.elements(one), function.of(own, r.extra(c))
+		}
+		total = total.plus(parts{own, one})
+	}
+	for _, i := range r.includes[s.includes.lo:s.includes.hi] {
+		if r.m.holds[i.condition] {
+			total = total.plus(r.split(partKey{set: i.set, sizes: key.sizes}))
+		}
+	}
+	r.parts = remember(r.parts, key, total)
+	return total
+}
+
+// shares are how many representations of an _entities call are priced as each class of object types. The
+// numbers of the two components differ where a type is unknown and the dearest of each component counts.
+type shares struct {
+	of    []share
+	total int
+}
+
+type share struct {
+	class      int32
+	typ, field float64
+	// one is what one representation costs.
+	one pair
+}
+
+func (s *shares) price() pair {
+	var total pair
+	for _, share := range s.of {
+		total = total.plus(pair{times(share.typ, share.one.typ), times(share.field, share.one.field)})
+	}
+	return total
+}
+
+// shares returns the possible types of an _entities call with their representations, which are read once.
+func (r *reading) shares(c *call) *shares {
+	known, ok := r.shared[c]
+	if !ok {
+		known = r.divide(c)
+		r.shared = remember(r.shared, c, known)
+	}
+	return &known
+}
+
+func (r *reading) divide(c *call) shares {
+	v := &r.values[c.value]
+	representations := &r.form.representations[c.special]
+	divided := shares{total: r.m.represented(representations)}
+	typ, field := 0, 0
+	// There may be many of both, and many such calls.
+	index := make(map[string]int, len(v.output.objects))
+	for i := v.classes.lo; i < v.classes.hi; i++ {
+		class, at := &r.classes[i], len(divided.of)
+		below := r.set(class.set, parentSizes{})
+		one := pair{max(0, r.counted(class.objects[0].weight)+below.typ), below.field}
+		divided.of = append(divided.of, share{class: i, one: one})
+		if one.typ > divided.of[typ].one.typ {
+			typ = at
+		}
+		if one.field > divided.of[field].one.field {
+			field = at
+		}
+		for _, object := range class.objects {
+			index[object.name] = at
+		}
+	}
+	few := divided.total <= r.index.options.maxEntries && r.m.represent(representations, func(_ int, name string) {
+		if at, ok := index[name]; ok {
+			divided.of[at].typ++
+			divided.of[at].field++
+		} else if len(divided.of) > 0 {
+			divided.of[typ].typ++
+			divided.of[field].field++
+		}
+	})
+	for i := range divided.of {
+		if !few {
+			divided.of[i].typ, divided.of[i].field = math.Inf(1), math.Inf(1)
+		}
+	}
+	return divided
+}
+
+// size returns how many elements a call has, 1 if it returns no list, and why.
+func (r *reading) size(c *call, parent parentSizes) ListSource {
+	info := c.info
+	if info.depth == 0 {
+		return ListSource{Size: 1}
+	}
+	if parent.sizes != nil && parent.sizes.names(info) {
+		source := parent.source
+		source.Size, source.Inherited = times(source.Size, info.scale), true
+		return source
+	}
+	if info.sizes != nil && info.sizes.sizesOwn() {
+		if source, ok := r.sliced(c); ok {
+			source.Size = times(source.Size, info.scale)
+			return source
+		}
+	}
+	return ListSource{Size: times(r.index.options.listSize, info.scale), Rule: DefaultSize}
+}
+
+// gives returns what a call says about the lists in its value.
+func (r *reading) gives(c *call) parentSizes {
+	if c.info.sizes == nil || len(c.info.sizes.sized) == 0 {
+		return parentSizes{}
+	}
+	source, ok := r.sliced(c)
+	if !ok {
+		return parentSizes{}
+	}
+	return parentSizes{c.info.sizes.like, source}
+}
+
+// sliced returns the size that the list size of a call's field gives, if it gives one.
+func (r *reading) sliced(c *call) (largest ListSource, ok bool) {
+	sizes := c.info.sizes
+	bounds := r.slicings[c.slicing].bounds
+	for i := range r.bounds[bounds.lo:bounds.hi] {
+		b := &r.bounds[int(bounds.lo)+i]
+		size, source, given := b.size, ListSource{Source: FromLiteral}, true
+		if b.defaulted {
+			source.Source = FromSchema
+		}
+		if b.lookup >= 0 {
+			size, source, given = r.lookedUp(b)
+		}
+		if given && (!ok || size > largest.Size) {
+			source.Size, source.Rule, source.Argument = size, SlicingArgument, b.slicer.name()
+			largest, ok = source, true
+		}
+	}
+	if !ok && sizes.assumed >= 0 {
+		largest, ok = ListSource{Size: sizes.assumed, Rule: AssumedSize}, true
+	}
+	if c.info.introspects() {
+		largest.Rule = IntrospectionSize
+		return largest, ok
+	}
+	largest.Coordinate, largest.Configured = c.info.coordinate, sizes.configured
+	return largest, ok
+}
+
+// lookedUp returns the size that a variable gives, and which it is.
+func (r *reading) lookedUp(b *bound) (size float64, source ListSource, given bool) {
+	l := &r.lookups[b.lookup]
+	found := r.m.lookup(l)
+	if found == nil {
+		return 0, source, false
+	}
+	source = ListSource{Source: FromSchema}
+	if r.m.values[l.slot].present {
+		source = ListSource{Source: FromVariable, Variable: r.variables[l.slot].name}
+	}
+	size, given = sizeOf(found, l.list)
+	return size, source, given
+}
+
+// name is the path of the slicing argument as it was declared.
+func (s *slicer) name() string {
+	name := s.arg.name
+	for _, in := range s.path {
+		name += "." + in.name
+	}
+	return name
+}
+
+// costs returns what the arguments of a call cost, and those of the directives of its dearest selection,
+// one by one in the order of their declaration.
+func (r *reading) costs(c *call) []ArgumentCost {
+	costs := r.costsOf(nil, c.own)
+	if !c.directives.empty() {
+		if _, at := r.m.dearest(&r.tables, c.directives); at >= 0 {
+			costs = r.costsOf(costs, r.directives[at].own)
+		}
+	}
+	return costs
+}
+
+func (r *reading) costsOf(costs []ArgumentCost, own ownCost) []ArgumentCost {
+	for i := range r.arguments[own.args.lo:own.args.hi] {
+		a := &r.arguments[int(own.args.lo)+i]
+		if cost := a.constant + r.m.terms(&r.tables, a.terms); cost != 0 {
+			costs = append(costs, ArgumentCost{Coordinate: a.declared.coordinate, Cost: finite(cost)})
+		}
+	}
+	return slices.Clip(costs)
+}

@@ -1,0 +1,255 @@
+package cost
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"sync"
+)
+
+// machine is the working memory of one evaluation.
+type machine struct {
+	values []slotValue
+	holds  []bool
+	// registers are the results of the program.
+	registers []float64
+	// insides are what the input fields in variables cost, as far as calls have asked.
+	insides []insideCost
+	// left is how many values may still be read; it is negative when there were too many.
+	left int
+	// variables are what functions read.
+	variables map[string]any
+}
+
+type slotValue struct {
+	value   any
+	present bool
+}
+
+// insideCost is what an evaluation found the input fields in a variable to cost.
+type insideCost struct {
+	cost  float64
+	known bool
+}
+
+// machines keeps the memory of evaluations that are over for those to come.
+var machines sync.Pool
+
+// resized returns a slice of the length, of the same memory if it is large enough.
+func resized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
+// load sizes the memory, reads the variables and decides the conditions. At most so many values may be
+// read.
+func (m *machine) load(t *tables, variables map[string]any, maxValues int) {
+	m.variables = variables
+	m.insides = resized(m.insides, len(t.insides))
+	m.allow(maxValues)
+	m.values = resized(m.values, len(t.variables))
+	for i := range t.variables {
+		v := &t.variables[i]
+		value, present := variables[v.name]
+		if !present && v.defaults {
+			value, present = v.fallback, true
+		}
+		m.values[i] = slotValue{value, present}
+	}
+	m.holds = resized(m.holds, len(t.conditions))
+	decide(t.conditions, m.holds, func(slot int32) any { return m.values[slot].value })
+}
+
+// allow begins to count the values that are read.
+func (m *machine) allow(maxValues int) {
+	m.left = maxValues
+	clear(m.insides)
+}
+
+// own returns what a call costs itself.
+func (m *machine) own(t *tables, o *ownExpr) float64 {
+	if !m.holds[o.condition] {
+		return 0
+	}
+	own := o.constant + m.terms(t, o.terms)
+	if !o.directives.empty() {
+		dearest, _ := m.dearest(t, o.directives)
+		own += dearest
+	}
+	return max(0, own)
+}
+
+// dearest returns what the directives of the dearest selection cost that is included, and which it is,
+// -1 if none is.
+func (m *machine) dearest(t *tables, directives span) (cost float64, at int32) {
+	at = -1
+	for i := directives.lo; i < directives.hi; i++ {
+		d := &t.directives[i]
+		if !m.holds[d.condition] {
+			continue
+		}
+		if own := d.own.constant + m.terms(t, d.own.terms); at < 0 || own > cost {
+			cost, at = own, i
+		}
+	}
+	return cost, at
+}
+
+func (m *machine) terms(t *tables, terms span) float64 {
+	total := 0.0
+	for i := range t.terms[terms.lo:terms.hi] {
+		x := &t.terms[int(terms.lo)+i]
+		if m.values[x.slot].present {
+			total += x.weight + m.inside(t, x.inside)
+		} else {
+			total += x.absent
+		}
+	}
+	return total
+}
+
+// size evaluates a size; it says whether there is one.
+func (m *machine) size(p *Plan, g *program, at int32) (float64, bool) {
+	for at >= 0 {
+		s := &g.sizes[at]
+		largest := s.constant
+		for i := range p.lookups[s.lookups.lo:s.lookups.hi] {
+			l := &p.lookups[int(s.lookups.lo)+i]
+			if value := m.lookup(l); value != nil {
+				if size, ok := sizeOf(value, l.list); ok {
+					largest = max(largest, size)
+				}
+			}
+		}
+		if largest >= 0 {
+			return largest, true
+		}
+		if s.fallback >= 0 {
+			return s.fallback, true
+		}
+		at = s.next
+	}
+	return 0, false
+}
+
+// lookup returns nil for what is absent as well as for null: neither sizes a list.
+func (m *machine) lookup(l *lookup) any {
+	v := &m.values[l.slot]
+	value := v.value
+	if !v.present {
+		if !l.defaults {
+			return nil
+		}
+		value = l.fallback
+	}
+	if len(l.steps) > 0 {
+		value, _ = follow(value, l.steps)
+	}
+	return value
+}
+
+// given counts the slicing arguments that are given in variables.
+func (m *machine) given(t *tables, lookups span) int {
+	given := 0
+	for i := range t.lookups[lookups.lo:lookups.hi] {
+		if m.lookup(&t.lookups[int(lookups.lo)+i]) != nil {
+			given++
+		}
+	}
+	return given
+}
+
+// represented counts the representations.
+func (m *machine) represented(r *representations) int {
+	if r.whole < 0 {
+		return len(r.names)
+	}
+	switch list := m.values[r.whole].value.(type) {
+	case nil:
+		return 0
+	case []any:
+		return len(list)
+	default:
+		if v := reflect.ValueOf(list); v.Kind() == reflect.Slice {
+			return v.Len()
+		}
+		return 1
+	}
+}
+
+// represent tells the place and the __typename of each representation, which is empty where it is missing.
+// It returns false if there are more than may be read.
+func (m *machine) represent(r *representations, tell func(at int, name string)) bool {
+	count := m.represented(r)
+	if !m.visit(count) {
+		return false
+	}
+	if r.whole < 0 {
+		for i, name := range r.names {
+			if found, ok := r.found[i]; ok {
+				name, _ = m.lookup(&found).(string)
+			}
+			tell(i, name)
+		}
+		return true
+	}
+	typename := func(object map[string]any) string {
+		name, _ := object["__typename"].(string)
+		return name
+	}
+	switch list := m.values[r.whole].value.(type) {
+	case []any:
+		for i, representation := range list {
+			object, _ := representation.(map[string]any)
+			tell(i, typename(object))
+		}
+	case []map[string]any:
+		for i, object := range list {
+			tell(i, typename(object))
+		}
+	case map[string]any:
+		tell(0, typename(list))
+	default:
+		for i := range count {
+			tell(i, "")
+		}
+	}
+	return true
+}
+
+// ask asks the function of a field what a call costs that happens, given what is selected below it.
+func (m *machine) ask(info *fieldInfo, f *function, weight float64, child pair) functionPrice {
+	// The function may read all that it is given, for each call again.
+	m.visit(1 + f.values)
+	for _, slot := range f.slots {
+		m.visitAll(m.values[slot].value, 0)
+	}
+	if m.left < 0 {
+		return functionPrice{field: math.Inf(1), typ: math.Inf(1)}
+	}
+	return info.complexity.price(f.arguments, m.variables, weight, child)
+}
+
+// visitAll counts all values in a value.
+func (m *machine) visitAll(value any, depth int) {
+	if depth > maxDepth {
+		m.left = -1
+	}
+	if !m.visit(1) {
+		return
+	}
+	switch value := value.(type) {
+	case nil, string, bool, int64, float64:
+	case map[string]any:
+		for _, inner := range value {
+			m.visitAll(inner, depth+1)
+		}
+	case []any:
+		for i := 0; i < len(value) && m.left >= 0; i++ {
+			m.visitAll(value[i], depth+1)
+		}
+	default:
+		if v := reflect.ValueOf(value); v.Kind() == reflect.Slice {
+			for i := 0; i < v.Len() && m.left >= 0; i++ {
+				m.visitAll(v.Index(i).Interface(), depth+1)
+			}
+		}
+	}
+}

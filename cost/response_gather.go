@@ -1,0 +1,149 @@
+package cost
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Where selections are summed the calls of one response name are several, on sets that include others. A
+// response has each once, with all that they select: they are merged while it is read, as far as it has them.
+
+// gathering is what was merged so far.
+type gathering struct {
+	// sets are the merged sets: the set -1-i is made of sets[i].
+	sets [][]int32
+	// calls are those that happen, by set and response name.
+	calls  map[int32]map[string][]int32
+	values map[string]*toldValue
+}
+
+// find looks for a response name among the calls of a set that happen, first where it is expected. Where
+// selections are summed there may be others of the same name.
+func (t *Tally) find(set, expected int32, key []byte) (at int32, others []int32, ok bool) {
+	if !t.o.summed {
+		at, ok = t.o.find(set, expected, key)
+		return at, nil, ok && t.r.m.holds[t.o.calls[at].condition]
+	}
+	calls, known := t.gathered.calls[set]
+	if !known {
+		calls = map[string][]int32{}
+		sets := []int32{set}
+		if set < 0 {
+			sets = t.gathered.sets[-1-set]
+		}
+		seen := map[int32]bool{}
+		for _, set := range sets {
+			t.gather(set, calls, seen)
+		}
+		t.gathered.calls = remember(t.gathered.calls, set, calls)
+	}
+	if others = calls[string(key)]; len(others) == 0 {
+		return 0, nil, false
+	}
+	return others[0], others[1:], true
+}
+
+// expected returns where the n-th call of a set stands.
+func (t *Tally) expected(set, n int32) int32 {
+	if set < 0 {
+		return -1
+	}
+	return t.o.sets[set].calls.lo + n
+}
+
+// gather finds the calls of a set, and of those that it includes, each once.
+func (t *Tally) gather(set int32, calls map[string][]int32, seen map[int32]bool) {
+	if seen[set] {
+		return
+	}
+	seen[set] = true
+	s := &t.o.sets[set]
+	for i := s.calls.lo; i < s.calls.hi; i++ {
+		if c := &t.o.calls[i]; t.r.m.holds[c.condition] {
+			calls[c.key] = append(calls[c.key], i)
+		}
+	}
+	for _, i := range t.o.includes[s.includes.lo:s.includes.hi] {
+		if t.r.m.holds[i.condition] {
+			t.gather(i.set, calls, seen)
+		}
+	}
+}
+
+// valueOf returns what is selected on what a call returns, and by others of the same response name.
+func (t *Tally) valueOf(c *call, others []int32) *toldValue {
+	if c.value < 0 {
+		return nil
+	}
+	if len(others) == 0 {
+		return &t.o.told[c.value]
+	}
+	values := []int32{c.value}
+	for _, other := range others {
+		values = append(values, t.o.calls[other].value)
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	if len(values) == 1 {
+		return &t.o.told[c.value]
+	}
+	key := spelled(values)
+	known := t.gathered.values[key]
+	if known == nil {
+		known = t.merge(c.info.output, values)
+		t.gathered.values = remember(t.gathered.values, key, known)
+	}
+	return known
+}
+
+func spelled(ids []int32) string {
+	key := make([]byte, 0, 4*len(ids))
+	for _, id := range ids {
+		key = binary.LittleEndian.AppendUint32(key, uint32(id))
+	}
+	return string(key)
+}
+
+// merge divides the types of an output by what the values select on them together.
+func (t *Tally) merge(output *outputType, values []int32) *toldValue {
+	merged := &toldValue{}
+	selected := make(map[*objectType][]int32, len(output.objects))
+	for _, value := range values {
+		classes := t.o.values[value].classes
+		for _, class := range t.o.classes[classes.lo:classes.hi] {
+			for _, object := range class.objects {
+				selected[object] = append(selected[object], class.set)
+			}
+		}
+	}
+	known := map[string]int{}
+	for _, object := range output.objects {
+		// A class of any value has objects of one weight.
+		key := spelled(selected[object])
+		at, ok := known[key]
+		if !ok {
+			at = len(merged.classes)
+			known[key] = at
+			t.gathered.sets = append(t.gathered.sets, selected[object])
+			merged.classes = append(merged.classes, typeClass{
+				set: int32(-len(t.gathered.sets)), weight: object.weight, types: map[string]bool{},
+			})
+		}
+		merged.classes[at].types[object.name] = true
+	}
+	return merged
+}
+
+// ownOf returns what a call costs itself, of which others may be parts: what the dearest of them does. The
+// prices that functions give are summed, as they are estimated.
+func (t *Tally) ownOf(at int32, others []int32) (own float64, whole bool) {
+	own, whole = t.own(at)
+	for _, other := range others {
+		if price, function := t.own(other); function {
+			own += price
+		} else {
+			own = max(own, price)
+		}
+	}
+	return own, whole
+}

@@ -1,0 +1,65 @@
+package cost
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// findAlike numbers the fields so that those have the same number that cost the same wherever they are
+// called, whatever type they are on, and divides the possible types of each output by what they weigh.
+func (b *builder) findAlike() {
+	numbers := map[string]int32{}
+	for _, object := range b.objects {
+		for _, field := range object.fields {
+			price := field.price()
+			if numbers[price] == 0 {
+				numbers[price] = int32(len(numbers) + 1)
+			}
+			field.alike = numbers[price]
+		}
+	}
+	for _, output := range b.outputs {
+		weights := map[float64]int32{}
+		parts := make(partition, len(output.objects))
+		for i, object := range output.objects {
+			if _, ok := weights[object.weight]; !ok {
+				weights[object.weight] = int32(len(weights))
+			}
+			parts[i] = weights[object.weight]
+		}
+		if len(weights) > 1 {
+			output.byWeight = parts
+		}
+	}
+}
+
+// price spells out all that the price of a call of the field depends on.
+func (f *fieldInfo) price() string {
+	var b strings.Builder
+	fmt.Fprint(&b, f.kind, f.weight, f.leaf, f.depth, f.scale)
+	if f.output != nil {
+		fmt.Fprint(&b, " of ", f.output.name)
+	}
+	if f.complexity != nil {
+		// No two functions are the same.
+		fmt.Fprint(&b, " function ", f.coordinate)
+	}
+	if f.sizes != nil {
+		fmt.Fprint(&b, " sized ", f.sizes.configured, f.sizes.assumed, f.sizes.one, f.sizes.sized)
+		for _, slicer := range f.sizes.slicers {
+			fmt.Fprint(&b, " ", slicer.name())
+		}
+	}
+	for _, arg := range f.args {
+		if arg.free() && (f.sizes == nil || !slices.ContainsFunc(f.sizes.slicers, func(s *slicer) bool { return s.arg == arg })) {
+			continue
+		}
+		fmt.Fprint(&b, " (", arg.name, ": ", arg.declared.String(), arg.weight)
+		if arg.literal != nil {
+			fmt.Fprint(&b, " = ", arg.literal.String())
+		}
+		b.WriteString(")")
+	}
+	return b.String()
+}
