@@ -232,8 +232,7 @@ type actual struct {
 	forget func() bool
 }
 
-// follow begins to add up an operation that is about to run. It does nothing if nobody would be told,
-// or if the operation is too large for its responses to be priced.
+// follow begins to add up an operation that is about to run. It does nothing if nobody would be told.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
 	if e.cfg.NoActualCost {
 		return
