@@ -225,6 +225,39 @@ func TestEveryTestThatPagesNameIsThere(t *testing.T) {
 	}
 }
 
+var goTest = regexp.MustCompile(`(?m)go test .*`)
+
+// TestEveryCommandOfPagesRunsSomething looks for what `-run` and `-bench` choose, in the packages of the command.
+func TestEveryCommandOfPagesRunsSomething(t *testing.T) {
+	t.Parallel()
+	commands := 0
+	for _, p := range current(t) {
+		for _, command := range goTest.FindAllString(p.code(), -1) {
+			places := regexp.MustCompile(` (\./\S+|\.)(?: |$)`).FindStringSubmatch(command)
+			if places == nil || strings.HasPrefix(p.path, "contrib/") {
+				continue
+			}
+			folder := path.Join(".", places[1])
+			var tests strings.Builder
+			for _, text := range files(t, func(name string) bool { return path.Dir(name) == folder && strings.HasSuffix(name, "_test.go") }) {
+				tests.WriteString(text)
+			}
+			for _, m := range regexp.MustCompile(`-(run|bench)[ =]'?([^' ]+)'?`).FindAllStringSubmatch(command, -1) {
+				kind := map[string]string{"run": "Test", "bench": "Benchmark"}[m[1]]
+				if m[2] == "xxx" || m[2] == "^$" {
+					continue // chooses nothing, on purpose
+				}
+				commands++
+				chosen := regexp.MustCompile(`func (` + kind + `\w+)\(`).FindAllStringSubmatch(tests.String(), -1)
+				if !slices.ContainsFunc(chosen, func(f []string) bool { return regexp.MustCompile(m[2]).MatchString(f[1]) }) {
+					t.Errorf("%s: %q runs nothing in %s", p.path, m[0], folder)
+				}
+			}
+		}
+	}
+	require.Positive(t, commands)
+}
+
 // lines returns the lines of a text without their indentation, and without empty ones.
 func lines(text string) string {
 	var kept []string
