@@ -1,129 +1,14 @@
 package bucket
 
 import (
-	"context"
-	"fmt"
-	"math"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
-
-// maxTTL bounds the durations of a claim, so that no sum of dates leaves the exact integers.
-const maxTTL = MaxPeriod
 
 // maxInFlightRetry is the longest wait that is told to a client whose first attempt is running: most
 // operations end long before their lease does.
 const maxInFlightRetry = time.Second
-
-// checkContext returns the error of a call whose caller has gone before anything was done.
-func checkContext(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return nil
-}
-
-// Check returns what is wrong with the take, as an error that matches [ErrInvalid]. Every store calls it.
-func (t *Take) Check() error {
-	if err := checkBuckets(t.Buckets); err != nil {
-		return err
-	}
-	if err := checkAmounts(t.Amounts); err != nil {
-		return err
-	}
-	if err := t.Candidate.check(); err != nil {
-		return err
-	}
-	return checkClaim(t.Claim)
-}
-
-func checkBuckets(buckets []Bucket) error {
-	limits := 0
-	for i := range buckets {
-		b := &buckets[i]
-		switch {
-		case b.Limits == nil:
-			return fmt.Errorf("%w: the bucket of a %v has no compiled limits", ErrInvalid, b.Owner.Level)
-		case b.Owner.Level > Operation:
-			return fmt.Errorf("%w: unknown %v", ErrInvalid, b.Owner.Level)
-		case b.Owner.Level == Tenant && b.Owner.Name != "":
-			return fmt.Errorf("%w: the owner at the level of the tenant has a name", ErrInvalid)
-		}
-		for j := range i {
-			if buckets[j].Owner == b.Owner {
-				return fmt.Errorf("%w: two buckets of one %v", ErrInvalid, b.Owner.Level)
-			}
-		}
-		limits += len(b.Limits.rules)
-		// Buckets without limits count as well, since each is a key to be named.
-		if limits > MaxLimits || i >= MaxLimits {
-			return fmt.Errorf("%w: more than %d limits in one call", ErrInvalid, MaxLimits)
-		}
-	}
-	return nil
-}
-
-func checkAmounts(amounts Amounts) error {
-	for i := range amounts {
-		if amounts[i].N < 0 {
-			return fmt.Errorf("%w: %d of %.64q", ErrInvalid, amounts[i].N, amounts[i].Unit)
-		}
-		for j := range i {
-			if amounts[j].Unit == amounts[i].Unit {
-				return fmt.Errorf("%w: two amounts of %.64q", ErrInvalid, amounts[i].Unit)
-			}
-		}
-	}
-	return nil
-}
-
-func checkClaim(claim *idempotency.Claim) error {
-	switch {
-	case claim == nil:
-		return nil
-	case claim.Lease < 0 || claim.Lease > maxTTL:
-		return fmt.Errorf("%w: a lease of %v", ErrInvalid, claim.Lease)
-	case claim.TTL < 0 || claim.TTL > maxTTL:
-		return fmt.Errorf("%w: a claim that lives %v", ErrInvalid, claim.TTL)
-	case claim.FreeRepeats < -1 || claim.FreeRepeats > 255:
-		return fmt.Errorf("%w: %d free repeats", ErrInvalid, claim.FreeRepeats)
-	}
-	return nil
-}
-
-// check returns what is wrong with the settlement, wrapped in ErrInvalid.
-func (s *Settlement) check() error {
-	if err := checkAmounts(s.Actual); err != nil {
-		return err
-	}
-	c := s.Claim
-	switch {
-	case c == nil:
-		return nil
-	case c.Claim == nil:
-		return fmt.Errorf("%w: the settlement of a claim without the claim", ErrInvalid)
-	case c.Outcome != idempotency.Done && c.Outcome != idempotency.Released:
-		return fmt.Errorf("%w: unknown outcome %d", ErrInvalid, c.Outcome)
-	case !s.Receipt.IsZero() && c.Tenant != s.Receipt.tenant:
-		return fmt.Errorf("%w: the receipt and the claim are of different tenants", ErrInvalid)
-	}
-	return checkClaim(c.Claim)
-}
-
-// leaseAndTTL returns the durations of a claim in milliseconds, the defaults filled in.
-func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
-	lease, ttl = claim.Lease.Milliseconds(), claim.TTL.Milliseconds()
-	if claim.Lease == 0 {
-		lease = idempotency.DefaultLease.Milliseconds()
-	}
-	if claim.TTL == 0 {
-		ttl = idempotency.DefaultMutationTTL.Milliseconds()
-	}
-	// Less than a millisecond is still some time.
-	return max(lease, 1), max(ttl, 1)
-}
 
 // judge returns the verdict on a take from buckets that have spent so much, and the limits that an
 // admission charges nothing because they do not have the amount.
@@ -296,11 +181,6 @@ func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
 	return charged, charged
 }
 
-// milliseconds is a duration of so many, at most the longest that there is: 292 years.
-func milliseconds(n int64) time.Duration {
-	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
-}
-
 // again tells the attempt that holds a claim what it was told before, with the limits as they are now. limits is
 // the hash of those that were judged then.
 func (r *Result) again(take *Take, takenAt int64, limits uint32, short state.Shortfall) {
@@ -323,9 +203,30 @@ func (r *Result) again(take *Take, takenAt int64, limits uint32, short state.Sho
 	}
 }
 
-func checkRenewal(claim *idempotency.Claim) error {
-	if claim == nil {
-		return fmt.Errorf("%w: the renewal of no claim", ErrInvalid)
+// spentArray holds what each limit of a call has spent. It has a fixed size so that it can live on the
+// stack.
+type spentArray [MaxLimits]state.Spent
+
+// verdictOf is what the outcome of a take means, false if it is none.
+func verdictOf(outcome state.Outcome) (Verdict, bool) {
+	switch outcome {
+	case state.Admitted, state.Repeat, state.Again:
+		return Admitted, true
+	case state.Limited:
+		return Limited, true
+	case state.Never:
+		return Never, true
+	case state.Replayed:
+		return Replayed, true
+	case state.InFlight:
+		return InFlight, true
+	case state.Reused:
+		return KeyReused, true
+	case state.NoAnswer:
+		return AnswerUnavailable, true
+	case state.Unknown:
+		return OutcomeUnknown, true
+	default:
+		return 0, false
 	}
-	return checkClaim(claim)
 }

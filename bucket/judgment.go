@@ -18,20 +18,6 @@ func (t *Take) observes(verdict Verdict) bool {
 	}
 }
 
-// Judgment is what a store knew when it reached a verdict, so that a later take can be judged by it without the
-// store. It is opaque, and safe for concurrent use once [Judgment.KeepNames] was called, if it is.
-type Judgment struct {
-	// buckets are those of the take as override records make them, and spends what each of their limits has
-	// spent after the verdict, in Unix milliseconds of the store at now.
-	buckets []Bucket
-	spends  []state.Spent
-	now     int64
-	// until is when other override records hold, because one expires.
-	until int64
-	// blocked is the record that blocks the take, so that nothing was judged. It is nil if none does.
-	blocked *Override
-}
-
 // newJudgment copies what changes, or belongs to the caller.
 func newJudgment(buckets []Bucket, spends *spentArray, now int64) *Judgment {
 	return &Judgment{

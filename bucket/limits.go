@@ -182,3 +182,20 @@ func stateID(unit Unit, name string) uint16 {
 	sum := h.Sum32()
 	return uint16(sum>>16) ^ uint16(sum)
 }
+
+func countLimits(buckets []Bucket) int {
+	limits := 0
+	for i := range buckets {
+		limits += len(buckets[i].Limits.rules)
+	}
+	return limits
+}
+
+// sumOf is a hash of which limits the buckets have, in their order.
+func sumOf(buckets []Bucket) uint32 {
+	sum := state.EmptySum
+	for i := range buckets {
+		sum = buckets[i].Limits.compiled.AddTo(sum)
+	}
+	return sum
+}

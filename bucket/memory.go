@@ -4,10 +4,12 @@ import (
 	"context"
 	"hash/maphash"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
@@ -94,15 +96,6 @@ func (m *Memory) lock(name string) (*shard, tenantKey, int64) {
 	now := s.now()
 	s.sweep(now)
 	return s, tenant, now
-}
-
-// memoryName bounds the length of a name that is kept. The two forms never meet, because names that
-// start with ~ are always encoded.
-func memoryName(name string) string {
-	if len(name) <= maxLiteralBytes && (name == "" || name[0] != '~') {
-		return name
-	}
-	return segment(name)
 }
 
 // Take implements [Store].
@@ -245,4 +238,37 @@ func (m *Memory) Reset(ctx context.Context, tenant string, buckets []Bucket) err
 		}
 	}
 	return nil
+}
+
+// memoryFleet counts the instances that share a Memory. The zero value has none.
+type memoryFleet struct {
+	mu     sync.Mutex
+	living map[[8]byte]int64
+}
+
+// Beat is as [Redis.Beat].
+func (m *Memory) Beat(ctx context.Context, instance [8]byte) (int, error) {
+	if err := checkContext(ctx); err != nil {
+		return 0, err
+	}
+	now := time.Now().UnixMilli()
+	if m.clock != nil {
+		now = m.clock().UnixMilli()
+	}
+	f := &m.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.living == nil {
+		f.living = make(map[[8]byte]int64)
+	}
+	life := fleet.BeatLife.Milliseconds()
+	for other, heard := range f.living {
+		if heard <= now-life || heard > now+life {
+			delete(f.living, other)
+		}
+	}
+	if len(f.living) <= fleet.MaxInstances {
+		f.living[instance] = now
+	}
+	return len(f.living), nil
 }

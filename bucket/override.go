@@ -231,3 +231,21 @@ func (o *Override) change(limit Limit) Limit {
 	}
 	return limit
 }
+
+// maxDate is later than all dates in Unix milliseconds.
+const maxDate = 1 << 47
+
+// holds reports whether the record has not expired.
+func (o *Override) holds(now int64) bool {
+	return o.Expires.IsZero() || o.Expires.UnixMilli() > now
+}
+
+// clone returns a copy that shares nothing.
+func (o *Override) clone() Override {
+	c := *o
+	if o.Mode != nil {
+		mode := *o.Mode
+		c.Mode = &mode
+	}
+	return c
+}

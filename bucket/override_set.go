@@ -8,9 +8,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-// maxDate is later than all dates in Unix milliseconds.
-const maxDate = 1 << 47
-
 // maxGoverned is how many compiled limits a set remembers.
 const maxGoverned = 1024
 
@@ -67,11 +64,6 @@ func bound(governed, asked []Bucket) {
 			governed[i].Limits = asked[i].Limits
 		}
 	}
-}
-
-// holds reports whether the record has not expired.
-func (o *Override) holds(now int64) bool {
-	return o.Expires.IsZero() || o.Expires.UnixMilli() > now
 }
 
 // expires is when the last record has expired.
@@ -168,16 +160,6 @@ func (l *Limits) overridden(records []*Override) *Limits {
 		limits.rules[i].overridden = touched[limits.rules[i].limit.Name]
 	}
 	return limits
-}
-
-// clone returns a copy that shares nothing.
-func (o *Override) clone() Override {
-	c := *o
-	if o.Mode != nil {
-		mode := *o.Mode
-		c.Mode = &mode
-	}
-	return c
 }
 
 // blocking returns the record that blocks its owner, nil if none does.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
@@ -331,3 +332,27 @@ func (r *Redis) Reset(ctx context.Context, tenant string, buckets []Bucket) erro
 	}
 	return nil
 }
+
+// Beat counts this instance among those that share the store, and returns how many there are. It is for the
+// extension, whose instances share the limits that fail local while the store is away.
+func (r *Redis) Beat(ctx context.Context, instance [8]byte) (int, error) {
+	key := "rl:" + r.namespace + fleetSuffix
+	c := r.newCall("", &r.scripts.Heartbeat, 1, 2)
+	if len(r.offsets.groups) > 1 {
+		c.group = int(crc16(key)) % clusterSlots / slotsPerGroup
+	}
+	c.key(key)
+	c.values(nil, fleet.BeatLife.Milliseconds(), 0, nil)
+	c.arg(instance[:])
+	reply, err := c.do(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if reply.outcome != state.Applied || len(reply.rest) != countSize {
+		return 0, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
+	}
+	return int(state.ReadUint(reply.rest, countSize)), nil
+}
+
+// countSize is that of a number of instances in a reply.
+const countSize = 2

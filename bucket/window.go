@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -131,4 +132,9 @@ func (w Window) longer() time.Duration {
 		}
 	}
 	return time.Hour
+}
+
+// milliseconds is a duration of so many, at most the longest that there is: 292 years.
+func milliseconds(n int64) time.Duration {
+	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -214,4 +215,46 @@ func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k 
 		k += len(rules)
 	}
 	return changed(buckets, &before, &after, now)
+}
+
+// tryCandidate judges the candidate, whose buckets are as overrides make them, and charges it if it admits.
+func (s *shard) tryCandidate(take *Take, buckets []Bucket, tenant tenantKey, now int64) *CandidateResult {
+	// No tenant has this name: one that starts with ~ has no other in it.
+	name := "~" + take.Candidate.ID + "~" + tenant.name
+	kept := tenantKey{name: name, hash: maphash.String(s.store.seed, name)}
+	trial := Take{Buckets: buckets, Amounts: take.Amounts}
+	var result Result
+	if !s.takeFast(&trial, kept, now, &result) {
+		result, _ = s.take(&trial, kept, now)
+	}
+	return &CandidateResult{Verdict: result.Verdict, RetryAfter: result.RetryAfter, Limits: result.Limits}
+}
+
+// readingAge is how long a reading of the system's clock is used.
+const readingAge = 10 * time.Millisecond
+
+// reading is the system's clock, of which the monotonic half alone is read most of the time: that takes
+// half as long. A clock that was set is seen after readingAge.
+type reading struct {
+	at time.Time
+	// nanoseconds is at, since 1970.
+	nanoseconds int64
+}
+
+// now returns Unix milliseconds.
+func (r *reading) now() int64 {
+	elapsed := time.Since(r.at)
+	if elapsed > readingAge || elapsed < 0 {
+		r.at, elapsed = time.Now(), 0
+		r.nanoseconds = r.at.UnixNano()
+	}
+	return (r.nanoseconds + int64(elapsed)) / int64(time.Millisecond)
+}
+
+// now is the time of the store in Unix milliseconds.
+func (s *shard) now() int64 {
+	if s.store.clock != nil {
+		return s.store.clock().UnixMilli()
+	}
+	return s.read.now()
 }

@@ -2,13 +2,10 @@ package bucket
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // counter counts the instances that share a store.
@@ -88,61 +85,4 @@ func (b *heartbeat) count(instances, now int64) {
 		instances = max(instances, known)
 	}
 	b.instances.Store(instances)
-}
-
-// Beat counts this instance among those that share the store, and returns how many there are. It is for the
-// extension, whose instances share the limits that fail local while the store is away.
-func (r *Redis) Beat(ctx context.Context, instance [8]byte) (int, error) {
-	key := "rl:" + r.namespace + fleetSuffix
-	c := r.newCall("", &r.scripts.Heartbeat, 1, 2)
-	if len(r.offsets.groups) > 1 {
-		c.group = int(crc16(key)) % clusterSlots / slotsPerGroup
-	}
-	c.key(key)
-	c.values(nil, fleet.BeatLife.Milliseconds(), 0, nil)
-	c.arg(instance[:])
-	reply, err := c.do(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if reply.outcome != state.Applied || len(reply.rest) != countSize {
-		return 0, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
-	}
-	return int(state.ReadUint(reply.rest, countSize)), nil
-}
-
-// countSize is that of a number of instances in a reply.
-const countSize = 2
-
-// memoryFleet counts the instances that share a Memory. The zero value has none.
-type memoryFleet struct {
-	mu     sync.Mutex
-	living map[[8]byte]int64
-}
-
-// Beat is as [Redis.Beat].
-func (m *Memory) Beat(ctx context.Context, instance [8]byte) (int, error) {
-	if err := checkContext(ctx); err != nil {
-		return 0, err
-	}
-	now := time.Now().UnixMilli()
-	if m.clock != nil {
-		now = m.clock().UnixMilli()
-	}
-	f := &m.fleet
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.living == nil {
-		f.living = make(map[[8]byte]int64)
-	}
-	life := fleet.BeatLife.Milliseconds()
-	for other, heard := range f.living {
-		if heard <= now-life || heard > now+life {
-			delete(f.living, other)
-		}
-	}
-	if len(f.living) <= fleet.MaxInstances {
-		f.living[instance] = now
-	}
-	return len(f.living), nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
@@ -58,50 +57,6 @@ func putWindows(numbers []byte, buckets []Bucket, each int, now int64) {
 	}
 }
 
-// claimOf is a claim of a take from these buckets as the scripts know it, the defaults filled in.
-func claimOf(claim *idempotency.Claim, buckets []Bucket) *state.Claim {
-	c := &state.Claim{
-		Attempt: claim.Attempt, Fingerprint: claim.Fingerprint, FreeRepeats: max(0, claim.FreeRepeats),
-		ChargeRepeats: claim.FreeRepeats < 0, RefuseAbandoned: claim.RefuseAbandoned, Sum: sumOf(buckets),
-	}
-	c.Lease, c.Life = leaseAndTTL(claim)
-	return c
-}
-
-// sumOf is a hash of which limits the buckets have, in their order.
-func sumOf(buckets []Bucket) uint32 {
-	sum := state.EmptySum
-	for i := range buckets {
-		sum = buckets[i].Limits.compiled.AddTo(sum)
-	}
-	return sum
-}
-
-// packShort packs limits that were charged less than they were asked for, as the scripts do.
-func packShort(short *state.Shortfall, buckets []Bucket) string {
-	owners := make([]*state.Rules, len(buckets))
-	for i := range buckets {
-		owners[i] = buckets[i].Limits.compiled
-	}
-	return string(short.Append(nil, owners))
-}
-
-// endOf is how a settlement ends a record.
-func endOf(end *ClaimSettlement) byte {
-	switch {
-	case end.Outcome == idempotency.Released:
-		return 0
-	case end.Answer == nil:
-		return state.Done
-	default:
-		return state.Answered
-	}
-}
-
-func packEnd(end *ClaimSettlement) string {
-	return string(end.Claim.Attempt[:]) + string(endOf(end))
-}
-
 // reply is what a script answered.
 type reply struct {
 	outcome state.Outcome
@@ -130,10 +85,6 @@ func (r *reply) check() error {
 	}
 	return nil
 }
-
-// spentArray holds what each limit of a call has spent. It has a fixed size so that it can live on the
-// stack.
-type spentArray [MaxLimits]state.Spent
 
 // readStates reads what the owners have spent by now and returns the rest of the reply.
 func readStates(buckets []Bucket, text string, spends *spentArray, now int64) (rest string, err error) {
@@ -211,30 +162,6 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 	return result, nil
 }
 
-// verdictOf is what the outcome of a take means, false if it is none.
-func verdictOf(outcome state.Outcome) (Verdict, bool) {
-	switch outcome {
-	case state.Admitted, state.Repeat, state.Again:
-		return Admitted, true
-	case state.Limited:
-		return Limited, true
-	case state.Never:
-		return Never, true
-	case state.Replayed:
-		return Replayed, true
-	case state.InFlight:
-		return InFlight, true
-	case state.Reused:
-		return KeyReused, true
-	case state.NoAnswer:
-		return AnswerUnavailable, true
-	case state.Unknown:
-		return OutcomeUnknown, true
-	default:
-		return 0, false
-	}
-}
-
 // trial is what a reply says of a candidate.
 type trial struct {
 	verdict Verdict
@@ -256,10 +183,9 @@ func readTrial(candidate []Bucket, text string) (t trial, rest string, ok bool) 
 	return t, rest, ok
 }
 
-func countLimits(buckets []Bucket) int {
-	limits := 0
-	for i := range buckets {
-		limits += len(buckets[i].Limits.rules)
-	}
-	return limits
+// result is what a candidate comes to, whose buckets are as overrides make them.
+func (t *trial) result(buckets []Bucket, amounts Amounts, now int64) *CandidateResult {
+	result := Result{Verdict: t.verdict}
+	result.fill(&Take{Buckets: buckets, Amounts: amounts}, &t.spends, now, t.short, true)
+	return &CandidateResult{Verdict: result.Verdict, RetryAfter: result.RetryAfter, Limits: result.Limits}
 }

@@ -141,3 +141,12 @@ func (s *shard) unlink(e *entry) {
 	}
 	e.next = nil
 }
+
+// memoryName bounds the length of a name that is kept. The two forms never meet, because names that
+// start with ~ are always encoded.
+func memoryName(name string) string {
+	if len(name) <= maxLiteralBytes && (name == "" || name[0] != '~') {
+		return name
+	}
+	return segment(name)
+}

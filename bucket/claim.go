@@ -1,0 +1,54 @@
+package bucket
+
+import (
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
+
+// leaseAndTTL returns the durations of a claim in milliseconds, the defaults filled in.
+func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
+	lease, ttl = claim.Lease.Milliseconds(), claim.TTL.Milliseconds()
+	if claim.Lease == 0 {
+		lease = idempotency.DefaultLease.Milliseconds()
+	}
+	if claim.TTL == 0 {
+		ttl = idempotency.DefaultMutationTTL.Milliseconds()
+	}
+	// Less than a millisecond is still some time.
+	return max(lease, 1), max(ttl, 1)
+}
+
+// claimOf is a claim of a take from these buckets as the scripts know it, the defaults filled in.
+func claimOf(claim *idempotency.Claim, buckets []Bucket) *state.Claim {
+	c := &state.Claim{
+		Attempt: claim.Attempt, Fingerprint: claim.Fingerprint, FreeRepeats: max(0, claim.FreeRepeats),
+		ChargeRepeats: claim.FreeRepeats < 0, RefuseAbandoned: claim.RefuseAbandoned, Sum: sumOf(buckets),
+	}
+	c.Lease, c.Life = leaseAndTTL(claim)
+	return c
+}
+
+// packShort packs limits that were charged less than they were asked for, as the scripts do.
+func packShort(short *state.Shortfall, buckets []Bucket) string {
+	owners := make([]*state.Rules, len(buckets))
+	for i := range buckets {
+		owners[i] = buckets[i].Limits.compiled
+	}
+	return string(short.Append(nil, owners))
+}
+
+// endOf is how a settlement ends a record.
+func endOf(end *ClaimSettlement) byte {
+	switch {
+	case end.Outcome == idempotency.Released:
+		return 0
+	case end.Answer == nil:
+		return state.Done
+	default:
+		return state.Answered
+	}
+}
+
+func packEnd(end *ClaimSettlement) string {
+	return string(end.Claim.Attempt[:]) + string(endOf(end))
+}

@@ -1,0 +1,210 @@
+package bucket
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
+
+// Take is one decision to be made: may the tenant have these amounts from all these buckets?
+type Take struct {
+	// Tenant is the top owner. Its buckets and claims are stored together.
+	Tenant string
+	// Buckets are charged together, all or nothing. No owner may stand in it twice.
+	Buckets []Bucket
+	// Owners are those that the operation belongs to whether or not they have buckets, that of the tenant
+	// included: an override record that blocks one of them blocks the take. The owners of the buckets need
+	// not stand in it.
+	Owners []Owner
+	// Amounts are what to take, one for each unit, none negative.
+	Amounts Amounts
+	// Candidate is another policy to be judged in the same step. Nil means that there is none.
+	Candidate *Candidate
+	// Claim marks an idempotency key as in use. Nil means that there is no key.
+	Claim *idempotency.Claim
+	// States is room for the answer: Result.Limits uses it if it is large enough, so that a caller
+	// that keeps it saves an allocation. Nil is fine.
+	States []LimitState
+
+	// Observe asks for Result.Judgment where the take is refused, and ObserveAdmitted where it is admitted as
+	// well. They are for what remembers verdicts in front of a store.
+	Observe, ObserveAdmitted bool
+}
+
+// Verdict is the answer to a [Take].
+type Verdict uint8
+
+const (
+	// Admitted says that the operation may run. It was charged, unless Result.Repeat is set.
+	Admitted Verdict = iota + 1
+	// Limited says that an enforced limit does not have the amount now and will have it after
+	// Result.RetryAfter.
+	Limited
+	// Never says that the amount exceeds the capacity of an enforced limit: no waiting helps.
+	Never
+	// Replayed says that the key is done and Result.Answer is what the first attempt answered.
+	Replayed
+	// InFlight says that another attempt under the key is running.
+	InFlight
+	// KeyReused says that the key was used for something else.
+	KeyReused
+	// AnswerUnavailable says that the key is done, that its answer was not stored, and that the
+	// claim permits no further run.
+	AnswerUnavailable
+	// Blocked says that an override record blocks an owner of the take. Nothing was judged, not even the
+	// claim, and no limit is shown.
+	Blocked
+	// OutcomeUnknown says that an attempt under the key was abandoned, and that the claim refuses to run
+	// after it.
+	OutcomeUnknown
+)
+
+// String returns the verdict as telemetry writes it.
+func (v Verdict) String() string {
+	switch v {
+	case Admitted:
+		return "admitted"
+	case Limited:
+		return "limited"
+	case Never:
+		return "never"
+	case Replayed:
+		return "replayed"
+	case InFlight:
+		return "in_flight"
+	case KeyReused:
+		return "key_reused"
+	case AnswerUnavailable:
+		return "answer_unavailable"
+	case Blocked:
+		return "blocked"
+	case OutcomeUnknown:
+		return "outcome_unknown"
+	default:
+		return "unknown"
+	}
+}
+
+// Candidate is a policy that is judged beside the live one, to see what it would do. It has buckets of its
+// own, which the live ones do not touch, and is judged all or nothing by what it has spent itself: it is
+// charged if it admits, whether or not the live policy does, since otherwise a looser candidate would
+// always look free. It decides nothing.
+//
+// Where the claim answers, or an override record blocks, neither policy is judged. A receipt settles the
+// live charge alone. Override records change the limits of the candidate as they change the live ones.
+type Candidate struct {
+	// ID names the buckets of the candidate: 1 to 64 characters of A-Z a-z 0-9 _ . and -. Another candidate
+	// takes another id, to start full.
+	ID string
+	// Buckets are those of the take under the candidate, in any order. No owner may stand in it twice.
+	Buckets []Bucket
+}
+
+// Result is what a [Take] led to.
+type Result struct {
+	Verdict Verdict
+	// Repeat says that an admitted operation was charged by an earlier attempt under its key, and
+	// not by this one: the claim was abandoned, or the answer of a query was not stored.
+	Repeat bool
+	// RetryAfter is when the whole take would be admitted if nothing else were taken: the longest
+	// wait over the limits that refuse. It is set when Verdict is Limited, and when it is InFlight, to
+	// when asking again makes sense.
+	RetryAfter time.Duration
+	// Limits holds the state of every limit after the decision, in the order of the buckets and of
+	// their limits. Limits whose mode is Off are left out.
+	Limits []LimitState
+	// Answer is what the first attempt answered. It is set when Verdict is Replayed.
+	Answer []byte
+	// Receipt settles the charge. It is zero when nothing was charged.
+	Receipt Receipt
+	// Candidate is the verdict under the candidate policy. It is nil if there is none or if it was not
+	// judged, because the claim or a block decided.
+	Candidate *CandidateResult
+	// Judgment is what the verdict was reached by, if [Take.Observe] asked for it. It is nil where the budgets
+	// were not judged, and from stores that do not tell.
+	Judgment *Judgment
+
+	// blockedBy is the record of a Blocked verdict. It is shared and does not change.
+	blockedBy *Override
+	// now is the time of the store in Unix milliseconds, or zero if it has not said.
+	now int64
+}
+
+// CandidateResult is what a [Take] would have led to under a [Candidate].
+type CandidateResult struct {
+	// Verdict is Admitted, Limited or Never.
+	Verdict Verdict
+	// RetryAfter is as in [Result].
+	RetryAfter time.Duration
+	// Limits holds the state of every limit of the candidate after the decision, as in [Result].
+	Limits []LimitState
+}
+
+// BlockedBy returns the override record that blocks the take. It is nil unless Verdict is Blocked. The record
+// is a copy.
+func (r *Result) BlockedBy() *Override {
+	if r.blockedBy == nil {
+		return nil
+	}
+	by := r.blockedBy.clone()
+	return &by
+}
+
+// LimitState is one limit of one owner as a store sees it.
+type LimitState struct {
+	Owner Owner
+	// Limit is the limit as it was judged: that of the policy, or what an override record makes of it.
+	Limit *Limit
+	// Overridden says that an override record was in force for the limit.
+	Overridden bool
+	// Remaining is what could be taken now, at least 0.
+	Remaining int64
+	// Overdraft is by how much more than the capacity is spent: by a settlement or because the limit is Soft, both by
+	// at most the capacity, or by any number under another policy of the same owner.
+	Overdraft int64
+	// ResetAfter is the exact time until the limit is full.
+	ResetAfter time.Duration
+	// WindowEnd is when the current window ends, in Unix milliseconds by the clock of the store. It is
+	// zero for a token bucket, and where no window is open.
+	WindowEnd int64
+	// Charged is what this call took from the limit: all that was asked for, nothing, or of a limit that is Soft
+	// as much as it still counts. It is negative for what the call gave back.
+	Charged int64
+	// Exceeded says that the limit does not have the amount: it refused the operation, or would have
+	// refused it if its mode were Enforce and it were not Soft.
+	Exceeded bool
+	// Never says that the amount exceeds the capacity of the limit.
+	Never bool
+	// RetryAfter is when this limit would have the amount. It is set when Exceeded is set and Never
+	// is not.
+	RetryAfter time.Duration
+}
+
+// Judgment is what a store knew when it reached a verdict, so that a later take can be judged by it without the
+// store. It is opaque, and safe for concurrent use once [Judgment.KeepNames] was called, if it is.
+type Judgment struct {
+	// buckets are those of the take as override records make them, and spends what each of their limits has
+	// spent after the verdict, in Unix milliseconds of the store at now.
+	buckets []Bucket
+	spends  []state.Spent
+	now     int64
+	// until is when other override records hold, because one expires.
+	until int64
+	// blocked is the record that blocks the take, so that nothing was judged. It is nil if none does.
+	blocked *Override
+}
+
+// all returns the buckets of the take, those of the candidate last.
+func (t *Take) all() []Bucket {
+	if t.Candidate == nil || len(t.Candidate.Buckets) == 0 {
+		return t.Buckets
+	}
+	return slices.Concat(t.Buckets, t.Candidate.Buckets)
+}
+
+// empty says that there is nothing to judge and nothing to remember.
+func (t *Take) empty() bool {
+	return t.Claim == nil && countLimits(t.Buckets) == 0 && (t.Candidate == nil || countLimits(t.Candidate.Buckets) == 0)
+}
