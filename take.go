@@ -154,7 +154,7 @@ func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decisio
 		return nil
 	}
 	id, snapshot := source.Candidate()
-	if snapshot == nil || op.decision.Subject.Exempt || bucket.CheckCandidateID(id) != nil {
+	if snapshot == nil || op.decision.Subject.Exempt || (&bucket.Candidate{ID: id}).Check() != nil {
 		return nil
 	}
 	rules := snapshot.Rules(op.decision.Subject, op.selected(snapshot))

@@ -20,14 +20,14 @@ func drawRule(t *rapid.T, label string) (bucket.Rule, bucket.Limit) {
 		{Capacity: 1 << 52, Refill: 1 << 52, Period: time.Millisecond},
 		{Capacity: 104_729, Refill: 7919, Period: 15_485_863 * time.Millisecond},
 		{Capacity: 4_503_599, Refill: 1, Period: 1_000 * time.Millisecond},
-		{Capacity: 14_241, Refill: 14_241, Period: bucket.MaxPeriod},
+		{Capacity: 14_241, Refill: 14_241, Period: maxPeriod},
 		{Capacity: 1, Refill: 1, Period: time.Millisecond},
 	})
 	random := rapid.Custom(func(t *rapid.T) bucket.Limit {
 		return bucket.Limit{
 			Capacity: rapid.Int64Range(1, 1<<40).Draw(t, "capacity"),
 			Refill:   rapid.Int64Range(1, 1<<53-1).Draw(t, "refill"),
-			Period:   time.Duration(rapid.Int64Range(1, bucket.MaxPeriod.Milliseconds()).Draw(t, "ms")) * time.Millisecond,
+			Period:   time.Duration(rapid.Int64Range(1, maxPeriod.Milliseconds()).Draw(t, "ms")) * time.Millisecond,
 		}
 	})
 	limit := rapid.OneOf(interesting, random).Filter(func(l bucket.Limit) bool {

@@ -8,7 +8,7 @@ import (
 )
 
 // maxTTL bounds the durations of a claim, so that no sum of dates leaves the exact integers.
-const maxTTL = MaxPeriod
+const maxTTL = maxPeriod
 
 // checkContext returns the error of a call whose caller has gone before anything was done.
 func checkContext(ctx context.Context) error {
@@ -26,7 +26,7 @@ func (t *Take) Check() error {
 	if err := checkAmounts(t.Amounts); err != nil {
 		return err
 	}
-	if err := t.Candidate.check(); err != nil {
+	if err := t.Candidate.Check(); err != nil {
 		return err
 	}
 	return checkClaim(t.Claim)
@@ -112,21 +112,13 @@ func (s *Settlement) check() error {
 	return checkClaim(c.Claim)
 }
 
-// check returns what is wrong with the candidate, wrapped in ErrInvalid.
-func (c *Candidate) check() error {
+// Check returns what is wrong with the candidate, as an error that matches [ErrInvalid]. No candidate is fine.
+func (c *Candidate) Check() error {
 	if c == nil {
 		return nil
 	}
-	if err := CheckCandidateID(c.ID); err != nil {
-		return err
+	if !literal(c.ID) {
+		return fmt.Errorf("%w: candidate %.80q: 1 to %d characters of A-Z a-z 0-9 _ . - fit", ErrInvalid, c.ID, maxLiteralBytes)
 	}
 	return checkBuckets(c.Buckets)
-}
-
-// CheckCandidateID returns what is wrong with the id of a candidate, wrapped in [ErrInvalid].
-func CheckCandidateID(id string) error {
-	if !literal(id) {
-		return fmt.Errorf("%w: candidate %.80q: 1 to %d characters of A-Z a-z 0-9 _ . - fit", ErrInvalid, id, maxLiteralBytes)
-	}
-	return nil
 }

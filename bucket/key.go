@@ -122,13 +122,13 @@ var rights = []string{
 var clusterRights = []string{"cluster|slots"}
 
 // ACLRules returns the least rights in Redis with which everything in this package works, as rules for
-// ACL SETUSER: the keys of a namespace, where empty means [DefaultNamespace], and single commands.
+// ACL SETUSER: the keys of a namespace, where empty means main, and single commands.
 // cluster adds what a client of a Redis Cluster needs. Redis from 6.2 on and Valkey know all these
 // rules. They are enough for the clients that this package makes; options of one's own can need more,
 // such as select for a numbered database. The error is that of a namespace that [RedisConfig] refuses.
 func ACLRules(namespace string, cluster bool) ([]string, error) {
 	if namespace == "" {
-		namespace = DefaultNamespace
+		namespace = defaultNamespace
 	}
 	if err := checkNamespace(namespace); err != nil {
 		return nil, err

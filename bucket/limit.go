@@ -115,7 +115,7 @@ func (f FailMode) String() string {
 // not a limit; [Compile] says what is missing.
 type Limit struct {
 	// Name tells the limits of one owner apart and addresses, with Unit, its stored state: second, minute, hour,
-	// day, or what the user chooses. Renaming a limit starts it full. A limit that keeps its name keeps what was
+	// day, or what the user chooses, in at most 64 bytes. Renaming a limit starts it full. A limit that keeps its name keeps what was
 	// spent, also if its Window or Period changes: as before until it is charged, and then as it says now.
 	Name string
 	// Unit is what the limit counts. Empty means [Points].

@@ -59,8 +59,8 @@ func nameMistakes(what, name string) []string {
 	switch {
 	case name == "":
 		return []string{"the " + what + " is empty; give it one, such as minute"}
-	case len(name) > MaxNameLength:
-		return []string{fmt.Sprintf("the %s is %d bytes long; at most %d fit", what, len(name), MaxNameLength)}
+	case len(name) > maxNameLength:
+		return []string{fmt.Sprintf("the %s is %d bytes long; at most %d fit", what, len(name), maxNameLength)}
 	case !utf8.ValidString(name):
 		return []string{"the " + what + " is not valid UTF-8"}
 	}
@@ -85,8 +85,8 @@ func numberMistakes(limit Limit) []string {
 		}
 	case limit.Period < time.Millisecond:
 		reasons = append(reasons, fmt.Sprintf("the period is %v; at least 1ms fits", limit.Period))
-	case limit.Period > MaxPeriod:
-		reasons = append(reasons, fmt.Sprintf("the period is %v; at most %v (ten years) fits", limit.Period, MaxPeriod))
+	case limit.Period > maxPeriod:
+		reasons = append(reasons, fmt.Sprintf("the period is %v; at most %v (ten years) fits", limit.Period, maxPeriod))
 	case limit.Period%time.Millisecond != 0:
 		reasons = append(reasons, fmt.Sprintf("the period is %v; whole milliseconds fit, such as %v",
 			limit.Period, limit.Period.Truncate(time.Millisecond)))
@@ -105,7 +105,7 @@ func productMistakes(limit Limit) []string {
 			"a capacity of %d with a refill of %d each %v cannot be counted exactly; a capacity of at most %d fits, or a refill and a period with a larger common divisor",
 			limit.Capacity, limit.Refill, limit.Period, state.MaxDebt/p)}
 	}
-	longest := MaxPeriod.Milliseconds()
+	longest := maxPeriod.Milliseconds()
 	if state.CeilDiv(limit.Capacity*p, r) <= longest {
 		return nil
 	}

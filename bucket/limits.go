@@ -12,13 +12,13 @@ import (
 
 // Bounds of what [Compile] accepts.
 const (
-	// MaxPeriod is the longest period of a limit, and the longest time it may take to fill: any ten
+	// maxPeriod is the longest period of a limit, and the longest time it may take to fill: any ten
 	// calendar years.
-	MaxPeriod = 10 * 366 * 24 * time.Hour
+	maxPeriod = 10 * 366 * 24 * time.Hour
 	// MaxLimits is how many limits one owner may have, and how many one call may touch in all.
 	MaxLimits = 64
-	// MaxNameLength is the length in bytes of the longest name of a limit or a unit.
-	MaxNameLength = 64
+	// maxNameLength is the length in bytes of the longest name of a limit or a unit.
+	maxNameLength = 64
 )
 
 // Limits are the limits of one owner in the form in which the arithmetic runs. They are made by

@@ -21,7 +21,7 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		bucket.Limit{Name: "ok", Capacity: 1, Period: time.Second},
 		bucket.Limit{Name: "ok", Unit: "other", Capacity: 1, Period: time.Second},
 		bucket.Limit{Name: "big", Capacity: 1 << 50, Refill: 1, Period: time.Second},
-		bucket.Limit{Name: "huge", Capacity: math.MaxInt64, Refill: 1, Period: bucket.MaxPeriod},
+		bucket.Limit{Name: "huge", Capacity: math.MaxInt64, Refill: 1, Period: maxPeriod},
 		bucket.Limit{Name: "slow", Capacity: 1000, Refill: 1, Period: 24 * 365 * time.Hour},
 		bucket.Limit{Name: "\xff", Capacity: 1, Period: time.Second},
 		bucket.Limit{Name: "kind", Capacity: 1, Period: time.Second, Window: bucket.Window{Kind: 77}},
@@ -75,7 +75,7 @@ func TestCompileAcceptsWhatItsErrorsSayFits(t *testing.T) {
 	for _, limit := range []bucket.Limit{
 		{Name: "slow", Capacity: 10, Refill: 1, Period: 24 * 365 * time.Hour},
 		{Name: "exact", Capacity: 1 << 52, Refill: 1 << 52, Period: time.Millisecond},
-		{Name: "long", Capacity: 1, Refill: 1, Period: bucket.MaxPeriod},
+		{Name: "long", Capacity: 1, Refill: 1, Period: maxPeriod},
 		{Name: "fast", Capacity: 1, Refill: 1<<53 - 1, Period: time.Millisecond},
 	} {
 		_, err := bucket.Compile(limit)

@@ -36,7 +36,7 @@ type localBatch struct {
 
 // localRetry is for how long a settlement without an answer is sent again. It ends well before the marker does
 // that makes it happen once.
-const localRetry = MaxReceiptAge / 2
+const localRetry = maxReceiptAge / 2
 
 // owe notes that an owner has something to settle.
 func (s *localShard) owe(l *local, o *localOwner) {

@@ -93,7 +93,7 @@ func shareOf(limit Limit, part, of int64) (Limit, bool) {
 	r, p := refill*part, period.Milliseconds()*of
 	g := gcd(r, p)
 	limit.Refill = r / g
-	if p /= g; p <= MaxPeriod.Milliseconds() {
+	if p /= g; p <= maxPeriod.Milliseconds() {
 		limit.Period = time.Duration(p) * time.Millisecond
 		if len(mistakesOf(limit)) == 0 {
 			return limit, true

@@ -13,8 +13,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-// DefaultMaxEntries is how many entries a [Memory] holds unless told otherwise: some 50 MB.
-const DefaultMaxEntries = 200_000
+// defaultMaxEntries is how many entries a Memory holds unless told otherwise.
+const defaultMaxEntries = 200_000
 
 // MemoryConfig configures a [Memory]. The zero value is ready to use.
 type MemoryConfig struct {
@@ -26,7 +26,7 @@ type MemoryConfig struct {
 	// records, answers and receipts, the rest for owners; neither displaces the other. When a part is
 	// full, the entry that is nearest to being forgotten anyway, among a sample of those of the tenants
 	// with most, makes room. Choose it well above what is in use at once, because a budget that makes
-	// room is full again, and a key that does is new. Zero or less means [DefaultMaxEntries].
+	// room is full again, and a key that does is new. Zero means 200 000: some 50 MB.
 	MaxEntries int
 }
 
@@ -55,7 +55,7 @@ func NewMemory(config MemoryConfig) *Memory {
 	m := &Memory{clock: config.Clock, seed: maphash.MakeSeed()}
 	total := config.MaxEntries
 	if total <= 0 {
-		total = DefaultMaxEntries
+		total = defaultMaxEntries
 	}
 	m.maxOverrides = int64(total)
 	m.records = max(1, int64(total)/recordShare)

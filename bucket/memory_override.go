@@ -89,7 +89,7 @@ func (m *Memory) SetOverride(ctx context.Context, tenant string, override Overri
 	if set != nil {
 		room += int64(len(set.records))
 	}
-	if len(records) >= MaxOverrides || size > MaxOverrideBytes || int64(len(records)) >= room {
+	if len(records) >= maxOverrides || size > maxOverrideBytes || int64(len(records)) >= room {
 		return nil, ErrOverridesFull
 	}
 	override = override.clone()

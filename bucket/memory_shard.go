@@ -185,14 +185,14 @@ func (s *shard) endClaim(tenant tenantKey, end *ClaimSettlement, now int64) bool
 
 // markSettled reports whether this is the first settlement of a receipt that is young enough.
 func (s *shard) markSettled(tenant tenantKey, receipt *Receipt, now int64) bool {
-	if now-receipt.takenAt >= int64(MaxReceiptAge/time.Millisecond) {
+	if now-receipt.takenAt >= int64(maxReceiptAge/time.Millisecond) {
 		return false
 	}
 	key := s.key(tenant, settledEntry, string(receipt.id[:]))
 	if s.find(key, now) != nil {
 		return false
 	}
-	s.obtain(key, now).expires = now + int64(MaxReceiptAge/time.Millisecond)
+	s.obtain(key, now).expires = now + int64(maxReceiptAge/time.Millisecond)
 	return true
 }
 

@@ -228,7 +228,7 @@ func (r *run) settle(receipt modelReceipt, actual int64) {
 			Receipt: receipt.stores[i], Actual: bucket.Amounts{{Unit: bucket.Points, N: actual}},
 		})
 	})
-	require.Equal(r, r.clock.unixMilli()-receipt.takenAt < bucket.MaxReceiptAge.Milliseconds(), settled.Applied)
+	require.Equal(r, r.clock.unixMilli()-receipt.takenAt < maxReceiptAge.Milliseconds(), settled.Applied)
 	if !settled.Applied {
 		return
 	}

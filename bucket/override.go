@@ -12,15 +12,15 @@ import (
 
 // Bounds of override records.
 const (
-	// MaxOverrides is how many records a tenant may have.
-	MaxOverrides = 128
-	// MaxOverrideBytes is how much the records of a tenant may take in their stored form.
-	MaxOverrideBytes = state.MaxOverrideBytes
-	// MaxOverrideOwner is the length in bytes of the longest name of an owner that can have a record.
-	MaxOverrideOwner = 512
-	// MaxOverrideReason and MaxOverrideActor are the lengths in bytes of the longest texts for auditors.
-	MaxOverrideReason = 256
-	MaxOverrideActor  = 128
+	// maxOverrides is how many records a tenant may have.
+	maxOverrides = 128
+	// maxOverrideBytes is how much the records of a tenant may take in their stored form.
+	maxOverrideBytes = state.MaxOverrideBytes
+	// maxOverrideOwner is the length in bytes of the longest name of an owner that can have a record.
+	maxOverrideOwner = 512
+	// maxOverrideReason and maxOverrideActor are the lengths in bytes of the longest texts for auditors.
+	maxOverrideReason = 256
+	maxOverrideActor  = 128
 )
 
 // ErrOverridesFull says that a tenant, or a [Memory] as a whole, has no room for another override record.
@@ -44,7 +44,7 @@ var errExpired = fmt.Errorf("%w: an override record that has expired already, by
 // unlimited is blocked or limited in the policy.
 type Override struct {
 	// Owner is whose bucket the record changes. An operation is named as the policy spells its rule, or,
-	// to block it, by the coordinate of its root field.
+	// to block it, by the coordinate of its root field. A name has at most 512 bytes.
 	Owner Owner
 	// Limit is the name of the limit that the record changes. Empty means all limits of the owner. The
 	// record of a single limit beats that of all.
@@ -71,7 +71,7 @@ type Override struct {
 	// zero time is never.
 	Expires time.Time
 	// Reason and Actor are for those who have to know later why the record was made, and by whom. They
-	// are required, and shown to nobody else: no client, no metric.
+	// are required, of at most 256 and 128 bytes, and shown to nobody else: no client, no metric.
 	Reason, Actor string
 	// SetAt is when the record was made, by the clock of the store. It is set by the store.
 	SetAt time.Time
@@ -79,7 +79,7 @@ type Override struct {
 
 // OverrideStore keeps override records. [Memory] and [Redis] implement it; buckettest runs one contract
 // against both. Each call is one step. Of two calls at the same time the later one wins: what it replaced
-// is returned, so that it can be seen.
+// is returned, so that it can be seen. A tenant has room for 128 records, and for 32 KiB of them in their stored form.
 //
 // The errors are those of [Store], and [ErrOverridesFull].
 type OverrideStore interface {
@@ -140,7 +140,7 @@ func (o *Override) check() error {
 	for _, text := range []struct {
 		what, text string
 		most       int
-	}{{"Reason", o.Reason, MaxOverrideReason}, {"Actor", o.Actor, MaxOverrideActor}} {
+	}{{"Reason", o.Reason, maxOverrideReason}, {"Actor", o.Actor, maxOverrideActor}} {
 		if text.text == "" || len(text.text) > text.most || !utf8.ValidString(text.text) {
 			return fmt.Errorf("%w: %s of an override record: 1 to %d bytes of UTF-8 fit", ErrInvalid, text.what, text.most)
 		}
@@ -182,11 +182,11 @@ func checkOverrideKey(owner Owner, limit string) error {
 		return fmt.Errorf("%w: the owner at the level of the tenant has a name", ErrInvalid)
 	case owner.Level != Tenant && owner.Name == "":
 		return fmt.Errorf("%w: the override record of a %v without a name", ErrInvalid, owner.Level)
-	case len(owner.Name) > MaxOverrideOwner:
+	case len(owner.Name) > maxOverrideOwner:
 		return fmt.Errorf("%w: the name of a %v is %d bytes long; at most %d fit in an override record",
-			ErrInvalid, owner.Level, len(owner.Name), MaxOverrideOwner)
-	case len(limit) > MaxNameLength:
-		return fmt.Errorf("%w: the name of a limit is %d bytes long; at most %d fit", ErrInvalid, len(limit), MaxNameLength)
+			ErrInvalid, owner.Level, len(owner.Name), maxOverrideOwner)
+	case len(limit) > maxNameLength:
+		return fmt.Errorf("%w: the name of a limit is %d bytes long; at most %d fit", ErrInvalid, len(limit), maxNameLength)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func TestWhatIsAdmittedUnderLoadIsWhatTheRecordsAllow(t *testing.T) {
 	ctx, addr := context.Background(), redistest.Start(t).Addr
 	operator := newRedisStore(t, patientClient(t, addr))
 	// No token comes back while the test runs.
-	limits := compile(t, bucket.Limit{Name: "year", Capacity: 1, Refill: 1, Period: bucket.MaxPeriod})
+	limits := compile(t, bucket.Limit{Name: "year", Capacity: 1, Refill: 1, Period: maxPeriod})
 	var admitted atomic.Int64
 	var callers sync.WaitGroup
 	until := make(chan struct{})
@@ -123,7 +123,7 @@ func TestWhatIsAdmittedUnderLoadIsWhatTheRecordsAllow(t *testing.T) {
 	// what the highest so far allows.
 	for i, step := range []struct{ capacity, want int64 }{{50, 50}, {20, 50}, {120, 120}, {1, 120}, {300, 300}} {
 		setOverride(t, operator, bucket.Override{
-			Limit: "year", Capacity: step.capacity, Refill: step.capacity, Period: bucket.MaxPeriod - time.Duration(i)*time.Second,
+			Limit: "year", Capacity: step.capacity, Refill: step.capacity, Period: maxPeriod - time.Duration(i)*time.Second,
 		})
 		require.Eventually(t, func() bool { return admitted.Load() >= step.want }, patience, time.Millisecond)
 		if step.want > step.capacity {
@@ -259,12 +259,12 @@ func TestAProcessRemembersTheRecordsOfABoundedNumberOfTenants(t *testing.T) {
 	store := newRedisStore(t, client)
 	buckets := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour})}}
 	// Each has half the bytes that it may have: a quarter more of them than a process remembers.
-	const tenants = 2 * 16 << 20 / bucket.MaxOverrideBytes * 5 / 4
+	const tenants = 2 * 16 << 20 / maxOverrideBytes * 5 / 4
 	seed := newRedisStore(t, client)
 	for n := range 20 {
 		_, err := seed.SetOverride(ctx, "seed", bucket.Override{
-			Owner:   bucket.Owner{Level: bucket.User, Name: fmt.Sprintf("%0*d", bucket.MaxOverrideOwner, n)},
-			Blocked: true, Reason: strings.Repeat("r", bucket.MaxOverrideReason), Actor: "a",
+			Owner:   bucket.Owner{Level: bucket.User, Name: fmt.Sprintf("%0*d", maxOverrideOwner, n)},
+			Blocked: true, Reason: strings.Repeat("r", maxOverrideReason), Actor: "a",
 		})
 		require.NoError(t, err)
 	}

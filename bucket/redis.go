@@ -20,8 +20,8 @@ import (
 const (
 	// DefaultTimeout is how long a call may take in all.
 	DefaultTimeout = 10 * time.Millisecond
-	// DefaultNamespace is the namespace of the keys.
-	DefaultNamespace = "main"
+	// defaultNamespace is the namespace of the keys.
+	defaultNamespace = "main"
 )
 
 // RedisConfig configures a [Redis] and [RedisAnswers].
@@ -31,7 +31,7 @@ type RedisConfig struct {
 	// breakers to a client of one's own. It stays the caller's to close. Required.
 	Client redis.UniversalClient
 	// Namespace keeps the keys of several services, regions or environments in one Redis apart: 1 to
-	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means [DefaultNamespace].
+	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means main.
 	Namespace string
 	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides, and so do
 	// the ReadTimeout and WriteTimeout of the client, 25 ms in bounded options: a longer Timeout needs a longer
@@ -99,7 +99,7 @@ func (c RedisConfig) complete() (RedisConfig, error) {
 		return c, err
 	}
 	if c.Namespace == "" {
-		c.Namespace = DefaultNamespace
+		c.Namespace = defaultNamespace
 	}
 	if err := checkNamespace(c.Namespace); err != nil {
 		return c, err

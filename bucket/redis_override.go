@@ -143,7 +143,7 @@ func (r *Redis) changeOverrides(ctx context.Context, tenant, id string, record [
 func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, record []byte) (*overrideSet, int64, error) {
 	c := r.newCall(tenant, &r.scripts.Override, 1, 4)
 	c.key(c.keys.overrides())
-	c.values(nil, MaxOverrides, 0, nil)
+	c.values(nil, maxOverrides, 0, nil)
 	c.arg(next)
 	c.arg(id)
 	c.arg(record)

@@ -109,7 +109,7 @@ func (r *refunds) settle(take *refundable, actual int64) {
 		owed = 0
 	}
 	back := min((take.amount-actual)*r.unit(), owed)
-	applied := !take.settled && now-take.at < bucket.MaxReceiptAge.Milliseconds()
+	applied := !take.settled && now-take.at < maxReceiptAge.Milliseconds()
 	if take.settled = true; !applied {
 		back = 0
 	}

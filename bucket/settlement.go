@@ -101,14 +101,15 @@ func (s *Settlement) GivesBack() bool {
 	return false
 }
 
-// MaxReceiptAge is how long after a take its receipt can still be settled. It is the life of the
+// maxReceiptAge is how long after a take its receipt can still be settled. It is the life of the
 // marker that makes a settlement happen once, so that a late one cannot happen twice. With a claim
 // there is no such bound: the record of the claim is the marker, and it lives longer.
-const MaxReceiptAge = 60 * time.Second
+const maxReceiptAge = state.MarkerLife * time.Millisecond
 
 // Settlement says what an operation came to after it ran.
 type Settlement struct {
-	// Receipt is that of the take. A zero Receipt settles only the claim.
+	// Receipt is that of the take, which must be no older than a minute where there is no claim. A zero Receipt settles
+	// only the claim.
 	Receipt Receipt
 	// Actual is what the operation was worth in the end. A unit that is absent keeps its charge. Less
 	// than was taken is given back, at most what was charged and the refill has not repaid since the take. More is
@@ -130,7 +131,7 @@ type ClaimSettlement struct {
 // Settled is what a [Settlement] led to.
 type Settled struct {
 	// Applied says that this call settled. It is false when an earlier call had done so, when the
-	// receipt was older than [MaxReceiptAge], when another attempt holds the claim, or when its record
+	// receipt was older than a minute, when another attempt holds the claim, or when its record
 	// is gone.
 	Applied bool
 	// Limits holds the state of every limit of the receipt. It is empty when Applied is false.

@@ -111,10 +111,10 @@ func (l *Limit) Length() time.Duration {
 	case TokenBucket:
 		if l.Refill > 0 && l.Period >= time.Millisecond && l.Capacity > 0 {
 			r, p := lowestTerms(l)
-			if fill := float64(l.Capacity) * float64(p) / float64(r); fill < float64(MaxPeriod.Milliseconds()) {
+			if fill := float64(l.Capacity) * float64(p) / float64(r); fill < float64(maxPeriod.Milliseconds()) {
 				return milliseconds(state.CeilDiv(l.Capacity*p, r))
 			}
-			return MaxPeriod
+			return maxPeriod
 		}
 	case FixedWindow, SlidingWindow:
 	}

@@ -17,7 +17,7 @@ func TestTheLengthOfALimitIsItsWindowOrTheTimeToFill(t *testing.T) {
 	}{
 		{bucket.Limit{Capacity: 100, Refill: 10, Period: time.Second}, 10 * time.Second},
 		{bucket.Limit{Capacity: 1, Refill: 3, Period: time.Second}, 334 * time.Millisecond},
-		{bucket.Limit{Capacity: 1 << 62, Refill: 1, Period: time.Hour}, bucket.MaxPeriod},
+		{bucket.Limit{Capacity: 1 << 62, Refill: 1, Period: time.Hour}, maxPeriod},
 		{bucket.Limit{Capacity: 5, Refill: 5, Period: time.Hour, Window: bucket.Window{Kind: bucket.FixedWindow}}, time.Hour},
 		{bucket.Limit{Capacity: 5, Window: bucket.Window{Kind: bucket.DayWindow}}, 24 * time.Hour},
 		{bucket.Limit{Capacity: 5, Window: bucket.Window{Kind: bucket.DayWindow, Zone: "Asia/Tokyo"}}, 24 * time.Hour},

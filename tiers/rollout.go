@@ -91,7 +91,7 @@ func (r *Rollout) Propose(id string, candidate *Snapshot) error {
 	if candidate == nil {
 		return ErrNoCandidate
 	}
-	if err := bucket.CheckCandidateID(id); err != nil {
+	if err := (&bucket.Candidate{ID: id}).Check(); err != nil {
 		return err
 	}
 	r.change(func(state *rolloutState) { state.id, state.candidate = id, candidate })

@@ -223,7 +223,7 @@ var claimEndTests = []test{
 		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
 		claim := s.claim("12345678", "a")
 		receipt := s.takeKeyed(buckets, points(100), claim).Receipt
-		s.Advance(2 * bucket.MaxReceiptAge)
+		s.Advance(2 * maxReceiptAge)
 		settlement := bucket.Settlement{Receipt: receipt, Actual: points(40), Claim: &bucket.ClaimSettlement{
 			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: []byte("x"),
 		}}

@@ -9,6 +9,19 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
+// The bounds that bucket.Override, bucket.OverrideStore and bucket.Limit document.
+const (
+	maxOverrides      = 128
+	maxOverrideBytes  = 32 << 10
+	maxOverrideOwner  = 512
+	maxOverrideReason = 256
+	maxOverrideActor  = 128
+	maxNameLength     = 64
+	maxPeriod         = 10 * 366 * 24 * time.Hour
+	// maxReceiptAge is how old a receipt without a claim may be.
+	maxReceiptAge = time.Minute
+)
+
 func (s *scene) listed() []bucket.Override {
 	s.Helper()
 	all, err := s.records().ListOverrides(s.ctx, s.tenant)
@@ -22,9 +35,9 @@ var overrideRecordTests = []test{
 		want := []bucket.Override{
 			{Owner: bucket.Owner{}, Mode: modeOf(bucket.Enforce), Blocked: true},
 			{Owner: core, Unlimited: true},
-			{Owner: ann, Limit: "minute", Capacity: 1 << 40, Refill: 1<<53 - 1, Period: bucket.MaxPeriod, Mode: modeOf(bucket.Off)},
+			{Owner: ann, Limit: "minute", Capacity: 1 << 40, Refill: 1<<53 - 1, Period: maxPeriod, Mode: modeOf(bucket.Off)},
 			{Owner: bucket.Owner{Level: bucket.Operation, Name: "Query.*\x00{é}"}, Mode: modeOf(bucket.Shadow), Expires: start.Add(time.Hour)},
-			{Owner: bucket.Owner{Level: bucket.User, Name: strings.Repeat("n", bucket.MaxOverrideOwner)}, Limit: strings.Repeat("l", bucket.MaxNameLength), Capacity: 1},
+			{Owner: bucket.Owner{Level: bucket.User, Name: strings.Repeat("n", maxOverrideOwner)}, Limit: strings.Repeat("l", maxNameLength), Capacity: 1},
 		}
 		for i := range want {
 			if replaced := s.override(want[i]); replaced != nil {
@@ -87,23 +100,23 @@ var overrideRecordTests = []test{
 			})
 			return err
 		}
-		for i := range bucket.MaxOverrides {
+		for i := range maxOverrides {
 			s.ok(set(i))
 		}
 		s.ok(set(5))
-		s.equal(errors.Is(set(bucket.MaxOverrides), bucket.ErrOverridesFull), true, "full")
-		s.equal(len(s.listed()), bucket.MaxOverrides, "records")
+		s.equal(errors.Is(set(maxOverrides), bucket.ErrOverridesFull), true, "full")
+		s.equal(len(s.listed()), maxOverrides, "records")
 		s.Advance(time.Second)
 		expires = expires.Add(time.Hour)
-		s.ok(set(bucket.MaxOverrides))
+		s.ok(set(maxOverrides))
 		s.equal(len(s.listed()), 1, "records after the others expired")
 	}},
 	{"the records of a tenant take no more bytes than fit", func(s *scene) {
 		n := 0
 		for ; ; n++ {
 			_, err := s.records().SetOverride(s.ctx, s.tenant, bucket.Override{
-				Owner:   bucket.Owner{Level: bucket.User, Name: fmt.Sprintf("%0*d", bucket.MaxOverrideOwner, n)},
-				Blocked: true, Reason: strings.Repeat("r", bucket.MaxOverrideReason), Actor: strings.Repeat("a", bucket.MaxOverrideActor),
+				Owner:   bucket.Owner{Level: bucket.User, Name: fmt.Sprintf("%0*d", maxOverrideOwner, n)},
+				Blocked: true, Reason: strings.Repeat("r", maxOverrideReason), Actor: strings.Repeat("a", maxOverrideActor),
 			})
 			if err != nil {
 				s.equal(errors.Is(err, bucket.ErrOverridesFull), true, "full")
@@ -111,7 +124,7 @@ var overrideRecordTests = []test{
 			}
 		}
 		// 8 bytes, and of each record 43 and its texts.
-		s.equal(n, (bucket.MaxOverrideBytes-8)/(43+bucket.MaxOverrideOwner+bucket.MaxOverrideReason+bucket.MaxOverrideActor), "records")
+		s.equal(n, (maxOverrideBytes-8)/(43+maxOverrideOwner+maxOverrideReason+maxOverrideActor), "records")
 		s.equal(len(s.listed()), n, "records")
 	}},
 	{"what is no record is refused", func(s *scene) {
@@ -124,7 +137,7 @@ var overrideRecordTests = []test{
 			"nothing":           audited(bucket.Override{}),
 			"no reason":         {Blocked: true, Actor: "a"},
 			"no actor":          {Blocked: true, Reason: "r"},
-			"long reason":       {Blocked: true, Actor: "a", Reason: strings.Repeat("r", bucket.MaxOverrideReason+1)},
+			"long reason":       {Blocked: true, Actor: "a", Reason: strings.Repeat("r", maxOverrideReason+1)},
 			"not text":          {Blocked: true, Actor: "a", Reason: "\xff"},
 			"numbers for all":   audited(bucket.Override{Capacity: 1}),
 			"blocked limit":     audited(bucket.Override{Limit: "minute", Blocked: true}),
@@ -135,7 +148,7 @@ var overrideRecordTests = []test{
 			"capacity":          audited(bucket.Override{Limit: "minute", Capacity: 1<<52 + 1}),
 			"refill":            audited(bucket.Override{Limit: "minute", Refill: 1 << 53}),
 			"period":            audited(bucket.Override{Limit: "minute", Period: time.Microsecond}),
-			"long period":       audited(bucket.Override{Limit: "minute", Period: bucket.MaxPeriod + time.Millisecond}),
+			"long period":       audited(bucket.Override{Limit: "minute", Period: maxPeriod + time.Millisecond}),
 			"expired for ever":  audited(bucket.Override{Blocked: true, Expires: time.UnixMilli(0)}),
 			"expired":           audited(bucket.Override{Blocked: true, Expires: s.after(0)}),
 			"expired long ago":  audited(bucket.Override{Blocked: true, Expires: s.after(-time.Hour)}),
@@ -143,8 +156,8 @@ var overrideRecordTests = []test{
 			"unknown level":     audited(bucket.Override{Owner: bucket.Owner{Level: bucket.Operation + 1, Name: "x"}, Blocked: true}),
 			"name of a tenant":  audited(bucket.Override{Owner: bucket.Owner{Name: "x"}, Blocked: true}),
 			"nameless user":     audited(bucket.Override{Owner: bucket.Owner{Level: bucket.User}, Blocked: true}),
-			"long owner":        audited(bucket.Override{Owner: bucket.Owner{Level: bucket.User, Name: strings.Repeat("n", bucket.MaxOverrideOwner+1)}, Blocked: true}),
-			"long limit's name": audited(bucket.Override{Limit: strings.Repeat("l", bucket.MaxNameLength+1), Capacity: 1}),
+			"long owner":        audited(bucket.Override{Owner: bucket.Owner{Level: bucket.User, Name: strings.Repeat("n", maxOverrideOwner+1)}, Blocked: true}),
+			"long limit's name": audited(bucket.Override{Limit: strings.Repeat("l", maxNameLength+1), Capacity: 1}),
 		} {
 			_, err := s.records().SetOverride(s.ctx, s.tenant, wrong)
 			s.equal(errors.Is(err, bucket.ErrInvalid), true, name)

@@ -169,7 +169,7 @@ var settleTests = []test{
 	{"a receipt that is too old is not settled", func(s *scene) {
 		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
 		late, timely := s.take(buckets, points(100)).Receipt, s.take(buckets, points(100)).Receipt
-		s.Advance(bucket.MaxReceiptAge - time.Millisecond)
+		s.Advance(maxReceiptAge - time.Millisecond)
 		s.equal(s.settle(bucket.Settlement{Receipt: timely, Actual: points(0)}).Applied, true, "applied in time")
 		s.Advance(time.Millisecond)
 		s.equal(s.settle(bucket.Settlement{Receipt: late, Actual: points(0)}).Applied, false, "applied late")

@@ -27,7 +27,7 @@ type Config struct {
 	// through connections of the doctor's own, made with the same addresses and credentials, so that neither
 	// the pool nor the breakers of the client notice. It stays the caller's to close.
 	Client redis.UniversalClient
-	// Namespace is that of [bucket.RedisConfig]. Empty means [bucket.DefaultNamespace].
+	// Namespace is that of [bucket.RedisConfig]. Empty means main.
 	Namespace string
 	// Timeout is that of [bucket.RedisConfig], to which answers are compared. Zero means
 	// [bucket.DefaultTimeout].
@@ -48,7 +48,7 @@ func (c Config) complete() (Config, error) {
 	if c.Client == nil {
 		errs = append(errs, errors.New("doctor: Config.Client is nil; redisclient.Open makes one"))
 	}
-	c.Namespace = cmp.Or(c.Namespace, bucket.DefaultNamespace)
+	c.Namespace = cmp.Or(c.Namespace, "main")
 	c.Timeout = cmp.Or(c.Timeout, bucket.DefaultTimeout)
 	c.Patience = cmp.Or(c.Patience, defaultPatience)
 	if _, err := bucket.ACLRules(c.Namespace, false); err != nil {

@@ -67,7 +67,7 @@ func runDoctor(c console, args []string) error {
 	flags.StringVar(&in.ca, "tls-ca", "", "PEM `file` of the authorities to trust")
 	flags.StringVar(&in.cert, "tls-cert", "", "PEM `file` of the certificate of the client")
 	flags.StringVar(&in.key, "tls-key", "", "PEM `file` of its key")
-	flags.StringVar(&in.namespace, "namespace", bucket.DefaultNamespace, "the `name` in RedisConfig.Namespace")
+	flags.StringVar(&in.namespace, "namespace", "main", "the `name` in RedisConfig.Namespace")
 	flags.DurationVar(&in.timeout, "timeout", bucket.DefaultTimeout, "the `time` in RedisConfig.Timeout, to which answers are compared")
 	flags.DurationVar(&in.patience, "patience", defaultPatience, "the `time` that the examination may take")
 	flags.StringVar(&in.failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // Settlement is one that waits for its store.
@@ -84,7 +85,7 @@ func newQueue(room int, settle func(context.Context, bucket.Settlement) (bucket.
 // offer takes a settlement in. It never blocks, and returns false if the settlement was dropped.
 func (q *queue) offer(ctx context.Context, item *Settlement) bool {
 	item.Span = trace.SpanContextFromContext(ctx)
-	item.until = time.Now().Add(bucket.MaxReceiptAge)
+	item.until = time.Now().Add(state.MarkerLife * time.Millisecond)
 	result := q.admit(item)
 	if result != SettledNow {
 		q.tell(item, &bucket.Settled{}, result, 0)

@@ -83,7 +83,7 @@ func TestASettlementIsDroppedWhenTheStoreIsAwayForTooLong(t *testing.T) {
 		run.post(request{Query: generous})
 		began := time.Now()
 		require.NoError(t, run.extension.AwaitSettled(t.Context()))
-		require.LessOrEqual(t, time.Since(began), bucket.MaxReceiptAge+5*time.Second)
+		require.LessOrEqual(t, time.Since(began), 65*time.Second)
 		require.Equal(t, map[string]float64{"settled": 1, "dropped_away": 1}, results(i))
 		// The bubble ends only when no goroutine is left in it.
 	})
