@@ -7,6 +7,10 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
+// None, as the value of a number in the configuration whose comment names it, leaves out what the number is about. Zero is
+// the default, and every other negative number a mistake.
+const None = backend.None
+
 // OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local while
 // a store is away, the memory of what a store has refused, and how many calls of one tenant a store has at once.
 // Everything is on in the zero value. A bucket.Memory is always asked, because that costs nothing.
@@ -26,7 +30,7 @@ type OutageConfig struct {
 	Percent int
 	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
 	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, but at least one second and at most five; negative believes nothing, so that
+	// time in which the limit comes back, but at least one second and at most five; [None] believes nothing, so that
 	// what others took since does not matter, however unevenly the instances are used. A single instance always
 	// believes: nobody else takes from its budgets.
 	KnownFor time.Duration
@@ -37,7 +41,7 @@ type OutageConfig struct {
 	// RefusalAge is the longest time for which a refusal of the store is the ground of others, at most a
 	// minute. Budget that comes back other than by time, and elsewhere than by what this extension settles, is noticed
 	// that much later: what other replicas settle, and what anybody grants, resets, and sets or deletes as override
-	// records. The store is asked once in each half of it while refusals go on. Zero means a second, -1 that no
+	// records. The store is asked once in each half of it while refusals go on. Zero means a second, [None] that no
 	// refusal is remembered.
 	RefusalAge time.Duration
 	// MaxRefusals bounds what is remembered of each store: one entry for each tenant, and for each set of owners of it,
@@ -48,7 +52,7 @@ type OutageConfig struct {
 	// owners that were not asked about before. Zero means 5.
 	CappedCalls int
 	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [Busy].
-	// Choose it well below the number of connections to the store. Zero means 32, -1 that there is no bound.
+	// Choose it well below the number of connections to the store. Zero means 32, [None] that there is no bound.
 	MaxConcurrent int
 
 	// Clock tells the time, for tests whose stores have a clock that they set: both have to be the same. It may be

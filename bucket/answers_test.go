@@ -14,7 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
-func newAnswers(t *testing.T, client redis.UniversalClient, namespace string) *bucket.RedisAnswers {
+func newAnswers(t *testing.T, client redis.UniversalClient, namespace string) idempotency.AnswerStore {
 	t.Helper()
 	answers, err := bucket.NewRedisAnswers(bucket.RedisConfig{Client: client, Namespace: namespace, Timeout: patience})
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestWhatTheCallerEndsIsNoFailureAndWhatTheStoreEndsIs(t *testing.T) {
 			store, err := bucket.NewRedis(bucket.RedisConfig{Client: client})
 			require.NoError(t, err)
 			if rides {
-				store.AlwaysRide()
+				store.AlwaysQueue()
 			}
 			for i := range 1000 {
 				ctx, cancel := context.WithCancel(t.Context())

@@ -90,7 +90,7 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 func TestRedisKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*bucket.Redis){
-		"alone": alone, "in batches": (*bucket.Redis).AlwaysRide,
+		"alone": alone, "in batches": (*bucket.Redis).AlwaysQueue,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestRedisKeepsTheContract(t *testing.T) {
 func TestRedisClusterKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*bucket.Redis){
-		"alone": alone, "in batches": (*bucket.Redis).AlwaysRide,
+		"alone": alone, "in batches": (*bucket.Redis).AlwaysQueue,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,8 +63,8 @@ func (r *Result) keyed(take *Take, outcome state.Outcome, tail string) (ok bool)
 	return ok
 }
 
-// room returns room for the states of so many limits: that of the caller if it is large enough.
-func (t *Take) room(limits int) []LimitState {
+// scratch returns room for the states of so many limits: that of the caller if it is large enough.
+func (t *Take) scratch(limits int) []LimitState {
 	if cap(t.States) < limits {
 		return make([]LimitState, limits)
 	}
@@ -75,7 +75,7 @@ func (t *Take) room(limits int) []LimitState {
 // are short were over their budget. If the take was judged, what was admitted was charged.
 func (r *Result) fill(take *Take, spends *spentArray, now int64, short state.Shortfall, judged bool) {
 	r.now = now
-	states := take.room(countLimits(take.Buckets))
+	states := take.scratch(countLimits(take.Buckets))
 	k := 0
 	for i := range take.Buckets {
 		b := &take.Buckets[i]

@@ -176,17 +176,17 @@ func ReadReply(take *Take, text string) (taken, peeked, settled error) {
 	return taken, peeked, settled
 }
 
-// AlwaysRide makes every command of the store ride in a batch, also that of a lone caller.
-func (r *Redis) AlwaysRide() { r.pipeline.testAlways = true }
+// AlwaysQueue makes every command of the store wait for a batch, also that of a lone caller.
+func (r *Redis) AlwaysQueue() { r.pipeline.testAlways = true }
 
 // Waiting returns how many commands wait for a batch.
 func (r *Redis) Waiting() int {
 	r.pipeline.mu.Lock()
 	defer r.pipeline.mu.Unlock()
 	n := 0
-	for _, l := range r.pipeline.lanes {
+	for _, l := range r.pipeline.queues {
 		for _, b := range l.waiting {
-			n += len(b.flights)
+			n += len(b.waiters)
 		}
 	}
 	return n

@@ -18,7 +18,7 @@ import (
 //	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
 //	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
-//	rl:NAMESPACE:a:ANSWER             an answer that RedisAnswers keeps
+//	rl:NAMESPACE:a:ANSWER             an answer that NewRedisAnswers has put there
 //	rl:NAMESPACE:fleet                the instances that share the store, in whatever slot that is
 //
 // The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout

@@ -17,7 +17,7 @@ import (
 func TestALostReplyIsAmbiguousUnlessAClaimMakesASecondTrySafe(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*bucket.Redis){
-		"alone": alone, "in a batch": (*bucket.Redis).AlwaysRide,
+		"alone": alone, "in a batch": (*bucket.Redis).AlwaysQueue,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

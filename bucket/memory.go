@@ -1,7 +1,9 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -26,7 +28,8 @@ type MemoryConfig struct {
 	// records, answers and receipts, the rest for owners; neither displaces the other. When a part is
 	// full, the entry that is nearest to being forgotten anyway, among a sample of those of the tenants
 	// with most, makes room. Choose it well above what is in use at once, because a budget that makes
-	// room is full again, and a key that does is new. Zero means 200 000: some 50 MB.
+	// room is full again, and a key that does is new. Zero means 200 000: some 50 MB. A negative number is a mistake, which
+	// every call reports as [ErrInvalid].
 	MaxEntries int
 }
 
@@ -35,11 +38,13 @@ type MemoryConfig struct {
 // that come later. It is safe for concurrent use. Its errors are [ErrInvalid], or [ErrUnavailable] when the caller's context had
 // already ended.
 type Memory struct {
-	clock  func() time.Time
-	seed   maphash.Seed
-	shards [memoryShards]shard
-	// room is what all shards together have left, by pool.
-	room [poolKinds]atomic.Int64
+	clock func() time.Time
+	// mistake is what is wrong with the configuration, or nil.
+	mistake error
+	seed    maphash.Seed
+	shards  [memoryShards]shard
+	// left is the weight that all shards together have room for, by pool.
+	left [poolKinds]atomic.Int64
 	// records is the whole capacity of the pool of records.
 	records int64
 	// overrides is how many override records there are, and maxOverrides how many there may be.
@@ -51,21 +56,29 @@ type Memory struct {
 var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
-func NewMemory(config MemoryConfig) *Memory {
-	m := &Memory{clock: config.Clock, seed: maphash.MakeSeed()}
-	total := config.MaxEntries
-	if total <= 0 {
-		total = defaultMaxEntries
+func NewMemory(cfg MemoryConfig) *Memory {
+	m := &Memory{clock: cfg.Clock, seed: maphash.MakeSeed()}
+	if cfg.MaxEntries < 0 {
+		m.mistake = fmt.Errorf("%w: MemoryConfig.MaxEntries is %d; 1 or more fits, and 0 is the default", ErrInvalid, cfg.MaxEntries)
 	}
+	total := cmp.Or(max(0, cfg.MaxEntries), defaultMaxEntries)
 	m.maxOverrides = int64(total)
 	m.records = max(1, int64(total)/recordShare)
-	m.room[recordPool].Store(m.records)
-	m.room[bucketPool].Store(max(1, int64(total)-m.records))
+	m.left[recordPool].Store(m.records)
+	m.left[bucketPool].Store(max(1, int64(total)-m.records))
 	for i := range m.shards {
 		m.shards[i].store = m
 		m.shards[i].index = make(map[uint64]*entry)
 	}
 	return m
+}
+
+// check returns why nothing can be done in a call.
+func (m *Memory) check(ctx context.Context) error {
+	if m.mistake != nil {
+		return m.mistake
+	}
+	return checkContext(ctx)
 }
 
 // fullest returns the shard with most in the pool, of which a weight in the asking shard does not count
@@ -100,7 +113,7 @@ func (m *Memory) lock(name string) (*shard, tenantKey, int64) {
 
 // Take implements [Store].
 func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return Result{}, err
 	}
 	if err := take.Check(); err != nil {
@@ -139,7 +152,7 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 
 // Settle implements [Store].
 func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return Settled{}, err
 	}
 	if err := settlement.check(); err != nil {
@@ -168,7 +181,7 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 
 // Renew implements [Store].
 func (m *Memory) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return false, err
 	}
 	if err := checkRenewal(claim); err != nil {
@@ -187,7 +200,7 @@ func (m *Memory) Renew(ctx context.Context, tenant string, claim *idempotency.Cl
 
 // Peek implements [Store].
 func (m *Memory) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkBuckets(buckets); err != nil {
@@ -205,7 +218,7 @@ func (m *Memory) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]L
 
 // Grant implements [Store].
 func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkBuckets(buckets); err != nil {
@@ -224,7 +237,7 @@ func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amo
 
 // Reset implements [Store].
 func (m *Memory) Reset(ctx context.Context, tenant string, buckets []Bucket) error {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return err
 	}
 	if err := checkBuckets(buckets); err != nil {
@@ -248,7 +261,7 @@ type memoryFleet struct {
 
 // Beat is as [Redis.Beat].
 func (m *Memory) Beat(ctx context.Context, instance [8]byte) (int, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return 0, err
 	}
 	now := time.Now().UnixMilli()

@@ -38,10 +38,10 @@ type pool struct {
 func (s *shard) weigh(e *entry, weight int64) {
 	kind := e.key.kind.pool()
 	s.pools[kind].used.Add(weight - e.weight)
-	room := &s.store.room[kind]
-	room.Add(e.weight - weight)
+	left := &s.store.left[kind]
+	left.Add(e.weight - weight)
 	e.weight = weight
-	for room.Load() < 0 {
+	for left.Load() < 0 {
 		fullest := s.store.fullest(kind, s, weight)
 		if fullest == nil {
 			return

@@ -20,7 +20,7 @@ func (s *shard) takeFast(take *Take, tenant tenantKey, now int64, result *Result
 	if limits > fastLimits || len(take.Buckets) > fastLimits {
 		return false
 	}
-	states := take.room(limits)
+	states := take.scratch(limits)
 	k, charged := 0, false
 	for i := range take.Buckets {
 		b := &take.Buckets[i]

@@ -121,7 +121,7 @@ func (s *shard) remove(e *entry) {
 	p.list = p.list[:last]
 	s.unlink(e)
 	p.used.Add(-e.weight)
-	s.store.room[kind].Add(e.weight)
+	s.store.left[kind].Add(e.weight)
 	e.weight = 0
 }
 

@@ -66,7 +66,7 @@ func (s *shard) sweepOverrides() {
 // SetOverride implements [OverrideStore]. All tenants together may have as many records as the store has
 // entries.
 func (m *Memory) SetOverride(ctx context.Context, tenant string, override Override) (*Override, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := override.check(); err != nil {
@@ -103,7 +103,7 @@ func (m *Memory) SetOverride(ctx context.Context, tenant string, override Overri
 
 // GetOverride implements [OverrideStore].
 func (m *Memory) GetOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkOverrideKey(owner, limit); err != nil {
@@ -116,7 +116,7 @@ func (m *Memory) GetOverride(ctx context.Context, tenant string, owner Owner, li
 
 // ListOverrides implements [OverrideStore].
 func (m *Memory) ListOverrides(ctx context.Context, tenant string) ([]Override, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	s, kept, now := m.lock(tenant)
@@ -126,7 +126,7 @@ func (m *Memory) ListOverrides(ctx context.Context, tenant string) ([]Override, 
 
 // DeleteOverride implements [OverrideStore].
 func (m *Memory) DeleteOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkOverrideKey(owner, limit); err != nil {
@@ -142,7 +142,7 @@ func (m *Memory) DeleteOverride(ctx context.Context, tenant string, owner Owner,
 
 // ClearOverrides implements [OverrideStore].
 func (m *Memory) ClearOverrides(ctx context.Context, tenant string) ([]Override, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
 	s, kept, now := m.lock(tenant)

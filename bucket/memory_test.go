@@ -174,3 +174,13 @@ func TestAStoreWithoutAClockKeepsTheTimeOfTheSystem(t *testing.T) {
 		require.LessOrEqual(t, opened, after+1)
 	}
 }
+
+func TestEachCallOfAMemoryOfNegativeSizeSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	store := bucket.NewMemory(bucket.MemoryConfig{MaxEntries: -1})
+	_, err := store.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: tenPerSecond(t), Amounts: points(1)})
+	require.ErrorIs(t, err, bucket.ErrInvalid)
+	require.ErrorContains(t, err, "MaxEntries is -1")
+	_, err = store.ListOverrides(t.Context(), "acme")
+	require.ErrorIs(t, err, bucket.ErrInvalid)
+}

@@ -145,7 +145,7 @@ func TestACommandThatIsTakenBackBeforeItLeavesDoesNothing(t *testing.T) {
 		return next(ctx, cmds)
 	}))
 	store := newRedisStore(t, client)
-	store.AlwaysRide()
+	store.AlwaysQueue()
 	buckets := unrefilled(t, 1000)
 	// The server knows the script from now on, so that nothing is sent a second time.
 	_, err := newRedisStore(t, admin).Take(ctx, bucket.Take{Tenant: "other", Buckets: buckets, Amounts: points(1)})
@@ -185,7 +185,7 @@ func TestACommandWhoseCallerGoesAfterItLeftIsAmbiguous(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
 	store := newRedisStore(t, patientClient(t, proxy.Addr))
-	store.AlwaysRide()
+	store.AlwaysQueue()
 	buckets := unrefilled(t, 1000)
 	_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)})
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestAHookThatKeepsABatchFromLeavingMakesItUnavailable(t *testing.T) {
 		client := patientClient(t, redistest.Start(t).Addr)
 		client.AddHook(batches(func(context.Context, []redis.Cmder, redis.ProcessPipelineHook) error { return hook() }))
 		store := newRedisStore(t, client)
-		store.AlwaysRide()
+		store.AlwaysQueue()
 		_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: unrefilled(t, 10), Amounts: points(1)})
 		require.ErrorIs(t, err, bucket.ErrUnavailable, name)
 		require.NotErrorIs(t, err, bucket.ErrAmbiguous, name)
@@ -226,7 +226,7 @@ func TestAHookThatKeepsABatchFromLeavingMakesItUnavailable(t *testing.T) {
 func TestAClosedStoreHasNoGoroutinesAndNoCalls(t *testing.T) { //nolint:paralleltest // It looks at all goroutines.
 	client := patientClient(t, redistest.Start(t).Addr)
 	for name, apart := range map[string]bool{"together": false, "apart": true} {
-		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience, Namespace: name, DisablePipelining: apart})
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience, Namespace: name, SeparateCalls: apart})
 		require.NoError(t, err)
 		buckets := unrefilled(t, 80_000)
 		var group sync.WaitGroup
@@ -262,7 +262,7 @@ func TestAFrozenShardHoldsUpNoCallToAnother(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	store := newRedisStore(t, patientClusterClient(t, cluster.Addrs))
-	store.AlwaysRide()
+	store.AlwaysQueue()
 	buckets := unrefilled(t, 1000)
 	var tenants [3]string
 	for i := 0; tenants[0] == "" || tenants[1] == ""; i++ {
@@ -303,7 +303,7 @@ func TestNothingIsChargedTwiceWhileASlotMoves(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := patientClusterClient(t, cluster.Addrs)
 	store := newRedisStore(t, client)
-	store.AlwaysRide()
+	store.AlwaysQueue()
 	buckets := []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "years", Capacity: 5_000_000, Refill: 1, Period: time.Minute})}}
 	slot := cluster.Slot(t, store.BucketKey("acme", bucket.Owner{}))
 	from := redistest.Shard(slot)

@@ -24,7 +24,7 @@ const (
 	defaultNamespace = "main"
 )
 
-// RedisConfig configures a [Redis] and [RedisAnswers].
+// RedisConfig configures [NewRedis] and [NewRedisAnswers].
 type RedisConfig struct {
 	// Client is the connection to a server, a cluster or a Sentinel group. It has to let deadlines
 	// reach the socket: package redisclient makes such a client with breakers, sets up options of one's own, and adds
@@ -37,16 +37,16 @@ type RedisConfig struct {
 	// the ReadTimeout and WriteTimeout of the client, 25 ms in bounded options: a longer Timeout needs a longer
 	// redisclient.Config.SocketTimeout. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// DisablePipelining lets each call send its command by itself. Otherwise, while two calls are on their
+	// SeparateCalls lets each call send its command by itself. Otherwise, while two calls are on their
 	// way to a node, those that come meanwhile wait and are sent together in one pipeline; a lone call
 	// goes by itself. A hook of the client sees such a pipeline with a context that has the last
 	// deadline of its calls, and none of their values. A hook that panics there makes its batch fail, except a
 	// hook of the nodes of a cluster (OnNewNode): go-redis runs it in a goroutine of its own, where nobody can
-	// recover, so that it ends the process. Hooks of nodes that may panic need DisablePipelining, with which
-	// they run in the goroutine of the caller. [RedisAnswers] sends each call by itself whatever this says. A
+	// recover, so that it ends the process. Hooks of nodes that may panic need SeparateCalls, with which
+	// they run in the goroutine of the caller. [NewRedisAnswers] sends each call by itself whatever this says. A
 	// client that is neither a [redis.Client] nor a
 	// [redis.ClusterClient] is never pipelined.
-	DisablePipelining bool
+	SeparateCalls bool
 	// Clock tells what this process takes for the time, and is for tests of one whose clock is wrong. It
 	// decides nothing: it is asked which window of the calendar to send until a first reply has told the
 	// time of Redis. It has to be safe for concurrent use. Nil means time.Now.
@@ -78,18 +78,18 @@ var _ Store = (*Redis)(nil)
 
 // NewRedis returns a store in Redis. It does not connect: a server that is away at start shows in the
 // first call. The error says what is wrong with the configuration.
-func NewRedis(config RedisConfig) (*Redis, error) {
-	config, err := config.complete()
+func NewRedis(cfg RedisConfig) (*Redis, error) {
+	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	_, cluster := config.Client.(*redis.ClusterClient)
+	_, cluster := cfg.Client.(*redis.ClusterClient)
 	return &Redis{
-		pipeline:  newPipeline(config.Client, !config.DisablePipelining),
-		namespace: config.Namespace,
-		timeout:   config.Timeout,
+		pipeline:  newPipeline(cfg.Client, !cfg.SeparateCalls),
+		namespace: cfg.Namespace,
+		timeout:   cfg.Timeout,
 		scripts:   lua.Load(),
-		offsets:   newOffsets(cluster, config.Clock),
+		offsets:   newOffsets(cluster, cfg.Clock),
 	}, nil
 }
 

@@ -12,28 +12,27 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
-// RedisAnswers keeps the answers of idempotent operations in a Redis of their own choice, for example one
-// that may evict, so that they do not fill the memory of the budgets. It is safe for concurrent use.
-//
-// In a Redis Cluster answers are spread over all slots.
-type RedisAnswers struct {
-	config RedisConfig
+// redisAnswers keeps answers in Redis.
+type redisAnswers struct {
+	cfg RedisConfig
 }
 
-var _ idempotency.AnswerStore = (*RedisAnswers)(nil)
+var _ idempotency.AnswerStore = (*redisAnswers)(nil)
 
-// NewRedisAnswers returns a place for answers. It does not connect. The error says what is wrong with the
+// NewRedisAnswers returns a place for the answers of idempotent operations in a Redis of their own choice, for example one
+// that may evict, so that they do not fill the memory of the budgets. It is safe for concurrent use.
+// In a Redis Cluster answers are spread over all slots. It does not connect. The error says what is wrong with the
 // configuration.
-func NewRedisAnswers(config RedisConfig) (*RedisAnswers, error) {
-	config, err := config.complete()
+func NewRedisAnswers(cfg RedisConfig) (idempotency.AnswerStore, error) {
+	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	return &RedisAnswers{config: config}, nil
+	return &redisAnswers{cfg: cfg}, nil
 }
 
 // Put implements [idempotency.AnswerStore]. Its errors match those of a [Store].
-func (r *RedisAnswers) Put(ctx context.Context, name string, answer []byte, ttl time.Duration) error {
+func (r *redisAnswers) Put(ctx context.Context, name string, answer []byte, ttl time.Duration) error {
 	if err := checkAnswer(name, ttl); err != nil {
 		return err
 	}
@@ -43,7 +42,7 @@ func (r *RedisAnswers) Put(ctx context.Context, name string, answer []byte, ttl 
 
 // Get implements [idempotency.AnswerStore]. Its errors other than [idempotency.ErrNoAnswer] match those of
 // a [Store].
-func (r *RedisAnswers) Get(ctx context.Context, name string) ([]byte, error) {
+func (r *redisAnswers) Get(ctx context.Context, name string) ([]byte, error) {
 	if err := checkAnswer(name, 0); err != nil {
 		return nil, err
 	}
@@ -51,18 +50,18 @@ func (r *RedisAnswers) Get(ctx context.Context, name string) ([]byte, error) {
 	return []byte(text), err
 }
 
-func (r *RedisAnswers) key(name string) string {
-	return "rl:" + r.config.Namespace + answerInfix + name
+func (r *redisAnswers) key(name string) string {
+	return "rl:" + r.cfg.Namespace + answerInfix + name
 }
 
-func (r *RedisAnswers) do(ctx context.Context, args ...any) (string, error) {
-	ctx, _, cancel := deadline.Bound(ctx, r.config.Timeout)
+func (r *redisAnswers) do(ctx context.Context, args ...any) (string, error) {
+	ctx, _, cancel := deadline.Bound(ctx, r.cfg.Timeout)
 	defer cancel()
 	if err := checkContext(ctx); err != nil {
 		return "", err
 	}
 	cmd := newCommand(ctx, args)
-	err := r.config.Client.Process(ctx, cmd)
+	err := r.cfg.Client.Process(ctx, cmd)
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "", idempotency.ErrNoAnswer

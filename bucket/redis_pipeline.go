@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// laneWidth is how many connections to one node the calls use at the same time; what comes when all
+	// nodeConnections is how many connections to one node the calls use at the same time; what comes when all
 	// are in use waits for the next batch.
-	laneWidth = 2
+	nodeConnections = 2
 	// maxBatch is how many commands a batch has at most, so that the first of them does not wait for
 	// the replies of thousands.
 	maxBatch = 128
 )
 
 // pipeline sends the commands of callers that come at the same time together: while few calls are on
-// their way to a node, each caller sends its own command, and what comes meanwhile rides in one batch as
+// their way to a node, each caller sends its own command, and what comes meanwhile waits for one batch, sent as
 // soon as a connection is free. It has goroutines only while batches are on their way, and is safe for
 // concurrent use.
 type pipeline struct {
@@ -34,18 +34,18 @@ type pipeline struct {
 	// so no batch.
 	width int
 
-	// testAlways makes every command ride in a batch.
+	// testAlways makes every command wait for a batch.
 	testAlways bool
 
 	mu     sync.Mutex
-	lanes  map[*redis.Client]*lane
+	queues map[*redis.Client]*queue
 	closed bool
-	// running counts what runs in all lanes.
+	// running counts what runs in all queues.
 	running sync.WaitGroup
 }
 
-// lane is what goes to one node.
-type lane struct {
+// queue is what goes to one node.
+type queue struct {
 	node *redis.Client
 	// running is how many connections are in use, each by a caller or by a goroutine that sends batches.
 	running int
@@ -55,7 +55,7 @@ type lane struct {
 
 // batch is a number of commands that are sent together.
 type batch struct {
-	flights []*flight
+	waiters []*waiter
 	// done is closed when all of them have ended.
 	done chan struct{}
 }
@@ -63,15 +63,15 @@ type batch struct {
 // newPipeline returns a pipeline that makes batches if it may, and if it is known where the commands of the
 // client go.
 func newPipeline(client redis.UniversalClient, batches bool) *pipeline {
-	p := &pipeline{client: client, lanes: map[*redis.Client]*lane{}}
+	p := &pipeline{client: client, queues: map[*redis.Client]*queue{}}
 	if !batches {
 		return p
 	}
 	switch c := client.(type) {
 	case *redis.Client:
-		p.width = laneWidth
+		p.width = nodeConnections
 	case *redis.ClusterClient:
-		p.width, p.cluster = laneWidth, c
+		p.width, p.cluster = nodeConnections, c
 	}
 	return p
 }
@@ -87,46 +87,46 @@ func (p *pipeline) process(ctx context.Context, cmd command, key string, numbers
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
-	l, f, err := p.board(ctx, node, cmd, numbers)
+	q, w, err := p.enqueue(ctx, node, cmd, numbers)
 	switch {
 	case err != nil:
 		return err
-	case f != nil:
-		return f.wait(ctx)
+	case w != nil:
+		return w.wait(ctx)
 	}
-	defer p.leave(l) //nolint:contextcheck // Batches belong to no single caller.
+	defer p.leave(q) //nolint:contextcheck // Batches belong to no single caller.
 	return p.client.Process(ctx, cmd)
 }
 
-// board lets the command ride in the next batch to the node. While a connection is free there is no
-// flight: the caller sends the command itself, and leaves the lane.
-func (p *pipeline) board(ctx context.Context, node *redis.Client, cmd command, numbers int) (*lane, *flight, error) {
+// enqueue puts the command into the next batch to the node. While a connection is free there is no
+// waiter: the caller sends the command itself, and leaves the queue.
+func (p *pipeline) enqueue(ctx context.Context, node *redis.Client, cmd command, numbers int) (*queue, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, nil, redis.ErrClosed
 	}
-	l := p.lanes[node]
-	if l == nil {
-		l = &lane{node: node}
-		p.lanes[node] = l
+	q := p.queues[node]
+	if q == nil {
+		q = &queue{node: node}
+		p.queues[node] = q
 	}
-	free := l.running < p.width || p.width == 0
+	free := q.running < p.width || p.width == 0
 	if free {
-		l.running++
+		q.running++
 		p.running.Add(1)
 		if !p.testAlways {
-			return l, nil, nil
+			return q, nil, nil
 		}
-		defer func() { go p.run(l) }() //nolint:contextcheck // Batches belong to no single caller.
+		defer func() { go p.run(q) }() //nolint:contextcheck // Batches belong to no single caller.
 	}
-	if n := len(l.waiting); n == 0 || len(l.waiting[n-1].flights) == maxBatch {
-		l.waiting = append(l.waiting, &batch{done: make(chan struct{})})
+	if n := len(q.waiting); n == 0 || len(q.waiting[n-1].waiters) == maxBatch {
+		q.waiting = append(q.waiting, &batch{done: make(chan struct{})})
 	}
-	b := l.waiting[len(l.waiting)-1]
-	f := newFlight(ctx, cmd, numbers, b.done)
-	b.flights = append(b.flights, f)
-	return l, f, nil
+	b := q.waiting[len(q.waiting)-1]
+	w := newWaiter(ctx, cmd, numbers, b.done)
+	b.waiters = append(b.waiters, w)
+	return q, w, nil
 }
 
 // alone sends a command that no batch may have.
@@ -143,45 +143,45 @@ func (p *pipeline) alone(ctx context.Context, cmd command) error {
 }
 
 // leave gives the connection of a caller on to those that wait.
-func (p *pipeline) leave(l *lane) {
+func (p *pipeline) leave(q *queue) {
 	p.mu.Lock()
-	waits := len(l.waiting) > 0
+	waits := len(q.waiting) > 0
 	if !waits {
-		p.release(l)
+		p.release(q)
 	}
 	p.mu.Unlock()
 	if waits {
-		go p.run(l)
+		go p.run(q)
 	}
 }
 
 // run sends batches for as long as calls wait.
-func (p *pipeline) run(l *lane) {
-	for b := p.next(l); b != nil; b = p.next(l) {
+func (p *pipeline) run(q *queue) {
+	for b := p.next(q); b != nil; b = p.next(q) {
 		b.send(p.client)
 	}
 }
 
-// next returns the next batch of the lane. If there is none, a connection is free again.
-func (p *pipeline) next(l *lane) *batch {
+// next returns the next batch of the queue. If there is none, a connection is free again.
+func (p *pipeline) next(q *queue) *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(l.waiting) > 0 {
-		b := l.waiting[0]
-		l.waiting[0] = nil
-		l.waiting = l.waiting[1:]
+	if len(q.waiting) > 0 {
+		b := q.waiting[0]
+		q.waiting[0] = nil
+		q.waiting = q.waiting[1:]
 		return b
 	}
-	p.release(l)
+	p.release(q)
 	return nil
 }
 
-// release frees a connection of the lane. It is called under the lock.
-func (p *pipeline) release(l *lane) {
-	l.running--
-	if l.running == 0 {
+// release frees a connection of the queue. It is called under the lock.
+func (p *pipeline) release(q *queue) {
+	q.running--
+	if q.running == 0 {
 		// Nodes come and go.
-		delete(p.lanes, l.node)
+		delete(p.queues, q.node)
 	}
 	p.running.Done()
 }
@@ -197,29 +197,29 @@ func (p *pipeline) close() {
 // send sends the commands of those who still wait, and ends with the last of their deadlines.
 func (b *batch) send(client redis.UniversalClient) {
 	defer close(b.done)
-	flights, until, cause := b.flights[:0], time.Time{}, error(nil)
-	for _, f := range b.flights {
-		if f.withdrawn() {
+	waiters, until, cause := b.waiters[:0], time.Time{}, error(nil)
+	for _, w := range b.waiters {
+		if w.withdrawn() {
 			continue
 		}
-		flights = append(flights, f)
-		if f.deadline.After(until) {
-			until, cause = f.deadline, deadline.Cause(f.cmd.hurried)
+		waiters = append(waiters, w)
+		if w.deadline.After(until) {
+			until, cause = w.deadline, deadline.Cause(w.cmd.hurried)
 		}
 	}
-	b.flights = flights
-	if len(flights) == 0 {
+	b.waiters = waiters
+	if len(waiters) == 0 {
 		return
 	}
 	err := b.exec(client, until, cause)
-	for _, f := range flights {
-		f.err = err
+	for _, w := range waiters {
+		w.err = err
 	}
 }
 
 // exec returns why the batch as a whole failed; the cause is whose the last deadline is. A hook of the client
 // runs here and not in a goroutine of a caller, whose server would recover from its panic: here it would end
-// the process. Hooks of the nodes of a cluster go-redis runs elsewhere, out of reach: see DisablePipelining.
+// the process. Hooks of the nodes of a cluster go-redis runs elsewhere, out of reach: see SeparateCalls.
 func (b *batch) exec(client redis.UniversalClient, until time.Time, cause error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -229,8 +229,8 @@ func (b *batch) exec(client redis.UniversalClient, until time.Time, cause error)
 	ctx, cancel := context.WithDeadlineCause(context.Background(), until, cause)
 	defer cancel()
 	pipe := client.Pipeline()
-	for _, f := range b.flights {
-		if err := pipe.Process(ctx, f.cmd); err != nil {
+	for _, w := range b.waiters {
+		if err := pipe.Process(ctx, w.cmd); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ const (
 //
 // Behind Sentinels these are asked within the same bounds. In a Redis Cluster a failover is seen within about
 // a second, and a call follows a slot that has moved; hooks that are given to nodes by OnNewNode must not
-// panic: see [bucket.RedisConfig.DisablePipelining].
+// panic: see [bucket.RedisConfig.SeparateCalls].
 func Bound[O redis.Options | redis.FailoverOptions | redis.ClusterOptions](options *O) {
 	switch o := any(options).(type) {
 	case *redis.Options:

@@ -74,7 +74,7 @@ func pipelinedDecisions(address string) (decisions []named, stop func(), err err
 		name, namespace string
 		apart           bool
 	}{{"4 limits, each by itself", "apart", true}, {"4 limits, pipelined", "together", false}} {
-		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: c.namespace, DisablePipelining: c.apart})
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: c.namespace, SeparateCalls: c.apart})
 		if err != nil {
 			return nil, nil, err
 		}

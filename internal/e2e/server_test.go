@@ -61,7 +61,7 @@ func newFixtureWithin(t *testing.T, configure func(*ratelimit.Config), outer ...
 		Subject: byTenantHeader,
 		Logger:  discard,
 		// However many calls of one tenant a test has at once.
-		Outage: ratelimit.OutageConfig{Instances: 1, MaxConcurrent: -1, Clock: f.clock.Now},
+		Outage: ratelimit.OutageConfig{Instances: 1, MaxConcurrent: ratelimit.None, Clock: f.clock.Now},
 	}
 	if configure != nil {
 		configure(&cfg)
@@ -363,7 +363,7 @@ func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Co
 	cfg := ratelimit.Config{
 		Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
 		// Every decision is one of the store.
-		Outage: ratelimit.OutageConfig{RefusalAge: -1, MaxConcurrent: -1},
+		Outage: ratelimit.OutageConfig{RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None},
 	}
 	if configure != nil {
 		configure(&cfg)

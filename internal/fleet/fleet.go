@@ -39,7 +39,7 @@ type Config struct {
 	Percent int
 	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
 	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, but at least one second and at most five; negative believes nothing, so that
+	// time in which the limit comes back, but at least one second and at most five; -1 believes nothing, so that
 	// what others took since does not matter, however unevenly the instances are used. A single instance always
 	// believes: nobody else takes from its budgets.
 	KnownFor time.Duration
@@ -60,6 +60,9 @@ func (c *Config) Mistakes() []string {
 		if number.value < 0 || number.value > number.most {
 			mistakes = append(mistakes, fmt.Sprintf("%s is %d, want 0 to %d", number.name, number.value, number.most))
 		}
+	}
+	if c.KnownFor < -1 {
+		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %v, want 0 or more, or None", c.KnownFor))
 	}
 	return mistakes
 }
