@@ -60,6 +60,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# A million calls of each store against the model, and concurrent histories of half a minute.
 	go test -v -run '^(TestMemoryRedisAndUnboundedFractionsAgree|TestNoWindowOfAnyLengthAdmitsMoreThanTheLimit)$$' \
 		-timeout 60m ./bucket -rapid.checks=11500 -rapid.steps=60 -calls=1000000 -envelope=30s
+	@# A million calls of the scripts on random states, byte for byte beside Go.
+	go test -v -run '^TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes$$' -timeout 60m ./internal/state -calls=1000000
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
 	@# A hundred thousand random operations, whose price is computed and interpreted.

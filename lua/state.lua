@@ -404,7 +404,8 @@ local function fits(owner)
   end
   for i = 1, #owner.limits do
     local limit = owner.limits[i]
-    if limit.other or limit.debt > MAX_FAST_DEBT then
+    local e = limit.other
+    if e and e.debt + e.previous > 0 or limit.debt > MAX_FAST_DEBT then
       return false
     end
   end

@@ -1,0 +1,304 @@
+package state_test
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/luatest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+	"github.com/gqlgen-ratelimit/ratelimit/lua"
+)
+
+// comparedCalls is how many calls are compared; `make test-long` asks for a hundred times as many.
+var comparedCalls = flag.Int("calls", 10_000, "on how many calls Go and the scripts are compared byte for byte")
+
+const (
+	chainLength = 5
+	// mutantCalls is in how many calls a mistake has to show.
+	mutantCalls = 200_000
+	// batch is how many chains one EVAL has.
+	batch    = 40
+	mostKeys = 2*mostOwners + 2
+)
+
+// runsCalls runs many calls of the scripts, each on keys that it fills before and empties after, and returns what each
+// replies and leaves. ARGV has for each call the script, its keys, each with - or + and its value, their expiry, its
+// arguments and the time.
+const runsCalls = `
+local at, replies = 1, {}
+local function pop()
+  at = at + 1
+  return ARGV[at - 1]
+end
+while at <= #ARGV do
+  local script, n, expiry, keys, args = scripts[pop()], pop() + 0, pop(), {}, {}
+  for i = 1, n do
+    keys[i] = KEYS[i]
+    local value = pop()
+    if string.sub(value, 1, 1) == '+' then
+      redis.call('SET', KEYS[i], string.sub(value, 2), 'PXAT', expiry)
+    end
+  end
+  for i = 1, pop() + 0 do
+    args[i] = pop()
+  end
+  local ran, reply = pcall(script, keys, args)
+  if not ran then
+    reply = 'error: ' .. (type(reply) == 'table' and reply.err or reply)
+  end
+  replies[#replies + 1] = (ran and '+' or '-') .. reply
+  for i = 1, n do
+    local value = redis.call('GET', KEYS[i])
+    replies[#replies + 1] = value and redis.call('PEXPIRETIME', KEYS[i]) .. ' ' .. value or ''
+    redis.call('DEL', KEYS[i])
+  end
+end
+return replies`
+
+// comparison compares the scripts with their like in Go.
+type comparison struct {
+	client *redis.Client
+	text   string
+	seed   uint64
+	// fast counts the calls that fast.lua did.
+	calls, fast, errors int
+	outcomes            map[string]int
+}
+
+// newComparison compares the scripts as they are, or changed.
+func newComparison(t testing.TB, client *redis.Client, change ...mutant) *comparison {
+	t.Helper()
+	scripts := lua.Load()
+	for _, m := range change {
+		for _, script := range scripts.All() {
+			if script.Name == m.script {
+				require.NoError(t, luatest.Replace(script, m.is, m.becomes))
+			}
+		}
+	}
+	for _, script := range scripts.All() {
+		require.NoError(t, luatest.SetClock(script))
+	}
+	// The marker of a receipt lives by the clock of Redis.
+	require.NoError(t, luatest.Replace(&scripts.Settle, "'PX', MARKER_LIFE", "'PXAT', now + MARKER_LIFE"))
+	fast, _, found := strings.Cut(scripts.Take.Source, "local floor, fmod")
+	require.True(t, found, "the general path begins with state.lua")
+	var text strings.Builder
+	text.WriteString("local scripts = {}\n")
+	for _, script := range append(scripts.All(), &lua.Script{Name: "fast", Source: fast + "error('not the fast path')"}) {
+		fmt.Fprintf(&text, "scripts.%s = function(KEYS, ARGV)\n%s\nend\n", script.Name, script.Source)
+	}
+	text.WriteString(runsCalls)
+	return &comparison{client: client, text: text.String(), seed: comparisonSeed(t), outcomes: map[string]int{}}
+}
+
+// expected is what a call has to reply and to leave.
+type expected struct {
+	what    string
+	replies []string
+}
+
+// run compares a batch of chains from the first on. The error says what differs first.
+func (c *comparison) run(first uint64) error {
+	var args []any
+	var want []expected
+	for chain := first; chain < first+batch; chain++ {
+		w := newWorld(c.seed, chain)
+		for step := range chainLength {
+			call := w.next()
+			what := fmt.Sprintf("TEST_SEED=%d chain %d step %d: %s", c.seed, chain, step, call.script)
+			// Both paths of the scripts have to say the same.
+			variants := []*textCall{{call, call.script}}
+			if call.fast {
+				c.fast++
+				variants = []*textCall{{call, "fast"}, {call.general(), call.script}}
+			}
+			reply := c.decide(call)
+			for _, v := range variants {
+				args = v.append(args)
+				want = append(want, expected{what + " by " + v.script, reply})
+			}
+			c.calls++
+		}
+	}
+	keys := make([]string, mostKeys)
+	for i := range keys {
+		keys[i] = "k" + strconv.Itoa(i)
+	}
+	replies, err := c.client.Eval(context.Background(), c.text, keys, args...).StringSlice()
+	if err != nil {
+		return err
+	}
+	for _, w := range want {
+		for i, is := range replies[:len(w.replies)] {
+			if strings.HasPrefix(is, "-error") && w.replies[0] == "-" && i == 0 {
+				continue
+			}
+			if is != w.replies[i] {
+				return fmt.Errorf("%s: %d of %d:\nLua %q\nGo  %q", w.what, i, len(w.replies), is, w.replies[i])
+			}
+		}
+		replies = replies[len(w.replies):]
+	}
+	return nil
+}
+
+// textCall is a call of one of the texts.
+type textCall struct {
+	*call
+	script string
+}
+
+func (c *textCall) append(args []any) []any {
+	args = append(args, c.script, len(c.Values), c.expiry)
+	for _, value := range c.Values {
+		if value == nil {
+			args = append(args, "-")
+		} else {
+			args = append(args, "+"+string(value))
+		}
+	}
+	args = append(args, len(c.Args)+1)
+	for _, arg := range c.Args {
+		args = append(args, arg)
+	}
+	return append(args, c.Now)
+}
+
+// general is the call on the general path.
+func (c *call) general() *call {
+	other := *c
+	other.Args = append([]string{}, c.Args...)
+	numbers := []byte(c.Args[0])
+	extra := int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[state.NumberExtra:])))
+	state.PutDouble(numbers[state.NumberExtra:], extra-state.FastTake)
+	other.Args[0] = string(numbers)
+	return &other
+}
+
+// decide returns what the call has to reply and to leave, and leaves that to the next.
+func (c *comparison) decide(call *call) []string {
+	decide := map[string]func(state.Call) (state.Reply, error){
+		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
+	}[call.script]
+	values := make([][]byte, len(call.Values))
+	copy(values, call.Values)
+	expiries := make([]int64, len(values))
+	reply, err := decide(call.Call)
+	replies := []string{"-"}
+	if err == nil {
+		replies[0] = "+" + string(reply.Text)
+		c.outcomes[fmt.Sprint(call.script, " ", reply.Text[0])]++
+	} else {
+		c.errors++
+	}
+	for i := range expiries {
+		expiries[i] = call.expiry
+	}
+	for _, w := range reply.Writes {
+		values[w.Key] = w.Value
+		if w.Expiry > 0 {
+			expiries[w.Key] = w.Expiry
+		}
+	}
+	for i, value := range values {
+		if value == nil {
+			replies = append(replies, "")
+		} else {
+			replies = append(replies, fmt.Sprint(expiries[i], " ", string(value)))
+		}
+		*call.places[i] = value
+	}
+	return replies
+}
+
+func comparisonSeed(t testing.TB) uint64 {
+	t.Helper()
+	switch value := os.Getenv("TEST_SEED"); value {
+	case "":
+		return 1
+	case "random":
+		return rand.Uint64()
+	default:
+		seed, err := strconv.ParseUint(value, 10, 64)
+		require.NoError(t, err)
+		return seed
+	}
+}
+
+func startRedis(t testing.TB) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, ReadTimeout: time.Minute, MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes(t *testing.T) {
+	t.Parallel()
+	c := newComparison(t, startRedis(t))
+	for first := uint64(0); c.calls < *comparedCalls; first += batch {
+		require.NoError(t, c.run(first))
+	}
+	require.Greater(t, c.fast, c.calls/20, "fast.lua is compared as well")
+	t.Logf("%d calls, %d of them by fast.lua too, %d errors; script and outcome: %v", c.calls, c.fast, c.errors, c.outcomes)
+}
+
+// mutant is a mistake in a script: one text in the place of another.
+type mutant struct{ script, is, becomes string }
+
+func TestAMistakeInAScriptIsFound(t *testing.T) {
+	t.Parallel()
+	client := startRedis(t)
+	for _, m := range []mutant{
+		{"take", "now + full + -full % 1", "now + full - full % 1"},
+		{"take", "charge == 0 or debt + charge <= full", "charge == 0 or debt + charge < full"},
+		{"take", "elapsed < 0 then", "elapsed < -1 then"},
+		{"take", "if d3 < 0 then d3 = 0 end", ""},
+		{"take", "return (a - rest) / b + 1", "return (a - rest) / b"},
+		{"take", "from * p >= EXACT and p or", "from * p >= EXACT / 2 and p or"},
+		{"take", "e.tag == TOKEN and e.date - now > AHEAD", "e.tag == TOKEN and e.date - now > AHEAD + 1"},
+		{"take", "or 2 * e.length) + AHEAD", "or e.length) + AHEAD"},
+		{"take", "limit.r / limit.p >= e.r / e.p", "limit.r / limit.p > 2 * e.r / e.p"},
+		{"take", "return limit.debt * limit.p + limit.previous * overlap(limit)", "return limit.debt * limit.p"},
+		{"take", "2 * limit.capacity * limit.one - debt", "2 * limit.capacity * limit.one - debt - 1"},
+		{"take", "if limit.other and limit.units <= limit.full then", "if limit.other and limit.units < limit.full then"},
+		{"take", "other.finish > limit.finish then", "other.finish < limit.finish then"},
+		{"take", "return e.finish + e.length", "return e.finish"},
+		{"take", "limit.debt > MAX_FAST_DEBT", "limit.debt > 2 * MAX_FAST_DEBT"},
+		{"take", "used < free", "used <= free"},
+		{"take", "leased > now", "leased >= now"},
+		{"take", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k - 1, 0)", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k, 0)"},
+		{"take", "now < since or now >= till", "now < since or now > till"},
+		{"settle", "now - taken >= MARKER_LIFE", "now - taken > MARKER_LIFE"},
+		{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"},
+		{"settle", "limit.other.tag == TOKEN and limit.units <= limit.full", "limit.units <= limit.full"},
+		{"grant", "amount = min(amount, limit.tokens)", ""},
+		{"grant", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
+		{"grant", "e.debt = e.debt + e.repaid", ""},
+		{"renew", "finish > now", "finish >= now"},
+	} {
+		t.Run(m.script+": "+strings.ReplaceAll(m.becomes, "\n", " "), func(t *testing.T) {
+			t.Parallel()
+			c := newComparison(t, client, m)
+			var err error
+			for first := uint64(0); err == nil && c.calls < mutantCalls; first += batch {
+				err = c.run(first)
+			}
+			require.ErrorContains(t, err, "Lua", "in %d calls", c.calls)
+			t.Logf("after %d calls", c.calls)
+		})
+	}
+}
