@@ -19,7 +19,7 @@ import (
 // claims finds the claim that the operation asks for, if it has a key that is honoured.
 func (op *operation) claims(opCtx *graphql.OperationContext) error {
 	d := &op.decision
-	if op.extension.cfg.Idempotency.Disabled {
+	if op.extension.cfg.Idempotency.Keys == KeysIgnored {
 		return nil
 	}
 	claim, err := op.extension.claims.Claim(opCtx, d.Subject, sink.Upgrades(opCtx.Headers))
@@ -132,12 +132,12 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 	switch {
 	case errors.Is(err, claims.ErrUnreadable):
 		d.Refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
-		e.cfg.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
+		e.cfg.Observe.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
 			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
 	case err != nil:
 		d.Refuse(refusedUnavailable())
-		e.cfg.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
+		e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
 			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
 	}

@@ -8,15 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
+
+// None is the value of a number for none at all, where a field says so. Zero is always the default, and any other
+// negative number is a mistake.
+const None = backend.None
 
 // Config says how an [Extension] works. Store, Policy and Subject are required; everything else has
 // a default in its zero value. Every mistake in it is reported, all at once, when srv.Use calls
@@ -35,103 +36,57 @@ type Config struct {
 	// Subject decides who pays.
 	Subject SubjectFunc
 
+	// Pricing says what operations cost.
+	Pricing PricingConfig
+	// Idempotency configures keys. The zero value honours the Idempotency-Key header.
+	Idempotency IdempotencyConfig
+	// Settlement says how charges are corrected after operations have run. The zero value keeps them at
+	// their estimates.
+	Settlement SettlementConfig
+	// Response configures what clients are told: headers, statuses, and what stands in answers. The zero
+	// value sends the headers of the current draft.
+	Response ResponseConfig
+	// Outage configures what this process decides by itself, because a store is away or need not be asked.
+	Outage OutageConfig
+	// Observe configures what operators are told, and by what means. The zero value uses slog.Default() and the
+	// global providers of OpenTelemetry.
+	Observe ObserveConfig
+}
+
+// PricingConfig says what operations cost. The zero value takes weights and list sizes from the directives in the
+// schema.
+type PricingConfig struct {
 	// Cost configures the estimator: weights for schemas one does not own, the default list size.
 	Cost cost.Config
 	// UseComplexity prices fields by the functions that the server has in its ComplexityRoot, as
 	// [cost.Config.Complexity] says; functions that stand there beat those of the server. A panic in one is
-	// logged. Which fields
-	// have a function is found out in srv.Use, by calling each once, with the zero values of its
-	// arguments. A function is given a context of its own and not that of the request. That the server
-	// has none is a mistake.
+	// logged. Which fields have a function is found out in srv.Use, by calling each once, with the zero values of
+	// its arguments. A function is given a context of its own and not that of the request. That the server has
+	// none is a mistake.
 	UseComplexity bool
-	// Price turns a cost into points. Nil means [cost.Cost.Points]. A negative price counts as 0; a
+	// Points turns a cost into points. Nil means [cost.Cost.Points]. A negative price counts as 0; a
 	// function that panics prices the operation at [cost.MaxPoints].
-	Price func(cost.Cost) int64
-	// InvalidDocumentPoints is charged for a document that failed to parse or validate, besides one
-	// request: it never runs, but it costs the server time. Zero means 1, negative charges nothing.
-	InvalidDocumentPoints int64
-
-	// Outage configures what this process decides by itself, because a store is away or need not be asked.
-	Outage OutageConfig
-
-	// Idempotency configures keys. The zero value honours the Idempotency-Key header.
-	Idempotency IdempotencyConfig
-
-	// Signals configures what clients are told: headers, statuses, and what stands in answers. The zero
-	// value sends the headers of the current draft.
-	Signals SignalsConfig
-
-	// NoActualCost turns off pricing responses as they leave. By default extensions.rateLimit says what an
+	Points func(cost.Cost) int64
+	// InvalidDocument is how many points are charged for a document that failed to parse or validate, besides one
+	// request: it never runs, but it costs the server time. Zero means 1, [None] charges nothing.
+	InvalidDocument int64
+	// EstimateOnly turns off pricing responses as they leave. By default extensions.rateLimit says what an
 	// operation really came to, and metrics compare it with what was estimated; a subscription, which pays one
 	// event, is compared for as many events as it had.
-	NoActualCost bool
-	// Settlement says how charges are corrected after operations have run. The zero value keeps them at
-	// their estimates.
-	Settlement SettlementConfig
-
-	// Logger is told what operators must know: unsized lists at start-up, a store that is away and
-	// that is back. Nil means slog.Default().
-	Logger *slog.Logger
-
-	// Telemetry configures spans and metrics. The zero value uses the global providers.
-	Telemetry TelemetryConfig
-	// Events configures who is told about limits that are nearly used up and that refuse. The zero value
-	// tells nobody.
-	Events EventsConfig
-}
-
-// TelemetryConfig configures OpenTelemetry. The zero value uses the global providers, which cost
-// next to nothing until one is set.
-type TelemetryConfig struct {
-	// TracerProvider makes a span for each decision. Nil means the global provider.
-	TracerProvider trace.TracerProvider
-	// MeterProvider takes the metrics. Nil means the global provider.
-	MeterProvider metric.MeterProvider
-	// Tenants are the tenants that metrics name, at most 1000; all others are "other". Metrics name no
-	// tenant if both Tenants and TopTenants are empty.
-	Tenants []string
-	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. At most four times as many
-	// names are handed out over the life of the process, so that the number of series is bounded.
-	TopTenants int
-	// Operations are the names of operations that the metrics of actual cost tell apart, at most 1000; all
-	// others are "other". Clients choose these names, so metrics name none without it: they tell
-	// operations apart by their root field.
-	Operations []string
-}
-
-// Defaults of a [Config].
-const (
-	defaultInvalidDocument = 1
-	maxTopTenants          = 1000
-	maxNamedOperations     = 1000
-)
-
-// observed is what operators are told of, and how.
-func (c *Config) observed() observe.Config {
-	return observe.Config{
-		Logger: c.Logger, TracerProvider: c.Telemetry.TracerProvider, MeterProvider: c.Telemetry.MeterProvider,
-		Tenants: c.Telemetry.Tenants, TopTenants: c.Telemetry.TopTenants, Operations: c.Telemetry.Operations,
-		Observer: c.Events.Observer, Thresholds: c.Events.Thresholds, Admissions: c.Events.Admissions,
-		RepeatedRefusals: c.Events.RepeatedRefusals, RepeatedWithin: c.Events.RepeatedWithin,
-	}
+	EstimateOnly bool
 }
 
 // withDefaults fills what is zero.
 func (c Config) withDefaults() Config {
-	if c.Price == nil {
-		c.Price = cost.Cost.Points
+	if c.Pricing.Points == nil {
+		c.Pricing.Points = cost.Cost.Points
 	}
-	if c.InvalidDocumentPoints == 0 {
-		c.InvalidDocumentPoints = defaultInvalidDocument
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	c.Signals = c.Signals.withDefaults()
+	c.Pricing.InvalidDocument = orDefault(c.Pricing.InvalidDocument, 1)
 	c.Stores = maps.Clone(c.Stores)
-	c.Events = c.Events.withDefaults()
 	c.Idempotency = c.Idempotency.withDefaults()
 	c.Settlement.MaxWaiting = orDefault(c.Settlement.MaxWaiting, defaultMaxWaiting)
+	c.Response.Headers = orDefault(c.Response.Headers, HeadersDraft10)
+	c.Observe = c.Observe.withDefaults()
 	return c
 }
 
@@ -166,22 +121,16 @@ func (c *Config) validate() error {
 			errs = append(errs, err)
 		}
 	}
-	c.Signals.validate(fail)
+	if c.Pricing.InvalidDocument < None {
+		fail("Pricing.InvalidDocument is %d, want a number of points, or None", c.Pricing.InvalidDocument)
+	}
+	c.Response.validate(fail)
 	c.Idempotency.validate(fail)
 	for _, mistake := range c.Outage.mistakes() {
 		fail("Outage.%s", mistake)
 	}
-	c.Events.validate(fail)
-	c.Settlement.validate(c.NoActualCost, fail)
-	if n := c.Telemetry.TopTenants; n < 0 || n > maxTopTenants {
-		fail("Telemetry.TopTenants is %d, want 0 to %d", n, maxTopTenants)
-	}
-	if n := len(c.Telemetry.Tenants); n > maxTopTenants {
-		fail("Telemetry.Tenants names %d tenants, want at most %d", n, maxTopTenants)
-	}
-	if n := len(c.Telemetry.Operations); n > maxNamedOperations {
-		fail("Telemetry.Operations names %d operations, want at most %d", n, maxNamedOperations)
-	}
+	c.Observe.validate(fail)
+	c.Settlement.validate(c.Pricing.EstimateOnly, fail)
 	return errors.Join(errs...)
 }
 
@@ -228,7 +177,7 @@ func (c *Config) warnOfClients() {
 	stores[""] = c.Store
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		for _, hazard := range redisclient.HazardsOf(stores[name]) {
-			logOf(c.Logger, name).Warn("ratelimit: the client of the store is dangerous for a limiter",
+			logOf(c.Observe.Logger, name).Warn("ratelimit: the client of the store is dangerous for a limiter",
 				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
 				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))
 		}

@@ -13,16 +13,13 @@ import (
 // IdempotencyConfig configures idempotency keys. The zero value is the default in each field.
 // docs/guide/idempotency.md says what the choices mean.
 type IdempotencyConfig struct {
-	// Disabled ignores all keys.
-	Disabled bool
+	// Keys says what is done with keys. Zero means [KeysAccepted].
+	Keys KeyUse
 	// Headers are the headers that may carry the key, at most 8. A request that has several of them has
 	// to give the same key in each. Nil means Idempotency-Key. On a WebSocket the key
 	// is read only from the operation's extensions.idempotencyKey, because the header of the upgrade
 	// is the same for all its operations.
 	Headers []string
-	// RequireKey refuses mutations without a key with [ratelimitclient.CodeKeyInvalid]. Those of anonymous subjects and
-	// those with uploads, which cannot have one, run all the same.
-	RequireKey bool
 	// ReuseAsNew lets one key be sent with several operations, as a gateway does that passes the key of
 	// its client on to several requests of its own: each operation is charged and replayed by itself. By
 	// default the second one under a key is refused with [ratelimitclient.CodeKeyReused]. To change it forgets the keys
@@ -42,7 +39,7 @@ type IdempotencyConfig struct {
 	Lease time.Duration
 	// MaxAnswer is the size in bytes of the largest answer that is stored, as the Codec leaves it. A
 	// repeat of a mutation with a larger one is refused with [ratelimitclient.CodeAnswerUnavailable]. Zero means
-	// [idempotency.DefaultMaxAnswer], negative stores none. At most 16 MiB.
+	// [idempotency.DefaultMaxAnswer], [None] stores none. At most 16 MiB.
 	MaxAnswer int
 	// Codec compresses or encrypts answers before they are stored. It is not given those of more than 64
 	// times MaxAnswer. All replicas need the same; one without it refuses the replay. Nil stores them as JSON.
@@ -52,17 +49,30 @@ type IdempotencyConfig struct {
 	// Nil keeps them in the records.
 	Answers idempotency.AnswerStore
 	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
-	// [idempotency.DefaultFreeRepeats], negative means that every repeat is charged.
+	// [idempotency.DefaultFreeRepeats], [None] means that every repeat is charged.
 	FreeRepeats int
 	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of
 	// its policy counts [bucket.Replays], which holds over all servers and takes a call of the store for
 	// each. Beyond it replays are refused with [ratelimitclient.CodeRateLimited]. Tenants of whom no limit is enforced have
-	// no bound. Zero means [idempotency.DefaultMaxReplays], negative means no bound.
+	// no bound. Zero means [idempotency.DefaultMaxReplays], [None] means no bound.
 	MaxReplays int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail open. By
 	// default it is refused, because nobody can tell whether it is a repeat.
 	AdmitUnclaimed bool
 }
+
+// KeyUse says what is done with idempotency keys.
+type KeyUse uint8
+
+const (
+	// KeysAccepted honours keys that are sent.
+	KeysAccepted KeyUse = iota
+	// KeysRequired refuses mutations without a key besides, with [ratelimitclient.CodeKeyInvalid]. Those of anonymous
+	// subjects and those with uploads, which cannot have one, run all the same.
+	KeysRequired
+	// KeysIgnored ignores all keys.
+	KeysIgnored
+)
 
 // The bounds and defaults of an [IdempotencyConfig].
 const (
@@ -87,9 +97,9 @@ func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
 	c.MutationTTL = orDefault(c.MutationTTL, idempotency.DefaultMutationTTL)
 	c.QueryTTL = orDefault(c.QueryTTL, idempotency.DefaultQueryTTL)
 	c.Lease = orDefault(c.Lease, idempotency.DefaultLease)
-	c.MaxAnswer = max(0, orDefault(c.MaxAnswer, idempotency.DefaultMaxAnswer))
-	c.MaxReplays = max(-1, orDefault(c.MaxReplays, idempotency.DefaultMaxReplays))
-	c.FreeRepeats = max(-1, orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats))
+	c.MaxAnswer = orDefault(c.MaxAnswer, idempotency.DefaultMaxAnswer)
+	c.MaxReplays = orDefault(c.MaxReplays, idempotency.DefaultMaxReplays)
+	c.FreeRepeats = orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats)
 	return c
 }
 
@@ -98,21 +108,24 @@ func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
 		fail("Idempotency.Lease is %s, want at least %s", c.Lease, minLease)
 	}
 	if n := len(c.Headers); n < 1 || n > maxKeyHeaders {
-		fail("Idempotency.Headers are %d, want 1 to %d; Disabled ignores all keys", n, maxKeyHeaders)
+		fail("Idempotency.Headers are %d, want 1 to %d; KeysIgnored ignores all keys", n, maxKeyHeaders)
 	}
 	for _, name := range c.Headers {
 		if !headerName(name) {
 			fail("Idempotency.Headers has %.40q, which is not a name that a header can have", name)
 		}
 	}
-	if c.RequireKey && c.Disabled {
-		fail("Idempotency.RequireKey asks for keys that Idempotency.Disabled ignores: set one of them")
+	if c.Keys > KeysIgnored {
+		fail("Idempotency.Keys is %d, which is none of the KeyUse constants", c.Keys)
 	}
-	if c.FreeRepeats > maxFreeRepeats {
-		fail("Idempotency.FreeRepeats is %d, want at most %d", c.FreeRepeats, maxFreeRepeats)
+	if c.FreeRepeats < None || c.FreeRepeats > maxFreeRepeats {
+		fail("Idempotency.FreeRepeats is %d, want at most %d, or None", c.FreeRepeats, maxFreeRepeats)
 	}
-	if c.MaxAnswer > largestMaxAnswer {
-		fail("Idempotency.MaxAnswer is %d bytes, want at most %d: larger answers are not stored", c.MaxAnswer, largestMaxAnswer)
+	if c.MaxReplays < None {
+		fail("Idempotency.MaxReplays is %d, want a number, or None", c.MaxReplays)
+	}
+	if c.MaxAnswer < None || c.MaxAnswer > largestMaxAnswer {
+		fail("Idempotency.MaxAnswer is %d bytes, want at most %d, or None: larger answers are not stored", c.MaxAnswer, largestMaxAnswer)
 	}
 	// A lease that is wrong itself is no measure for the rest.
 	shortest := max(c.Lease, minLease)
@@ -129,9 +142,9 @@ func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
 // claims is the configuration of the room that keeps keys.
 func (c *IdempotencyConfig) claims(logger *slog.Logger) claims.Config {
 	return claims.Config{
-		Headers: c.Headers, Required: c.RequireKey, ReuseAsNew: c.ReuseAsNew, RefuseAbandoned: c.RefuseAbandoned,
+		Headers: c.Headers, Required: c.Keys == KeysRequired, ReuseAsNew: c.ReuseAsNew, RefuseAbandoned: c.RefuseAbandoned,
 		MutationTTL: c.MutationTTL, QueryTTL: c.QueryTTL, Lease: c.Lease, FreeRepeats: c.FreeRepeats,
-		MaxAnswer: c.MaxAnswer, Codec: c.Codec, Answers: c.Answers, Logger: logger,
+		MaxAnswer: max(0, c.MaxAnswer), Codec: c.Codec, Answers: c.Answers, Logger: logger,
 	}
 }
 

@@ -1,15 +1,12 @@
 package ratelimit
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
-
-// None, as the value of a number in the configuration whose comment names it, leaves out what the number is about. Zero is
-// the default, and every other negative number a mistake.
-const None = backend.None
 
 // OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local while
 // a store is away, the memory of what a store has refused, and how many calls of one tenant a store has at once.
@@ -51,7 +48,7 @@ type OutageConfig struct {
 	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
 	// owners that were not asked about before. Zero means 5.
 	CappedCalls int
-	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [Busy].
+	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [OutcomeBusy].
 	// Choose it well below the number of connections to the store. Zero means 32, [None] that there is no bound.
 	MaxConcurrent int
 
@@ -77,5 +74,9 @@ func (c *OutageConfig) gate() backend.GateConfig {
 // mistakes returns what is wrong, one text for each field.
 func (c *OutageConfig) mistakes() []string {
 	local, gate := c.local(), c.gate()
-	return append(local.Mistakes(), gate.Mistakes()...)
+	mistakes := append(local.Mistakes(), gate.Mistakes()...)
+	if c.KnownFor < None {
+		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %s, want a time, or None", c.KnownFor))
+	}
+	return mistakes
 }

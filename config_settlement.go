@@ -35,9 +35,9 @@ const (
 	mostWaiting       = 1_000_000
 )
 
-func (s *SettlementConfig) validate(noActualCost bool, fail func(format string, args ...any)) {
-	if noActualCost && (s.Refund || s.ChargeExcess) {
-		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset NoActualCost")
+func (s *SettlementConfig) validate(estimateOnly bool, fail func(format string, args ...any)) {
+	if estimateOnly && (s.Refund || s.ChargeExcess) {
+		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.EstimateOnly")
 	}
 	for _, share := range []struct {
 		name  string

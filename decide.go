@@ -70,7 +70,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	op := e.newOperation()
 	d := &op.decision
 	ctx, span := e.reporter.Start(ctx)
-	d.Points = e.cfg.InvalidDocumentPoints
+	d.Points = e.cfg.Pricing.InvalidDocument
 	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
@@ -102,7 +102,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		refusal := refusedSubject(err)
 		d.Refuse(refusal)
 		if refusal.Outcome == decision.Unavailable {
-			e.cfg.Logger.Error("ratelimit: Config.Subject failed", "error", err, "refusalId", refusal.ID)
+			e.cfg.Observe.Logger.Error("ratelimit: Config.Subject failed", "error", err, "refusalId", refusal.ID)
 		}
 		return false
 	}

@@ -21,7 +21,7 @@
 // pays for a request.
 //
 // Weights and list sizes come from the directives @cost and @listSize in the schema, which
-// schema.graphqls of this module defines, or from Config.Cost by coordinate.
+// schema.graphqls of this module defines, or from Config.Pricing.Cost by coordinate.
 //
 // # The path of a request
 //
@@ -42,7 +42,7 @@
 // # Telemetry
 //
 // A decision is a span, ratelimit.decide. The names of the metrics begin with ratelimit. as well; the
-// section Observe of the README lists all of them with their attributes. [TelemetryConfig] says which
+// section Observe of the README lists all of them with their attributes. [ObserveConfig] says which
 // tenants and operations they name.
 //
 // # When the store is away

@@ -19,7 +19,7 @@ import (
 )
 
 // A client hands in the id of a refusal, and the event of it says which line of the policy is the reason.
-func ExampleEventsConfig() {
+func ExampleObserveConfig() {
 	policy, err := tiers.Compile(tiers.Policy{
 		Default: "free",
 		Tiers:   map[string]tiers.Tier{"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}}},
@@ -38,11 +38,13 @@ func ExampleEventsConfig() {
 			return ratelimit.Subject{Tenant: "acme"}, nil
 		},
 		// A server puts an event.Channel here, and a goroutine behind it.
-		Events: ratelimit.EventsConfig{Observer: event.Func(func(_ context.Context, e event.Event) {
-			if d, ok := e.(event.Decided); ok {
-				refusals[d.RefusalID] = d
-			}
-		})},
+		Observe: ratelimit.ObserveConfig{
+			Observer: event.Func(func(_ context.Context, e event.Event) {
+				if d, ok := e.(event.Decided); ok {
+					refusals[d.RefusalID] = d
+				}
+			}),
+		},
 	}))
 	r := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ users(first: 60) { name } }"}`))
 	r.Header.Set("Content-Type", "application/json")

@@ -20,8 +20,8 @@ func ExampleConfig_observeFirst() {
 	log := &strings.Builder{}
 	var cfg ratelimit.Config
 	records := tiers.NewRecordWriter(log)
-	cfg.Events.Admissions = 1 // tell what was admitted too, each time
-	cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+	cfg.Observe.Admissions = 1 // tell what was admitted too, each time
+	cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) {
 		d, ok := e.(event.Decided)
 		if !ok || d.Charge || d.RefusalID != "" || slices.Contains([]string{"replayed", "validated"}, d.Outcome) {
 			return // it did not run
@@ -34,7 +34,7 @@ func ExampleConfig_observeFirst() {
 
 	tell := func(d event.Decided) {
 		d.At, d.Tenant = time.Now(), "acme"
-		cfg.Events.Observer.Observe(context.Background(), d)
+		cfg.Observe.Observer.Observe(context.Background(), d)
 	}
 	for _, points := range []int64{3, 5, 8, 40, 90} {
 		tell(event.Decided{Cost: points, Outcome: "admitted"})

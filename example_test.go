@@ -87,7 +87,7 @@ func ExampleConfig_events() {
 	var cfg ratelimit.Config
 
 	events := event.NewChannel(1000)
-	cfg.Events = ratelimit.EventsConfig{Observer: events, Thresholds: []float64{0.8, 1}}
+	cfg.Observe = ratelimit.ObserveConfig{Observer: events, Thresholds: []float64{0.8, 1}}
 	go events.Forward(ctx, event.NewLogger(nil)) // until ctx ends; or send mail
 
 	fmt.Println(events.Dropped())
@@ -97,7 +97,7 @@ func ExampleConfig_events() {
 // Weights and list sizes for a schema that one does not own.
 func ExampleConfig_weightsByCoordinate() {
 	var cfg ratelimit.Config
-	cfg.Cost = cost.Config{
+	cfg.Pricing.Cost = cost.Config{
 		Weights: map[string]float64{
 			"Query.search":        10,
 			"Repository":          2,
@@ -107,18 +107,18 @@ func ExampleConfig_weightsByCoordinate() {
 			"Query.search": {SlicingArguments: []string{"first"}},
 		},
 	}
-	cfg.Cost.Connections = cost.Connections{
+	cfg.Pricing.Cost.Connections = cost.Connections{
 		SlicingArguments: []string{"first", "last"}, SizedFields: []string{"nodes", "edges"},
 	}
-	fmt.Println(len(cfg.Cost.Weights))
+	fmt.Println(len(cfg.Pricing.Cost.Weights))
 	// Output: 3
 }
 
 // Limits beside the cost. GitHub's is that of list nodes.
 func ExampleConfig_limits() {
 	var cfg ratelimit.Config
-	cfg.Cost.Limits = cost.Limits{MaxDepth: 12, MaxAliases: 30, MaxListNodes: 500_000}
-	fmt.Println(cfg.Cost.Limits.MaxListNodes)
+	cfg.Pricing.Cost.Limits = cost.Limits{MaxDepth: 12, MaxAliases: 30, MaxListNodes: 500_000}
+	fmt.Println(cfg.Pricing.Cost.Limits.MaxListNodes)
 	// Output: 500000
 }
 
@@ -302,7 +302,7 @@ func ExampleConfig_useComplexity() {
 		Policy:  policy,
 		Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 	}
-	cfg.UseComplexity = true // prices fields by the functions of the ComplexityRoot
+	cfg.Pricing.UseComplexity = true // prices fields by the functions of the ComplexityRoot
 
 	err = ratelimit.New(cfg).Validate(testserver.NewExecutableSchema(generatedConfig))
 	fmt.Println(err)

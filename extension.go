@@ -67,19 +67,19 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	configErr := e.cfg.validate()
-	costs := e.cfg.Cost
+	costs := e.cfg.Pricing.Cost
 	var complexityErr error
-	if e.cfg.UseComplexity {
-		costs.Complexity, complexityErr = withComplexity(costs.Complexity, schema, e.cfg.Logger)
+	if e.cfg.Pricing.UseComplexity {
+		costs.Complexity, complexityErr = withComplexity(costs.Complexity, schema, e.cfg.Observe.Logger)
 	}
 	estimator, costErr := cost.New(schema.Schema(), costs)
-	reporter, reporterErr := observe.New(e.cfg.observed())
+	reporter, reporterErr := observe.New(e.cfg.Observe.reporter())
 	if err := errors.Join(configErr, complexityErr, costErr, reporterErr); err != nil {
 		return err
 	}
 	stores, err := backend.New(backend.Config{
 		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(), MaxWaiting: e.cfg.Settlement.MaxWaiting,
-		Logger: e.cfg.Logger, Watcher: storeWatch{Reporter: reporter, log: e.cfg.Logger},
+		Logger: e.cfg.Observe.Logger, Watcher: storeWatch{Reporter: reporter, log: e.cfg.Observe.Logger},
 	})
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	e.estimator, e.reporter = estimator, reporter
-	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Logger))
+	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
 	e.replays = recent.NewCounter[string](replaySlots)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
@@ -103,15 +103,15 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 func (e *Extension) warn() {
 	e.cfg.warnOfClients()
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
-		e.cfg.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
+		e.cfg.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
 	}
 	if e.cfg.Settlement.Refund && mayTry(e.cfg.Policy) {
-		e.cfg.Logger.Warn("ratelimit: Settlement.Refund gives nothing back to the budgets of a candidate policy, " +
+		e.cfg.Observe.Logger.Warn("ratelimit: Settlement.Refund gives nothing back to the budgets of a candidate policy, " +
 			"which will look stricter than it is")
 	}
 	if unsized := e.estimator.UnsizedLists(); len(unsized) > 0 {
 		const shown = 20
-		e.cfg.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
+		e.cfg.Observe.Logger.Warn("ratelimit: lists without @listSize are priced at the default size",
 			slog.Int("count", len(unsized)), slog.Any("fields", unsized[:min(shown, len(unsized))]))
 	}
 }
@@ -123,7 +123,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	x := sink.From(ctx)
 	if x == nil && opCtx.Headers != nil {
 		e.unheld.Do(func() {
-			e.cfg.Logger.WarnContext(ctx, "ratelimit: the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
+			e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
 				"and answers no rate limit headers; serve ratelimit.Handler(srv) in the place of srv")
 		})
 	}
@@ -191,7 +191,7 @@ func (e *Extension) refuse(ctx context.Context, op *operation) *graphql.Response
 // validate is charged a flat amount; what another extension refused, and a body that is not JSON,
 // is not.
 func (e *Extension) interceptUndecided(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
-	if !graphql.HasOperationContext(ctx) || e.cfg.InvalidDocumentPoints < 0 {
+	if !graphql.HasOperationContext(ctx) || e.cfg.Pricing.InvalidDocument < 0 {
 		return next(ctx)
 	}
 	opCtx := graphql.GetOperationContext(ctx)

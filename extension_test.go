@@ -69,7 +69,7 @@ func newLimitedServer(t *testing.T) *limitedServer {
 	l.server = handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: l.resolver}))
 	l.server.AddTransport(transport.POST{})
 	l.server.Use(ratelimit.New(ratelimit.Config{
-		Store: l.store, Policy: snapshot, Logger: slog.New(slog.DiscardHandler),
+		Store: l.store, Policy: snapshot, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 		Subject: ratelimit.ByHeader("X-Tenant", func(_ context.Context, tenant string) (ratelimit.Subject, bool) {
 			return ratelimit.Subject{Tenant: tenant}, true
 		}),
@@ -203,26 +203,47 @@ func TestTheErrorPresenterSeesRefusals(t *testing.T) {
 	require.Equal(t, []string{ratelimitclient.CodeTenantBlocked}, seen)
 }
 
+func TestNoneIsNoMistakeWhereAFieldSaysSo(t *testing.T) {
+	t.Parallel()
+	err := ratelimit.New(ratelimit.Config{
+		Pricing: ratelimit.PricingConfig{InvalidDocument: ratelimit.None},
+		Idempotency: ratelimit.IdempotencyConfig{
+			FreeRepeats: ratelimit.None, MaxReplays: ratelimit.None, MaxAnswer: ratelimit.None,
+		},
+		Outage: ratelimit.OutageConfig{
+			KnownFor: ratelimit.None, RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None,
+		},
+		Observe: ratelimit.ObserveConfig{RepeatedRefusals: ratelimit.None},
+	}).Validate(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	require.ErrorContains(t, err, "Config.Store is nil", "it is checked at all")
+	for _, field := range []string{"InvalidDocument", "FreeRepeats", "MaxReplays", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "RepeatedRefusals"} {
+		require.NotContains(t, err.Error(), field)
+	}
+}
+
 func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	err := ratelimit.New(ratelimit.Config{
-		Signals: ratelimit.SignalsConfig{
+		Response: ratelimit.ResponseConfig{
 			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimitclient.CodeRateLimited: 302},
 		},
 		Idempotency: ratelimit.IdempotencyConfig{
-			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, FreeRepeats: 300, RequireKey: true, Disabled: true,
+			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, FreeRepeats: 300, MaxReplays: -2, MaxAnswer: -2, Keys: 9,
 		},
-		Telemetry: ratelimit.TelemetryConfig{TopTenants: -1},
-		Cost:      cost.Config{Weights: map[string]float64{"Query.nothing": 1}},
-		Events: ratelimit.EventsConfig{
-			Thresholds: []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()}, RepeatedWithin: time.Millisecond,
+		Observe: ratelimit.ObserveConfig{
+			TopTenants: -1, RepeatedRefusals: -2,
+			Thresholds:     []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()},
+			RepeatedWithin: time.Millisecond,
 		},
+		Pricing: ratelimit.PricingConfig{Cost: cost.Config{Weights: map[string]float64{"Query.nothing": 1}}, InvalidDocument: -2},
+		Outage:  ratelimit.OutageConfig{KnownFor: -2, RefusalAge: -2, MaxConcurrent: -2},
 	}).Validate(schema)
 	for _, part := range []string{
-		"Store", "Policy", "Subject", "Signals.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
-		"Headers has", "RequireKey", "FreeRepeats", "TopTenants", "Query.nothing",
+		"Store", "Policy", "Subject", "Response.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
+		"Headers has", "FreeRepeats is 300", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
 		"Thresholds are 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
+		"RepeatedRefusals is -2", "InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",
 	} {
 		require.ErrorContains(t, err, part)
 	}

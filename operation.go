@@ -89,7 +89,7 @@ func (op *operation) report(actual *int64) (d decision.Decision, recharged bool)
 // newOperation returns an operation about which nothing is decided.
 func (e *Extension) newOperation() *operation {
 	op := &operation{extension: e}
-	op.decision.Rules, op.decision.Hide = &op.rules, e.cfg.Signals.Hide
+	op.decision.Rules, op.decision.Hide = &op.rules, e.cfg.Response.Hide
 	return op
 }
 

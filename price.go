@@ -47,7 +47,7 @@ func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.Ope
 
 // price calls the pricing function.
 func (e *Extension) price(c cost.Cost) (points int64) {
-	if !guard.Run(context.Background(), e.cfg.Logger, "Config.Price", func() { points = e.cfg.Price(c) }) {
+	if !guard.Run(context.Background(), e.cfg.Observe.Logger, "Config.Pricing.Points", func() { points = e.cfg.Pricing.Points(c) }) {
 		return cost.MaxPoints
 	}
 	return min(max(0, points), cost.MaxPoints)
@@ -192,7 +192,7 @@ func withComplexity(given map[string]cost.ComplexityFunc, schema graphql.Executa
 		}
 	}
 	if len(functions) == 0 {
-		return given, errors.New("ratelimit: Config.UseComplexity: the server has no complexity function; " +
+		return given, errors.New("ratelimit: Config.Pricing.UseComplexity: the server has no complexity function; " +
 			"set some in the Complexity of its configuration, and no omit_complexity in gqlgen.yml")
 	}
 	maps.Copy(functions, given)

@@ -42,7 +42,7 @@ func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {
 	if x == nil {
 		return
 	}
-	cfg, status := &e.cfg.Signals, 0
+	cfg, status := &e.cfg.Response, 0
 	if d.Refusal != nil {
 		status = cfg.statusOf(d.Refusal.Code)
 	}

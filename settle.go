@@ -234,7 +234,7 @@ type actual struct {
 
 // follow begins to add up an operation that is about to run. It does nothing if nobody would be told.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
-	if e.cfg.NoActualCost {
+	if e.cfg.Pricing.EstimateOnly {
 		return
 	}
 	outline, err := e.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)

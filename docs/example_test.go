@@ -69,7 +69,7 @@ func Example_events() {
 	var cfg ratelimit.Config
 
 	events := event.NewChannel(1000)
-	cfg.Events = ratelimit.EventsConfig{Observer: events, Admissions: 0.01}
+	cfg.Observe = ratelimit.ObserveConfig{Observer: events, Admissions: 0.01}
 	go events.Forward(ctx, event.NewLogger(nil)) // until ctx ends
 	// Output:
 }
@@ -88,13 +88,15 @@ func Example_hotTenants() {
 // One number, as Apollo Router has it: docs/guide/migration.md.
 func Example_migration() {
 	_ = ratelimit.Config{
-		Cost: cost.Config{
-			DefaultListSize: 100, // what the other system was configured with
-			Base:            map[ast.Operation]float64{ast.Mutation: 10, ast.Subscription: 0},
-		},
-		Price: func(c cost.Cost) int64 {
-			c.Field = 0
-			return c.Points()
+		Pricing: ratelimit.PricingConfig{
+			Cost: cost.Config{
+				DefaultListSize: 100, // what the other system was configured with
+				Base:            map[ast.Operation]float64{ast.Mutation: 10, ast.Subscription: 0},
+			},
+			Points: func(c cost.Cost) int64 {
+				c.Field = 0
+				return c.Points()
+			},
 		},
 	}
 	// Output:

@@ -248,7 +248,7 @@ func TestEveryCommandOfPagesRunsSomething(t *testing.T) {
 					continue // chooses nothing, on purpose
 				}
 				commands++
-				chosen := regexp.MustCompile(`func (` + kind + `\w+)\(`).FindAllStringSubmatch(tests.String(), -1)
+				chosen := regexp.MustCompile(`func (`+kind+`\w+)\(`).FindAllStringSubmatch(tests.String(), -1)
 				if !slices.ContainsFunc(chosen, func(f []string) bool { return regexp.MustCompile(m[2]).MatchString(f[1]) }) {
 					t.Errorf("%s: %q runs nothing in %s", p.path, m[0], folder)
 				}

@@ -10,7 +10,7 @@ import (
 // A goroutine of the server's own sends mail, however long that takes: requests never wait for it.
 func ExampleChannel() {
 	events := event.NewChannel(1000)
-	// ratelimit.Config{Events: ratelimit.EventsConfig{Observer: events}} fills it.
+	// ratelimit.Config{Events: ratelimit.ObserveConfig{Observer: events}} fills it.
 	events.Observe(context.Background(), event.ThresholdCrossed{
 		Budget:    event.Budget{Tenant: "acme", Level: "tenant", Limit: "day", Unit: "points", Capacity: 50_000},
 		Threshold: 0.8, Share: 0.83, Remaining: 8500,

@@ -82,11 +82,11 @@ func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
 	})
 	require.NoError(b, err)
 	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Logger: slog.New(slog.DiscardHandler),
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 		Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "bench"}, nil
 		},
-		NoActualCost: noActualCost,
+		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
 	}))
 	return newMux(ratelimit.Handler(api))
 }

@@ -45,11 +45,11 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		Policy:  policy,
 		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})),
 		// Every list of this schema has a size; a new one without would be a mistake.
-		Cost:    cost.Config{RequireListSizes: true},
-		Signals: ratelimit.SignalsConfig{AlwaysStatusOK: opts.statusOK},
-		Logger:  logger,
+		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
+		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
+		Observe:  ratelimit.ObserveConfig{Logger: logger, Observer: event.NewLogger(logger)},
 		// What led to a refusal is a line with the id that its client was given.
-		Events: ratelimit.EventsConfig{Observer: event.NewLogger(logger)},
+
 	})
 	return l, nil
 }

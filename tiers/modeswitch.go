@@ -31,7 +31,7 @@ func NewModeSwitch(source Source) *ModeSwitch {
 //
 // What is about no limit is refused in every mode: callers who are unknown or blocked, idempotency keys that are
 // malformed, in use or were used for something else, requests to validate without the right to, and mutations
-// under a key while the store is away. In the configuration of the extension Idempotency.Disabled ignores all keys,
+// under a key while the store is away. In the configuration of the extension KeysIgnored ignores all keys,
 // and Idempotency.AdmitUnclaimed lets such mutations run. A tenant with too many calls under way is refused unless the mode
 // is off.
 func (m *ModeSwitch) AtMost(mode bucket.Mode) {

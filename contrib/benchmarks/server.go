@@ -101,7 +101,7 @@ func limitedServer(noActualCost bool) (http.Handler, error) {
 		Subject: ratelimit.ByHeader("X-Tenant", func(_ context.Context, value string) (ratelimit.Subject, bool) {
 			return ratelimit.Subject{Tenant: value}, true
 		}),
-		NoActualCost: noActualCost,
+		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
 	}))
 	return ratelimit.Handler(server), nil
 }

@@ -180,8 +180,12 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	srv.AddTransport(transport.POST{})
 	srv.Use(ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
-		Telemetry: ratelimit.TelemetryConfig{MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}},
-		Events:    ratelimit.EventsConfig{Observer: event.NewChannel(10)},
+		Observe: ratelimit.ObserveConfig{
+			MeterProvider: meter,
+			TopTenants:    10,
+			Operations:    []string{"Users"},
+			Observer:      event.NewChannel(10),
+		},
 	}))
 	return ratelimit.Handler(srv)
 }

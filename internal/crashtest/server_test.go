@@ -81,7 +81,7 @@ func serve(addr string, refuseAbandoned bool) error {
 	server := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: resolver}))
 	server.AddTransport(transport.POST{})
 	server.Use(ratelimit.New(ratelimit.Config{
-		Store: store, Policy: snapshot, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Policy: snapshot, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 		Subject: func(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "acme", User: r.Header.Get("X-User")}, nil
 		},

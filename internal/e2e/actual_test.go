@@ -65,7 +65,7 @@ func TestTheActualCostCanBeTurnedOff(t *testing.T) {
 	i := &instruments{t: t}
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		cfg.NoActualCost = true
+		cfg.Pricing.EstimateOnly = true
 	})
 	require.NotContains(t, f.post(request{Query: cheapQuery}).rateLimit(t), "actual")
 	require.Empty(t, i.sums("ratelimit.operation.actual_cost", "ratelimit.root_field"))
@@ -76,7 +76,7 @@ func TestMetricsCompareWhatWasEstimatedWithWhatItCameTo(t *testing.T) {
 	i := &instruments{t: t}
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		cfg.Telemetry.Operations = []string{"People"}
+		cfg.Observe.Operations = []string{"People"}
 	})
 	f.post(request{Query: `query People { users(first: 300) { name } }`, Tenant: plenty})
 	f.post(request{Query: `query Unheard { me { name } users(first: 1) { name } }`, Tenant: plenty})

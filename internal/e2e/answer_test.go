@@ -376,7 +376,7 @@ func TestTheCodeOfAnErrorIsAStringInAReplay(t *testing.T) {
 	server := newGraphQLServer(&testserver.Resolver{})
 	server.Use(seesResponses{&codes})
 	server.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
 	}))
 	server.Use(answersWith{oddAnswers["extensions of errors"]})
 	run := &inProcess{t: t, handler: ratelimit.Handler(server)}

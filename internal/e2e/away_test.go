@@ -43,8 +43,8 @@ func newAbsent(t *testing.T, tier tiers.Tier, configure func(*ratelimit.Config))
 		a.configure(cfg)
 		cfg.Policy = policy
 		cfg.Outage = ratelimit.OutageConfig{Instances: 1}
-		cfg.Events.Thresholds = []float64{}
-		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+		cfg.Observe.Thresholds = []float64{}
+		cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) {
 			if _, decision := e.(event.Decided); decision {
 				return
 			}

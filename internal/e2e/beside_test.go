@@ -33,7 +33,7 @@ func besideInEachOrder(t *testing.T, other func() graphql.HandlerExtension, test
 			f := newFixture(t, nil)
 			extensions := []graphql.HandlerExtension{
 				ratelimit.New(ratelimit.Config{
-					Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
+					Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
 				}),
 				other(),
 			}

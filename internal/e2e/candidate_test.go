@@ -36,7 +36,7 @@ func TestWhatACandidateWouldDecideIsCountedAndTold(t *testing.T) {
 		var last *ratelimit.CandidateDecision
 		server, told := observed(t, func(cfg *ratelimit.Config) {
 			i.configure(cfg)
-			cfg.Policy, cfg.Events.Thresholds = rollout, []float64{}
+			cfg.Policy, cfg.Observe.Thresholds = rollout, []float64{}
 		})
 		see(server.server, func(d ratelimit.Decision) { last = d.Candidate })
 		post := func(live int, would ratelimit.Outcome) {
@@ -77,7 +77,7 @@ func TestAnInvalidDocumentIsTriedUnderTheCandidateToo(t *testing.T) {
 	require.NoError(t, rollout.Propose("next", oneLimit(t, 1, tiers.Tier{})))
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		cfg.Policy, cfg.InvalidDocumentPoints = rollout, 1
+		cfg.Policy, cfg.Pricing.InvalidDocument = rollout, 1
 	})
 	for range 2 {
 		f.post(request{Query: `{ nothingLikeThis }`})
@@ -198,7 +198,7 @@ func TestItIsSaidAtStartThatACandidateIsGivenNothingBack(t *testing.T) {
 				cfg.Policy = tiers.NewRollout(compiledPolicy(t))
 			}
 			cfg.Settlement.Refund = c.refund
-			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			cfg.Observe.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		require.Equal(t, c.warned, strings.Contains(log.String(), "will look stricter than it is"), name)
 	}

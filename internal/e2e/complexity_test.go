@@ -22,8 +22,8 @@ func withFunctions(t *testing.T, set func(*testserver.ComplexityRoot), cfg cost.
 	c := testserver.Config{Resolvers: f.resolver}
 	set(&c.Complexity)
 	f.serve(testserver.NewExecutableSchema(c), ratelimit.New(ratelimit.Config{
-		Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: slog.New(slog.NewTextHandler(log, nil)),
-		UseComplexity: true, Cost: cfg,
+		Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.NewTextHandler(log, nil))},
+		Pricing: ratelimit.PricingConfig{UseComplexity: true, Cost: cfg},
 	}))
 	return f, log
 }
@@ -61,7 +61,7 @@ func TestComplexityFunctionsAreNotUsedUnasked(t *testing.T) {
 	c := testserver.Config{Resolvers: f.resolver}
 	c.Complexity.Query.Me = func(int) int { return 90 }
 	f.serve(testserver.NewExecutableSchema(c), ratelimit.New(ratelimit.Config{
-		Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
+		Store: f.store, Policy: compiledPolicy(t), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
 	}))
 	require.EqualValues(t, 3, f.post(request{Query: `{ me { name } }`}).rateLimit(t)["cost"])
 }
@@ -69,8 +69,8 @@ func TestComplexityFunctionsAreNotUsedUnasked(t *testing.T) {
 func TestUsingComplexityFunctionsWhereThereAreNoneIsAMistake(t *testing.T) {
 	t.Parallel()
 	extension := ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader, UseComplexity: true,
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader, Pricing: ratelimit.PricingConfig{UseComplexity: true},
 	})
 	err := extension.Validate(testserver.NewExecutableSchema(testserver.Config{}))
-	require.ErrorContains(t, err, "Config.UseComplexity: the server has no complexity function")
+	require.ErrorContains(t, err, "Config.Pricing.UseComplexity: the server has no complexity function")
 }

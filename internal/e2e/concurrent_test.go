@@ -53,7 +53,7 @@ func TestEachOf64CallersPaysForItsOwnVariables(t *testing.T) {
 				server.SetQueryCache(graphql.NoCache[*ast.QueryDocument]{})
 			}
 			server.Use(ratelimit.New(ratelimit.Config{
-				Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader, Logger: discard,
+				Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
 			}))
 			limited := ratelimit.Handler(server)
 			ask := func(text, operation string, variables map[string]any) (price int, err error) {

@@ -74,7 +74,7 @@ func newDecided(t *testing.T, configure func(*ratelimit.Config)) (*fixture, *dec
 	t.Helper()
 	told := &decisions{}
 	return newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Events.Observer = told
+		cfg.Observe.Observer = told
 		if configure != nil {
 			configure(cfg)
 		}
@@ -120,7 +120,7 @@ var refusing = map[string]refusedBy{
 	},
 	ratelimitclient.CodeCostLimitExceeded: {request: request{Query: `{ users(first: 900) { name } }`}, outcome: ratelimit.OutcomeTooExpensive},
 	ratelimitclient.CodeQueryLimitExceeded: {
-		configure: func(cfg *ratelimit.Config) { cfg.Cost.Limits.MaxAliases = 1 },
+		configure: func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Limits.MaxAliases = 1 },
 		request:   request{Query: `{ a: me { n: name } }`}, outcome: ratelimit.OutcomeQueryLimited,
 	},
 	ratelimitclient.CodeTenantBlocked: {request: request{Query: cheapQuery, Tenant: "blocked"}, outcome: ratelimit.OutcomeBlocked},
@@ -136,16 +136,16 @@ var refusing = map[string]refusedBy{
 		},
 		request: request{Query: cheapQuery}, outcome: ratelimit.OutcomeSubjectUnknown,
 	},
-	ratelimitclient.CodeKeyInvalid:        {request: request{Query: createUser, Key: "short"}, outcome: ratelimit.OutcomeKeyInvalid},
-	ratelimitclient.CodeKeyReused:         byVerdict(bucket.KeyReused, ratelimit.OutcomeKeyReused),
-	ratelimitclient.CodeInFlight:          byVerdict(bucket.InFlight, ratelimit.OutcomeInFlight),
-	ratelimitclient.CodeAnswerUnavailable: byVerdict(bucket.AnswerUnavailable, ratelimit.OutcomeAnswerUnavailable),
-	ratelimitclient.CodeOutcomeUnknown:    byVerdict(bucket.OutcomeUnknown, ratelimit.OutcomeUnknown),
+	ratelimitclient.CodeKeyInvalid:        {request: request{Query: createUser, Key: "short"}, outcome: "key_invalid"},
+	ratelimitclient.CodeKeyReused:         byVerdict(bucket.KeyReused, "key_reused"),
+	ratelimitclient.CodeInFlight:          byVerdict(bucket.InFlight, "in_flight"),
+	ratelimitclient.CodeAnswerUnavailable: byVerdict(bucket.AnswerUnavailable, "answer_unavailable"),
+	ratelimitclient.CodeOutcomeUnknown:    byVerdict(bucket.OutcomeUnknown, "outcome_unknown"),
 	ratelimitclient.CodeCostRequestInvalid: {
-		request: request{Query: cheapQuery, Cost: "nonsense"}, outcome: ratelimit.OutcomeCostRequestInvalid,
+		request: request{Query: cheapQuery, Cost: "nonsense"}, outcome: "cost_request_invalid",
 	},
 	ratelimitclient.CodeCostRequestForbidden: {
-		request: request{Query: cheapQuery, Cost: "validate"}, outcome: ratelimit.OutcomeCostRequestForbidden,
+		request: request{Query: cheapQuery, Cost: "validate"}, outcome: "cost_request_forbidden",
 	},
 }
 
@@ -280,7 +280,7 @@ func TestAnEventSaysWhatLedToARefusalAndWhenItClears(t *testing.T) {
 
 func TestTheRefusalOfADocumentThatDoesNotValidateIsToldAsOneOfNoKind(t *testing.T) {
 	t.Parallel()
-	f, told := newDecided(t, func(cfg *ratelimit.Config) { cfg.InvalidDocumentPoints = 60 })
+	f, told := newDecided(t, func(cfg *ratelimit.Config) { cfg.Pricing.InvalidDocument = 60 })
 	f.post(request{Query: `{ nobody }`})
 	require.Zero(t, told.count(), "it was not refused, but charged")
 	e := told.find(t, refusalIDOf(t, f.post(request{Query: `{ nobody }`}).Body))
@@ -292,8 +292,8 @@ func TestAnObserverCannotChangeThePlanOfAnOperation(t *testing.T) {
 	t.Parallel()
 	var fields [][]string
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Events.Admissions = 1
-		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+		cfg.Observe.Admissions = 1
+		cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) {
 			if d, ok := e.(event.Decided); ok {
 				fields = append(fields, slices.Clone(d.RootFields))
 				d.RootFields[0] = "changed"
@@ -329,7 +329,7 @@ func TestAnEventNamesWhatBlocksAndWhatAnOperationMayCost(t *testing.T) {
 func TestAdmissionsAreToldByTheShareThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for share, atLeast := range map[float64][2]int{0: {0, 0}, 1: {200, 200}, 0.5: {50, 150}} {
-		f, told := newDecided(t, func(cfg *ratelimit.Config) { cfg.Events.Admissions = share })
+		f, told := newDecided(t, func(cfg *ratelimit.Config) { cfg.Observe.Admissions = share })
 		for range 200 {
 			require.Equal(t, http.StatusOK, f.post(request{Query: `{ __typename }`, Tenant: "unlimited"}).Status)
 		}
@@ -342,8 +342,8 @@ func TestAdmissionsAreToldByTheShareThatIsAskedFor(t *testing.T) {
 	}
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	for _, share := range []float64{-0.1, 1.1, math.NaN()} {
-		extension := ratelimit.New(ratelimit.Config{Events: ratelimit.EventsConfig{Admissions: share}})
-		require.ErrorContains(t, extension.Validate(schema), "Events.Admissions is")
+		extension := ratelimit.New(ratelimit.Config{Observe: ratelimit.ObserveConfig{Admissions: share}})
+		require.ErrorContains(t, extension.Validate(schema), "Observe.Admissions is")
 	}
 }
 

@@ -35,7 +35,7 @@ func TestAnOperationThatBreaksARuleOfShapeHasItsPriceAllTheSame(t *testing.T) {
 func TestAPriceIsNeitherNegativeNorBeyondWhatABudgetHolds(t *testing.T) {
 	t.Parallel()
 	price := int64(-5)
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Price = func(cost.Cost) int64 { return price } })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Points = func(cost.Cost) int64 { return price } })
 	require.EqualValues(t, 0, f.post(request{Query: cheapQuery}).rateLimit(t)["cost"])
 	price = math.MaxInt64
 	require.EqualValues(t, cost.MaxPoints, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).rateLimit(t)["cost"])
@@ -108,8 +108,8 @@ func TestASubjectFunctionThatPanicsEndsNoConnection(t *testing.T) {
 func TestADecisionObserverThatPanicsEndsNoOperation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Events.Admissions = 1
-		cfg.Events.Observer = event.Func(func(context.Context, event.Event) { panic("full disk") })
+		cfg.Observe.Admissions = 1
+		cfg.Observe.Observer = event.Func(func(context.Context, event.Event) { panic("full disk") })
 	})
 	require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery}).Status)
 }

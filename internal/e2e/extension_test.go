@@ -113,7 +113,7 @@ func TestAnExemptSubjectIsNeitherChargedNorReported(t *testing.T) {
 
 func TestDocumentsThatDoNotValidateAreChargedTheFlatAmount(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.InvalidDocumentPoints = 50 })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.InvalidDocument = 50 })
 	for name, document := range map[string]string{
 		"syntax": `{ me {`, "validation": `{ nothingLikeThis }`,
 	} {
@@ -192,9 +192,9 @@ func TestAStoreThatIsAwayAdmitsOrRefusesByTheFailMode(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery, Tenant: "closed"}).Status)
 }
 
-func TestAlwaysStatusOKKeepsTheStatusOfGqlgen(t *testing.T) {
+func TestStatusOKKeepsTheStatusOfGqlgen(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.AlwaysStatusOK = true })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.StatusOK = true })
 	reply := f.post(request{Query: cheapQuery, Tenant: "blocked"})
 	require.Equal(t, http.StatusOK, reply.Status)
 	require.Equal(t, ratelimitclient.CodeTenantBlocked, reply.errorCode(t))
@@ -203,7 +203,7 @@ func TestAlwaysStatusOKKeepsTheStatusOfGqlgen(t *testing.T) {
 func TestAPricingFunctionOfOnesOwnSetsThePrice(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Price = func(c cost.Cost) int64 {
+		cfg.Pricing.Points = func(c cost.Cost) int64 {
 			if c.Base > 0 {
 				panic("mutations are not priced")
 			}
@@ -218,7 +218,7 @@ func TestAPricingFunctionOfOnesOwnSetsThePrice(t *testing.T) {
 func TestWeightsByCoordinatePriceASchemaOneDoesNotOwn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Cost.Weights = map[string]float64{"Query.me": 40}
+		cfg.Pricing.Cost.Weights = map[string]float64{"Query.me": 40}
 	})
 	require.EqualValues(t, 42, f.post(request{Query: cheapQuery}).rateLimit(t)["cost"])
 }

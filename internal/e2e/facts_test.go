@@ -22,7 +22,7 @@ func observed(t *testing.T, configure func(*ratelimit.Config)) (*inProcess, func
 	t.Helper()
 	var told []string
 	server := newInProcess(t, bucket.NewMemory(bucket.MemoryConfig{}), func(cfg *ratelimit.Config) {
-		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+		cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) {
 			if _, decision := e.(event.Decided); decision {
 				// What every single operation came to is none of the facts about limits.
 				return
@@ -72,7 +72,7 @@ func TestAThresholdIsToldWhenAChargeCrossesItAndOncePerPeriod(t *testing.T) {
 func TestALimitThatRefusesIsToldOncePerPeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server, told := observed(t, func(cfg *ratelimit.Config) { cfg.Events.Thresholds = []float64{} })
+		server, told := observed(t, func(cfg *ratelimit.Config) { cfg.Observe.Thresholds = []float64{} })
 		for range 5 {
 			server.post(request{Query: half, Tenant: "levels", User: "alice"})
 		}
@@ -88,7 +88,7 @@ func TestALimitThatRefusesIsToldOncePerPeriod(t *testing.T) {
 func TestWhatWouldBeRefusedIsToldWithItsDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server, told := observed(t, func(cfg *ratelimit.Config) { cfg.Events.Thresholds = []float64{} })
+		server, told := observed(t, func(cfg *ratelimit.Config) { cfg.Observe.Thresholds = []float64{} })
 		for range 3 {
 			server.post(request{Query: half, Tenant: "warned"})
 			server.post(request{Query: dear, Tenant: "warned"})
@@ -107,8 +107,8 @@ func TestATenantThatKeepsBeingRefusedIsToldOnceInThatTime(t *testing.T) {
 		i := &instruments{t: t}
 		server, told := observed(t, func(cfg *ratelimit.Config) {
 			i.configure(cfg)
-			cfg.Events.Thresholds = []float64{}
-			cfg.Events.RepeatedRefusals, cfg.Events.RepeatedWithin = 3, 10*time.Second
+			cfg.Observe.Thresholds = []float64{}
+			cfg.Observe.RepeatedRefusals, cfg.Observe.RepeatedWithin = 3, 10*time.Second
 		})
 		repeated := func() (n int) {
 			for _, text := range told() {
@@ -152,7 +152,7 @@ func TestMetricsNameTheLimitsThatFillUp(t *testing.T) {
 		i := &instruments{t: t}
 		server, _ := observed(t, func(cfg *ratelimit.Config) {
 			i.configure(cfg)
-			cfg.Events.Observer = nil
+			cfg.Observe.Observer = nil
 		})
 		for range 6 {
 			server.post(request{Query: half, Tenant: "levels"})
@@ -169,7 +169,7 @@ func TestMetricsNameTheLimitsThatFillUp(t *testing.T) {
 func TestAnObserverThatPanicsEndsNoRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Events.Observer = event.Func(func(context.Context, event.Event) { panic("broken") })
+		cfg.Observe.Observer = event.Func(func(context.Context, event.Event) { panic("broken") })
 	})
 	require.Equal(t, http.StatusOK, f.post(request{Query: listQuery}).Status)
 	require.Equal(t, http.StatusTooManyRequests, f.post(request{Query: listQuery}).Status)
@@ -179,7 +179,7 @@ func TestFactsAreFoundByManyRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	events := event.NewChannel(1000)
 	server := newInProcess(t, bucket.NewMemory(bucket.MemoryConfig{}), func(cfg *ratelimit.Config) {
-		cfg.Events.Observer = events
+		cfg.Observe.Observer = events
 	})
 	var group sync.WaitGroup
 	for i := range 16 {

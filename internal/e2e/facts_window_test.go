@@ -83,8 +83,8 @@ func TestFactsThatHoldForLongLeaveRoomForThoseThatHappen(t *testing.T) {
 		server, told := observed(t, func(cfg *ratelimit.Config) {
 			cfg.Policy = onlyTier(t, "month: {capacity: 3000, per: month, window: calendar}, "+
 				"day: {capacity: 22, per: day, mode: shadow, window: calendar}, minute: {capacity: 22, per: minute}")
-			cfg.Events.Thresholds = []float64{0.005}
-			cfg.Events.RepeatedRefusals = -1
+			cfg.Observe.Thresholds = []float64{0.005}
+			cfg.Observe.RepeatedRefusals = -1
 		})
 		for i := range 3000 {
 			server.post(request{Query: half, Tenant: fmt.Sprint("quiet", i)})
@@ -114,8 +114,8 @@ func TestNamesInEventsAreBounded(t *testing.T) {
 	server := newInProcess(t, bucket.NewMemory(bucket.MemoryConfig{}), func(cfg *ratelimit.Config) {
 		cfg.Policy = policyOf(t, "{version: 1, default: p, tiers: {p: {maxCost: 50, mode: shadow, "+
 			"users: {mode: enforce, limits: {m: {capacity: 22, per: day}}}}}}")
-		cfg.Events.RepeatedRefusals = 1
-		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) { told = append(told, e) })
+		cfg.Observe.RepeatedRefusals = 1
+		cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) { told = append(told, e) })
 	})
 	long := strings.Repeat("x", 100_000)
 	for _, query := range []string{half, half, dear} {

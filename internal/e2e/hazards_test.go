@@ -34,7 +34,7 @@ func TestADangerousClientIsLoggedAtStart(t *testing.T) {
 		log := &bytes.Buffer{}
 		require.NoError(t, ratelimit.New(ratelimit.Config{
 			Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader,
-			Stores: map[string]bucket.Store{"vault": store(dangerous)}, Logger: slog.New(slog.NewTextHandler(log, nil)),
+			Stores: map[string]bucket.Store{"vault": store(dangerous)}, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.NewTextHandler(log, nil))},
 		}).Validate(testserver.NewExecutableSchema(testserver.Config{})))
 		if seen == "" {
 			require.NotContains(t, log.String(), "dangerous")

@@ -64,7 +64,7 @@ func TestEveryFormOfHeadersOfEveryOutcome(t *testing.T) {
 				time.Sleep(time.Second / 2) //nolint:forbidigo // in a bubble, where it takes no time
 				store := ratelimittest.NewStore(&ratelimittest.Clock{})
 				p := newInProcess(t, store, func(cfg *ratelimit.Config) {
-					cfg.Signals = ratelimit.SignalsConfig{Headers: form.form, ExposeHeaders: true}
+					cfg.Response = ratelimit.ResponseConfig{Headers: form.form, ExposeHeaders: true}
 				})
 				var last reply
 				for _, r := range outcome.requests {
@@ -149,7 +149,7 @@ func TestExposedHeadersJoinThoseOfTheApplication(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newInProcess(t, ratelimittest.NewStore(&ratelimittest.Clock{}), func(cfg *ratelimit.Config) {
-				cfg.Signals.ExposeHeaders = true
+				cfg.Response.ExposeHeaders = true
 			})
 			limited := p.handler
 			p.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +171,7 @@ func TestNothingIsExposedUnlessAsked(t *testing.T) {
 func TestTheStatusOfARefusalCanBeChosenByItsCode(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Signals.Status = map[string]int{
+		cfg.Response.Status = map[string]int{
 			ratelimitclient.CodeTenantBlocked: http.StatusPaymentRequired, ratelimitclient.CodeCostLimitExceeded: http.StatusOK,
 		}
 	})
@@ -188,7 +188,7 @@ func TestFormsOfHeadersThatContradictEachOtherAreMistakes(t *testing.T) {
 	for _, form := range []ratelimit.HeaderForm{
 		ratelimit.HeadersNone | ratelimit.HeadersDraft6, ratelimit.HeadersLegacy | ratelimit.HeadersGitHub,
 	} {
-		message := errorOf(func() { newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.Headers = form }) })
-		require.Contains(t, message, "Signals.Headers joins")
+		message := errorOf(func() { newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Headers = form }) })
+		require.Contains(t, message, "Response.Headers joins")
 	}
 }

@@ -82,12 +82,12 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 			for name, requests := range toldTo() {
 				synctest.Test(t, func(t *testing.T) {
 					p := newInProcess(t, ratelimittest.NewStore(&ratelimittest.Clock{}), func(cfg *ratelimit.Config) {
-						cfg.Cost.Limits = cost.Limits{MaxAliases: 1}
-						cfg.Signals = ratelimit.SignalsConfig{
+						cfg.Pricing.Cost.Limits = cost.Limits{MaxAliases: 1}
+						cfg.Response = ratelimit.ResponseConfig{
 							Headers: ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
 						}
 						if globally {
-							cfg.Policy, cfg.Signals.Hide = tellingPolicy(t, tiers.Hide{}), hide
+							cfg.Policy, cfg.Response.Hide = tellingPolicy(t, tiers.Hide{}), hide
 						} else {
 							cfg.Policy = tellingPolicy(t, hide)
 						}

@@ -267,8 +267,8 @@ func TestAnAnswerThatIsNotStoredIsNoRefusalOfItsTenant(t *testing.T) {
 	told := map[string]int{}
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		underLimits(t, "answers: {unit: answer_bytes, capacity: 70, per: day}, again: {unit: replays, capacity: 1, per: day}")(cfg)
-		cfg.Events.RepeatedRefusals = 2
-		cfg.Events.Observer = event.Func(func(_ context.Context, e event.Event) {
+		cfg.Observe.RepeatedRefusals = 2
+		cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) {
 			switch e := e.(type) {
 			case event.LimitReached:
 				told["reached "+e.Limit]++

@@ -131,7 +131,7 @@ func TestAStoreThatPanicsWhenALeaseIsRenewedEndsNoProcess(t *testing.T) {
 		var log sharedLog
 		run := newInProcess(t, brokenRenewals{ratelimittest.NewStore(nil)}, func(cfg *ratelimit.Config) {
 			cfg.Idempotency.Lease = 3 * time.Second
-			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			cfg.Observe.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		run.resolver.BeforeCreate = func(context.Context) { sleep(2 * time.Second) }
 		require.Contains(t, run.post(request{Query: createUser, Key: testKey}).Body, `"Grace"`)

@@ -100,7 +100,7 @@ func TestASettlementWhoseReplyIsLostIsNoLostClaim(t *testing.T) {
 		var log sharedLog
 		store := &faultyStore{Store: ratelimittest.NewStore(nil)}
 		store.settleLost.Store(1)
-		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Observe.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		run.post(request{Query: createUser, Key: testKey})
 		require.Equal(t, true, run.post(request{Query: createUser, Key: testKey}).rateLimit(t)["replayed"])
 		require.NotContains(t, log.String(), "ended without its claim")
@@ -117,7 +117,7 @@ func TestAnAttemptThatLostItsLeaseReplacesNoAnswer(t *testing.T) {
 		store.renewFailures.Store(1000)
 		run := newInProcess(t, store, func(cfg *ratelimit.Config) {
 			cfg.Idempotency.Lease = lease
-			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			cfg.Observe.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		var slow atomic.Bool
 		slow.Store(true)

@@ -51,7 +51,7 @@ func TestAKeyComesInAnyOfTheHeadersAndTheSameInEach(t *testing.T) {
 
 func TestAMutationWithoutAKeyIsRefusedWhereOneIsRequired(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.RequireKey = true })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.Keys = ratelimit.KeysRequired })
 	missing := f.post(request{Query: createUser})
 	require.Equal(t, http.StatusBadRequest, missing.Status)
 	require.Equal(t, ratelimitclient.CodeKeyInvalid, missing.errorCode(t))
@@ -67,7 +67,7 @@ func TestAMutationWithoutAKeyIsRefusedWhereOneIsRequired(t *testing.T) {
 func TestAnAnonymousMutationNeedsNoKeyWhereOneIsRequired(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
-		cfg.Idempotency.RequireKey = true
+		cfg.Idempotency.Keys = ratelimit.KeysRequired
 		cfg.Subject = ratelimit.ByPeer(ratelimit.PeerConfig{})
 	})
 	require.Equal(t, http.StatusOK, f.post(request{Query: createUser}).Status)

@@ -27,7 +27,7 @@ func newUnused(t *testing.T) (*ratelimit.Extension, *ratelimittest.Store) {
 	require.NoError(t, err)
 	store := ratelimittest.NewStore(nil)
 	return ratelimit.New(ratelimit.Config{
-		Store: store, Policy: policy, Subject: byTenantHeader, Logger: discard, Settlement: ratelimit.SettlementConfig{Refund: true},
+		Store: store, Policy: policy, Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard}, Settlement: ratelimit.SettlementConfig{Refund: true},
 	}), store
 }
 
@@ -142,7 +142,7 @@ func TestAServerThatIsNotBehindTheHandlerIsToldSoOnce(t *testing.T) {
 	for _, behind := range []bool{true, false} {
 		log := &bytes.Buffer{}
 		p := newInProcess(t, ratelimittest.NewStore(nil), func(cfg *ratelimit.Config) {
-			cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+			cfg.Observe.Logger = slog.New(slog.NewTextHandler(log, nil))
 		})
 		if !behind {
 			p.handler = p.server

@@ -21,7 +21,7 @@ func TestAnOperationAboveALimitOfShapeIsToldWhichAndByHowMuch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Cost.Limits = tt.limits })
+			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Limits = tt.limits })
 			golden(t, "post-above-"+name, f.post(request{Query: tt.query}).transcript())
 			require.Empty(t, f.store.Takes(), "nothing is charged")
 			shadowed := f.post(request{Query: tt.query, Tenant: "shadow"})
@@ -33,7 +33,7 @@ func TestAnOperationAboveALimitOfShapeIsToldWhichAndByHowMuch(t *testing.T) {
 
 func TestAClientReadsWhichLimitOfShapeRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Cost.Limits.MaxAliases = 1 })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Limits.MaxAliases = 1 })
 	reply := f.post(request{Query: `{ a: me { n: name } }`})
 	response, err := ratelimitclient.FromResponse([]byte(reply.Body))
 	require.NoError(t, err)

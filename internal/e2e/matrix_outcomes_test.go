@@ -123,11 +123,11 @@ var outcomeCases = []outcomeCase{
 	},
 	{
 		name: "invalid-document", query: unknown,
-		configure: func(cfg *ratelimit.Config) { cfg.InvalidDocumentPoints = 5 },
+		configure: func(cfg *ratelimit.Config) { cfg.Pricing.InvalidDocument = 5 },
 	},
 	{
 		name: "invalid-document-limited", tenant: "limited", query: unknown, before: spent,
-		configure: func(cfg *ratelimit.Config) { cfg.InvalidDocumentPoints = 5 },
+		configure: func(cfg *ratelimit.Config) { cfg.Pricing.InvalidDocument = 5 },
 		status:    http.StatusTooManyRequests, code: ratelimitclient.CodeRateLimited,
 	},
 }

@@ -66,7 +66,7 @@ func TestWarnRunsTheOperationAndTellsTheClientTheDay(t *testing.T) {
 
 func TestWithoutHeadersAWarningStandsInTheAnswerOnly(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Signals.Headers = ratelimit.HeadersNone })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Headers = ratelimit.HeadersNone })
 	reply := f.post(request{Query: dear, Tenant: "warned"})
 	require.NotNil(t, reply.rateLimit(t)["warning"])
 	require.Empty(t, reply.Header.Get("RateLimit-Warning"))

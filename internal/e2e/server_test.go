@@ -59,7 +59,7 @@ func newFixtureWithin(t *testing.T, configure func(*ratelimit.Config), outer ...
 		Store:   f.store,
 		Policy:  compiledPolicy(t),
 		Subject: byTenantHeader,
-		Logger:  discard,
+		Observe: ratelimit.ObserveConfig{Logger: discard},
 		// However many calls of one tenant a test has at once.
 		Outage: ratelimit.OutageConfig{Instances: 1, MaxConcurrent: ratelimit.None, Clock: f.clock.Now},
 	}
@@ -361,7 +361,7 @@ func see(server *handler.Server, decided func(ratelimit.Decision)) {
 func newInProcess(t *testing.T, store bucket.Store, configure func(*ratelimit.Config)) *inProcess {
 	t.Helper()
 	cfg := ratelimit.Config{
-		Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Logger: discard,
+		Store: store, Policy: compiledPolicy(t), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
 		// Every decision is one of the store.
 		Outage: ratelimit.OutageConfig{RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None},
 	}

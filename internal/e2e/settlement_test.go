@@ -170,7 +170,7 @@ func TestMoreThanTheEstimateIsChargedOnByOption(t *testing.T) {
 	// A list without a size is taken to have one element and has ten.
 	unsized := func(cfg *ratelimit.Config) {
 		one := 1
-		cfg.Cost.ListSizes = map[string]cost.ListSize{"Query.users": {AssumedSize: &one}}
+		cfg.Pricing.Cost.ListSizes = map[string]cost.ListSize{"Query.users": {AssumedSize: &one}}
 	}
 	const users = `{ users { name } }`
 	f := newSettledFixture(t, ratelimit.SettlementConfig{}, unsized)
@@ -217,7 +217,7 @@ func TestAMutationWithAKeyIsSettledInTheCallThatStoresItsAnswer(t *testing.T) {
 
 func TestWhatIsGivenBackIsHiddenWithTheCost(t *testing.T) {
 	t.Parallel()
-	f := newSettledFixture(t, ratelimit.SettlementConfig{Refund: true}, func(cfg *ratelimit.Config) { cfg.Signals.Hide.Cost = true })
+	f := newSettledFixture(t, ratelimit.SettlementConfig{Refund: true}, func(cfg *ratelimit.Config) { cfg.Response.Hide.Cost = true })
 	require.NotContains(t, f.post(request{Query: generous}).rateLimit(t), "refunded")
 	require.EqualValues(t, 102, f.spent("free"))
 }
@@ -233,11 +233,11 @@ func TestADeferredAnswerIsSettledWithItsLastPart(t *testing.T) {
 
 func TestMistakesInTheSettlementAreReported(t *testing.T) {
 	t.Parallel()
-	cfg := ratelimit.Config{NoActualCost: true, Settlement: ratelimit.SettlementConfig{
+	cfg := ratelimit.Config{Pricing: ratelimit.PricingConfig{EstimateOnly: true}, Settlement: ratelimit.SettlementConfig{
 		Refund: true, FailedShare: 1.01, CanceledShare: math.NaN(), MaxWaiting: -1,
 	}}
 	err := ratelimit.New(cfg).Validate(testserver.NewExecutableSchema(testserver.Config{}))
-	for _, want := range []string{"unset NoActualCost", "FailedShare is 1.01", "CanceledShare is NaN", "MaxWaiting is -1"} {
+	for _, want := range []string{"unset Pricing.EstimateOnly", "FailedShare is 1.01", "CanceledShare is NaN", "MaxWaiting is -1"} {
 		require.ErrorContains(t, err, want)
 	}
 }

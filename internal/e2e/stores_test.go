@@ -93,7 +93,7 @@ func TestAnOperationStaysWithItsStoreWhenThePolicyMoves(t *testing.T) {
 func TestAPolicyThatNamesAnUnknownStoreIsReportedAtStart(t *testing.T) {
 	t.Parallel()
 	err := ratelimit.New(ratelimit.Config{
-		Store: ratelimittest.NewStore(nil), Policy: policyOf(t, storesPolicy), Subject: byTenantHeader, Logger: discard,
+		Store: ratelimittest.NewStore(nil), Policy: policyOf(t, storesPolicy), Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
 		Stores: map[string]bucket.Store{"eu": nil, "": ratelimittest.NewStore(nil)},
 	}).Validate(testserver.NewExecutableSchema(testserver.Config{}))
 	for _, mistake := range []string{"Config.Stores does not have: eu, vault", `Stores["eu"] is nil`, "a store without a name"} {

@@ -67,7 +67,7 @@ func TestByPeerWithoutTheHandlerIsAMistakeThatTheLogNames(t *testing.T) {
 			},
 			ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		),
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))},
 	}))
 	asked := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query": "{ me { name } }"}`))
 	asked.Header.Set("Content-Type", "application/json")

@@ -34,10 +34,10 @@ type instruments struct {
 }
 
 func (i *instruments) configure(cfg *ratelimit.Config) {
-	cfg.Logger = discard
+	cfg.Observe.Logger = discard
 	i.spans, i.reader = tracetest.NewSpanRecorder(), metric.NewManualReader()
-	cfg.Telemetry.TracerProvider = trace.NewTracerProvider(trace.WithSpanProcessor(i.spans))
-	cfg.Telemetry.MeterProvider = metric.NewMeterProvider(metric.WithReader(i.reader))
+	cfg.Observe.TracerProvider = trace.NewTracerProvider(trace.WithSpanProcessor(i.spans))
+	cfg.Observe.MeterProvider = metric.NewMeterProvider(metric.WithReader(i.reader))
 }
 
 // sums returns the points of a counter by the value of one attribute.
@@ -136,8 +136,8 @@ func TestMetricsNameListedTenantsAndTheBusiestFew(t *testing.T) {
 	i := &instruments{t: t}
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		cfg.Telemetry.Tenants = []string{"listed"}
-		cfg.Telemetry.TopTenants = 1
+		cfg.Observe.Tenants = []string{"listed"}
+		cfg.Observe.TopTenants = 1
 	})
 	f.post(request{Query: cheapQuery, Tenant: "listed"})
 	for range 5 {
@@ -154,7 +154,7 @@ func TestTheLoggerIsToldWhenTheStoreGoesAndWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		store := ratelimittest.NewStore(nil)
-		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Observe.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		for range 3 {
 			time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
 			// Two absences within a second are told as one.
@@ -197,7 +197,7 @@ func TestAMetricCountsTheEventsThatTheObserverDropped(t *testing.T) {
 	channel := event.NewChannel(1)
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		cfg.Events.Observer = event.All(channel)
+		cfg.Observe.Observer = event.All(channel)
 	})
 	for range 4 {
 		f.post(request{Query: cheapQuery, Tenant: "blocked"})

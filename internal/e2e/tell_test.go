@@ -82,7 +82,7 @@ func TestEveryRefusalSaysWhatHelps(t *testing.T) {
 			}
 			var decided *ratelimit.RefusedError
 			f := newFixture(t, func(cfg *ratelimit.Config) {
-				cfg.Signals.Hide, cfg.Cost.Limits = hide, cost.Limits{MaxAliases: 1}
+				cfg.Response.Hide, cfg.Pricing.Cost.Limits = hide, cost.Limits{MaxAliases: 1}
 			})
 			see(f.server, func(d ratelimit.Decision) { decided = d.Refusal })
 			f.post(test.before)
@@ -114,7 +114,7 @@ func TestARefusalOfAChargeHidesWhatThatOfAnOperationDoes(t *testing.T) {
 	t.Parallel()
 	for _, hidden := range []bool{false, true} {
 		f := newFixture(t, func(cfg *ratelimit.Config) {
-			cfg.Signals.Hide = tiers.Hide{Cost: hidden, Limits: hidden, Remaining: hidden, Owners: hidden}
+			cfg.Response.Hide = tiers.Hide{Cost: hidden, Limits: hidden, Remaining: hidden, Owners: hidden}
 		})
 		f.resolver.OnExport = func(ctx context.Context, rows int) error {
 			if err := ratelimit.Charge(ctx, "exports", 6); err != nil {

@@ -111,8 +111,8 @@ func startFleet(t *testing.T, s *site) *fleet {
 		server.AddTransport(transport.POST{})
 		server.SetQueryCache(lru.New[*ast.QueryDocument](1))
 		extension := ratelimit.New(ratelimit.Config{
-			Store: store, Policy: f.policy, Subject: tierOfTenant, Events: ratelimit.EventsConfig{Observer: f, Admissions: 1},
-			Outage: ratelimit.OutageConfig{Instances: replicas}, Logger: slog.New(slog.DiscardHandler),
+			Store: store, Policy: f.policy, Subject: tierOfTenant, Observe: ratelimit.ObserveConfig{Observer: f, Admissions: 1, Logger: slog.New(slog.DiscardHandler)},
+			Outage: ratelimit.OutageConfig{Instances: replicas},
 		})
 		server.Use(extension)
 		f.running.Go(func() { extension.Run(t.Context()) })

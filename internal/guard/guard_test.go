@@ -22,12 +22,12 @@ func TestAPanicIsLoggedWithTheNameOfWhatWasCalled(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	require.False(t, guard.Run(t.Context(), logger, "Config.Price", func() { panic("broken") }))
-	require.Contains(t, log.String(), `level=ERROR msg="ratelimit: Config.Price panicked" cause=broken`)
+	require.False(t, guard.Run(t.Context(), logger, "Config.Pricing.Points", func() { panic("broken") }))
+	require.Contains(t, log.String(), `level=ERROR msg="ratelimit: Config.Pricing.Points panicked" cause=broken`)
 
 	log.Reset()
 	called := false
-	require.True(t, guard.Run(t.Context(), logger, "Config.Price", func() { called = true }))
+	require.True(t, guard.Run(t.Context(), logger, "Config.Pricing.Points", func() { called = true }))
 	require.True(t, called)
 	require.Empty(t, log.String())
 }
@@ -35,7 +35,7 @@ func TestAPanicIsLoggedWithTheNameOfWhatWasCalled(t *testing.T) {
 func TestACallOfWhatUsersWroteTakesNoMemory(t *testing.T) {
 	price := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		guard.Run(t.Context(), nil, "Config.Price", func() { price++ })
+		guard.Run(t.Context(), nil, "Config.Pricing.Points", func() { price++ })
 	}))
 	require.Positive(t, price)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// SignalsConfig configures what clients are told about limits, and where. docs/reference/responses.md shows what each
+// ResponseConfig configures what clients are told about limits, and where. docs/reference/responses.md shows what each
 // option changes. The zero value is the default in each field.
-type SignalsConfig struct {
+type ResponseConfig struct {
 	// Headers are the dialects of the rate limit headers: one HeaderForm, or several joined by |. Zero means
 	// [HeadersDraft10].
 	Headers HeaderForm
@@ -19,8 +19,8 @@ type SignalsConfig struct {
 	// Access-Control-Expose-Headers, without which scripts in browsers cannot read them from another
 	// origin. What the application lists there stays.
 	ExposeHeaders bool
-	// AlwaysStatusOK answers refusals with the status that gqlgen chose instead of 429 and its like.
-	AlwaysStatusOK bool
+	// StatusOK answers refusals with the status that gqlgen chose instead of 429 and its like.
+	StatusOK bool
 	// Status is the HTTP status of refusals by code, such as [ratelimitclient.CodeRateLimited], where it is not to be the one
 	// that stands there: from 400 to 599, or 200, which leaves the status that gqlgen chose. Codes that it
 	// does not name keep theirs.
@@ -56,8 +56,8 @@ const (
 )
 
 // statusOf returns the HTTP status of a refusal, 0 for the one that gqlgen chose.
-func (c *SignalsConfig) statusOf(code string) int {
-	if c.AlwaysStatusOK {
+func (c *ResponseConfig) statusOf(code string) int {
+	if c.StatusOK {
 		return 0
 	}
 	status := ratelimitclient.Status(code)
@@ -70,24 +70,16 @@ func (c *SignalsConfig) statusOf(code string) int {
 	return status
 }
 
-// withDefaults fills what is zero.
-func (c SignalsConfig) withDefaults() SignalsConfig {
-	if c.Headers == 0 {
-		c.Headers = HeadersDraft10
-	}
-	return c
-}
-
 // validate reports every mistake.
-func (c *SignalsConfig) validate(fail func(format string, args ...any)) {
+func (c *ResponseConfig) validate(fail func(format string, args ...any)) {
 	const all = HeadersNone<<1 - 1
 	switch {
 	case c.Headers&^all != 0:
-		fail("Signals.Headers is %d, which is more than the HeaderForm constants joined", c.Headers)
+		fail("Response.Headers is %d, which is more than the HeaderForm constants joined", c.Headers)
 	case c.Headers&HeadersNone != 0 && c.Headers != HeadersNone:
-		fail("Signals.Headers joins HeadersNone with other forms: leave one of them out")
+		fail("Response.Headers joins HeadersNone with other forms: leave one of them out")
 	case c.Headers&HeadersLegacy != 0 && c.Headers&HeadersGitHub != 0:
-		fail("Signals.Headers joins HeadersLegacy with HeadersGitHub, which give X-RateLimit-Reset two meanings: choose one")
+		fail("Response.Headers joins HeadersLegacy with HeadersGitHub, which give X-RateLimit-Reset two meanings: choose one")
 	}
 	codes := make([]string, 0, len(c.Status))
 	for code := range c.Status {
@@ -96,10 +88,10 @@ func (c *SignalsConfig) validate(fail func(format string, args ...any)) {
 	slices.Sort(codes)
 	for _, code := range codes {
 		if !ratelimitclient.IsCode(code) {
-			fail("Signals.Status has %.40q, which is none of the codes of refusals: use the Code constants of ratelimitclient", code)
+			fail("Response.Status has %.40q, which is none of the codes of refusals: use the Code constants of ratelimitclient", code)
 		}
 		if status := c.Status[code]; status != http.StatusOK && (status < http.StatusBadRequest || status > 599) {
-			fail("Signals.Status of %.40q is %d, want 200 or from 400 to 599", code, status)
+			fail("Response.Status of %.40q is %d, want 200 or from 400 to 599", code, status)
 		}
 	}
 }

@@ -1,0 +1,115 @@
+package ratelimit
+
+import (
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
+)
+
+// ObserveConfig configures what operators are told: by a logger, by spans and metrics of OpenTelemetry, and by events
+// about decisions and limits. The zero value is the default in each field.
+type ObserveConfig struct {
+	// Logger is told what operators must know: unsized lists at start-up, a store that is away and
+	// that is back. Nil means slog.Default().
+	Logger *slog.Logger
+
+	// TracerProvider makes a span for each decision. Nil means the global provider.
+	TracerProvider trace.TracerProvider
+	// MeterProvider takes the metrics. Nil means the global provider.
+	MeterProvider metric.MeterProvider
+	// Tenants are the tenants that metrics name, at most 1000; all others are "other". Metrics name no
+	// tenant if both Tenants and TopTenants are empty.
+	Tenants []string
+	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. At most four times as many
+	// names are handed out over the life of the process, so that the number of series is bounded.
+	TopTenants int
+	// Operations are the names of operations that the metrics of actual cost tell apart, at most 1000; all
+	// others are "other". Clients choose these names, so metrics name none without it: they tell
+	// operations apart by their root field.
+	Operations []string
+
+	// Observer is told of decisions, of limits that are nearly used up and that refuse, and of stores that go and
+	// come back. It is called in the request, so that it must not block; package event has a
+	// channel, and a logger. Nil tells nobody.
+	Observer event.Observer
+	// Thresholds are the shares of a limit, above 0 and at most 1, that are told when the used share rises
+	// over them: at most 8. Each is told once for each period or window of the limit of an owner, by each
+	// replica. Nil means 0.8 and 1; empty means none.
+	Thresholds []float64
+	// Admissions is the share of the operations, and of the charges inside them, that were not refused and are
+	// told all the same, as [event.Decided]: from 0 to 1, drawn at random for each. Every refusal is told.
+	// Zero means none.
+	Admissions float64
+	// RepeatedRefusals is after how many refusals within RepeatedWithin it is told that a tenant is
+	// refused repeatedly, once in that time. Zero means 100, [None] means never.
+	RepeatedRefusals int
+	// RepeatedWithin is the time in which they are counted, from a second to a day, beginning with the
+	// first. Zero means a minute.
+	RepeatedWithin time.Duration
+}
+
+// Defaults and bounds of an [ObserveConfig].
+const (
+	defaultRepeatedRefusals = 100
+	defaultRepeatedWithin   = time.Minute
+	maxThresholds           = 8
+	maxTopTenants           = 1000
+	maxNamedOperations      = 1000
+)
+
+// reporter is the configuration of the room that tells operators.
+func (c *ObserveConfig) reporter() observe.Config {
+	return observe.Config{
+		Logger: c.Logger, TracerProvider: c.TracerProvider, MeterProvider: c.MeterProvider,
+		Tenants: c.Tenants, TopTenants: c.TopTenants, Operations: c.Operations,
+		Observer: c.Observer, Thresholds: c.Thresholds, Admissions: c.Admissions,
+		RepeatedRefusals: c.RepeatedRefusals, RepeatedWithin: c.RepeatedWithin,
+	}
+}
+
+func (c ObserveConfig) withDefaults() ObserveConfig {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Thresholds == nil {
+		c.Thresholds = []float64{0.8, 1}
+	}
+	c.RepeatedRefusals = orDefault(c.RepeatedRefusals, defaultRepeatedRefusals)
+	c.RepeatedWithin = orDefault(c.RepeatedWithin, defaultRepeatedWithin)
+	return c
+}
+
+func (c *ObserveConfig) validate(fail func(format string, args ...any)) {
+	if n := len(c.Thresholds); n > maxThresholds {
+		fail("Observe.Thresholds are %d, want at most %d", n, maxThresholds)
+	}
+	for _, threshold := range c.Thresholds {
+		// Written so that NaN is refused too.
+		if !(threshold > 0 && threshold <= 1) {
+			fail("Observe.Thresholds has %v, want above 0 and at most 1", threshold)
+		}
+	}
+	if !(c.Admissions >= 0 && c.Admissions <= 1) {
+		fail("Observe.Admissions is %v, want a share from 0 to 1", c.Admissions)
+	}
+	if c.RepeatedWithin < time.Second || c.RepeatedWithin > 24*time.Hour {
+		fail("Observe.RepeatedWithin is %s, want from 1s to 24h", c.RepeatedWithin)
+	}
+	if c.RepeatedRefusals < None {
+		fail("Observe.RepeatedRefusals is %d, want a number, or None", c.RepeatedRefusals)
+	}
+	if n := c.TopTenants; n < 0 || n > maxTopTenants {
+		fail("Observe.TopTenants is %d, want 0 to %d", n, maxTopTenants)
+	}
+	if n := len(c.Tenants); n > maxTopTenants {
+		fail("Observe.Tenants names %d tenants, want at most %d", n, maxTopTenants)
+	}
+	if n := len(c.Operations); n > maxNamedOperations {
+		fail("Observe.Operations names %d operations, want at most %d", n, maxNamedOperations)
+	}
+}
