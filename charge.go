@@ -60,12 +60,12 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	return nil
 }
 
-// chargeFrom takes n more of a unit from the buckets of the operation. It returns the charge as a decision
-// of its own.
+// chargeFrom takes n more of a unit from the buckets of the operation, and notes what clients are told of that. It returns
+// the charge as a decision of its own.
 func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) decision.Decision {
-	before := op.snapshot()
+	after := op.snapshot()
 	take := bucket.Take{
-		Tenant:  before.Subject.Tenant,
+		Tenant:  after.Subject.Tenant,
 		Buckets: buckets,
 		Owners:  op.members(nil),
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
@@ -73,77 +73,42 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		Candidate: op.trial,
 	}
 	result, took, err := op.store.Take(ctx, &take)
-	after := before
-	after.Asked, after.WouldRefuse = take.Amounts, nil
+	after.Asked, after.StoreDuration, after.StoreErr = take.Amounts, took, err
+	after.Outcome, after.Refusal, after.WouldRefuse = decision.Admitted, nil, nil
 	if err != nil {
 		after.FailMode = awayMode(&op.rules, err)
-		after.Outcome, after.Refusal = op.chargedAway(&take, unit, n, &result, err)
-	} else {
-		after.Outcome, after.Refusal = op.charged(unit, n, &result)
 	}
-	after.Limits, after.BlockedBy, after.StoreDuration, after.StoreErr = result.Limits, result.BlockedBy(), took, err
-	op.extension.reporter.Counted(ctx, &after, unit)
-	return after
-}
-
-// charged turns the verdict about a charge into its outcome, and notes what clients are told of it.
-func (op *operation) charged(unit bucket.Unit, n int64, result *bucket.Result) (decision.Outcome, *decision.Refusal) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	amounts := bucket.Amounts{{Unit: unit, N: n}}
-	if result.Verdict == bucket.Blocked {
-		refusal := refusedBlocked()
-		refusal.Name()
-		return refusal.Outcome, refusal
-	}
-	op.decision.Limits, op.recharged = result.Limits, true
-	op.decision.Overridden = op.decision.Overridden || overridden(result)
-	if result.Verdict != bucket.Admitted {
-		refusal := decision.RefusedBy(result.Limits, amounts)
-		refusal.Name()
-		return refusal.Outcome, refusal
-	}
-	if unit == bucket.Points && anyCharged(result.Limits) {
-		op.decision.Charged += n
-	}
-	would := op.decision.WouldRefuseBy(result.Limits, amounts)
-	if would == nil {
-		return decision.Admitted, nil
-	}
-	op.decision.Note(would)
-	return would.AdmittedAs(), nil
-}
-
-// chargedAway decides about a charge that the store has not answered.
-func (op *operation) chargedAway(take *bucket.Take, unit bucket.Unit, n int64, result *bucket.Result, err error) (decision.Outcome, *decision.Refusal) {
-	outcome, refusal := decision.Unjudged, (*decision.Refusal)(nil)
-	switch mode := awayMode(&op.rules, err); {
+	var would *decision.Refusal
+	switch {
 	case errors.Is(err, backend.ErrBusy):
-		outcome, refusal = decision.Busy, refusedBusy()
-	case mode == bucket.FailClosed:
-		outcome, refusal = decision.Unavailable, refusedUnavailable()
-	case mode == bucket.FailLocal:
-		*result, outcome, refusal = judgeLocally(op.store, take)
+		after.Refusal = refusedBusy()
+	case err != nil:
+		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode)
+	case result.Verdict == bucket.Blocked:
+		after.Refusal = refusedBlocked()
+	case result.Verdict != bucket.Admitted:
+		after.Refusal = decision.RefusedBy(result.Limits, take.Amounts)
 	default:
-	}
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	if len(result.Limits) > 0 {
-		op.decision.Limits, op.recharged = result.Limits, true
-	}
-	if refusal != nil {
-		refusal.Name()
-	} else if unit == bucket.Points && anyCharged(result.Limits) {
-		op.decision.Charged += n
-	}
-	return outcome, refusal
-}
-
-func anyCharged(limits []bucket.LimitState) bool {
-	for i := range limits {
-		if limits[i].Charged > 0 {
-			return true
+		if would = after.WouldRefuseBy(result.Limits, take.Amounts); would != nil {
+			after.Outcome = would.AdmittedAs()
 		}
 	}
-	return false
+	if after.Refusal != nil {
+		after.Refusal.Name()
+		after.Outcome = after.Refusal.Outcome
+	}
+	after.Limits, after.BlockedBy = result.Limits, result.BlockedBy()
+	op.extension.reporter.Counted(ctx, &after, unit)
+
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	d := &op.decision
+	if len(result.Limits) > 0 {
+		d.Limits, d.Overridden, op.recharged = result.Limits, d.Overridden || overridden(&result), true
+	}
+	if after.Refusal == nil && unit == bucket.Points {
+		d.Charged += chargedPoints(result.Limits, n)
+	}
+	d.Note(would)
+	return after
 }

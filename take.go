@@ -202,28 +202,23 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	d := &op.decision
 	mode := awayMode(&op.rules, err)
 	d.StoreErr, d.FailMode = err, mode
-	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
-	switch {
-	case unclaimed || mode == bucket.FailClosed:
-		d.Refuse(refusedUnavailable())
-	case mode == bucket.FailLocal:
-		result, outcome, refusal := judgeLocally(op.store, take)
-		d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
-		if refusal != nil {
-			d.Refuse(refusal)
-			break
-		}
+	if op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed {
+		mode = bucket.FailClosed
+	}
+	result, outcome, refusal := judgeAway(op.store, take, mode)
+	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
+	if refusal != nil {
+		d.Refuse(refusal)
+	} else {
 		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
 		d.Charged = chargedPoints(result.Limits, points)
-	default:
-		d.Outcome = decision.Unjudged
 	}
 	// A mutation that runs without its claim is left to the lease, as one whose server has died.
 	if op.claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {
 		op.unclaim(ctx)
 	}
 	op.claim = nil
-	op.store.Decided(countedAs(d.Outcome), points)
+	op.store.Decided(d.Outcome, points)
 	e.reporter.DecidedAway(ctx, d)
 }
 
@@ -241,37 +236,30 @@ func (e *Extension) busy(op *operation) {
 	op.decision.Outcome = decision.Unjudged
 }
 
-// judgeLocally judges a take by this instance's share of its limits. A share that can never hold the amount
-// says nothing about the limit: the operation passes when the store is back.
-func judgeLocally(store *backend.Store, take *bucket.Take) (bucket.Result, decision.Outcome, *decision.Refusal) {
+// judgeAway judges a take that the store has not answered, where its limits fail local by this instance's share of
+// them. A share that can never hold the amount says nothing about the limit: the operation passes when the store is back.
+func judgeAway(store *backend.Store, take *bucket.Take, mode bucket.FailMode) (bucket.Result, decision.Outcome, *decision.Refusal) {
+	refusal := refusedUnavailable()
+	switch mode {
+	case bucket.FailClosed:
+		return bucket.Result{}, refusal.Outcome, refusal
+	case bucket.FailLocal:
+	default:
+		return bucket.Result{}, decision.Unjudged, nil
+	}
 	result := store.TakeLocally(take)
 	switch result.Verdict {
 	case bucket.Admitted:
 		return result, decision.AdmittedLocally, nil
 	case bucket.Limited:
-		refusal := decision.RefusedBy(result.Limits, take.Amounts)
+		refusal = decision.RefusedBy(result.Limits, take.Amounts)
 		refusal.Outcome = decision.LimitedLocally
-		return result, decision.LimitedLocally, refusal
 	case bucket.Blocked:
-		refusal := refusedBlocked()
-		return result, refusal.Outcome, refusal
+		refusal = refusedBlocked()
 	default:
-		return bucket.Result{}, decision.Unavailable, refusedUnavailable()
+		result = bucket.Result{}
 	}
-}
-
-// countedAs is how the outcome is added up while the store is away.
-func countedAs(o decision.Outcome) backend.Decision {
-	switch o {
-	case decision.Unjudged:
-		return backend.Unjudged
-	case decision.AdmittedLocally:
-		return backend.AdmittedLocally
-	case decision.LimitedLocally:
-		return backend.LimitedLocally
-	default:
-		return backend.Refused
-	}
+	return result, refusal.Outcome, refusal
 }
 
 // awayMode is what an error of the store does to what it was asked about. A call that was wrong in itself is

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // toldEvery is how often a store that fails now and then is said to have gone.
@@ -24,7 +25,7 @@ type absence struct {
 	told bool
 	went time.Time
 
-	sums [decisions]sum
+	unjudged, refused, admittedLocally, limitedLocally sum
 }
 
 // change is what a call of the store has shown.
@@ -62,25 +63,19 @@ func (a *absence) observe(now time.Time, failed bool) (change, time.Duration) {
 	}
 }
 
-// Decision is what was decided about an operation while its store was away.
-type Decision uint8
-
-// The decisions that are added up.
-const (
-	// Unjudged operations ran although nobody could say whether their limits had the amount.
-	Unjudged Decision = iota
-	// Refused ones did not run for that reason.
-	Refused
-	// AdmittedLocally ran within this instance's share, and LimitedLocally did not.
-	AdmittedLocally
-	LimitedLocally
-
-	decisions
-)
-
 // Decided counts an operation that was decided while the store was away.
-func (b *Store) Decided(decision Decision, points int64) {
-	s := &b.absence.sums[decision]
+func (b *Store) Decided(outcome decision.Outcome, points int64) {
+	a := &b.absence
+	s := &a.refused
+	switch outcome {
+	case decision.Unjudged:
+		s = &a.unjudged
+	case decision.AdmittedLocally:
+		s = &a.admittedLocally
+	case decision.LimitedLocally:
+		s = &a.limitedLocally
+	default:
+	}
 	s.operations.Add(1)
 	s.points.Add(points)
 }
@@ -101,7 +96,7 @@ func (a *absence) over(now time.Time) event.StoreBack {
 	defer a.mu.Unlock()
 	return event.StoreBack{
 		At: now, Away: max(0, now.Sub(a.went)),
-		Unjudged: a.sums[Unjudged].take(), Refused: a.sums[Refused].take(),
-		AdmittedLocally: a.sums[AdmittedLocally].take(), LimitedLocally: a.sums[LimitedLocally].take(),
+		Unjudged: a.unjudged.take(), Refused: a.refused.take(),
+		AdmittedLocally: a.admittedLocally.take(), LimitedLocally: a.limitedLocally.take(),
 	}
 }

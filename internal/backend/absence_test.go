@@ -13,6 +13,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // failing is a store whose takes fail with its error, if it has one.
@@ -106,11 +107,11 @@ func TestWhatWasDecidedWithoutAStoreIsToldWhenItIsBackAndForgotten(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		vault, _, w, take := watched(t)
 		take(bucket.ErrUnavailable)
-		vault.Decided(backend.Unjudged, 5)
-		vault.Decided(backend.Unjudged, 7)
-		vault.Decided(backend.Refused, 1)
-		vault.Decided(backend.AdmittedLocally, 2)
-		vault.Decided(backend.LimitedLocally, 3)
+		vault.Decided(decision.Unjudged, 5)
+		vault.Decided(decision.Unjudged, 7)
+		vault.Decided(decision.Unavailable, 1)
+		vault.Decided(decision.AdmittedLocally, 2)
+		vault.Decided(decision.LimitedLocally, 3)
 		take(nil)
 		require.Equal(t, event.Sum{Operations: 2, Points: 12}, w.back.Unjudged)
 		require.Equal(t, event.Sum{Operations: 1, Points: 1}, w.back.Refused)

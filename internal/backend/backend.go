@@ -121,7 +121,7 @@ func (s *Stores) Named(name string) *Store {
 // AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends before.
 func (s *Stores) AwaitSettled(ctx context.Context) error {
 	for _, b := range s.byName {
-		if err := b.queue.wait(ctx); err != nil {
+		if err := b.queue.pending.Wait(ctx); err != nil {
 			return err
 		}
 	}

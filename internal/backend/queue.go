@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pending"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
@@ -42,8 +43,8 @@ type queue struct {
 	mu      sync.Mutex
 	workers int
 	closed  bool
-	// idle is closed when the last worker ends. It is nil if nobody waits for that.
-	idle chan struct{}
+	// pending counts what was taken in and not yet told.
+	pending pending.Counter
 }
 
 // Result is what became of a settlement, in the word that metrics carry.
@@ -108,6 +109,7 @@ func (q *queue) admit(item *Settlement) Result {
 	}
 	select {
 	case q.waiting <- item:
+		q.pending.Add(1)
 	default:
 		return DroppedFull
 	}
@@ -123,6 +125,7 @@ func (q *queue) work() {
 	for item := q.next(); item != nil; item = q.next() {
 		settled, result, calls := q.try(item)
 		q.tell(item, &settled, result, calls)
+		q.pending.Add(-1)
 	}
 }
 
@@ -134,13 +137,9 @@ func (q *queue) next() *Settlement {
 	case item := <-q.waiting:
 		return item
 	default:
+		q.workers--
+		return nil
 	}
-	q.workers--
-	if q.workers == 0 && q.idle != nil {
-		close(q.idle)
-		q.idle = nil
-	}
-	return nil
 }
 
 // try asks until the store has answered or would not settle any more. A marker in the store makes it
@@ -168,37 +167,10 @@ func (q *queue) try(item *Settlement) (settled bucket.Settled, result Result, ca
 			return settled, SettlementFailed, calls
 		}
 		lost = lost || errors.Is(err, bucket.ErrAmbiguous)
-		q.rest(pause)
-	}
-}
-
-// rest waits, at most until the queue is stopped.
-func (q *queue) rest(pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-q.life.Done():
-	}
-}
-
-// wait returns when nothing waits any more.
-func (q *queue) wait(ctx context.Context) error {
-	q.mu.Lock()
-	if q.workers == 0 {
-		q.mu.Unlock()
-		return nil
-	}
-	if q.idle == nil {
-		q.idle = make(chan struct{})
-	}
-	idle := q.idle
-	q.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		select {
+		case <-time.After(pause):
+		case <-q.life.Done():
+		}
 	}
 }
 
@@ -212,7 +184,7 @@ func (q *queue) end() {
 // close waits until nothing waits. What waits longer than the context is dropped.
 func (q *queue) close(ctx context.Context) error {
 	defer q.stop()
-	if err := q.wait(ctx); err != nil {
+	if err := q.pending.Wait(ctx); err != nil {
 		return fmt.Errorf("ratelimit: settlements still waited for the store and were dropped: %w", err)
 	}
 	return nil

@@ -12,11 +12,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pending"
 )
 
 // MaxCodecRatio is how many times larger than a stored answer one may be that is given to the codec.
@@ -45,11 +45,8 @@ type Config struct {
 // Keeper keeps the keys of a server. It is safe for concurrent use.
 type Keeper struct {
 	cfg Config
-
-	mu sync.Mutex
-	// running is how many operations run under a claim. idle is closed when none does; it is nil if nobody waits for that.
-	running int
-	idle    chan struct{}
+	// running counts the operations that run under a claim.
+	running pending.Counter
 }
 
 // New returns a keeper.
@@ -58,37 +55,10 @@ func New(cfg Config) *Keeper { return &Keeper{cfg: cfg} }
 // Wait returns when no operation runs under a claim, so that all are settled, or with an error that matches that of ctx
 // when that ends before.
 func (k *Keeper) Wait(ctx context.Context) error {
-	k.mu.Lock()
-	running := k.running
-	if running > 0 && k.idle == nil {
-		k.idle = make(chan struct{})
+	if err := k.running.Wait(ctx); err != nil {
+		return fmt.Errorf("ratelimit: operations still ran under an idempotency key: %w", err)
 	}
-	idle := k.idle
-	k.mu.Unlock()
-	if running == 0 {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("ratelimit: operations still ran under an idempotency key: %w", ctx.Err())
-	}
-}
-
-// enter counts an operation that runs under a claim, until the returned function is called.
-func (k *Keeper) enter() (leave func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.running++
-	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if k.running--; k.running == 0 && k.idle != nil {
-			close(k.idle)
-			k.idle = nil
-		}
-	}
+	return nil
 }
 
 // Release is the settlement that gives a claim back which a take may have written although its reply was lost. What was

@@ -60,7 +60,8 @@ func (k *Keeper) Hold(ctx context.Context, held *Held, next graphql.OperationHan
 	handler := next(ctx)
 	begun = true
 	return func(ctx context.Context) (response *graphql.Response) {
-		defer k.enter()()
+		k.running.Add(1)
+		defer k.running.Add(-1)
 		defer held.renew(ctx)()
 		defer held.settle.Do(func() { held.end(ctx, response) })
 		return handler(ctx)
