@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -74,6 +76,132 @@ type PricingConfig struct {
 	// operation really came to, and metrics compare it with what was estimated; a subscription, which pays one
 	// event, is compared for as many events as it had.
 	EstimateOnly bool
+}
+
+// SettlementConfig says how the charge of an operation is corrected after it has run. The zero value keeps
+// each charge at its estimate: that bounds the work, where a response tells only what came of it.
+//
+// Nothing is given back where the response has errors, because these hide calls that were made, where the
+// actual cost is not known, for a subscription or a deferred part that the client has left, and under an
+// idempotency key for a query, which may be repeated uncharged, and for an answer in parts. What was taken
+// with [Charge] stays taken, and so do requests. No limit ever gets more back than it is still owed.
+//
+// The store is asked after the response, which does not wait for it, under an idempotency key with the end
+// of the claim. [Extension.Shutdown] waits for what is under way.
+type SettlementConfig struct {
+	// Refund gives back what an operation was estimated at and did not come to. It doubles the calls of the
+	// store for operations that return less than they may. Set it where the weights of fields say what a
+	// call takes whether or not it finds anything: a search that returns nothing costs its weight alone.
+	Refund bool
+	// ChargeExcess charges on what an operation comes to above its estimate, which happens only where a
+	// list is longer than its declared size. It cannot be refused and may overdraw, to twice the capacity.
+	ChargeExcess bool
+	// FailedShare is the share of the charge, 0 to 1, that is given back when an operation ends in nothing
+	// but errors. Zero gives back nothing: errors may come after any amount of work.
+	FailedShare float64
+	// CanceledShare is the share of the charge, 0 to 1, that is given back when the client leaves before the
+	// answer and the operation breaks off. Zero gives back nothing: what ran is paid. Who may break off for
+	// nothing can make the server work for nothing.
+	CanceledShare float64
+	// MaxWaiting is how many settlements may wait for a store, at most 1 000 000, for each store. Those that find no room
+	// are dropped: the estimate stays charged. Zero means 4096.
+	MaxWaiting int
+}
+
+const (
+	defaultMaxWaiting = 4096
+	mostWaiting       = 1_000_000
+)
+
+func (s *SettlementConfig) validate(estimateOnly bool, fail func(format string, args ...any)) {
+	if estimateOnly && (s.Refund || s.ChargeExcess) {
+		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.EstimateOnly")
+	}
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"FailedShare", s.FailedShare}, {"CanceledShare", s.CanceledShare}} {
+		// The condition is that of a share, so that NaN is none.
+		if !(share.value >= 0 && share.value <= 1) {
+			fail("Settlement.%s is %v, want 0 to 1", share.name, share.value)
+		}
+	}
+	if s.MaxWaiting < 0 || s.MaxWaiting > mostWaiting {
+		fail("Settlement.MaxWaiting is %d, want 0 to %d", s.MaxWaiting, mostWaiting)
+	}
+}
+
+// OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local while
+// a store is away, the memory of what a store has refused, and how many calls of one tenant a store has at once.
+// Everything is on in the zero value. A bucket.Memory is always asked, because that costs nothing.
+//
+// [Extension.Run] does in the background what the shares need, and otherwise requests do.
+type OutageConfig struct {
+	// Instances is how many instances share the stores, at most 1000. Zero counts them by the
+	// heartbeats that they send through the store, if it counts them as those of package bucket do; until the first was
+	// answered nothing is admitted by limits that fail local.
+	Instances int
+	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
+	// to one process and one store have the same.
+	Instance [8]byte
+	// Percent is how much of each limit all instances together may admit by themselves, from 1 to 100.
+	// Zero means 70. What is missing to 100 covers what others have taken since this
+	// instance was last told what is left.
+	Percent int
+	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
+	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
+	// time in which the limit comes back, but at least one second and at most five; [None] believes nothing, so that
+	// what others took since does not matter, however unevenly the instances are used. A single instance always
+	// believes: nobody else takes from its budgets.
+	KnownFor time.Duration
+	// MaxOwners is how many owners are remembered for when a store goes away. Zero means 50 000: some 20 MB with short
+	// names, and 45 MB with names of 100 bytes.
+	MaxOwners int
+
+	// RefusalAge is the longest time for which a refusal of the store is the ground of others, at most a
+	// minute. Budget that comes back other than by time, and elsewhere than by what this extension settles, is noticed
+	// that much later: what other replicas settle, and what anybody grants, resets, and sets or deletes as override
+	// records. The store is asked once in each half of it while refusals go on. Zero means a second, [None] that no
+	// refusal is remembered.
+	RefusalAge time.Duration
+	// MaxRefusals bounds what is remembered of each store: one entry for each tenant, and for each set of owners of it,
+	// that is refused. Zero means 10 000: some 10 MB, or some 40 MB where the names of owners are long.
+	MaxRefusals int
+	// CappedCalls is how many takes a second, at most 1000, of one tenant still reach the store although
+	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
+	// owners that were not asked about before. Zero means 5.
+	CappedCalls int
+	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [OutcomeBusy].
+	// Choose it well below the number of connections to the store. Zero means 32, [None] that there is no bound.
+	MaxConcurrent int
+
+	// Clock tells the time, for tests whose stores have a clock that they set: both have to be the same. It may be
+	// called by several goroutines at once. Nil means the system's clock.
+	Clock func() time.Time
+}
+
+func (c *OutageConfig) local() fleet.Config {
+	return fleet.Config{
+		Instances: c.Instances, Instance: c.Instance, Percent: c.Percent,
+		KnownFor: c.KnownFor, MaxOwners: c.MaxOwners, Clock: c.Clock,
+	}
+}
+
+func (c *OutageConfig) gate() backend.GateConfig {
+	return backend.GateConfig{
+		RefusalAge: c.RefusalAge, MaxRefusals: c.MaxRefusals, CappedCalls: c.CappedCalls,
+		MaxConcurrent: c.MaxConcurrent, Clock: c.Clock,
+	}
+}
+
+// mistakes returns what is wrong, one text for each field.
+func (c *OutageConfig) mistakes() []string {
+	local, gate := c.local(), c.gate()
+	mistakes := append(local.Mistakes(), gate.Mistakes()...)
+	if c.KnownFor < None {
+		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %s, want a time, or None", c.KnownFor))
+	}
+	return mistakes
 }
 
 // withDefaults fills what is zero.

@@ -8,12 +8,14 @@
 // # Use
 //
 //	srv := handler.New(generated.NewExecutableSchema(cfg))
-//	srv.Use(ratelimit.New(ratelimit.Config{
+//	limiter := ratelimit.New(ratelimit.Config{
 //		Store:   bucket.NewMemory(bucket.MemoryConfig{}),
 //		Policy:  policy,
 //		Subject: ratelimit.ByHeader("X-API-Key", lookup),
-//	}))
+//	})
+//	srv.Use(limiter)
 //	http.Handle("/query", ratelimit.Handler(srv))
+//	defer limiter.Shutdown(ctx) // after http.Server.Shutdown
 //
 // Three things are required. The Store keeps the budgets: bucket.Memory in one process, bucket.Redis
 // for several. The Policy says which tiers there are, what their limits are and which tenant is in
@@ -35,15 +37,15 @@
 // # What clients see
 //
 // Every response, except to exempt subjects, carries extensions.rateLimit with the cost, what was
-// charged and what is left, and on HTTP the headers RateLimit, RateLimit-Policy and Retry-After. A refusal is a GraphQL error with
-// one of the codes listed below and the HTTP status that belongs to it. Package ratelimitclient
-// decodes both in Go clients.
+// charged and what is left, and on HTTP the headers RateLimit, RateLimit-Policy and Retry-After. A refusal is a
+// GraphQL error with one of the codes of package ratelimitclient and the HTTP status that belongs to it. That
+// package decodes both in Go clients.
 //
 // # Telemetry
 //
-// A decision is a span, ratelimit.decide. The names of the metrics begin with ratelimit. as well; the
-// section Observe of the README lists all of them with their attributes. [ObserveConfig] says which
-// tenants and operations they name.
+// A decision is a span, ratelimit.decide. The names of the metrics begin with ratelimit. as well;
+// docs/reference/metrics.md lists all of them with their attributes. [ObserveConfig] says which tenants and
+// operations they name.
 //
 // # When the store is away
 //

@@ -38,26 +38,29 @@ const (
 	CodeCostRequestForbidden = "COST_REQUEST_FORBIDDEN"
 )
 
-// statuses has each code with the HTTP status that belongs to it.
-var statuses = map[string]int{
-	CodeRateLimited:          http.StatusTooManyRequests,
-	CodeCostLimitExceeded:    http.StatusBadRequest,
-	CodeQueryLimitExceeded:   http.StatusBadRequest,
-	CodeTenantBlocked:        http.StatusForbidden,
-	CodeUnavailable:          http.StatusServiceUnavailable,
-	CodeSubjectUnknown:       http.StatusUnauthorized,
-	CodeKeyInvalid:           http.StatusBadRequest,
-	CodeKeyReused:            http.StatusUnprocessableEntity,
-	CodeInFlight:             http.StatusConflict,
-	CodeAnswerUnavailable:    http.StatusConflict,
-	CodeOutcomeUnknown:       http.StatusConflict,
-	CodeCostRequestInvalid:   http.StatusBadRequest,
-	CodeCostRequestForbidden: http.StatusForbidden,
+// codes has each code with the HTTP status that belongs to it, and whether the same request can pass later.
+var codes = map[string]struct {
+	status    int
+	temporary bool
+}{
+	CodeRateLimited:          {http.StatusTooManyRequests, true},
+	CodeCostLimitExceeded:    {http.StatusBadRequest, false},
+	CodeQueryLimitExceeded:   {http.StatusBadRequest, false},
+	CodeTenantBlocked:        {http.StatusForbidden, false},
+	CodeUnavailable:          {http.StatusServiceUnavailable, true},
+	CodeSubjectUnknown:       {http.StatusUnauthorized, false},
+	CodeKeyInvalid:           {http.StatusBadRequest, false},
+	CodeKeyReused:            {http.StatusUnprocessableEntity, false},
+	CodeInFlight:             {http.StatusConflict, true},
+	CodeAnswerUnavailable:    {http.StatusConflict, false},
+	CodeOutcomeUnknown:       {http.StatusConflict, false},
+	CodeCostRequestInvalid:   {http.StatusBadRequest, false},
+	CodeCostRequestForbidden: {http.StatusForbidden, false},
 }
 
 // Status returns the HTTP status that belongs to a code, zero for one that is none of these. A server may be configured to
 // answer with another.
-func Status(code string) int { return statuses[code] }
+func Status(code string) int { return codes[code].status }
 
 // IsCode returns whether an error with this code, in its extensions, is a refusal by package ratelimit.
-func IsCode(code string) bool { return statuses[code] != 0 }
+func IsCode(code string) bool { return codes[code].status != 0 }

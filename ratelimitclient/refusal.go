@@ -52,12 +52,7 @@ func (r *Refusal) Error() string {
 // Temporary returns whether the same request can pass later. Where RetryAfter is zero all the same,
 // the client chooses how long it waits.
 func (r *Refusal) Temporary() bool {
-	switch r.Code {
-	case CodeRateLimited, CodeUnavailable, CodeInFlight:
-		return true
-	default:
-		return false
-	}
+	return codes[r.Code].temporary
 }
 
 // refusalExtensions is the JSON form of a refusal, as it is read.
