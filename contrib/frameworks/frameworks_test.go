@@ -198,7 +198,7 @@ func (a *api) stream(t *testing.T, addr string) string {
 		defer close(events)
 		r := request(ctx, t, addr, "stream", "subscription { ticks(count: 2) }")
 		r.Header.Set("Accept", "text/event-stream")
-		response, err := client(t).Do(r) //nolint:bodyclose // closed below
+		response, err := client(t).Do(r)
 		if err != nil {
 			return
 		}
@@ -264,7 +264,7 @@ func (a *api) socket(t *testing.T, addr string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, response, err := websocket.Dial(ctx, "ws://"+addr+"/query", &websocket.DialOptions{
+	conn, response, err := websocket.Dial(ctx, "ws://"+addr+"/query", &websocket.DialOptions{ //nolint:bodyclose // Dial closes it
 		HTTPClient: client(t), Subprotocols: []string{"graphql-transport-ws"},
 	})
 	switch {

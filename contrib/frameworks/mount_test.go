@@ -41,34 +41,46 @@ type mounting struct {
 }
 
 var mountings = []mounting{
-	{"net/http", func(t *testing.T, h http.Handler) string { return serveHTTP(t, withValue(h)) }},
+	{"net/http", func(t *testing.T, h http.Handler) string {
+		t.Helper()
+		return serveHTTP(t, withValue(h))
+	}},
 	{"`http.TimeoutHandler`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		return serveHTTP(t, withValue(http.TimeoutHandler(h, timeout, "")))
 	}},
 	{"chi v5.2.3 with `RealIP`, `Compress`, `Recoverer`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		router := chi.NewRouter()
 		router.Use(middleware.RealIP, middleware.Compress(5), middleware.Recoverer, withValue)
 		router.Handle("/query", h)
 		return serveHTTP(t, router)
 	}},
 	{"chi v5.2.3 with `Timeout`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		router := chi.NewRouter()
 		router.Use(middleware.Timeout(timeout), withValue)
 		router.Handle("/query", h)
 		return serveHTTP(t, router)
 	}},
 	{"gin v1.12.0, `gin.WrapH`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		gin.SetMode(gin.ReleaseMode)
 		engine := gin.New()
 		engine.Use(gin.Recovery(), func(c *gin.Context) { c.Request = valued(c.Request) })
 		engine.Any("/query", gin.WrapH(h))
 		return serveHTTP(t, engine)
 	}},
-	{"echo v4.13.4, `echo.WrapHandler`", func(t *testing.T, h http.Handler) string { return serveHTTP(t, newEcho4(h)) }},
+	{"echo v4.13.4, `echo.WrapHandler`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
+		return serveHTTP(t, newEcho4(h))
+	}},
 	{"echo v4.13.4 with `Gzip`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		return serveHTTP(t, newEcho4(h, middleware4.Gzip()))
 	}},
 	{"echo v5.0.0, `echo.WrapHandler`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		router := echo.New()
 		router.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 			return func(c *echo.Context) error {
@@ -80,6 +92,7 @@ var mountings = []mounting{
 		return serveHTTP(t, router)
 	}},
 	{"fiber v2.52.9, `adaptor.HTTPHandler`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		app := fiber2.New(fiber2.Config{DisableStartupMessage: true})
 		app.Use(func(c *fiber2.Ctx) error {
 			c.SetUserContext(context.WithValue(c.UserContext(), contextKey{}, true))
@@ -93,6 +106,7 @@ var mountings = []mounting{
 		return listener.Addr().String()
 	}},
 	{"fiber v3.0.0, `adaptor.HTTPHandler`", func(t *testing.T, h http.Handler) string {
+		t.Helper()
 		app := fiber.New()
 		app.Use(func(c fiber.Ctx) error {
 			c.SetContext(context.WithValue(c.Context(), contextKey{}, true))

@@ -135,9 +135,8 @@ func TestTheQueriesOfThePageAskForMetricsAndLabelsThatAreThere(t *testing.T) {
 		plain := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(query, "")
 		require.Contains(t, plain, "ratelimit_")
 		for _, name := range regexp.MustCompile(`\b(?:ratelimit|graphql)_\w+`).FindAllString(plain, -1) {
-			series := name
 			if !slices.Contains(all, name) {
-				series = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+				series := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
 				require.Contains(t, rows, series, query)
 				require.Equal(t, series != name, rows[series].kind == "histogram", query)
 			}
@@ -234,6 +233,7 @@ func (r *recorder) note(name, unit, description string, again func(*testing.T, m
 func (r *recorder) Int64Counter(name string, options ...metric.Int64CounterOption) (metric.Int64Counter, error) {
 	cfg := metric.NewInt64CounterConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
 		counter, err := m.Int64Counter(name, options...)
 		require.NoError(t, err)
 		counter.Add(t.Context(), 1)
@@ -244,6 +244,7 @@ func (r *recorder) Int64Counter(name string, options ...metric.Int64CounterOptio
 func (r *recorder) Float64Counter(name string, options ...metric.Float64CounterOption) (metric.Float64Counter, error) {
 	cfg := metric.NewFloat64CounterConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
 		counter, err := m.Float64Counter(name, options...)
 		require.NoError(t, err)
 		counter.Add(t.Context(), 1)
@@ -254,6 +255,7 @@ func (r *recorder) Float64Counter(name string, options ...metric.Float64CounterO
 func (r *recorder) Int64Histogram(name string, options ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
 	cfg := metric.NewInt64HistogramConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
 		histogram, err := m.Int64Histogram(name, options...)
 		require.NoError(t, err)
 		histogram.Record(t.Context(), 1)
@@ -264,6 +266,7 @@ func (r *recorder) Int64Histogram(name string, options ...metric.Int64HistogramO
 func (r *recorder) Float64Histogram(name string, options ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	cfg := metric.NewFloat64HistogramConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
 		histogram, err := m.Float64Histogram(name, options...)
 		require.NoError(t, err)
 		histogram.Record(t.Context(), 1)
@@ -276,6 +279,7 @@ func (r *recorder) Int64ObservableCounter(
 ) (metric.Int64ObservableCounter, error) {
 	cfg := metric.NewInt64ObservableCounterConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
 		_, err := m.Int64ObservableCounter(name, options...)
 		require.NoError(t, err)
 	})

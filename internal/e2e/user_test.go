@@ -30,7 +30,7 @@ func TestAStrangerHasLimitsWithWhatTheREADMESays(t *testing.T) {
 	url, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{}}
-	post := func(query string) (*http.Response, string) {
+	post := func(query string) (status int, header http.Header, body string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSpace(url),
 			strings.NewReader(`{"query": "`+query+`"}`))
 		require.NoError(t, err)
@@ -39,26 +39,26 @@ func TestAStrangerHasLimitsWithWhatTheREADMESays(t *testing.T) {
 		response, err := client.Do(request)
 		require.NoError(t, err)
 		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
+		text, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
-		return response, string(body)
+		return response.StatusCode, response.Header, string(text)
 	}
 
 	// 1 the query, 2 the call, 4 × (1 the object); a weight of 0.5 for each name.
-	response, body := post("{ products(first: 4) { name } }")
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	status, _, body := post("{ products(first: 4) { name } }")
+	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, `"cost":9`)
 	require.Contains(t, body, `"tea"`)
-	response, body = post("{ products(first: 1000) { name } }")
-	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	status, _, body = post("{ products(first: 1000) { name } }")
+	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, body, `"COST_LIMIT_EXCEEDED"`)
 	for range 2 {
-		response, _ = post("{ products(first: 300) { name } }")
-		require.Equal(t, http.StatusOK, response.StatusCode)
+		status, _, _ = post("{ products(first: 300) { name } }")
+		require.Equal(t, http.StatusOK, status)
 	}
-	response, body = post("{ products(first: 300) { name } }")
-	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-	require.NotEmpty(t, response.Header.Get("Retry-After"))
+	status, header, body := post("{ products(first: 300) { name } }")
+	require.Equal(t, http.StatusTooManyRequests, status)
+	require.NotEmpty(t, header.Get("Retry-After"))
 	require.Contains(t, body, `"RATE_LIMITED"`)
 
 	client.CloseIdleConnections()
@@ -91,12 +91,11 @@ func strangersModule(t *testing.T) string {
 	return module
 }
 
-func run(t *testing.T, dir, name string, args ...string) string {
+func run(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s %v: %s", name, args, output)
-	return string(output)
 }
