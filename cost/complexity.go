@@ -93,23 +93,15 @@ func (b *builder) buildComplexity(def *ast.Definition, field *ast.FieldDefinitio
 	info.complexity = &complexity{function: function, declared: field.Arguments}
 }
 
-// of is the price of a call that costs ordinary without the function. own is what its arguments cost.
-func (f functionPrice) of(ordinary pair, own float64) pair {
-	if f.none {
-		return ordinary
+// with returns what the function decides of the price of a call whose arguments cost so much, and 1 for each
+// component that it does not decide.
+func (f functionPrice) with(own float64) (price, ordinary pair) {
+	switch {
+	case f.none:
+		return pair{}, pair{1, 1}
+	case f.typ < 0:
+		return pair{field: f.field + own}, pair{typ: 1}
+	default:
+		return pair{f.typ, f.field + own}, pair{}
 	}
-	price := pair{typ: ordinary.typ, field: f.field + own}
-	if f.typ >= 0 {
-		price.typ = f.typ
-	}
-	return price
-}
-
-// elements is the part of a price that grows with the list, of elements that cost so much without the
-// function: a function says what they cost with the call.
-func (f functionPrice) elements(ordinary pair) pair {
-	if !f.none {
-		ordinary.field = 0
-	}
-	return ordinary
 }

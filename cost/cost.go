@@ -65,6 +65,9 @@ func (p pair) max(q pair) pair { return pair{max(p.typ, q.typ), max(p.field, q.f
 // infinite is the cost of what has no bound.
 var infinite = pair{math.Inf(1), math.Inf(1)}
 
+// each multiplies component by component.
+func (p pair) each(q pair) pair { return pair{times(p.typ, q.typ), times(p.field, q.field)} }
+
 func (p pair) times(n float64) pair { return pair{times(n, p.typ), times(n, p.field)} }
 
 // covers says whether p is not below q in both components.
@@ -76,14 +79,6 @@ func times(n, x float64) float64 {
 		return 0
 	}
 	return n * x
-}
-
-// priceCall is the formula of the package documentation.
-func priceCall(own, n, weight float64, child pair) pair {
-	return pair{
-		typ:   max(0, times(n, weight+child.typ)),
-		field: max(0, own) + times(n, child.field),
-	}
 }
 
 // MarshalJSON writes the cost as an object with type, field, base and points, and with free and

@@ -10,10 +10,8 @@ import (
 type reading struct {
 	*form
 	m machine
-	// What was found out before: the prices of values, of included sets in two parts, of functions, and of
-	// the representations of calls.
-	prices    map[sizedValue]valuePrice
-	parts     map[partKey]parts
+	// What was found out before: the prices of sets, of functions, and of the representations of calls.
+	prices    map[sizedSet]setPrice
 	functions map[*call]functionPrice
 	shared    map[*call]shares
 }
@@ -24,12 +22,6 @@ type parentSizes struct {
 	source ListSource
 }
 
-// sizedValue is a value and what its parent says about the lists in it.
-type sizedValue struct {
-	value  int32
-	parent parentSizes
-}
-
 // valuePrice is the maximum over the classes of possible types, and which of them it is of.
 type valuePrice struct {
 	price pair
@@ -37,11 +29,21 @@ type valuePrice struct {
 	typ, field int32
 }
 
-// parts is the price of an included set whose parent sizes lists: one element of each of these lists, and
-// everything else.
-type parts struct{ rest, element pair }
+// setPrice is what a selection set, or a call in it, costs: one element of each list that the parent sizes,
+// these lists at the sizes that they have of themselves, and everything else.
+type setPrice struct{ rest, element, own pair }
 
-func (p parts) plus(q parts) parts { return parts{p.rest.plus(q.rest), p.element.plus(q.element)} }
+func (p setPrice) plus(q setPrice) setPrice {
+	return setPrice{p.rest.plus(q.rest), p.element.plus(q.element), p.own.plus(q.own)}
+}
+
+// under is the price under a parent.
+func (p setPrice) under(parent parentSizes) pair {
+	if parent.sizes == nil {
+		return p.rest.plus(p.own)
+	}
+	return p.rest.plus(p.element.times(parent.source.Size))
+}
 
 func (f *form) read(variables map[string]any) *reading {
 	r := &reading{form: f}
@@ -75,18 +77,28 @@ func (r *reading) element(c *call, below pair) pair {
 
 // call prices one call, given what its parent says about lists.
 func (r *reading) call(c *call, parent parentSizes) pair {
+	return r.parts(c, parent.sizes).under(parent)
+}
+
+// parts prices one call, by parts if its parent sizes the list.
+func (r *reading) parts(c *call, sizes *listSize) setPrice {
 	if !r.m.holds[c.condition] || c.info == typenameField {
-		return pair{}
+		return setPrice{}
 	}
-	price := pair{field: r.own(c)}
+	own := pair{field: r.own(c)}
 	if c.info.kind == entities {
-		return price.plus(r.shares(c).price())
+		return setPrice{rest: own.plus(r.shares(c).price())}
 	}
-	price = price.plus(r.element(c, r.below(c).price).times(r.size(c, parent).Size))
+	one := r.element(c, r.below(c).price)
+	elements := one.times(r.size(c, parentSizes{}).Size)
 	if c.info.complexity != nil {
-		return r.function(c).of(price, r.extra(c))
+		price, ordinary := r.function(c).with(r.extra(c))
+		own, one, elements = price.plus(own.each(ordinary)), one.each(ordinary), elements.each(ordinary)
 	}
-	return price
+	if sizes == nil || !sizes.names(c.info) {
+		return setPrice{rest: own.plus(elements)}
+	}
+	return setPrice{own, one.times(c.info.scale), elements}
 }
 
 // function asks the function of a call's field, once.
@@ -104,14 +116,10 @@ func (r *reading) below(c *call) valuePrice {
 	if c.value < 0 {
 		return valuePrice{typ: -1, field: -1}
 	}
-	key := sizedValue{c.value, r.gives(c)}
-	if price, ok := r.prices[key]; ok {
-		return price
-	}
-	v := &r.values[c.value]
+	parent, v := r.gives(c), &r.values[c.value]
 	highest := valuePrice{typ: -1, field: -1}
 	for i := v.classes.lo; i < v.classes.hi; i++ {
-		price := r.set(r.classes[i].set, key.parent)
+		price := r.set(r.classes[i].set, parent)
 		if price.typ > highest.price.typ {
 			highest.price.typ, highest.typ = price.typ, i
 		}
@@ -119,57 +127,30 @@ func (r *reading) below(c *call) valuePrice {
 			highest.price.field, highest.field = price.field, i
 		}
 	}
-	r.prices = remember(r.prices, key, highest)
 	return highest
 }
 
+// set prices a set under a parent.
 func (r *reading) set(at int32, parent parentSizes) pair {
-	s := &r.sets[at]
-	var total pair
-	for i := s.calls.lo; i < s.calls.hi; i++ {
-		total = total.plus(r.call(&r.calls[i], parent))
-	}
-	for i := s.includes.lo; i < s.includes.hi; i++ {
-		total = total.plus(r.included(&r.includes[i], parent))
-	}
-	return total
+	return r.split(sizedSet{at, parent.sizes}).under(parent)
 }
 
-// included prices a set that is a part of another one.
-func (r *reading) included(i *include, parent parentSizes) pair {
-	if !r.m.holds[i.condition] {
-		return pair{}
-	}
-	p := r.split(partKey{set: i.set, sizes: parent.sizes})
-	return p.rest.plus(p.element.times(parent.source.Size))
-}
-
-// split prices an included set in two parts, by which it costs what it does at every size.
-func (r *reading) split(key partKey) parts {
-	if known, ok := r.parts[key]; ok {
+// split prices a set by parts, once.
+func (r *reading) split(key sizedSet) setPrice {
+	if known, ok := r.prices[key]; ok {
 		return known
 	}
 	s := &r.sets[key.set]
-	var total parts
+	var total setPrice
 	for i := s.calls.lo; i < s.calls.hi; i++ {
-		c := &r.calls[i]
-		if key.sizes == nil || !key.sizes.names(c.info) || !r.m.holds[c.condition] {
-			total.rest = total.rest.plus(r.call(c, parentSizes{}))
-			continue
-		}
-		one, own := r.element(c, r.below(c).price).times(c.info.scale), pair{field: r.own(c)}
-		if c.info.complexity != nil {
-			function := r.function(c)
-			one, own = function.elements(one), function.of(own, r.extra(c))
-		}
-		total = total.plus(parts{own, one})
+		total = total.plus(r.parts(&r.calls[i], key.sizes))
 	}
 	for _, i := range r.includes[s.includes.lo:s.includes.hi] {
 		if r.m.holds[i.condition] {
-			total = total.plus(r.split(partKey{set: i.set, sizes: key.sizes}))
+			total = total.plus(r.split(sizedSet{i.set, key.sizes}))
 		}
 	}
-	r.parts = remember(r.parts, key, total)
+	r.prices = remember(r.prices, key, total)
 	return total
 }
 

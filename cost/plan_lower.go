@@ -17,17 +17,16 @@ const maxAddends = 8
 
 // lowering is the working memory of lowering one form.
 type lowering struct {
-	c       *compiler
 	form    *form
 	program program
 	// nodes counts the elements of lists of objects in the place of the cost.
 	nodes bool
 
-	// values are the costs of the values of the form, sized those of values whose parent sizes lists, parts
-	// those of included sets. Their addends are in the list below.
+	// values are the costs of the values of the form, sized those of values whose parent sizes lists, sets
+	// those of sets. Their addends are in the list below.
 	values []memo
 	sized  map[sizedKey]polynomial
-	parts  map[partKey]polynomial
+	sets   map[sizedSet]setCost
 	// stack are the costs that are going to be added up or compared.
 	stack   []polynomial
 	addends []addend
@@ -35,11 +34,8 @@ type lowering struct {
 	total []addend
 	at    []int32
 
-	// inherits are the sizes that calls give to lists in their values; the first gives none.
-	inherits   []inheritedSize
-	inheritIDs map[inheritedSize]int32
 	// sizes, holds and owns are the registers of what the form says, -1 if there is none yet.
-	sizes    []int32
+	sizes    []sizeRegisters
 	sizeIDs  map[sizeExpr]int32
 	holds    []int32
 	owns     map[ownKey]int32
@@ -52,32 +48,8 @@ type memo struct {
 	known bool
 }
 
-// sizedKey is a value and the size that its parent gives to lists in it.
-type sizedKey struct{ value, inherit int32 }
-
-// setPart says which part of a set is meant: everything, everything but the elements of the lists that the
-// parent sizes, or one element of each of these lists. What a set costs is linear in such a size, so that
-// a fragment need not be priced again for each.
-type setPart uint8
-
-const (
-	wholeSet setPart = iota
-	restOfSet
-	elementOfSet
-)
-
-// partKey is a part of an included set.
-type partKey struct {
-	set   int32
-	sizes *listSize
-	part  setPart
-}
-
-// inheritedSize is what a call says about the lists in its value. The zero value says nothing.
-type inheritedSize struct {
-	sizes *listSize
-	expr  sizeExpr
-}
+// sizeRegisters are the registers of a size, and of 1 if there is none.
+type sizeRegisters struct{ size, none int32 }
 
 // ownKey tells what calls cost themselves apart, if they have no more than two terms.
 type ownKey struct {
@@ -97,15 +69,9 @@ func (c *compiler) plan() (*Plan, error) {
 		maxValues: options.maxValues, maxEntries: options.maxEntries, maxNodes: options.limits.MaxListNodes,
 		shape: options.limits.first(f.document.shape, f.document.calls),
 	}
-	var err error
-	if p.price, err = c.lower(false); err != nil {
-		return nil, err
-	}
+	p.price = c.lower(false)
 	if p.maxNodes > 0 {
-		nodes, err := c.lower(true)
-		if err != nil {
-			return nil, err
-		}
+		nodes := c.lower(true)
 		p.nodes = &nodes
 	}
 	if p.price.constant() && p.nodes == nil {
@@ -122,26 +88,22 @@ func (c *compiler) plan() (*Plan, error) {
 	return p, nil
 }
 
-func (c *compiler) lower(nodes bool) (program, error) {
+func (c *compiler) lower(nodes bool) program {
 	l := lowering{
-		c: c, form: c.form, nodes: nodes,
-		values:   make([]memo, len(c.form.values)),
-		inherits: make([]inheritedSize, 1),
-		holds:    slices.Repeat([]int32{-1}, len(c.form.conditions)),
-		addends:  make([]addend, 0, 2*len(c.form.calls)),
+		form: c.form, nodes: nodes,
+		values:  make([]memo, len(c.form.values)),
+		holds:   slices.Repeat([]int32{-1}, len(c.form.conditions)),
+		addends: make([]addend, 0, 2*len(c.form.calls)),
 	}
 	l.program.maxEntries = c.index.options.maxEntries
 	if nodes {
 		// The price has a rule for the number of representations.
 		l.program.maxEntries = maxCount
 	}
-	cost, err := l.set(c.form.root, 0, wholeSet, nil)
-	if err != nil {
-		return program{}, err
-	}
+	cost := l.set(sizedSet{set: c.form.root}).rest
 	l.begin()
 	l.program.result = l.keep(l.include(cost))
-	return l.program, nil
+	return l.program
 }
 
 // begin starts a sum.
@@ -234,9 +196,19 @@ func (l *lowering) add(a, b polynomial) polynomial {
 	return l.end(l.include(a).plus(l.include(b)))
 }
 
-// scale multiplies a cost with a register, -1 for 1.
+// sum adds up one of so many costs on the stack each.
+func (l *lowering) sum(from, each int) polynomial {
+	l.begin()
+	var constant pair
+	for at := from; at < len(l.stack); at += each {
+		constant = constant.plus(l.include(l.stack[at]))
+	}
+	return l.end(constant)
+}
+
+// scale multiplies a cost with a register.
 func (l *lowering) scale(cost polynomial, register int32) polynomial {
-	if register < 0 {
+	if cost == (polynomial{}) {
 		return cost
 	}
 	l.begin()
@@ -249,6 +221,9 @@ func (l *lowering) scale(cost polynomial, register int32) polynomial {
 
 // times multiplies a cost with a number.
 func (l *lowering) times(cost polynomial, n float64) polynomial {
+	if cost.isConstant() {
+		return polynomial{constant: cost.constant.times(n)}
+	}
 	if n == 1 {
 		return cost
 	}
@@ -269,11 +244,20 @@ func (l *lowering) product(a, b int32) int32 {
 	return register
 }
 
+// size returns the register of a size, which is 0 if there is none.
 func (l *lowering) size(at int32) int32 {
-	if l.sizes[at] < 0 {
-		l.sizes[at] = l.emit(opSize, at, 0, 1)
+	if l.sizes[at].size < 0 {
+		l.sizes[at].size = l.emit(opSize, at, 0, 1)
 	}
-	return l.sizes[at]
+	return l.sizes[at].size
+}
+
+// unsized returns the register that is 1 if there is no such size.
+func (l *lowering) unsized(at int32) int32 {
+	if l.sizes[at].none < 0 {
+		l.sizes[at].none = l.emit(opUnsized, at, 0, 1)
+	}
+	return l.sizes[at].none
 }
 
 // when lets a cost count only under a condition.

@@ -106,27 +106,20 @@ func (m *machine) terms(t *tables, terms span) float64 {
 }
 
 // size evaluates a size; it says whether there is one.
-func (m *machine) size(p *Plan, g *program, at int32) (float64, bool) {
-	for at >= 0 {
-		s := &g.sizes[at]
-		largest := s.constant
-		for i := range p.lookups[s.lookups.lo:s.lookups.hi] {
-			l := &p.lookups[int(s.lookups.lo)+i]
-			if value := m.lookup(l); value != nil {
-				if size, ok := sizeOf(value, l.list); ok {
-					largest = max(largest, size)
-				}
+func (m *machine) size(t *tables, s *sizeExpr) (float64, bool) {
+	largest := s.constant
+	for i := range t.lookups[s.lookups.lo:s.lookups.hi] {
+		l := &t.lookups[int(s.lookups.lo)+i]
+		if value := m.lookup(l); value != nil {
+			if size, ok := sizeOf(value, l.list); ok {
+				largest = max(largest, size)
 			}
 		}
-		if largest >= 0 {
-			return largest, true
-		}
-		if s.fallback >= 0 {
-			return s.fallback, true
-		}
-		at = s.next
 	}
-	return 0, false
+	if largest < 0 {
+		largest = s.fallback
+	}
+	return max(0, largest), largest >= 0
 }
 
 // lookup returns nil for what is absent as well as for null: neither sizes a list.

@@ -2,175 +2,173 @@ package cost
 
 import "slices"
 
-// value is what a call returns: the maximum over the classes of its possible types.
-func (l *lowering) value(at, inherit int32) (polynomial, error) {
-	key := sizedKey{at, inherit}
-	if inherit == 0 && l.values[at].known {
-		return l.values[at].cost, nil
+// setCost is what a selection set costs under a parent that sizes lists in it: in each of these lists once,
+// with the size that the list has of itself, and everything else. A set costs what it does at every size by
+// these three, so that none is priced again for each. Without such a parent everything is the rest.
+type setCost struct{ rest, element, own polynomial }
+
+// sizedSet is a set and the lists in it that its parent sizes.
+type sizedSet struct {
+	set   int32
+	sizes *listSize
+}
+
+// sizedKey is a value, and what its parent says about the lists in it.
+type sizedKey struct {
+	value int32
+	sizes *listSize
+	size  int32
+}
+
+// below is what is selected below a call: the maximum over the classes of its possible types.
+func (l *lowering) below(c *call) polynomial {
+	if c.value < 0 {
+		return polynomial{}
 	}
-	if known, ok := l.sized[key]; ok && inherit != 0 {
-		return known, nil
+	sizes, expr := l.gives(c)
+	key := sizedKey{value: c.value, sizes: sizes}
+	if sizes != nil {
+		key.size = l.addSize(expr)
+	} else if known := &l.values[c.value]; known.known {
+		return known.cost
 	}
-	classes := l.form.values[at].classes
+	if known, ok := l.sized[key]; ok {
+		return known
+	}
+	classes := l.form.values[c.value].classes
 	lo := len(l.stack)
 	for _, class := range l.form.classes[classes.lo:classes.hi] {
-		cost, err := l.set(class.set, inherit, wholeSet, nil)
-		if err != nil {
-			return polynomial{}, err
+		if sizes == nil {
+			l.stack = append(l.stack, l.set(sizedSet{set: class.set}).rest)
+		} else {
+			l.stack = append(l.stack, l.sizedBy(l.shared(sizedSet{class.set, sizes}), key.size))
 		}
-		l.stack = append(l.stack, cost)
 	}
 	cost := l.highest(lo)
 	l.stack = l.stack[:lo]
-	if inherit == 0 {
-		l.values[at] = memo{cost, true}
+	if sizes == nil {
+		l.values[c.value] = memo{cost, true}
 	} else {
 		l.sized = remember(l.sized, key, cost)
 	}
-	return cost, nil
+	return cost
 }
 
-// set is what is selected on an object: a part of it, if it is included in one whose parent sizes lists.
-func (l *lowering) set(at, inherit int32, part setPart, sizes *listSize) (polynomial, error) {
-	s := &l.form.sets[at]
-	if inherit != 0 {
-		// What depends on the size is lowered for each size.
-		if err := l.c.spend(int(s.calls.hi - s.calls.lo)); err != nil {
-			return polynomial{}, err
-		}
+// sizedBy is what a set costs whose parent sizes lists.
+func (l *lowering) sizedBy(cost setCost, size int32) polynomial {
+	if cost.element == (polynomial{}) {
+		return cost.rest
 	}
-	lo := len(l.stack)
+	expr := &l.program.sizes[size]
+	if n, ok := expr.settled(); ok {
+		return l.add(cost.rest, l.times(cost.element, n))
+	}
+	total := l.add(cost.rest, l.scale(cost.element, l.size(size)))
+	if expr.constant < 0 && expr.fallback < 0 {
+		total = l.add(total, l.scale(cost.own, l.unsized(size)))
+	}
+	return total
+}
+
+// shared is a set that others include, or whose parent sizes lists: it is priced once for all of these.
+func (l *lowering) shared(key sizedSet) setCost {
+	known, ok := l.sets[key]
+	if !ok {
+		known = l.set(key)
+		l.sets = remember(l.sets, key, known)
+	}
+	return known
+}
+
+// set is what is selected on an object.
+func (l *lowering) set(key sizedSet) setCost {
+	s := &l.form.sets[key.set]
+	// Where the parent sizes lists the parts of the calls lie in threes.
+	lo, each := len(l.stack), 1
+	if key.sizes != nil {
+		each = 3
+	}
 	var constant pair
-	add := func(cost polynomial) {
-		if constant = constant.plus(cost.constant); !cost.isConstant() {
-			l.stack = append(l.stack, cost)
+	add := func(cost setCost) {
+		if each == 1 && cost.rest.isConstant() {
+			constant = constant.plus(cost.rest.constant)
+			return
 		}
+		parts := [3]polynomial{cost.rest, cost.element, cost.own}
+		l.stack = append(l.stack, parts[:each]...)
 	}
 	for i := s.calls.lo; i < s.calls.hi; i++ {
-		cost, err := l.call(&l.form.calls[i], inherit, part, sizes)
-		if err != nil {
-			return polynomial{}, err
-		}
-		add(cost)
+		add(l.call(&l.form.calls[i], key.sizes))
 	}
 	for _, i := range l.form.includes[s.includes.lo:s.includes.hi] {
-		cost, err := l.included(i.set, inherit, part, sizes)
-		if err != nil {
-			return polynomial{}, err
-		}
-		add(l.when(i.condition, cost))
-	}
-	if len(l.stack) == lo {
-		return polynomial{constant: constant}, nil
-	}
-	l.begin()
-	for _, cost := range l.stack[lo:] {
-		l.include(cost)
-	}
-	l.stack = l.stack[:lo]
-	return l.end(constant), nil
-}
-
-// included is a set that is a part of another one.
-func (l *lowering) included(set, inherit int32, part setPart, sizes *listSize) (polynomial, error) {
-	from := l.inherits[inherit]
-	if from.sizes == nil {
-		return l.part(partKey{set, sizes, part})
+		cost := l.shared(sizedSet{i.set, key.sizes})
+		add(setCost{l.when(i.condition, cost.rest), l.when(i.condition, cost.element), l.when(i.condition, cost.own)})
 	}
 	var parts [3]polynomial
-	for i, key := range []partKey{{set, from.sizes, restOfSet}, {set, from.sizes, elementOfSet}, {set, nil, wholeSet}} {
-		var err error
-		if parts[i], err = l.part(key); err != nil {
-			return polynomial{}, err
-		}
+	for i := range each {
+		parts[i] = l.sum(lo+i, each)
 	}
-	if parts[1] == (polynomial{}) {
-		return parts[0], nil
-	}
-	size := l.addSize(from.expr)
-	if l.certain(size) {
-		return l.add(parts[0], l.scale(parts[1], l.size(size))), nil
-	}
-	first := l.sumOf(parts[0])
-	l.sumOf(parts[1])
-	l.sumOf(parts[2])
-	return l.computed(opSized, size, first), nil
+	parts[0].constant = parts[0].constant.plus(constant)
+	l.stack = l.stack[:lo]
+	return setCost{parts[0], parts[1], parts[2]}
 }
 
-func (l *lowering) part(key partKey) (polynomial, error) {
-	if known, ok := l.parts[key]; ok {
-		return known, nil
-	}
-	cost, err := l.set(key.set, 0, key.part, key.sizes)
-	l.parts = remember(l.parts, key, cost)
-	return cost, err
-}
-
-// call prices a call, or a part of it.
-func (l *lowering) call(c *call, inherit int32, part setPart, sizes *listSize) (polynomial, error) {
-	if part != wholeSet && !sizes.names(c.info) {
-		if part == elementOfSet {
-			return polynomial{}, nil
-		}
-		part = wholeSet
-	}
+// call prices a call, by parts if its parent sizes lists.
+func (l *lowering) call(c *call, sizes *listSize) setCost {
 	if sizing := c.info.sizes; sizing != nil && sizing.one && !l.nodes {
 		l.rule(c)
 	}
 	if c.info.kind == entities {
-		return l.entities(c)
+		return setCost{rest: l.entities(c)}
 	}
-	var below, elements polynomial
-	var err error
-	if c.value >= 0 {
-		if below, err = l.value(c.value, l.gives(c)); err != nil {
-			return polynomial{}, err
-		}
-	}
-	switch {
-	case c.info.kind == constant || part == restOfSet:
-	case part == elementOfSet:
-		elements = l.times(l.element(c, below), c.info.scale)
-	default:
-		n, size := l.listSize(c, inherit)
-		elements = l.times(l.element(c, below), n)
-		if size >= 0 && elements != (polynomial{}) {
+	own, below := l.own(c, c.info.weight), l.below(c)
+	var one, elements polynomial
+	if c.info.kind != constant {
+		one = l.element(c, below)
+		n, size := l.listSize(c)
+		if elements = l.times(one, n); size >= 0 {
 			elements = l.scale(elements, l.size(size))
 		}
 	}
 	if c.info.complexity != nil && !l.nodes {
-		return l.function(c, below, elements, part)
+		f := l.function(c, below)
+		l.begin()
+		l.put(f, pair{typ: 1})
+		l.put(f+1, pair{field: 1})
+		said := l.end(pair{})
+		own, one, elements = l.add(said, l.unless(own, f)), l.unless(one, f), l.unless(elements, f)
 	}
-	cost := elements
-	if part != elementOfSet {
-		cost = l.add(cost, l.own(c, c.info.weight))
+	if sizes == nil || !sizes.names(c.info) {
+		return setCost{rest: l.when(c.condition, l.add(own, elements))}
 	}
-	return l.when(c.condition, cost), nil
+	return setCost{l.when(c.condition, own), l.when(c.condition, l.times(one, c.info.scale)), l.when(c.condition, elements)}
 }
 
 // element is one element of what a call returns: its weight and what is selected on it.
 func (l *lowering) element(c *call, below polynomial) polynomial {
-	cost := below
-	cost.constant.typ += l.weight(c)
-	if cost.constant.typ >= 0 {
-		return cost
+	switch {
+	case !l.nodes:
+		return l.weighing(below, l.form.weight(c))
+	case c.info.isNode():
+		return l.weighing(below, 1)
+	default:
+		return below
 	}
-	if cost.isConstant() {
-		cost.constant.typ = 0
-		return cost
-	}
-	// A number of elements is not negative, so it may be multiplied with after clamping.
-	return l.computed(opSum, l.sumOf(cost), 0)
 }
 
-func (l *lowering) weight(c *call) float64 {
-	if !l.nodes {
-		return l.form.weight(c)
+// weighing adds a weight to a type cost, which ends at 0. A number of elements is not negative, so it may be
+// multiplied with afterwards.
+func (l *lowering) weighing(cost polynomial, weight float64) polynomial {
+	cost.constant.typ += weight
+	switch {
+	case cost.constant.typ >= 0:
+		return cost
+	case cost.isConstant():
+		cost.constant.typ = 0
+		return cost
+	default:
+		return l.computed(opSum, l.sumOf(cost), 0)
 	}
-	if c.info.isNode() {
-		return 1
-	}
-	return 0
 }
 
 // own is what a call costs itself. Calls that cost the same share a register.
@@ -178,8 +176,7 @@ func (l *lowering) own(c *call, weight float64) polynomial {
 	if l.nodes {
 		return polynomial{}
 	}
-	expr := ownExpr{condition: c.condition, constant: weight + c.own.constant, terms: c.own.terms}
-	l.foldDirectives(&expr, c.directives)
+	expr := l.ownExpr(c, weight)
 	if expr.terms.empty() && expr.directives.empty() {
 		return polynomial{constant: pair{field: max(0, expr.constant)}}
 	}
@@ -188,13 +185,14 @@ func (l *lowering) own(c *call, weight float64) polynomial {
 	return l.end(pair{})
 }
 
-// foldDirectives adds what the directives cost that does not depend on variables: they all cost the same, or
-// all selections are included whenever one is.
-func (l *lowering) foldDirectives(expr *ownExpr, directives span) {
-	if directives.empty() {
-		return
+// ownExpr folds what does not depend on variables: what all directives cost, or the dearest of selections
+// that are all included whenever one is.
+func (l *lowering) ownExpr(c *call, weight float64) ownExpr {
+	expr := ownExpr{condition: c.condition, constant: weight + c.own.constant, terms: c.own.terms}
+	if c.directives.empty() {
+		return expr
 	}
-	all := l.form.directives[directives.lo:directives.hi]
+	all := l.form.directives[c.directives.lo:c.directives.hi]
 	dearest := all[0].own.constant
 	settled, same := true, true
 	for i := range all {
@@ -205,8 +203,9 @@ func (l *lowering) foldDirectives(expr *ownExpr, directives span) {
 	if settled || same {
 		expr.constant += dearest
 	} else {
-		expr.directives = directives
+		expr.directives = c.directives
 	}
+	return expr
 }
 
 func (l *lowering) addOwn(expr ownExpr) int32 {
@@ -241,23 +240,16 @@ func (l *lowering) rule(c *call) {
 }
 
 // entities is a call of _entities, each of whose elements has the type of a representation.
-func (l *lowering) entities(c *call) (polynomial, error) {
+func (l *lowering) entities(c *call) polynomial {
 	v := &l.form.values[c.value]
 	e := entityPrices{condition: c.condition, representations: c.special, own: -1, sums: make(map[string]int32, len(v.output.objects))}
 	lo := len(l.stack)
 	for _, class := range l.form.classes[v.classes.lo:v.classes.hi] {
-		cost, err := l.set(class.set, 0, wholeSet, nil)
-		if err != nil {
-			return polynomial{}, err
-		}
 		weight := l.form.counted(class.objects[0].weight)
 		if l.nodes {
 			weight = 1
 		}
-		cost.constant.typ += weight
-		if cost.constant.typ < 0 {
-			cost = l.computed(opSum, l.sumOf(cost), 0)
-		}
+		cost := l.weighing(l.set(sizedSet{set: class.set}).rest, weight)
 		sum := l.sumOf(cost)
 		for _, object := range class.objects {
 			e.sums[object.name] = sum
@@ -267,27 +259,34 @@ func (l *lowering) entities(c *call) (polynomial, error) {
 	e.unknown = l.sumOf(l.highest(lo))
 	l.stack = l.stack[:lo]
 	if !l.nodes {
-		expr := ownExpr{condition: c.condition, constant: c.info.weight + c.own.constant, terms: c.own.terms}
-		l.foldDirectives(&expr, c.directives)
-		e.own = l.addOwn(expr)
+		e.own = l.addOwn(l.ownExpr(c, c.info.weight))
 	}
 	l.program.entities = append(l.program.entities, e)
-	return l.computed(opEntities, int32(len(l.program.entities)-1), 0), nil
+	return l.computed(opEntities, int32(len(l.program.entities)-1), 0)
 }
 
-// function is a call whose field has a function, or a part of it.
-func (l *lowering) function(c *call, below, elements polynomial, part setPart) (polynomial, error) {
-	f := functionPrices{info: c.info, weight: l.form.weight(c), at: c.special, element: part == elementOfSet}
-	own := l.own(c, 0)
-	ordinary := elements
-	if part != elementOfSet {
-		ordinary = l.add(ordinary, l.own(c, c.info.weight))
-	}
-	f.sum = l.sumOf(below)
-	l.sumOf(ordinary)
-	l.sumOf(own)
+// function asks the function of a call, once, and returns the first of its registers.
+func (l *lowering) function(c *call, below polynomial) int32 {
+	f := functionPrices{info: c.info, weight: l.form.weight(c), at: c.special, sum: l.sumOf(below)}
+	l.sumOf(l.own(c, 0))
 	l.program.functions = append(l.program.functions, f)
-	return l.computed(opFunction, int32(len(l.program.functions)-1), 0), nil
+	return l.emit(opFunction, int32(len(l.program.functions)-1), 0, 4)
+}
+
+// unless is a cost as far as the function with the registers does not decide it.
+func (l *lowering) unless(cost polynomial, function int32) polynomial {
+	l.begin()
+	l.put(function+2, pair{typ: cost.constant.typ})
+	l.put(function+3, pair{field: cost.constant.field})
+	for _, a := range l.addends[cost.lo:cost.hi] {
+		if a.coefficient.typ != 0 {
+			l.put(l.product(a.register, function+2), pair{typ: a.coefficient.typ})
+		}
+		if a.coefficient.field != 0 {
+			l.put(l.product(a.register, function+3), pair{field: a.coefficient.field})
+		}
+	}
+	return l.end(pair{})
 }
 
 // settled returns the size if it does not depend on variables, and is negative for no size.
@@ -301,39 +300,24 @@ func (s sizeExpr) settled() (size float64, ok bool) {
 	return s.fallback, true
 }
 
-// certain says whether there is a size whatever the variables are.
-func (l *lowering) certain(at int32) bool {
-	for at >= 0 {
-		s := &l.program.sizes[at]
-		if s.constant >= 0 || s.fallback >= 0 {
-			return true
-		}
-		at = s.next
-	}
-	return false
-}
-
 // said is what the list size of a call's field says, with a negative fallback if it may say nothing.
 func (l *lowering) said(c *call) sizeExpr {
 	s := &l.form.slicings[c.slicing]
-	return sizeExpr{constant: s.constant, lookups: s.lookups, fallback: c.info.sizes.assumed, next: -1}
+	return sizeExpr{constant: s.constant, lookups: s.lookups, fallback: c.info.sizes.assumed}
 }
 
 // listSize returns the number of elements of a call's list: n, or sizes[size] × n if size is not negative.
-func (l *lowering) listSize(c *call, inherit int32) (n float64, size int32) {
+func (l *lowering) listSize(c *call) (n float64, size int32) {
 	info := c.info
 	if info.depth == 0 {
 		return 1, -1
 	}
-	expr := sizeExpr{constant: -1, fallback: l.form.index.options.listSize, next: -1}
+	expr := sizeExpr{constant: -1, fallback: l.form.index.options.listSize}
 	if info.sizes != nil && info.sizes.sizesOwn() {
 		expr = l.said(c)
 		if expr.fallback < 0 {
 			expr.fallback = l.form.index.options.listSize
 		}
-	}
-	if from := l.inherits[inherit]; from.sizes != nil && from.sizes.names(info) {
-		expr = l.chain(from.expr, expr)
 	}
 	if n, ok := expr.settled(); ok {
 		return times(n, info.scale), -1
@@ -341,51 +325,31 @@ func (l *lowering) listSize(c *call, inherit int32) (n float64, size int32) {
 	return info.scale, l.addSize(expr)
 }
 
-// chain returns the expression that asks first, and then second if first says nothing.
-func (l *lowering) chain(first, second sizeExpr) sizeExpr {
-	if first.fallback >= 0 || first.constant >= 0 {
-		return first
-	}
-	if n, ok := second.settled(); ok {
-		first.fallback = n
-	} else {
-		first.next = l.addSize(second)
-	}
-	return first
-}
-
 func (l *lowering) addSize(expr sizeExpr) int32 {
 	id, ok := l.sizeIDs[expr]
 	if !ok {
 		id = int32(len(l.program.sizes))
 		l.program.sizes = append(l.program.sizes, expr)
-		l.sizes = append(l.sizes, -1)
+		l.sizes = append(l.sizes, sizeRegisters{-1, -1})
 		l.sizeIDs = remember(l.sizeIDs, expr, id)
 	}
 	return id
 }
 
-// gives returns the index of what a call says about the lists in its value.
-func (l *lowering) gives(c *call) int32 {
+// gives returns what a call says about the lists in its value, nil if it says nothing.
+func (l *lowering) gives(c *call) (*listSize, sizeExpr) {
 	if c.info.sizes == nil || len(c.info.sizes.sized) == 0 {
-		return 0
+		return nil, sizeExpr{}
 	}
 	expr := l.said(c)
 	if n, ok := expr.settled(); ok {
 		if n < 0 {
-			return 0
+			return nil, sizeExpr{}
 		}
 		// Calls with the same size share what is below them.
-		expr = sizeExpr{constant: n, fallback: -1, next: -1}
+		expr = sizeExpr{constant: n, fallback: -1}
 	}
-	from := inheritedSize{sizes: c.info.sizes.like, expr: expr}
-	id, ok := l.inheritIDs[from]
-	if !ok {
-		id = int32(len(l.inherits))
-		l.inherits = append(l.inherits, from)
-		l.inheritIDs = remember(l.inheritIDs, from, id)
-	}
-	return id
+	return c.info.sizes.like, expr
 }
 
 // names says whether the list size gives one to a field of the returned object.

@@ -22,8 +22,10 @@ type opcode uint8
 const (
 	// opHolds is 1 if conditions[a] holds, else 0.
 	opHolds opcode = iota
-	// opSize is sizes[a], which certainly gives a size.
+	// opSize is sizes[a], or 0 if it gives no size.
 	opSize
+	// opUnsized is 1 if sizes[a] gives no size, else 0.
+	opUnsized
 	// opTimes is the register a times the register b.
 	opTimes
 	// opOwn is what the calls of owns[a] cost themselves.
@@ -32,16 +34,14 @@ const (
 	opSum
 	// opMax is the component-wise maximum of sums[a:b], in two registers.
 	opMax
-	// opSized is sums[b] plus sizes[a] times sums[b+1], or sums[b+2] if there is no such size, in two
-	// registers.
-	opSized
 	// opEntities is entities[a], in two registers.
 	opEntities
-	// opFunction is functions[a], in two registers.
+	// opFunction is functions[a], in four registers: the type and the field cost that the function decides,
+	// and 1 for each of the two that it does not.
 	opFunction
 )
 
-// instruction computes the register to, and the one after it if it has two results. Registers hold
+// instruction computes the register to, and those after it if it has several results. Registers hold
 // numbers that are not negative; infinity is one of them.
 type instruction struct {
 	op   opcode
@@ -73,13 +73,12 @@ type ownExpr struct {
 	terms, directives span
 }
 
-// sizeExpr is a list size that depends on variables: the largest of constant and lookups. If none of
-// them is given it is that of next, or fallback if next is -1; a negative fallback is no size.
+// sizeExpr is a list size that depends on variables: the largest of constant and lookups, or fallback if
+// none of them is given. A negative fallback is no size.
 type sizeExpr struct {
 	constant float64
 	lookups  span
 	fallback float64
-	next     int32
 }
 
 // rule asks for exactly one slicing argument where the condition holds: given of them are constant,
@@ -100,15 +99,13 @@ type entityPrices struct {
 	unknown         int32
 }
 
-// functionPrices is a call whose field has a function. What is selected on one element, what the call costs
-// without the function, and what its arguments and the directives of the query cost are three sums from sum on.
+// functionPrices is a call whose field has a function. What is selected on one element, and what the
+// arguments of the call and the directives of the query cost are two sums from sum on.
 type functionPrices struct {
 	info   *fieldInfo
 	weight float64
 	at     int32
 	sum    int32
-	// element says that only what the elements cost is asked for, which is theirs without the function.
-	element bool
 }
 
 // constant says whether the program computes nothing and checks nothing.
@@ -137,7 +134,13 @@ func (m *machine) run(p *Plan, g *program) (root pair, kept bool) {
 				m.registers[in.to] = 1
 			}
 		case opSize:
-			m.registers[in.to], _ = m.size(p, g, in.a)
+			size, _ := m.size(&p.tables, &g.sizes[in.a])
+			m.registers[in.to] = size
+		case opUnsized:
+			m.registers[in.to] = 1
+			if _, ok := m.size(&p.tables, &g.sizes[in.a]); ok {
+				m.registers[in.to] = 0
+			}
 		case opTimes:
 			m.registers[in.to] = times(m.registers[in.a], m.registers[in.b])
 		case opOwn:
@@ -146,8 +149,23 @@ func (m *machine) run(p *Plan, g *program) (root pair, kept bool) {
 			price, few := m.entities(p, g, &g.entities[in.a])
 			kept = kept && few
 			m.registers[in.to], m.registers[in.to+1] = price.typ, price.field
+		case opFunction:
+			f := &g.functions[in.a]
+			var price, ordinary pair
+			if m.holds[p.functions[f.at].condition] {
+				said := m.ask(f.info, &p.functions[f.at], f.weight, m.sum(g, &g.sums[f.sum]))
+				price, ordinary = said.with(m.sum(g, &g.sums[f.sum+1]).field)
+			}
+			m.registers[in.to], m.registers[in.to+1] = price.typ, price.field
+			m.registers[in.to+2], m.registers[in.to+3] = ordinary.typ, ordinary.field
+		case opSum:
+			price := m.sum(g, &g.sums[in.a])
+			m.registers[in.to], m.registers[in.to+1] = max(0, price.typ), price.field
 		default:
-			price := m.pair(p, g, in)
+			var price pair
+			for at := in.a; at < in.b; at++ {
+				price = price.max(m.sum(g, &g.sums[at]))
+			}
 			m.registers[in.to], m.registers[in.to+1] = price.typ, price.field
 		}
 	}
@@ -163,38 +181,6 @@ func (m *machine) run(p *Plan, g *program) (root pair, kept bool) {
 		}
 	}
 	return root, kept
-}
-
-// pair computes an instruction with two results.
-func (m *machine) pair(p *Plan, g *program, in *instruction) pair {
-	var price pair
-	switch in.op {
-	case opSum:
-		price = m.sum(g, &g.sums[in.a])
-		price.typ = max(0, price.typ)
-	case opMax:
-		for i := in.a; i < in.b; i++ {
-			price = price.max(m.sum(g, &g.sums[i]))
-		}
-	case opSized:
-		size, ok := m.size(p, g, in.a)
-		if !ok {
-			return m.sum(g, &g.sums[in.b+2])
-		}
-		price = m.sum(g, &g.sums[in.b]).plus(m.sum(g, &g.sums[in.b+1]).times(size))
-	default:
-		f := &g.functions[in.a]
-		if !m.holds[p.functions[f.at].condition] {
-			return pair{}
-		}
-		ordinary := m.sum(g, &g.sums[f.sum+1])
-		said := m.ask(f.info, &p.functions[f.at], f.weight, m.sum(g, &g.sums[f.sum]))
-		if f.element {
-			return said.elements(ordinary)
-		}
-		price = said.of(ordinary, m.sum(g, &g.sums[f.sum+2]).field)
-	}
-	return price
 }
 
 func (m *machine) sum(g *program, s *polynomial) pair {

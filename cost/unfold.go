@@ -170,7 +170,7 @@ func (u *unfolding) spread(at int32, given parentSizes, typ, field float64, path
 	}
 	for i := set.includes.lo; i < set.includes.hi; i++ {
 		if below := &u.r.includes[i]; u.r.m.holds[below.condition] {
-			add(branch{set: below.set, path: path}, u.r.included(below, given), false)
+			add(branch{set: below.set, path: path}, u.r.set(below.set, given), false)
 		}
 	}
 	return branches
