@@ -50,10 +50,19 @@ type planEntry struct {
 	plan     *Plan
 	err      error
 	panicked bool
+	outline  *planOutline
 
 	// units and place, which is -1 for an entry that was removed, are guarded by the mutex of the cache.
 	units int
 	place int
+}
+
+// planOutline is the outline of a plan, which the entries of the plan share.
+type planOutline struct {
+	// compiling is held while the outline is compiled, so that callers who ask for it at the same time
+	// wait for one of them.
+	compiling sync.Mutex
+	known     atomic.Pointer[Outline]
 }
 
 func newPlanCache(size int) *planCache { return &planCache{index: newPlanIndex(size), max: size} }
@@ -78,7 +87,7 @@ func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func()
 			var own bool
 			if entry, own = c.promise(key); own {
 				entry.reader.Store(reader)
-				c.fulfil(entry, compile)
+				c.fulfil(entry, &planOutline{}, compile)
 				return entry
 			}
 		}
@@ -120,7 +129,8 @@ func (c *planCache) promise(key planKey) (entry *planEntry, own bool) {
 }
 
 // fulfil compiles, and makes the entry ready.
-func (c *planCache) fulfil(entry *planEntry, compile func() (*Plan, error)) {
+func (c *planCache) fulfil(entry *planEntry, outline *planOutline, compile func() (*Plan, error)) {
+	entry.outline = outline
 	entry.panicked = true
 	defer func() {
 		c.mu.Lock()
@@ -142,13 +152,13 @@ func (c *planCache) fulfil(entry *planEntry, compile func() (*Plan, error)) {
 // share adds an entry with the result of another one.
 func (c *planCache) share(key planKey, from *planEntry) {
 	if entry, own := c.promise(key); own {
-		c.fulfil(entry, func() (*Plan, error) { return from.plan, from.err })
+		c.fulfil(entry, from.outline, func() (*Plan, error) { return from.plan, from.err })
 	}
 }
 
 // outline returns the outline of an entry's plan, and compiles it if the plan has none.
 func (c *planCache) outline(entry *planEntry, compile func() (*Outline, error)) (*Outline, error) {
-	own := &entry.plan.outline
+	own := entry.outline
 	if known := own.known.Load(); known != nil {
 		return known, nil
 	}

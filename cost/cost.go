@@ -93,3 +93,8 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 		Approximate bool    `json:"approximate,omitempty"`
 	}{finite(c.Type), finite(c.Field), finite(c.Base), c.Points(), c.Free, c.Approximate})
 }
+
+// finite returns the number, the largest finite one of its sign in place of an infinite one.
+func finite(x float64) float64 {
+	return max(-math.MaxFloat64, min(math.MaxFloat64, x))
+}

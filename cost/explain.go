@@ -1,7 +1,5 @@
 package cost
 
-import "math"
-
 // Defaults of [ExplainOptions], used where a field is zero.
 const (
 	// DefaultMaxEntries is how many entries a [Breakdown] has at most.
@@ -113,9 +111,4 @@ func (o *Outline) Explain(variables map[string]any, opts ExplainOptions) Breakdo
 		b.OmittedType, b.OmittedField = left(cost.Type, typ), left(cost.Field, field)
 	}
 	return b
-}
-
-// finite returns the number, the largest finite one of its sign in place of an infinite one.
-func finite(x float64) float64 {
-	return max(-math.MaxFloat64, min(math.MaxFloat64, x))
 }

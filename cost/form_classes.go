@@ -11,10 +11,6 @@ import (
 // costs the same on all. What tells two types apart is whether a fragment applies to them, what the fields
 // that are selected cost on them, and what the types weigh.
 
-// partition divides the possible types of an output: types[i] is the part of the i-th type. It is nil if
-// all of them are in one part.
-type partition []int32
-
 // partitionKey addresses how the types of an output are divided by a field or a type condition.
 type partitionKey struct {
 	output    *outputType

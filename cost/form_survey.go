@@ -21,31 +21,6 @@ type survey struct {
 	composite int
 }
 
-// shape is what a selection set, with all fragments in it, counts for the limits. Sums saturate.
-type shape struct {
-	// depth and introspection are the longest paths of fields, outside introspection and inside.
-	depth, introspection int
-	aliases, directives  int
-}
-
-// beside is the shape of two parts next to each other.
-func (s shape) beside(t shape) shape {
-	return shape{
-		depth:         max(s.depth, t.depth),
-		introspection: max(s.introspection, t.introspection),
-		aliases:       saturate(s.aliases, t.aliases),
-		directives:    saturate(s.directives, t.directives),
-	}
-}
-
-// saturate adds two counts.
-func saturate(a, b int) int {
-	if a > maxCount-b {
-		return maxCount
-	}
-	return a + b
-}
-
 // fragment is a fragment of the document that the operation reaches.
 type fragment struct {
 	def   *ast.FragmentDefinition

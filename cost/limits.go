@@ -73,6 +73,31 @@ func (b *builder) limits(l Limits) Limits {
 // maxCount is where counts saturate: no limit can be above it and mean anything.
 const maxCount = min(math.MaxInt, MaxPoints)
 
+// shape is what a selection set, with all fragments in it, counts for the limits. Sums saturate.
+type shape struct {
+	// depth and introspection are the longest paths of fields, outside introspection and inside.
+	depth, introspection int
+	aliases, directives  int
+}
+
+// beside is the shape of two parts next to each other.
+func (s shape) beside(t shape) shape {
+	return shape{
+		depth:         max(s.depth, t.depth),
+		introspection: max(s.introspection, t.introspection),
+		aliases:       saturate(s.aliases, t.aliases),
+		directives:    saturate(s.directives, t.directives),
+	}
+}
+
+// saturate adds two counts.
+func saturate(a, b int) int {
+	if a > maxCount-b {
+		return maxCount
+	}
+	return a + b
+}
+
 // first returns the first limit that the shape breaks, nil if it breaks none.
 func (l *Limits) first(s shape, rootFields int) *LimitError {
 	if *l == (Limits{}) {

@@ -20,9 +20,6 @@ type Outline struct {
 	untold map[string]bool
 }
 
-// typenameField is __typename in an outline. It costs nothing, but tells types in a response.
-var typenameField = &fieldInfo{coordinate: "__typename", name: "__typename", kind: constant, argsFree: true}
-
 // outline compiles the operation, which was compiled to the plan before.
 func (x *index) outline(doc *ast.QueryDocument, op *ast.OperationDefinition, plan *Plan) (*Outline, error) {
 	f, _, _, err := x.compile(doc, op, true)

@@ -3,8 +3,6 @@ package cost
 import (
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // Plan is an operation compiled for pricing. It is immutable, safe for concurrent use, and holds
@@ -29,16 +27,6 @@ type Plan struct {
 	maxValues, maxEntries int
 	// form stays where a request can break a rule of a field, to find the call that does.
 	form *form
-
-	outline planOutline
-}
-
-// planOutline is what a plan keeps of its outline.
-type planOutline struct {
-	// compiling is held while the outline is compiled, so that callers who ask for it at the same time
-	// wait for one of them.
-	compiling sync.Mutex
-	known     atomic.Pointer[Outline]
 }
 
 // RootFields returns the coordinates of the root fields that the operation selects, such as

@@ -58,36 +58,6 @@ type ownKey struct {
 	terms [2]term
 }
 
-// plan lowers the form to a plan.
-func (c *compiler) plan() (*Plan, error) {
-	f, options := c.form, &c.index.options
-	if err := c.happen(); err != nil {
-		return nil, err
-	}
-	p := &Plan{
-		free: f.document.free, fields: f.document.fields, approximate: f.summed, weight: f.rootType.weight,
-		maxValues: options.maxValues, maxEntries: options.maxEntries, maxNodes: options.limits.MaxListNodes,
-		shape: options.limits.first(f.document.shape, f.document.calls),
-	}
-	p.price = c.lower(false)
-	if p.maxNodes > 0 {
-		nodes := c.lower(true)
-		p.nodes = &nodes
-	}
-	if p.price.constant() && p.nodes == nil {
-		// Nobody will read a variable.
-		p.variables = f.variables
-		return p, nil
-	}
-	p.tables = f.tables
-	// Of these only the form tells anybody.
-	p.arguments, p.slicings, p.bounds = nil, nil, nil
-	if len(p.price.rules) > 0 || len(p.price.entities) > 0 {
-		p.form = f
-	}
-	return p, nil
-}
-
 func (c *compiler) lower(nodes bool) program {
 	l := lowering{
 		form: c.form, nodes: nodes,

@@ -88,6 +88,9 @@ const (
 	entities
 )
 
+// typenameField is __typename in a form. It costs nothing, but tells types in a response.
+var typenameField = &fieldInfo{coordinate: "__typename", name: "__typename", kind: constant, argsFree: true}
+
 // serviceWeight is the price of _service, which is constant.
 const serviceWeight = 1
 

@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// partition divides the possible types of an output: types[i] is the part of the i-th type. It is nil if
+// all of them are in one part.
+type partition []int32
+
 // findAlike numbers the fields so that those have the same number that cost the same wherever they are
 // called, whatever type they are on, and divides the possible types of each output by what they weigh.
 func (b *builder) findAlike() {

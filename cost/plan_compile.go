@@ -1,0 +1,82 @@
+package cost
+
+import (
+	"errors"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// summingFactor is how much more work summing may do than merging: it is linear in the document, but
+// repeats for the possible types of a schema that may have hundreds.
+const summingFactor = 20
+
+// compile returns the form of an operation with its program, and the work that both took. A whole form
+// has the calls that cost nothing too.
+func (x *index) compile(doc *ast.QueryDocument, op *ast.OperationDefinition, whole bool) (*form, *Plan, int, error) {
+	if doc == nil || op == nil {
+		return nil, nil, 0, malformed("there is no operation")
+	}
+	kind := op.Operation
+	if kind == "" {
+		kind = ast.Query
+	}
+	root := x.roots[kind]
+	if root == nil {
+		return nil, nil, 0, malformed("the schema has no %s type", kind)
+	}
+	f, plan, work, err := x.compileAs(doc, op, root, whole, false)
+	if errors.Is(err, ErrWorkLimit) && !x.options.refuse {
+		var summed int
+		f, plan, summed, err = x.compileAs(doc, op, root, whole, true)
+		work += summed
+	}
+	if err != nil {
+		return nil, nil, work, err
+	}
+	plan.base = x.options.base[kind]
+	return f, plan, work, nil
+}
+
+func (x *index) compileAs(doc *ast.QueryDocument, op *ast.OperationDefinition, root *objectType, whole, summed bool) (*form, *Plan, int, error) {
+	c := &compiler{index: x, op: op, whole: whole, limit: x.options.workLimit}
+	if summed {
+		c.limit *= summingFactor
+	}
+	c.form = &form{index: x, rootType: root, summed: summed}
+	c.form.conditions = []condition{{op: conditionAlways}}
+	if err := c.run(doc); err != nil {
+		return nil, nil, c.work, err
+	}
+	plan, err := c.plan()
+	return c.form, plan, c.work, err
+}
+
+// plan lowers the form to a plan.
+func (c *compiler) plan() (*Plan, error) {
+	f, options := c.form, &c.index.options
+	if err := c.happen(); err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		free: f.document.free, fields: f.document.fields, approximate: f.summed, weight: f.rootType.weight,
+		maxValues: options.maxValues, maxEntries: options.maxEntries, maxNodes: options.limits.MaxListNodes,
+		shape: options.limits.first(f.document.shape, f.document.calls),
+	}
+	p.price = c.lower(false)
+	if p.maxNodes > 0 {
+		nodes := c.lower(true)
+		p.nodes = &nodes
+	}
+	if p.price.constant() && p.nodes == nil {
+		// Nobody will read a variable.
+		p.variables = f.variables
+		return p, nil
+	}
+	p.tables = f.tables
+	// Of these only the form tells anybody.
+	p.arguments, p.slicings, p.bounds = nil, nil, nil
+	if len(p.price.rules) > 0 || len(p.price.entities) > 0 {
+		p.form = f
+	}
+	return p, nil
+}
