@@ -2,308 +2,357 @@ package cost
 
 import "slices"
 
-// Lowering turns a form into the program that an evaluation runs.
-//
-// A cost is nearly always a polynomial: weights, multiplied with the sizes of the lists around them, and
-// with 1 or 0 for a condition. None of these is negative, and with 0 × ∞ = 0 they add and multiply by the
-// usual laws up to infinity. So the polynomial of the operation is expanded and equal products are put
-// together: an evaluation costs what the different sizes and conditions of the operation cost, and not
-// what its fields do. What is no polynomial, such as the larger of two costs that depend on variables,
-// is computed into registers, and is used like a size from there on.
+// setCost is what a selection set costs under a parent that sizes lists in it: in each of these lists once,
+// with the size that the list has of itself, and everything else. A set costs what it does at every size by
+// these three, so that none is priced again for each. Without such a parent everything is the rest.
+type setCost struct{ rest, element, own polynomial }
 
-// maxAddends is how many addends a cost may have before it is computed into registers. It bounds the
-// expansion: lowering takes at most so many steps for each cost that a cost is made of.
-const maxAddends = 8
-
-// lowering is the working memory of lowering one form.
-type lowering struct {
-	form    *form
-	program program
-	// nodes counts the elements of lists of objects in the place of the cost.
-	nodes bool
-
-	// values are the costs of the values of the form, sized those of values whose parent sizes lists, sets
-	// those of sets. Their addends are in the list below.
-	values []memo
-	sized  map[sizedKey]polynomial
-	sets   map[sizedSet]setCost
-	// stack are the costs that are going to be added up or compared.
-	stack   []polynomial
-	addends []addend
-	// total collects the addends of a sum. The register r stands at at[r], if it is in there at all.
-	total []addend
-	at    []int32
-
-	// sizes, holds and owns are the registers of what the form says, -1 if there is none yet.
-	sizes    []sizeRegisters
-	sizeIDs  map[sizeExpr]int32
-	holds    []int32
-	owns     map[ownKey]int32
-	products map[[2]int32]int32
-	rules    map[rule]bool
+// sizedSet is a set and the lists in it that its parent sizes.
+type sizedSet struct {
+	set   int32
+	sizes *listSize
 }
 
-type memo struct {
-	cost  polynomial
-	known bool
+// sizedKey is a value, and what its parent says about the lists in it.
+type sizedKey struct {
+	value int32
+	sizes *listSize
+	size  int32
 }
 
-// sizeRegisters are the registers of a size, and of 1 if there is none.
-type sizeRegisters struct{ size, none int32 }
-
-// ownKey tells what calls cost themselves apart, if they have no more than two terms.
-type ownKey struct {
-	expr  ownExpr
-	count int32
-	terms [2]term
-}
-
-func (c *compiler) lower(nodes bool) program {
-	l := lowering{
-		form: c.form, nodes: nodes,
-		values:  make([]memo, len(c.form.values)),
-		holds:   slices.Repeat([]int32{-1}, len(c.form.conditions)),
-		addends: make([]addend, 0, 2*len(c.form.calls)),
+// below is what is selected below a call: the maximum over the classes of its possible types.
+func (l *lowering) below(c *call) polynomial {
+	if c.value < 0 {
+		return polynomial{}
 	}
-	l.program.maxEntries = c.index.options.maxEntries
-	if nodes {
-		// The price has a rule for the number of representations.
-		l.program.maxEntries = maxCount
+	sizes, expr := l.gives(c)
+	key := sizedKey{value: c.value, sizes: sizes}
+	if sizes != nil {
+		key.size = l.addSize(expr)
+	} else if known := &l.values[c.value]; known.known {
+		return known.cost
 	}
-	cost := l.set(sizedSet{set: c.form.root}).rest
-	l.begin()
-	l.program.result = l.keep(l.include(cost))
-	return l.program
+	if known, ok := l.sized[key]; ok {
+		return known
+	}
+	classes := l.form.values[c.value].classes
+	lo := len(l.stack)
+	for _, class := range l.form.classes[classes.lo:classes.hi] {
+		if sizes == nil {
+			l.stack = append(l.stack, l.set(sizedSet{set: class.set}).rest)
+		} else {
+			l.stack = append(l.stack, l.sizedBy(l.shared(sizedSet{class.set, sizes}), key.size))
+		}
+	}
+	cost := l.highest(lo)
+	l.stack = l.stack[:lo]
+	if sizes == nil {
+		l.values[c.value] = memo{cost, true}
+	} else {
+		l.sized = remember(l.sized, key, cost)
+	}
+	return cost
 }
 
-// begin starts a sum.
-func (l *lowering) begin() { l.total = l.total[:0] }
-
-// put adds a register times a coefficient to the sum.
-func (l *lowering) put(register int32, coefficient pair) {
-	if coefficient == (pair{}) {
-		return
+// sizedBy is what a set costs whose parent sizes lists.
+func (l *lowering) sizedBy(cost setCost, size int32) polynomial {
+	if cost.element == (polynomial{}) {
+		return cost.rest
 	}
-	if missing := int(register) + 1 - len(l.at); missing > 0 {
-		l.at = append(l.at, make([]int32, missing)...)
+	expr := &l.program.sizes[size]
+	if n, ok := expr.settled(); ok {
+		return l.add(cost.rest, l.times(cost.element, n))
 	}
-	if at := l.at[register]; int(at) < len(l.total) && l.total[at].register == register {
-		l.total[at].coefficient = l.total[at].coefficient.plus(coefficient)
-		return
+	total := l.add(cost.rest, l.scale(cost.element, l.size(size)))
+	if expr.constant < 0 && expr.fallback < 0 {
+		total = l.add(total, l.scale(cost.own, l.unsized(size)))
 	}
-	l.at[register] = int32(len(l.total))
-	l.total = append(l.total, addend{register, coefficient})
+	return total
 }
 
-// include adds the addends of a cost to the sum, and returns its constant.
-func (l *lowering) include(cost polynomial) pair {
-	for _, a := range l.addends[cost.lo:cost.hi] {
-		l.put(a.register, a.coefficient)
-	}
-	return cost.constant
-}
-
-// end returns the constant and the sum as a cost.
-func (l *lowering) end(constant pair) polynomial {
-	if len(l.total) == 0 {
-		return polynomial{constant: constant}
-	}
-	if len(l.total) > maxAddends {
-		l.compute(opSum, l.keepSum(constant), 0)
-		constant = pair{}
-	}
-	lo := int32(len(l.addends))
-	l.addends = append(l.addends, l.total...)
-	return polynomial{constant, lo, int32(len(l.addends))}
-}
-
-// keep moves the constant and the sum into the program.
-func (l *lowering) keep(constant pair) polynomial {
-	lo := int32(len(l.program.addends))
-	l.program.addends = append(l.program.addends, l.total...)
-	return polynomial{constant, lo, int32(len(l.program.addends))}
-}
-
-func (l *lowering) keepSum(constant pair) int32 {
-	l.program.sums = append(l.program.sums, l.keep(constant))
-	return int32(len(l.program.sums) - 1)
-}
-
-// sumOf makes a cost a sum of the program.
-func (l *lowering) sumOf(cost polynomial) int32 {
-	l.begin()
-	return l.keepSum(l.include(cost))
-}
-
-// emit appends an instruction and returns the register of its result.
-func (l *lowering) emit(op opcode, a, b, results int32) int32 {
-	to := int32(l.program.registers)
-	l.program.registers += int(results)
-	l.program.code = append(l.program.code, instruction{op: op, to: to, a: a, b: b})
-	return to
-}
-
-// compute appends an instruction with two results, and makes them the sum.
-func (l *lowering) compute(op opcode, a, b int32) {
-	to := l.emit(op, a, b, 2)
-	l.begin()
-	l.put(to, pair{typ: 1})
-	l.put(to+1, pair{field: 1})
-}
-
-// computed is compute for a cost that is nothing else.
-func (l *lowering) computed(op opcode, a, b int32) polynomial {
-	l.compute(op, a, b)
-	return l.end(pair{})
-}
-
-// add returns the sum of two costs.
-func (l *lowering) add(a, b polynomial) polynomial {
-	if a.isConstant() && b.isConstant() {
-		return polynomial{constant: a.constant.plus(b.constant)}
-	}
-	l.begin()
-	return l.end(l.include(a).plus(l.include(b)))
-}
-
-// sum adds up one of so many costs on the stack each.
-func (l *lowering) sum(from, each int) polynomial {
-	l.begin()
-	var constant pair
-	for at := from; at < len(l.stack); at += each {
-		constant = constant.plus(l.include(l.stack[at]))
-	}
-	return l.end(constant)
-}
-
-// scale multiplies a cost with a register.
-func (l *lowering) scale(cost polynomial, register int32) polynomial {
-	if cost == (polynomial{}) {
-		return cost
-	}
-	l.begin()
-	l.put(register, cost.constant)
-	for _, a := range l.addends[cost.lo:cost.hi] {
-		l.put(l.product(a.register, register), a.coefficient)
-	}
-	return l.end(pair{})
-}
-
-// times multiplies a cost with a number.
-func (l *lowering) times(cost polynomial, n float64) polynomial {
-	if cost.isConstant() {
-		return polynomial{constant: cost.constant.times(n)}
-	}
-	if n == 1 {
-		return cost
-	}
-	l.begin()
-	for _, a := range l.addends[cost.lo:cost.hi] {
-		l.put(a.register, a.coefficient.times(n))
-	}
-	return l.end(cost.constant.times(n))
-}
-
-func (l *lowering) product(a, b int32) int32 {
-	key := [2]int32{min(a, b), max(a, b)}
-	register, ok := l.products[key]
+// shared is a set that others include, or whose parent sizes lists: it is priced once for all of these.
+func (l *lowering) shared(key sizedSet) setCost {
+	known, ok := l.sets[key]
 	if !ok {
-		register = l.emit(opTimes, a, b, 1)
-		l.products = remember(l.products, key, register)
+		known = l.set(key)
+		l.sets = remember(l.sets, key, known)
+	}
+	return known
+}
+
+// set is what is selected on an object.
+func (l *lowering) set(key sizedSet) setCost {
+	s := &l.form.sets[key.set]
+	// Where the parent sizes lists the parts of the calls lie in threes.
+	lo, each := len(l.stack), 1
+	if key.sizes != nil {
+		each = 3
+	}
+	var constant pair
+	add := func(cost setCost) {
+		if each == 1 && cost.rest.isConstant() {
+			constant = constant.plus(cost.rest.constant)
+			return
+		}
+		parts := [3]polynomial{cost.rest, cost.element, cost.own}
+		l.stack = append(l.stack, parts[:each]...)
+	}
+	for i := s.calls.lo; i < s.calls.hi; i++ {
+		add(l.call(&l.form.calls[i], key.sizes))
+	}
+	for _, i := range l.form.includes[s.includes.lo:s.includes.hi] {
+		cost := l.shared(sizedSet{i.set, key.sizes})
+		add(setCost{l.when(i.condition, cost.rest), l.when(i.condition, cost.element), l.when(i.condition, cost.own)})
+	}
+	var parts [3]polynomial
+	for i := range each {
+		parts[i] = l.sum(lo+i, each)
+	}
+	parts[0].constant = parts[0].constant.plus(constant)
+	l.stack = l.stack[:lo]
+	return setCost{parts[0], parts[1], parts[2]}
+}
+
+// call prices a call, by parts if its parent sizes lists.
+func (l *lowering) call(c *call, sizes *listSize) setCost {
+	if sizing := c.info.sizes; sizing != nil && sizing.one && !l.nodes {
+		l.rule(c)
+	}
+	if c.info.kind == entities {
+		return setCost{rest: l.entities(c)}
+	}
+	own, below := l.own(c, c.info.weight), l.below(c)
+	var one, elements polynomial
+	if c.info.kind != constant {
+		one = l.element(c, below)
+		n, size := l.listSize(c)
+		if elements = l.times(one, n); size >= 0 {
+			elements = l.scale(elements, l.size(size))
+		}
+	}
+	if c.info.complexity != nil && !l.nodes {
+		f := l.function(c, below)
+		l.begin()
+		l.put(f, pair{typ: 1})
+		l.put(f+1, pair{field: 1})
+		said := l.end(pair{})
+		own, one, elements = l.add(said, l.unless(own, f)), l.unless(one, f), l.unless(elements, f)
+	}
+	if sizes == nil || !sizes.names(c.info) {
+		return setCost{rest: l.when(c.condition, l.add(own, elements))}
+	}
+	return setCost{l.when(c.condition, own), l.when(c.condition, l.times(one, c.info.scale)), l.when(c.condition, elements)}
+}
+
+// element is one element of what a call returns: its weight and what is selected on it.
+func (l *lowering) element(c *call, below polynomial) polynomial {
+	switch {
+	case !l.nodes:
+		return l.weighing(below, l.form.weight(c))
+	case c.info.isNode():
+		return l.weighing(below, 1)
+	default:
+		return below
+	}
+}
+
+// weighing adds a weight to a type cost, which ends at 0. A number of elements is not negative, so it may be
+// multiplied with afterwards.
+func (l *lowering) weighing(cost polynomial, weight float64) polynomial {
+	cost.constant.typ += weight
+	switch {
+	case cost.constant.typ >= 0:
+		return cost
+	case cost.isConstant():
+		cost.constant.typ = 0
+		return cost
+	default:
+		return l.computed(opSum, l.sumOf(cost), 0)
+	}
+}
+
+// own is what a call costs itself. Calls that cost the same share a register.
+func (l *lowering) own(c *call, weight float64) polynomial {
+	if l.nodes {
+		return polynomial{}
+	}
+	expr := l.ownExpr(c, weight)
+	if expr.terms.empty() && expr.directives.empty() {
+		return polynomial{constant: pair{field: max(0, expr.constant)}}
+	}
+	l.begin()
+	l.put(l.ownRegister(expr), pair{field: 1})
+	return l.end(pair{})
+}
+
+// ownExpr folds what does not depend on variables: what all directives cost, or the dearest of selections
+// that are all included whenever one is.
+func (l *lowering) ownExpr(c *call, weight float64) ownExpr {
+	expr := ownExpr{condition: c.condition, constant: weight + c.own.constant, terms: c.own.terms}
+	if c.directives.empty() {
+		return expr
+	}
+	all := l.form.directives[c.directives.lo:c.directives.hi]
+	dearest := all[0].own.constant
+	settled, same := true, true
+	for i := range all {
+		settled = settled && all[i].own.terms.empty() && all[i].condition == all[0].condition
+		same = same && all[i].own.terms.empty() && all[i].own.constant == all[0].own.constant
+		dearest = max(dearest, all[i].own.constant)
+	}
+	if settled || same {
+		expr.constant += dearest
+	} else {
+		expr.directives = c.directives
+	}
+	return expr
+}
+
+func (l *lowering) addOwn(expr ownExpr) int32 {
+	l.program.owns = append(l.program.owns, expr)
+	return int32(len(l.program.owns) - 1)
+}
+
+func (l *lowering) ownRegister(expr ownExpr) int32 {
+	terms := l.form.terms[expr.terms.lo:expr.terms.hi]
+	key := ownKey{expr: ownExpr{condition: expr.condition, constant: expr.constant}, count: int32(len(terms))}
+	if !expr.directives.empty() || len(terms) > len(key.terms) {
+		return l.emit(opOwn, l.addOwn(expr), 0, 1)
+	}
+	copy(key.terms[:], terms)
+	register, ok := l.owns[key]
+	if !ok {
+		register = l.emit(opOwn, l.addOwn(expr), 0, 1)
+		l.owns = remember(l.owns, key, register)
 	}
 	return register
 }
 
-// size returns the register of a size, which is 0 if there is none.
-func (l *lowering) size(at int32) int32 {
-	if l.sizes[at].size < 0 {
-		l.sizes[at].size = l.emit(opSize, at, 0, 1)
+// rule lets each evaluation check a rule. Calls with the same arguments share one.
+func (l *lowering) rule(c *call) {
+	s := &l.form.slicings[c.slicing]
+	r := rule{c.condition, s.given, s.lookups}
+	if s.given == 1 && s.lookups.empty() || l.rules[r] {
+		return
 	}
-	return l.sizes[at].size
+	l.rules = remember(l.rules, r, true)
+	l.program.rules = append(l.program.rules, r)
 }
 
-// unsized returns the register that is 1 if there is no such size.
-func (l *lowering) unsized(at int32) int32 {
-	if l.sizes[at].none < 0 {
-		l.sizes[at].none = l.emit(opUnsized, at, 0, 1)
+// entities is a call of _entities, each of whose elements has the type of a representation.
+func (l *lowering) entities(c *call) polynomial {
+	v := &l.form.values[c.value]
+	e := entityPrices{condition: c.condition, representations: c.special, own: -1, sums: make(map[string]int32, len(v.output.objects))}
+	lo := len(l.stack)
+	for _, class := range l.form.classes[v.classes.lo:v.classes.hi] {
+		weight := l.form.counted(class.objects[0].weight)
+		if l.nodes {
+			weight = 1
+		}
+		cost := l.weighing(l.set(sizedSet{set: class.set}).rest, weight)
+		sum := l.sumOf(cost)
+		for _, object := range class.objects {
+			e.sums[object.name] = sum
+		}
+		l.stack = append(l.stack, cost)
 	}
-	return l.sizes[at].none
+	e.unknown = l.sumOf(l.highest(lo))
+	l.stack = l.stack[:lo]
+	if !l.nodes {
+		e.own = l.addOwn(l.ownExpr(c, c.info.weight))
+	}
+	l.program.entities = append(l.program.entities, e)
+	return l.computed(opEntities, int32(len(l.program.entities)-1), 0)
 }
 
-// when lets a cost count only under a condition.
-func (l *lowering) when(condition int32, cost polynomial) polynomial {
-	if condition == always || cost == (polynomial{}) {
-		return cost
-	}
-	if l.holds[condition] < 0 {
-		l.holds[condition] = l.emit(opHolds, condition, 0, 1)
-	}
-	return l.scale(cost, l.holds[condition])
+// function asks the function of a call, once, and returns the first of its registers.
+func (l *lowering) function(c *call, below polynomial) int32 {
+	f := functionPrices{info: c.info, weight: l.form.weight(c), at: c.special, sum: l.sumOf(below)}
+	l.sumOf(l.own(c, 0))
+	l.program.functions = append(l.program.functions, f)
+	return l.emit(opFunction, int32(len(l.program.functions)-1), 0, 4)
 }
 
-// highest is the component-wise maximum of the costs on the stack from lo on. It is that of one cost where
-// one is never below the others, whatever the registers are.
-func (l *lowering) highest(lo int) polynomial {
-	// No cost is negative, so a maximum may start at zero.
-	var constant pair
-	costs := slices.DeleteFunc(l.stack[lo:], func(cost polynomial) bool {
-		if cost.isConstant() {
-			constant = constant.max(cost.constant)
+// unless is a cost as far as the function with the registers does not decide it.
+func (l *lowering) unless(cost polynomial, function int32) polynomial {
+	l.begin()
+	l.put(function+2, pair{typ: cost.constant.typ})
+	l.put(function+3, pair{field: cost.constant.field})
+	for _, a := range l.addends[cost.lo:cost.hi] {
+		if a.coefficient.typ != 0 {
+			l.put(l.product(a.register, function+2), pair{typ: a.coefficient.typ})
 		}
-		return cost.isConstant()
-	})
-	if len(costs) == 0 {
-		return polynomial{constant: constant}
-	}
-	if len(costs) == 1 && constant == (pair{}) {
-		return costs[0]
-	}
-	l.stack = append(l.stack[:lo+len(costs)], polynomial{constant: constant})
-	costs = l.stack[lo:]
-	typ := l.above(costs, func(p pair) pair { return pair{typ: p.typ} })
-	field := l.above(costs, func(p pair) pair { return pair{field: p.field} })
-	if typ >= 0 && field >= 0 {
-		l.begin()
-		for _, a := range l.addends[costs[typ].lo:costs[typ].hi] {
-			l.put(a.register, pair{typ: a.coefficient.typ})
+		if a.coefficient.field != 0 {
+			l.put(l.product(a.register, function+3), pair{field: a.coefficient.field})
 		}
-		for _, a := range l.addends[costs[field].lo:costs[field].hi] {
-			l.put(a.register, pair{field: a.coefficient.field})
-		}
-		return l.end(pair{typ: costs[typ].constant.typ, field: costs[field].constant.field})
 	}
-	first := int32(len(l.program.sums))
-	for _, cost := range costs {
-		l.sumOf(cost)
-	}
-	return l.computed(opMax, first, int32(len(l.program.sums)))
+	return l.end(pair{})
 }
 
-// above returns the index of a cost that in the component is not below any other, -1 if there may be none.
-func (l *lowering) above(costs []polynomial, component func(pair) pair) int {
-	best := 0
-	for i := range costs {
-		if l.covers(costs[i], costs[best], component) {
-			best = i
-		}
+// settled returns the size if it does not depend on variables, and is negative for no size.
+func (s sizeExpr) settled() (size float64, ok bool) {
+	if !s.lookups.empty() {
+		return 0, false
 	}
-	for i := range costs {
-		if !l.covers(costs[best], costs[i], component) {
-			return -1
-		}
+	if s.constant >= 0 {
+		return s.constant, true
 	}
-	return best
+	return s.fallback, true
 }
 
-// covers says whether each coefficient of a is at least that of b.
-func (l *lowering) covers(a, b polynomial, component func(pair) pair) bool {
-	if !component(a.constant).covers(component(b.constant)) {
-		return false
+// said is what the list size of a call's field says, with a negative fallback if it may say nothing.
+func (l *lowering) said(c *call) sizeExpr {
+	s := &l.form.slicings[c.slicing]
+	return sizeExpr{constant: s.constant, lookups: s.lookups, fallback: c.info.sizes.assumed}
+}
+
+// listSize returns the number of elements of a call's list: n, or sizes[size] × n if size is not negative.
+func (l *lowering) listSize(c *call) (n float64, size int32) {
+	info := c.info
+	if info.depth == 0 {
+		return 1, -1
 	}
-	addends := l.addends[a.lo:a.hi]
-	return !slices.ContainsFunc(l.addends[b.lo:b.hi], func(x addend) bool {
-		least := component(x.coefficient)
-		at := slices.IndexFunc(addends, func(y addend) bool { return y.register == x.register })
-		return at < 0 && least != pair{} || at >= 0 && !component(addends[at].coefficient).covers(least)
-	})
+	expr := sizeExpr{constant: -1, fallback: l.form.index.options.listSize}
+	if info.sizes != nil && info.sizes.sizesOwn() {
+		expr = l.said(c)
+		if expr.fallback < 0 {
+			expr.fallback = l.form.index.options.listSize
+		}
+	}
+	if n, ok := expr.settled(); ok {
+		return times(n, info.scale), -1
+	}
+	return info.scale, l.addSize(expr)
+}
+
+func (l *lowering) addSize(expr sizeExpr) int32 {
+	id, ok := l.sizeIDs[expr]
+	if !ok {
+		id = int32(len(l.program.sizes))
+		l.program.sizes = append(l.program.sizes, expr)
+		l.sizes = append(l.sizes, sizeRegisters{-1, -1})
+		l.sizeIDs = remember(l.sizeIDs, expr, id)
+	}
+	return id
+}
+
+// gives returns what a call says about the lists in its value, nil if it says nothing.
+func (l *lowering) gives(c *call) (*listSize, sizeExpr) {
+	if c.info.sizes == nil || len(c.info.sizes.sized) == 0 {
+		return nil, sizeExpr{}
+	}
+	expr := l.said(c)
+	if n, ok := expr.settled(); ok {
+		if n < 0 {
+			return nil, sizeExpr{}
+		}
+		// Calls with the same size share what is below them.
+		expr = sizeExpr{constant: n, fallback: -1}
+	}
+	return c.info.sizes.like, expr
+}
+
+// names says whether the list size gives one to a field of the returned object.
+func (s *listSize) names(info *fieldInfo) bool {
+	return info.depth > 0 && slices.Contains(s.sized, info.name)
 }
