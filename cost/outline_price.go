@@ -301,15 +301,6 @@ func (r *reading) lookedUp(b *bound) (size float64, source ListSource, given boo
 	return size, source, given
 }
 
-// name is the path of the slicing argument as it was declared.
-func (s *slicer) name() string {
-	name := s.arg.name
-	for _, in := range s.path {
-		name += "." + in.name
-	}
-	return name
-}
-
 // costs returns what the arguments of a call cost, and those of the directives of its dearest selection,
 // one by one in the order of their declaration.
 func (r *reading) costs(c *call) []ArgumentCost {

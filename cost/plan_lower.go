@@ -1,7 +1,5 @@
 package cost
 
-import "slices"
-
 // setCost is what a selection set costs under a parent that sizes lists in it: in each of these lists once,
 // with the size that the list has of itself, and everything else. A set costs what it does at every size by
 // these three, so that none is priced again for each. Without such a parent everything is the rest.
@@ -350,9 +348,4 @@ func (l *lowering) gives(c *call) (*listSize, sizeExpr) {
 		expr = sizeExpr{constant: n, fallback: -1}
 	}
 	return c.info.sizes.like, expr
-}
-
-// names says whether the list size gives one to a field of the returned object.
-func (s *listSize) names(info *fieldInfo) bool {
-	return info.depth > 0 && slices.Contains(s.sized, info.name)
 }
