@@ -13,20 +13,21 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 // Shadow, look, enforce: record what operations cost, and ask what a policy would have refused.
 func ExampleConfig_observeFirst() {
 	log := &strings.Builder{}
 	var cfg ratelimit.Config
-	records := tiers.NewRecordWriter(log)
+	records := simulate.NewWriter(log)
 	cfg.Observe.Admissions = 1 // tell what was admitted too, each time
 	cfg.Observe.Observer = event.Func(func(_ context.Context, e event.Event) {
 		d, ok := e.(event.Decided)
 		if !ok || d.Charge || d.RefusalID != "" || slices.Contains([]string{"replayed", "validated"}, d.Outcome) {
 			return // it did not run
 		}
-		_ = records.Write(tiers.Record{
+		_ = records.Write(simulate.Record{
 			At: d.At, Tenant: d.Tenant, Team: d.Team, User: d.User,
 			Tier: d.SubjectTier, Operations: d.RootFields, Points: d.Cost,
 		})
@@ -49,7 +50,7 @@ func ExampleConfig_observeFirst() {
 		return
 	}
 	file := strings.NewReader(log.String())
-	report, err := tiers.Simulate(tiers.ReadRecords(file), candidate)
+	report, err := simulate.Run(simulate.Read(file), candidate)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -75,7 +76,7 @@ func ExampleConfig_policyFile() {
 	}
 
 	serve := func() error {
-		policy, err := tiers.OpenFile(path, tiers.FileOptions{
+		policy, err := tiers.OpenFile(path, tiers.FileConfig{
 			OnReload: func(_ *tiers.Snapshot, err error) {
 				if err != nil {
 					slog.Error("the last good policy stays", "error", err)

@@ -72,7 +72,7 @@ func (l *limiter) policy(path string, logger *slog.Logger) (tiers.Source, error)
 	}
 	// The first generation is 1. One that is told again was there before a mistake and holds still.
 	held := uint64(1)
-	file, err := tiers.OpenFile(path, tiers.FileOptions{OnReload: func(snapshot *tiers.Snapshot, err error) {
+	file, err := tiers.OpenFile(path, tiers.FileConfig{OnReload: func(snapshot *tiers.Snapshot, err error) {
 		generation := slog.Uint64("generation", snapshot.Generation())
 		switch {
 		case err != nil:

@@ -18,7 +18,7 @@ func Example() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if err := api.Generate(cfg, api.AddPlugin(gqlgenplugin.New(cfg, gqlgenplugin.Options{}))); err != nil {
+	if err := api.Generate(cfg, api.AddPlugin(gqlgenplugin.New(cfg, gqlgenplugin.Config{}))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) // a mistake in a weight stops go generate
 	}
@@ -31,7 +31,7 @@ func ExampleDefinitionError() {
 		directive @cost(complexity: Int) on FIELD_DEFINITION
 		type Query { products: [String!]! @cost(complexity: 2) }`}}
 
-	_, err := gqlgenplugin.New(cfg, gqlgenplugin.Options{}).InjectSourcesEarly()
+	_, err := gqlgenplugin.New(cfg, gqlgenplugin.Config{}).InjectSourcesEarly()
 	fmt.Println(err)
 	// Output:
 	// shop.graphqls:2: @cost is another directive than the one that prices operations: it has no argument weight; define it as schema.graphqls of this library does, or remove the definition

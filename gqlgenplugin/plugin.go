@@ -5,9 +5,9 @@
 //
 //	cfg, err := config.LoadConfigFromDefaultLocations()
 //	…
-//	err = api.Generate(cfg, api.AddPlugin(gqlgenplugin.New(cfg, gqlgenplugin.Options{})))
+//	err = api.Generate(cfg, api.AddPlugin(gqlgenplugin.New(cfg, gqlgenplugin.Config{})))
 //
-// It does three things, and a fourth if it is asked to ([Options.RateLimitField]). It adds the definitions of the directives, unless the schema has them. It sets
+// It does three things, and a fourth if it is asked to ([Config.RateLimitField]). It adds the definitions of the directives, unless the schema has them. It sets
 // skip_runtime for them, unless gqlgen.yml says something else, because they have nothing to do while
 // a field is resolved. And it checks the weights and list sizes of the schema as the server does when
 // it starts, so that a mistake in them stops the generator.
@@ -25,8 +25,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
-// Options say how a [Plugin] works. The zero value is the default in each field.
-type Options struct {
+// Config says how a [Plugin] works. The zero value is the default in each field.
+type Config struct {
 	// Cost is what the schema is checked with: that which the server gives to the extension. It matters
 	// where weights or list sizes come by coordinate, or where RequireListSizes asks for all of them.
 	Cost cost.Config
@@ -40,15 +40,15 @@ type Options struct {
 // Plugin is a plugin for one run of gqlgen's code generator. Make it with [New]. It is not safe for
 // concurrent use, which gqlgen makes none of.
 type Plugin struct {
-	cfg     *config.Config
-	options Options
+	gqlgen *config.Config
+	cfg    Config
 }
 
 // New returns a plugin for api.AddPlugin. The configuration is the one that api.Generate is given: the
 // plugin reads its schema to see which directives it defines. Add it after plugins that inject
 // definitions of their own.
-func New(cfg *config.Config, options Options) *Plugin {
-	return &Plugin{cfg: cfg, options: options}
+func New(gqlgen *config.Config, cfg Config) *Plugin {
+	return &Plugin{gqlgen: gqlgen, cfg: cfg}
 }
 
 // Name returns ratelimit.
@@ -61,14 +61,14 @@ func (*Plugin) Name() string { return "ratelimit" }
 // In a federation subgraph they are part of its SDL, because composition knows no directive that
 // nobody defines, unless the schema imports them with @link and so has them from there.
 func (p *Plugin) InjectSourcesEarly() ([]*ast.Source, error) {
-	found := definitionsIn(p.cfg.Sources)
+	found := definitionsIn(p.gqlgen.Sources)
 	missing, err := found.missing()
 	if err != nil {
 		return nil, err
 	}
 	var hidden, published ast.DirectiveDefinitionList
 	for _, definition := range missing {
-		if p.cfg.Federation.IsDefined() && !found.imported[definition.Name] {
+		if p.gqlgen.Federation.IsDefined() && !found.imported[definition.Name] {
 			published = append(published, definition)
 		} else {
 			hidden = append(hidden, definition)
@@ -77,10 +77,10 @@ func (p *Plugin) InjectSourcesEarly() ([]*ast.Source, error) {
 	var sources []*ast.Source
 	outside := func(name, input string) error {
 		// gqlgen checks this a moment later, and has no directory before.
-		if err := p.cfg.Exec.Check(); err != nil {
+		if err := p.gqlgen.Exec.Check(); err != nil {
 			return fmt.Errorf("exec of the configuration: %w", err)
 		}
-		name, err := nameOutside(p.cfg.Exec.Dir(), name)
+		name, err := nameOutside(p.gqlgen.Exec.Dir(), name)
 		if err == nil {
 			sources = append(sources, &ast.Source{Name: name, Input: input})
 		}
@@ -94,13 +94,13 @@ func (p *Plugin) InjectSourcesEarly() ([]*ast.Source, error) {
 			return nil, err
 		}
 	}
-	if p.options.RateLimitField {
+	if p.cfg.RateLimitField {
 		if err := outside("ratelimit.query.graphqls", rateLimitFieldOf(found.query)); err != nil {
 			return nil, err
 		}
 		// By the time of MutateConfig gqlgen has made a model of its own.
-		if !p.cfg.Models.UserDefined("RateLimit") {
-			p.cfg.Models.Add("RateLimit", "github.com/gqlgen-ratelimit/ratelimit/ratelimitclient.Budget")
+		if !p.gqlgen.Models.UserDefined("RateLimit") {
+			p.gqlgen.Models.Add("RateLimit", "github.com/gqlgen-ratelimit/ratelimit/ratelimitclient.Budget")
 		}
 	}
 	return sources, nil
@@ -109,7 +109,7 @@ func (p *Plugin) InjectSourcesEarly() ([]*ast.Source, error) {
 // MutateSchema changes nothing. It checks the directives of the schema; the error joins a
 // [*cost.SchemaError] for each mistake.
 func (p *Plugin) MutateSchema(schema *ast.Schema) error {
-	_, err := cost.New(schema, p.options.Cost)
+	_, err := cost.New(schema, p.cfg.Cost)
 	return err
 }
 

@@ -35,7 +35,7 @@ func configured(schema string) *config.Config {
 // that it shows, and checks that the schema loads with them.
 func injected(t *testing.T, cfg *config.Config) (hidden, published []string) {
 	t.Helper()
-	sources, err := gqlgenplugin.New(cfg, gqlgenplugin.Options{}).InjectSourcesEarly()
+	sources, err := gqlgenplugin.New(cfg, gqlgenplugin.Config{}).InjectSourcesEarly()
 	require.NoError(t, err)
 	for _, source := range sources {
 		schema, err := gqlparser.LoadSchema(source, &ast.Source{Input: query})
@@ -71,7 +71,7 @@ func TestTheDefinitionsAreThoseOfTheRepository(t *testing.T) {
 	original, err = os.ReadFile(filepath.Join("..", "schema.graphqls"))
 	require.NoError(t, err)
 	cfg := configured(query)
-	sources, err := gqlgenplugin.New(cfg, gqlgenplugin.Options{}).InjectSourcesEarly()
+	sources, err := gqlgenplugin.New(cfg, gqlgenplugin.Config{}).InjectSourcesEarly()
 	require.NoError(t, err)
 	want, err := gqlparser.LoadSchema(&ast.Source{Input: string(original) + query})
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestADefinitionThatTheServerCannotReadIsRefusedWithItsPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := configured(query + c.definition)
-			_, err := gqlgenplugin.New(cfg, gqlgenplugin.Options{}).InjectSourcesEarly()
+			_, err := gqlgenplugin.New(cfg, gqlgenplugin.Config{}).InjectSourcesEarly()
 			var wrong *gqlgenplugin.DefinitionError
 			require.ErrorAs(t, err, &wrong)
 			require.Equal(t, c.directive, wrong.Directive)
@@ -161,7 +161,7 @@ func TestADefinitionThatTheServerCannotReadIsRefusedWithItsPlace(t *testing.T) {
 func TestBothDefinitionsThatAreWrongAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := configured(query + "directive @cost on OBJECT directive @listSize on FIELD_DEFINITION")
-	_, err := gqlgenplugin.New(cfg, gqlgenplugin.Options{}).InjectSourcesEarly()
+	_, err := gqlgenplugin.New(cfg, gqlgenplugin.Config{}).InjectSourcesEarly()
 	require.ErrorContains(t, err, "@cost")
 	require.ErrorContains(t, err, "@listSize")
 }
@@ -182,7 +182,7 @@ func TestASubgraphPublishesWhatNobodyElseDefines(t *testing.T) {
 
 func TestAWrongWeightStopsTheGeneratorAsItStopsTheServer(t *testing.T) {
 	t.Parallel()
-	check := func(schema string, options gqlgenplugin.Options) error {
+	check := func(schema string, options gqlgenplugin.Config) error {
 		cfg := configured(schema)
 		p := gqlgenplugin.New(cfg, options)
 		sources, err := p.InjectSourcesEarly()
@@ -191,16 +191,16 @@ func TestAWrongWeightStopsTheGeneratorAsItStopsTheServer(t *testing.T) {
 		require.NoError(t, err)
 		return p.MutateSchema(loaded)
 	}
-	require.NoError(t, check(query, gqlgenplugin.Options{}))
+	require.NoError(t, check(query, gqlgenplugin.Config{}))
 
 	var wrong *cost.SchemaError
-	err := check(`type Query { products: String @cost(weight: "ten") }`, gqlgenplugin.Options{})
+	err := check(`type Query { products: String @cost(weight: "ten") }`, gqlgenplugin.Config{})
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, "Query.products", wrong.Coordinate)
 
 	const unsized = "type Query { products: [Product!]! } type Product { name: String }"
-	require.NoError(t, check(unsized, gqlgenplugin.Options{}))
-	err = check(unsized, gqlgenplugin.Options{Cost: cost.Config{RequireListSizes: true}})
+	require.NoError(t, check(unsized, gqlgenplugin.Config{}))
+	err = check(unsized, gqlgenplugin.Config{Cost: cost.Config{RequireListSizes: true}})
 	require.ErrorAs(t, err, &wrong)
 	require.Equal(t, "Query.products", wrong.Coordinate)
 }
@@ -209,11 +209,11 @@ func TestADirectiveThatIsConfiguredKeepsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	cfg := configured(query)
 	cfg.Directives["cost"] = config.DirectiveConfig{SkipRuntime: false}
-	require.NoError(t, gqlgenplugin.New(cfg, gqlgenplugin.Options{}).MutateConfig(cfg))
+	require.NoError(t, gqlgenplugin.New(cfg, gqlgenplugin.Config{}).MutateConfig(cfg))
 	require.False(t, cfg.Directives["cost"].SkipRuntime)
 	require.True(t, cfg.Directives["listSize"].SkipRuntime)
 
 	empty := &config.Config{}
-	require.NoError(t, gqlgenplugin.New(empty, gqlgenplugin.Options{}).MutateConfig(empty))
+	require.NoError(t, gqlgenplugin.New(empty, gqlgenplugin.Config{}).MutateConfig(empty))
 	require.True(t, empty.Directives["cost"].SkipRuntime)
 }

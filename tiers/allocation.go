@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -133,7 +134,7 @@ func (o *oversight) lookAt(at path, what string, inherited setting, x OwnerExcep
 		own := inherited.with(rule.Mode, rule.EnforceFrom, "")
 		o.single(at.to("byName").to(name).to("limits"), own, rule.Limits, parents...)
 		for key, capacity := range refusing(mergeLimits(x.Limits, rule.Limits), own) {
-			sums[key] = addSaturating(sums[key], capacity)
+			sums[key] = min(sums[key], math.MaxInt64-capacity) + capacity
 			counts[key]++
 		}
 	}

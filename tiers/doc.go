@@ -10,8 +10,7 @@
 // Limits merge by name in the order tier, tenant; those of an operation rule are budgets of their
 // own, which a tenant has for the operation and pays together with its other ones.
 //
-// [Simulate] replays recorded costs against a policy, so that a team can observe first and enforce
-// later.
+// Package simulate replays recorded costs against a policy, so that a team can observe first and enforce later.
 //
 // Every mistake of a document is reported at once, with its line, as a [*PolicyError].
 package tiers

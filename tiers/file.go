@@ -16,10 +16,10 @@ var errNotRegular = errors.New("not a regular file")
 // DefaultInterval is how often a [File] looks at its file.
 const DefaultInterval = 2 * time.Second
 
-// FileOptions are how a [File] follows its file. The zero value is the default in each field.
-type FileOptions struct {
+// FileConfig is how a [File] follows its file. The zero value is the default in each field.
+type FileConfig struct {
 	// Interval is how often the file is looked at. A change holds when two looks in a row have found
-	// it, so after one interval at least and two at most. Zero means [DefaultInterval], negative means
+	// it, so after one interval at least and two at most. Zero means [DefaultInterval], -1 means
 	// never: only [File.Reload] loads it again.
 	Interval time.Duration
 	// OnReload is told each other policy that was loaded, with no error, and each failure to load one,
@@ -67,8 +67,8 @@ var _ Checker = (*File)(nil)
 // must be a regular one of at most [MaxDocument] bytes.
 //
 // An error is that of reading, or a [*PolicyError]: there is no last good policy yet.
-func OpenFile(path string, opts FileOptions) (*File, error) {
-	f := &File{path: path, onReload: opts.OnReload, stop: make(chan struct{})}
+func OpenFile(path string, cfg FileConfig) (*File, error) {
+	f := &File{path: path, onReload: cfg.OnReload, stop: make(chan struct{})}
 	data, digest, err := f.read()
 	if err != nil {
 		return nil, err
@@ -79,11 +79,11 @@ func OpenFile(path string, opts FileOptions) (*File, error) {
 	}
 	f.loaded = digest
 	f.current.Store(snapshot)
-	if opts.Interval == 0 {
-		opts.Interval = DefaultInterval
+	if cfg.Interval == 0 {
+		cfg.Interval = DefaultInterval
 	}
-	if opts.Interval > 0 {
-		f.ended.Go(func() { f.follow(opts.Interval) })
+	if cfg.Interval > 0 {
+		f.ended.Go(func() { f.follow(cfg.Interval) })
 	}
 	return f, nil
 }

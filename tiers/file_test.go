@@ -43,7 +43,7 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 	// The bubble also fails the test if a goroutine outlives Close.
 	synctest.Test(t, func(t *testing.T) {
 		var reloads []reload
-		file, err := tiers.OpenFile(path, tiers.FileOptions{OnReload: func(s *tiers.Snapshot, err error) {
+		file, err := tiers.OpenFile(path, tiers.FileConfig{OnReload: func(s *tiers.Snapshot, err error) {
 			reloads = append(reloads, reload{s.Generation(), err != nil})
 		}})
 		require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestAFileThatIsHalfWrittenIsNotThePolicy(t *testing.T) {
 	write(blocking)
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan error, 8)
-		file, err := tiers.OpenFile(path, tiers.FileOptions{OnReload: func(_ *tiers.Snapshot, err error) {
+		file, err := tiers.OpenFile(path, tiers.FileConfig{OnReload: func(_ *tiers.Snapshot, err error) {
 			told <- err
 		}})
 		require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestOnReloadIsToldOnceThatAFailureIsOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	replace(t, path, policyOf("100"))
 	var reloads []reload
-	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1, OnReload: func(s *tiers.Snapshot, err error) {
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1, OnReload: func(s *tiers.Snapshot, err error) {
 		reloads = append(reloads, reload{s.Generation(), err != nil})
 	}})
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestReloadTakesTheFileAsItIs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	replace(t, path, policyOf("100"))
-	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1})
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	replace(t, path, policyOf("200"))
 	require.NoError(t, file.Reload())
@@ -199,7 +199,7 @@ func TestReloadReturnsWhyAFileDoesNotLoad(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	replace(t, path, policyOf("100"))
-	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1})
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 
@@ -219,14 +219,14 @@ func TestReloadReturnsWhyAFileDoesNotLoad(t *testing.T) {
 func TestAFileMustBeGoodAtFirst(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	_, err := tiers.OpenFile(filepath.Join(folder, "missing.yaml"), tiers.FileOptions{})
+	_, err := tiers.OpenFile(filepath.Join(folder, "missing.yaml"), tiers.FileConfig{})
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = tiers.OpenFile(folder, tiers.FileOptions{})
+	_, err = tiers.OpenFile(folder, tiers.FileConfig{})
 	require.ErrorContains(t, err, "not a regular file")
 
 	path := filepath.Join(folder, "policy.yaml")
 	replace(t, path, "version: 1\n")
-	_, err = tiers.OpenFile(path, tiers.FileOptions{})
+	_, err = tiers.OpenFile(path, tiers.FileConfig{})
 	var mistakes *tiers.PolicyError
 	require.ErrorAs(t, err, &mistakes)
 }
@@ -235,7 +235,7 @@ func TestLookupsSeeWholePoliciesWhileAFileIsReloaded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	replace(t, path, policyOf("1"))
-	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1})
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	done := make(chan struct{})
 	var readers sync.WaitGroup

@@ -157,7 +157,7 @@ func TestWarnBecomesEnforceOnItsDay(t *testing.T) {
 func TestASourceEnforcesFromTheDayOnWithoutAReload(t *testing.T) {
 	t.Parallel()
 	path := writePolicy(t, `{version: 1, default: a, tiers: {a: {mode: warn, enforceFrom: 2000-01-01, maxCost: 5}}}`)
-	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1})
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
 	before := file.Snapshot().At(time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC))

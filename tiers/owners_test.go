@@ -142,7 +142,7 @@ tenants:
 		`line 20, column 31: tenants.acme.users.byName.c.limits.minute.capacity: a capacity of 5001 points each minute can never be used whole: their tenant has 5000`,
 	}
 	file := writePolicy(t, document)
-	source, err := tiers.OpenFile(file, tiers.FileOptions{Interval: -1})
+	source, err := tiers.OpenFile(file, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = source.Close() })
 	var got []string

@@ -47,7 +47,7 @@ func TestAPromotedPolicyHoldsUntilItsSourceHasAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write(`{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 10, per: minute}}}}}`)
-	file, err := tiers.OpenFile(path, tiers.FileOptions{Interval: -1})
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
 	rollout := tiers.NewRollout(file)

@@ -59,7 +59,7 @@ func TestAPolicyThatDoesNotPassACheckIsNotLoaded(t *testing.T) {
 	}
 	write(", store: eu")
 	var told error
-	policy, err := tiers.OpenFile(file, tiers.FileOptions{Interval: -1, OnReload: func(_ *tiers.Snapshot, err error) { told = err }})
+	policy, err := tiers.OpenFile(file, tiers.FileConfig{Interval: -1, OnReload: func(_ *tiers.Snapshot, err error) { told = err }})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, policy.Close()) }()
 	var source tiers.Checker = tiers.NewModeSwitch(tiers.NewRollout(policy))

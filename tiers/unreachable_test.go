@@ -54,7 +54,7 @@ tenants:
 		"line 28, column 3: tenants.raised.limits.any.capacity: a capacity of 1 points is below the maxCost of 9" + why,
 		"line 34, column 32: tenants.named.users.byName.ci.limits.minute.capacity: a capacity of 8 points is below the maxCost of 500" + why,
 	}
-	source, err := tiers.OpenFile(writePolicy(t, document), tiers.FileOptions{Interval: -1})
+	source, err := tiers.OpenFile(writePolicy(t, document), tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = source.Close() })
 	var got []string

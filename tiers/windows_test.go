@@ -62,36 +62,3 @@ func TestPeriodsOfTheCalendarAreNoDurations(t *testing.T) {
 	}
 	require.Equal(t, "month", tiers.Month.String())
 }
-
-func TestSimulateHonoursWindows(t *testing.T) {
-	t.Parallel()
-	policy := compiled(t, `
-version: 1
-default: pro
-tiers:
-  pro:
-    limits:
-      day: {capacity: 100, per: day, window: calendar, zone: Europe/Berlin}
-      fixed: {capacity: 60, per: minute, window: fixed}
-      report: {capacity: 1, per: hour, window: fixed, soft: true}
-`)
-	// In Berlin the day ends at 22:00 UTC.
-	evening := time.Date(2026, 6, 1, 21, 58, 0, 0, time.UTC)
-	record := func(seconds int, points int64) tiers.Record {
-		return tiers.Record{At: evening.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Points: points}
-	}
-	report, err := tiers.Simulate(each(
-		record(0, 60),
-		record(59, 1),   // The minute has nothing left.
-		record(60, 40),  // Another minute. The day is at its end.
-		record(61, 1),   // The day has nothing left.
-		record(120, 60), // Another day and another minute.
-	), policy)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, report.Total.Refused)
-	refused := make(map[string]int64)
-	for _, limit := range report.Total.Limits {
-		refused[limit.Name] = limit.Refused
-	}
-	require.Equal(t, map[string]int64{"day": 1, "fixed": 1, "report": 0}, refused)
-}

@@ -48,7 +48,7 @@ func newReplica(t *testing.T, store bucket.Store, limits string, configure ...fu
 	t.Helper()
 	r := &replica{path: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(t, limits)
-	policy, err := tiers.OpenFile(r.path, tiers.FileOptions{Interval: -1})
+	policy, err := tiers.OpenFile(r.path, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = policy.Close() })
 	r.policy = policy

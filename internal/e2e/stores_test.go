@@ -105,7 +105,7 @@ func TestAReloadedPolicyThatNamesAnUnknownStoreIsNotLoaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(testPolicy), 0o600))
-	policy, err := tiers.OpenFile(file, tiers.FileOptions{Interval: -1})
+	policy, err := tiers.OpenFile(file, tiers.FileConfig{Interval: -1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = policy.Close() })
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = tiers.NewModeSwitch(policy) })

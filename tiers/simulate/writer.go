@@ -1,4 +1,4 @@
-package tiers
+package simulate
 
 import (
 	"encoding/json"
@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// RecordWriter writes records as JSON lines, for [ReadRecords]. It is safe for concurrent use, and
+// Writer writes records as JSON lines, for [Read]. It is safe for concurrent use, and
 // writes each line in one call.
-type RecordWriter struct {
+type Writer struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// NewRecordWriter returns a writer to w, which it does not buffer or close.
-func NewRecordWriter(w io.Writer) *RecordWriter {
-	return &RecordWriter{w: w}
+// NewWriter returns a writer to w, which it does not buffer or close.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{w: w}
 }
 
 // Write writes one record. It returns the error of the writer beneath, or that of a record which
-// [Simulate] or [ReadRecords] would refuse: such a record is left out, or it would end every replay.
-func (w *RecordWriter) Write(record Record) error {
+// [Run] or [Read] would refuse: such a record is left out, or it would end every replay.
+func (w *Writer) Write(record Record) error {
 	if err := record.check(); err != nil {
 		return err
 	}

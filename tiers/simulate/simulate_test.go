@@ -1,4 +1,4 @@
-package tiers_test
+package simulate_test
 
 import (
 	"errors"
@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // each yields the records without an error.
-func each(records ...tiers.Record) iter.Seq2[tiers.Record, error] {
-	return func(yield func(tiers.Record, error) bool) {
+func each(records ...simulate.Record) iter.Seq2[simulate.Record, error] {
+	return func(yield func(simulate.Record, error) bool) {
 		for _, record := range records {
 			if !yield(record, nil) {
 				return
@@ -45,10 +46,10 @@ tiers:
 
 func TestSimulateCountsWhatTheLimitsWouldRefuse(t *testing.T) {
 	t.Parallel()
-	at := func(seconds int, points int64, operations ...string) tiers.Record {
-		return tiers.Record{At: noon.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Operations: operations, Points: points}
+	at := func(seconds int, points int64, operations ...string) simulate.Record {
+		return simulate.Record{At: noon.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Operations: operations, Points: points}
 	}
-	report, err := tiers.Simulate(each(
+	report, err := simulate.Run(each(
 		// Out of order: the last comes first.
 		at(90, 10),               // Refilled: 9 of 10 came back by second 60, the rest by now.
 		at(0, 4),                 // 6 left.
@@ -61,10 +62,10 @@ func TestSimulateCountsWhatTheLimitsWouldRefuse(t *testing.T) {
 	), compiled(t, tenAMinute))
 	require.NoError(t, err)
 	require.Len(t, report.Tenants, 1)
-	want := tiers.TenantReport{
+	want := simulate.TenantReport{
 		Tenant: "acme", Tier: "free", Operations: 8, Points: 139, P50: 5, P95: 101, P99: 101, Max: 101,
 		Refused: 4, RefusedShare: 0.5, TooExpensive: 1,
-		Limits: []tiers.LimitReport{
+		Limits: []simulate.LimitReport{
 			{Level: "tenant", Name: "minute", Unit: "points", Refused: 2, RefusedShare: 0.25, Never: 1},
 			{Level: "operation", Owner: "Mutation.*", Name: "minute", Unit: "requests", Refused: 1, RefusedShare: 0.125},
 		},
@@ -79,10 +80,10 @@ func TestSimulateCountsWhatTheLimitsWouldRefuse(t *testing.T) {
 
 func TestSimulateLooksAtTheTierOfTheRecord(t *testing.T) {
 	t.Parallel()
-	record := func(tenant, tier string) tiers.Record {
-		return tiers.Record{At: noon, Tenant: tenant, Tier: tier, Points: 50}
+	record := func(tenant, tier string) simulate.Record {
+		return simulate.Record{At: noon, Tenant: tenant, Tier: tier, Points: 50}
 	}
-	report, err := tiers.Simulate(each(
+	report, err := simulate.Run(each(
 		record("b", "free"), record("a", "free"), record("c", "free-enough"), record("d", "banned"), record("e", "quiet"),
 	), compiled(t, tenAMinute))
 	require.NoError(t, err)
@@ -113,7 +114,7 @@ tiers:
 `)
 	// The caller's list is another one for each record.
 	fields := make([]string, 2)
-	report, err := tiers.Simulate(func(yield func(tiers.Record, error) bool) {
+	report, err := simulate.Run(func(yield func(simulate.Record, error) bool) {
 		for _, both := range [][2]string{
 			{"Mutation.buy", "Mutation.sell"},  // Neither has refused yet.
 			{"Mutation.keep", "Mutation.sell"}, // The second sale.
@@ -123,7 +124,7 @@ tiers:
 			{"Query.me", "Query.orders"},       // And not for others.
 		} {
 			copy(fields, both[:])
-			if !yield(tiers.Record{At: noon, Tenant: "acme", Operations: fields, Points: 6}, nil) {
+			if !yield(simulate.Record{At: noon, Tenant: "acme", Operations: fields, Points: 6}, nil) {
 				return
 			}
 		}
@@ -157,11 +158,11 @@ tiers:
     maxCost: 100
     limits: {minute: {capacity: 1, per: minute, mode: "off"}}
 `)
-	record := func(minute int, points int64, tier string, operations ...string) tiers.Record {
+	record := func(minute int, points int64, tier string, operations ...string) simulate.Record {
 		at := noon.Add(time.Duration(minute) * time.Minute)
-		return tiers.Record{At: at, Tenant: tier, Tier: tier, Operations: operations, Points: points}
+		return simulate.Record{At: at, Tenant: tier, Tier: tier, Operations: operations, Points: points}
 	}
-	report, err := tiers.Simulate(each(
+	report, err := simulate.Run(each(
 		record(0, 9, "quiet", "Mutation.buy"), // The maximum cost and the second are off.
 		record(0, 9, "quiet"),                 // The minute has 1.
 		record(1, 1, "quiet", "Mutation.buy"), // The day has no request left.
@@ -196,10 +197,10 @@ tiers:
     teams: {limits: {hour: {capacity: 60, per: hour}}}
     users: {mode: warn, enforceFrom: 2126-01-01, limits: {hour: {capacity: 30, per: hour}}}
 `)
-	record := func(team, user string, points int64) tiers.Record {
-		return tiers.Record{At: noon, Tenant: "acme", Team: team, User: user, Points: points}
+	record := func(team, user string, points int64) simulate.Record {
+		return simulate.Record{At: noon, Tenant: "acme", Team: team, User: user, Points: points}
 	}
-	report, err := tiers.Simulate(each(
+	report, err := simulate.Run(each(
 		record("search", "alice", 30),
 		record("search", "alice", 1), // The user has nothing left: what is in mode warn counts as enforced.
 		record("search", "bob", 30),  // The team is at its end.
@@ -220,11 +221,11 @@ tiers:
 
 func TestQuantilesAreTheNearestRank(t *testing.T) {
 	t.Parallel()
-	var records []tiers.Record
+	var records []simulate.Record
 	for i := range int64(200) {
-		records = append(records, tiers.Record{At: noon, Tenant: "x", Tier: "free-enough", Points: 200 - i})
+		records = append(records, simulate.Record{At: noon, Tenant: "x", Tier: "free-enough", Points: 200 - i})
 	}
-	report, err := tiers.Simulate(each(records...), compiled(t, tenAMinute))
+	report, err := simulate.Run(each(records...), compiled(t, tenAMinute))
 	require.NoError(t, err)
 	total := report.Total
 	require.Equal(t, []int64{100, 190, 198, 200}, []int64{total.P50, total.P95, total.P99, total.Max})
@@ -234,20 +235,20 @@ func TestSimulateEndsAtTheFirstError(t *testing.T) {
 	t.Parallel()
 	policy := compiled(t, tenAMinute)
 	broken := errors.New("disk on fire")
-	_, err := tiers.Simulate(func(yield func(tiers.Record, error) bool) { yield(tiers.Record{}, broken) }, policy)
+	_, err := simulate.Run(func(yield func(simulate.Record, error) bool) { yield(simulate.Record{}, broken) }, policy)
 	require.ErrorIs(t, err, broken)
-	for _, record := range []tiers.Record{
+	for _, record := range []simulate.Record{
 		{Tenant: "x", Points: 1}, {At: noon, Points: 1}, {At: noon, Tenant: "x", Points: -1},
 	} {
-		_, err := tiers.Simulate(each(record), policy)
+		_, err := simulate.Run(each(record), policy)
 		require.ErrorContains(t, err, "tiers: record 1: a record with")
 	}
-	_, err = tiers.Simulate(each(), nil)
+	_, err = simulate.Run(each(), nil)
 	require.Error(t, err)
 
-	report, err := tiers.Simulate(each(), policy)
+	report, err := simulate.Run(each(), policy)
 	require.NoError(t, err)
-	require.Equal(t, tiers.Report{}, report)
+	require.Equal(t, simulate.Report{}, report)
 }
 
 func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
@@ -262,9 +263,9 @@ func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var failure error
-			for record, err := range tiers.ReadRecords(strings.NewReader(test.lines)) {
+			for record, err := range simulate.Read(strings.NewReader(test.lines)) {
 				if failure = err; err == nil {
-					require.Equal(t, tiers.Record{
+					require.Equal(t, simulate.Record{
 						At: noon, Tenant: "acme", Operations: []string{"Query.me", "Query.orders"}, Points: 3,
 					}, record)
 				}
@@ -280,8 +281,8 @@ func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
 
 func TestTheTableStaysWholeWhateverTenantsAreCalled(t *testing.T) {
 	t.Parallel()
-	report, err := tiers.Simulate(each(
-		tiers.Record{At: noon, Tenant: "a\tb\n" + strings.Repeat("x", 10_000), Points: 1},
+	report, err := simulate.Run(each(
+		simulate.Record{At: noon, Tenant: "a\tb\n" + strings.Repeat("x", 10_000), Points: 1},
 	), compiled(t, tenAMinute))
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(report.String(), "\n"), "\n")
@@ -290,4 +291,46 @@ func TestTheTableStaysWholeWhateverTenantsAreCalled(t *testing.T) {
 		require.Less(t, len(line), 200)
 	}
 	require.True(t, slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, `"a\tb\nxxx`) }))
+}
+
+func compiled(t testing.TB, document string) *tiers.Snapshot {
+	t.Helper()
+	policy, err := tiers.Parse([]byte(document))
+	require.NoError(t, err)
+	snapshot, err := tiers.Compile(policy)
+	require.NoError(t, err)
+	return snapshot
+}
+
+func TestSimulateHonoursWindows(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, `
+version: 1
+default: pro
+tiers:
+  pro:
+    limits:
+      day: {capacity: 100, per: day, window: calendar, zone: Europe/Berlin}
+      fixed: {capacity: 60, per: minute, window: fixed}
+      report: {capacity: 1, per: hour, window: fixed, soft: true}
+`)
+	// In Berlin the day ends at 22:00 UTC.
+	evening := time.Date(2026, 6, 1, 21, 58, 0, 0, time.UTC)
+	record := func(seconds int, points int64) simulate.Record {
+		return simulate.Record{At: evening.Add(time.Duration(seconds) * time.Second), Tenant: "acme", Points: points}
+	}
+	report, err := simulate.Run(each(
+		record(0, 60),
+		record(59, 1),   // The minute has nothing left.
+		record(60, 40),  // Another minute. The day is at its end.
+		record(61, 1),   // The day has nothing left.
+		record(120, 60), // Another day and another minute.
+	), policy)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, report.Total.Refused)
+	refused := make(map[string]int64)
+	for _, limit := range report.Total.Limits {
+		refused[limit.Name] = limit.Refused
+	}
+	require.Equal(t, map[string]int64{"day": 1, "fixed": 1, "report": 0}, refused)
 }

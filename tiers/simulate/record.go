@@ -1,4 +1,4 @@
-package tiers
+package simulate
 
 import (
 	"bufio"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Record is the price of one operation that ran. As JSON, one a line, records are what [Simulate]
+// Record is the price of one operation that ran. As JSON, one a line, records are what [Run]
 // replays.
 type Record struct {
 	// At is when the operation ran. It is required, and after 1970.
@@ -53,10 +53,10 @@ func (r *Record) check() error {
 	return nil
 }
 
-// ReadRecords yields the records of JSON lines. Empty lines are skipped. The first line that does
+// Read yields the records of JSON lines. Empty lines are skipped. The first line that does
 // not fit, or is longer than 64 KiB, ends the sequence with an error that names it and never quotes
 // it.
-func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
+func Read(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, maxRecordLine)
@@ -72,7 +72,7 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 				err = record.check()
 			}
 			if err != nil {
-				yield(Record{}, fmt.Errorf("tiers: line %d: %w", number, err))
+				yield(Record{}, fmt.Errorf("simulate: line %d: %w", number, err))
 				return
 			}
 			if !yield(record, nil) {
@@ -80,7 +80,7 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 			}
 		}
 		if err := lines.Err(); err != nil {
-			yield(Record{}, fmt.Errorf("tiers: line %d: %w", number+1, err))
+			yield(Record{}, fmt.Errorf("simulate: line %d: %w", number+1, err))
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package tiers
+// Package simulate replays recorded costs against a policy, so that a team can observe first and enforce later.
+package simulate
 
 import (
 	"cmp"
@@ -13,9 +14,10 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// Simulate replays recorded costs against a policy and reports, for each tenant, what they were and
+// Run replays recorded costs against a policy and reports, for each tenant, what they were and
 // which share of them the policy would refuse.
 //
 // It answers what would be refused if the policy were enforced: limits and maximum costs in the modes
@@ -26,7 +28,7 @@ import (
 //
 // Quantiles are exact, for which all records are held in memory, some 100 bytes each. The first
 // error of the sequence ends the simulation and is returned.
-func Simulate(records iter.Seq2[Record, error], policy *Snapshot) (Report, error) {
+func Run(records iter.Seq2[Record, error], policy *tiers.Snapshot) (Report, error) {
 	if policy == nil {
 		return Report{}, errNoPolicy
 	}
@@ -47,13 +49,13 @@ func Simulate(records iter.Seq2[Record, error], policy *Snapshot) (Report, error
 	for i := range all {
 		now = all[i].At
 		if err := s.replay(&all[i]); err != nil {
-			return Report{}, fmt.Errorf("tiers: simulation: %w", err)
+			return Report{}, fmt.Errorf("simulate: %w", err)
 		}
 	}
 	return s.report(all), nil
 }
 
-var errNoPolicy = errors.New("tiers: simulation without a policy")
+var errNoPolicy = errors.New("simulate: no policy")
 
 // inOrder returns the records by time. What repeats in them is kept once.
 func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
@@ -63,7 +65,7 @@ func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
 		if err == nil {
 			err = record.check()
 			if err != nil {
-				err = fmt.Errorf("tiers: record %d: %w", len(all)+1, err)
+				err = fmt.Errorf("simulate: record %d: %w", len(all)+1, err)
 			}
 		}
 		if err != nil {
@@ -119,7 +121,7 @@ func (r *repeated) list(list []string) []string {
 
 // simulation is a replay under way.
 type simulation struct {
-	policy *Snapshot
+	policy *tiers.Snapshot
 	store  bucket.Store
 	// enforced has the limits of the policy with shadow turned into enforce.
 	enforced map[*bucket.Limits]*bucket.Limits
@@ -141,7 +143,7 @@ type limitKey struct {
 	name  string
 }
 
-func newSimulation(policy *Snapshot, store bucket.Store) *simulation {
+func newSimulation(policy *tiers.Snapshot, store bucket.Store) *simulation {
 	return &simulation{
 		policy:   policy,
 		store:    store,
@@ -157,7 +159,7 @@ func newTally(tenant string) *tally {
 
 // replay runs one record and counts what came of it.
 func (s *simulation) replay(record *Record) error {
-	subject := Subject{Tenant: record.Tenant, Team: record.Team, User: record.User, Tier: record.Tier}
+	subject := tiers.Subject{Tenant: record.Tenant, Team: record.Team, User: record.User, Tier: record.Tier}
 	rules := s.policy.RulesInto(s.room[:], subject, record.Operations)
 	t := s.tenants[record.Tenant]
 	if t == nil {
@@ -169,7 +171,7 @@ func (s *simulation) replay(record *Record) error {
 	for _, t := range tallies {
 		t.prices = append(t.prices, record.Points)
 		t.report.Operations++
-		t.report.Points = addSaturating(t.report.Points, record.Points)
+		t.report.Points = min(t.report.Points, math.MaxInt64-record.Points) + record.Points
 	}
 	switch {
 	case rules.Blocked:
@@ -232,7 +234,7 @@ func (t *tally) count(result *bucket.Result) {
 	}
 }
 
-func tooExpensive(most *MaxCost, points int64) bool {
+func tooExpensive(most *tiers.MaxCost, points int64) bool {
 	_, mode := most.Exceeded(points)
 	return mode != bucket.Off
 }
@@ -299,12 +301,4 @@ func quantile(prices []int64, percent int) int64 {
 	}
 	rank := (len(prices)*percent + 99) / 100
 	return prices[max(rank, 1)-1]
-}
-
-// addSaturating expects two numbers that are not negative.
-func addSaturating(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

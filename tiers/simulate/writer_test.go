@@ -1,4 +1,4 @@
-package tiers_test
+package simulate_test
 
 import (
 	"slices"
@@ -9,20 +9,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 func TestRecordsWrittenAtOnceAreReadBackWhole(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	writer := tiers.NewRecordWriter(&log)
+	writer := simulate.NewWriter(&log)
 	at := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	const writers, each = 8, 50
 	var running sync.WaitGroup
 	for range writers {
 		running.Go(func() {
 			for points := range int64(each) {
-				if err := writer.Write(tiers.Record{At: at, Tenant: "acme", Points: points}); err != nil {
+				if err := writer.Write(simulate.Record{At: at, Tenant: "acme", Points: points}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -30,7 +30,7 @@ func TestRecordsWrittenAtOnceAreReadBackWhole(t *testing.T) {
 	}
 	running.Wait()
 	read, sum := 0, int64(0)
-	for record, err := range tiers.ReadRecords(strings.NewReader(log.String())) {
+	for record, err := range simulate.Read(strings.NewReader(log.String())) {
 		require.NoError(t, err)
 		read++
 		sum += record.Points
@@ -42,7 +42,7 @@ func TestRecordsWrittenAtOnceAreReadBackWhole(t *testing.T) {
 func TestARecordThatCannotBeReplayedIsNotWritten(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	require.Error(t, tiers.NewRecordWriter(&log).Write(tiers.Record{Tenant: "acme", Points: 1}))
+	require.Error(t, simulate.NewWriter(&log).Write(simulate.Record{Tenant: "acme", Points: 1}))
 	require.Empty(t, log.String())
 }
 
@@ -50,17 +50,17 @@ func TestARecordThatIsTooLongForALineIsNotWritten(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	var log strings.Builder
-	writer := tiers.NewRecordWriter(&log)
+	writer := simulate.NewWriter(&log)
 	// The longest line that is read, found by what is left beside the name.
-	require.NoError(t, writer.Write(tiers.Record{At: at, Tenant: "x"}))
+	require.NoError(t, writer.Write(simulate.Record{At: at, Tenant: "x"}))
 	room := 64<<10 - log.Len() + 1
-	require.NoError(t, writer.Write(tiers.Record{At: at, Tenant: strings.Repeat("x", room)}))
-	require.ErrorContains(t, writer.Write(tiers.Record{At: at, Tenant: strings.Repeat("x", room+1)}), "64 KiB")
+	require.NoError(t, writer.Write(simulate.Record{At: at, Tenant: strings.Repeat("x", room)}))
+	require.ErrorContains(t, writer.Write(simulate.Record{At: at, Tenant: strings.Repeat("x", room+1)}), "64 KiB")
 	fields := slices.Repeat([]string{"Query.aFieldWithALongName"}, 5000)
-	require.ErrorContains(t, writer.Write(tiers.Record{At: at, Tenant: "x", Operations: fields}), "64 KiB")
-	require.NoError(t, writer.Write(tiers.Record{At: at, Tenant: "last"}))
-	var last tiers.Record
-	for record, err := range tiers.ReadRecords(strings.NewReader(log.String())) {
+	require.ErrorContains(t, writer.Write(simulate.Record{At: at, Tenant: "x", Operations: fields}), "64 KiB")
+	require.NoError(t, writer.Write(simulate.Record{At: at, Tenant: "last"}))
+	var last simulate.Record
+	for record, err := range simulate.Read(strings.NewReader(log.String())) {
 		require.NoError(t, err)
 		last = record
 	}

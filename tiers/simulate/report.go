@@ -1,8 +1,9 @@
-package tiers
+package simulate
 
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// Report is the outcome of [Simulate].
+// Report is the outcome of [Run].
 type Report struct {
 	// From and To are the times of the first and the last record. They are zero if there was none.
 	From time.Time `json:"from"`
@@ -133,11 +134,17 @@ func (t *TenantReport) reasons() string {
 	return strings.Join(reasons, ", ")
 }
 
+// maxCell is how many characters of a name the table has.
+const maxCell = 64
+
 // cell returns a name that may hold any bytes in a form that keeps the table whole.
 func cell(name string) string {
-	quoted := echo(name)
-	if quoted == `"`+name+`"` {
-		return name
+	shown := name
+	if runes := []rune(name); len(runes) > maxCell {
+		shown = string(runes[:maxCell-1]) + "…"
 	}
-	return quoted
+	if quoted := strconv.Quote(shown); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
 }
