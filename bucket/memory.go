@@ -128,11 +128,11 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 	if take.Candidate != nil {
 		candidate = take.Candidate.Buckets
 	}
-	until := int64(maxDate)
+	until, unused := int64(maxDate), []*Override(nil)
 	if len(s.overrides) > 0 {
 		live := len(take.Buckets)
 		governed := s.govern(tenant, slices.Concat(take.Buckets, candidate), live, take.Owners, now)
-		until = governed.until
+		until, unused = governed.until, governed.unused
 		if governed.blocked != nil {
 			return blockedResult(&take, governed.blocked, now, until), nil
 		}
@@ -144,6 +144,7 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 		result, judged = s.take(&take, tenant, now)
 		result.until(until)
 	}
+	result.unused = unused
 	if judged && len(candidate) > 0 {
 		result.Candidate = s.tryCandidate(&take, candidate, tenant, now)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -113,6 +114,9 @@ func (o *Override) Apply(limits *Limits) (*Limits, error) {
 		return nil, fmt.Errorf("%w: an override record for no limits", ErrInvalid)
 	}
 	changed := limits.All()
+	if o.Limit != "" && !slices.ContainsFunc(changed, func(l Limit) bool { return l.Name == o.Limit }) {
+		return nil, fmt.Errorf("%w: an override record for limit %q, which the policy does not have", ErrInvalid, o.Limit)
+	}
 	for i := range changed {
 		changed[i], _ = overridden(changed[i], []*Override{o})
 	}

@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type overrideSet struct {
 	// from and until are the time for which the fields below hold.
 	from, until int64
 	byOwner     map[Owner][]*Override
-	governed    map[governedKey]*Limits
+	governed    map[governedKey]governedLimits
 }
 
 // governedKey is an owner and its limits by the policy.
@@ -39,9 +40,18 @@ type governedKey struct {
 	limits *Limits
 }
 
+// governedLimits are the limits that records make of those of an owner.
+type governedLimits struct {
+	limits *Limits
+	// unused are the records that change none of them.
+	unused []*Override
+}
+
 // governing is what override records make of a call, and for which time, from included.
 type governing struct {
 	buckets []Bucket
+	// unused are the records of single limits of live owners that change nothing.
+	unused []*Override
 	// blocked is the record that blocks the call, nil if none does.
 	blocked     *Override
 	generation  generation
@@ -87,8 +97,12 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		s.index(now)
 	}
 	g := governing{buckets: buckets, generation: s.generation, from: s.from, until: s.until}
-	for i := range owners {
-		g.blocked = cmp.Or(g.blocked, blocking(s.byOwner[owners[i]]))
+	for _, owner := range owners {
+		records := s.byOwner[owner]
+		g.blocked = cmp.Or(g.blocked, blocking(records))
+		if len(records) > 0 && !slices.ContainsFunc(buckets[:live], func(b Bucket) bool { return b.Owner == owner }) {
+			g.unused = append(g.unused, aboutOne(records)...)
+		}
 	}
 	copied := false
 	for i := range buckets {
@@ -100,7 +114,10 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		if !copied {
 			g.buckets, copied = append([]Bucket(nil), buckets...), true
 		}
-		g.buckets[i].Limits = s.limits(&buckets[i], records)
+		made := s.limits(&buckets[i], records)
+		if g.buckets[i].Limits = made.limits; i < live {
+			g.unused = append(g.unused, made.unused...)
+		}
 	}
 	bound(g.buckets[:live], buckets[:live])
 	bound(g.buckets[live:], buckets[live:])
@@ -110,7 +127,7 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 // index finds out which records hold at the time, and for how long these and no others do.
 func (s *overrideSet) index(now int64) {
 	s.from, s.until = 0, maxDate
-	s.byOwner, s.governed = map[Owner][]*Override{}, map[governedKey]*Limits{}
+	s.byOwner, s.governed = map[Owner][]*Override{}, map[governedKey]governedLimits{}
 	for i := range s.records {
 		o := &s.records[i]
 		switch {
@@ -124,19 +141,34 @@ func (s *overrideSet) index(now int64) {
 	}
 }
 
-// limits returns the limits of an owner that has records.
-func (s *overrideSet) limits(b *Bucket, records []*Override) *Limits {
+// limits returns what records make of the limits of their owner.
+func (s *overrideSet) limits(b *Bucket, records []*Override) governedLimits {
 	key := governedKey{b.Owner, b.Limits}
-	if limits := s.governed[key]; limits != nil {
-		return limits
+	if made, found := s.governed[key]; found {
+		return made
 	}
 	if len(s.governed) >= maxGoverned {
 		// Policies that were replaced must not add up.
 		clear(s.governed)
 	}
-	limits := b.Limits.overridden(records)
-	s.governed[key] = limits
-	return limits
+	made := governedLimits{limits: b.Limits.overridden(records)}
+	for _, o := range aboutOne(records) {
+		if !slices.ContainsFunc(made.limits.all, func(l Limit) bool { return l.overrides != nil && slices.Contains(l.overrides.records, o) }) {
+			made.unused = append(made.unused, o)
+		}
+	}
+	s.governed[key] = made
+	return made
+}
+
+// aboutOne returns the records of single limits.
+func aboutOne(records []*Override) (single []*Override) {
+	for _, o := range records {
+		if o.Limit != "" {
+			single = append(single, o)
+		}
+	}
+	return single
 }
 
 // overridden returns the limits as the records make them. A limit that would have a mistake stays.

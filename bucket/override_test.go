@@ -299,3 +299,15 @@ func TestACandidateThatCannotBeReadLeavesEveryByteAsItWas(t *testing.T) {
 	require.ErrorIs(t, err, bucket.ErrUnavailable)
 	require.Equal(t, before, everything(ctx, t, client))
 }
+
+func TestARecordForALimitThatThePolicyDoesNotHaveDoesNotApply(t *testing.T) {
+	t.Parallel()
+	limits := compile(t, bucket.Limit{Name: "minute", Capacity: 100, Period: time.Minute})
+	record := bucket.Override{Limit: "minuet", Capacity: 50, Reason: "r", Actor: "a"}
+	_, err := record.Apply(limits)
+	require.ErrorIs(t, err, bucket.ErrInvalid)
+	require.ErrorContains(t, err, `"minuet"`)
+	record.Limit = "minute"
+	_, err = record.Apply(limits)
+	require.NoError(t, err)
+}

@@ -189,6 +189,7 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
+	result.unused = c.governed.unused
 	result.until(c.governed.until)
 	return result, err
 }

@@ -126,8 +126,10 @@ type Result struct {
 	// were not judged, and from stores that do not tell.
 	Judgment *Judgment
 
-	// blockedBy is the record of a Blocked verdict. It is shared and does not change.
+	// blockedBy is the record of a Blocked verdict, and unused are those that change nothing. They are shared and do not
+	// change.
 	blockedBy *Override
+	unused    []*Override
 	// now is the time of the store in Unix milliseconds, or zero if it has not said.
 	now int64
 }
@@ -150,6 +152,16 @@ func (r *Result) BlockedBy() *Override {
 	}
 	by := r.blockedBy.clone()
 	return &by
+}
+
+// UnusedOverrides returns the override records of single limits that change nothing in the take, because its policy has
+// no limit of that name, or because their numbers make no limit with those of the policy. The records are copies.
+func (r *Result) UnusedOverrides() []Override {
+	var all []Override
+	for _, o := range r.unused {
+		all = append(all, o.clone())
+	}
+	return all
 }
 
 // LimitState is one limit of one owner as a store sees it.

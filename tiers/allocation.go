@@ -81,10 +81,11 @@ type oversight struct {
 	odd []finding
 }
 
-// odd returns the budgets of teams, users and operations that exceed those above them, and those that hold less than
-// an operation may cost. A tenant is looked at in the tier that it is assigned to.
+// odd returns names that look misspelt, the budgets of teams, users and operations that exceed those above them, and those
+// that hold less than an operation may cost. A tenant is looked at in the tier that it is assigned to.
 func (c *compiler) odd() []finding {
 	var o oversight
+	o.spelling(c.policy)
 	o.unreachable(c.policy)
 	inherited := setting{}.with(c.policy.Mode, c.policy.EnforceFrom, "")
 	for _, name := range sorted(c.policy.Tiers) {

@@ -12,6 +12,8 @@ import (
 // PolicyError is everything that is wrong with a policy. It never holds the text of the document
 // beyond names and values of at most 64 characters each.
 type PolicyError struct {
+	// File is the path of the document, as [OpenFile] was given it. It is empty for other policies.
+	File string
 	// Mistakes are in the order of their lines, or of their paths where there are no lines. There is
 	// at least one.
 	Mistakes []Mistake
@@ -55,14 +57,18 @@ func (w Warning) String() string {
 // maxListed is how many mistakes the text of an error lists. All are in its Mistakes.
 const maxListed = 100
 
-// Error lists the mistakes, one a line, at most 100 of them.
+// Error names the file, if there is one, and lists the mistakes, one a line, at most 100 of them.
 func (e *PolicyError) Error() string {
 	var b strings.Builder
 	if len(e.Mistakes) == 1 {
-		b.WriteString("tiers: 1 mistake in the policy:")
+		b.WriteString("tiers: 1 mistake in the policy")
 	} else {
-		fmt.Fprintf(&b, "tiers: %d mistakes in the policy:", len(e.Mistakes))
+		fmt.Fprintf(&b, "tiers: %d mistakes in the policy", len(e.Mistakes))
 	}
+	if e.File != "" {
+		b.WriteString(" " + e.File)
+	}
+	b.WriteByte(':')
 	for i, mistake := range e.Mistakes {
 		if i == maxListed {
 			fmt.Fprintf(&b, "\n  and %d more", len(e.Mistakes)-maxListed)

@@ -22,6 +22,8 @@ type family struct {
 	documents bool
 	// stores are the names of the stores that the policy asks for.
 	stores []string
+	// units are those that nothing charges but the code of a server.
+	units []bucket.Unit
 	// odd are the warnings before it is known where they stand.
 	odd []finding
 
@@ -35,7 +37,7 @@ const strictnesses = int(bucket.Off) + 1
 
 func newFamily(p Policy, days []time.Time) *family {
 	return &family{
-		policy: p, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(),
+		policy: p, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(), units: p.units(),
 		members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
 	}
 }

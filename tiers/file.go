@@ -66,14 +66,17 @@ var _ Checker = (*File)(nil)
 // OpenFile loads a policy file, YAML or JSON, as it is now, and follows it until [File.Close]. The file
 // must be a regular one of at most [MaxDocument] bytes.
 //
-// An error is that of reading, or a [*PolicyError]: there is no last good policy yet.
+// An error is that of reading, or a [*PolicyError], and names the file: there is no last good policy yet.
 func OpenFile(path string, cfg FileConfig) (*File, error) {
+	if cfg.Interval < -1 {
+		return nil, fmt.Errorf("tiers: a FileConfig.Interval of %v; 0 is the default, and -1 never looks again", cfg.Interval)
+	}
 	f := &File{path: path, onReload: cfg.OnReload, stop: make(chan struct{})}
 	data, digest, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	_, snapshot, err := load(data)
+	snapshot, err := f.load(data)
 	if err != nil {
 		return nil, err
 	}
@@ -123,9 +126,7 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 	f.seen = [sha256.Size]byte{}
 	var snapshot *Snapshot
 	if err == nil && digest != f.loaded {
-		if _, snapshot, err = load(data); err == nil {
-			err = f.checks.pass(snapshot)
-		}
+		snapshot, err = f.load(data)
 	}
 	if err != nil {
 		if text := err.Error(); text != f.failure {
@@ -145,6 +146,21 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 		f.tell(nil)
 	}
 	return nil
+}
+
+// load compiles the document. The error names the file.
+func (f *File) load(data []byte) (*Snapshot, error) {
+	_, snapshot, err := load(data)
+	if mistakes := (*PolicyError)(nil); errors.As(err, &mistakes) {
+		mistakes.File = f.path
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := f.checks.pass(snapshot); err != nil {
+		return nil, fmt.Errorf("tiers: policy %s: %w", f.path, err)
+	}
+	return snapshot, nil
 }
 
 // Check implements [Checker]: a policy that does not pass is refused as one that is wrong in itself is, and

@@ -147,8 +147,9 @@ func (s *Snapshot) NamesDocuments() bool {
 }
 
 // Warnings returns what is odd about the policy and holds all the same, in the order of lines or else of
-// paths, at most 100 things: budgets of teams, users and operations that exceed those that pay beside them,
-// and limits in points whose capacity is below the maximum cost. The slice is the caller's own.
+// paths, at most 100 things: units and limits of tenants that look misspelt, budgets of teams, users and operations that
+// exceed those that pay beside them, and limits in points whose capacity is below the maximum cost. The slice is the
+// caller's own.
 func (s *Snapshot) Warnings() []Warning {
 	return slices.Clone(s.family.warnings)
 }

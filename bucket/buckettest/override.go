@@ -72,6 +72,28 @@ var overrideTests = []test{
 		s.equal(state.Remaining, int64(890), "remaining")
 		s.equal(s.remaining(buckets...), []int64{890}, "peek")
 	}},
+	{"a record that changes nothing is named: that of a limit which the policy does not have, or whose numbers make none", func(s *scene) {
+		buckets := s.tenantOf(perMinute(100))
+		s.override(bucket.Override{Limit: "minuet", Capacity: 50})
+		s.override(bucket.Override{Limit: "minute", Capacity: 1 << 45, Refill: 7})
+		s.override(bucket.Override{Owner: ann, Limit: "minute", Capacity: 50})
+		s.override(bucket.Override{Owner: core, Limit: "minute", Capacity: 50})
+		result, err := s.Store.Take(s.ctx, bucket.Take{Tenant: s.tenant, Buckets: buckets, Owners: []bucket.Owner{{}, ann}, Amounts: points(1)})
+		s.ok(err)
+		s.verdict(result, bucket.Admitted)
+		named := map[string]bool{}
+		for _, o := range result.UnusedOverrides() {
+			named[o.Owner.Name+"/"+o.Limit] = true
+		}
+		s.equal(named, map[string]bool{"/minuet": true, "/minute": true, "ann/minute": true}, "records that change nothing")
+		s.equal(result.Limits[0].Overridden, false, "overridden")
+
+		s.override(bucket.Override{Limit: "minute", Capacity: 50})
+		_, err = s.records().DeleteOverride(s.ctx, s.tenant, bucket.Owner{}, "minuet")
+		s.ok(err)
+		result = s.take(buckets, points(1))
+		s.equal(len(result.UnusedOverrides()), 0, "records that change nothing")
+	}},
 	{"a limit names the records that make it what it is, the one that beats the others last", func(s *scene) {
 		hour := bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour}
 		buckets := s.tenantOf(perMinute(100), hour)

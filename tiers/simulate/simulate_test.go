@@ -241,7 +241,7 @@ func TestSimulateEndsAtTheFirstError(t *testing.T) {
 		{Tenant: "x", Points: 1}, {At: noon, Points: 1}, {At: noon, Tenant: "x", Points: -1},
 	} {
 		_, err := simulate.Run(each(record), policy)
-		require.ErrorContains(t, err, "tiers: record 1: a record with")
+		require.ErrorContains(t, err, "simulate: record 1: a record with")
 	}
 	_, err = simulate.Run(each(), nil)
 	require.Error(t, err)
@@ -256,9 +256,9 @@ func TestReadRecordsNamesTheLineThatDoesNotFit(t *testing.T) {
 	const good = `{"at":"2026-06-01T12:00:00Z","tenant":"acme","operations":["Query.me","Query.orders"],"points":3}` + "\n"
 	for _, test := range []struct{ name, lines, want string }{
 		{"all good", good + "\n" + good, ""},
-		{"not JSON", good + "secret", "tiers: line 2: not a record in JSON"},
-		{"without a time", good + good + `{"tenant":"x"}`, "tiers: line 3: a record without a time after 1970"},
-		{"too long", good + strings.Repeat("x", 70_000), "tiers: line 2: bufio.Scanner: token too long"},
+		{"not JSON", good + "secret", "simulate: line 2: not a record in JSON"},
+		{"without a time", good + good + `{"tenant":"x"}`, "simulate: line 3: a record without a time after 1970"},
+		{"too long", good + strings.Repeat("x", 70_000), "simulate: line 2: bufio.Scanner: token too long"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
