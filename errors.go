@@ -44,7 +44,7 @@ type RefusedError struct {
 	Cost    int64
 	MaxCost int64
 	// Shape is the limit or rule of shape that the operation breaks. Nil means that it was not that.
-	Shape *cost.LimitError
+	Shape *cost.ShapeError
 	// Mode is what was done about it: [bucket.Enforce] for what was refused, and for what would have
 	// been the mode that let it pass.
 	Mode bucket.Mode

@@ -117,8 +117,8 @@ func ExampleConfig_weightsByCoordinate() {
 // Limits beside the cost. GitHub's is that of list nodes.
 func ExampleConfig_limits() {
 	var cfg ratelimit.Config
-	cfg.Pricing.Cost.Limits = cost.Limits{MaxDepth: 12, MaxAliases: 30, MaxListNodes: 500_000}
-	fmt.Println(cfg.Pricing.Cost.Limits.MaxListNodes)
+	cfg.Pricing.Cost.Shape = cost.Shape{MaxDepth: 12, MaxAliases: 30, MaxListNodes: 500_000}
+	fmt.Println(cfg.Pricing.Cost.Shape.MaxListNodes)
 	// Output: 500000
 }
 

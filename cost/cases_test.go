@@ -37,7 +37,7 @@ type caseOptions struct {
 	RefuseOverWork     bool
 	FreeFields         []string
 	MaxRepresentations int
-	Limits             cost.Limits
+	Limits             cost.Shape
 	// Operation is the name of the operation to price.
 	Operation string
 	// Raw prices the document without validating it.
@@ -176,7 +176,7 @@ func loadCase(t *testing.T, sections map[string]string) loadedCase {
 		RefuseOverWork:     options.RefuseOverWork,
 		FreeFields:         options.FreeFields,
 		MaxRepresentations: options.MaxRepresentations,
-		Limits:             options.Limits,
+		Shape:              options.Limits,
 	})
 	require.NoError(t, err)
 	doc := parse(t, schema, sections["query"], options.Raw)

@@ -6,24 +6,16 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
+// DefaultListSize is the size of a list that nothing sizes, unless [Config.DefaultListSize] says otherwise.
+const DefaultListSize = 10
+
 // Defaults of a [Config], used where its field is zero.
 const (
-	// DefaultListSize is the size of a list that nothing sizes.
-	DefaultListSize = 10
-	// DefaultWorkLimit is how many selections are merged for one operation. A document of 2 000 tokens,
-	// which servers should not exceed, has at most about 1 000 selections, so the limit lets each be
-	// visited fifty times, for fragments and possible types; merging that many takes some milliseconds.
-	DefaultWorkLimit = 50_000
-	// DefaultPlanCacheSize is how many plans are kept.
-	DefaultPlanCacheSize = 1024
-	// DefaultMaxRepresentations is how many representations one _entities field may carry. Each is
-	// priced, so the cap only bounds the time that pricing takes.
-	DefaultMaxRepresentations = 10_000
-	// DefaultMaxValues is how many values in variables are read for one operation. Reading that many
-	// takes some milliseconds.
-	DefaultMaxValues = 250_000
-	// DefaultOperationBase is the base cost of a mutation and of a subscription; that of a query is 0.
-	DefaultOperationBase = 10
+	defaultWorkLimit          = 50_000
+	defaultPlanCacheSize      = 1024
+	defaultMaxRepresentations = 10_000
+	defaultMaxValues          = 250_000
+	defaultOperationBase      = 10
 )
 
 // maxWeight bounds weights so that no sum of them overflows: only a product with list sizes can.
@@ -60,33 +52,34 @@ type Config struct {
 	// RequireListSizes makes a list that nothing sizes an error of [New].
 	RequireListSizes bool
 	// Base is the base cost by kind of operation. A kind that is absent has its default: 0 for a query,
-	// [DefaultOperationBase] for a mutation or subscription.
+	// 10 for a mutation or subscription.
 	Base map[ast.Operation]float64
 	// WorkLimit is how many selections are merged for one operation before merging is replaced by the
-	// sum, which is linear and costs at least as much. Zero means [DefaultWorkLimit].
+	// sum, which is linear and costs at least as much. Zero means 50 000: a document of 2 000 tokens, which
+	// servers should not exceed, has at most about 1 000 selections, so each may be visited fifty times, for
+	// fragments and possible types. Merging that many takes some milliseconds.
 	WorkLimit int
 	// RefuseOverWork makes an operation past the WorkLimit an error instead of a sum.
 	RefuseOverWork bool
-	// PlanCacheSize is how many plans are kept. Fewer are kept if they are large. Zero means
-	// [DefaultPlanCacheSize].
+	// PlanCacheSize is how many plans are kept. Fewer are kept if they are large. Zero means 1024.
 	PlanCacheSize int
 	// FreeFields are the coordinates of root fields that only read the budget. An operation that
 	// selects nothing but these and __typename costs 0 points. Nil means the field rateLimit of the query
 	// type: Query.rateLimit.
 	FreeFields []string
 	// MaxRepresentations is how many representations one _entities field may carry. Zero means
-	// [DefaultMaxRepresentations].
+	// 10 000.
 	MaxRepresentations int
 	// MaxValues is how many values in variables are read to price one operation: each object and each
 	// element of a list that can have input fields with a weight, once for each such field, and each
 	// representation of each _entities field, and all values that a function in Complexity is given, once
 	// for each call. What a variable costs is found out once, however often it
 	// is used. An operation with more costs +Inf, so that no limit admits it. Zero means
-	// [DefaultMaxValues].
+	// 250 000, which take some milliseconds to read.
 	MaxValues int
-	// Limits bound the shape of an operation: its depth, aliases, root fields, directives and the objects
+	// Shape bounds the shape of an operation: its depth, aliases, root fields, directives and the objects
 	// in its lists. The zero value bounds nothing.
-	Limits Limits
+	Shape Shape
 }
 
 // ListSize says how long the list is that a field returns, in the words of the @listSize directive.
@@ -114,20 +107,20 @@ type settings struct {
 	free       map[string]bool
 	maxEntries int
 	maxValues  int
-	limits     Limits
+	limits     Shape
 }
 
 func (b *builder) settings(cfg Config) settings {
 	s := settings{
 		listSize:   float64(b.count("Config.DefaultListSize", cfg.DefaultListSize, DefaultListSize)),
-		base:       map[ast.Operation]float64{ast.Query: 0, ast.Mutation: DefaultOperationBase, ast.Subscription: DefaultOperationBase},
-		workLimit:  b.count("Config.WorkLimit", cfg.WorkLimit, DefaultWorkLimit),
+		base:       map[ast.Operation]float64{ast.Query: 0, ast.Mutation: defaultOperationBase, ast.Subscription: defaultOperationBase},
+		workLimit:  b.count("Config.WorkLimit", cfg.WorkLimit, defaultWorkLimit),
 		refuse:     cfg.RefuseOverWork,
-		cacheSize:  b.count("Config.PlanCacheSize", cfg.PlanCacheSize, DefaultPlanCacheSize),
+		cacheSize:  b.count("Config.PlanCacheSize", cfg.PlanCacheSize, defaultPlanCacheSize),
 		free:       map[string]bool{b.rootName() + ".rateLimit": true},
-		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, DefaultMaxRepresentations),
-		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, DefaultMaxValues),
-		limits:     b.limits(cfg.Limits),
+		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, defaultMaxRepresentations),
+		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, defaultMaxValues),
+		limits:     b.limits(cfg.Shape),
 	}
 	for op, base := range cfg.Base {
 		if _, known := s.base[op]; !known {

@@ -47,9 +47,9 @@
 // selected below. _entities costs what its representations cost, each by its own __typename; one that is
 // missing or unknown costs as much as the most expensive entity.
 //
-// # Limits
+// # Shape
 //
-// [Config.Limits] bounds the shape of an operation beside its cost: depth, aliases, root fields,
+// [Config.Shape] bounds the shape of an operation beside its cost: depth, aliases, root fields,
 // directives and list nodes. All are off in the zero value.
 //
 // # Bounds

@@ -35,9 +35,9 @@ func (e *SchemaError) Error() string {
 	return "cost: " + e.Coordinate + ": " + e.Reason
 }
 
-// LimitError is what [Plan.Evaluate] reports when a request breaks one of the [Limits], or a rule of a
+// ShapeError is what [Plan.Evaluate] reports when a request breaks one of the [Shape], or a rule of a
 // field, such as the one that asks for exactly one slicing argument.
-type LimitError struct {
+type ShapeError struct {
 	// Rule says which limit or rule it is.
 	Rule Rule
 	// Coordinate is the field whose rule is broken, such as Query.search. It is empty for a limit of the
@@ -56,7 +56,7 @@ type LimitError struct {
 }
 
 // Error says what is wrong, where, and what was given.
-func (e *LimitError) Error() string {
+func (e *ShapeError) Error() string {
 	if e.Coordinate == "" {
 		return fmt.Sprintf("cost: %s: %d given, %d allowed", e.Reason, e.Given, e.Allowed)
 	}

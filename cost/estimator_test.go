@@ -209,9 +209,9 @@ func TestALimitErrorNamesFieldAndPath(t *testing.T) {
 	_, err = plan.Evaluate(map[string]any{"n": int64(3), "x": true})
 	require.NoError(t, err)
 	price, err := plan.Evaluate(map[string]any{"n": nil, "x": true})
-	var limit *cost.LimitError
+	var limit *cost.ShapeError
 	require.ErrorAs(t, err, &limit)
-	require.Equal(t, &cost.LimitError{
+	require.Equal(t, &cost.ShapeError{
 		Rule: cost.RuleSlicingArguments, Coordinate: "Query.strict", Path: []string{"other", "mine", "s"},
 		Reason: "exactly one of first is required", Given: 0, Allowed: 1,
 	}, limit)

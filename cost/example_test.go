@@ -116,7 +116,7 @@ func ExampleNew_mistakes() {
 }
 
 // How long lists are and how deep fields are nested can be limited beside what they cost.
-func ExampleLimits() {
+func ExampleShape() {
 	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `
 		directive @listSize(assumedSize: Int, slicingArguments: [String!], sizedFields: [String!], requireOneSlicingArgument: Boolean = true) on FIELD_DEFINITION
 
@@ -130,7 +130,7 @@ func ExampleLimits() {
 		type Post {
 			title: String
 		}`})
-	estimator, err := cost.New(schema, cost.Config{Limits: cost.Limits{MaxDepth: 5, MaxListNodes: 500}})
+	estimator, err := cost.New(schema, cost.Config{Shape: cost.Shape{MaxDepth: 5, MaxListNodes: 500}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -148,7 +148,7 @@ func ExampleLimits() {
 	}
 	for _, n := range []int64{40, 50} {
 		_, err := plan.Evaluate(map[string]any{"n": n})
-		var limit *cost.LimitError
+		var limit *cost.ShapeError
 		if errors.As(err, &limit) {
 			fmt.Println(n, limit.Rule, limit.Given, limit.Allowed)
 			continue

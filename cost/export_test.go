@@ -6,6 +6,12 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
+// Defaults that tests are about.
+const (
+	DefaultWorkLimit = defaultWorkLimit
+	DefaultMaxBytes  = defaultMaxBytes
+)
+
 // Work compiles an operation and returns the work that it took: selections visited and values read.
 func (e *Estimator) Work(doc *ast.QueryDocument, op *ast.OperationDefinition) (int, error) {
 	_, _, work, err := e.index.compile(doc, op, false)
@@ -88,7 +94,7 @@ func Skips(data []byte) bool {
 
 // Unfolded explains and returns how many calls were looked at.
 func (o *Outline) Unfolded(variables map[string]any, maxEntries int) int {
-	u := unfolding{r: o.read(variables), max: maxEntries, bytes: DefaultMaxBytes}
+	u := unfolding{r: o.read(variables), max: maxEntries, bytes: defaultMaxBytes}
 	u.run()
 	return u.made
 }

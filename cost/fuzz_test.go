@@ -37,9 +37,9 @@ func seed(f *testing.F, add func(query, variables string)) {
 // functions.
 func FuzzCompile(f *testing.F) {
 	seed(f, func(query, _ string) { f.Add(query) })
-	limits := cost.Limits{MaxDepth: 3, MaxIntrospectionDepth: 3, MaxAliases: 3, MaxRootFields: 3, MaxDirectives: 3, MaxListNodes: 3}
-	weighted, _ := newEstimator(f, "bypass", cost.Config{WorkLimit: 5000, Limits: limits})
-	asking, _ := newEstimator(f, "bypass", cost.Config{WorkLimit: 5000, Limits: limits, Complexity: drawnFunctions()})
+	limits := cost.Shape{MaxDepth: 3, MaxIntrospectionDepth: 3, MaxAliases: 3, MaxRootFields: 3, MaxDirectives: 3, MaxListNodes: 3}
+	weighted, _ := newEstimator(f, "bypass", cost.Config{WorkLimit: 5000, Shape: limits})
+	asking, _ := newEstimator(f, "bypass", cost.Config{WorkLimit: 5000, Shape: limits, Complexity: drawnFunctions()})
 	compile := func(t *testing.T, estimator *cost.Estimator, doc *ast.QueryDocument) {
 		t.Helper()
 		for _, op := range doc.Operations {
@@ -113,7 +113,7 @@ func FuzzEvaluate(f *testing.F) {
 		require.Equal(t, price, again)
 		for _, plan := range []*cost.Plan{plan, asked} {
 			price, err := plan.Evaluate(variables)
-			var limit *cost.LimitError
+			var limit *cost.ShapeError
 			require.True(t, err == nil || errors.As(err, &limit), "%v", err)
 			requireSane(t, price)
 			again, _ := plan.Evaluate(variables)
@@ -127,7 +127,7 @@ func requireLimit(t require.TestingT, err error) {
 	if err == nil {
 		return
 	}
-	var limit *cost.LimitError
+	var limit *cost.ShapeError
 	require.ErrorAs(t, err, &limit)
 	require.NotEmpty(t, limit.Rule)
 	require.NotEmpty(t, limit.Reason)
@@ -153,7 +153,7 @@ func FuzzSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		estimator, err := cost.New(schema, cost.Config{WorkLimit: 5000, Limits: cost.Limits{MaxListNodes: 1}})
+		estimator, err := cost.New(schema, cost.Config{WorkLimit: 5000, Shape: cost.Shape{MaxListNodes: 1}})
 		if err != nil {
 			var mistake *cost.SchemaError
 			require.ErrorAs(t, err, &mistake)

@@ -113,7 +113,7 @@ func TestADocumentAHundredTimesAsLargeTakesAHundredTimesTheWork(t *testing.T) {
 // Within the default limit of work the same holds for merging, and past it for both together.
 func TestTheWorkOfMergingAndSummingTogetherIsBounded(t *testing.T) {
 	t.Parallel()
-	estimator, _ := newEstimator(t, "bypass", cost.Config{Limits: cost.Limits{MaxAliases: 1, MaxListNodes: 1}})
+	estimator, _ := newEstimator(t, "bypass", cost.Config{Shape: cost.Shape{MaxAliases: 1, MaxListNodes: 1}})
 	for name, document := range allHostile() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +185,7 @@ func TestAVariableAHundredTimesAsLargeTakesAHundredTimesTheWork(t *testing.T) {
 // Validation refuses cycles, but may be off.
 func TestACycleOfFragmentsIsAnErrorWhateverItsLength(t *testing.T) {
 	t.Parallel()
-	estimator, _ := newEstimator(t, "bypass", cost.Config{Limits: cost.Limits{MaxDepth: 1, MaxListNodes: 1}})
+	estimator, _ := newEstimator(t, "bypass", cost.Config{Shape: cost.Shape{MaxDepth: 1, MaxListNodes: 1}})
 	for _, length := range []int{1, 2, 1000} {
 		for name, text := range map[string]string{
 			"spreads": repeat(length-1, " fragment f%[1]d on Query { ...f%[2]d ...f%[2]d }") + fmt.Sprintf(" fragment f%d on Query { ...f0 }", length-1),

@@ -2,20 +2,18 @@ package cost
 
 // Defaults of [ExplainOptions], used where a field is zero.
 const (
-	// DefaultMaxEntries is how many entries a [Breakdown] has at most.
-	DefaultMaxEntries = 1000
-	// DefaultMaxBytes is how many bytes the names in a [Breakdown] take at most.
-	DefaultMaxBytes = 256 << 10
+	defaultMaxEntries = 1000
+	defaultMaxBytes   = 256 << 10
 )
 
 // ExplainOptions bound a breakdown. The zero value is the default in each field.
 type ExplainOptions struct {
 	// MaxEntries is how many entries there are at most; the dearest are kept. It also bounds the time
-	// and the memory that explaining takes. Zero and less mean [DefaultMaxEntries].
+	// and the memory that explaining takes. Zero and less mean 1000.
 	MaxEntries int
 	// MaxBytes is how many bytes the names in all entries take at most, about as JSON: those in paths, of
 	// fields, arguments and variables. A client chooses how long they are, and a short document repeats
-	// them in many entries. An entry that does not fit is left out. Zero and less mean [DefaultMaxBytes].
+	// them in many entries. An entry that does not fit is left out. Zero and less mean 256 KiB.
 	MaxBytes int
 }
 
@@ -92,10 +90,10 @@ type ArgumentCost struct {
 // fragments are repeated, and works on large lists as fast as on small ones.
 func (o *Outline) Explain(variables map[string]any, opts ExplainOptions) Breakdown {
 	if opts.MaxEntries <= 0 {
-		opts.MaxEntries = DefaultMaxEntries
+		opts.MaxEntries = defaultMaxEntries
 	}
 	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = DefaultMaxBytes
+		opts.MaxBytes = defaultMaxBytes
 	}
 	// A broken rule does not change the cost.
 	cost, _ := o.plan.Evaluate(variables)

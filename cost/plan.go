@@ -22,7 +22,7 @@ type Plan struct {
 	nodes    *program
 	maxNodes int
 	// shape is the limit that the document breaks whatever the variables are, nil if there is none.
-	shape *LimitError
+	shape *ShapeError
 	// maxValues is how many values one evaluation may read, maxEntries how many representations there may be.
 	maxValues, maxEntries int
 	// form stays where a request can break a rule of a field, to find the call that does.
@@ -36,7 +36,7 @@ func (p *Plan) RootFields() []string { return p.fields }
 
 // Variables returns the names of the variables on which the price can depend, or whether a limit is broken,
 // sorted. No other variable changes what [Plan.Evaluate] returns. The lists whose elements
-// [Limits.MaxListNodes] counts are those of the price, also where they cost nothing.
+// [Shape.MaxListNodes] counts are those of the price, also where they cost nothing.
 func (p *Plan) Variables() []string {
 	var names []string
 	for i := range p.variables {
@@ -50,7 +50,7 @@ func (p *Plan) Variables() []string {
 // is only read. It never panics, whatever the variables hold, and reads no more of them than
 // [Config.MaxValues]: if there is more, the cost is infinite.
 //
-// The only error is a [LimitError]: the request breaks one of the [Limits], or a rule of a field that it
+// The only error is a [ShapeError]: the request breaks one of the [Shape], or a rule of a field that it
 // really calls. The cost is valid even then. The error may be shared and must not be modified.
 func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 	cost := Cost{Base: p.base, Free: p.free, Approximate: p.approximate}
@@ -106,7 +106,7 @@ func (p *Plan) countNodes(m *machine) error {
 	if counted.typ < maxCount {
 		given = int(math.Ceil(counted.typ))
 	}
-	return &LimitError{Rule: RuleListNodes, Reason: "the lists have too many elements", Given: given, Allowed: p.maxNodes}
+	return &ShapeError{Rule: RuleListNodes, Reason: "the lists have too many elements", Given: given, Allowed: p.maxNodes}
 }
 
 // units measures the memory of the plan, in the units of the cache.
@@ -128,7 +128,7 @@ type search struct {
 	max   int
 	seen  []bool
 	path  []string
-	found *LimitError
+	found *ShapeError
 }
 
 func (s *search) set(at int32) bool {
@@ -173,6 +173,6 @@ func (s *search) call(c *call) bool {
 }
 
 func (s *search) report(c *call, rule Rule, reason string, given, allowed int) bool {
-	s.found = &LimitError{Rule: rule, Coordinate: c.info.coordinate, Path: slices.Clone(s.path), Reason: reason, Given: given, Allowed: allowed}
+	s.found = &ShapeError{Rule: rule, Coordinate: c.info.coordinate, Path: slices.Clone(s.path), Reason: reason, Given: given, Allowed: allowed}
 	return true
 }

@@ -278,7 +278,7 @@ func TestAMissingSlicingArgumentIsReportedBesideAFunction(t *testing.T) {
 	plan, err := estimator.Compile(parseOne(t, schema, `{ page(first: 1) { page(first: 1, last: 1) { __typename } } }`))
 	require.NoError(t, err)
 	_, err = plan.Evaluate(nil)
-	var broken *cost.LimitError
+	var broken *cost.ShapeError
 	require.ErrorAs(t, err, &broken)
 	require.Equal(t, []string{"page", "page"}, broken.Path)
 }

@@ -2,7 +2,7 @@ package cost
 
 import "math"
 
-// Limits bound the shape of an operation beside its cost. Zero means no limit, so that the zero value
+// Shape bounds the shape of an operation beside its cost. Zero means no limit, so that the zero value
 // bounds nothing.
 //
 // All but MaxListNodes are properties of the document: they are found when it is compiled, in one pass
@@ -13,7 +13,7 @@ import "math"
 // An operation that breaks several limits is refused for the first of them, in the order of the fields
 // here; the rules of fields, such as that of slicing arguments, come between MaxDirectives and
 // MaxListNodes.
-type Limits struct {
+type Shape struct {
 	// MaxDepth is how many fields may be nested: 1 for { a }, 2 for { a { b } }. Fragments are followed
 	// and are no level of their own. What is selected below __schema and __type does not count here.
 	MaxDepth int
@@ -36,22 +36,22 @@ type Limits struct {
 	MaxListNodes int
 }
 
-// Rule names what a [LimitError] is about. The values are part of the answer to clients.
+// Rule names what a [ShapeError] is about. The values are part of the answer to clients.
 type Rule string
 
-// The rules. The first six are those of [Limits].
+// The rules. The first six are those of [Shape].
 const (
-	// RuleDepth is [Limits.MaxDepth].
+	// RuleDepth is [Shape.MaxDepth].
 	RuleDepth Rule = "depth"
-	// RuleIntrospectionDepth is [Limits.MaxIntrospectionDepth].
+	// RuleIntrospectionDepth is [Shape.MaxIntrospectionDepth].
 	RuleIntrospectionDepth Rule = "introspectionDepth"
-	// RuleAliases is [Limits.MaxAliases].
+	// RuleAliases is [Shape.MaxAliases].
 	RuleAliases Rule = "aliases"
-	// RuleRootFields is [Limits.MaxRootFields].
+	// RuleRootFields is [Shape.MaxRootFields].
 	RuleRootFields Rule = "rootFields"
-	// RuleDirectives is [Limits.MaxDirectives].
+	// RuleDirectives is [Shape.MaxDirectives].
 	RuleDirectives Rule = "directives"
-	// RuleListNodes is [Limits.MaxListNodes].
+	// RuleListNodes is [Shape.MaxListNodes].
 	RuleListNodes Rule = "listNodes"
 	// RuleSlicingArguments is [ListSize.RequireOneSlicingArgument].
 	RuleSlicingArguments Rule = "slicingArguments"
@@ -60,12 +60,12 @@ const (
 )
 
 // limits returns the checked limits.
-func (b *builder) limits(l Limits) Limits {
+func (b *builder) limits(l Shape) Shape {
 	for coordinate, limit := range map[string]int{
 		"MaxDepth": l.MaxDepth, "MaxIntrospectionDepth": l.MaxIntrospectionDepth, "MaxAliases": l.MaxAliases,
 		"MaxRootFields": l.MaxRootFields, "MaxDirectives": l.MaxDirectives, "MaxListNodes": l.MaxListNodes,
 	} {
-		b.count("Config.Limits."+coordinate, limit, 0)
+		b.count("Config.Shape."+coordinate, limit, 0)
 	}
 	return l
 }
@@ -99,11 +99,11 @@ func saturate(a, b int) int {
 }
 
 // first returns the first limit that the shape breaks, nil if it breaks none.
-func (l *Limits) first(s shape, rootFields int) *LimitError {
-	if *l == (Limits{}) {
+func (l *Shape) first(s shape, rootFields int) *ShapeError {
+	if *l == (Shape{}) {
 		return nil
 	}
-	for _, rule := range []LimitError{
+	for _, rule := range []ShapeError{
 		{Rule: RuleDepth, Given: s.depth, Allowed: l.MaxDepth, Reason: "fields are nested too deeply"},
 		{Rule: RuleIntrospectionDepth, Given: s.introspection, Allowed: l.MaxIntrospectionDepth, Reason: "introspection is nested too deeply"},
 		{Rule: RuleAliases, Given: s.aliases, Allowed: l.MaxAliases, Reason: "there are too many aliases"},

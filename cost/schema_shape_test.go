@@ -26,9 +26,9 @@ func introspectionQuery(t *testing.T) string {
 }
 
 // limited evaluates a valid operation of a schema of testdata under limits.
-func limited(t *testing.T, schemaName string, limits cost.Limits, query string, variables map[string]any) (cost.Cost, *cost.LimitError) {
+func limited(t *testing.T, schemaName string, limits cost.Shape, query string, variables map[string]any) (cost.Cost, *cost.ShapeError) {
 	t.Helper()
-	estimator, schema := newEstimator(t, schemaName, cost.Config{Limits: limits})
+	estimator, schema := newEstimator(t, schemaName, cost.Config{Shape: limits})
 	doc := parse(t, schema, query, false)
 	variables, err := validator.VariableValues(schema, doc.Operations[0], variables)
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func limited(t *testing.T, schemaName string, limits cost.Limits, query string, 
 	if err == nil {
 		return price, nil
 	}
-	var limit *cost.LimitError
+	var limit *cost.ShapeError
 	require.ErrorAs(t, err, &limit)
 	return price, limit
 }
@@ -47,73 +47,73 @@ func TestALimitAllowsWhatReachesItAndRefusesWhatIsAbove(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		rule  cost.Rule
-		set   func(*cost.Limits, int)
+		set   func(*cost.Shape, int)
 		query string
 		given int
 	}{
 		"depth counts fields": {
-			cost.RuleDepth, func(l *cost.Limits, n int) { l.MaxDepth = n },
+			cost.RuleDepth, func(l *cost.Shape, n int) { l.MaxDepth = n },
 			`{ a { a { rateLimit } } e1 { id } }`, 3,
 		},
 		"depth follows fragments": {
-			cost.RuleDepth, func(l *cost.Limits, n int) { l.MaxDepth = n },
+			cost.RuleDepth, func(l *cost.Shape, n int) { l.MaxDepth = n },
 			`{ ... { a { ...F } } } fragment F on Query { ... on Query { a { ...G } } } fragment G on Query { e1 { id } }`, 4,
 		},
 		"depth leaves __typename and introspection out": {
-			cost.RuleDepth, func(l *cost.Limits, n int) { l.MaxDepth = n },
+			cost.RuleDepth, func(l *cost.Shape, n int) { l.MaxDepth = n },
 			`{ a { e1 { __typename } } __schema { types { fields { type { name } } } } }`, 2,
 		},
 		"depth does not depend on conditions": {
-			cost.RuleDepth, func(l *cost.Limits, n int) { l.MaxDepth = n },
+			cost.RuleDepth, func(l *cost.Shape, n int) { l.MaxDepth = n },
 			`query ($x: Boolean! = false) { a @include(if: $x) { a { rateLimit } } rateLimit }`, 3,
 		},
 		"introspection has a depth of its own": {
-			cost.RuleIntrospectionDepth, func(l *cost.Limits, n int) { l.MaxIntrospectionDepth = n },
+			cost.RuleIntrospectionDepth, func(l *cost.Shape, n int) { l.MaxIntrospectionDepth = n },
 			`{ a { __type(name: "Query") { ...F } } } fragment F on __Type { fields { type { name } } }`, 4,
 		},
 		"the query of tools needs 15 levels of introspection": {
-			cost.RuleIntrospectionDepth, func(l *cost.Limits, n int) { l.MaxIntrospectionDepth = n },
+			cost.RuleIntrospectionDepth, func(l *cost.Shape, n int) { l.MaxIntrospectionDepth = n },
 			introspectionQuery(t), 15,
 		},
 		"aliases count at each spread": {
-			cost.RuleAliases, func(l *cost.Limits, n int) { l.MaxAliases = n },
+			cost.RuleAliases, func(l *cost.Shape, n int) { l.MaxAliases = n },
 			`{ x: a { ...F } a { ...F ... { ...F } } } fragment F on Query { rateLimit y: rateLimit t: __typename }`, 7,
 		},
 		"root fields are response names": {
-			cost.RuleRootFields, func(l *cost.Limits, n int) { l.MaxRootFields = n },
+			cost.RuleRootFields, func(l *cost.Shape, n int) { l.MaxRootFields = n },
 			`{ ...F ... { a { rateLimit e1 { id } } } ...F __typename } fragment F on Query { rateLimit x: rateLimit a { e1 { id } } }`, 3,
 		},
 		"directives count wherever they stand": {
-			cost.RuleDirectives, func(l *cost.Limits, n int) { l.MaxDirectives = n },
+			cost.RuleDirectives, func(l *cost.Shape, n int) { l.MaxDirectives = n },
 			`query ($x: Boolean! = true) { a @skip(if: $x) { ...F @include(if: $x) ...F } ... @include(if: $x) { rateLimit } }
 			fragment F on Query { rateLimit @skip(if: $x) }`, 5,
 		},
 		"list nodes multiply": {
-			cost.RuleListNodes, func(l *cost.Limits, n int) { l.MaxListNodes = n },
+			cost.RuleListNodes, func(l *cost.Shape, n int) { l.MaxListNodes = n },
 			`{ users(first: 50) { posts(first: 10) { id } } e1 { id } a { e2 { id } } }`, 50 + 50*10,
 		},
 		"list nodes read defaults, assumed sizes and sized fields": {
-			cost.RuleListNodes, func(l *cost.Limits, n int) { l.MaxListNodes = n },
+			cost.RuleListNodes, func(l *cost.Shape, n int) { l.MaxListNodes = n },
 			`{ def { id } items { id } conn(first: 7) { edges { node { rel(first: 2) { id } } } } }`, 4 + 20 + 7 + 7*2,
 		},
 		"list nodes are merged and exclude each other": {
-			cost.RuleListNodes, func(l *cost.Limits, n int) { l.MaxListNodes = n },
+			cost.RuleListNodes, func(l *cost.Shape, n int) { l.MaxListNodes = n },
 			`{ node { ... on Item { rel(first: 3) { id } } ... on User { posts(first: 5) { id } } } users(first: 2) { id } ...F } fragment F on Query { users(first: 2) { heavy } }`, 5 + 2,
 		},
 		"list nodes leave introspection out": {
-			cost.RuleListNodes, func(l *cost.Limits, n int) { l.MaxListNodes = n },
+			cost.RuleListNodes, func(l *cost.Shape, n int) { l.MaxListNodes = n },
 			`{ __schema { types { fields { name } } } users(first: 2) { id } }`, 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, allowed := range []int{0, tt.given, tt.given + 1, math.MaxInt} {
-				var limits cost.Limits
+				var limits cost.Shape
 				tt.set(&limits, allowed)
 				_, limit := limited(t, "bypass", limits, tt.query, nil)
 				require.Nil(t, limit, "allowed %d", allowed)
 			}
-			var limits cost.Limits
+			var limits cost.Shape
 			tt.set(&limits, tt.given-1)
 			price, limit := limited(t, "bypass", limits, tt.query, nil)
 			require.NotNil(t, limit)
@@ -122,7 +122,7 @@ func TestALimitAllowsWhatReachesItAndRefusesWhatIsAbove(t *testing.T) {
 			require.Equal(t, tt.given-1, limit.Allowed)
 			require.Empty(t, limit.Coordinate)
 			require.Contains(t, limit.Error(), fmt.Sprintf("%d given, %d allowed", tt.given, tt.given-1))
-			free, none := limited(t, "bypass", cost.Limits{}, tt.query, nil)
+			free, none := limited(t, "bypass", cost.Shape{}, tt.query, nil)
 			require.Nil(t, none)
 			require.Equal(t, free, price, "the cost is valid even then")
 		})
@@ -132,32 +132,32 @@ func TestALimitAllowsWhatReachesItAndRefusesWhatIsAbove(t *testing.T) {
 // Few servers declare directives for these places, so the document is not validated.
 func TestDirectivesOfOperationsVariablesAndFragmentsCount(t *testing.T) {
 	t.Parallel()
-	estimator, _ := newEstimator(t, "bypass", cost.Config{Limits: cost.Limits{MaxDirectives: 8}})
+	estimator, _ := newEstimator(t, "bypass", cost.Config{Shape: cost.Shape{MaxDirectives: 8}})
 	doc := raw(t, `query ($v: Int @d) @d @d { ...F @d ...F ... @d { rateLimit } } fragment F on Query @d { rateLimit @d }`)
 	plan, err := estimator.Compile(doc, doc.Operations[0])
 	require.NoError(t, err)
 	_, err = plan.Evaluate(nil)
-	var limit *cost.LimitError
+	var limit *cost.ShapeError
 	require.ErrorAs(t, err, &limit)
 	require.Equal(t, 9, limit.Given)
 }
 
 func TestThePlanForListNodesCountsInTheCache(t *testing.T) {
 	t.Parallel()
-	units := func(limits cost.Limits) int {
-		estimator, schema := newEstimator(t, "bypass", cost.Config{Limits: limits})
+	units := func(limits cost.Shape) int {
+		estimator, schema := newEstimator(t, "bypass", cost.Config{Shape: limits})
 		doc := parse(t, schema, `query ($n: Int!) { users(first: $n) { posts(first: $n) { id } } }`, false)
 		_, err := estimator.Plan(doc, doc.Operations[0])
 		require.NoError(t, err)
 		_, units := estimator.Cached()
 		return units
 	}
-	require.Greater(t, units(cost.Limits{MaxListNodes: 1}), units(cost.Limits{MaxDepth: 1}))
+	require.Greater(t, units(cost.Shape{MaxListNodes: 1}), units(cost.Shape{MaxDepth: 1}))
 }
 
 func TestListNodesFollowTheVariables(t *testing.T) {
 	t.Parallel()
-	limits := cost.Limits{MaxListNodes: 500_000}
+	limits := cost.Shape{MaxListNodes: 500_000}
 	const query = `query ($n: Int!, $m: Int!, $x: Boolean! = true) { users(first: $n) @include(if: $x) { posts(first: $m) { id } } }`
 	_, limit := limited(t, "bypass", limits, query, map[string]any{"n": 1000, "m": 499})
 	require.Nil(t, limit)
@@ -174,16 +174,16 @@ func TestRepresentationsAreListNodes(t *testing.T) {
 	for i := range some {
 		some[i] = map[string]any{"__typename": "Product", "id": "1"}
 	}
-	_, limit := limited(t, "federation", cost.Limits{MaxListNodes: 6}, query, map[string]any{"r": some})
+	_, limit := limited(t, "federation", cost.Shape{MaxListNodes: 6}, query, map[string]any{"r": some})
 	require.Nil(t, limit)
-	_, limit = limited(t, "federation", cost.Limits{MaxListNodes: 5}, query, map[string]any{"r": some})
-	require.Equal(t, &cost.LimitError{Rule: cost.RuleListNodes, Reason: limit.Reason, Given: 6, Allowed: 5}, limit)
+	_, limit = limited(t, "federation", cost.Shape{MaxListNodes: 5}, query, map[string]any{"r": some})
+	require.Equal(t, &cost.ShapeError{Rule: cost.RuleListNodes, Reason: limit.Reason, Given: 6, Allowed: 5}, limit)
 }
 
 // The first limit is reported, and a rule of a field before the size of lists, which it may explain.
 func TestOfSeveralBrokenLimitsTheFirstIsReported(t *testing.T) {
 	t.Parallel()
-	all := cost.Limits{MaxDepth: 1, MaxIntrospectionDepth: 1, MaxAliases: 1, MaxRootFields: 1, MaxDirectives: 1, MaxListNodes: 1}
+	all := cost.Shape{MaxDepth: 1, MaxIntrospectionDepth: 1, MaxAliases: 1, MaxRootFields: 1, MaxDirectives: 1, MaxListNodes: 1}
 	const query = `query ($x: Boolean! = false) {
 		x: a { y: e1 { id } } def @skip(if: $x) { id @skip(if: $x) } strict(first: null) { id } __schema { types { name } }
 	}`
@@ -215,21 +215,21 @@ func TestCountsSaturate(t *testing.T) {
 	}
 	const most = min(math.MaxInt, cost.MaxPoints)
 	for name, tt := range map[string]struct {
-		limits cost.Limits
+		limits cost.Shape
 		query  string
 	}{
-		"aliases":    {cost.Limits{MaxAliases: 1000}, doubling("x: a { ...f%[2]d } y: a { ...f%[2]d }")},
-		"directives": {cost.Limits{MaxDirectives: 1000}, doubling("x: a { ...f%[2]d } y: a { ...f%[2]d }")},
-		"list nodes": {cost.Limits{MaxListNodes: 1000}, "{ def" + strings.Repeat(" { rel(first: 2147483647)", levels) + " { id }" + strings.Repeat(" }", levels+1)},
+		"aliases":    {cost.Shape{MaxAliases: 1000}, doubling("x: a { ...f%[2]d } y: a { ...f%[2]d }")},
+		"directives": {cost.Shape{MaxDirectives: 1000}, doubling("x: a { ...f%[2]d } y: a { ...f%[2]d }")},
+		"list nodes": {cost.Shape{MaxListNodes: 1000}, "{ def" + strings.Repeat(" { rel(first: 2147483647)", levels) + " { id }" + strings.Repeat(" }", levels+1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			estimator, _ := newEstimator(t, "bypass", cost.Config{Limits: tt.limits})
+			estimator, _ := newEstimator(t, "bypass", cost.Config{Shape: tt.limits})
 			doc := raw(t, tt.query)
 			plan, err := estimator.Compile(doc, doc.Operations[0])
 			require.NoError(t, err)
 			_, err = plan.Evaluate(nil)
-			var limit *cost.LimitError
+			var limit *cost.ShapeError
 			require.ErrorAs(t, err, &limit)
 			require.Equal(t, most, limit.Given)
 		})
@@ -238,9 +238,9 @@ func TestCountsSaturate(t *testing.T) {
 
 func TestNegativeLimitsAreMistakes(t *testing.T) {
 	t.Parallel()
-	_, err := cost.New(loadShared(t, "bypass"), cost.Config{Limits: cost.Limits{MaxDepth: -1, MaxListNodes: -2}})
-	require.ErrorContains(t, err, "Config.Limits.MaxDepth: -1 is negative")
-	require.ErrorContains(t, err, "Config.Limits.MaxListNodes: -2 is negative")
+	_, err := cost.New(loadShared(t, "bypass"), cost.Config{Shape: cost.Shape{MaxDepth: -1, MaxListNodes: -2}})
+	require.ErrorContains(t, err, "Config.Shape.MaxDepth: -1 is negative")
+	require.ErrorContains(t, err, "Config.Shape.MaxListNodes: -2 is negative")
 }
 
 // The walk that finds the fragments measures the shape as well, and list nodes are read from the form of the
@@ -248,7 +248,7 @@ func TestNegativeLimitsAreMistakes(t *testing.T) {
 func TestLimitsTakeNoWorkOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	plain, _ := newEstimator(t, "bypass", cost.Config{})
-	limited, _ := newEstimator(t, "bypass", cost.Config{Limits: cost.Limits{
+	limited, _ := newEstimator(t, "bypass", cost.Config{Shape: cost.Shape{
 		MaxDepth: 1, MaxAliases: 1, MaxRootFields: 1, MaxDirectives: 1, MaxListNodes: 1,
 	}})
 	for name, document := range allHostile() {
@@ -268,7 +268,7 @@ func TestLimitsTakeNoWorkOfTheirOwn(t *testing.T) {
 func TestListNodesAreThoseOfExecution(t *testing.T) {
 	t.Parallel()
 	// What is refused says how many nodes it has.
-	estimator, schema := newEstimator(t, "bypass", cost.Config{Limits: cost.Limits{MaxListNodes: 1}})
+	estimator, schema := newEstimator(t, "bypass", cost.Config{Shape: cost.Shape{MaxListNodes: 1}})
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawDocument(t).String()
 		doc, plan := compileText(t, estimator, text)
@@ -280,7 +280,7 @@ func TestListNodesAreThoseOfExecution(t *testing.T) {
 			require.NoError(t, err, text)
 			return
 		}
-		var limit *cost.LimitError
+		var limit *cost.ShapeError
 		require.ErrorAs(t, err, &limit, text)
 		require.Equal(t, want, float64(limit.Given), "%s %v", text, variables)
 	})

@@ -125,13 +125,13 @@ func TestNoResponseHasMoreListNodesThanAreCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawPriced(t)
-		counting, err := cost.New(d.schema, cost.Config{DefaultListSize: generatedSize, Limits: cost.Limits{MaxListNodes: 1}})
+		counting, err := cost.New(d.schema, cost.Config{DefaultListSize: generatedSize, Shape: cost.Shape{MaxListNodes: 1}})
 		require.NoError(t, err)
 		plan, err := counting.Compile(d.doc, d.doc.Operations[0])
 		require.NoError(t, err)
 		counted := 1
 		if _, err := plan.Evaluate(d.variables); err != nil {
-			var limit *cost.LimitError
+			var limit *cost.ShapeError
 			require.ErrorAs(t, err, &limit)
 			counted = limit.Given
 		}

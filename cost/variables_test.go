@@ -37,7 +37,7 @@ func TestThePlanNamesTheVariablesOnWhichThePriceCanDepend(t *testing.T) {
 	} {
 		doc, errs := gqlparser.LoadQueryWithRules(schema, query, nil)
 		require.Empty(t, errs)
-		for _, cfg.Limits = range []cost.Limits{{}, {MaxListNodes: 100}} {
+		for _, cfg.Shape = range []cost.Shape{{}, {MaxListNodes: 100}} {
 			estimator, err := cost.New(schema, cfg)
 			require.NoError(t, err)
 			plan, err := estimator.Plan(doc, doc.Operations[0])
@@ -53,7 +53,7 @@ func TestAVariableThatOnlyALimitReadsIsNamed(t *testing.T) {
 	estimator, err := cost.New(schema, cost.Config{
 		Weights:   map[string]float64{"User": 0},
 		ListSizes: map[string]cost.ListSize{"Query.users": {SlicingArguments: []string{"first"}, RequireOneSlicingArgument: new(bool)}},
-		Limits:    cost.Limits{MaxListNodes: 10},
+		Shape:     cost.Shape{MaxListNodes: 10},
 	})
 	require.NoError(t, err)
 	doc, errs := gqlparser.LoadQueryWithRules(schema, `query ($n: Int!) { users(first: $n) { name } }`, nil)

@@ -26,7 +26,7 @@ type Refusal struct {
 	Needed, Remaining, WindowEnd int64
 
 	Cost, MaxCost int64
-	Shape         *cost.LimitError
+	Shape         *cost.ShapeError
 
 	Mode        bucket.Mode
 	EnforceFrom time.Time

@@ -120,7 +120,7 @@ var refusing = map[string]refusedBy{
 	},
 	ratelimitclient.CodeCostLimitExceeded: {request: request{Query: `{ users(first: 900) { name } }`}, outcome: ratelimit.OutcomeTooExpensive},
 	ratelimitclient.CodeQueryLimitExceeded: {
-		configure: func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Limits.MaxAliases = 1 },
+		configure: func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Shape.MaxAliases = 1 },
 		request:   request{Query: `{ a: me { n: name } }`}, outcome: ratelimit.OutcomeQueryLimited,
 	},
 	ratelimitclient.CodeTenantBlocked: {request: request{Query: cheapQuery, Tenant: "blocked"}, outcome: ratelimit.OutcomeBlocked},

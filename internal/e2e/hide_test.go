@@ -82,7 +82,7 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 			for name, requests := range toldTo() {
 				synctest.Test(t, func(t *testing.T) {
 					p := newInProcess(t, ratelimittest.NewStore(&ratelimittest.Clock{}), func(cfg *ratelimit.Config) {
-						cfg.Pricing.Cost.Limits = cost.Limits{MaxAliases: 1}
+						cfg.Pricing.Cost.Shape = cost.Shape{MaxAliases: 1}
 						cfg.Response = ratelimit.ResponseConfig{
 							Headers: ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
 						}

@@ -13,15 +13,15 @@ import (
 func TestAnOperationAboveALimitOfShapeIsToldWhichAndByHowMuch(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		limits cost.Limits
+		limits cost.Shape
 		query  string
 	}{
-		"depth":     {cost.Limits{MaxDepth: 3}, `{ me { friends(first: 1) { friends(first: 1) { name } } } }`},
-		"listnodes": {cost.Limits{MaxListNodes: 20}, `{ users(first: 4) { friends(first: 5) { name } } }`},
+		"depth":     {cost.Shape{MaxDepth: 3}, `{ me { friends(first: 1) { friends(first: 1) { name } } } }`},
+		"listnodes": {cost.Shape{MaxListNodes: 20}, `{ users(first: 4) { friends(first: 5) { name } } }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Limits = tt.limits })
+			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Shape = tt.limits })
 			golden(t, "post-above-"+name, f.post(request{Query: tt.query}).transcript())
 			require.Empty(t, f.store.Takes(), "nothing is charged")
 			shadowed := f.post(request{Query: tt.query, Tenant: "shadow"})
@@ -33,7 +33,7 @@ func TestAnOperationAboveALimitOfShapeIsToldWhichAndByHowMuch(t *testing.T) {
 
 func TestAClientReadsWhichLimitOfShapeRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Limits.MaxAliases = 1 })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Shape.MaxAliases = 1 })
 	reply := f.post(request{Query: `{ a: me { n: name } }`})
 	response, err := ratelimitclient.FromResponse([]byte(reply.Body))
 	require.NoError(t, err)

@@ -82,7 +82,7 @@ func TestEveryRefusalSaysWhatHelps(t *testing.T) {
 			}
 			var decided *ratelimit.RefusedError
 			f := newFixture(t, func(cfg *ratelimit.Config) {
-				cfg.Response.Hide, cfg.Pricing.Cost.Limits = hide, cost.Limits{MaxAliases: 1}
+				cfg.Response.Hide, cfg.Pricing.Cost.Shape = hide, cost.Shape{MaxAliases: 1}
 			})
 			see(f.server, func(d ratelimit.Decision) { decided = d.Refusal })
 			f.post(test.before)

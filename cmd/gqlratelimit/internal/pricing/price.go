@@ -105,7 +105,7 @@ func (p *Pricer) evaluate(result Result, doc *ast.QueryDocument, values map[stri
 	result.Cost, err = plan.Evaluate(values)
 	result.Points = result.Cost.Points()
 	result.Breakdown.Cost = result.Cost
-	var broken *cost.LimitError
+	var broken *cost.ShapeError
 	switch {
 	case errors.As(err, &broken):
 		// A slicing argument whose variable has no value here has one in a request.
@@ -133,7 +133,7 @@ func decisive(plan *cost.Plan, op *source.Operation, values map[string]any, miss
 		return nil
 	}
 	without, err := plan.Evaluate(values)
-	var broken *cost.LimitError
+	var broken *cost.ShapeError
 	if err != nil && (!errors.As(err, &broken) || broken.Rule != cost.RuleSlicingArguments) {
 		return missing
 	}

@@ -99,7 +99,7 @@ func LoadConfig(path string) (cost.Config, error) {
 		RefuseOverWork:     file.RefuseOverWork,
 		MaxRepresentations: file.MaxRepresentations,
 		MaxValues:          file.MaxValues,
-		Limits:             cost.Limits(file.Limits),
+		Shape:              cost.Shape(file.Limits),
 		ListSizes:          make(map[string]cost.ListSize, len(file.ListSizes)),
 	}
 	for coordinate, size := range file.ListSizes {

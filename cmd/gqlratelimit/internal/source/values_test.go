@@ -125,7 +125,7 @@ limits: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4,
 		RefuseOverWork:     true,
 		MaxRepresentations: 8,
 		MaxValues:          9,
-		Limits: cost.Limits{
+		Shape: cost.Shape{
 			MaxDepth: 1, MaxIntrospectionDepth: 2, MaxAliases: 3, MaxRootFields: 4, MaxDirectives: 5, MaxListNodes: 6,
 		},
 	}, cfg)
