@@ -16,7 +16,6 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
-
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"

@@ -169,7 +169,7 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 		return response
 	}
 	var actual *int64
-	if points, known := op.actual.points(e); known {
+	if points, known := op.actual.points(ctx, e); known {
 		actual = &points
 	}
 	d, recharged := op.report(actual)

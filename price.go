@@ -29,14 +29,14 @@ type priced struct {
 
 // MutateOperationContext prices the operation and does nothing else: an operation that another
 // extension refuses, or a mutation that came by GET, is never charged.
-func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
+func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
 	p := &priced{}
 	// The extension is used first, so that nobody has rewritten what was parsed from the text.
 	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
 	if p.err == nil {
 		// A broken rule of shape leaves the cost valid, which matters where it is not enforced.
 		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
-		p.points = e.price(p.cost)
+		p.points = e.price(ctx, p.cost)
 	} else {
 		p.points = cost.MaxPoints
 	}
@@ -46,8 +46,8 @@ func (e *Extension) MutateOperationContext(_ context.Context, opCtx *graphql.Ope
 }
 
 // price calls the pricing function.
-func (e *Extension) price(c cost.Cost) (points int64) {
-	if !guard.Run(context.Background(), e.cfg.Observe.Logger, "Config.Pricing.Points", func() { points = e.cfg.Pricing.Points(c) }) {
+func (e *Extension) price(ctx context.Context, c cost.Cost) (points int64) {
+	if !guard.Run(ctx, e.cfg.Observe.Logger, "Config.Pricing.Points", func() { points = e.cfg.Pricing.Points(c) }) {
 		return cost.MaxPoints
 	}
 	return min(max(0, points), cost.MaxPoints)

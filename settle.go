@@ -91,11 +91,11 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 		ctx = context.WithoutCancel(ctx)
 	}
 	a := op.actual
-	points, known := a.points(e)
+	points, known := a.points(ctx, e)
 	estimate := op.paid.points
 	if known {
 		d := op.snapshot()
-		estimate = a.estimate(e, &d)
+		estimate = a.estimate(ctx, e, &d)
 		e.reporter.Spent(ctx, &d, estimate, points)
 	}
 	if op.paid.limits == 0 {
@@ -304,7 +304,7 @@ func (e *Extension) over(ctx context.Context, op *operation, last *graphql.Respo
 }
 
 // points returns the price of what was added up so far. It returns false if it is unknown.
-func (a *actual) points(e *Extension) (int64, bool) {
+func (a *actual) points(ctx context.Context, e *Extension) (int64, bool) {
 	if a == nil {
 		return 0, false
 	}
@@ -312,14 +312,14 @@ func (a *actual) points(e *Extension) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return e.price(spent), true
+	return e.price(ctx, spent), true
 }
 
 // estimate returns what the operation was estimated at, in points. That of a subscription is the price of one
 // event, so that it is taken for as many events as there were.
-func (a *actual) estimate(e *Extension, d *decision.Decision) int64 {
+func (a *actual) estimate(ctx context.Context, e *Extension, d *decision.Decision) int64 {
 	if d.Kind != ast.Subscription {
 		return d.Points
 	}
-	return e.price(a.outline.Stream(d.Cost, a.events.Load()))
+	return e.price(ctx, a.outline.Stream(d.Cost, a.events.Load()))
 }

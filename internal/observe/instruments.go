@@ -22,20 +22,22 @@ func (m *meter) counter(name, unit, description string) metric.Int64Counter {
 	return c
 }
 
-func (m *meter) floatCounter(name, unit, description string) metric.Float64Counter {
-	c, err := m.Float64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+// seconds is a counter of time.
+func (m *meter) seconds(name, description string) metric.Float64Counter {
+	c, err := m.Float64Counter(name, metric.WithUnit("s"), metric.WithDescription(description))
 	m.errs = append(m.errs, err)
 	return c
 }
 
-func (m *meter) histogram(name, unit, description string, bounds ...float64) metric.Int64Histogram {
-	h, err := m.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description),
+// points is a histogram of points.
+func (m *meter) points(name, description string, bounds ...float64) metric.Int64Histogram {
+	h, err := m.Int64Histogram(name, metric.WithUnit("{point}"), metric.WithDescription(description),
 		metric.WithExplicitBucketBoundaries(bounds...))
 	m.errs = append(m.errs, err)
 	return h
 }
 
-func (m *meter) floatHistogram(name, unit, description string, bounds ...float64) metric.Float64Histogram {
+func (m *meter) histogram(name, unit, description string, bounds ...float64) metric.Float64Histogram {
 	h, err := m.Float64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description),
 		metric.WithExplicitBucketBoundaries(bounds...))
 	m.errs = append(m.errs, err)

@@ -31,15 +31,15 @@ type metrics struct {
 }
 
 func newMetrics(m *meter) *metrics {
-	points := []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000}
+	bounds := []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000}
 	return &metrics{
 		decisions: m.counter("ratelimit.decisions", "{decision}", "Decisions by outcome, tier and mode."),
 		charges:   m.counter("ratelimit.charges", "{charge}", "Charges by resolvers, by outcome, tier, mode and unit."),
 		candidates: m.counter("ratelimit.candidate.decisions", "{decision}",
 			"Decisions beside which a candidate policy was judged, by both outcomes."),
-		costs: m.histogram("ratelimit.operation.cost", "{point}", "Static cost of operations.", points...),
+		costs: m.points("ratelimit.operation.cost", "Static cost of operations.", bounds...),
 
-		used: m.floatHistogram("ratelimit.limit.used", "1",
+		used: m.histogram("ratelimit.limit.used", "1",
 			"Share that is used of the limit with the smallest remaining share, after a decision.",
 			.1, .25, .5, .7, .8, .9, .95, .99, 1),
 		exceeded: m.counter("ratelimit.limit.exceeded", "{decision}",
@@ -48,11 +48,11 @@ func newMetrics(m *meter) *metrics {
 			"Thresholds that the used share of a limit has risen over."),
 		refused: m.counter("ratelimit.tenant.refused_repeatedly", "{tenant}", "Tenants that kept being refused."),
 
-		estimated: m.histogram("ratelimit.operation.estimated_cost", "{point}",
-			"Estimated cost of operations that ran to their end; of a subscription for as many events as it had.", points...),
-		actual: m.histogram("ratelimit.operation.actual_cost", "{point}",
-			"Actual cost of the same operations, priced from their responses.", points...),
-		difference: m.histogram("ratelimit.operation.cost_difference", "{point}",
+		estimated: m.points("ratelimit.operation.estimated_cost",
+			"Estimated cost of operations that ran to their end; of a subscription for as many events as it had.", bounds...),
+		actual: m.points("ratelimit.operation.actual_cost",
+			"Actual cost of the same operations, priced from their responses.", bounds...),
+		difference: m.points("ratelimit.operation.cost_difference",
 			"Estimated less actual cost of the same operations. It is negative where a response has more than the declared sizes allow.",
 			-1000, -100, -10, -1, 0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000),
 
@@ -63,11 +63,11 @@ func newMetrics(m *meter) *metrics {
 		excess: m.counter("ratelimit.excess", "{point}",
 			"Points that were charged on because operations came to more than their estimate."),
 
-		latency: m.floatHistogram("ratelimit.store.duration", "s", "Duration of store calls.",
+		latency: m.histogram("ratelimit.store.duration", "s", "Duration of store calls.",
 			.00001, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1),
 		failures: m.counter("ratelimit.store.errors", "{error}", "Store calls that failed."),
 		spared:   m.counter("ratelimit.store.spared", "{take}", "Takes that were refused without asking the store."),
-		away: m.floatCounter("ratelimit.store.away", "s",
+		away: m.seconds("ratelimit.store.away",
 			"Time between the first failed store call and the next that succeeds."),
 		awayPoints: m.counter("ratelimit.store.away.points", "{point}",
 			"Points of operations that were decided without the store, by outcome."),
