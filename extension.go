@@ -32,6 +32,8 @@ type Extension struct {
 	claims    *claims.Keeper
 	// replays counts the stored answers of tenants.
 	replays *recent.Counter[string]
+	// told are the oddities that the operator knows of.
+	told *recent.Counter[oddity]
 	// stores are nil until srv.Use.
 	stores *backend.Stores
 }
@@ -90,7 +92,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	}
 	e.estimator, e.reporter = estimator, reporter
 	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
-	e.replays = recent.NewCounter[string](replaySlots)
+	e.replays, e.told = recent.NewCounter[string](replaySlots), recent.NewCounter[oddity](oddities)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
 		stores.End()
@@ -104,6 +106,9 @@ func (e *Extension) warn() {
 	e.cfg.warnOfClients()
 	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
 		e.cfg.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
+	}
+	if units := e.cfg.Policy.Snapshot().Units(); len(units) > 0 {
+		e.cfg.Observe.Logger.Info("ratelimit: limits in these units are charged by ratelimit.Charge alone", slog.Any("units", units))
 	}
 	if e.cfg.Settlement.Refund && mayTry(e.cfg.Policy) {
 		e.cfg.Observe.Logger.Warn("ratelimit: Settlement.Refund gives nothing back to the budgets of a candidate policy, " +

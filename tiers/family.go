@@ -22,7 +22,7 @@ type family struct {
 	documents bool
 	// stores are the names of the stores that the policy asks for.
 	stores []string
-	// units are those that nothing charges but the code of a server.
+	// units are what its limits count.
 	units []bucket.Unit
 	// odd are the warnings before it is known where they stand.
 	odd []finding

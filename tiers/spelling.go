@@ -14,14 +14,20 @@ var ownUnits = []bucket.Unit{bucket.Points, bucket.Requests, bucket.Records, buc
 
 // Units returns the units that nothing charges but the code of a server, by ratelimit.Charge: those of the limits of the
 // policy besides points, requests, records, answer_bytes and replays, sorted. The slice is the caller's own.
-func (s *Snapshot) Units() []bucket.Unit { return slices.Clone(s.family.units) }
+func (s *Snapshot) Units() []bucket.Unit {
+	return slices.DeleteFunc(slices.Clone(s.family.units), func(u bucket.Unit) bool { return slices.Contains(ownUnits, u) })
+}
 
+// Counts reports whether any limit of the policy counts the unit, of whomever.
+func (s *Snapshot) Counts(unit bucket.Unit) bool { return slices.Contains(s.family.units, unit) }
+
+// units returns what the limits of the policy count.
 func (p *Policy) units() []bucket.Unit {
 	named := make(map[bucket.Unit]bool)
 	p.eachLimits(func(_ path, limits, _ map[string]*Limit) {
 		for _, l := range limits {
-			if l != nil && l.Unit != "" && !slices.Contains(ownUnits, bucket.Unit(l.Unit)) {
-				named[bucket.Unit(l.Unit)] = true
+			if l != nil {
+				named[cmp.Or(bucket.Unit(l.Unit), bucket.Points)] = true
 			}
 		}
 	})

@@ -41,6 +41,9 @@ tenants:
 		`tenants.acme.users.byName.ann.limits.hours: a limit beside "hour", which it does not change; is that one meant?`,
 	}, warnings)
 	require.Equal(t, []bucket.Unit{"Points", "exports", "request"}, snapshot.Units())
+	require.True(t, snapshot.Counts("exports"))
+	require.True(t, snapshot.Counts(bucket.Points), "what a limit counts that says nothing")
+	require.False(t, snapshot.Counts(bucket.Requests))
 	require.Empty(t, compiled(t, document).Units())
 }
 
