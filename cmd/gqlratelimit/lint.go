@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/lint"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
@@ -48,20 +51,20 @@ func runLint(c console, args []string) error {
 	flags.Var(&schemas, "schema", "`file` or directory of the schema; can be given several times")
 	inputs.register(flags)
 	flags.StringVar(&dominant, "dominant", "50%", "the `share` of the cost from which on a field is dominant")
-	flags.StringVar(&failOn, "fail-on", string(lint.Warning), "fail on findings of this `severity`: error, warning or note")
+	flags.StringVar(&failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
 	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
 	operands, err := parse(flags, args)
 	if err != nil {
 		return err
 	}
-	findings := report.Findings{FailOn: lint.Severity(failOn)}
+	findings := report.Findings{FailOn: doctor.Severity(failOn)}
 	share, err := parseShare("dominant", dominant)
 	switch {
 	case err != nil:
 		return err
 	case len(schemas) == 0:
 		return usagef("no schema is given: say -schema FILE")
-	case findings.FailOn != lint.Error && findings.FailOn != lint.Warning && findings.FailOn != lint.Note:
+	case findings.FailOn != doctor.Error && findings.FailOn != doctor.Warning && findings.FailOn != doctor.Note:
 		return usagef("-fail-on %q is none of error, warning and note", failOn)
 	}
 
@@ -97,7 +100,7 @@ func inspect(c console, schemas, operands []string, inputs pricingInputs, share 
 		}
 	}
 	findings := lint.Schema(loaded, cfg)
-	if lint.Count(findings, lint.Error) > 0 {
+	if slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Severity == doctor.Error }) {
 		return findings, nil
 	}
 	if len(operations) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
@@ -25,7 +26,7 @@ func ByOperations(schema *ast.Schema, results []pricing.Result, share float64) [
 		if r.Fatal {
 			for _, problem := range r.Problems {
 				l.findings = append(l.findings, Finding{
-					Severity: Warning, Rule: UnpricedOperation, Coordinate: r.Operation.Name, Message: problem.Message,
+					Severity: doctor.Warning, Rule: UnpricedOperation, Coordinate: r.Operation.Name, Message: problem.Message,
 					File: problem.File, Line: problem.Line, Column: problem.Column,
 				})
 			}
@@ -43,7 +44,7 @@ func ByOperations(schema *ast.Schema, results []pricing.Result, share float64) [
 	}
 	for _, coordinate := range slices.Sorted(maps.Keys(byField)) {
 		if part := byField[coordinate]; part > share*total {
-			l.add(Note, DominantField, coordinate, nil,
+			l.add(doctor.Note, DominantField, coordinate, nil,
 				"makes up %.0f%% of what the operations cost: see whether its weight and list size are right", 100*part/total)
 		}
 	}
@@ -94,7 +95,7 @@ func (l *linter) dominantShapes(root *ast.Definition, estimator *cost.Estimator,
 	}
 	for _, name := range slices.Sorted(maps.Keys(prices)) {
 		if price := prices[name]; price > share*total {
-			l.add(Note, DominantField, root.Name+"."+name, nil,
+			l.add(doctor.Note, DominantField, root.Name+"."+name, nil,
 				"costs %.0f points with all that is selected three levels deep, %.0f%% of all fields of %s%s", price, 100*price/total, root.Name, dearest[name])
 		}
 	}

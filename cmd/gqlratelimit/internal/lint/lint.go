@@ -8,27 +8,10 @@ import (
 
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
-
-// Severity says how bad a finding is.
-type Severity string
-
-// The severities. An Error stops the server when it starts, a Warning makes prices wrong, and a Note says
-// what could be simpler or better known.
-const (
-	Error   Severity = "error"
-	Warning Severity = "warning"
-	Note    Severity = "note"
-)
-
-// AtLeast says whether the severity is as bad as the other.
-func (s Severity) AtLeast(other Severity) bool { return s.rank() >= other.rank() }
-
-func (s Severity) rank() int {
-	return slices.Index([]Severity{Note, Warning, Error}, s)
-}
 
 // Rule names what is looked for.
 type Rule string
@@ -56,10 +39,11 @@ const (
 	DominantField Rule = "dominant-field"
 )
 
-// Finding is one result.
+// Finding is one result. An Error stops the server when it starts, a Warning makes prices wrong, and a Note says what could be
+// simpler or better known.
 type Finding struct {
-	Severity Severity `json:"severity"`
-	Rule     Rule     `json:"rule"`
+	Severity doctor.Severity `json:"severity"`
+	Rule     Rule            `json:"rule"`
 	// Coordinate is the schema coordinate, or the name of an operation.
 	Coordinate string `json:"coordinate"`
 	Message    string `json:"message"`
@@ -75,7 +59,7 @@ type linter struct {
 	findings []Finding
 }
 
-func (l *linter) add(severity Severity, rule Rule, coordinate string, at *ast.Position, format string, args ...any) {
+func (l *linter) add(severity doctor.Severity, rule Rule, coordinate string, at *ast.Position, format string, args ...any) {
 	if at == nil {
 		at = source.Locate(l.schema, coordinate)
 	}
@@ -92,15 +76,15 @@ func Schema(loaded *source.Schema, cfg cost.Config) []Finding {
 	schema := loaded.Schema
 	l := &linter{schema: schema, cfg: cfg}
 	for _, field := range loaded.Repeated {
-		l.add(Warning, RepeatedField, field.Coordinate, field.Position, "the type defines the field twice: remove one")
+		l.add(doctor.Warning, RepeatedField, field.Coordinate, field.Position, "the type defines the field twice: remove one")
 	}
 	estimator, err := cost.New(schema, cfg)
 	for _, mistake := range source.SchemaErrors(err) {
-		l.add(Error, Invalid, mistake.Coordinate, nil, "%s", mistake.Reason)
+		l.add(doctor.Error, Invalid, mistake.Coordinate, nil, "%s", mistake.Reason)
 	}
 	if estimator != nil {
 		for _, coordinate := range estimator.UnsizedLists() {
-			l.add(Warning, UnsizedList, coordinate, nil,
+			l.add(doctor.Warning, UnsizedList, coordinate, nil,
 				"nothing says how long the list is: add @listSize, or it is priced with %d elements", cmp.Or(cfg.DefaultListSize, cost.DefaultListSize))
 		}
 	}
@@ -118,15 +102,4 @@ func Sort(findings []Finding) {
 			cmp.Compare(x.Coordinate, y.Coordinate), cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.Message, y.Message),
 		)
 	})
-}
-
-// Count returns how many findings have the severity.
-func Count(findings []Finding, severity Severity) int {
-	n := 0
-	for _, finding := range findings {
-		if finding.Severity == severity {
-			n++
-		}
-	}
-	return n
 }

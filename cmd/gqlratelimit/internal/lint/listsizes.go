@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 )
 
 // sizing is what a @listSize directive says, as far as it can be read. What is wrong in it cost.New
@@ -67,16 +69,16 @@ func (l *linter) listSizes() {
 			case def.Kind == ast.Interface:
 				l.interfaceListSize(def, field, directive)
 			case configured:
-				l.add(Note, Overridden, coordinate, directive.Position,
+				l.add(doctor.Note, Overridden, coordinate, directive.Position,
 					"the configuration gives the list size: remove @listSize, or keep the size in one place")
 			case l.costsNothing(field, s):
-				l.add(Note, UselessListSize, coordinate, directive.Position,
+				l.add(doctor.Note, UselessListSize, coordinate, directive.Position,
 					"the elements cost nothing, so that their number does not matter")
 			case s.assumed && l.alwaysGiven(field, s.slicing):
-				l.add(Note, UnusedAssumedSize, coordinate, directive.Position,
+				l.add(doctor.Note, UnusedAssumedSize, coordinate, directive.Position,
 					"assumedSize never counts, because a slicing argument is required")
 			case s.assumed && always[coordinate]:
-				l.add(Note, UnusedAssumedSize, coordinate, directive.Position,
+				l.add(doctor.Note, UnusedAssumedSize, coordinate, directive.Position,
 					"assumedSize never counts, because every field that returns %s sizes the list by its sizedFields", def.Name)
 			}
 		}
@@ -98,11 +100,11 @@ func (l *linter) interfaceListSize(def *ast.Definition, field *ast.FieldDefiniti
 	}
 	coordinate := def.Name + "." + field.Name
 	if len(without) == 0 {
-		l.add(Note, UselessListSize, coordinate, directive.Position, "@listSize has no effect on an interface, and the object types have their own")
+		l.add(doctor.Note, UselessListSize, coordinate, directive.Position, "@listSize has no effect on an interface, and the object types have their own")
 		return
 	}
 	slices.Sort(without)
-	l.add(Warning, UselessListSize, coordinate, directive.Position,
+	l.add(doctor.Warning, UselessListSize, coordinate, directive.Position,
 		"@listSize has no effect on an interface: move it to %s", strings.Join(without, ", "))
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 )
 
 // definitions returns the types of the schema that come from files, in the order of their names.
@@ -65,12 +67,12 @@ func (l *linter) weight(coordinate string, directives ast.DirectiveList, fallbac
 		return
 	}
 	if weight, ok := l.cfg.Weights[coordinate]; ok {
-		l.add(Note, Overridden, coordinate, directive.Position,
+		l.add(doctor.Note, Overridden, coordinate, directive.Position,
 			"the configuration gives the weight %s: remove @cost, or keep the weight in one place", number(weight))
 		return
 	}
 	if weight, ok := weightOf(directive); ok && weight == fallback {
-		l.add(Note, UselessWeight, coordinate, directive.Position, "the weight is %s without @cost, too", number(fallback))
+		l.add(doctor.Note, UselessWeight, coordinate, directive.Position, "the weight is %s without @cost, too", number(fallback))
 	}
 }
 

@@ -2,9 +2,9 @@ package report
 
 import (
 	"io"
-	"slices"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/lint"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
@@ -13,51 +13,23 @@ import (
 type Findings struct {
 	List []lint.Finding
 	// FailOn is the severity from which on a finding makes the inspection fail.
-	FailOn lint.Severity
+	FailOn doctor.Severity
+}
+
+func (f Findings) findings() findings[lint.Finding] {
+	return findings[lint.Finding]{f.List, func(f lint.Finding) doctor.Severity { return f.Severity }, f.FailOn}
 }
 
 // Failed says whether anything is as bad as FailOn.
-func (f Findings) Failed() bool {
-	return slices.ContainsFunc(f.List, func(finding lint.Finding) bool { return finding.Severity.AtLeast(f.FailOn) })
-}
+func (f Findings) Failed() bool { return f.findings().failed() }
 
 // Write writes a line for each finding, in the form that editors and CI systems recognise, and a summary.
 func (f Findings) Write(w io.Writer, style Style) error {
-	var b strings.Builder
-	for _, finding := range f.List {
-		severity := string(finding.Severity)
-		switch finding.Severity {
-		case lint.Error:
-			severity = style.red(severity)
-		case lint.Warning:
-			severity = style.yellow(severity)
-		case lint.Note:
-			severity = style.dim(severity)
-		}
-		b.WriteString(source.Position(finding.File, finding.Line, finding.Column, ": ") + severity + ": " +
-			style.bold(source.Printable(finding.Coordinate)) + ": " + source.Printable(finding.Message) + " (" + string(finding.Rule) + ")\n")
-	}
-	if len(f.List) > 0 {
-		b.WriteString("\n")
-	}
-	b.WriteString(strings.Join([]string{
-		count(lint.Count(f.List, lint.Error), "error"),
-		count(lint.Count(f.List, lint.Warning), "warning"),
-		count(lint.Count(f.List, lint.Note), "note"),
-	}, ", ") + "\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return f.findings().write(w, func(b *strings.Builder, finding lint.Finding) {
+		b.WriteString(source.Position(finding.File, finding.Line, finding.Column, ": ") + style.severity(finding.Severity, string(finding.Severity)) +
+			": " + style.bold(source.Printable(finding.Coordinate)) + ": " + source.Printable(finding.Message) + " (" + string(finding.Rule) + ")\n")
+	})
 }
 
 // WriteJSON writes the findings as JSON.
-func (f Findings) WriteJSON(w io.Writer) error {
-	list := f.List
-	if list == nil {
-		list = []lint.Finding{}
-	}
-	return writeJSON(w, struct {
-		Version  int            `json:"version"`
-		Failed   bool           `json:"failed"`
-		Findings []lint.Finding `json:"findings"`
-	}{formatVersion, f.Failed(), list})
-}
+func (f Findings) WriteJSON(w io.Writer) error { return f.findings().writeJSON(w) }

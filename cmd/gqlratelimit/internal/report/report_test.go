@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/lint"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 )
@@ -39,9 +40,9 @@ func TestColoursAreForTerminalsOnly(t *testing.T) {
 
 func TestColoursChangeNothingButTheLook(t *testing.T) {
 	t.Parallel()
-	findings := report.Findings{FailOn: lint.Warning, List: []lint.Finding{
-		{Severity: lint.Error, Rule: lint.Invalid, Coordinate: "Query.a", Message: "wrong", File: "a.graphqls", Line: 1, Column: 2},
-		{Severity: lint.Note, Rule: lint.Overridden, Coordinate: "Query.b", Message: "twice"},
+	findings := report.Findings{FailOn: doctor.Warning, List: []lint.Finding{
+		{Severity: doctor.Error, Rule: lint.Invalid, Coordinate: "Query.a", Message: "wrong", File: "a.graphqls", Line: 1, Column: 2},
+		{Severity: doctor.Note, Rule: lint.Overridden, Coordinate: "Query.b", Message: "twice"},
 	}}
 	var plain, coloured bytes.Buffer
 	require.NoError(t, findings.Write(&plain, report.Style{}))
