@@ -34,14 +34,14 @@ func (c *checker) lacks(at path, kind findingKind, problem string) {
 // check looks at every part in the order of names, so that the same policy has the same findings.
 func (c *checker) check() {
 	p, root := c.policy, path("")
-	if p.Version != 0 && p.Version != Version {
-		c.fail(root.to("version"), "version %d is unknown; %d fits", p.Version, Version)
+	if p.Version != 0 && p.Version != version {
+		c.fail(root.to("version"), "version %d is unknown; %d fits", p.Version, version)
 	}
 	if len(p.Tiers) == 0 {
 		c.lacks(root.to("tiers"), missing, "no tiers; at least one is required")
 	}
-	if len(p.Tiers) > MaxTiers {
-		c.fail(root.to("tiers"), "%d tiers; at most %d fit", len(p.Tiers), MaxTiers)
+	if len(p.Tiers) > maxTiers {
+		c.fail(root.to("tiers"), "%d tiers; at most %d fit", len(p.Tiers), maxTiers)
 	}
 	if p.Default == "" {
 		c.lacks(root.to("default"), missing, "the default tier is required")
@@ -324,8 +324,8 @@ func (c *checker) modes(at path, mode, enforceFrom, failMode string) {
 		c.fail(at.to("enforceFrom"), "a day on which enforcement begins fits beside mode: warn only")
 	default:
 		c.days[day] = true
-		if len(c.days) == MaxDays+1 {
-			c.fail(at.to("enforceFrom"), "enforcement begins on more than %d different days; at most so many fit", MaxDays)
+		if len(c.days) == maxDays+1 {
+			c.fail(at.to("enforceFrom"), "enforcement begins on more than %d different days; at most so many fit", maxDays)
 		}
 	}
 	if _, ok := parseFailMode(failMode); !ok {
@@ -342,8 +342,8 @@ func (c *checker) maxCost(at path, maxCost int64) {
 // label checks a name that stands in headers and metrics.
 func (c *checker) label(at path, what, name string) {
 	switch {
-	case len(name) > MaxName:
-		c.fail(at, "%s", tooLong(what, name, MaxName))
+	case len(name) > maxName:
+		c.fail(at, "%s", tooLong(what, name, maxName))
 	case !isWord(strings.ReplaceAll(name, ".", "_")):
 		c.fail(at, "%s is of letters, digits, _, - and . only, and not empty", what)
 	}

@@ -56,7 +56,7 @@ func compile(p Policy) (*family, []finding) {
 	c := newCompiler(&p)
 	c.check()
 	// The number of tiers is a factor of all that follows.
-	if len(p.Tiers) > MaxTiers {
+	if len(p.Tiers) > maxTiers {
 		return nil, c.findings
 	}
 	first := c.snapshot()
@@ -81,9 +81,9 @@ func (c *compiler) snapshot() *Snapshot {
 	s.fallback = s.tiers[p.Default]
 	for _, name := range sorted(p.Tenants) {
 		s.tenants[name] = c.tenant(s, path("").to("tenants").to(name), p.Tenants[name])
-		if c.compiled > MaxCompiled {
+		if c.compiled > maxCompiled {
 			c.fail(path("").to("tenants"), "the policy comes to more than %d limits, operation rules, and named teams "+
-				"and users, exceptions counted once for each tier; assign more tenants to tiers", MaxCompiled)
+				"and users, exceptions counted once for each tier; assign more tenants to tiers", maxCompiled)
 			break
 		}
 	}
@@ -105,7 +105,7 @@ func (c *compiler) tenant(s *Snapshot, at path, x Exception) *tenant {
 		if c.broken[name] {
 			continue
 		}
-		if c.compiled > MaxCompiled {
+		if c.compiled > maxCompiled {
 			break
 		}
 		byTier[name] = c.ruleSet(at, name, merge(c.policy.Tiers[name], x))
@@ -157,7 +157,7 @@ func (c *compiler) owners(at path, x OwnerException, inherited setting) ownerLim
 	}
 	o.byName = make(map[string]*bucket.Limits, len(x.ByName))
 	for _, name := range sorted(x.ByName) {
-		if c.compiled > MaxCompiled {
+		if c.compiled > maxCompiled {
 			// Whoever compiles the tenant reports it.
 			return o
 		}
@@ -195,8 +195,8 @@ func (c *compiler) operationRules(at path, t ruleSource, tenant []bucket.Bucket,
 // fits reports whether no operation can touch more limits than a store takes: a client that selects
 // every field of a root type matches every rule of it.
 func (c *compiler) fits(at path, t ruleSource) bool {
-	if len(t.Operations) > MaxOperations {
-		c.fail(at.to("operations"), "%d operation rules hold here; at most %d fit", len(t.Operations), MaxOperations)
+	if len(t.Operations) > maxOperations {
+		c.fail(at.to("operations"), "%d operation rules hold here; at most %d fit", len(t.Operations), maxOperations)
 		return false
 	}
 	always := len(t.Limits) + t.teams.mostLimits() + t.users.mostLimits()

@@ -13,13 +13,13 @@ import (
 
 var errNotRegular = errors.New("not a regular file")
 
-// DefaultInterval is how often a [File] looks at its file.
-const DefaultInterval = 2 * time.Second
+// defaultInterval is how often a [File] looks at its file.
+const defaultInterval = 2 * time.Second
 
 // FileConfig is how a [File] follows its file. The zero value is the default in each field.
 type FileConfig struct {
 	// Interval is how often the file is looked at. A change holds when two looks in a row have found
-	// it, so after one interval at least and two at most. Zero means [DefaultInterval], -1 means
+	// it, so after one interval at least and two at most. Zero means two seconds, -1 means
 	// never: only [File.Reload] loads it again.
 	Interval time.Duration
 	// OnReload is told each other policy that was loaded, with no error, and each failure to load one,
@@ -64,7 +64,7 @@ type File struct {
 var _ Checker = (*File)(nil)
 
 // OpenFile loads a policy file, YAML or JSON, as it is now, and follows it until [File.Close]. The file
-// must be a regular one of at most [MaxDocument] bytes.
+// must be a regular one of at most 1 MiB.
 //
 // An error is that of reading, or a [*PolicyError], and names the file: there is no last good policy yet.
 func OpenFile(path string, cfg FileConfig) (*File, error) {
@@ -83,7 +83,7 @@ func OpenFile(path string, cfg FileConfig) (*File, error) {
 	f.loaded = digest
 	f.current.Store(snapshot)
 	if cfg.Interval == 0 {
-		cfg.Interval = DefaultInterval
+		cfg.Interval = defaultInterval
 	}
 	if cfg.Interval > 0 {
 		f.ended.Go(func() { f.follow(cfg.Interval) })
@@ -222,7 +222,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, MaxDocument+1))
+	data, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}

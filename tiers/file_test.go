@@ -48,7 +48,7 @@ func TestAFileIsFollowedWithoutARestart(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		next := func() {
-			time.Sleep(tiers.DefaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
+			time.Sleep(defaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
 			synctest.Wait()
 		}
 		next()
@@ -119,7 +119,7 @@ func TestAFileThatIsHalfWrittenIsNotThePolicy(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, file.Close()) }()
 		next := func() {
-			time.Sleep(tiers.DefaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
+			time.Sleep(defaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
 			synctest.Wait()
 		}
 		blocked := func() bool { return file.Snapshot().Rules(tiers.Subject{Tenant: "abuser"}, nil).Blocked }
@@ -211,7 +211,7 @@ func TestReloadReturnsWhyAFileDoesNotLoad(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(path))
 	require.ErrorIs(t, file.Reload(), os.ErrNotExist)
-	replace(t, path, string(make([]byte, tiers.MaxDocument+1)))
+	replace(t, path, string(make([]byte, maxDocument+1)))
 	require.ErrorAs(t, file.Reload(), &mistakes)
 	require.EqualValues(t, 1, file.Snapshot().Generation())
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // operationRules are the operation rules of a rule set in the order of their spelling. A set of them
-// is a bit mask, which is why there are at most [MaxOperations].
+// is a bit mask, which is why there are at most maxOperations.
 type operationRules struct {
 	// exact has the rules that are coordinates, patterns those that are not.
 	exact    map[string]int

@@ -216,11 +216,11 @@ func TestABudgetIsComparedWithAllThatPayBesideItAndRefuse(t *testing.T) {
 func TestNamedTeamsAndUsersAreBounded(t *testing.T) {
 	t.Parallel()
 	policy := tiers.Policy{Default: "t0", Tiers: make(map[string]tiers.Tier), Tenants: make(map[string]tiers.Exception)}
-	for i := range tiers.MaxTiers {
+	for i := range maxTiers {
 		policy.Tiers[fmt.Sprintf("t%d", i)] = tiers.Tier{MaxCost: 1}
 	}
 	named := make(map[string]tiers.OwnerRule)
-	for i := range 3 * tiers.MaxCompiled / tiers.MaxTiers {
+	for i := range 3 * maxCompiled / maxTiers {
 		named[fmt.Sprint(i)] = tiers.OwnerRule{Limits: map[string]*tiers.Limit{"minute": {Capacity: 1, Per: tiers.Minute}}}
 	}
 	policy.Tenants["acme"] = tiers.Exception{Users: &tiers.OwnerException{ByName: named}}

@@ -14,7 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// Parse reads a policy document, YAML or JSON, of at most [MaxDocument] bytes. Anchors, aliases and
+// Parse reads a policy document, YAML or JSON, of at most 1 MiB. Anchors, aliases and
 // merge keys are not part of it.
 //
 // The error is a [*PolicyError] with everything that is wrong: unknown keys, wrong types and
@@ -42,8 +42,8 @@ func load(data []byte) (Policy, *Snapshot, error) {
 
 // parseTree returns the root of the only document in the data.
 func parseTree(data []byte) (*yaml.Node, *Mistake) {
-	if len(data) > MaxDocument {
-		return nil, &Mistake{Problem: fmt.Sprintf("the document is larger than the %d bytes that fit", MaxDocument)}
+	if len(data) > maxDocument {
+		return nil, &Mistake{Problem: fmt.Sprintf("the document is larger than the %d bytes that fit", maxDocument)}
 	}
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
 		data = withoutTabs(data)

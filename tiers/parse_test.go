@@ -108,7 +108,7 @@ func TestErrorsRepeatAtMost64CharactersOfTheDocument(t *testing.T) {
 	} {
 		_, err := tiers.Parse([]byte(document))
 		require.Error(t, err)
-		require.NotContains(t, err.Error(), long[:tiers.MaxName+1])
+		require.NotContains(t, err.Error(), long[:maxName+1])
 		require.NotContains(t, err.Error(), strings.Repeat("9", 65))
 	}
 }
@@ -129,14 +129,14 @@ func TestALongListOfMistakesIsCutInTheTextOnly(t *testing.T) {
 
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
-	_, err := tiers.Parse(make([]byte, tiers.MaxDocument+1))
+	_, err := tiers.Parse(make([]byte, maxDocument+1))
 	require.ErrorContains(t, err, "larger than the 1048576 bytes")
 
 	t.Run("so is the work for one that is all mistakes", func(t *testing.T) {
 		t.Parallel()
 		var b strings.Builder
 		b.WriteString("{version: 1, default: free, tiers: {free: {unlimited: true}}, tenants: {")
-		for i := 0; b.Len() < tiers.MaxDocument-100; i++ {
+		for i := 0; b.Len() < maxDocument-100; i++ {
 			fmt.Fprintf(&b, "a%d: {}, b%d: 1, c%d: {d: 1},\n", i, i, i)
 		}
 		b.WriteString("}}")

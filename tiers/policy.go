@@ -1,35 +1,37 @@
 package tiers
 
-// Version is the version of the policy document that this package reads.
-const Version = 1
+// version is that of the policy document that this package reads.
+const version = 1
 
-// Bounds of a policy. They keep a hostile or broken document from taking the server with it.
+// Bounds of a policy.
 const (
-	// MaxDocument is the size in bytes of the largest document.
-	MaxDocument = 1 << 20
-	// MaxTiers is how many tiers a policy may have.
-	MaxTiers = 64
-	// MaxOperations is how many operation rules a tier may have, those of a tenant's exception
+	// maxDocument is the size in bytes of the largest document.
+	maxDocument = 1 << 20
+	// maxTiers is how many tiers a policy may have.
+	maxTiers = 64
+	// maxOperations is how many operation rules a tier may have, those of a tenant's exception
 	// included.
-	MaxOperations = 64
-	// MaxName is the length in bytes of the longest name of a tier, a limit or a unit.
-	MaxName = 64
+	maxOperations = 64
+	// maxName is the length in bytes of the longest name of a tier, a limit or a unit.
+	maxName = 64
 	// MaxLongName is the length in bytes of the longest name of a tenant, a team, a user or an operation
 	// rule.
 	MaxLongName = 256
-	// MaxDays is how many different days a policy may name on which enforcement begins.
-	MaxDays = 16
-	// MaxCompiled is how many limits, operation rules, and named teams and users a policy may come to
-	// in all, where those of each exception that changes more than the tier count once for every tier:
-	// a tenant may carry any of them.
-	MaxCompiled = 1 << 18
+	// maxDays is how many different days a policy may name on which enforcement begins.
+	maxDays = 16
+	// maxCompiled is how many limits, operation rules, and named teams and users a policy may come to in all.
+	maxCompiled = 1 << 18
 )
 
 // Policy is the document: tiers with limits, and the tenants that are exceptions. [Compile] says
 // what is wrong with it.
+//
+// It has bounds, so that a hostile or broken document does not take the server with it: 1 MiB of text, 64 tiers, 64 operation
+// rules that hold for one tenant, 16 different days on which enforcement begins, names of 64 bytes for tiers, limits and units
+// and of 256 for others, and 262 144 limits, operation rules, and named teams and users in all, where those of each
+// exception that changes more than the tier count once for every tier: a tenant may carry any of them.
 type Policy struct {
-	// Version is that of the document, [Version]. Zero means [Version] in Go values; a document must
-	// name it.
+	// Version is that of the document: 1. Zero means 1 in Go values; a document must name it.
 	Version int `yaml:"version" json:"version"`
 	// Default is the tier of tenants that have no other. It is required.
 	Default string `yaml:"default" json:"default"`

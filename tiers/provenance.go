@@ -7,19 +7,17 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// Places that are no part of the document, in a [Provenance].
+// Places that are no part of the document.
 const (
-	// PlaceSubject is the tier that the subject carried.
-	PlaceSubject = "(subject)"
-	// PlaceDefault is what holds where the document says nothing: mode enforce, and fail mode open.
-	PlaceDefault = "(default)"
-	// PlaceModeSwitch is what a [ModeSwitch], or [Snapshot.AtMost], has eased a mode to.
-	PlaceModeSwitch = "(mode switch)"
+	placeSubject    = "(subject)"
+	placeDefault    = "(default)"
+	placeModeSwitch = "(mode switch)"
 )
 
 // Provenance says where in the policy that stands which makes a rule what it is: paths such as
-// tiers.free.limits.minute, in the form in which mistakes name them, or one of the Place constants. Override
-// records are no part of a policy: [bucket.Limit.Overrides] has those. The zero value is that of no rule.
+// tiers.free.limits.minute, in the form in which mistakes name them; (subject) for the tier that the subject carried,
+// (default) for what holds where the document says nothing, and (mode switch) for what a [ModeSwitch] or
+// [Snapshot.AtMost] has eased a mode to. Override records are no part of a policy: [bucket.Limit.Overrides] has those. The zero value is that of no rule.
 type Provenance struct {
 	// Tier is what has put the subject into its tier.
 	Tier string
@@ -129,7 +127,7 @@ func newTrace(r *Rules, subject Subject) *trace {
 	}
 	switch {
 	case subject.Tier != "" && subject.Tier == r.Tier:
-		t.by = PlaceSubject
+		t.by = placeSubject
 	case t.exception.Tier != "":
 		t.by = t.exceptionAt.to("tier").String()
 	}
@@ -221,11 +219,11 @@ func (t *trace) now() setting {
 }
 
 func (t *trace) provenance() Provenance {
-	p := Provenance{Tier: t.by, Rule: t.rule, Mode: PlaceDefault, FailMode: PlaceDefault}
+	p := Provenance{Tier: t.by, Rule: t.rule, Mode: placeDefault, FailMode: placeDefault}
 	today := t.setting.as(t.from.day(), bucket.Enforce).mode
 	switch {
 	case today < t.from.strictest:
-		p.Mode = PlaceModeSwitch
+		p.Mode = placeModeSwitch
 	case today != t.setting.mode:
 		// Its day has come.
 		p.Mode = t.modeAt.to("enforceFrom").String()

@@ -194,7 +194,7 @@ func TestTheProvenanceOfALimitNamesThePlaceOfEachOfItsValues(t *testing.T) {
 		}
 		after := snapshot.At(time.Date(2026, 12, 2, 0, 0, 0, 0, time.UTC))
 		require.Equal(t, "enforceFrom", mode(after))
-		require.Equal(t, tiers.PlaceModeSwitch, mode(after.AtMost(bucket.Shadow)))
+		require.Equal(t, "(mode switch)", mode(after.AtMost(bucket.Shadow)))
 		require.Equal(t, "mode", mode(snapshot.AtMost(bucket.Warn)), "warn is not eased to warn")
 	})
 }

@@ -4,10 +4,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// What the documentation says.
+const (
+	maxDocument     = 1 << 20
+	maxTiers        = 64
+	maxName         = 64
+	maxCompiled     = 1 << 18
+	defaultInterval = 2 * time.Second
 )
 
 // document is the policy of most tests.
