@@ -63,7 +63,7 @@ func (j *Judgment) age(elapsed int64, spends *spentArray) int64 {
 	return now
 }
 
-// later returns what is left of what was state.Spent, some milliseconds before now.
+// later returns what is left of what was spent, some milliseconds before now.
 func (r *rule) later(s state.Spent, elapsed, now int64) state.Spent {
 	if s.Other != nil {
 		return r.Read(s.Other, now)

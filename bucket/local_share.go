@@ -180,7 +180,7 @@ func (o *localOwner) start(l *local, j, instances int, since, now int64) state.S
 	return rule.from(state.Spent{Debt: state.Product(tokens, rule.Unit()), End: known.end}, o.at, now)
 }
 
-// resume goes on with what was state.Spent here when the store has answered others in between: nobody knows what of this
+// resume goes on with what was spent here when the store has answered others in between: nobody knows what of this
 // owner's budget it has given them, so that what came back meanwhile does not count. Limits that the share
 // lacks start with nothing if they are judged again.
 func (o *localOwner) resume(l *local, s *share, instances int, since, now int64) {
@@ -221,7 +221,7 @@ func (o *localOwner) find(id uint16) *knownLimit {
 	return nil
 }
 
-// from returns what is left by now of something that was state.Spent, whose debt is taken for that of a date.
+// from returns what is left by now of something that was spent, whose debt is taken for that of a date.
 func (r *rule) from(s state.Spent, date, now int64) state.Spent {
 	if s.Other != nil {
 		e := *s.Other

@@ -35,7 +35,7 @@ var errExpired = fmt.Errorf("%w: an override record that has expired already, by
 // says.
 //
 // Records are read in the same step as each take, so that a change holds from the next take on, in every
-// replica. What was state.Spent is kept, as it is when a policy changes. A record cannot add a limit: one that
+// replica. What was spent is kept, as it is when a policy changes. A record cannot add a limit: one that
 // names a limit that the policy does not have is kept and changes nothing until the policy has it. The
 // same holds for a record whose numbers make no limit together with those of the policy; [Override.Apply]
 // tells before. It also holds for one that switches limits on, in a call that would then touch more than

@@ -12,7 +12,7 @@ import (
 type WindowKind uint8
 
 const (
-	// TokenBucket is no window: what was state.Spent comes back continuously, Refill in each Period.
+	// TokenBucket is no window: what was spent comes back continuously, Refill in each Period.
 	TokenBucket WindowKind = iota
 	// FixedWindow opens with the first charge, lasts Period, and gives everything back at its end: the
 	// classic requests a second, minute, hour or day. Two windows may meet, so that a time shorter than

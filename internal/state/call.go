@@ -1,9 +1,8 @@
 package state
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"math"
 )
 
 // Call is one call of a script, as Redis gets it. The headers of the scripts say what the keys and arguments are.
@@ -15,7 +14,7 @@ type Call struct {
 	// Now is the time in Unix milliseconds.
 	Now int64
 
-	// extra is the number whose meaning the script says, and next the place of the first number that was not read.
+	// extra is the number whose meaning the script says, and next the offset of the first number that was not read.
 	extra int64
 	next  int
 }
@@ -38,40 +37,55 @@ type Write struct {
 	Expiry int64
 }
 
+// ended is the reply of a call that ends before it has done anything.
+type ended []byte
+
+// Error implements error.
+func (ended) Error() string { return "the call has ended" }
+
+// run does what clock.lua does, with overrides what known_overrides.lua does, and what the script does then.
+func (c *Call) run(args int, overrides bool, script func(r *Reply) error) (Reply, error) {
+	if len(c.Args) < args || len(c.Args[0]) < NumbersHead || len(c.Args[0])%DoubleSize != 0 || len(c.Values) == 0 {
+		return Reply{}, fmt.Errorf("%w: a call of %d keys and %d arguments", errMalformed, len(c.Values), len(c.Args))
+	}
+	c.extra, c.next = readDouble(c.Args[0], NumberExtra), NumbersHead
+	var r Reply
+	err := c.begin(overrides)
+	if err == nil {
+		err = script(&r)
+	}
+	var end ended
+	switch {
+	case errors.As(err, &end):
+		return Reply{Text: end}, nil
+	case err != nil:
+		return Reply{}, err
+	}
+	return r, nil
+}
+
+func (c *Call) begin(overrides bool) error {
+	if before := readDouble(c.Args[0], NumberBefore); before > 0 && c.Now > before {
+		return ended(c.reply(Late))
+	}
+	if !overrides {
+		return nil
+	}
+	last := len(c.Values) - 1
+	records := c.Values[last]
+	c.Values = c.Values[:last]
+	var generation [GenerationSize]byte
+	copy(generation[:], records)
+	if c.Args[0][NumberGeneration:NumberFrom] != string(generation[:]) ||
+		c.Now < readDouble(c.Args[0], NumberFrom) || c.Now >= readDouble(c.Args[0], NumberUntil) {
+		return ended(append(c.reply(OtherOverrides), records...))
+	}
+	return nil
+}
+
 // reply begins a reply.
 func (c *Call) reply(outcome Outcome) []byte {
 	return AppendUint([]byte{byte(outcome)}, DateSize, c.Now)
-}
-
-// number returns a number of the first argument by its offset.
-func (c *Call) number(at int) int64 {
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(c.Args[0][at : at+DoubleSize]))))
-}
-
-// begin is what clock.lua does, and with overrides known_overrides.lua. It returns the reply of a call that has ended by
-// that.
-func (c *Call) begin(args int, overrides bool) (ended []byte, err error) {
-	if len(c.Args) < args || len(c.Args[0]) < NumbersHead || len(c.Args[0])%DoubleSize != 0 || len(c.Values) == 0 {
-		return nil, fmt.Errorf("%w: a call of %d keys and %d arguments", errMalformed, len(c.Values), len(c.Args))
-	}
-	if before := c.number(NumberBefore); before > 0 && c.Now > before {
-		return c.reply(Late), nil
-	}
-	c.extra, c.next = c.number(NumberExtra), NumbersHead
-	if !overrides {
-		return nil, nil
-	}
-	known, last := c.Args[0][NumberGeneration:NumberGeneration+GenerationSize], len(c.Values)-1
-	records := c.Values[last]
-	generation := string(records[:min(len(records), GenerationSize)])
-	if generation == "" {
-		generation = string(make([]byte, GenerationSize))
-	}
-	if generation != known || c.Now < c.number(NumberFrom) || c.Now >= c.number(NumberUntil) {
-		return append(c.reply(OtherOverrides), records...), nil
-	}
-	c.Values = c.Values[:last]
-	return nil, nil
 }
 
 // loaded is an owner in a call.
@@ -87,87 +101,59 @@ type loaded struct {
 	changed uint64
 }
 
-// load reads the owner of a key, whose limits have so many numbers each. It returns nil if now is not in a window of
-// the calendar that the caller sent.
-func (c *Call) load(key int, packed string, values int) (*loaded, error) {
-	o := &loaded{key: key}
-	var err error
-	if o.rules, err = c.readRules(o, packed, values); o.rules == nil || err != nil {
-		return nil, err
-	}
-	if o.Owner, err = ReadOwner(c.Values[key]); err != nil {
-		return nil, err
-	}
-	o.spends = make([]Spent, len(o.rules.All))
-	o.ahead = o.Load(o.rules.All, o.spends, c.Now)
-	o.refresh(c.Now)
-	return o, nil
-}
-
-// loadAll loads the owners of the first keys, whose rules stand after some arguments.
-func (c *Call) loadAll(owners, after, values int) (all []*loaded, err error) {
+// load reads the owners of the first keys, whose rules stand after some arguments and whose limits have so many
+// numbers each. The call ends if now is not in a window of the calendar that the caller sent.
+func (c *Call) load(owners, after, values int) (all []*loaded, err error) {
 	if len(c.Args) < after+owners || len(c.Values) < owners {
 		return nil, fmt.Errorf("%w: arguments without rules", errMalformed)
 	}
 	for i := range owners {
-		o, err := c.load(i, c.Args[after+i], values)
-		if o == nil || err != nil {
+		o := &loaded{key: i}
+		if err := c.readRules(o, c.Args[after+i], values); err != nil {
 			return nil, err
 		}
+		if o.Owner, err = ReadOwner(c.Values[i]); err != nil {
+			return nil, err
+		}
+		o.spends = make([]Spent, len(o.rules.All))
+		o.ahead = o.Load(o.rules.All, o.spends, c.Now)
+		o.refresh(c.Now)
 		all = append(all, o)
 	}
 	return all, nil
 }
 
-// readRules reads the rules and numbers of an owner. It returns nil if now is not in a window that the caller sent.
-func (c *Call) readRules(o *loaded, packed string, values int) (*Rules, error) {
+// readRules reads the rules and the numbers of an owner.
+func (c *Call) readRules(o *loaded, packed string, values int) error {
 	width := (len(packed) - 1) / ruleSize
-	if len(packed) != 1+width*ruleSize {
-		return nil, fmt.Errorf("%w: rules", errMalformed)
-	}
-	l := &Rules{Columns: width, Packed: packed}
-	n := int(packed[len(packed)-1])
-	if l.Fast = n >= fastOwner; l.Fast {
-		n -= fastOwner
-	}
 	at := c.next
 	c.next += width * values * DoubleSize
-	for i := range n {
-		r, calendar := readRule(packed, width, i)
+	if packed == "" || len(packed) != 1+width*ruleSize || len(c.Args[0]) < c.next {
+		return fmt.Errorf("%w: rules", errMalformed)
+	}
+	n := int(packed[len(packed)-1])
+	o.rules = &Rules{Columns: width, Packed: packed, Fast: n >= fastOwner}
+	for i := range min(width, n%fastOwner) {
+		r, ok := readRule(packed, width, i)
+		calendar := r.Tag.Calendar()
+		if !ok || calendar && len(c.Args[0]) < c.next+CalendarNumbers*DoubleSize {
+			return fmt.Errorf("%w: rules", errMalformed)
+		}
 		if calendar {
-			if len(c.Args[0]) < c.next+CalendarNumbers*DoubleSize {
-				return nil, fmt.Errorf("%w: numbers", errMalformed)
-			}
-			window := Span{c.number(c.next), c.number(c.next + DoubleSize)}
-			c.next += CalendarNumbers * DoubleSize
-			if c.Now < window.From || c.Now >= window.To {
-				return nil, nil
+			window := Span{readDouble(c.Args[0], c.next), readDouble(c.Args[0], c.next+DoubleSize)}
+			if c.next += CalendarNumbers * DoubleSize; c.Now < window.From || c.Now >= window.To {
+				return ended(c.reply(OtherWindow))
 			}
 			r.Windows = window
 		}
-		l.All = append(l.All, NewRule(r))
+		o.rules.All = append(o.rules.All, NewRule(r))
 		var numbers [2]int64
 		for j := range values {
-			numbers[j] = c.number(at + (i*values+j)*DoubleSize)
+			numbers[j] = readDouble(c.Args[0], at+(i*values+j)*DoubleSize)
 		}
 		o.numbers = append(o.numbers, numbers)
 	}
-	return l, nil
-}
-
-// readRule reads one rule, and whether it has a window of the calendar.
-func readRule(packed string, width, i int) (r Rule, calendar bool) {
-	double := func(column int) int64 {
-		at := fastIDSize*width + rulesNumbers*i + DoubleSize*column
-		return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(packed[at : at+DoubleSize]))))
-	}
-	flags := packed[(ruleSize-1)*width+i]
-	r = Rule{
-		ID: uint16(ReadUint(packed[fastIDSize*i:], idSize)), Tag: Tag(flags / flagTag),
-		Lenient: flags&flagLenient != 0, Soft: flags&flagSoft != 0, P: double(0), R: double(1),
-	}
-	r.Capacity = double(2) / r.P
-	return r, r.Tag.Calendar()
+	return nil
 }
 
 // save writes the owner and notes it in the reply.
@@ -206,90 +192,77 @@ func (c *Call) correct(all []*loaded, r *Reply, to func(rule *Rule, s Spent, num
 
 // Settle is settle.lua: it corrects a charge and ends a claim, once. The error says that something is stored, or was
 // sent, that it cannot read; then nothing is written.
-func Settle(c Call) (r Reply, err error) {
-	if r.Text, err = c.begin(3, false); r.Text != nil || err != nil {
-		return r, err
-	}
-	last, takenAt := len(c.Values)-1, c.extra
-	all, err := c.loadAll(last, 3, 2)
-	if err != nil {
-		return Reply{}, err
-	}
-	if len(all) < last {
-		return Reply{Text: c.reply(OtherWindow)}, nil
-	}
-	end := Write{Key: last}
-	switch {
-	case c.Args[1] == "":
-		if c.Now-takenAt >= MarkerLife || c.Values[last] != nil {
-			return Reply{Text: c.reply(NotApplied)}, nil
-		}
-		end.Value, end.Expiry = []byte{}, c.Now+MarkerLife
-	case len(c.Args[1]) != keySize+1:
-		return Reply{}, fmt.Errorf("%w: the end of a claim", errMalformed)
-	default:
-		record, err := readRecord(c.Values[last])
+func Settle(c Call) (Reply, error) {
+	return c.run(3, false, func(r *Reply) error {
+		last, takenAt := len(c.Values)-1, c.extra
+		all, err := c.load(last, 3, 2)
 		if err != nil {
-			return Reply{}, err
+			return err
 		}
-		if !record.Holds([keySize]byte([]byte(c.Args[1])), c.Now) {
-			return Reply{Text: c.reply(NotApplied)}, nil
+		end := Write{Key: last, Value: []byte{}, Expiry: c.Now + MarkerLife}
+		switch {
+		case c.Args[1] == "" && (c.Now-takenAt >= MarkerLife || c.Values[last] != nil):
+			return ended(c.reply(NotApplied))
+		case c.Args[1] != "" && len(c.Args[1]) != keySize+1:
+			return fmt.Errorf("%w: the end of a claim", errMalformed)
+		case c.Args[1] != "":
+			record, err := c.held(last)
+			if err != nil {
+				return err
+			}
+			end.Value, end.Expiry = nil, record.Ends
+			if record.End(c.Args[1][keySize], c.Args[2], c.Now) {
+				end.Value = record.pack()
+			}
 		}
-		if record.End(c.Args[1][keySize], c.Args[2], c.Now) {
-			end.Value, end.Expiry = record.pack(), record.Ends
-		}
-	}
-	r.Writes = append(r.Writes, end)
-	c.correct(all, &r, func(rule *Rule, s Spent, n [2]int64) Spent {
-		return rule.Settle(s, n[0], n[0]+n[1], takenAt, c.Now)
+		r.Writes = append(r.Writes, end)
+		c.correct(all, r, func(rule *Rule, s Spent, n [2]int64) Spent {
+			return rule.Settle(s, n[0], n[0]+n[1], takenAt, c.Now)
+		})
+		return nil
 	})
-	return r, nil
+}
+
+// held returns the record under a key. The call ends if the attempt of the second argument does not hold it.
+func (c *Call) held(key int) (r Record, err error) {
+	if len(c.Args[1]) < keySize {
+		return Record{}, fmt.Errorf("%w: an attempt", errMalformed)
+	}
+	if r, err = readRecord(c.Values[key]); err == nil && !r.Holds([keySize]byte([]byte(c.Args[1])), c.Now) {
+		err = ended(c.reply(NotApplied))
+	}
+	return r, err
 }
 
 // Grant is grant.lua: it gives budget back. Errors are as of [Settle].
-func Grant(c Call) (r Reply, err error) {
-	if r.Text, err = c.begin(1, true); r.Text != nil || err != nil {
-		return r, err
-	}
-	all, err := c.loadAll(len(c.Values), 1, 1)
-	if err != nil {
-		return Reply{}, err
-	}
-	if len(all) < len(c.Values) {
-		return Reply{Text: c.reply(OtherWindow)}, nil
-	}
-	c.correct(all, &r, func(rule *Rule, s Spent, n [2]int64) Spent { return rule.Grant(s, n[0], c.Now) })
-	return r, nil
+func Grant(c Call) (Reply, error) {
+	return c.run(1, true, func(r *Reply) error {
+		all, err := c.load(len(c.Values), 1, 1)
+		if err == nil {
+			c.correct(all, r, func(rule *Rule, s Spent, n [2]int64) Spent { return rule.Grant(s, n[0], c.Now) })
+		}
+		return err
+	})
 }
 
 // Peek is peek.lua: it reads the states. Errors are as of [Settle].
-func Peek(c Call) (r Reply, err error) {
-	if r.Text, err = c.begin(1, true); r.Text != nil || err != nil {
-		return r, err
-	}
-	all, err := c.loadAll(len(c.Values), 1, 0)
-	if err != nil {
-		return Reply{}, err
-	}
-	if len(all) < len(c.Values) {
-		return Reply{Text: c.reply(OtherWindow)}, nil
-	}
-	r.Text = c.reply(Applied)
-	for _, o := range all {
-		r.Text = o.Append(r.Text, o.rules, c.Now)
-	}
-	return r, nil
+func Peek(c Call) (Reply, error) {
+	return c.run(1, true, func(r *Reply) error {
+		all, err := c.load(len(c.Values), 1, 0)
+		r.Text = c.reply(Applied)
+		for _, o := range all {
+			r.Text = o.Append(r.Text, o.rules, c.Now)
+		}
+		return err
+	})
 }
 
 // Renew is renew.lua: it extends the lease of a claim. Errors are as of [Settle].
-func Renew(c Call) (r Reply, err error) {
-	if r.Text, err = c.begin(2, false); r.Text != nil || err != nil {
-		return r, err
-	}
-	record, err := readRecord(c.Values[0])
-	if err != nil || len(c.Args[1]) != keySize || !record.Holds([keySize]byte([]byte(c.Args[1])), c.Now) {
-		return Reply{Text: c.reply(NotApplied)}, nil
-	}
-	record.Leased = c.Now + c.extra
-	return Reply{Text: c.reply(Applied), Writes: []Write{{Value: record.pack()}}}, nil
+func Renew(c Call) (Reply, error) {
+	return c.run(2, false, func(r *Reply) error {
+		record, err := c.held(0)
+		record.Leased = c.Now + c.extra
+		*r = Reply{Text: c.reply(Applied), Writes: []Write{{Value: record.pack()}}}
+		return err
+	})
 }

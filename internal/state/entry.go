@@ -21,10 +21,10 @@ type Entry struct {
 	Previous, End int64
 }
 
-// Unit is in what the debt is counted: units of 1/p token, or tokens.
-func (e *Entry) Unit() int64 {
-	if e.Tag == TokenBucket {
-		return e.P
+// Unit is in what a debt is counted: units of 1/P token, or tokens.
+func (t *Terms) Unit() int64 {
+	if t.Tag == TokenBucket {
+		return t.P
 	}
 	return 1
 }
@@ -154,16 +154,10 @@ func (r *Rule) Terms(now int64) Terms {
 
 // continues reports whether the entry is in the terms of the rule, so that nothing has to be worked out.
 func (r *Rule) continues(e *Entry, now int64) bool {
-	switch {
-	case e.Tag != r.Tag:
-		return false
-	case r.Tag == TokenBucket:
-		return e.P == r.P && e.R == r.R
-	case r.Windows != nil:
-		return e.End == r.Windows.Around(now).To
-	default:
-		return e.Length == r.R
+	if r.Windows != nil {
+		return e.Tag == r.Tag && e.End == r.Windows.Around(now).To
 	}
+	return e.Terms == r.Terms(now)
 }
 
 // Entry is what is stored of a limit that has spent so much, in the place of an entry, which may be nil.

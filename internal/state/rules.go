@@ -102,6 +102,23 @@ func (r *Rule) flags() byte {
 	return flags
 }
 
+// readRule reads one rule of those that [Rules.pack] has packed, false if that is none.
+func readRule(packed string, width, i int) (r Rule, ok bool) {
+	flags, numbers := packed[(ruleSize-1)*width+i], fastIDSize*width+rulesNumbers*i
+	r = Rule{
+		ID: uint16(ReadUint(packed[fastIDSize*i:], idSize)), Tag: Tag(flags / flagTag),
+		Lenient: flags&flagLenient != 0, Soft: flags&flagSoft != 0,
+		P: readDouble(packed, numbers), R: readDouble(packed, numbers+DoubleSize),
+	}
+	r.Capacity = readDouble(packed, numbers+2*DoubleSize) / max(r.P, 1)
+	return r, r.P > 0 && r.Tag != tagNone && r.Tag <= YearWindow && (r.R > 0 || r.Tag.Calendar())
+}
+
+// readDouble reads an integer that is a little endian double.
+func readDouble(s string, at int) int64 {
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(s[at : at+DoubleSize]))))
+}
+
 // AppendDouble appends an integer as a little endian double, exactly.
 func AppendDouble(b []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(n)))

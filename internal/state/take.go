@@ -5,8 +5,6 @@ import "fmt"
 // take is a take under way.
 type take struct {
 	*Call
-	// live are how many owners are not those of the candidate.
-	live    int
 	outcome Outcome
 	// claim is nil if there is no key. hold is the record that an admission writes, if it has a state, and tail what
 	// the record of another outcome tells.
@@ -25,43 +23,40 @@ type side struct {
 
 // Take is take.lua: it charges all owners or none, and claims an idempotency key, in one step. Errors are as of
 // [Settle].
-func Take(c Call) (r Reply, err error) {
-	if r.Text, err = c.begin(2, true); r.Text != nil || err != nil {
-		return r, err
-	}
-	kind := c.extra % CandidateOwner
-	if kind == BlockedTake {
-		return Reply{Text: c.reply(Blocked)}, nil
-	}
-	t := take{Call: &c, outcome: Admitted}
-	candidates := int(c.extra / CandidateOwner)
-	owners := len(c.Values)
-	if c.Args[1] != "" {
-		owners--
-		if err := t.meet(owners); err != nil {
-			return Reply{}, err
+func Take(c Call) (Reply, error) {
+	return c.run(2, true, func(r *Reply) error {
+		if c.extra%CandidateOwner == BlockedTake {
+			return ended(c.reply(Blocked))
 		}
-	}
-	judged := t.outcome == Admitted
-	if t.live = owners - candidates; !judged {
-		owners = t.live
-	}
-	all, err := c.loadAll(owners, 2, 1)
-	if err != nil {
-		return Reply{}, err
-	}
-	if len(all) < owners {
-		return Reply{Text: c.reply(OtherWindow)}, nil
-	}
-	t.sides = [2]side{{owners: all[:t.live]}, {owners: all[t.live:]}}
-	if judged {
-		for i := range t.sides {
-			t.sides[i].judge(&r, c.Now)
+		t := take{Call: &c, outcome: Admitted}
+		owners, candidates := len(c.Values), int(c.extra/CandidateOwner)
+		if c.Args[1] != "" && owners > 0 {
+			owners--
+			if err := t.meet(owners); err != nil {
+				return err
+			}
 		}
-		t.outcome = t.sides[0].Outcome
-	}
-	t.answer(&r, candidates > 0)
-	return r, nil
+		live, judged := owners-candidates, t.outcome == Admitted
+		if live < 0 || live > owners {
+			return fmt.Errorf("%w: a candidate of %d owners", errMalformed, candidates)
+		}
+		if !judged {
+			owners = live
+		}
+		all, err := c.load(owners, 2, 1)
+		if err != nil {
+			return err
+		}
+		t.sides = [2]side{{owners: all[:live]}, {owners: all[live:]}}
+		if judged {
+			for i := range t.sides {
+				t.sides[i].judge(r, c.Now)
+			}
+			t.outcome = t.sides[0].Outcome
+		}
+		t.answer(r, candidates > 0)
+		return nil
+	})
 }
 
 // meet reads the claim and its record, which stands under a key.
