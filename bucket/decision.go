@@ -59,6 +59,8 @@ func (r *Result) keyed(take *Take, outcome state.Outcome, tail string) (ok bool)
 			return false
 		}
 		r.RetryAfter = max(0, min(milliseconds(state.ReadUint(tail, state.DateSize)-r.now), maxInFlightRetry))
+	default:
+		// The others have no tail.
 	}
 	return ok
 }

@@ -151,10 +151,10 @@ func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, reco
 	if err != nil {
 		return nil, 0, err
 	}
-	switch reply.outcome {
-	case state.NotApplied:
+	if reply.outcome == state.NotApplied {
 		return nil, 0, ErrOverridesFull
-	case state.Expired:
+	}
+	if reply.outcome == state.Expired {
 		return nil, 0, errExpired
 	}
 	set, err := readOverrides(reply.rest)

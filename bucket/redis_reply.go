@@ -90,7 +90,8 @@ func (r *reply) check() error {
 func readStates(buckets []Bucket, text string, spends *spentArray, now int64) (rest string, err error) {
 	k := 0
 	for i := range buckets {
-		l, ok := buckets[i].Limits.compiled, false
+		l := buckets[i].Limits.compiled
+		var ok bool
 		if text, ok = l.ReadStates(text, spends[k:], now); !ok {
 			return "", errReply
 		}
@@ -146,12 +147,10 @@ func readTake(take *Take, candidate []Bucket, r reply) (Result, error) {
 		}
 		result.Candidate = trial.result(candidate, take.Amounts, r.now)
 	}
-	switch r.outcome {
-	case state.Admitted, state.Limited, state.Never:
+	if result.Verdict, ok = verdictOf(r.outcome); ok && r.outcome <= state.Never {
 		if tail != "" {
 			return Result{}, ambiguous
 		}
-		result.Verdict, _ = verdictOf(r.outcome)
 		result.judged(take, &spends, short, r.now)
 		return result, nil
 	}

@@ -133,7 +133,10 @@ func (c *Call) readRules(o *loaded, packed string, values int) error {
 	}
 	n := int(packed[len(packed)-1])
 	o.rules = &Rules{Columns: width, Packed: packed, Fast: n >= fastOwner}
-	for i := range min(width, n%fastOwner) {
+	if n %= fastOwner; n > width || o.rules.Fast && width != FastLimits {
+		return fmt.Errorf("%w: rules", errMalformed)
+	}
+	for i := range n {
 		r, ok := readRule(packed, width, i)
 		calendar := r.Tag.Calendar()
 		if !ok || calendar && len(c.Args[0]) < c.next+CalendarNumbers*DoubleSize {

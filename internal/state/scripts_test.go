@@ -37,6 +37,8 @@ const (
 // runsCalls runs many calls of the scripts, each on keys that it fills before and empties after, and returns what each
 // replies and leaves. ARGV has for each call the script, its keys, each with - or + and its value, their expiry, its
 // arguments and the time.
+//
+//nolint:dupword // It is Lua.
 const runsCalls = `
 local at, replies = 1, {}
 local function pop()

@@ -1,7 +1,9 @@
 // Package state is the decision core of the stores: what the scripts of package lua decide about packed states,
 // as pure functions of integers and bytes. It reads no clock and does no I/O: the time is an argument.
 //
-// It is the one home of the arithmetic in Go, and of the names and numbers of the wire.
+// It is the one home of the arithmetic in Go, and of the names and numbers of the wire. The layouts stand in the headers
+// of the scripts: of states, rules and numbers in state.lua and clock.lua, of records, claims and replies in take.lua, of
+// override records in override.lua, of heartbeats in heartbeat.lua. Package bucket names the keys.
 package state
 
 // Outcome is the first byte of a reply: what the script did.

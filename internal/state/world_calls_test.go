@@ -1,0 +1,217 @@
+package state_test
+
+import (
+	"fmt"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
+
+// call is one call, and where what it leaves stands.
+type call struct {
+	script string
+	state.Call
+	// expiry is that of each key.
+	expiry int64
+	places []*[]byte
+	// fast says that fast.lua has to do it.
+	fast bool
+}
+
+// numbers packs the first argument: for each place of the policies as many as values says.
+func (w *world) numbers(extra int64, policies []policy, each int, values func(r *state.Rule, amounts []int64) [2]int64) string {
+	before, from, until := int64(0), int64(0), int64(1)<<47
+	if w.one(8) {
+		before = w.now + w.Int64N(40) - 2
+	}
+	if w.one(40) {
+		from, until = w.now+w.Int64N(3)-1, w.now+w.Int64N(3)
+	}
+	known := make([]byte, state.GenerationSize)
+	if copy(known, w.overrides); w.one(40) {
+		known[0] ^= 1
+	}
+	b := state.AppendDouble(state.AppendDouble(nil, before), extra)
+	b = state.AppendDouble(state.AppendDouble(append(b, known...), from), until)
+	for _, p := range policies {
+		for i := range p.rules.Columns {
+			var numbers [2]int64
+			if i < len(p.rules.All) {
+				numbers = values(&p.rules.All[i], p.amounts)
+			}
+			for _, n := range numbers[:each] {
+				b = state.AppendDouble(b, n)
+			}
+		}
+		for i := range p.rules.All {
+			if tag := p.rules.All[i].Tag; tag.Calendar() {
+				from, to := w.window(tag)
+				b = state.AppendDouble(state.AppendDouble(b, from), to)
+			}
+		}
+	}
+	return string(b)
+}
+
+// owners adds some owners, and their policies to be called under.
+func (w *world) owners(c *call, side, n int) []policy {
+	policies := [2][mostOwners][]policy{w.live, w.candidate}[side]
+	var chosen []policy
+	for i := range n {
+		p := policies[i][w.IntN(len(policies[i]))]
+		if w.one(3) {
+			w.values[side][i] = w.state(p)
+		}
+		chosen = append(chosen, p)
+		c.key(&w.values[side][i])
+	}
+	return chosen
+}
+
+func (c *call) key(place *[]byte) {
+	c.Values, c.places = append(c.Values, *place), append(c.places, place)
+}
+
+func (c *call) rules(policies []policy) {
+	for _, p := range policies {
+		c.Args = append(c.Args, p.rules.Packed)
+	}
+}
+
+// next draws the next call.
+func (w *world) next() *call {
+	switch w.IntN(6) {
+	case 0:
+		w.now += w.size(1 << 30)
+	case 1:
+		w.now = max(firstNow, w.now-w.size(1<<26))
+	default:
+		w.now += w.Int64N(2000)
+	}
+	if w.one(30) {
+		w.overrides = append([]byte{state.OverridesVersion}, fmt.Sprintf("%07d and records", w.IntN(1e7))...)
+	}
+	c := &call{Call: state.Call{Now: w.now}, expiry: w.now + 1 + w.Int64N(1<<30)}
+	switch w.IntN(12) {
+	case 0, 1:
+		w.settle(c)
+	case 2:
+		c.script = "grant"
+		policies := w.owners(c, 0, 1+w.IntN(mostOwners))
+		c.Args = append(c.Args, w.numbers(0, policies, 1, w.amount))
+		c.rules(policies)
+		c.key(&w.overrides)
+	case 3:
+		c.script = "peek"
+		policies := w.owners(c, 0, 1+w.IntN(mostOwners))
+		c.Args = append(c.Args, w.numbers(0, policies, 0, w.amount))
+		c.rules(policies)
+		c.key(&w.overrides)
+	case 4:
+		c.script = "renew"
+		w.touchRecord()
+		c.Args = append(c.Args, w.numbers(w.size(1<<30), nil, 0, nil), string(w.attempt()))
+		c.key(&w.record)
+	default:
+		w.take(c)
+	}
+	return c
+}
+
+func (w *world) amount(r *state.Rule, amounts []int64) [2]int64 {
+	if w.one(4) {
+		return [2]int64{}
+	}
+	most := r.Capacity
+	if w.one(8) {
+		most = state.MaxExact
+	}
+	return [2]int64{w.near(most, append(amounts, r.Capacity, 0, 1)...)}
+}
+
+func (w *world) attempt() []byte {
+	attempt := w.attempts[w.IntN(2)]
+	return attempt[:]
+}
+
+// touchRecord draws another record of the key, now and then.
+func (w *world) touchRecord() {
+	if !w.one(3) && w.record != nil {
+		return
+	}
+	r := state.Record{
+		State: byte(1 + max(0, w.IntN(6)-2)), Leased: w.now + w.Int64N(5) - 2, Ends: w.now + w.size(1<<30) - 1, Repeats: w.IntN(3),
+		Attempt: [16]byte(w.attempt()), Fingerprint: [16]byte{byte(w.IntN(2))},
+	}
+	switch r.State {
+	case state.Running:
+		outcome := state.Admitted
+		if w.one(3) {
+			outcome = state.Repeat
+		}
+		r.Hold(outcome, w.Uint32(), "", w.now-w.Int64N(100))
+	case state.Answered:
+		r.Rest = "an answer"
+	}
+	w.record = r.Pack()
+}
+
+func (w *world) take(c *call) {
+	c.script = "take"
+	policies := w.owners(c, 0, w.IntN(mostOwners+1))
+	candidates := w.owners(c, 1, max(0, w.IntN(mostOwners+3)-3))
+	all := append(policies[:len(policies):len(policies)], candidates...)
+	kind := int64(state.FastTake)
+	c.fast = len(all) > 0
+	for i, p := range all {
+		c.fast = c.fast && p.rules.Fast && state.FitsFast(p.rules, c.Values[i], w.now)
+		if !p.rules.Fast {
+			kind = state.AnyTake
+		}
+	}
+	if w.one(100) {
+		kind = state.BlockedTake
+	}
+	claim := ""
+	if w.one(3) {
+		w.touchRecord()
+		c.key(&w.record)
+		packed := state.Claim{
+			Attempt: [16]byte(w.attempt()), Fingerprint: [16]byte{byte(w.IntN(2))}, Lease: w.size(1 << 20), Life: w.size(1 << 30),
+			FreeRepeats: w.IntN(3), ChargeRepeats: w.one(2), RefuseAbandoned: w.one(2), Sum: w.Uint32(),
+		}
+		claim = string(packed.Pack())
+	}
+	c.key(&w.overrides)
+	c.Args = append(c.Args, w.numbers(kind+int64(len(candidates))*state.CandidateOwner, all, 1, w.amount), claim)
+	c.rules(all)
+	// Whoever finds only the claim judges no owners at all.
+	c.fast = c.fast && kind == state.FastTake && len(policies) > 0
+}
+
+func (w *world) settle(c *call) {
+	c.script = "settle"
+	policies := w.owners(c, 0, w.IntN(mostOwners+1))
+	end := ""
+	if w.one(2) {
+		w.touchRecord()
+		c.key(&w.record)
+		end = string(append(w.attempt(), []byte{0, state.Done, state.Answered}[w.IntN(3)]))
+	} else {
+		if !w.one(4) {
+			w.marker = nil
+		}
+		c.key(&w.marker)
+	}
+	back := w.size(1 << 17)
+	if w.one(8) {
+		back = state.MarkerLife + w.Int64N(3) - 1
+	}
+	c.Args = append(c.Args, w.numbers(w.now-back, policies, 2, func(r *state.Rule, amounts []int64) [2]int64 {
+		charged := w.near(4*r.Capacity, append(amounts, 2*r.Capacity)...)
+		if w.one(2) {
+			return [2]int64{charged, -w.near(charged, charged, 1)}
+		}
+		return [2]int64{charged, w.near(state.MaxExact, amounts...)}
+	}), end, "the answer")
+	c.rules(policies)
+}
