@@ -51,7 +51,7 @@ func (w *watch) StoreBack(_ context.Context, back event.StoreBack) {
 func (*watch) Settled(context.Context, *backend.Settlement, *bucket.Settled, backend.Result, int) {}
 func (*watch) LocallySettled(context.Context, string, string, []bucket.LimitState, bool)          {}
 
-func watched(t *testing.T) (*backend.Store, *failing, *watch, func(error)) {
+func watched(t *testing.T) (*backend.Store, *watch, func(error)) {
 	t.Helper()
 	store, w := &failing{Store: bucket.NewMemory(bucket.MemoryConfig{})}, &watch{}
 	stores, err := backend.New(backend.Config{
@@ -61,7 +61,7 @@ func watched(t *testing.T) (*backend.Store, *failing, *watch, func(error)) {
 	require.NoError(t, err)
 	vault := stores.Named("vault")
 	take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 10, Refill: 10, Period: time.Minute})}}, Amounts: points(0)}
-	return vault, store, w, func(err error) {
+	return vault, w, func(err error) {
 		t.Helper()
 		store.err = err
 		_, _, got := vault.Take(t.Context(), &take)
@@ -72,7 +72,7 @@ func watched(t *testing.T) (*backend.Store, *failing, *watch, func(error)) {
 func TestTheTimeBetweenTheFirstFailureAndTheNextAnswerIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, _, w, take := watched(t)
+		_, w, take := watched(t)
 		take(nil)
 		time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		take(bucket.ErrUnavailable)
@@ -92,7 +92,7 @@ func TestTheTimeBetweenTheFirstFailureAndTheNextAnswerIsCountedOnce(t *testing.T
 func TestAStoreThatFailsNowAndThenIsSaidToBeAwayOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, _, w, take := watched(t)
+		_, w, take := watched(t)
 		for range 25 {
 			take(bucket.ErrUnavailable)
 			take(nil)
@@ -105,7 +105,7 @@ func TestAStoreThatFailsNowAndThenIsSaidToBeAwayOnceASecond(t *testing.T) {
 func TestWhatWasDecidedWithoutAStoreIsToldWhenItIsBackAndForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		vault, _, w, take := watched(t)
+		vault, w, take := watched(t)
 		take(bucket.ErrUnavailable)
 		vault.Decided(decision.Unjudged, 5)
 		vault.Decided(decision.Unjudged, 7)
@@ -128,7 +128,7 @@ func TestWhatWasDecidedWithoutAStoreIsToldWhenItIsBackAndForgotten(t *testing.T)
 func TestACallThatWasWrongInItselfSaysNothingOfTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, _, w, take := watched(t)
+		_, w, take := watched(t)
 		take(bucket.ErrInvalid)
 		time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		take(nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
-// None, as the value of a number of a [GateConfig], leaves out what the number is about.
+// None as the value of a number of a [GateConfig] leaves out what the number is about.
 const None = -1
 
 // Defaults of a [GateConfig], used where its field is zero.

@@ -11,10 +11,12 @@ import (
 // that is no tiers.Checker: it is away, so that the fail modes decide. Nothing is asked of it but this.
 type missingStore struct{ bucket.Store }
 
+// Take implements bucket.Store.
 func (missingStore) Take(context.Context, bucket.Take) (bucket.Result, error) {
 	return bucket.Result{}, errMissingStore
 }
 
+// Settle implements bucket.Store.
 func (missingStore) Settle(context.Context, bucket.Settlement) (bucket.Settled, error) {
 	return bucket.Settled{}, errMissingStore
 }

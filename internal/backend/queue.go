@@ -50,6 +50,7 @@ type queue struct {
 // Result is what became of a settlement, in the word that metrics carry.
 type Result string
 
+// What becomes of settlements.
 const (
 	// SettledNow: this call settled.
 	SettledNow Result = "settled"
@@ -87,9 +88,9 @@ func newQueue(room int, settle func(context.Context, bucket.Settlement) (bucket.
 func (q *queue) offer(ctx context.Context, item *Settlement) bool {
 	item.Span = trace.SpanContextFromContext(ctx)
 	item.until = time.Now().Add(state.MarkerLife * time.Millisecond)
-	result := q.admit(item)
+	result := q.admit(item) //nolint:contextcheck // a settlement outlives its request
 	if result != SettledNow {
-		q.tell(item, &bucket.Settled{}, result, 0)
+		q.tell(item, &bucket.Settled{}, result, 0) //nolint:contextcheck // it is told as those that wait are
 		return false
 	}
 	return true

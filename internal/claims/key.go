@@ -36,7 +36,7 @@ func (k *Keeper) Claim(opCtx *graphql.OperationContext, subject tiers.Subject, w
 	if err != nil || subject.Anonymous || kind == ast.Subscription {
 		return nil, err
 	}
-	if !found && !(k.cfg.Required && kind == ast.Mutation) {
+	if !found && (!k.cfg.Required || kind != ast.Mutation) {
 		return nil, nil
 	}
 	uploads := hasUpload(reflect.ValueOf(opCtx.Variables), 0)
