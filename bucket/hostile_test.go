@@ -14,7 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
-// hostileBuckets are a usual owner and one with every kind of window.
+// hostileBuckets are a fast owner and one with every kind of window.
 func hostileBuckets(t testing.TB) []bucket.Bucket {
 	t.Helper()
 	return []bucket.Bucket{

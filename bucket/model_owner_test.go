@@ -308,7 +308,7 @@ func (l modelLimit) entry(s modelSpent, was *modelEntry, now int64) *modelEntry 
 	return e
 }
 
-// join gives all entries one date where all of them are those of a usual owner: up to four token buckets with
+// join gives all entries one date where all of them are those of a fast owner: up to four token buckets with
 // numbers that fit its state.
 func (m *modelOwner) join(now int64) {
 	fits := func(owed *big.Rat, denominator *big.Int) bool {

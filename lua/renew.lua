@@ -16,7 +16,7 @@
 
 local record = redis.call('GET', KEYS[1])
 if record then
-  local version, state, _, finish, holder = read(RECORD_FORMAT, record)
+  local version, state, _, finish, holder = read(HOLDER_FORMAT, record)
   if version == RECORD_VERSION and state == RUNNING and finish > now and holder == ARGV[2] then
     redis.call('SETRANGE', KEYS[1], 2, pack(DATE_FORMAT, now + extra))
     return pack(REPLY_FORMAT, APPLIED, now)
