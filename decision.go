@@ -40,8 +40,8 @@ type Decision struct {
 	// Actual is what the first response came to in points, by the lists that it really has. It is nil before
 	// that, and where it is not known.
 	Actual *int64
-	// Limits is the state of every limit that was judged, as of the decision or of the last Charge. Of an operation that was judged locally they are those limits that fail local,
-	// with what is left of the share of this instance.
+	// Limits is the state of every limit that was judged, as of the decision or of the last [Charge]. An operation that
+	// was judged locally has those limits that fail local, with what remains of the share of this instance.
 	Limits []bucket.LimitState
 	// Overridden says that an override record, and not the policy alone, has decided: it blocked the
 	// operation, or changed one of the Limits. bucket.OverrideStore tells which, why, and by whom.
@@ -58,8 +58,8 @@ type Decision struct {
 	WouldRefuse *RefusedError
 	// StoreErr is the error of the store. It matches bucket.ErrUnavailable or bucket.ErrAmbiguous.
 	StoreErr error
-	// StoreDuration is how long the store took. It is zero if the store was not asked, or if a
-	// the memory of its refusals answered in its place.
+	// StoreDuration is how long the store took. It is zero if the store was not asked, or if the memory of its refusals
+	// answered instead.
 	StoreDuration time.Duration
 }
 

@@ -80,7 +80,8 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	stores, err := backend.New(backend.Config{
-		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(), MaxWaiting: e.cfg.Settlement.MaxWaiting,
+		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(),
+		MaxWaiting: e.cfg.Settlement.MaxWaiting,
 		Logger: e.cfg.Observe.Logger, Watcher: storeWatch{Reporter: reporter, log: e.cfg.Observe.Logger},
 	})
 	if err != nil {
@@ -129,7 +130,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	if x == nil && opCtx.Headers != nil {
 		e.unheld.Do(func() {
 			e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
-				"and answers no rate limit headers; serve ratelimit.Handler(srv) in the place of srv")
+				"and answers no rate limit headers; serve ratelimit.Handler(srv) instead of srv")
 		})
 	}
 	op, answer := e.decide(ctx, opCtx)

@@ -85,7 +85,7 @@ const (
 	costUnasked costRequest = iota
 	// costReport asks for the breakdown of the price.
 	costReport
-	// costValidate asks for the price and its breakdown in the place of the operation, which is neither
+	// costValidate asks for the price and its breakdown instead of the operation, which is neither
 	// run nor charged.
 	costValidate
 )
@@ -179,7 +179,9 @@ func (e *Extension) breakdown(opCtx *graphql.OperationContext) *cost.Breakdown {
 }
 
 // withComplexity returns the functions that are given and those of the server's ComplexityRoot.
-func withComplexity(given map[string]cost.ComplexityFunc, schema graphql.ExecutableSchema, logger *slog.Logger) (map[string]cost.ComplexityFunc, error) {
+func withComplexity(
+	given map[string]cost.ComplexityFunc, schema graphql.ExecutableSchema, logger *slog.Logger,
+) (map[string]cost.ComplexityFunc, error) {
 	functions := make(map[string]cost.ComplexityFunc)
 	for _, object := range schema.Schema().Types {
 		if object.Kind != ast.Object {

@@ -46,7 +46,7 @@ var ErrNoSubject = errors.New("ratelimit: no subject for the request")
 
 // ErrNoPeer says that [ByPeer] was not told an address. It is a mistake of the server and not of the caller, so it
 // does not match [ErrNoSubject]: the operation is refused with [CodeUnavailable], and the logger is told.
-var ErrNoPeer = errors.New("ratelimit: ByPeer knows no address: serve ratelimit.Handler(srv) in the place of srv, " +
+var ErrNoPeer = errors.New("ratelimit: ByPeer knows no address: serve ratelimit.Handler(srv) instead of srv, " +
 	"and on a listener whose peers have IP addresses, which those of a Unix socket have not")
 
 // ByHeader returns a function that looks the value of a header up, such as an API key. A missing

@@ -53,7 +53,7 @@ type BreakdownEntry struct {
 	// below 0, which is where it ends. FieldClamped says the same of Weight and Arguments.
 	TypeClamped  bool `json:"typeClamped,omitempty"`
 	FieldClamped bool `json:"fieldClamped,omitempty"`
-	// Complexity says that a complexity function gave Field, in the place of Weight and with all that is
+	// Complexity says that a complexity function gave Field, instead of Weight and with all that is
 	// below the call, and Type too if there is no List where the field returns one.
 	Complexity bool `json:"complexity,omitempty"`
 	// Whole says that the operation is too large to be taken apart further: Type and Field include all

@@ -154,7 +154,7 @@ func TestAServerThatIsNotBehindTheHandlerIsToldSoOnce(t *testing.T) {
 		if behind {
 			want = 0
 		}
-		require.Equal(t, want, bytes.Count(log.Bytes(), []byte("serve ratelimit.Handler(srv) in the place of srv")))
+		require.Equal(t, want, bytes.Count(log.Bytes(), []byte("serve ratelimit.Handler(srv) instead of srv")))
 	}
 }
 

@@ -69,7 +69,7 @@ const (
 	attrResult    = "ratelimit.store.result"
 	// attrStoreName is that of a store of Config.Stores; the default one has none.
 	attrStoreName = "ratelimit.store.name"
-	// attrSparedBy says what decided in the place of the store: cache, cap or busy.
+	// attrSparedBy says what decided instead of the store: cache, cap or busy.
 	attrSparedBy  = "ratelimit.store.spared_by"
 	attrUnit      = "ratelimit.unit"
 	attrLimit     = "ratelimit.limit"

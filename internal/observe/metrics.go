@@ -53,7 +53,8 @@ func newMetrics(m *meter) *metrics {
 		actual: m.points("ratelimit.operation.actual_cost",
 			"Actual cost of the same operations, priced from their responses.", bounds...),
 		difference: m.points("ratelimit.operation.cost_difference",
-			"Estimated less actual cost of the same operations. It is negative where a response has more than the declared sizes allow.",
+			"Estimated less actual cost of the same operations. "+
+				"It is negative where a response has more than the declared sizes allow.",
 			-1000, -100, -10, -1, 0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000),
 
 		settlements: m.counter("ratelimit.settlements", "{settlement}",

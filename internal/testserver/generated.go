@@ -470,8 +470,8 @@ directive @listSize(
 }
 
 """
-The limit that is nearest to being used up, of those that refuse: of those that count points, if there
-are any. What is not known is null. A number that exceeds an Int is the largest one.
+The tightest enforced limit; limits in points are preferred. What is not known is null. A number that exceeds an Int
+is the largest one.
 """
 type RateLimit @cost(weight: "0") {
   "What the whole operation costs, in points."
