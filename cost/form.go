@@ -209,3 +209,20 @@ func (f *form) counted(weight float64) float64 {
 	}
 	return weight
 }
+
+// rootCalls tells the calls on the root type that a request may make, as often as they are selected.
+func (f *form) rootCalls(set int32, seen map[int32]bool, tell func(*call)) {
+	if seen[set] {
+		return
+	}
+	seen[set] = true
+	s := &f.sets[set]
+	for i := s.calls.lo; i < s.calls.hi; i++ {
+		if c := &f.calls[i]; c.info != typenameField {
+			tell(c)
+		}
+	}
+	for _, i := range f.includes[s.includes.lo:s.includes.hi] {
+		f.rootCalls(i.set, seen, tell)
+	}
+}

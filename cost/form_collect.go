@@ -29,7 +29,7 @@ type collector struct {
 	index map[string]indexed
 	set   int
 	// queue are the fragments spread but not collected yet.
-	queue fragmentQueue
+	queue queue[*fragment]
 	arena []occurrence
 }
 
@@ -44,13 +44,14 @@ const indexedFrom = 12
 func (c *compiler) collect(members []occurrence, object *objectType) (lo int, err error) {
 	lo = len(c.collector.groups)
 	c.collector.set++
+	m := &merging{c, object, lo}
 	if members == nil {
-		if err := c.walk(c.op.SelectionSet, object, always, lo, 0); err != nil {
+		if err := c.walk(m, c.op.SelectionSet, object, always, 0); err != nil {
 			return lo, err
 		}
 	}
 	for _, member := range members {
-		if err := c.walk(member.field.SelectionSet, object, member.condition, lo, 0); err != nil {
+		if err := c.walk(m, member.field.SelectionSet, object, member.condition, 0); err != nil {
 			return lo, err
 		}
 	}
@@ -67,7 +68,7 @@ func (c *compiler) collect(members []occurrence, object *objectType) (lo int, er
 		if !applies || condition == never {
 			continue
 		}
-		if err := c.walk(f.def.SelectionSet, object, condition, lo, 0); err != nil {
+		if err := c.walk(m, f.def.SelectionSet, object, condition, 0); err != nil {
 			return lo, err
 		}
 	}
@@ -79,45 +80,47 @@ func (c *compiler) release(lo int) {
 	c.collector.groups = c.collector.groups[:lo]
 }
 
-func (c *compiler) walk(selections ast.SelectionSet, object *objectType, outer int32, lo, depth int) error {
+// selector takes what applies to an object in the selections that are walked: fields, and the fragments that
+// are spread.
+type selector interface {
+	field(field *ast.Field, condition int32) error
+	spread(f *fragment, condition int32) error
+}
+
+// walk finds the selections on an object that are included under a condition.
+func (c *compiler) walk(to selector, selections ast.SelectionSet, object *objectType, outer int32, depth int) error {
 	if depth > maxDepth {
 		return ErrTooDeep
 	}
 	for _, selection := range selections {
+		var err error
+		condition := never
 		switch s := selection.(type) {
 		case *ast.Field:
-			condition, err := c.enters(outer, "", s.Directives, object)
-			if err != nil {
-				return err
-			}
-			if condition == never {
-				continue
-			}
-			if err := c.addField(s, condition, object, lo); err != nil {
-				return err
+			if condition, err = c.enters(outer, "", s.Directives, object); condition != never {
+				err = to.field(s, condition)
 			}
 		case *ast.InlineFragment:
-			condition, err := c.enters(outer, s.TypeCondition, s.Directives, object)
-			if err != nil {
-				return err
-			}
-			if condition == never {
-				continue
-			}
-			if err := c.walk(s.SelectionSet, object, condition, lo, depth+1); err != nil {
-				return err
+			if condition, err = c.enters(outer, s.TypeCondition, s.Directives, object); condition != never {
+				err = c.walk(to, s.SelectionSet, object, condition, depth+1)
 			}
 		case *ast.FragmentSpread:
-			condition, err := c.enters(outer, "", s.Directives, object)
-			if err != nil {
-				return err
+			if condition, err = c.enters(outer, "", s.Directives, object); condition != never {
+				err = to.spread(c.fragments[s.Name], condition)
 			}
-			if condition != never {
-				c.addSpread(c.fragments[s.Name], condition)
-			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// merging is the set that is being collected, whose groups begin at lo.
+type merging struct {
+	c      *compiler
+	object *objectType
+	lo     int
 }
 
 // enters returns the condition under which a selection on the object is included, given that of its
@@ -133,11 +136,12 @@ func (c *compiler) enters(outer int32, typeCondition string, directives ast.Dire
 	return c.included(outer, directives), nil
 }
 
-func (c *compiler) addSpread(f *fragment, condition int32) {
+func (m *merging) spread(f *fragment, condition int32) error {
 	if len(f.pending) == 0 {
-		c.collector.queue.add(f)
+		m.c.collector.queue.add(f)
 	}
 	f.pending = append(f.pending, condition)
+	return nil
 }
 
 // responseName is the key of the field in the response.
@@ -168,14 +172,16 @@ func (c *compiler) selected(field *ast.Field, object *objectType) (*fieldInfo, e
 	if info.output != nil && info.kind != constant && len(field.SelectionSet) == 0 {
 		return nil, malformed("%s needs a selection", info.coordinate)
 	}
-	if !c.whole && c.costsNothing(field, info) {
+	// Those of the root tell what the operation does, whatever they cost.
+	if !c.whole && object != c.form.rootType && c.costsNothing(field, info) {
 		return nil, nil
 	}
 	return info, nil
 }
 
-func (c *compiler) addField(field *ast.Field, condition int32, object *objectType, lo int) error {
-	info, err := c.selected(field, object)
+func (m *merging) field(field *ast.Field, condition int32) error {
+	c, lo := m.c, m.lo
+	info, err := c.selected(field, m.object)
 	if info == nil {
 		return err
 	}

@@ -11,6 +11,7 @@ type sumKey struct {
 
 // summation is a set whose selections are being summed.
 type summation struct {
+	c      *compiler
 	object *objectType
 	fields []occurrence
 	infos  []*fieldInfo
@@ -36,8 +37,8 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 		}
 		defer c.ascend()
 	}
-	sum := summation{object: key.object}
-	if err := c.read(&sum, selections, always, 0); err != nil {
+	sum := summation{c: c, object: key.object}
+	if err := c.walk(&sum, selections, key.object, always, 0); err != nil {
 		return 0, err
 	}
 	s := set{calls: span{lo: int32(len(c.form.calls))}}
@@ -73,39 +74,18 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 	return id, nil
 }
 
-// read finds the fields and the spreads of a selection set that apply to the object.
-func (c *compiler) read(sum *summation, selections ast.SelectionSet, outer int32, depth int) error {
-	if depth > maxDepth {
-		return ErrTooDeep
+func (s *summation) field(field *ast.Field, condition int32) error {
+	info, err := s.c.selected(field, s.object)
+	if info != nil {
+		s.fields, s.infos = append(s.fields, occurrence{field, condition}), append(s.infos, info)
 	}
-	for _, selection := range selections {
-		var below ast.SelectionSet
-		var condition int32
-		var err error
-		switch s := selection.(type) {
-		case *ast.Field:
-			if condition, err = c.enters(outer, "", s.Directives, sum.object); err == nil && condition != never {
-				var info *fieldInfo
-				if info, err = c.selected(s, sum.object); info != nil {
-					sum.fields, sum.infos = append(sum.fields, occurrence{s, condition}), append(sum.infos, info)
-				}
-			}
-		case *ast.InlineFragment:
-			condition, err = c.enters(outer, s.TypeCondition, s.Directives, sum.object)
-			below = s.SelectionSet
-		case *ast.FragmentSpread:
-			f := c.fragments[s.Name]
-			condition, err = c.enters(outer, f.def.TypeCondition, s.Directives, sum.object)
-			if condition != never {
-				sum.spreads = append(sum.spreads, spread{f, condition})
-			}
-		}
-		if err == nil && condition != never && below != nil {
-			err = c.read(sum, below, condition, depth+1)
-		}
-		if err != nil {
-			return err
-		}
+	return err
+}
+
+func (s *summation) spread(f *fragment, condition int32) error {
+	applies, err := s.c.applies(f.def.TypeCondition, s.object)
+	if applies {
+		s.spreads = append(s.spreads, spread{f, condition})
 	}
-	return nil
+	return err
 }

@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 )
@@ -24,7 +23,7 @@ type unfolding struct {
 	// bytes is how much the names in the entries may still take.
 	bytes   int
 	roots   []*branch
-	queue   branchQueue
+	queue   queue[*branch]
 	made    int
 	entries []Entry
 	omitted int
@@ -49,28 +48,8 @@ type branch struct {
 	taken bool
 }
 
-// branchQueue is a heap with the dearest branch first.
-type branchQueue []*branch
-
-func (q branchQueue) Len() int           { return len(q) }
-func (q branchQueue) Less(i, j int) bool { return q[i].rank > q[j].rank }
-func (q branchQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-
-// Push is of heap.Interface.
-func (q *branchQueue) Push(x any) {
-	if b, ok := x.(*branch); ok {
-		*q = append(*q, b)
-	}
-}
-
-// Pop is of heap.Interface.
-func (q *branchQueue) Pop() any {
-	last := len(*q) - 1
-	b := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return b
-}
+// before says that the branch is dearer.
+func (b *branch) before(other *branch) bool { return b.rank > other.rank }
 
 // run fills in the entries.
 func (u *unfolding) run() {
@@ -87,7 +66,7 @@ func (u *unfolding) run() {
 	}
 	u.roots = u.spread(o.root, parentSizes{}, typ, 1, 0)
 	for taken := 0; len(u.queue) > 0 && taken < u.max; {
-		b := u.next()
+		b := u.queue.next()
 		if b.entry == nil && u.made < u.max*unfoldFactor {
 			u.expand(b)
 			continue
@@ -135,18 +114,6 @@ func (u *unfolding) size(b *branch) int {
 	return bytes
 }
 
-// next takes the dearest branch out of the queue.
-func (u *unfolding) next() *branch {
-	b := u.queue[0]
-	last := len(u.queue) - 1
-	u.queue.Swap(0, last)
-	u.queue = u.queue[:last]
-	if last > 0 {
-		heap.Fix(&u.queue, 0)
-	}
-	return b
-}
-
 // spread makes branches of the calls of a set that add something, or that are clamped.
 func (u *unfolding) spread(at int32, given parentSizes, typ, field float64, path int) []*branch {
 	if typ == 0 && field == 0 {
@@ -159,7 +126,7 @@ func (u *unfolding) spread(at int32, given parentSizes, typ, field float64, path
 			return
 		}
 		branches = append(branches, &b)
-		heap.Push(&u.queue, &b)
+		u.queue.add(&b)
 		u.made++
 	}
 	set := &u.r.sets[at]
@@ -231,7 +198,7 @@ func (u *unfolding) expand(b *branch) {
 	}
 	// What lowers the cost says as much as what raises it.
 	b.rank = math.Abs(b.entry.Type) + b.entry.Field
-	heap.Push(&u.queue, b)
+	u.queue.add(b)
 }
 
 // expandEntities is expand for _entities, whose elements each have the type of a representation.

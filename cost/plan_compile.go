@@ -2,6 +2,7 @@ package cost
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -58,10 +59,20 @@ func (c *compiler) plan() (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{
-		free: f.document.free, fields: f.document.fields, approximate: f.summed, weight: f.rootType.weight,
+		free: true, approximate: f.summed, weight: f.rootType.weight,
 		maxValues: options.maxValues, maxEntries: options.maxEntries, maxNodes: options.limits.MaxListNodes,
-		shape: options.limits.first(f.document.shape, f.document.calls),
 	}
+	var names map[string]bool
+	f.rootCalls(f.root, map[int32]bool{}, func(c *call) {
+		if options.limits.MaxRootFields > 0 {
+			names = remember(names, c.key, true)
+		}
+		p.fields = append(p.fields, c.info.coordinate)
+		p.free = p.free && options.free[c.info.coordinate]
+	})
+	slices.Sort(p.fields)
+	p.fields = slices.Compact(p.fields)
+	p.shape = options.limits.first(f.document.shape, len(names))
 	p.price = c.lower(false)
 	if p.maxNodes > 0 {
 		nodes := c.lower(true)

@@ -1,9 +1,6 @@
 package cost
 
-import (
-	"math"
-	"reflect"
-)
+import "math"
 
 // visit counts values that are read. It says whether the evaluation may read them.
 func (m *machine) visit(n int) bool {
@@ -35,28 +32,13 @@ func (m *machine) value(t *inputType, value any, depth int) float64 {
 	if depth > maxDepth || !m.visit(1) {
 		return math.Inf(1)
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		return m.object(t, value, depth)
-	case []any:
-		total := 0.0
-		for i := 0; i < len(value) && m.left >= 0; i++ {
-			total += m.element(t, value[i], depth)
-		}
-		return total
-	case []map[string]any:
-		total := 0.0
-		for i := 0; i < len(value) && m.left >= 0; i++ {
-			total += m.element(t, value[i], depth)
-		}
-		return total
+	if object, ok := value.(map[string]any); ok {
+		return m.object(t, object, depth)
 	}
-	// gqlparser makes typed slices when it turns a single value into a list.
-	v := reflect.ValueOf(value)
 	total := 0.0
-	if v.Kind() == reflect.Slice {
-		for i := 0; i < v.Len() && m.left >= 0; i++ {
-			total += m.element(t, v.Index(i).Interface(), depth)
+	if values, ok := listOf(value); ok {
+		for i := 0; i < values.len() && m.left >= 0; i++ {
+			total += m.element(t, values.at(i), depth)
 		}
 	}
 	return total

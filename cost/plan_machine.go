@@ -2,7 +2,6 @@ package cost
 
 import (
 	"math"
-	"reflect"
 	"slices"
 	"sync"
 )
@@ -154,17 +153,8 @@ func (m *machine) represented(r *representations) int {
 	if r.whole < 0 {
 		return len(r.names)
 	}
-	switch list := m.values[r.whole].value.(type) {
-	case nil:
-		return 0
-	case []any:
-		return len(list)
-	default:
-		if v := reflect.ValueOf(list); v.Kind() == reflect.Slice {
-			return v.Len()
-		}
-		return 1
-	}
+	count, _ := lengthOf(m.values[r.whole].value)
+	return count
 }
 
 // represent tells the place and the __typename of each representation, which is empty where it is missing.
@@ -183,26 +173,15 @@ func (m *machine) represent(r *representations, tell func(at int, name string)) 
 		}
 		return true
 	}
-	typename := func(object map[string]any) string {
+	value := m.values[r.whole].value
+	values, isList := listOf(value)
+	for i := range count {
+		if isList {
+			value = values.at(i)
+		}
+		object, _ := value.(map[string]any)
 		name, _ := object["__typename"].(string)
-		return name
-	}
-	switch list := m.values[r.whole].value.(type) {
-	case []any:
-		for i, representation := range list {
-			object, _ := representation.(map[string]any)
-			tell(i, typename(object))
-		}
-	case []map[string]any:
-		for i, object := range list {
-			tell(i, typename(object))
-		}
-	case map[string]any:
-		tell(0, typename(list))
-	default:
-		for i := range count {
-			tell(i, "")
-		}
+		tell(i, name)
 	}
 	return true
 }
@@ -234,14 +213,10 @@ func (m *machine) visitAll(value any, depth int) {
 		for _, inner := range value {
 			m.visitAll(inner, depth+1)
 		}
-	case []any:
-		for i := 0; i < len(value) && m.left >= 0; i++ {
-			m.visitAll(value[i], depth+1)
-		}
 	default:
-		if v := reflect.ValueOf(value); v.Kind() == reflect.Slice {
-			for i := 0; i < v.Len() && m.left >= 0; i++ {
-				m.visitAll(v.Index(i).Interface(), depth+1)
+		if values, ok := listOf(value); ok {
+			for i := 0; i < values.len() && m.left >= 0; i++ {
+				m.visitAll(values.at(i), depth+1)
 			}
 		}
 	}

@@ -55,7 +55,8 @@ func valuesIn(value *ast.Value, depth int) int {
 // numbers in strings, so they count as well. What is no number has no size. Sizes below 0 are 0.
 func sizeOf(value any, list bool) (size float64, ok bool) {
 	if list {
-		return lengthOf(value)
+		length, ok := lengthOf(value)
+		return float64(length), ok
 	}
 	switch value := value.(type) {
 	case int64:
@@ -102,18 +103,43 @@ func parseSize(raw string) (float64, bool) {
 	return n, err == nil || math.IsInf(n, 0)
 }
 
-// lengthOf is the length of a list. A single value counts as a list of one, as in input coercion.
-func lengthOf(value any) (float64, bool) {
-	switch value := value.(type) {
-	case nil:
-		return 0, false
-	case []any:
-		return float64(len(value)), true
-	case []string:
-		return float64(len(value)), true
+// list is a list as a variable carries it.
+type list struct {
+	values []any
+	// typed is a list of another type, such as gqlparser makes of a single value.
+	typed reflect.Value
+}
+
+// listOf says whether a value is a list, and which.
+func listOf(value any) (list, bool) {
+	if values, ok := value.([]any); ok {
+		return list{values: values}, true
 	}
-	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice {
-		return float64(v.Len()), true
+	typed := reflect.ValueOf(value)
+	return list{typed: typed}, typed.Kind() == reflect.Slice
+}
+
+func (l *list) len() int {
+	if l.typed.IsValid() {
+		return l.typed.Len()
+	}
+	return len(l.values)
+}
+
+func (l *list) at(i int) any {
+	if l.typed.IsValid() {
+		return l.typed.Index(i).Interface()
+	}
+	return l.values[i]
+}
+
+// lengthOf is the length of a list. A single value counts as a list of one, as in input coercion.
+func lengthOf(value any) (length int, ok bool) {
+	if value == nil {
+		return 0, false
+	}
+	if values, ok := listOf(value); ok {
+		return values.len(), true
 	}
 	return 1, true
 }
