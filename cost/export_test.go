@@ -55,7 +55,7 @@ func (e *Estimator) OutlineSummed(doc *ast.QueryDocument, op *ast.OperationDefin
 
 // Interpreted returns what the operation costs by reading the outline call by call, as explanations do.
 func (o *Outline) Interpreted(variables map[string]any) Cost {
-	r := o.read(variables)
+	r := new(reading).begin(o.form, variables)
 	total := r.set(o.root, parentSizes{})
 	if r.m.left < 0 {
 		total = infinite
@@ -94,7 +94,7 @@ func Skips(data []byte) bool {
 
 // Unfolded explains and returns how many calls were looked at.
 func (o *Outline) Unfolded(variables map[string]any, maxEntries int) int {
-	u := unfolding{r: o.read(variables), max: maxEntries, bytes: defaultMaxBytes}
+	u := unfolding{r: new(reading).begin(o.form, variables), max: maxEntries, bytes: defaultMaxBytes}
 	u.run()
 	return u.made
 }

@@ -23,18 +23,10 @@ type group struct {
 // collector collects selections as execution does. The groups of nested sets lie on one stack.
 type collector struct {
 	groups []group
-	// index finds groups by response name in sets that are large. What it says of other sets than the
-	// one that is being collected is out of date, and stays: emptying a map takes time by the largest
-	// size that it ever had.
-	index map[string]indexed
-	set   int
 	// queue are the fragments spread but not collected yet.
 	queue queue[*fragment]
 	arena []occurrence
 }
-
-// indexed is the first group of a response name in the set with the number.
-type indexed struct{ set, at int }
 
 // indexedFrom is how many groups are found by comparing names.
 const indexedFrom = 12
@@ -43,8 +35,7 @@ const indexedFrom = 12
 // operation. The groups from lo on are to be released.
 func (c *compiler) collect(members []occurrence, object *objectType) (lo int, err error) {
 	lo = len(c.collector.groups)
-	c.collector.set++
-	m := &merging{c, object, lo}
+	m := &merging{c: c, object: object, lo: lo}
 	if members == nil {
 		if err := c.walk(m, c.op.SelectionSet, object, always, 0); err != nil {
 			return lo, err
@@ -121,6 +112,8 @@ type merging struct {
 	c      *compiler
 	object *objectType
 	lo     int
+	// index finds the first group of a response name, once there are many.
+	index map[string]int
 }
 
 // enters returns the condition under which a selection on the object is included, given that of its
@@ -180,7 +173,7 @@ func (c *compiler) selected(field *ast.Field, object *objectType) (*fieldInfo, e
 }
 
 func (m *merging) field(field *ast.Field, condition int32) error {
-	c, lo := m.c, m.lo
+	c := m.c
 	info, err := c.selected(field, m.object)
 	if info == nil {
 		return err
@@ -188,7 +181,7 @@ func (m *merging) field(field *ast.Field, condition int32) error {
 	// What calls that cost nothing are given does not matter, and no work is counted for them.
 	free := c.costsNothing(field, info)
 	key := responseName(field)
-	at := c.find(key, lo)
+	at := m.find(key)
 	for at >= 0 {
 		g := &c.collector.groups[at]
 		same := g.info == info
@@ -216,39 +209,40 @@ func (m *merging) field(field *ast.Field, condition int32) error {
 	n := len(c.collector.arena)
 	c.collector.arena = append(c.collector.arena, occurrence{field, condition})
 	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.collector.arena[n : n+1 : n+1]})
-	c.enter(key, at < 0, lo)
+	m.enter(key)
 	return nil
 }
 
 // find returns the first group of the response name, -1 if there is none.
-func (c *compiler) find(key string, lo int) int {
-	if len(c.collector.groups)-lo >= indexedFrom {
-		if found := c.collector.index[key]; found.set == c.collector.set {
-			return found.at
+func (m *merging) find(key string) int {
+	if m.index != nil {
+		if at, ok := m.index[key]; ok {
+			return at
 		}
 		return -1
 	}
-	for i := lo; i < len(c.collector.groups); i++ {
-		if c.collector.groups[i].key == key {
+	for i := m.lo; i < len(m.c.collector.groups); i++ {
+		if m.c.collector.groups[i].key == key {
 			return i
 		}
 	}
 	return -1
 }
 
-// enter makes the last group known to find.
-func (c *compiler) enter(key string, first bool, lo int) {
-	count := len(c.collector.groups) - lo
-	switch {
-	case count < indexedFrom:
-	case count == indexedFrom:
-		if c.collector.index == nil {
-			c.collector.index = make(map[string]indexed)
+// enter makes the last group known to find, if it is the first of its response name.
+func (m *merging) enter(key string) {
+	groups := m.c.collector.groups
+	if m.index == nil && len(groups)-m.lo >= indexedFrom {
+		m.index = make(map[string]int, 2*indexedFrom)
+		for i := m.lo; i < len(groups)-1; i++ {
+			if _, known := m.index[groups[i].key]; !known {
+				m.index[groups[i].key] = i
+			}
 		}
-		for i := len(c.collector.groups) - 1; i >= lo; i-- {
-			c.collector.index[c.collector.groups[i].key] = indexed{c.collector.set, i}
+	}
+	if m.index != nil {
+		if _, known := m.index[key]; !known {
+			m.index[key] = len(groups) - 1
 		}
-	case first:
-		c.collector.index[key] = indexed{c.collector.set, len(c.collector.groups) - 1}
 	}
 }

@@ -143,19 +143,16 @@ func (o *Outline) tells(set, other int32) bool {
 		if c.condition != always {
 			continue
 		}
-		if _, found := o.find(other, o.sets[other].calls.lo, []byte(c.key)); !found || c.info == typenameField {
+		if _, found := o.find(other, []byte(c.key)); !found || c.info == typenameField {
 			return true
 		}
 	}
 	return false
 }
 
-// find looks for a response name among the calls of a set, first where it is expected.
-func (o *Outline) find(set, expected int32, key []byte) (at int32, ok bool) {
+// find looks for a response name among the calls of a set.
+func (o *Outline) find(set int32, key []byte) (at int32, ok bool) {
 	calls := o.sets[set].calls
-	if calls.lo <= expected && expected < calls.hi && o.calls[expected].key == string(key) {
-		return expected, true
-	}
 	if index := o.index[calls.lo]; index != nil && calls.hi-calls.lo >= indexedSet {
 		at, ok = index[string(key)]
 		return at, ok

@@ -97,7 +97,7 @@ func (o *Outline) Explain(variables map[string]any, opts ExplainOptions) Breakdo
 	}
 	// A broken rule does not change the cost.
 	cost, _ := o.plan.Evaluate(variables)
-	u := unfolding{r: o.read(variables), max: opts.MaxEntries, bytes: opts.MaxBytes}
+	u := unfolding{r: new(reading).begin(o.form, variables), max: opts.MaxEntries, bytes: opts.MaxBytes}
 	u.run()
 	b := Breakdown{Cost: cost, Entries: u.entries, Omitted: u.omitted}
 	typ, field := 0.0, 0.0

@@ -45,8 +45,8 @@ func (p setPrice) under(parent parentSizes) pair {
 	return p.rest.plus(p.element.times(parent.source.Size))
 }
 
-func (f *form) read(variables map[string]any) *reading {
-	r := &reading{form: f}
+func (r *reading) begin(f *form, variables map[string]any) *reading {
+	r.form = f
 	r.m.load(&f.tables, variables, f.index.options.maxValues)
 	return r
 }
@@ -278,7 +278,7 @@ func (r *reading) sliced(c *call) (largest ListSource, ok bool) {
 	if !ok && sizes.assumed >= 0 {
 		largest, ok = ListSource{Size: sizes.assumed, Rule: AssumedSize}, true
 	}
-	if c.info.introspects() {
+	if c.info.introspects {
 		largest.Rule = IntrospectionSize
 		return largest, ok
 	}

@@ -21,7 +21,9 @@ type gathering struct {
 // selections are summed there may be others of the same name.
 func (t *Tally) find(set, expected int32, key []byte) (at int32, others []int32, ok bool) {
 	if !t.o.summed {
-		at, ok = t.o.find(set, expected, key)
+		if at, ok = expected, expected >= 0 && expected < t.o.sets[set].calls.hi && t.o.calls[expected].key == string(key); !ok {
+			at, ok = t.o.find(set, key)
+		}
 		return at, nil, ok && t.r.m.holds[t.o.calls[at].condition]
 	}
 	calls, known := t.gathered.calls[set]
@@ -70,13 +72,11 @@ func (t *Tally) gather(set int32, calls map[string][]int32, seen map[int32]bool)
 	}
 }
 
-// valueOf returns what is selected on what a call returns, and by others of the same response name.
-func (t *Tally) valueOf(c *call, others []int32) *toldValue {
+// merged returns what is selected on what a call returns by it and by others of the same response name, nil
+// if it returns nothing on which anything is.
+func (t *Tally) merged(c *call, others []int32) *toldValue {
 	if c.value < 0 {
 		return nil
-	}
-	if len(others) == 0 {
-		return &t.o.told[c.value]
 	}
 	values := []int32{c.value}
 	for _, other := range others {

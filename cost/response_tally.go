@@ -47,7 +47,7 @@ func (e *ResponseError) Error() string {
 type Tally struct {
 	mu    sync.Mutex
 	o     *Outline
-	r     *reading
+	r     reading
 	owns  map[int32]float64
 	total pair
 	// guessed says that some object was priced as the maximum over several types.
@@ -68,7 +68,8 @@ type Tally struct {
 // Tally begins to add up an execution of the operation with the given variables, coerced as for
 // [Plan.Evaluate]. The map is only read, and not after the last call of a method.
 func (o *Outline) Tally(variables map[string]any) *Tally {
-	t := &Tally{o: o, r: o.read(variables)}
+	t := &Tally{o: o}
+	t.r.begin(o.form, variables)
 	if o.document.defers {
 		t.hashPaths()
 	}
@@ -145,7 +146,7 @@ func (t *Tally) classesAt(path ast.Path) ([]typeClass, error) {
 			}
 			if c := &t.o.calls[first]; c.value >= 0 && !seen[first] {
 				seen[first] = true
-				below = append(below, t.valueOf(c, others).classes...)
+				below = append(below, t.merged(c, others).classes...)
 			}
 		}
 		if len(below) == 0 {

@@ -44,7 +44,8 @@ func (v *responseVisit) malformed() error {
 func (v *responseVisit) null() bool { return v.peek() == 'n' && v.word("null") }
 
 // object prices an object of one of the classes. told is the name of its type if that is known, and agree
-// says that calls of one response name cost the same in all classes that have it. Of a part of an object that was counted before only the calls count.
+// says that calls of one response name cost the same in all classes that have it. Of a part of an object that
+// was counted before only the calls count.
 func (v *responseVisit) object(classes []typeClass, agree bool, path uint64, told string, part bool) (pair, bool) {
 	if v.peek() != '{' {
 		return pair{}, v.fail("this is no object")
@@ -63,6 +64,18 @@ func (v *responseVisit) object(classes []typeClass, agree bool, path uint64, tol
 			return pair{}, false
 		}
 	}
+	if len(classes) == 1 {
+		price, ok := v.calls(classes[0].set, path, part)
+		if !part {
+			price.typ += classes[0].weight
+		}
+		return price, ok
+	}
+	return v.dearest(classes, path, part)
+}
+
+// dearest prices an object as each of the classes that it may be of.
+func (v *responseVisit) dearest(classes []typeClass, path uint64, part bool) (pair, bool) {
 	var highest pair
 	start, end, found := v.scanner, v.scanner, 0
 	for i := range classes {
@@ -126,87 +139,85 @@ func classOf(classes []typeClass, name []byte) []typeClass {
 	return nil
 }
 
-// readAhead reads the keys of an object until they leave one class.
+// readAhead reads the names of an object until they leave one class.
 func (v *responseVisit) readAhead(classes []typeClass) ([]typeClass, bool) {
-	if !v.enter('{') {
-		return nil, false
-	}
 	at := len(v.classes)
 	v.classes = append(v.classes, classes...)
 	left := v.classes[at:]
-	for n := 0; len(left) > 1; n++ {
+	ok := v.each(func(n int32, key []byte) bool {
+		if !v.again(len(left)) {
+			return false
+		}
+		if _, told := v.tell(&left, n, key); !told && (len(left) == 0 || !v.skip()) {
+			return false
+		}
+		return len(left) > 1
+	})
+	return left, len(left) == 1 || ok
+}
+
+// each reads the names of an object, and lets read the value of each.
+func (v *responseVisit) each(read func(n int32, key []byte) bool) bool {
+	if !v.enter('{') {
+		return false
+	}
+	for n := int32(0); ; n++ {
 		more, ok := v.more(n == 0, '}')
 		if !more {
-			return left, ok
+			return ok
 		}
-		key, ok := v.key()
-		if !ok || !v.again(len(left)) {
-			return nil, false
-		}
-		var call int32
-		if left, call = v.t.with(left, int32(n), key); len(left) == 0 {
-			return nil, v.unknown(key)
-		}
-		if v.t.o.calls[call].info == typenameField && v.peek() == '"' {
-			name, ok := v.text()
-			if !ok {
-				return nil, false
-			}
-			if left = classOf(left, name); left == nil {
-				return nil, v.fail(fmt.Sprintf("%.100q is no possible type here", name))
-			}
-		} else if !v.skip() {
-			return nil, false
+		if key, ok := v.key(); !ok || !read(n, key) {
+			return false
 		}
 	}
-	return left, true
 }
 
 // together prices an object of one of several classes that agree, reading it once: whichever of them is
 // left in the end, its calls cost what they cost in the others.
-func (v *responseVisit) together(classes []typeClass, path uint64) (pair, bool) {
-	if !v.enter('{') {
-		return pair{}, false
-	}
+func (v *responseVisit) together(classes []typeClass, path uint64) (total pair, ok bool) {
 	at := len(v.classes)
 	v.classes = append(v.classes, classes...)
 	left := v.classes[at:]
-	var total pair
-	for n := 0; ; n++ {
-		more, ok := v.more(n == 0, '}')
-		if !more {
-			v.t.guessed = v.t.guessed || len(left) > 1
-			weight := left[0].weight
-			for _, class := range left[1:] {
-				weight = max(weight, class.weight)
-			}
-			total.typ += weight
-			return total, ok
+	ok = v.each(func(n int32, key []byte) bool {
+		if len(left) > 1 && !v.again(len(left)) {
+			return false
 		}
-		key, ok := v.key()
-		if !ok || len(left) > 1 && !v.again(len(left)) {
-			return pair{}, false
-		}
-		var call int32
-		if left, call = v.t.with(left, int32(n), key); len(left) == 0 {
-			return pair{}, v.unknown(key)
-		}
-		if v.t.o.calls[call].info == typenameField && v.peek() == '"' {
-			name, ok := v.text()
-			if !ok {
-				return pair{}, false
-			}
-			if left = classOf(left, name); left == nil {
-				return pair{}, v.fail(fmt.Sprintf("%.100q is no possible type here", name))
-			}
-			continue
+		call, told := v.tell(&left, n, key)
+		if told || len(left) == 0 {
+			return told
 		}
 		price, ok := v.call(call, nil, path)
-		if !ok {
-			return pair{}, false
-		}
 		total = total.plus(price)
+		return ok
+	})
+	if !ok {
+		return pair{}, false
 	}
+	v.t.guessed = v.t.guessed || len(left) > 1
+	weight := left[0].weight
+	for _, class := range left[1:] {
+		weight = max(weight, class.weight)
+	}
+	total.typ += weight
+	return total, true
+}
+
+// tell keeps the classes whose objects may have the response name as the n-th, and returns its call. If the
+// name is that of __typename, it reads which type is told; no class is left where something is wrong.
+func (v *responseVisit) tell(classes *[]typeClass, n int32, key []byte) (call int32, told bool) {
+	left, call := v.t.with(*classes, n, key)
+	*classes = left
+	if len(left) == 0 {
+		return 0, v.unknown(key)
+	}
+	if v.t.o.calls[call].info != typenameField || v.peek() != '"' {
+		return call, false
+	}
+	name, ok := v.text()
+	if *classes = classOf(left, name); ok && *classes == nil {
+		return 0, v.fail(fmt.Sprintf("%.100q is no possible type here", name))
+	}
+	return call, ok
 }
 
 // with keeps the classes, in place, whose objects may have the response name as the n-th, and returns its
@@ -225,11 +236,10 @@ func (t *Tally) with(classes []typeClass, n int32, key []byte) (left []typeClass
 }
 
 // calls prices the calls in an object, or in a part of it.
-func (v *responseVisit) calls(set int32, path uint64, part bool) (pair, bool) {
+func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok bool) {
 	if !v.enter('{') {
 		return pair{}, false
 	}
-	var total pair
 	expected := v.t.expected(set, 0)
 	for first := true; ; first = false {
 		more, ok := v.more(first, '}')
@@ -278,7 +288,7 @@ func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool)
 		return price, true
 	case c.info.kind == constant:
 		return price, v.skip()
-	case c.info.introspects():
+	case c.info.introspects:
 		price = v.t.r.call(c, parentSizes{})
 		for _, other := range others {
 			price = price.plus(v.t.r.call(&v.t.o.calls[other], parentSizes{}))
@@ -291,7 +301,14 @@ func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool)
 	if c.info.kind == entities {
 		v.t.r.m.represent(&v.t.o.representations[c.special], func(_ int, name string) { names = append(names, name) })
 	}
-	value, ok := v.elements(c, v.t.valueOf(c, others), c.info.depth, v.t.below(path, c.key), names)
+	var below *toldValue
+	if c.value >= 0 {
+		below = &v.t.o.told[c.value]
+	}
+	if len(others) > 0 {
+		below = v.t.merged(c, others)
+	}
+	value, ok := v.elements(c, below, c.info.depth, v.t.below(path, c.key), names)
 	price.typ = max(0, value.typ)
 	if !whole {
 		price.field += value.field

@@ -61,6 +61,8 @@ type fieldInfo struct {
 	argsFree bool
 	// complexity is nil if the field has no function.
 	complexity *complexity
+	// introspects says that the field reads the schema itself.
+	introspects bool
 	// alike is a number that fields share which cost the same wherever they are called.
 	alike int32
 }
@@ -70,13 +72,8 @@ func (f *fieldInfo) free() bool {
 	return f.output == nil && f.weight <= 0 && f.leaf <= 0 && f.argsFree && f.sizes == nil && f.complexity == nil
 }
 
-// introspects says whether the field reads the schema itself.
-func (f *fieldInfo) introspects() bool {
-	return strings.HasPrefix(f.name, "__") || strings.HasPrefix(f.coordinate, "__")
-}
-
 // isNode says whether what the field returns are objects in a list, as they are limited.
-func (f *fieldInfo) isNode() bool { return f.depth > 0 && f.output != nil && !f.introspects() }
+func (f *fieldInfo) isNode() bool { return f.depth > 0 && f.output != nil && !f.introspects }
 
 type fieldKind uint8
 

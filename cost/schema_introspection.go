@@ -36,7 +36,7 @@ func (b *builder) addIntrospection(query *objectType) {
 			}
 			info := &fieldInfo{
 				coordinate: name + "." + field.Name, name: field.Name, output: b.outputs[field.Type.Name()],
-				weight: introspectionFieldWeight, scale: 1, argsFree: true,
+				weight: introspectionFieldWeight, scale: 1, argsFree: true, introspects: true,
 			}
 			if field.Type.Elem != nil {
 				info.depth, info.sizes = 1, &listSize{assumed: introspectionListSize}
@@ -47,7 +47,7 @@ func (b *builder) addIntrospection(query *objectType) {
 	for name, returned := range map[string]string{"__schema": "__Schema", "__type": "__Type"} {
 		query.fields[name] = &fieldInfo{
 			coordinate: query.name + "." + name, name: name, output: b.outputs[returned],
-			weight: introspectionWeight, scale: 1, argsFree: true,
+			weight: introspectionWeight, scale: 1, argsFree: true, introspects: true,
 		}
 	}
 }
