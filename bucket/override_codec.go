@@ -3,6 +3,7 @@ package bucket
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -15,9 +16,14 @@ const (
 	overrideBody = 2*state.DateSize + 2 + 2*state.DebtSize + state.DateSize + 2
 )
 
-const (
-	overrideUnlimited = 1
-	overrideBlocked   = 2
+// The levels and modes of a record by their numbers on the wire.
+var (
+	wireLevels = [...]Level{
+		state.LevelTenant: Tenant, state.LevelTeam: Team, state.LevelUser: User, state.LevelOperation: Operation,
+	}
+	wireModes = [...]Mode{
+		state.ModeEnforce: Enforce, state.ModeWarn: Warn, state.ModeShadow: Shadow, state.ModeOff: Off,
+	}
 )
 
 // errOverrides says that override records cannot be read: another program or a later version wrote them.
@@ -32,25 +38,26 @@ func newGeneration() generation {
 
 // packOverrideKey packs what addresses a record.
 func packOverrideKey(owner Owner, limit string) string {
-	b := state.AppendUint([]byte{byte(owner.Level)}, 2, uint64(len(owner.Name)))
+	b := state.AppendUint([]byte{byte(slices.Index(wireLevels[:], owner.Level))}, 2, uint64(len(owner.Name)))
 	return string(b) + owner.Name + limit
 }
 
 // packOverride packs what the script stores after the identity, see override.lua: the end, the date at
 // which it was set, which the script fills in, and what the record says.
 func packOverride(o *Override) []byte {
-	var expires, flags, mode uint64
+	var expires, flags uint64
+	mode := 0
 	if !o.Expires.IsZero() {
 		expires = uint64(o.Expires.UnixMilli())
 	}
 	if o.Unlimited {
-		flags |= overrideUnlimited
+		flags |= state.OverrideUnlimited
 	}
 	if o.Blocked {
-		flags |= overrideBlocked
+		flags |= state.OverrideBlocked
 	}
 	if o.Mode != nil {
-		mode = uint64(*o.Mode) + 1
+		mode = slices.Index(wireModes[state.ModeEnforce:], *o.Mode) + state.ModeEnforce
 	}
 	b := state.AppendUint(nil, state.DateSize, expires)
 	b = state.AppendUint(b, 1, flags)
@@ -107,20 +114,23 @@ func readOverride(text string) (o Override, ok bool) {
 		return Override{}, false
 	}
 	id, rest := text[2:2+state.ReadUint(text, 2)], text[2+state.ReadUint(text, 2):]
-	if len(id) < 3 || len(id) < 3+int(state.ReadUint(id[1:], 2)) || id[0] > byte(Operation) {
+	if len(id) < 3 || len(id) < 3+int(state.ReadUint(id[1:], 2)) || int(id[0]) >= len(wireLevels) {
 		return Override{}, false
 	}
 	name := 3 + state.ReadUint(id[1:], 2)
-	o.Owner, o.Limit = Owner{Level: Level(id[0]), Name: id[3:name]}, id[name:]
+	o.Owner, o.Limit = Owner{Level: wireLevels[id[0]], Name: id[3:name]}, id[name:]
 	if expires := state.ReadUint(rest, state.DateSize); expires > 0 {
 		o.Expires = time.UnixMilli(expires)
 	}
 	o.SetAt = time.UnixMilli(state.ReadUint(rest[state.DateSize:], state.DateSize))
 	rest = rest[2*state.DateSize:]
-	flags, mode := rest[0], Mode(rest[1])
-	o.Unlimited, o.Blocked = flags&overrideUnlimited != 0, flags&overrideBlocked != 0
-	if mode > 0 {
-		mode--
+	flags, mode := rest[0], Off+1
+	o.Unlimited, o.Blocked = flags&state.OverrideUnlimited != 0, flags&state.OverrideBlocked != 0
+	if n := int(rest[1]); n > 0 {
+		// A limit whose mode nobody knows stays as it is.
+		if n < len(wireModes) {
+			mode = wireModes[n]
+		}
 		o.Mode = &mode
 	}
 	rest = rest[2:]

@@ -263,6 +263,9 @@ func Peek(c Call) (Reply, error) {
 // Renew is renew.lua: it extends the lease of a claim. Errors are as of [Settle].
 func Renew(c Call) (Reply, error) {
 	return c.run(2, false, func(r *Reply) error {
+		if of := c.Values[0]; len(of) >= recordSize && of[0] != recordVersion {
+			return ended(c.reply(NotApplied))
+		}
 		record, err := c.held(0)
 		record.Leased = c.Now + c.extra
 		*r = Reply{Text: c.reply(Applied), Writes: []Write{{Value: record.pack()}}}

@@ -79,6 +79,20 @@ const (
 	Free = 4
 )
 
+// What an override record says: the level of its owner, and the mode of its limits, where zero is none.
+const (
+	LevelTenant       = 0
+	LevelTeam         = 1
+	LevelUser         = 2
+	LevelOperation    = 3
+	ModeEnforce       = 1
+	ModeWarn          = 2
+	ModeShadow        = 3
+	ModeOff           = 4
+	OverrideUnlimited = 1
+	OverrideBlocked   = 2
+)
+
 // The versions of what is stored.
 const (
 	OverridesVersion = 1

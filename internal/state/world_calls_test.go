@@ -152,7 +152,10 @@ func (w *world) touchRecord() {
 	case state.Answered:
 		r.Rest = "an answer"
 	}
-	w.record = r.Pack()
+	if w.record = r.Pack(); w.one(50) {
+		// Of another version.
+		w.record[0]++
+	}
 }
 
 func (w *world) take(c *call) {
