@@ -13,27 +13,24 @@ import (
 // ErrNoDecision says that the context belongs to no operation that the extension has decided about.
 var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation of the extension")
 
-// Charge takes n more of a unit from the budgets of the operation that ctx belongs to, for work that
-// only a resolver can know the size of:
+// Charge takes n more of a unit from the budgets of the operation that ctx belongs to. It is for work whose size only a
+// resolver knows:
 //
 //	if err := ratelimit.Charge(ctx, "exports", rows); err != nil {
 //		return nil, err
 //	}
 //
-// It is a take: every limit that counts the unit has the amount, or nothing is charged. A refusal is
-// an error that matches [ErrRefused] and carries the code for clients, so a resolver can return it
-// as it is. The operation itself was admitted, so the status of the answer stays that of a success, and
-// Retry-After stands in the error alone. Charging for a subject without limits, or for a unit that no
-// limit counts, succeeds. If the store is away the fail mode of the limits decides, as it does for the
-// operation itself; a charge beyond [OutageConfig].MaxConcurrent is refused. The error matches [ErrNoDecision] if the extension
-// has not decided about the operation, and bucket.ErrInvalid if n is negative.
+// Either every limit that counts the unit has the amount, or nothing is charged. A refusal is an error that matches
+// [ErrRefused] and carries the code for clients: a resolver can return it as it is. The operation was admitted, so the
+// HTTP status stays that of a success, and only the error has the time to wait. A charge succeeds for a subject without
+// limits, and in a unit that no limit counts. While the store is away the fail mode of the limits decides. A charge beyond
+// [OutageConfig].MaxConcurrent is refused. The error matches [ErrNoDecision] if the extension has not decided about the
+// operation, and bucket.ErrInvalid if n is negative.
 //
-// An operation that runs again on an earlier charge ([Repeated]) charges here again. A mutation with an
-// idempotency key that returns a refusal of Charge has run: a repeat under the key is answered with the
-// same refusal, and another try needs another key.
+// An operation that runs again on an earlier charge ([OutcomeRepeated]) pays here again. A mutation under an idempotency
+// key that returns a refusal of Charge has run: a repeat gets the same refusal, and another try needs another key.
 //
-// What was charged here stays charged: [SettlementConfig] corrects only what the operation itself was taken
-// for.
+// What was charged here stays charged: [SettlementConfig] corrects only the price of the operation itself.
 //
 // It is safe for concurrent use. A client that leaves does not end the charge.
 func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
@@ -61,8 +58,8 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	return nil
 }
 
-// chargeFrom takes n more of a unit from the buckets of the operation, and notes what clients are told of that. It returns
-// the charge as a decision of its own.
+// chargeFrom takes n more of a unit from the buckets of the operation. It notes what clients are told of that, and
+// returns the charge as a decision of its own.
 func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, unit bucket.Unit, n int64) decision.Decision {
 	after := op.snapshot()
 	take := bucket.Take{

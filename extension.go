@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -23,10 +22,8 @@ import (
 // with [New] and give it to srv.Use before any other extension, except tracers that should see
 // refusals. It is safe for concurrent use and belongs to one schema.
 type Extension struct {
-	cfg  Config
-	life lifecycle
-	// unheld says once that the server is not behind the Handler.
-	unheld    sync.Once
+	cfg       Config
+	life      lifecycle
 	estimator *cost.Estimator
 	reporter  *observe.Reporter
 	claims    *claims.Keeper
@@ -128,10 +125,8 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	opCtx := graphql.GetOperationContext(ctx)
 	x := sink.From(ctx)
 	if x == nil && opCtx.Headers != nil {
-		e.unheld.Do(func() {
-			e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
-				"and answers no rate limit headers; serve ratelimit.Handler(srv) instead of srv")
-		})
+		e.tellOnce(ctx, oddity{what: "handler"}, "the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
+			"and answers no rate limit headers; serve ratelimit.Handler(srv) instead of srv")
 	}
 	op, answer := e.decide(ctx, opCtx)
 	ctx = context.WithValue(ctx, operationKey{}, op)

@@ -66,8 +66,8 @@ func isClosed(c chan struct{}) bool {
 // are, and settles what was admitted while a store was away. It is for limits that fail local. Without it an instance
 // that has no requests is not counted, and what a tenant was admitted here is settled with its next request here.
 //
-// Call it once, in a goroutine of its own. It waits for srv.Use, and returns when the context ends or [Extension.Shutdown]
-// is called.
+// Call it once, in a goroutine of its own. It waits for srv.Use. It returns when the context ends, and when
+// [Extension.Shutdown] is called.
 func (e *Extension) Run(ctx context.Context) {
 	select {
 	case <-e.life.used:
@@ -77,11 +77,13 @@ func (e *Extension) Run(ctx context.Context) {
 	}
 }
 
-// Shutdown ends what the extension does beside requests. It waits for the operations that still run under an idempotency
-// key, whose claims end with them, ends [Extension.Run], settles the charges that still wait for a store, which happens after
-// the response, and what was admitted while a store was away, and returns when that is done. When ctx ends before, it
-// drops the rest: claims are left to their leases, charges stay at their estimates, and what a store was away for stays
-// uncharged. The error says what was dropped, and matches that of ctx.
+// Shutdown ends what the extension does beside requests, in this order. It waits for the operations that still run under
+// an idempotency key: their claims end with them. It ends [Extension.Run]. It settles the charges that still wait for a
+// store, and then what was admitted while a store was away.
+//
+// When ctx ends before that is done, Shutdown drops the rest: claims are left to their leases, charges stay at their
+// estimates, and what was admitted without a store stays uncharged. The error says what was dropped, and matches that
+// of ctx.
 //
 // Call it after http.Server.Shutdown and before the connections of the stores are closed. Operations that run later are
 // judged as before, and keep their estimates. It may be called at any time, again, and by several goroutines; on an

@@ -15,7 +15,10 @@ import (
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
 	d := &op.decision
-	take := bucket.Take{Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim, States: op.states[:], Owners: op.members(op.owners[:])}
+	take := bucket.Take{
+		Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim,
+		States: op.states[:], Owners: op.members(op.owners[:]),
+	}
 	would := e.try(op, &take, points)
 	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
 		d.Admit()
