@@ -129,8 +129,11 @@ func (s *Stores) drain(ctx context.Context) error {
 			continue
 		}
 		if left := b.local.Owing(); left > 0 {
-			errs = append(errs, fmt.Errorf("ratelimit: the store %q was not charged what it was away for: %d tenants are left", b.name, left))
+			errs = append(errs, fmt.Errorf("ratelimit: what was admitted while the store %q was away is not charged (tenants: %d)", b.name, left))
 		}
+	}
+	if len(errs) > 0 {
+		errs = append(errs, ctx.Err())
 	}
 	return errors.Join(errs...)
 }
