@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 // drawRule draws a limit that compiles, with the edges of what does well represented.
-func drawRule(t *rapid.T, label string) (bucket.Rule, bucket.Limit) {
+func drawRule(t *rapid.T, label string) (*state.Rule, bucket.Limit) {
 	interesting := rapid.SampledFrom([]bucket.Limit{
 		{Capacity: 1, Refill: 1, Period: 24 * time.Hour},
 		{Capacity: 1_000_000_000, Refill: 1_000_000_000, Period: 24 * time.Hour},
@@ -42,8 +43,8 @@ func drawRule(t *rapid.T, label string) (bucket.Rule, bucket.Limit) {
 }
 
 // drawDebt draws a debt between nothing and the deepest overdraft.
-func drawDebt(t *rapid.T, rule bucket.Rule, capacity int64) int64 {
-	return rapid.Int64Range(0, 2*capacity*rule.P()).Draw(t, "debt")
+func drawDebt(t *rapid.T, rule *state.Rule, capacity int64) int64 {
+	return rapid.Int64Range(0, 2*capacity*rule.P).Draw(t, "debt")
 }
 
 func integer(n int64) *big.Int { return big.NewInt(n) }
@@ -77,7 +78,7 @@ func TestArithmeticIsThatOfUnboundedIntegers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rule, limit := drawRule(t, "limit")
-		r, p, c := rule.R(), rule.P(), limit.Capacity
+		r, p, c := rule.R, rule.P, limit.Capacity
 		debt := drawDebt(t, rule, c)
 		elapsed := rapid.Int64Range(-1000, 20*366*24*3600*1000).Draw(t, "elapsed")
 		amount := rapid.Int64Range(0, c).Draw(t, "amount")
@@ -103,7 +104,7 @@ func TestSettlingIsThatOfUnboundedIntegers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rule, limit := drawRule(t, "limit")
-		r, p, c := rule.R(), rule.P(), limit.Capacity
+		r, p, c := rule.R, rule.P, limit.Capacity
 		debt := drawDebt(t, rule, c)
 		charged := rapid.Int64Range(0, c).Draw(t, "charged")
 		actual := rapid.OneOf(rapid.Int64Range(0, c), rapid.Int64Range(0, 1<<62)).Draw(t, "actual")
@@ -118,7 +119,7 @@ func TestSettlingIsThatOfUnboundedIntegers(t *testing.T) {
 			room := new(big.Int).Div(new(big.Int).Sub(product(2*c, p), want), integer(p))
 			want.Add(want, new(big.Int).Mul(smallest(clampBelow(room), integer(actual-charged)), integer(p)))
 		}
-		require.Equal(t, want.Int64(), rule.Settle(debt, charged, actual, elapsed))
+		require.Equal(t, want.Int64(), rule.Settle(state.Spent{Debt: debt}, charged, actual, 0, elapsed).Debt)
 	})
 }
 
@@ -128,16 +129,16 @@ func TestAChangedPolicyKeepsWhatWasSpent(t *testing.T) {
 		old, oldLimit := drawRule(t, "old")
 		rule, _ := drawRule(t, "new")
 		debt := drawDebt(t, old, oldLimit.Capacity)
-		got := rule.Convert(debt, old.P())
+		got := rule.Convert(debt, old.P)
 		most := integer(1 << 53)
-		exact := new(big.Int).Mul(integer(debt), integer(rule.P()))
-		want := smallest(ceilQuotient(exact, integer(old.P())), most)
-		if old.P() == rule.P() || product(old.P(), rule.P()).Cmp(integer(1<<53)) < 0 {
+		exact := new(big.Int).Mul(integer(debt), integer(rule.P))
+		want := smallest(ceilQuotient(exact, integer(old.P)), most)
+		if old.P == rule.P || product(old.P, rule.P).Cmp(integer(1<<53)) < 0 {
 			require.Equal(t, want.Int64(), got, "exact, rounded up")
 			return
 		}
 		// Where the product is not exact, a begun token counts as a whole one.
-		whole := new(big.Int).Mul(ceilQuotient(integer(debt), integer(old.P())), integer(rule.P()))
+		whole := new(big.Int).Mul(ceilQuotient(integer(debt), integer(old.P)), integer(rule.P))
 		require.Equal(t, smallest(whole, most).Int64(), got)
 		require.GreaterOrEqual(t, got, want.Int64(), "never less than was spent")
 	})

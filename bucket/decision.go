@@ -112,28 +112,28 @@ func (r *Result) charged() bool {
 
 // exceed says in the state, and in the result if the limit refuses, what a limit answers that does not
 // have the amount.
-func (r *Result) exceed(shown *LimitState, rule *rule, before state.Spent, amount, now int64) {
-	if amount > rule.Capacity {
+func (r *Result) exceed(shown *LimitState, limit *rule, before state.Spent, amount, now int64) {
+	if amount > limit.Capacity {
 		shown.Exceeded, shown.Never = true, true
 		return
 	}
-	if rule.Over(rule.Level(before, now), amount) <= 0 {
+	if limit.Over(limit.Level(before, now), amount) <= 0 {
 		return
 	}
 	shown.Exceeded = true
-	shown.RetryAfter = milliseconds(rule.Retry(before, amount, now))
-	if r.Verdict == Limited && !rule.Lenient && !rule.Soft {
+	shown.RetryAfter = milliseconds(limit.Retry(before, amount, now))
+	if r.Verdict == Limited && !limit.Lenient && !limit.Soft {
 		r.RetryAfter = max(r.RetryAfter, shown.RetryAfter)
 	}
 }
 
 // show sets the numbers of a limit that has spent so much.
-func (s *LimitState) show(rule *rule, spent state.Spent, now int64) {
-	level := rule.Level(spent, now)
-	s.Remaining = rule.Remaining(level)
-	s.Overdraft = rule.Overdraft(level)
-	s.ResetAfter = milliseconds(rule.Reset(spent, now))
-	if s.WindowEnd = spent.End; spent.Other != nil && rule.Tag != state.TokenBucket {
+func (s *LimitState) show(r *rule, spent state.Spent, now int64) {
+	level := r.Level(spent, now)
+	s.Remaining = r.Remaining(level)
+	s.Overdraft = r.Overdraft(level)
+	s.ResetAfter = milliseconds(r.Reset(spent, now))
+	if s.WindowEnd = spent.End; spent.Other != nil && r.Tag != state.TokenBucket {
 		e := spent.Other.At(now)
 		s.WindowEnd = e.End
 	}
@@ -160,11 +160,11 @@ func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitStat
 
 // settleAmounts returns what a limit was charged and what it is worth. Both are equal where nothing
 // is to be corrected.
-func (s *Settlement) settleAmounts(k int, rule *rule) (charged, actual int64) {
+func (s *Settlement) settleAmounts(k int, r *rule) (charged, actual int64) {
 	if s.Receipt.local != nil {
 		return 0, s.Receipt.local[k]
 	}
-	unit := rule.limit.Unit
+	unit := r.limit.Unit
 	asked := s.Receipt.amounts.all().Of(unit)
 	charged = s.Receipt.short.Of(k, asked)
 	if charged == 0 && asked > 0 {

@@ -4,7 +4,7 @@
 // A [Limit] is one budget rule. [Compile] checks the limits of one owner and turns them into
 // [Limits], the form in which the arithmetic runs. A [Bucket] names an [Owner] and its Limits, a
 // [Take] charges several buckets of one tenant at once, all or nothing, and a [Store] does it:
-// [Memory] in one process, [Redis] for as many replicas as there are.
+// [Memory] in one process, [Redis] for as many replicas as there are. Package redisclient makes clients that suit it.
 //
 // An [Override] is a record in the store that beats the policy from the next take on, in every replica:
 // see [OverrideStore].

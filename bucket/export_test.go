@@ -116,37 +116,8 @@ var (
 	Classify = classify
 )
 
-// Rule exposes the arithmetic of one compiled limit.
-type Rule struct{ rule }
-
 // RuleOf returns the arithmetic of the first limit.
-func RuleOf(l *Limits) Rule { return Rule{l.rules[0]} }
-
-// R returns the units that decay each millisecond, and P those of one token.
-func (r *Rule) R() int64 { return r.rule.R }
-
-// P returns the units of one token.
-func (r *Rule) P() int64 { return r.rule.P }
-
-// Decay is rule.decay.
-func (r *Rule) Decay(debt, elapsed int64) int64 { return r.rule.Decay(debt, elapsed) }
-
-// Over is rule.over.
-func (r *Rule) Over(debt, amount int64) int64 { return r.rule.Over(debt, amount) }
-
-// Remaining is rule.remaining.
-func (r *Rule) Remaining(debt int64) int64 { return r.rule.Remaining(debt) }
-
-// Wait is rule.wait.
-func (r *Rule) Wait(units int64) int64 { return r.rule.Wait(units) }
-
-// Convert is rule.convert.
-func (r *Rule) Convert(debt, p int64) int64 { return r.rule.Convert(debt, p) }
-
-// Settle is rule.settle.
-func (r *Rule) Settle(debt, charged, actual, elapsed int64) int64 {
-	return r.rule.Settle(state.Spent{Debt: debt}, charged, actual, 0, elapsed).Debt
-}
+func RuleOf(l *Limits) *state.Rule { return &l.compiled.All[0] }
 
 // WindowAround returns the window of the first limit, one of the calendar, that holds the time.
 func WindowAround(l *Limits, t time.Time) (from, to time.Time) {

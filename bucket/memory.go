@@ -173,9 +173,9 @@ func (m *Memory) Settle(ctx context.Context, settlement Settlement) (Settled, er
 	} else if !s.markSettled(tenant, receipt, now) {
 		return Settled{}, nil
 	}
-	limits := s.change(tenant, receipt.buckets, now, func(k int, rule *rule, was state.Spent) state.Spent {
-		charged, actual := settlement.settleAmounts(k, rule)
-		return rule.Settle(was, charged, actual, receipt.takenAt, now)
+	limits := s.change(tenant, receipt.buckets, now, func(k int, r *rule, was state.Spent) state.Spent {
+		charged, actual := settlement.settleAmounts(k, r)
+		return r.Settle(was, charged, actual, receipt.takenAt, now)
 	})
 	return Settled{Applied: true, Limits: limits}, nil
 }
@@ -231,8 +231,8 @@ func (m *Memory) Grant(ctx context.Context, tenant string, buckets []Bucket, amo
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	governed := s.govern(kept, buckets, len(buckets), nil, now)
-	return s.change(kept, governed.buckets, now, func(_ int, rule *rule, was state.Spent) state.Spent {
-		return rule.Grant(was, amounts.Of(rule.limit.Unit), now)
+	return s.change(kept, governed.buckets, now, func(_ int, r *rule, was state.Spent) state.Spent {
+		return r.Grant(was, amounts.Of(r.limit.Unit), now)
 	}), nil
 }
 

@@ -197,7 +197,7 @@ func (s *shard) markSettled(tenant tenantKey, receipt *Receipt, now int64) bool 
 }
 
 // change replaces what each limit has spent by what the function makes of it.
-func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k int, rule *rule, was state.Spent) state.Spent) []LimitState {
+func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k int, r *rule, was state.Spent) state.Spent) []LimitState {
 	var entries [MaxLimits]*entry
 	var before, after spentArray
 	s.load(tenant, buckets, &entries, &before, now)

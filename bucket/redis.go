@@ -172,8 +172,8 @@ func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
 		c.key(c.keys.record(take.Claim))
 	}
 	c.overrides()
-	c.values(buckets, 0, 1, func(_ int, rule *rule) [2]int64 {
-		return [2]int64{take.Amounts.Of(rule.limit.Unit)}
+	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
+		return [2]int64{take.Amounts.Of(l.limit.Unit)}
 	})
 	c.claim = take.Claim
 	c.arg([]byte(nil))
@@ -229,8 +229,8 @@ func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, err
 	} else {
 		c.key(c.keys.settled(receipt))
 	}
-	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, rule *rule) [2]int64 {
-		charged, actual := settlement.settleAmounts(k, rule)
+	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, l *rule) [2]int64 {
+		charged, actual := settlement.settleAmounts(k, l)
 		return [2]int64{charged, actual - charged}
 	})
 	c.arg(packedEnd)
@@ -298,8 +298,8 @@ func (r *Redis) Grant(ctx context.Context, tenant string, buckets []Bucket, amou
 	c := r.newCall(tenant, &r.scripts.Grant, len(buckets)+1, len(buckets)+2)
 	c.bucketKeys(buckets)
 	c.overrides()
-	c.values(buckets, 0, 1, func(_ int, rule *rule) [2]int64 {
-		return [2]int64{amounts.Of(rule.limit.Unit)}
+	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
+		return [2]int64{amounts.Of(l.limit.Unit)}
 	})
 	c.rules()
 	reply, err := c.do(ctx)

@@ -46,12 +46,12 @@ type call struct {
 	// nkeys is the number of keys so far.
 	nkeys int
 	group int
-	// numbers is the first argument, made of extra and, for each limit of the buckets, so many values as
-	// each says, which of returns.
-	numbers []byte
-	extra   int64
-	each    int
-	of      func(k int, rule *rule) [2]int64
+	// numbers is the first argument: extra, which is about the call as a whole, and for each limit of the buckets as many
+	// values as perLimit says, which value returns.
+	numbers  []byte
+	extra    int64
+	perLimit int
+	value    func(k int, r *rule) [2]int64
 	// asked are the buckets by the policy, and owners those that may be blocked besides.
 	asked  []Bucket
 	owners []Owner
@@ -100,8 +100,8 @@ func (c *call) key(key string) {
 }
 
 // values adds the argument after the keys.
-func (c *call) values(buckets []Bucket, extra int64, each int, of func(k int, rule *rule) [2]int64) {
-	c.asked, c.live, c.extra, c.each, c.of = buckets, len(buckets), extra, each, of
+func (c *call) values(buckets []Bucket, extra int64, perLimit int, value func(k int, r *rule) [2]int64) {
+	c.asked, c.live, c.extra, c.perLimit, c.value = buckets, len(buckets), extra, perLimit, value
 	c.args = append(c.args, nil)
 }
 
@@ -121,7 +121,7 @@ func (c *call) govern() {
 	if c.takes {
 		c.extra = kindOfTake(&c.governed) + state.CandidateOwner*int64(len(c.asked)-c.live)
 	}
-	c.numbers = packNumbers(&c.governed, c.extra, c.each, c.of)
+	c.numbers = packNumbers(&c.governed, c.extra, c.perLimit, c.value)
 	c.args[callHead+c.nkeys] = c.numbers
 	if c.claim != nil {
 		c.args[callHead+c.nkeys+1] = claimOf(c.claim, c.governed.buckets[:c.live]).Pack()
@@ -159,7 +159,7 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	defer cancel()
 	c.hurried = hurried
 	if c.judged {
-		c.records = c.store.overrides.of(c.tenant)
+		c.records = c.store.overrides.get(c.tenant)
 	}
 	c.govern()
 	c.args[2] = c.nkeys
@@ -256,7 +256,7 @@ func (c *call) date(ctx context.Context) {
 		deadline, _ := ctx.Deadline()
 		state.PutDouble(c.numbers[state.NumberBefore:], c.store.offsets.applyBefore(c.group, deadline))
 	}
-	putWindows(c.numbers, c.governed.buckets, c.each, c.estimate())
+	putWindows(c.numbers, c.governed.buckets, c.perLimit, c.estimate())
 }
 
 // estimate is the time of the server as far as it is known.

@@ -30,8 +30,8 @@ type knownOverrides struct {
 	n    atomic.Int64
 }
 
-// of returns what is known of the tenant, nil if it is taken to have no records.
-func (k *knownOverrides) of(tenant string) *overrideSet {
+// get returns what is known of the tenant, nil if it is taken to have no records.
+func (k *knownOverrides) get(tenant string) *overrideSet {
 	if k.n.Load() == 0 {
 		return nil
 	}
