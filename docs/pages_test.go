@@ -209,6 +209,24 @@ func TestEveryFileThatPagesNameIsThere(t *testing.T) {
 	require.Positive(t, named)
 }
 
+// TestEveryPageThatCodeNamesIsThere looks in comments, help texts and scripts.
+func TestEveryPageThatCodeNamesIsThere(t *testing.T) {
+	t.Parallel()
+	named := 0
+	for name, text := range files(t, func(name string) bool {
+		return slices.Contains([]string{".go", ".lua", ".yml", ".yaml", ".json", ".mjs", ".graphqls", ""}, path.Ext(name)) &&
+			path.Dir(name) != "docs"
+	}) {
+		for _, mentioned := range regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`).FindAllString(text, -1) {
+			named++
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(mentioned))); err != nil {
+				t.Errorf("%s: there is no %s", name, mentioned)
+			}
+		}
+	}
+	require.Positive(t, named)
+}
+
 // TestTheTableOfErrorCodesHasThemAllAndIsTheOnlyOne compares it with the constants that servers and clients share.
 func TestTheTableOfErrorCodesHasThemAllAndIsTheOnlyOne(t *testing.T) {
 	t.Parallel()
