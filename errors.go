@@ -61,7 +61,10 @@ func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 // graphQLError returns the error that the client of a refused decision sees.
 func graphQLError(d *decision.Decision) *gqlerror.Error {
 	shown := show.Error(d, d.Refusal)
-	shown.Err = refusedError(d, d.Refusal, shown.Message)
+	if d.Refusal.Presented == nil {
+		// What the server's own code presents keeps the error that it is about.
+		shown.Err = refusedError(d, d.Refusal, shown.Message)
+	}
 	return shown
 }
 

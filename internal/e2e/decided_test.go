@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -213,11 +214,16 @@ func TestARefusalIsFoundByItsIDInTheDecisionTheSpanAndTheError(t *testing.T) {
 
 func TestTheErrorOfTheUserHasTheIDBesideItsOwnExtensions(t *testing.T) {
 	t.Parallel()
-	shared := &gqlerror.Error{Message: "who are you", Extensions: map[string]any{"code": "UNAUTHENTICATED"}}
+	cause := errors.New("token of yesterday")
+	shared := &gqlerror.Error{Err: cause, Message: "who are you", Extensions: map[string]any{"code": "UNAUTHENTICATED"}}
 	f, told := newDecided(t, func(cfg *ratelimit.Config) {
 		cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{}, shared
 		}
+	})
+	f.server.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error {
+		require.ErrorIs(t, err, cause)
+		return graphql.DefaultErrorPresenter(ctx, err)
 	})
 	reply := f.post(request{Query: cheapQuery})
 	require.Equal(t, "UNAUTHENTICATED", reply.errorCode(t))
