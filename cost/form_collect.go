@@ -85,7 +85,7 @@ func (c *compiler) walk(to selector, selections ast.SelectionSet, object *object
 	}
 	for _, selection := range selections {
 		var err error
-		condition := never
+		var condition int32
 		switch s := selection.(type) {
 		case *ast.Field:
 			if condition, err = c.enters(outer, "", s.Directives, object); condition != never {

@@ -29,7 +29,8 @@ type fragment struct {
 	classified int
 }
 
-func (f *fragment) before(g *fragment) bool { return f.order < g.order }
+// Before says that no spread of the fragment comes after the other is collected.
+func (f *fragment) Before(g *fragment) bool { return f.order < g.order }
 
 // surveyor surveys one operation.
 type surveyor struct {

@@ -68,3 +68,56 @@ func requireAgreement(t *rapid.T, estimator *cost.Estimator, doc *ast.QueryDocum
 func near(x, y float64) bool {
 	return x == y || math.Abs(x-y) <= 1e-9*max(1, math.Abs(x), math.Abs(y))
 }
+
+// Input coercion makes a list of a single value, in a literal as in a variable.
+func TestABreakdownSizesAListByASingleValueAsThePriceDoes(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+input In { a: Int }
+type Item { id: ID }
+type Query { items(ids: [In]): [Item] @listSize(slicingArguments: ["ids"]) }`, "")
+	estimator, err := cost.New(schema, cost.Config{})
+	require.NoError(t, err)
+	for text, variables := range map[string]map[string]any{
+		"{ items(ids: {a: 1}) { id } }":                  nil,
+		"query ($ids: [In]) { items(ids: $ids) { id } }": {"ids": map[string]any{"a": int64(1)}},
+	} {
+		doc := parse(t, schema, text, false)
+		outline, err := estimator.Outline(doc, doc.Operations[0])
+		require.NoError(t, err)
+		b := outline.Explain(variables, cost.ExplainOptions{})
+		requireSum(t, b, text)
+		require.Equal(t, 1.0, b.Entries[1].List.Size, text)
+		require.Equal(t, cost.SlicingArgument, b.Entries[1].List.Rule, text)
+	}
+}
+
+// Of the directives of merged selections the dearest counts among those that are included, in whatever
+// order the selections stand.
+func TestDirectivesOfASelectionThatIsLeftOutCostNothing(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+directive @d0(x: Int @cost(weight: "2")) on FIELD
+type Query { o: O }
+type O { id: ID }`, "")
+	estimator, err := cost.New(schema, cost.Config{})
+	require.NoError(t, err)
+	selections := []string{"o @include(if: $b) { id }", "o { id }", "o @include(if: $b) @d0(x: 1) { id }"}
+	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		text := "query ($b: Boolean!) {"
+		for _, i := range order {
+			text += " " + selections[i]
+		}
+		doc := parse(t, schema, text+" }", false)
+		plan, err := estimator.Plan(doc, doc.Operations[0])
+		require.NoError(t, err)
+		outline, err := estimator.Outline(doc, doc.Operations[0])
+		require.NoError(t, err)
+		for included, want := range map[bool]float64{false: 1, true: 3} {
+			price, err := plan.Evaluate(map[string]any{"b": included})
+			require.NoError(t, err)
+			require.Equal(t, want, price.Field, text)
+			requireSum(t, outline.Explain(map[string]any{"b": included}, cost.ExplainOptions{}), text)
+		}
+	}
+}

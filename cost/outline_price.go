@@ -188,7 +188,7 @@ func (r *reading) shares(c *call) *shares {
 
 func (r *reading) divide(c *call) shares {
 	v := &r.values[c.value]
-	representations := &r.form.representations[c.special]
+	representations := &r.representations[c.special]
 	divided := shares{total: r.m.represented(representations)}
 	typ, field := 0, 0
 	// There may be many of both, and many such calls.

@@ -48,8 +48,8 @@ type branch struct {
 	taken bool
 }
 
-// before says that the branch is dearer.
-func (b *branch) before(other *branch) bool { return b.rank > other.rank }
+// Before says that the branch is dearer.
+func (b *branch) Before(other *branch) bool { return b.rank > other.rank }
 
 // run fills in the entries.
 func (u *unfolding) run() {

@@ -49,8 +49,8 @@ func (l *listSize) sizesOwn() bool {
 }
 
 // names says whether the list size gives one to a field of the returned object.
-func (s *listSize) names(info *fieldInfo) bool {
-	return info.depth > 0 && slices.Contains(s.sized, info.name)
+func (l *listSize) names(info *fieldInfo) bool {
+	return info.depth > 0 && slices.Contains(l.sized, info.name)
 }
 
 // listSize returns the checked list size of a field, nil if there is none or it is wrong. That of an

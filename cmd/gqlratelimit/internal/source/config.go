@@ -26,7 +26,7 @@ type pricing struct {
 	RefuseOverWork     bool                `yaml:"refuseOverWork"`
 	MaxRepresentations int                 `yaml:"maxRepresentations"`
 	MaxValues          int                 `yaml:"maxValues"`
-	Limits             limits              `yaml:"limits"`
+	Shape              shape               `yaml:"shape"`
 }
 
 // bases are the base costs by kind of operation.
@@ -51,7 +51,7 @@ func (b *bases) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-type limits struct {
+type shape struct {
 	MaxDepth              int `yaml:"maxDepth"`
 	MaxIntrospectionDepth int `yaml:"maxIntrospectionDepth"`
 	MaxAliases            int `yaml:"maxAliases"`
@@ -99,7 +99,7 @@ func LoadConfig(path string) (cost.Config, error) {
 		RefuseOverWork:     file.RefuseOverWork,
 		MaxRepresentations: file.MaxRepresentations,
 		MaxValues:          file.MaxValues,
-		Shape:              cost.Shape(file.Limits),
+		Shape:              cost.Shape(file.Shape),
 		ListSizes:          make(map[string]cost.ListSize, len(file.ListSizes)),
 	}
 	for coordinate, size := range file.ListSizes {

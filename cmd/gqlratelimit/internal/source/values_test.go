@@ -105,7 +105,7 @@ workLimit: 7
 refuseOverWork: true
 maxRepresentations: 8
 maxValues: 9
-limits: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, maxDirectives: 5, maxListNodes: 6}
+shape: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, maxDirectives: 5, maxListNodes: 6}
 `, "empty.yaml": "# nothing\n"})
 	cfg, err := source.LoadConfig(filepath.Join(dir, "c.yaml"))
 	require.NoError(t, err)
