@@ -97,7 +97,9 @@ func (w *world) next() *call {
 	case 2:
 		c.script = "grant"
 		policies := w.owners(c, 0, 1+w.IntN(mostOwners))
-		c.Args = append(c.Args, w.numbers(0, policies, 1, w.amount))
+		c.Args = append(c.Args, w.numbers(0, policies, 1, func(r *state.Rule, amounts []int64) [2]int64 {
+			return [2]int64{w.near(4*r.Capacity, append(amounts, 0, 1)...)}
+		}))
 		c.rules(policies)
 		c.key(&w.overrides)
 	case 3:
