@@ -197,11 +197,7 @@ func (c *OutageConfig) gate() backend.GateConfig {
 // mistakes returns what is wrong, one text for each field.
 func (c *OutageConfig) mistakes() []string {
 	local, gate := c.local(), c.gate()
-	mistakes := append(local.Mistakes(), gate.Mistakes()...)
-	if c.KnownFor < None {
-		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %s, want a time, or None", c.KnownFor))
-	}
-	return mistakes
+	return append(local.Mistakes(), gate.Mistakes()...)
 }
 
 // withDefaults fills what is zero.

@@ -17,8 +17,7 @@ const None = -1
 const (
 	// DefaultRefusalAge is for how long a refusal is answered without the store.
 	DefaultRefusalAge = time.Second
-	// DefaultMaxRefusals is how many refusals are remembered: some 10 MB, or some 40 MB where
-	// the names of owners are as long as are remembered at all, 4 KB for a take.
+	// DefaultMaxRefusals is how many refusals are remembered.
 	DefaultMaxRefusals = 10_000
 	// DefaultCappedCalls is how many calls a second a tenant has that is known to be refused.
 	DefaultCappedCalls = 5
@@ -39,29 +38,13 @@ const (
 // budget to those who ask most.
 var ErrBusy = errors.New("too many calls of the tenant are under way")
 
-// GateConfig configures a [Gate]. The zero value is the default in each field.
+// GateConfig configures a [Gate]: ratelimit.OutageConfig says what each field means.
 type GateConfig struct {
-	// RefusalAge is the longest time for which the answer of the store is the ground of refusals, at most a
-	// minute. Budget that comes back other than by time, and elsewhere than through this gate, is noticed
-	// that much later: what other replicas settle, and what anybody grants, resets, and sets or deletes as override
-	// records. The store is asked once in each half of it while refusals go on. Zero means [DefaultRefusalAge],
-	// [None] that no refusal is remembered.
-	RefusalAge time.Duration
-	// MaxRefusals bounds what is remembered: one entry for each tenant, and for each set of owners of it, that
-	// is refused. When it is full, an entry makes room of the tenant with most among a few. Zero means
-	// [DefaultMaxRefusals].
-	MaxRefusals int
-	// CappedCalls is how many takes a second, at most 1000, of one tenant still reach the store although
-	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
-	// owners that were not asked about before. Those that are admitted or replayed do not count. Zero
-	// means [DefaultCappedCalls].
-	CappedCalls int
-	// MaxConcurrent is how many calls of one tenant may be under way at once. Choose it well below the
-	// number of connections to the store. Zero means [DefaultMaxConcurrent], [None] that there is no bound.
+	RefusalAge    time.Duration
+	MaxRefusals   int
+	CappedCalls   int
 	MaxConcurrent int
-	// Clock tells the time and is for tests, whose store has a clock that they set: both have to be the
-	// same. Nil means the system's clock.
-	Clock func() time.Time
+	Clock         func() time.Time
 }
 
 // Mistakes returns what is wrong with the configuration, one text for each field.

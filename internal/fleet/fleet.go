@@ -13,8 +13,7 @@ import (
 const (
 	// DefaultPercent is how much of a limit all instances together may admit by themselves.
 	DefaultPercent = 70
-	// DefaultOwners is how many owners are remembered: some 20 MB with short names, and 45 MB with names of
-	// 100 bytes.
+	// DefaultOwners is how many owners are remembered.
 	DefaultOwners = 50_000
 	// MaxInstances is the largest fleet.
 	MaxInstances = state.MaxInstances
@@ -24,30 +23,14 @@ const (
 	BeatLife = 4 * BeatEvery
 )
 
-// Config configures local shares. The zero value counts instances by heartbeats.
+// Config configures local shares: ratelimit.OutageConfig says what each field means.
 type Config struct {
-	// Instances is how many instances share the store, at most [MaxInstances]. Zero counts them by the
-	// heartbeats that they send through the store, if it counts them; until the first was answered nothing
-	// is admitted.
 	Instances int
-	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
-	// to one process and one store have the same.
-	Instance [8]byte
-	// Percent is how much of each limit all instances together may admit by themselves, from 1 to 100.
-	// Zero means [DefaultPercent]. What is missing to 100 covers what others have taken since this
-	// instance was last told what is left.
-	Percent int
-	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
-	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, but at least one second and at most five; -1 believes nothing, so that
-	// what others took since does not matter, however unevenly the instances are used. A single instance always
-	// believes: nobody else takes from its budgets.
-	KnownFor time.Duration
-	// MaxOwners is how many owners are remembered. Zero means [DefaultOwners].
+	Instance  [8]byte
+	Percent   int
+	KnownFor  time.Duration
 	MaxOwners int
-	// Clock tells the time; it may be called by several goroutines at once. Nil means the system's clock. It
-	// is corrected by the time that the store tells.
-	Clock func() time.Time
+	Clock     func() time.Time
 }
 
 // Mistakes returns what is wrong with the configuration, one text for each field.
@@ -62,7 +45,7 @@ func (c *Config) Mistakes() []string {
 		}
 	}
 	if c.KnownFor < -1 {
-		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %v, want 0 or more, or None", c.KnownFor))
+		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %v, want a time, or None", c.KnownFor))
 	}
 	return mistakes
 }
