@@ -76,9 +76,9 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	switch {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
-		return op.paid.receipt, bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
+		return op.charged.receipt, bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
 	case op.correction.points != 0:
-		return op.paid.receipt, op.worth(op.correction)
+		return op.charged.receipt, op.worth(op.correction)
 	default:
 		return bucket.Receipt{}, nil
 	}

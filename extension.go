@@ -135,10 +135,10 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 
 	switch {
 	case answer != nil:
-		return graphql.OneShot(answered(answer, &d))
+		return graphql.OneShot(withExtension(answer, &d))
 	case d.Refusal != nil && opCtx.Operation.Operation == ast.Subscription:
 		// The resolver of a subscription runs inside next, so this is the last moment.
-		return graphql.OneShot(answered(
+		return graphql.OneShot(withExtension(
 			&graphql.Response{Errors: gqlerror.List{graphQLError(&d)}}, &d))
 	case d.Refusal != nil:
 		return next(ctx)
@@ -177,7 +177,7 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 	if recharged {
 		e.signal(sink.From(ctx), &d)
 	}
-	return answered(response, &d)
+	return withExtension(response, &d)
 }
 
 // refuse returns the answer to a refused operation, with the error as the server presents it.
@@ -185,7 +185,7 @@ func (e *Extension) refuse(ctx context.Context, op *operation) *graphql.Response
 	d := op.snapshot()
 	graphql.AddError(ctx, graphQLError(&d))
 	response := &graphql.Response{Errors: graphql.GetErrors(ctx), Extensions: graphql.GetExtensions(ctx)}
-	return answered(response, &d)
+	return withExtension(response, &d)
 }
 
 // interceptUndecided handles what never became an operation. A document that failed to parse or
@@ -216,7 +216,7 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 	if response == nil {
 		return nil
 	}
-	return answered(response, &d)
+	return withExtension(response, &d)
 }
 
 // InterceptRootField notes that a resolver may have run, after which a claim is not released.

@@ -33,10 +33,9 @@ type operation struct {
 	store *backend.Store
 	// document is the text of the document that the operation came in.
 	document string
-	// paid is what the take has charged, and answers what is known of the responses, by which that is
-	// corrected.
-	paid    paid
-	answers answers
+	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
+	charged   charged
+	responses responses
 	// trial is the candidate that has admitted the operation as well.
 	trial *bucket.Candidate
 	// started says that a root resolver may have run.

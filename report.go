@@ -55,8 +55,8 @@ func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {
 	x.Decide(status, expose, func(header http.Header) { show.Headers(header, d, show.Form(cfg.Headers)) })
 }
 
-// answered adds extensions.rateLimit to a response.
-func answered(response *graphql.Response, d *decision.Decision) *graphql.Response {
+// withExtension adds extensions.rateLimit to a response.
+func withExtension(response *graphql.Response, d *decision.Decision) *graphql.Response {
 	if d.Outcome == decision.Exempt && d.Breakdown == nil {
 		return response
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
-// paid is what the take of an operation has charged for the operation itself. It is written before the
+// charged is what the take of an operation has charged for the operation itself. It is written before the
 // operation runs.
-type paid struct {
+type charged struct {
 	receipt bucket.Receipt
 	points  int64
 	// limits has a bit for each limit, in the order of the decision, that was charged points.
@@ -27,12 +27,12 @@ type paid struct {
 	count int
 }
 
-// pay keeps what the take has charged.
-func (p *paid) pay(result *bucket.Result, points int64) {
-	p.receipt, p.points, p.count = result.Receipt, points, len(result.Limits)
+// keep notes what the take has charged.
+func (c *charged) keep(result *bucket.Result, points int64) {
+	c.receipt, c.points, c.count = result.Receipt, points, len(result.Limits)
 	for i := range result.Limits {
 		if l := &result.Limits[i]; l.Limit.Unit == bucket.Points && l.Charged > 0 {
-			p.limits |= 1 << i
+			c.limits |= 1 << i
 		}
 	}
 }
@@ -55,23 +55,23 @@ const (
 	reasonUnclaimed = "unclaimed"
 )
 
-// answers is what is known of the responses of an operation when it ends.
-type answers struct {
+// responses is what is known of the responses of an operation when it ends.
+type responses struct {
 	// spoiled says that one of them had errors, delivered that one had data.
 	spoiled, delivered atomic.Bool
 	// finished says that the account of the operation is closed.
 	finished atomic.Bool
 }
 
-func (a *answers) note(response *graphql.Response) {
+func (r *responses) note(response *graphql.Response) {
 	if response == nil {
 		return
 	}
 	if len(response.Errors) > 0 {
-		a.spoiled.Store(true)
+		r.spoiled.Store(true)
 	}
 	if hasData(response) {
-		a.delivered.Store(true)
+		r.delivered.Store(true)
 	}
 }
 
@@ -82,7 +82,7 @@ func hasData(response *graphql.Response) bool {
 // finish closes the account of an operation, once: what it came to is measured, and its charge corrected. left
 // says that the client has left a stream, of which nobody knows the rest.
 func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Response, left bool) {
-	if !op.answers.finished.CompareAndSwap(false, true) {
+	if !op.responses.finished.CompareAndSwap(false, true) {
 		return
 	}
 	gone := errors.Is(ctx.Err(), context.Canceled)
@@ -92,19 +92,19 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	}
 	a := op.actual
 	points, known := a.points(ctx, e)
-	estimate := op.paid.points
+	estimate := op.charged.points
 	if known {
 		d := op.snapshot()
 		estimate = a.estimate(ctx, e, &d)
 		e.reporter.Spent(ctx, &d, estimate, points)
 	}
-	if op.paid.limits == 0 {
+	if op.charged.limits == 0 {
 		return
 	}
 	c := e.correction(op, last, left, gone)
 	switch {
 	case c.reason == reasonActual && known:
-		c.points = max(0, op.paid.points-points)
+		c.points = max(0, op.charged.points-points)
 	case c.reason == reasonActual:
 		c.points = 0
 	}
@@ -119,10 +119,10 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 // correction decides what is given back of a charge; of the reason actual it leaves open how much.
 func (e *Extension) correction(op *operation, last *graphql.Response, left, gone bool) correction {
 	s, stream := &e.cfg.Settlement, op.decision.Kind == ast.Subscription
-	spoiled := op.answers.spoiled.Load()
+	spoiled := op.responses.spoiled.Load()
 	switch {
 	case op.claim != nil && last != nil && !op.Ran(last):
-		return correction{points: op.paid.points, reason: reasonReleased}
+		return correction{points: op.charged.points, reason: reasonReleased}
 	case op.claim != nil && op.claim.FreeRepeats != 0:
 		// The charge pays for repeats as well.
 		return correction{}
@@ -130,9 +130,9 @@ func (e *Extension) correction(op *operation, last *graphql.Response, left, gone
 		// Starting it, and the event that may have been in the making, are paid.
 		return correction{}
 	case spoiled && gone:
-		return correction{points: shareOf(op.paid.points, s.CanceledShare), reason: reasonCanceled}
-	case spoiled && !op.answers.delivered.Load():
-		return correction{points: shareOf(op.paid.points, s.FailedShare), reason: reasonFailed}
+		return correction{points: shareOf(op.charged.points, s.CanceledShare), reason: reasonCanceled}
+	case spoiled && !op.responses.delivered.Load():
+		return correction{points: shareOf(op.charged.points, s.FailedShare), reason: reasonFailed}
 	case spoiled, !s.Refund:
 		return correction{}
 	default:
@@ -151,7 +151,7 @@ func (e *Extension) settle(ctx context.Context, op *operation, c correction) boo
 		return op.leaveToClaim(c)
 	}
 	return op.store.Offer(ctx, &backend.Settlement{
-		Settlement: bucket.Settlement{Receipt: op.paid.receipt.Clone(), Actual: op.worth(c)},
+		Settlement: bucket.Settlement{Receipt: op.charged.receipt.Clone(), Actual: op.worth(c)},
 		Reason:     c.reason,
 		Tier:       op.rules.Tier,
 	})
@@ -171,7 +171,7 @@ func (op *operation) leaveToClaim(c correction) bool {
 
 // worth is what the operation was worth after a correction.
 func (op *operation) worth(c correction) bucket.Amounts {
-	return bucket.Amounts{{Unit: bucket.Points, N: op.paid.points - c.points}}
+	return bucket.Amounts{{Unit: bucket.Points, N: op.charged.points - c.points}}
 }
 
 // show changes what clients are told into what the correction will lead to.
@@ -184,15 +184,15 @@ func (op *operation) show(c correction) {
 	} else {
 		d.Charged -= c.points
 	}
-	if len(d.Limits) != op.paid.count {
+	if len(d.Limits) != op.charged.count {
 		return
 	}
 	// Whoever has the decision from FromContext still reads the old ones.
 	limits := append([]bucket.LimitState(nil), d.Limits...)
 	for i := range limits {
-		if op.paid.limits>>i&1 == 1 {
+		if op.charged.limits>>i&1 == 1 {
 			points := c.points
-			if unpaid := op.paid.points - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
+			if unpaid := op.charged.points - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
 				// A soft limit gives back no more than it was charged.
 				points = max(0, points-unpaid)
 			}
@@ -274,7 +274,7 @@ func (e *Extension) awaitLeave(ctx context.Context, op *operation) {
 
 // add prices one response of the operation; nil says that there are no more.
 func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Response) {
-	op.answers.note(response)
+	op.responses.note(response)
 	a := op.actual
 	if response == nil {
 		e.over(ctx, op, nil)

@@ -54,7 +54,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	}
 	switch result.Verdict {
 	case bucket.Admitted:
-		op.paid.pay(&result, points)
+		op.charged.keep(&result, points)
 		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
 		d.Admit()
 		if result.Repeat {
