@@ -26,11 +26,8 @@ type classification struct {
 	parts  int32
 }
 
-// classify returns the classes of an output for the selections of the members, without their sets.
-func (c *compiler) classify(members []occurrence, output *outputType) ([]class, error) {
-	if len(output.objects) == 0 {
-		return nil, nil
-	}
+// classify returns the classes of an output for the selections of the members.
+func (c *compiler) classify(members []occurrence, output *outputType) ([][]*objectType, error) {
 	c.classified++
 	k := classification{c: c, output: output, types: make(partition, len(output.objects)), parts: 1}
 	if err := k.divide(output.byWeight, nil); err != nil {
@@ -42,18 +39,18 @@ func (c *compiler) classify(members []occurrence, output *outputType) ([]class, 
 		}
 	}
 	if k.parts == 1 {
-		return []class{{objects: output.objects}}, nil
+		return output.undivided, nil
 	}
-	classes := make([]class, 0, k.parts)
+	classes := make([][]*objectType, 0, k.parts)
 	at := make(map[int32]int, k.parts)
 	for i, object := range output.objects {
 		known, ok := at[k.types[i]]
 		if !ok {
 			known = len(classes)
 			at[k.types[i]] = known
-			classes = append(classes, class{})
+			classes = append(classes, nil)
 		}
-		classes[known].objects = append(classes[known].objects, object)
+		classes[known] = append(classes[known], object)
 	}
 	return classes, nil
 }

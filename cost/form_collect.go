@@ -203,14 +203,19 @@ func (m *merging) field(field *ast.Field, condition int32) error {
 			return err
 		}
 	}
+	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.alone(field, condition)})
+	m.enter(key)
+	return nil
+}
+
+// alone returns one occurrence, which others can be appended to.
+func (c *compiler) alone(field *ast.Field, condition int32) []occurrence {
 	if len(c.collector.arena) == cap(c.collector.arena) {
 		c.collector.arena = make([]occurrence, 0, 64)
 	}
 	n := len(c.collector.arena)
 	c.collector.arena = append(c.collector.arena, occurrence{field, condition})
-	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.collector.arena[n : n+1 : n+1]})
-	m.enter(key)
-	return nil
+	return c.collector.arena[n : n+1 : n+1]
 }
 
 // find returns the first group of the response name, -1 if there is none.

@@ -34,6 +34,8 @@ type compiler struct {
 	// partitions are how the fields and the type conditions of the document divide the possible types.
 	partitions map[partitionKey]partition
 	classified int
+	// classes are those of the values that are being compiled.
+	classes []class
 
 	owns     map[inputKey]ownCost
 	slicings map[inputKey]int32
@@ -142,27 +144,30 @@ func (c *compiler) set(members []occurrence, object *objectType) (int32, error) 
 		return 0, err
 	}
 	defer c.release(lo)
-	// The calls of a set are neighbours, so those below are compiled when all are known.
-	calls := span{lo: int32(len(c.form.calls))}
-	for i := lo; i < len(c.collector.groups); i++ {
-		g := &c.collector.groups[i]
-		if err := c.call(g.key, g.info, g.members); err != nil {
-			return 0, err
+	calls, err := c.addCalls(c.collector.groups[lo:])
+	return c.addSet(set{calls: calls}), err
+}
+
+// addCalls compiles the calls of a set, which are neighbours: those below them come when all are known.
+func (c *compiler) addCalls(groups []group) (calls span, err error) {
+	calls.lo = int32(len(c.form.calls))
+	for i := range groups {
+		if err := c.call(groups[i].key, groups[i].info, groups[i].members); err != nil {
+			return calls, err
 		}
 	}
 	calls.hi = int32(len(c.form.calls))
-	for i := calls.lo; i < calls.hi; i++ {
-		info := c.form.calls[i].info
-		if info.output == nil || info.kind == constant {
+	for i := range groups {
+		g := &groups[i]
+		if g.info.output == nil || g.info.kind == constant {
 			continue
 		}
-		members := c.collector.groups[lo+int(i-calls.lo)].members
-		unconditional(members)
-		if c.form.calls[i].value, err = c.value(members, info.output); err != nil {
-			return 0, err
+		unconditional(g.members)
+		if c.form.calls[int(calls.lo)+i].value, err = c.value(g.members, g.info.output); err != nil {
+			return calls, err
 		}
 	}
-	return c.addSet(set{calls: calls}), nil
+	return calls, nil
 }
 
 func (c *compiler) addSet(s set) int32 {
@@ -213,27 +218,25 @@ func (c *compiler) addValue(members []occurrence, output *outputType) (int32, er
 		return 0, err
 	}
 	defer c.ascend()
-	single := class{objects: output.objects}
-	classes := []class(nil)
-	var err error
-	if len(output.objects) == 1 {
-		single.set, err = c.selectedOn(members, output.objects[0])
-	} else if classes, err = c.classify(members, output); err == nil {
-		for i := range classes {
-			if classes[i].set, err = c.selectedOn(members, classes[i].objects[0]); err != nil {
-				break
-			}
+	divided := output.undivided
+	if len(output.objects) > 1 {
+		var err error
+		if divided, err = c.classify(members, output); err != nil {
+			return 0, err
 		}
 	}
-	if err != nil {
-		return 0, err
+	// The classes of a value are neighbours, and those below it come first.
+	lo := len(c.classes)
+	for _, objects := range divided {
+		set, err := c.selectedOn(members, objects[0])
+		if err != nil {
+			return 0, err
+		}
+		c.classes = append(c.classes, class{set, objects})
 	}
 	v := value{output: output, classes: span{lo: int32(len(c.form.classes))}}
-	if len(output.objects) == 1 {
-		c.form.classes = append(c.form.classes, single)
-	} else {
-		c.form.classes = append(c.form.classes, classes...)
-	}
+	c.form.classes = append(c.form.classes, c.classes[lo:]...)
+	c.classes = c.classes[:lo]
 	v.classes.hi = int32(len(c.form.classes))
 	c.form.values = append(c.form.values, v)
 	return int32(len(c.form.values) - 1), nil

@@ -13,8 +13,7 @@ type sumKey struct {
 type summation struct {
 	c      *compiler
 	object *objectType
-	fields []occurrence
-	infos  []*fieldInfo
+	groups []group
 	// spreads are the fragments that are included.
 	spreads []spread
 }
@@ -41,22 +40,9 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 	if err := c.walk(&sum, selections, key.object, always, 0); err != nil {
 		return 0, err
 	}
-	s := set{calls: span{lo: int32(len(c.form.calls))}}
-	for i := range sum.fields {
-		if err := c.call(responseName(sum.fields[i].field), sum.infos[i], sum.fields[i:i+1]); err != nil {
-			return 0, err
-		}
-	}
-	s.calls.hi = int32(len(c.form.calls))
-	for i := s.calls.lo; i < s.calls.hi; i++ {
-		info := c.form.calls[i].info
-		if info.output == nil || info.kind == constant {
-			continue
-		}
-		var err error
-		if c.form.calls[i].value, err = c.value([]occurrence{{field: sum.fields[i-s.calls.lo].field}}, info.output); err != nil {
-			return 0, err
-		}
+	calls, err := c.addCalls(sum.groups)
+	if err != nil {
+		return 0, err
 	}
 	included := make([]include, len(sum.spreads))
 	for i, spread := range sum.spreads {
@@ -66,10 +52,9 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 		}
 		included[i] = include{set: below, condition: spread.condition}
 	}
-	s.includes.lo = int32(len(c.form.includes))
+	lo := int32(len(c.form.includes))
 	c.form.includes = append(c.form.includes, included...)
-	s.includes.hi = int32(len(c.form.includes))
-	id := c.addSet(s)
+	id := c.addSet(set{calls, span{lo, int32(len(c.form.includes))}})
 	c.sums = remember(c.sums, key, id)
 	return id, nil
 }
@@ -77,7 +62,7 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 func (s *summation) field(field *ast.Field, condition int32) error {
 	info, err := s.c.selected(field, s.object)
 	if info != nil {
-		s.fields, s.infos = append(s.fields, occurrence{field, condition}), append(s.infos, info)
+		s.groups = append(s.groups, group{responseName(field), info, s.c.alone(field, condition), 0})
 	}
 	return err
 }

@@ -38,6 +38,8 @@ type outputType struct {
 	// weight is the largest of the possible types.
 	weight  float64
 	objects []*objectType
+	// undivided are the objects as one class, if there are any.
+	undivided [][]*objectType
 	// byWeight divides the objects by what they weigh, nil if they all weigh the same.
 	byWeight partition
 }

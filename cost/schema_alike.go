@@ -24,6 +24,9 @@ func (b *builder) findAlike() {
 		}
 	}
 	for _, output := range b.outputs {
+		if len(output.objects) > 0 {
+			output.undivided = [][]*objectType{output.objects}
+		}
 		weights := map[float64]int32{}
 		parts := make(partition, len(output.objects))
 		for i, object := range output.objects {
