@@ -2,6 +2,7 @@ package cost
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -10,6 +11,9 @@ import (
 type Estimator struct {
 	index *index
 	plans *planCache
+	// outlined says that somebody has asked for an outline. New operations are compiled with theirs from then on,
+	// because whoever follows one operation follows all.
+	outlined atomic.Bool
 }
 
 // New reads the directives of the schema and the configuration, once. It keeps nothing of the schema
@@ -60,7 +64,13 @@ func (e *Estimator) entry(text string, doc *ast.QueryDocument, op *ast.Operation
 	if named && (op.Position == nil || op.Position.Src == nil || op.Position.Src.Input == text) {
 		key = planKey{text: text, name: op.Name}
 	}
-	return e.plans.get(key, op, func() (*Plan, error) { return e.Compile(doc, op) })
+	return e.plans.get(key, op, func() (*Plan, *Outline, error) {
+		if e.outlined.Load() {
+			return e.index.outline(doc, op)
+		}
+		plan, err := e.Compile(doc, op)
+		return plan, nil, err
+	})
 }
 
 // Compile compiles the operation without the cache. It accepts documents that were not validated:
@@ -88,9 +98,15 @@ func (e *Estimator) OutlineText(text string, doc *ast.QueryDocument, op *ast.Ope
 		_, err := e.Compile(doc, op)
 		return nil, err
 	}
+	if !e.outlined.Load() {
+		e.outlined.Store(true)
+	}
 	entry := e.entry(text, doc, op)
 	if entry.err != nil {
 		return nil, entry.err
 	}
-	return e.plans.outline(entry, func() (*Outline, error) { return e.index.outline(doc, op, entry.plan) })
+	return e.plans.outline(entry, func() (*Outline, error) {
+		_, outline, err := e.index.outline(doc, op)
+		return outline, err
+	})
 }

@@ -79,7 +79,7 @@ func (c *planCache) find(key *planKey) *planEntry {
 
 // get returns the entry of an operation by the key, and compiles it if the cache does not have it. Callers
 // who ask for it meanwhile wait. If compile panics, one of them compiles again.
-func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func() (*Plan, error)) *planEntry {
+func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func() (*Plan, *Outline, error)) *planEntry {
 	reader := reflect.ValueOf(op).Pointer()
 	for {
 		entry := c.find(&key)
@@ -129,7 +129,8 @@ func (c *planCache) promise(key planKey) (entry *planEntry, own bool) {
 }
 
 // fulfil compiles, and makes the entry ready.
-func (c *planCache) fulfil(entry *planEntry, outline *planOutline, compile func() (*Plan, error)) {
+func (c *planCache) fulfil(entry *planEntry, outline *planOutline, compile func() (*Plan, *Outline, error)) {
+	units := 0
 	entry.outline = outline
 	entry.panicked = true
 	defer func() {
@@ -138,21 +139,26 @@ func (c *planCache) fulfil(entry *planEntry, outline *planOutline, compile func(
 		if entry.panicked {
 			c.remove(entry)
 		} else {
-			if entry.plan != nil {
-				c.grow(entry, entry.plan.units())
-			}
+			c.grow(entry, units)
 			entry.ready.Store(true)
 		}
 		close(entry.done)
 	}()
-	entry.plan, entry.err = compile()
+	var known *Outline
+	if entry.plan, known, entry.err = compile(); entry.plan != nil {
+		units = entry.plan.units()
+	}
+	if known != nil {
+		outline.known.Store(known)
+		units += known.units()
+	}
 	entry.panicked = false
 }
 
 // share adds an entry with the result of another one.
 func (c *planCache) share(key planKey, from *planEntry) {
 	if entry, own := c.promise(key); own {
-		c.fulfil(entry, from.outline, func() (*Plan, error) { return from.plan, from.err })
+		c.fulfil(entry, from.outline, func() (*Plan, *Outline, error) { return from.plan, nil, from.err })
 	}
 }
 
@@ -174,7 +180,7 @@ func (c *planCache) outline(entry *planEntry, compile func() (*Outline, error)) 
 	own.known.Store(outline)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.grow(entry, outline.units())
+	c.grow(entry, outline.units()+outline.plan.units())
 	return outline, nil
 }
 

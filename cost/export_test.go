@@ -82,7 +82,10 @@ func (p *Plan) Again(variables map[string]any) func() {
 
 // PlanWith is Plan with another compiler.
 func (e *Estimator) PlanWith(op *ast.OperationDefinition, compile func() (*Plan, error)) (*Plan, error) {
-	entry := e.plans.get(planKey{op: op}, op, compile)
+	entry := e.plans.get(planKey{op: op}, op, func() (*Plan, *Outline, error) {
+		plan, err := compile()
+		return plan, nil, err
+	})
 	return entry.plan, entry.err
 }
 

@@ -20,15 +20,15 @@ type Outline struct {
 	untold map[string]bool
 }
 
-// outline compiles the operation, which was compiled to the plan before.
-func (x *index) outline(doc *ast.QueryDocument, op *ast.OperationDefinition, plan *Plan) (*Outline, error) {
-	f, _, _, err := x.compile(doc, op, true)
+// outline compiles the operation with what a plan can do without.
+func (x *index) outline(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, *Outline, error) {
+	f, plan, _, err := x.compile(doc, op, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o := &Outline{form: f, plan: plan}
 	o.prepareResponses()
-	return o, nil
+	return plan, o, nil
 }
 
 // Stream returns what a subscription is estimated at for so many events, from the estimate of

@@ -155,3 +155,32 @@ func TestADocumentCountsInTheCacheOfPlans(t *testing.T) {
 		require.GreaterOrEqual(t, units, 1024)
 	}
 }
+
+// A server that follows its operations asks for each outline. It compiles an operation once.
+func TestWhereOutlinesAreAskedForNewOperationsAreCompiledWithTheirs(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	text := func(i int) string { return fmt.Sprintf("query ($n: Int) { f%d: items(first: $n) { id heavy } }", i) }
+	first := parse(t, schema, text(1), false)
+	plan, err := estimator.Plan(first, first.Operations[0])
+	require.NoError(t, err)
+	outline, err := estimator.Outline(first, first.Operations[0])
+	require.NoError(t, err)
+	_, before := estimator.Cached()
+	second := parse(t, schema, text(2), false)
+	later, err := estimator.Plan(second, second.Operations[0])
+	require.NoError(t, err)
+	_, compiled := estimator.Cached()
+	require.Greater(t, compiled-before, outline.OutlineSize())
+	_, err = estimator.Outline(second, second.Operations[0])
+	require.NoError(t, err)
+	_, after := estimator.Cached()
+	require.Equal(t, compiled, after)
+	for _, n := range []any{nil, int64(3)} {
+		want, err := plan.Evaluate(map[string]any{"n": n})
+		require.NoError(t, err)
+		got, err := later.Evaluate(map[string]any{"n": n})
+		require.NoError(t, err)
+		require.Equal(t, want, got, "the price does not depend on who has asked")
+	}
+}
