@@ -49,7 +49,7 @@ func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) erro
 	if n == 0 || buckets == nil {
 		return nil
 	}
-	op.extension.tellOfUnit(ctx, &op.rules, unit)
+	op.extension.warnOfUnit(ctx, &op.rules, unit)
 	after := op.chargeFrom(ctx, buckets, unit, n)
 	op.extension.reporter.Charged(ctx, &after)
 	if after.Refusal != nil {

@@ -118,7 +118,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	d.Selected = op.selected(policy)
 	op.rules = policy.RulesInto(op.buckets[:], subject, d.Selected)
 	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
-	e.tellOfTier(ctx, d)
+	e.warnOfTier(ctx, d)
 	op.useStore()
 	if op.rules.Blocked {
 		d.Refuse(refusedBlocked())

@@ -29,8 +29,8 @@ type Extension struct {
 	claims    *claims.Keeper
 	// replays counts the stored answers of tenants.
 	replays *recent.Counter[string]
-	// told are the oddities that the operator knows of.
-	told *recent.Counter[oddity]
+	// warned are the oddities that were logged.
+	warned *recent.Counter[oddity]
 	// stores are nil until srv.Use.
 	stores *backend.Stores
 }
@@ -90,7 +90,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	}
 	e.estimator, e.reporter = estimator, reporter
 	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
-	e.replays, e.told = recent.NewCounter[string](replaySlots), recent.NewCounter[oddity](oddities)
+	e.replays, e.warned = recent.NewCounter[string](replaySlots), recent.NewCounter[oddity](oddities)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
 		stores.End()
@@ -125,7 +125,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	opCtx := graphql.GetOperationContext(ctx)
 	x := sink.From(ctx)
 	if x == nil && opCtx.Headers != nil {
-		e.tellOnce(ctx, oddity{what: "handler"}, "the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
+		e.warnOnce(ctx, oddity{what: "handler"}, "the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
 			"and answers no rate limit headers; serve ratelimit.Handler(srv) instead of srv")
 	}
 	op, answer := e.decide(ctx, opCtx)

@@ -17,8 +17,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// Operators are told by the reporter, of what stores do by this watcher too; clients by the headers and the extension.
-
 // storeWatch tells operators what happens to stores.
 type storeWatch struct {
 	*observe.Reporter
@@ -67,41 +65,42 @@ func withExtension(response *graphql.Response, d *decision.Decision) *graphql.Re
 	return response
 }
 
-// oddity is a mistake that only traffic shows. The operator is told of each once.
+// oddity is a mistake that only traffic shows. Each is logged once.
 type oddity struct{ what, tenant, name, limit string }
 
-// What the operator is told of oddities, in memory that does not grow.
+// How many oddities are remembered, and for how long.
 const (
 	oddities = 1024
 	forever  = 100 * 365 * 24 * time.Hour
 )
 
-func (e *Extension) tellOnce(ctx context.Context, o oddity, message string, attributes ...slog.Attr) {
-	if n, _ := e.told.Count(o, time.Now(), forever); n == 1 {
+// warnOnce logs an oddity that was not logged before.
+func (e *Extension) warnOnce(ctx context.Context, o oddity, message string, attributes ...slog.Attr) {
+	if n, _ := e.warned.Count(o, time.Now(), forever); n == 1 {
 		e.cfg.Observe.Logger.LogAttrs(ctx, slog.LevelWarn, "ratelimit: "+message, attributes...)
 	}
 }
 
-// tellOfTier tells of a tier that the policy does not know.
-func (e *Extension) tellOfTier(ctx context.Context, d *decision.Decision) {
+// warnOfTier logs a tier that the policy does not know.
+func (e *Extension) warnOfTier(ctx context.Context, d *decision.Decision) {
 	if carried := d.Subject.Tier; carried != "" && carried != d.Rules.Tier {
-		e.tellOnce(ctx, oddity{what: "tier", name: carried}, "a subject carries a tier that the policy does not have",
+		e.warnOnce(ctx, oddity{what: "tier", name: carried}, "a subject carries a tier that the policy does not have",
 			slog.String("carried", shortened(carried)), slog.String("tier", d.Rules.Tier))
 	}
 }
 
-// tellOfUnit tells of a charge in a unit that no limit of the policy counts.
-func (e *Extension) tellOfUnit(ctx context.Context, rules *tiers.Rules, unit bucket.Unit) {
+// warnOfUnit logs a charge in a unit that no limit of the policy counts.
+func (e *Extension) warnOfUnit(ctx context.Context, rules *tiers.Rules, unit bucket.Unit) {
 	if policy := e.cfg.Policy.Snapshot(); !counts(judged(rules), unit) && !policy.Counts(unit) {
-		e.tellOnce(ctx, oddity{what: "unit", name: string(unit)}, "ratelimit.Charge is given a unit that no limit of the policy counts",
+		e.warnOnce(ctx, oddity{what: "unit", name: string(unit)}, "ratelimit.Charge is given a unit that no limit of the policy counts",
 			slog.String("unit", shortened(string(unit))), slog.Any("units", policy.Units()))
 	}
 }
 
-// tellOfOverrides tells of override records that change nothing.
-func (e *Extension) tellOfOverrides(ctx context.Context, tenant string, result *bucket.Result) {
+// warnOfOverrides logs override records that change nothing.
+func (e *Extension) warnOfOverrides(ctx context.Context, tenant string, result *bucket.Result) {
 	for _, o := range result.UnusedOverrides() {
-		e.tellOnce(ctx, oddity{"override", tenant, o.Owner.Level.String() + ":" + o.Owner.Name, o.Limit},
+		e.warnOnce(ctx, oddity{"override", tenant, o.Owner.Level.String() + ":" + o.Owner.Name, o.Limit},
 			"an override record changes nothing: the policy has no such limit, or its numbers make none with those of the policy",
 			slog.String("tenant", shortened(tenant)), slog.String("level", o.Owner.Level.String()),
 			slog.String("owner", shortened(o.Owner.Name)), slog.String("limit", o.Limit), slog.String("actor", o.Actor))

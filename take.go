@@ -48,7 +48,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		return nil
 	}
 	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
-	e.tellOfOverrides(ctx, d.Subject.Tenant, &result)
+	e.warnOfOverrides(ctx, d.Subject.Tenant, &result)
 	if d.Candidate = tried(would, &take, &result); d.Candidate != nil && d.Candidate.Outcome == decision.Admitted {
 		op.trial = take.Candidate
 	}
