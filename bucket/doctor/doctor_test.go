@@ -78,7 +78,7 @@ func codes(found []doctor.Finding) []string {
 }
 
 // only requires that nothing is found but one thing, besides that a single server has no replica.
-func only(t *testing.T, client redis.UniversalClient, severity doctor.Severity, code string, seen string) doctor.Finding {
+func only(t *testing.T, client redis.UniversalClient, severity doctor.Severity, code, seen string) doctor.Finding {
 	t.Helper()
 	found := examine(t, client)
 	var others []doctor.Finding

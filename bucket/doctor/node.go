@@ -36,7 +36,7 @@ func (e *examination) node(client *redis.Client, role role) *node {
 	return &node{exam: e, client: client, role: role, name: client.Options().Addr}
 }
 
-func (n *node) add(severity Severity, code string, seen, why, remedy string) {
+func (n *node) add(severity Severity, code, seen, why, remedy string) {
 	n.exam.add(Finding{Severity: severity, Code: code, Node: n.name, Seen: seen, Why: why, Remedy: remedy})
 }
 
