@@ -94,8 +94,9 @@ func newComparison(t testing.TB, client *redis.Client, change ...mutant) *compar
 	for _, script := range scripts.All() {
 		require.NoError(t, luatest.SetClock(script))
 	}
-	// The marker of a receipt lives by the clock of Redis.
+	// The marker of a receipt, and the instances, live by the clock of Redis.
 	require.NoError(t, luatest.Replace(&scripts.Settle, "'PX', MARKER_LIFE", "'PXAT', now + MARKER_LIFE"))
+	require.NoError(t, luatest.Replace(&scripts.Heartbeat, "'PX', extra", "'PXAT', now + extra"))
 	fast, _, found := strings.Cut(scripts.Take.Source, "local floor, fmod")
 	require.True(t, found, "the general path begins with state.lua")
 	var text strings.Builder
@@ -195,6 +196,7 @@ func (c *call) general() *call {
 func (c *comparison) decide(call *call) []string {
 	decide := map[string]func(state.Call) (state.Reply, error){
 		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
+		"override": state.Override, "heartbeat": state.Heartbeat,
 	}[call.script]
 	values := make([][]byte, len(call.Values))
 	copy(values, call.Values)
@@ -212,7 +214,12 @@ func (c *comparison) decide(call *call) []string {
 	}
 	for _, w := range reply.Writes {
 		values[w.Key] = w.Value
-		if w.Expiry > 0 {
+		switch w.Expiry {
+		case 0:
+		case state.Forever:
+			// As Redis says it.
+			expiries[w.Key] = -1
+		default:
 			expiries[w.Key] = w.Expiry
 		}
 	}
@@ -289,6 +296,11 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 		{"grant", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
 		{"grant", "e.debt = e.debt + e.repaid", ""},
 		{"renew", "finish > now", "finish >= now"},
+		{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
+		{"override", "#kept - 1 > extra", "#kept > extra"},
+		{"override", "#text > MAX_OVERRIDE_BYTES", "#text >= MAX_OVERRIDE_BYTES"},
+		{"heartbeat", "heard > now - extra", "heard >= now - extra"},
+		{"heartbeat", "#living - MAX_INSTANCES)", "#living - MAX_INSTANCES + 1)"},
 	} {
 		t.Run(m.script+": "+m.is, func(t *testing.T) {
 			t.Parallel()

@@ -1,8 +1,6 @@
 package state_test
 
 import (
-	"fmt"
-
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
@@ -88,9 +86,13 @@ func (w *world) next() *call {
 		w.now += w.Int64N(2000)
 	}
 	if w.one(30) {
-		w.overrides = append([]byte{state.OverridesVersion}, fmt.Sprintf("%07d and records", w.IntN(1e7))...)
+		w.overrides = w.records()
 	}
 	c := &call{Call: state.Call{Now: w.now}, expiry: w.now + 1 + w.Int64N(1<<30)}
+	if w.one(20) {
+		w.other(c)
+		return c
+	}
 	switch w.IntN(12) {
 	case 0, 1:
 		w.settle(c)

@@ -23,8 +23,9 @@ type world struct {
 	live, candidate [mostOwners][]policy
 	values          [2][mostOwners][]byte
 	record, marker  []byte
-	overrides       []byte
-	attempts        [2][16]byte
+	// overrides are records, and instances those of the store.
+	overrides, instances []byte
+	attempts             [2][16]byte
 }
 
 // policy is the limits of an owner.

@@ -1,0 +1,34 @@
+package state
+
+import "fmt"
+
+// The sizes of what is noted of an instance.
+const (
+	instanceNameSize = 8
+	instanceSize     = instanceNameSize + DateSize
+	// InstancesSize is that of the number of instances in a reply.
+	InstancesSize = 2
+)
+
+// Heartbeat is heartbeat.lua: it notes that an instance lives, and counts those that do. Errors are as of [Settle].
+func Heartbeat(c Call) (Reply, error) {
+	return c.run(2, false, func(r *Reply) error {
+		instance := c.Args[1]
+		if len(instance) != instanceNameSize {
+			return fmt.Errorf("%w: an instance", errMalformed)
+		}
+		var living []byte
+		for rest := string(c.Values[0]); len(rest) >= instanceSize; rest = rest[instanceSize:] {
+			heard := ReadUint(rest[instanceNameSize:], DateSize)
+			// What a clock that was set back has noted lies in the future.
+			if rest[:instanceNameSize] != instance && heard > c.Now-c.extra && heard <= c.Now+c.extra {
+				living = append(living, rest[:instanceSize]...)
+			}
+		}
+		living = AppendUint(append(living, instance...), DateSize, c.Now)
+		living = living[max(0, len(living)-(MaxInstances+1)*instanceSize):]
+		r.Text = AppendUint(c.reply(Applied), InstancesSize, len(living)/instanceSize)
+		r.Writes = []Write{{Value: living, Expiry: c.Now + c.extra}}
+		return nil
+	})
+}
