@@ -41,6 +41,45 @@ func BenchmarkMemoryTakeFourLimits(b *testing.B) {
 	}
 }
 
+// BenchmarkMemory has takes that the fast path leaves to the general one.
+func BenchmarkMemory(b *testing.B) {
+	ctx := context.Background()
+	four := busyLimits(b)
+	window := compile(b, bucket.Limit{Name: "hour", Capacity: 1 << 29, Period: time.Hour, Window: bucket.Window{Kind: bucket.SlidingWindow}},
+		bucket.Limit{Name: "day", Capacity: 1 << 30, Window: bucket.Window{Kind: bucket.DayWindow}})
+	owners := []bucket.Bucket{{Limits: four}}
+	for _, owner := range []bucket.Owner{{Level: bucket.Team, Name: "core"}, {Level: bucket.User, Name: "ann"}} {
+		owners = append(owners, bucket.Bucket{Owner: owner, Limits: four})
+	}
+	candidate := &bucket.Candidate{ID: "next", Buckets: owners[:1]}
+	for _, bench := range []struct {
+		name  string
+		take  bucket.Take
+		keyed bool
+	}{
+		{name: "three owners of four limits", take: bucket.Take{Buckets: owners, Amounts: points(1)}},
+		{name: "refused", take: bucket.Take{Buckets: owners[:1], Amounts: points(1 << 40)}},
+		{name: "windows", take: bucket.Take{Buckets: []bucket.Bucket{{Limits: window}}, Amounts: points(1)}},
+		{name: "with a key", take: bucket.Take{Buckets: owners[:1], Amounts: points(1)}, keyed: true},
+		{name: "with a candidate", take: bucket.Take{Buckets: owners[:1], Candidate: candidate, Amounts: points(1)}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			store, keys := bucket.NewMemory(bucket.MemoryConfig{}), 0
+			bench.take.States = make([]bucket.LimitState, 12)
+			b.ReportAllocs()
+			for b.Loop() {
+				if bench.keyed {
+					keys++
+					bench.take.Claim = &idempotency.Claim{Key: idempotency.Key(fmt.Sprintf("%08d", keys)), Attempt: idempotency.NewAttemptID(), TTL: time.Minute}
+				}
+				if _, err := store.Take(ctx, bench.take); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkRedis compares decisions with the cheapest script there is, in one run: read the ratios.
 func BenchmarkRedis(b *testing.B) {
 	ctx := context.Background()

@@ -28,27 +28,14 @@ func claimOf(claim *idempotency.Claim, buckets []Bucket) *state.Claim {
 	return c
 }
 
-// packShort packs limits that were charged less than they were asked for, as the scripts do.
-func packShort(short *state.Shortfall, buckets []Bucket) string {
-	owners := make([]*state.Rules, len(buckets))
-	for i := range buckets {
-		owners[i] = buckets[i].Limits.compiled
-	}
-	return string(short.Append(nil, owners))
-}
-
-// endOf is how a settlement ends a record.
-func endOf(end *ClaimSettlement) byte {
+// packEnd says how a settlement ends a record.
+func packEnd(end *ClaimSettlement) string {
+	as := byte(state.Answered)
 	switch {
 	case end.Outcome == idempotency.Released:
-		return 0
+		as = 0
 	case end.Answer == nil:
-		return state.Done
-	default:
-		return state.Answered
+		as = state.Done
 	}
-}
-
-func packEnd(end *ClaimSettlement) string {
-	return string(end.Claim.Attempt[:]) + string(endOf(end))
+	return string(append(end.Claim.Attempt[:], as))
 }

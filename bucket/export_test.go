@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ func (r *Redis) SetTestClock(now func() int64) error {
 
 // BucketKey returns the key of a bucket.
 func (r *Redis) BucketKey(tenant string, owner Owner) string {
-	return newKeyspace(r.namespace, tenant).bucket(owner)
+	return newKeyspace(r.namespace, tenant).key(bucketAddress(&owner, ""))
 }
 
 // ReadOverrides reads override records as they are stored, and returns how many there are.
@@ -35,21 +36,21 @@ func ReadOverrides(text string) (int, error) {
 }
 
 // KnownOverrides returns of how many tenants the store knows the override records.
-func (r *Redis) KnownOverrides() int { return len(r.overrides.sets) }
+func (r *Redis) KnownOverrides() int { return len(r.known.sets) }
 
 // RecordKey returns the key of the record of a claim.
 func (r *Redis) RecordKey(tenant string, claim *idempotency.Claim) string {
-	return newKeyspace(r.namespace, tenant).record(claim)
+	return newKeyspace(r.namespace, tenant).key(recordAddress(claim))
 }
 
 // CandidateKey returns the key of a bucket under a candidate policy.
 func (r *Redis) CandidateKey(tenant, id string, owner Owner) string {
-	return newKeyspace(r.namespace, tenant).candidate(id).bucket(owner)
+	return newKeyspace(r.namespace, tenant).key(bucketAddress(&owner, id))
 }
 
 // OverridesKey returns the key of the override records of a tenant.
 func (r *Redis) OverridesKey(tenant string) string {
-	return newKeyspace(r.namespace, tenant).overrides()
+	return newKeyspace(r.namespace, tenant).key(address{kind: overridesKey})
 }
 
 // LearnOffset makes the store believe that the clock of the server is off by some milliseconds from
@@ -175,4 +176,21 @@ func (l *local) Owners() int {
 		l.shards[i].mu.Unlock()
 	}
 	return n
+}
+
+// TakeFast is Memory.takeFast.
+func (m *Memory) TakeFast(take Take) (result Result, ok bool) {
+	ok = m.takeFast(&take, &result)
+	return result, ok
+}
+
+// StoredBytes returns what is kept of an owner, and when it expires.
+func (m *Memory) StoredBytes(tenant string, owner Owner) string {
+	s, kept, now := m.lock(tenant)
+	defer s.mu.Unlock()
+	key := s.key(kept, keyKind(owner.Level), owner.Name)
+	if e := s.find(&key, now); e != nil {
+		return fmt.Sprintf("%d %q", e.expires, e.value)
+	}
+	return ""
 }

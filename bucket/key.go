@@ -24,20 +24,47 @@ import (
 // The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout
 // takes other letters, so that both can be told apart in one server. The layout of the values is
 // described in package lua.
+var infixes = [...]string{
+	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:",
+	recordKey: ":i:", settledKey: ":s:", overridesKey: ":x", fleetKey: ":fleet",
+}
+
 const (
-	tenantSuffix    = ":t"
-	teamInfix       = ":m:"
-	userInfix       = ":u:"
-	operationInfix  = ":o:"
-	recordInfix     = ":i:"
-	settledInfix    = ":s:"
-	overridesSuffix = ":x"
 	candidateInfix  = ":c:"
 	answerInfix     = ":a:"
-	fleetSuffix     = ":fleet"
 	digestBytes     = 16
 	maxLiteralBytes = 64
 )
+
+// keyKind is what is kept under a key. Those before these are the levels of owners.
+type keyKind uint8
+
+const (
+	recordKey keyKind = iota + keyKind(Operation) + 1
+	settledKey
+	overridesKey
+	fleetKey
+)
+
+// address is what something is kept under among what belongs to a tenant. The name is not yet one that fits a key.
+type address struct {
+	kind keyKind
+	name string
+	// candidate is the id of the candidate policy whose bucket it is, or empty.
+	candidate string
+}
+
+func bucketAddress(owner *Owner, candidate string) address {
+	return address{keyKind(owner.Level), owner.Name, candidate}
+}
+
+func recordAddress(claim *idempotency.Claim) address {
+	return address{kind: recordKey, name: claim.RecordName()}
+}
+
+func settledAddress(receipt *Receipt) address {
+	return address{kind: settledKey, name: base64.RawURLEncoding.EncodeToString(receipt.id[:])}
+}
 
 // segment encodes a name that came from outside for use in a key. A name of 1 to 64 characters of
 // A–Z a–z 0–9 _ . and - stays as it is, so that keys can be read. Anything else becomes ~ and the
@@ -65,43 +92,29 @@ func literal(name string) bool {
 	return true
 }
 
-// keyspace makes the keys of one tenant.
+// keyspace makes the keys of one tenant in Redis.
 type keyspace struct {
-	prefix string
+	namespace, prefix string
 }
 
 func newKeyspace(namespace, tenant string) keyspace {
-	return keyspace{prefix: "rl:" + namespace + ":{" + segment(tenant) + "}"}
+	return keyspace{namespace, "rl:" + namespace + ":{" + segment(tenant) + "}"}
 }
 
-func (k keyspace) bucket(owner Owner) string {
-	switch owner.Level {
-	case Tenant:
-		return k.prefix + tenantSuffix
-	case Team:
-		return k.prefix + teamInfix + segment(owner.Name)
-	case User:
-		return k.prefix + userInfix + segment(owner.Name)
-	default:
-		return k.prefix + operationInfix + segment(owner.Name)
+func (k keyspace) key(a address) string {
+	name := a.name
+	if a.kind > keyKind(Tenant) && a.kind < overridesKey {
+		name = segment(name)
 	}
-}
-
-func (k keyspace) record(claim *idempotency.Claim) string {
-	return k.prefix + recordInfix + claim.RecordName()
-}
-
-func (k keyspace) settled(receipt *Receipt) string {
-	return k.prefix + settledInfix + base64.RawURLEncoding.EncodeToString(receipt.id[:])
-}
-
-// candidate makes the keys of buckets under a candidate policy, whose id is a literal segment.
-func (k keyspace) candidate(id string) keyspace {
-	return keyspace{prefix: k.prefix + candidateInfix + id}
-}
-
-func (k keyspace) overrides() string {
-	return k.prefix + overridesSuffix
+	switch {
+	case a.kind == fleetKey:
+		return "rl:" + k.namespace + infixes[fleetKey]
+	case a.candidate != "":
+		// It is a literal segment.
+		return k.prefix + candidateInfix + a.candidate + infixes[a.kind] + name
+	default:
+		return k.prefix + infixes[a.kind] + name
+	}
 }
 
 // checkNamespace returns why a namespace cannot stand in a key.

@@ -69,10 +69,10 @@ func (s Stored) Foreign(buckets []Bucket) bool {
 func (m *Memory) Stored(tenant string, owner Owner, unit Unit, name string) Stored {
 	s, kept, _ := m.lock(tenant)
 	defer s.mu.Unlock()
-	if e := s.bucket(kept, &owner); e != nil {
-		if found := e.ledger.Find(stateID(unit, name), 0); found != nil {
-			return Stored{*found}
-		}
+	key := s.key(kept, keyKind(owner.Level), owner.Name)
+	if e := s.lookup(&key); e != nil {
+		stored, _ := ReadStored(string(e.value), unit, name)
+		return stored
 	}
 	return Stored{}
 }
@@ -131,16 +131,20 @@ func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, 
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	for i := range buckets {
-		e := s.bucket(kept, &buckets[i].Owner)
+		key := s.key(kept, keyKind(buckets[i].Owner.Level), buckets[i].Owner.Name)
+		e := s.lookup(&key)
 		if e == nil {
 			continue
 		}
+		// What cannot be read is left as it is.
+		owner, _ := state.ReadOwner(e.value)
 		for j := range buckets[i].Limits.rules {
 			rule := &buckets[i].Limits.rules[j]
-			if found := e.ledger.Find(rule.ID, j); found != nil && found.Debt > 0 {
+			if found := owner.Find(rule.ID, j); found != nil && found.Debt > 0 {
 				change(rule, found, now)
 				e.expires = max(e.expires, found.Gone())
 			}
 		}
+		e.value = owner.Pack(buckets[i].Limits.compiled, now)
 	}
 }

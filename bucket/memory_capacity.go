@@ -16,6 +16,9 @@ type poolKind uint8
 const (
 	bucketPool poolKind = iota
 	recordPool
+	// overridePool is full when nothing more comes in: nothing in it makes room. The weight is that of the records. What
+	// counts the instances is in it too, and weighs nothing.
+	overridePool
 	poolKinds
 )
 
@@ -41,7 +44,7 @@ func (s *shard) weigh(e *entry, weight int64) {
 	left := &s.store.left[kind]
 	left.Add(e.weight - weight)
 	e.weight = weight
-	for left.Load() < 0 {
+	for kind != overridePool && left.Load() < 0 {
 		fullest := s.store.fullest(kind, s, weight)
 		if fullest == nil {
 			return
@@ -58,6 +61,24 @@ func (s *shard) weigh(e *entry, weight int64) {
 			return
 		}
 	}
+}
+
+// fullest returns the shard with most in the pool, of which a weight in the asking shard does not count
+// because it is to stay. It returns nil if there is nothing. The answer may be a little out of date.
+func (m *Memory) fullest(kind poolKind, asking *shard, stays int64) *shard {
+	var fullest *shard
+	most := int64(0)
+	for i := range m.shards {
+		s := &m.shards[i]
+		used := s.pools[kind].used.Load()
+		if s == asking {
+			used -= stays
+		}
+		if used > most {
+			fullest, most = s, used
+		}
+	}
+	return fullest
 }
 
 // evict removes an entry, other than the one spared, from a sample: one of the tenant with most in it,
@@ -98,7 +119,9 @@ func goesBefore(e, other *entry, sample []*entry) bool {
 }
 
 // running says whether it is the record of an attempt that runs.
-func (e *entry) running() bool { return e.record != nil && e.record.State == state.Running }
+func (e *entry) running() bool {
+	return e.key.kind == recordKey && state.StateOf(e.value) == state.Running
+}
 
 func sameTenant(e *entry, sample []*entry) int {
 	n := 0

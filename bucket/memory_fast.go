@@ -1,71 +1,88 @@
 package bucket
 
-import (
-	"time"
-
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-)
+import "github.com/gqlgen-ratelimit/ratelimit/internal/state"
 
 // fastLimits is how many limits a take of the fast kind has at most, so that their debts fit a small
 // array.
 const fastLimits = 16
 
-// takeFast does the fast take: of token buckets that have the amount, from owners who are known and
-// were charged by the same policy before. It does what load, judge, charge and fill do, limit by limit.
+// isFast reports whether the take may be a fast one, which has no account of what it does.
+func (t *Take) isFast() bool {
+	return t.Claim == nil && t.Candidate == nil && !t.ObserveAdmitted && len(t.Buckets) <= fastLimits && countLimits(t.Buckets) <= fastLimits
+}
+
+// takeFast does the fast take: of a tenant without override records, from owners who were charged by the same policy
+// before or owe nothing, and have the amount. It does what fast.lua does, on the stored states themselves.
 // It reports whether it did; if not, it changed nothing but the room for the answer.
-func (s *shard) takeFast(take *Take, tenant tenantKey, now int64, result *Result) bool {
-	var entries [fastLimits]*entry
-	var debts [fastLimits]int64
-	limits := countLimits(take.Buckets)
-	if limits > fastLimits || len(take.Buckets) > fastLimits {
+func (m *Memory) takeFast(take *Take, result *Result) bool {
+	if !take.isFast() {
 		return false
 	}
-	states := take.scratch(limits)
-	k, charged := 0, false
+	s, tenant, now := m.lock(take.Tenant)
+	defer s.mu.Unlock()
+	if s.overridesOf(tenant) != nil {
+		return false
+	}
+	var entries [fastLimits]*entry
+	var debts [fastLimits]int64
+	var charges [fastLimits]uint64
+	states := take.scratch(countLimits(take.Buckets))
+	k, charged := 0, uint64(0)
 	for i := range take.Buckets {
 		b := &take.Buckets[i]
-		e := s.bucket(tenant, &b.Owner)
-		if e == nil || e.expires <= now || !e.ledger.IsFast(b.Limits.compiled, now) {
+		key := s.key(tenant, keyKind(b.Owner.Level), b.Owner.Name)
+		e := s.find(&key, now)
+		n := k + len(b.Limits.rules)
+		if !b.Limits.compiled.ReadTokens(e.state(), debts[k:n], now) {
 			return false
 		}
-		n := k + len(b.Limits.rules)
-		amount, ok := b.tryFast(&e.ledger, debts[k:n], states[k:n], take.Amounts, now)
+		changed, ok := b.tryFast(debts[k:n], states[k:n], take.Amounts)
 		if !ok {
 			return false
 		}
-		if amount {
-			entries[i], charged = e, true
-		}
+		entries[i], charges[i] = e, changed
+		charged |= changed
 		k = n
 	}
-	if !charged {
+	if charged == 0 {
 		return false
 	}
 	k = 0
 	for i := range take.Buckets {
-		n := len(take.Buckets[i].Limits.rules)
-		if e := entries[i]; e != nil {
-			e.charge(debts[k:k+n], states[k:k+n], now)
+		n := k + len(take.Buckets[i].Limits.rules)
+		if charges[i] != 0 {
+			s.charge(tenant, &take.Buckets[i], entries[i], debts[k:n], states[k:n], charges[i], now)
 		}
-		k += n
+		k = n
 	}
 	result.Verdict, result.Limits, result.now = Admitted, states, now
 	result.Receipt.issue(take, now, state.Shortfall{})
 	return true
 }
 
-// tryFast sets the debts and states after a charge, and reports whether there was anything to charge.
-// It returns false if a limit does not have the amount.
-func (b *Bucket) tryFast(l *state.Owner, debts []int64, states []LimitState, amounts Amounts, now int64) (charged, ok bool) {
+// state is what is kept of an owner, nil if the entry is.
+func (e *entry) state() []byte {
+	if e == nil {
+		return nil
+	}
+	return e.value
+}
+
+// tryFast sets the debts and states after a charge, and returns a bit for each limit that there is anything to charge.
+// It returns false if a limit does not have the amount, or would have no entry any more.
+func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (changed uint64, ok bool) {
 	for j := range b.Limits.rules {
-		rule, e := &b.Limits.rules[j], &l.Entries[j]
-		debt, amount := rule.Decay(e.Debt, now-e.Date), amounts.Of(rule.limit.Unit)
+		rule, debt := &b.Limits.rules[j], debts[j]
+		amount := amounts.Of(rule.limit.Unit)
 		if amount > 0 {
 			if amount > rule.Capacity || rule.Over(debt, amount) > 0 {
-				return false, false
+				return 0, false
 			}
 			debt += amount * rule.P
-			charged = true
+			changed |= 1 << j
+		}
+		if debt == 0 && !b.Limits.compiled.Fast {
+			return 0, false
 		}
 		debts[j] = debt
 		// Field by field, because the whole would be made elsewhere and copied.
@@ -75,15 +92,22 @@ func (b *Bucket) tryFast(l *state.Owner, debts []int64, states []LimitState, amo
 		shown.ResetAfter, shown.WindowEnd = milliseconds(rule.Wait(debt)), 0
 		shown.Exceeded, shown.Never, shown.RetryAfter = false, false, 0
 	}
-	return charged, true
+	return changed, true
 }
 
-// charge sets the debts, which the states show.
-func (e *entry) charge(debts []int64, states []LimitState, now int64) {
-	longest := time.Duration(0)
-	for j := range debts {
-		e.ledger.Entries[j].Debt, e.ledger.Entries[j].Date = debts[j], now
-		longest = max(longest, states[j].ResetAfter)
+// charge keeps the debts of an owner, which the states show.
+func (s *shard) charge(tenant tenantKey, b *Bucket, e *entry, debts []int64, states []LimitState, changed uint64, now int64) {
+	// One that was found may have made room since for another of this call.
+	if e == nil || e.weight == 0 {
+		key := s.key(tenant, keyKind(b.Owner.Level), b.Owner.Name)
+		fresh := s.obtain(&key, now)
+		fresh.value = e.state()
+		e = fresh
 	}
-	e.expires = now + int64(longest/time.Millisecond)
+	e.value = b.Limits.compiled.WriteTokens(e.value, debts, changed, now)
+	longest := int64(0)
+	for j := range debts {
+		longest = max(longest, states[j].ResetAfter.Milliseconds())
+	}
+	e.expires = now + longest
 }

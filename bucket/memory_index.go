@@ -1,18 +1,6 @@
 package bucket
 
-import (
-	"hash/maphash"
-
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-)
-
-type entryKind uint8
-
-// The kinds below these are the levels of owners.
-const (
-	recordEntry entryKind = iota + entryKind(Operation) + 1
-	settledEntry
-)
+import "hash/maphash"
 
 // tenantKey is the name under which a tenant is kept, and its hash.
 type tenantKey struct {
@@ -20,73 +8,66 @@ type tenantKey struct {
 	hash uint64
 }
 
+// entryKey is an address, with the name that is kept of it.
 type entryKey struct {
 	tenant string
 	name   string
 	hash   uint64
-	kind   entryKind
+	kind   keyKind
 }
 
-// key returns the key of an entry of the tenant.
-func (s *shard) key(tenant tenantKey, kind entryKind, name string) entryKey {
-	return entryKey{tenant: tenant.name, name: name, hash: s.hash(tenant, kind, name), kind: kind}
-}
-
-// hash is that of a key. Names are hashed with a seed, so that nobody can choose two that meet.
-func (s *shard) hash(tenant tenantKey, kind entryKind, name string) uint64 {
-	hash := tenant.hash + uint64(kind)
+// key returns the key of what is kept of the tenant. Names are hashed with a seed, so that nobody can choose two that
+// meet.
+func (s *shard) key(tenant tenantKey, kind keyKind, name string) entryKey {
+	key := entryKey{tenant: tenant.name, name: memoryName(name), hash: tenant.hash + uint64(kind), kind: kind}
 	if name != "" {
-		hash += maphash.String(s.store.seed, name)
+		key.hash += maphash.String(s.store.seed, key.name)
 	}
-	return hash
+	return key
 }
 
-func (s *shard) bucketKey(tenant tenantKey, owner Owner) entryKey {
-	return s.key(tenant, entryKind(owner.Level), memoryName(owner.Name))
-}
-
-// bucket returns the entry of an owner, or nil. It makes no key, which would be copied.
-func (s *shard) bucket(tenant tenantKey, owner *Owner) *entry {
-	kind, name := entryKind(owner.Level), memoryName(owner.Name)
-	e := s.index[s.hash(tenant, kind, name)]
-	for e != nil && (e.key.kind != kind || e.key.name != name || e.key.tenant != tenant.name) {
-		e = e.next
+// keyOf returns the key of an address.
+func (s *shard) keyOf(tenant tenantKey, a *address) entryKey {
+	if a.candidate != "" {
+		// No tenant has this name: one that starts with ~ has no other in it.
+		tenant = s.store.tenant("~" + a.candidate + "~" + tenant.name)
 	}
-	return e
+	return s.key(tenant, a.kind, a.name)
 }
 
 // lookup returns the entry of the key or nil.
 func (s *shard) lookup(key *entryKey) *entry {
-	e := s.index[key.hash]
-	for e != nil && (e.key.kind != key.kind || e.key.name != key.name || e.key.tenant != key.tenant) {
-		e = e.next
+	if e := s.index[key.hash]; e != nil && e.key == *key {
+		return e
 	}
-	return e
+	return nil
 }
 
-func (k entryKind) pool() poolKind {
-	if k >= recordEntry {
+func (k keyKind) pool() poolKind {
+	switch {
+	case k >= overridesKey:
+		return overridePool
+	case k >= recordKey:
 		return recordPool
+	default:
+		return bucketPool
 	}
-	return bucketPool
 }
 
 type entry struct {
 	key entryKey
-	// next is another entry of the same hash.
-	next *entry
 	// expires is the Unix millisecond at which the entry means the same as none.
 	expires int64
 	place   int
 	weight  int64
-	ledger  state.Owner
-	record  *state.Record
+	// value is what is kept, packed as package state has it.
+	value []byte
 }
 
 // find returns a living entry or nil. One that has expired is removed, as Redis does, so that a clock
 // that is set back does not bring it back.
-func (s *shard) find(key entryKey, now int64) *entry {
-	e := s.lookup(&key)
+func (s *shard) find(key *entryKey, now int64) *entry {
+	e := s.lookup(key)
 	if e != nil && e.expires <= now {
 		s.remove(e)
 		return nil
@@ -95,18 +76,21 @@ func (s *shard) find(key entryKey, now int64) *entry {
 }
 
 // obtain returns the entry of the key, a new one if there is none that lives.
-func (s *shard) obtain(key entryKey, now int64) *entry {
+func (s *shard) obtain(key *entryKey, now int64) *entry {
 	if e := s.find(key, now); e != nil {
 		return e
 	}
+	if e := s.index[key.hash]; e != nil {
+		// Of two that have one hash, which nobody sees, the older one makes room.
+		s.remove(e)
+	}
 	s.due += sweepStep
-	e := &entry{key: key}
+	e := &entry{key: *key}
 	s.weigh(e, 1)
 	list := &s.pools[key.kind.pool()].list
 	e.place = len(*list)
-	e.next = s.index[key.hash]
-	s.index[key.hash] = e
 	*list = append(*list, e)
+	s.index[key.hash] = e
 	return e
 }
 
@@ -119,27 +103,10 @@ func (s *shard) remove(e *entry) {
 	moved.place = e.place
 	p.list[last] = nil
 	p.list = p.list[:last]
-	s.unlink(e)
+	delete(s.index, e.key.hash)
 	p.used.Add(-e.weight)
 	s.store.left[kind].Add(e.weight)
 	e.weight = 0
-}
-
-// unlink takes the entry out of the index.
-func (s *shard) unlink(e *entry) {
-	first := s.index[e.key.hash]
-	switch {
-	case first != e:
-		for first.next != e {
-			first = first.next
-		}
-		first.next = e.next
-	case e.next != nil:
-		s.index[e.key.hash] = e.next
-	default:
-		delete(s.index, e.key.hash)
-	}
-	e.next = nil
 }
 
 // memoryName bounds the length of a name that is kept. The two forms never meet, because names that

@@ -1,7 +1,6 @@
 package bucket
 
 import (
-	"hash/maphash"
 	"sync"
 	"time"
 
@@ -32,8 +31,6 @@ type shard struct {
 	read  reading
 	// calls counts the calls, and due the entries to be looked at by the next one.
 	calls, due int
-	// overrides are the override records by tenant. No tenant displaces those of another.
-	overrides map[string]*overrideSet
 }
 
 // sweep looks at a few entries and removes those that have expired.
@@ -67,167 +64,42 @@ func (s *shard) sweep(now int64) {
 	}
 }
 
-// load finds the entries of the buckets and what they have spent by now. It returns a bit for each
-// bucket that even a call that changes nothing has to write, because its state lies too far in the
-// future, after the clock was set back.
-func (s *shard) load(tenant tenantKey, buckets []Bucket, entries *[MaxLimits]*entry, spends *spentArray, now int64) (ahead uint64) {
-	k := 0
-	for i := range buckets {
-		rules := buckets[i].Limits.compiled
-		if e := s.find(s.bucketKey(tenant, buckets[i].Owner), now); e != nil {
-			entries[i] = e
-			if e.ledger.Load(rules.All, spends[k:k+len(rules.All)], now) {
-				ahead |= 1 << i
-			}
-		}
-		k += len(rules.All)
+// value returns what is kept under a key of the tenant, nil if nothing is.
+func (s *shard) value(tenant tenantKey, a *address, now int64) []byte {
+	key := s.keyOf(tenant, a)
+	if e := s.find(&key, now); e != nil {
+		return e.value
 	}
-	return ahead
+	return nil
 }
 
-// save stores what those limits of one owner have spent that have a bit in changed. An owner that owes nothing is
-// forgotten, which means the same.
-func (s *shard) save(tenant tenantKey, b *Bucket, e *entry, spends []state.Spent, changed uint64, now int64) {
-	// An entry that was loaded may have been evicted since, to make room for another of this call.
-	if e == nil || e.weight == 0 {
-		fresh := s.obtain(s.bucketKey(tenant, b.Owner), now)
-		if e != nil {
-			fresh.ledger = e.ledger
-		}
-		e = fresh
-	}
-	e.expires = e.ledger.Store(b.Limits.compiled, spends, changed, now)
-	if e.expires <= now {
-		s.remove(e)
-	}
+// write keeps something else under a key of the tenant.
+func (s *shard) write(tenant tenantKey, a *address, w *state.Write, now int64) {
+	key := s.keyOf(tenant, a)
+	s.replace(&key, w, now)
 }
 
-// take does any take. It returns whether the budgets were judged, and not the claim alone.
-func (s *shard) take(take *Take, tenant tenantKey, now int64) (result Result, judged bool) {
-	var entries [MaxLimits]*entry
-	var spends spentArray
-	ahead := s.load(tenant, take.Buckets, &entries, &spends, now)
-	if take.Claim == nil {
-		result, _ = s.charge(take, tenant, &entries, &spends, ahead, now)
-		return result, true
-	}
-	key := s.key(tenant, recordEntry, take.Claim.RecordName())
-	return s.takeKeyed(take, tenant, key, &entries, &spends, ahead, now)
-}
-
-// charge judges the take without regard to its key and charges it if it is admitted. It returns which limits were
-// charged less than was asked for.
-func (s *shard) charge(take *Take, tenant tenantKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (Result, state.Shortfall) {
-	verdict, short := judge(take.Buckets, spends, take.Amounts, now)
-	result := Result{Verdict: verdict}
-	k := 0
-	for i := range take.Buckets {
-		rules, changed := take.Buckets[i].Limits.rules, uint64(0)
-		for j := range rules {
-			if verdict == Admitted && rules[j].Take(&spends[k+j], &short, k+j, take.Amounts.Of(rules[j].limit.Unit), now) {
-				changed |= 1 << j
-			}
+func (s *shard) replace(key *entryKey, w *state.Write, now int64) {
+	if w.Value == nil {
+		if e := s.lookup(key); e != nil {
+			s.remove(e)
 		}
-		if changed > 0 || ahead>>i&1 == 1 {
-			s.save(tenant, &take.Buckets[i], entries[i], spends[k:k+len(rules)], changed, now)
-		}
-		k += len(rules)
+		return
 	}
-	result.judged(take, spends, short, now)
-	return result, short
-}
-
-// takeKeyed does what the record of the key says.
-func (s *shard) takeKeyed(take *Take, tenant tenantKey, key entryKey, entries *[MaxLimits]*entry, spends *spentArray, ahead uint64, now int64) (result Result, judged bool) {
-	var held state.Record
-	if e := s.find(key, now); e != nil {
-		held = *e.record
+	e := s.obtain(key, now)
+	if e.value = w.Value; w.Expiry != 0 {
+		e.expires = w.Expiry
 	}
-	claim := claimOf(take.Claim, take.Buckets)
-	outcome, hold, tail := held.Judge(claim, now)
-	var short state.Shortfall
-	if outcome == state.Admitted {
-		result, short = s.charge(take, tenant, entries, spends, ahead, now)
-		if judged = true; result.Verdict != Admitted {
-			return result, judged
-		}
-	} else {
-		result.fill(take, spends, now, state.Shortfall{}, false)
-		result.keyed(take, outcome, tail)
-	}
-	if hold.State != 0 && (judged || outcome == state.Repeat) {
-		hold.Hold(outcome, claim.Sum, packShort(&short, take.Buckets), now)
-		e := s.obtain(key, now)
-		e.record, e.expires = &hold, hold.Ends
-		s.weigh(e, 1)
-	}
-	return result, judged
-}
-
-// endClaim ends the claim if the attempt holds it.
-func (s *shard) endClaim(tenant tenantKey, end *ClaimSettlement, now int64) bool {
-	e := s.find(s.key(tenant, recordEntry, end.Claim.RecordName()), now)
-	if e == nil || !e.record.Holds(end.Claim.Attempt, now) {
-		return false
-	}
-	as, answer, weight := endOf(end), string(end.Answer), 1+int64(len(end.Answer)+answerUnit-1)/answerUnit
-	if as != state.Answered || weight > s.store.records {
-		// An answer that no room can hold is not stored.
-		as, answer, weight = min(as, state.Done), "", 1
-	}
-	if !e.record.End(as, answer, now) {
-		s.remove(e)
-		return true
+	weight := int64(1)
+	switch key.kind {
+	case recordKey:
+		weight += int64(state.AnswerSize(w.Value)+answerUnit-1) / answerUnit
+	case overridesKey:
+		weight = state.CountOverrides(w.Value)
+	case fleetKey:
+		weight = 0
 	}
 	s.weigh(e, weight)
-	return true
-}
-
-// markSettled reports whether this is the first settlement of a receipt that is young enough.
-func (s *shard) markSettled(tenant tenantKey, receipt *Receipt, now int64) bool {
-	if now-receipt.takenAt >= int64(maxReceiptAge/time.Millisecond) {
-		return false
-	}
-	key := s.key(tenant, settledEntry, string(receipt.id[:]))
-	if s.find(key, now) != nil {
-		return false
-	}
-	s.obtain(key, now).expires = now + int64(maxReceiptAge/time.Millisecond)
-	return true
-}
-
-// change replaces what each limit has spent by what the function makes of it.
-func (s *shard) change(tenant tenantKey, buckets []Bucket, now int64, to func(k int, r *rule, was state.Spent) state.Spent) []LimitState {
-	var entries [MaxLimits]*entry
-	var before, after spentArray
-	s.load(tenant, buckets, &entries, &before, now)
-	k := 0
-	for i := range buckets {
-		rules, touched := buckets[i].Limits.rules, uint64(0)
-		for j := range rules {
-			if after[k+j] = to(k+j, &rules[j], before[k+j]); after[k+j] != before[k+j] {
-				touched |= 1 << j
-			}
-		}
-		if touched > 0 {
-			s.save(tenant, &buckets[i], entries[i], after[k:k+len(rules)], touched, now)
-		}
-		k += len(rules)
-	}
-	return changed(buckets, &before, &after, now)
-}
-
-// tryCandidate judges the candidate, whose buckets are as overrides make them, and charges it if it admits.
-func (s *shard) tryCandidate(take *Take, buckets []Bucket, tenant tenantKey, now int64) *CandidateResult {
-	// No tenant has this name: one that starts with ~ has no other in it.
-	name := "~" + take.Candidate.ID + "~" + tenant.name
-	kept := tenantKey{name: name, hash: maphash.String(s.store.seed, name)}
-	trial := Take{Buckets: buckets, Amounts: take.Amounts}
-	var result Result
-	if !s.takeFast(&trial, kept, now, &result) {
-		result, _ = s.take(&trial, kept, now)
-	}
-	return &CandidateResult{Verdict: result.Verdict, RetryAfter: result.RetryAfter, Limits: result.Limits}
 }
 
 // readingAge is how long a reading of the system's clock is used.
@@ -254,7 +126,12 @@ func (r *reading) now() int64 {
 // now is the time of the store in Unix milliseconds.
 func (s *shard) now() int64 {
 	if s.store.clock != nil {
-		return s.store.clock().UnixMilli()
+		return dated(s.store.clock())
 	}
 	return s.read.now()
+}
+
+// dated is a date in Unix milliseconds, of those that can be kept.
+func dated(t time.Time) int64 {
+	return min(max(0, t.UnixMilli()), maxDate-1)
 }

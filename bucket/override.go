@@ -15,8 +15,6 @@ import (
 const (
 	// maxOverrides is how many records a tenant may have.
 	maxOverrides = 128
-	// maxOverrideBytes is how much the records of a tenant may take in their stored form.
-	maxOverrideBytes = state.MaxOverrideBytes
 	// maxOverrideOwner is the length in bytes of the longest name of an owner that can have a record.
 	maxOverrideOwner = 512
 	// maxOverrideReason and maxOverrideActor are the lengths in bytes of the longest texts for auditors.

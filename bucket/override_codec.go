@@ -69,20 +69,6 @@ func packOverride(o *Override) []byte {
 	return append(append(b, o.Reason...), o.Actor...)
 }
 
-// overrideSize is what a record takes in its stored form.
-func overrideSize(o *Override) int {
-	return overrideHead + 1 + 2 + len(o.Owner.Name) + len(o.Limit) + overrideBody + len(o.Reason) + len(o.Actor)
-}
-
-// size is what the records take in their stored form.
-func (s *overrideSet) size() int {
-	size := state.GenerationSize
-	for i := range s.records {
-		size += overrideSize(&s.records[i])
-	}
-	return size
-}
-
 // readOverrides reads the records of a tenant as they are stored, nil if there are none.
 func readOverrides(text string) (*overrideSet, error) {
 	if text == "" {
@@ -91,7 +77,7 @@ func readOverrides(text string) (*overrideSet, error) {
 	if len(text) < state.GenerationSize || text[0] != state.OverridesVersion {
 		return nil, errOverrides
 	}
-	set := &overrideSet{}
+	set := &overrideSet{size: len(text)}
 	copy(set.generation[:], text)
 	for text = text[state.GenerationSize:]; text != ""; {
 		if len(text) < overrideHead || len(text) < 2+int(state.ReadUint(text, 2)) {

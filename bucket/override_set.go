@@ -23,6 +23,8 @@ type overrideSet struct {
 	generation generation
 	// records are in the order of their changes.
 	records []Override
+	// size is what they take in their stored form.
+	size int
 	// sent is when the latest call was sent that was told the records. It belongs to knownOverrides, under
 	// the lock there.
 	sent time.Time
@@ -74,18 +76,6 @@ func bound(governed, asked []Bucket) {
 			governed[i].Limits = asked[i].Limits
 		}
 	}
-}
-
-// expires is when the last record has expired.
-func (s *overrideSet) expires() int64 {
-	last := int64(0)
-	for i := range s.records {
-		if s.records[i].Expires.IsZero() {
-			return maxDate
-		}
-		last = max(last, s.records[i].Expires.UnixMilli())
-	}
-	return last
 }
 
 // govern returns what the records make of the buckets, of which the live ones come first, and of owners

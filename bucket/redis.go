@@ -1,18 +1,13 @@
 package bucket
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
@@ -61,12 +56,11 @@ type RedisConfig struct {
 // [Redis.Close] ends it. A store that nobody uses holds neither goroutines nor connections of its own, so
 // that one that is dropped without being closed leaks nothing.
 type Redis struct {
+	core
+
 	pipeline  *pipeline
 	namespace string
-	timeout   time.Duration
-	scripts   lua.Scripts
 	offsets   offsets
-	overrides knownOverrides
 	// testClock, if it is set, is the time in Unix milliseconds that scripts with a test clock are
 	// told.
 	testClock func() int64
@@ -84,13 +78,14 @@ func NewRedis(cfg RedisConfig) (*Redis, error) {
 		return nil, err
 	}
 	_, cluster := cfg.Client.(*redis.ClusterClient)
-	return &Redis{
+	r := &Redis{
+		core:      core{scripts: lua.Load(), timeout: cfg.Timeout, largest: math.MaxInt},
 		pipeline:  newPipeline(cfg.Client, !cfg.SeparateCalls),
 		namespace: cfg.Namespace,
-		timeout:   cfg.Timeout,
-		scripts:   lua.Load(),
 		offsets:   newOffsets(cluster, cfg.Clock),
-	}, nil
+	}
+	r.engine = r
+	return r, nil
 }
 
 // complete fills in the defaults. The error says what is wrong.
@@ -146,214 +141,3 @@ func (r *Redis) Close() error {
 	r.pipeline.close()
 	return nil
 }
-
-// Take implements [Store]. A take with a claim that got no answer is sent once more if there is time
-// left: its attempt id makes that safe.
-func (r *Redis) Take(ctx context.Context, take Take) (Result, error) {
-	if err := take.Check(); err != nil {
-		return Result{}, err
-	}
-	buckets := take.all()
-	if take.empty() {
-		if err := checkContext(ctx); err != nil {
-			return Result{}, err
-		}
-		return Result{Verdict: Admitted}, nil
-	}
-	c := r.newCall(take.Tenant, &r.scripts.Take, len(buckets)+2, len(buckets)+4)
-	c.bucketKeys(take.Buckets)
-	if take.Candidate != nil {
-		keys := c.keys.candidate(take.Candidate.ID)
-		for i := range take.Candidate.Buckets {
-			c.key(keys.bucket(take.Candidate.Buckets[i].Owner))
-		}
-	}
-	if take.Claim != nil {
-		c.key(c.keys.record(take.Claim))
-	}
-	c.overrides()
-	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
-		return [2]int64{take.Amounts.Of(l.limit.Unit)}
-	})
-	c.claim = take.Claim
-	c.arg([]byte(nil))
-	c.rules()
-	c.live = len(take.Buckets)
-	c.owners, c.takes, c.again = take.Owners, true, take.Claim != nil
-	reply, err := c.do(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	if reply.outcome == state.Blocked {
-		return blockedResult(&take, c.governed.blocked, reply.now, c.governed.until), nil
-	}
-	take.Buckets = c.governed.buckets[:c.live:c.live]
-	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
-	result.unused = c.governed.unused
-	result.until(c.governed.until)
-	return result, err
-}
-
-// kindOfTake says whether the fast path of take.lua fits the buckets.
-func kindOfTake(g *governing) int64 {
-	if g.blocked != nil {
-		return state.BlockedTake
-	}
-	for i := range g.buckets {
-		if !g.buckets[i].Limits.compiled.Fast {
-			return state.AnyTake
-		}
-	}
-	return state.FastTake
-}
-
-// Settle implements [Store].
-func (r *Redis) Settle(ctx context.Context, settlement Settlement) (Settled, error) {
-	if err := settlement.check(); err != nil {
-		return Settled{}, err
-	}
-	receipt, end := &settlement.Receipt, settlement.Claim
-	if receipt.IsZero() && end == nil {
-		return Settled{}, nil
-	}
-	packedEnd, answer := "", []byte(nil)
-	if end != nil {
-		packedEnd = packEnd(end)
-		// A command may be read after its caller has gone.
-		answer = bytes.Clone(end.Answer)
-	}
-	c := r.newCall(settlement.Tenant(), &r.scripts.Settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
-	c.bucketKeys(receipt.buckets)
-	if end != nil {
-		c.key(c.keys.record(end.Claim))
-	} else {
-		c.key(c.keys.settled(receipt))
-	}
-	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, l *rule) [2]int64 {
-		charged, actual := settlement.settleAmounts(k, l)
-		return [2]int64{charged, actual - charged}
-	})
-	c.arg(packedEnd)
-	c.arg(answer)
-	c.rules()
-	reply, err := c.do(ctx)
-	if err != nil {
-		return Settled{}, err
-	}
-	if reply.outcome != state.Applied {
-		return Settled{}, reply.check()
-	}
-	limits, err := reply.changes(receipt.buckets)
-	return Settled{Applied: err == nil, Limits: limits}, err
-}
-
-// Renew implements [Store].
-func (r *Redis) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
-	if err := checkRenewal(claim); err != nil {
-		return false, err
-	}
-	lease, _ := leaseAndTTL(claim)
-	c := r.newCall(tenant, &r.scripts.Renew, 1, 3)
-	c.key(c.keys.record(claim))
-	c.values(nil, lease, 0, nil)
-	c.arg(bytes.Clone(claim.Attempt[:]))
-	reply, err := c.do(ctx)
-	if err != nil {
-		return false, err
-	}
-	return reply.outcome == state.Applied, reply.check()
-}
-
-// Peek implements [Store].
-func (r *Redis) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error) {
-	if err := checkBuckets(buckets); err != nil {
-		return nil, err
-	}
-	if len(buckets) == 0 {
-		return nil, checkContext(ctx)
-	}
-	c := r.newCall(tenant, &r.scripts.Peek, len(buckets)+1, len(buckets)+1)
-	c.bucketKeys(buckets)
-	c.overrides()
-	c.values(buckets, 0, 0, nil)
-	c.rules()
-	reply, err := c.do(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return reply.states(c.governed.buckets)
-}
-
-// Grant implements [Store].
-func (r *Redis) Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error) {
-	if err := checkBuckets(buckets); err != nil {
-		return nil, err
-	}
-	if err := checkAmounts(amounts); err != nil {
-		return nil, err
-	}
-	if len(buckets) == 0 {
-		return nil, checkContext(ctx)
-	}
-	c := r.newCall(tenant, &r.scripts.Grant, len(buckets)+1, len(buckets)+2)
-	c.bucketKeys(buckets)
-	c.overrides()
-	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
-		return [2]int64{amounts.Of(l.limit.Unit)}
-	})
-	c.rules()
-	reply, err := c.do(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return reply.changes(c.governed.buckets)
-}
-
-// Reset implements [Store].
-func (r *Redis) Reset(ctx context.Context, tenant string, buckets []Bucket) error {
-	if err := checkBuckets(buckets); err != nil {
-		return err
-	}
-	if len(buckets) == 0 {
-		return checkContext(ctx)
-	}
-	keys := newKeyspace(r.namespace, tenant)
-	args := make([]any, 0, len(buckets)+1)
-	args = append(args, "unlink")
-	for i := range buckets {
-		args = append(args, keys.bucket(buckets[i].Owner))
-	}
-	ctx, _, cancel := deadline.Bound(ctx, r.timeout)
-	defer cancel()
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if err := r.pipeline.alone(ctx, newCommand(ctx, args)); err != nil {
-		return classify(err)
-	}
-	return nil
-}
-
-// Beat counts this instance among those that share the store, and returns how many there are. It is for the
-// extension, whose instances share the limits that fail local while the store is away.
-func (r *Redis) Beat(ctx context.Context, instance [8]byte) (int, error) {
-	key := "rl:" + r.namespace + fleetSuffix
-	c := r.newCall("", &r.scripts.Heartbeat, 1, 2)
-	if len(r.offsets.groups) > 1 {
-		c.group = int(crc16(key)) % clusterSlots / slotsPerGroup
-	}
-	c.key(key)
-	c.values(nil, fleet.BeatLife.Milliseconds(), 0, nil)
-	c.arg(instance[:])
-	reply, err := c.do(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if reply.outcome != state.Applied || len(reply.rest) != countSize {
-		return 0, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
-	}
-	return int(state.ReadUint(reply.rest, countSize)), nil
-}
-
-// countSize is that of a number of instances in a reply.
-const countSize = 2

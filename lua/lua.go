@@ -26,6 +26,8 @@ type Script struct {
 	Source string
 	// SHA is the hexadecimal SHA-1 of Source, by which EVALSHA calls it.
 	SHA string
+	// Decide decides the same in Go.
+	Decide func(state.Call) (state.Reply, error)
 }
 
 // Scripts are the scripts of a store.
@@ -50,13 +52,13 @@ type Scripts struct {
 var files embed.FS
 
 var scripts = Scripts{
-	Take:      join("clock", "known_overrides", "claim", "fast", "state", "take"),
-	Settle:    join("clock", "state", "settle"),
-	Grant:     join("clock", "known_overrides", "state", "grant"),
-	Peek:      join("clock", "known_overrides", "state", "peek"),
-	Renew:     join("clock", "renew"),
-	Override:  join("clock", "override"),
-	Heartbeat: join("clock", "heartbeat"),
+	Take:      join(state.Take, "clock", "known_overrides", "claim", "fast", "state", "take"),
+	Settle:    join(state.Settle, "clock", "state", "settle"),
+	Grant:     join(state.Grant, "clock", "known_overrides", "state", "grant"),
+	Peek:      join(state.Peek, "clock", "known_overrides", "state", "peek"),
+	Renew:     join(state.Renew, "clock", "renew"),
+	Override:  join(state.Override, "clock", "override"),
+	Heartbeat: join(state.Heartbeat, "clock", "heartbeat"),
 }
 
 // Load returns the scripts.
@@ -67,8 +69,8 @@ func (s *Scripts) All() []*Script {
 	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Heartbeat}
 }
 
-// join makes the script of these files, the last of which has its name.
-func join(names ...string) Script {
+// join makes the script of these files, the last of which has its name, and of what decides the same.
+func join(decide func(state.Call) (state.Reply, error), names ...string) Script {
 	var source strings.Builder
 	for _, name := range names {
 		// The files are embedded: a name that is none leaves a script that its test finds broken.
@@ -83,5 +85,5 @@ func join(names ...string) Script {
 		}
 	}
 	sum := sha1.Sum([]byte(source.String())) //nolint:gosec // See the import.
-	return Script{Name: names[len(names)-1], Source: source.String(), SHA: hex.EncodeToString(sum[:])}
+	return Script{Name: names[len(names)-1], Source: source.String(), SHA: hex.EncodeToString(sum[:]), Decide: decide}
 }

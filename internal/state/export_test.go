@@ -31,6 +31,6 @@ func (r *Record) Pack() []byte { return r.pack() }
 
 // FitsFast reports whether fast.lua takes the state of such limits.
 func FitsFast(l *Rules, text []byte, now int64) bool {
-	return text == nil || len(text) == fastSize && text[0] == fastVersion && ReadUint(string(text[1:]), DateSize) <= now &&
-		string(text[fastIDs:fastDebts]) == l.Packed[:FastLimits*fastIDSize]
+	var debts [FastLimits]int64
+	return l.Fast && l.ReadTokens(text, debts[:], now)
 }

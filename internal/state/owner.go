@@ -110,20 +110,6 @@ func (o *Owner) fast(l *Rules, now int64) (date int64, debts [FastLimits]int64, 
 	return date, debts, found < len(o.Entries), true
 }
 
-// IsFast reports whether the state is of one date and of such limits, and as old as the clock says.
-func (o *Owner) IsFast(l *Rules, now int64) bool {
-	if !l.Fast || len(o.Entries) != len(l.All) {
-		return false
-	}
-	for i := range l.All {
-		r, e := &l.All[i], &o.Entries[i]
-		if e.ID != r.ID || e.Tag != TokenBucket || e.P != r.P || e.R != r.R || e.Date > now {
-			return false
-		}
-	}
-	return true
-}
-
 // oneDate gives all entries one date, and the order of the rules, if they are those of a fast owner.
 func (o *Owner) oneDate(l *Rules, now int64) {
 	date, debts, others, ok := o.fast(l, now)

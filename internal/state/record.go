@@ -152,3 +152,19 @@ func readRecord(text []byte) (r Record, err error) {
 	r.Repeats, r.Rest = int(s[2*keySize]), s[2*keySize+1:]
 	return r, nil
 }
+
+// StateOf returns the state of a record as it is stored, zero of none.
+func StateOf(record []byte) byte {
+	if len(record) < recordSize {
+		return 0
+	}
+	return record[1]
+}
+
+// AnswerSize returns the size in bytes of the answer in a record as it is stored.
+func AnswerSize(record []byte) int {
+	if StateOf(record) != Answered {
+		return 0
+	}
+	return len(record) - recordSize
+}

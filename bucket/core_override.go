@@ -11,7 +11,10 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-var _ OverrideStore = (*Redis)(nil)
+var (
+	_ OverrideStore = (*Memory)(nil)
+	_ OverrideStore = (*Redis)(nil)
+)
 
 // Of how many tenants a process remembers the override records, and how much they may take as they are
 // stored.
@@ -20,7 +23,7 @@ const (
 	maxKnownOverrideBytes = 16 << 20
 )
 
-// knownOverrides are the records that replies have told, by tenant. A script that finds others in Redis
+// knownOverrides are the records that replies have told, by tenant. A script that finds others in the store
 // does nothing and tells those; tenants without records are not remembered.
 type knownOverrides struct {
 	mu   sync.RWMutex
@@ -61,7 +64,7 @@ func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) 
 	k.forget(tenant)
 	if set != nil {
 		for other := range k.sets {
-			if len(k.sets) < maxKnownOverrides && k.size+set.size() <= maxKnownOverrideBytes {
+			if len(k.sets) < maxKnownOverrides && k.size+set.size <= maxKnownOverrideBytes {
 				break
 			}
 			// Whichever comes first: what is missing costs one more try.
@@ -72,7 +75,7 @@ func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) 
 		}
 		set.sent = sent
 		k.sets[tenant] = set
-		k.size += set.size()
+		k.size += set.size
 	}
 	k.n.Store(int64(len(k.sets)))
 	return set
@@ -80,47 +83,47 @@ func (k *knownOverrides) learn(tenant string, set *overrideSet, sent time.Time) 
 
 func (k *knownOverrides) forget(tenant string) {
 	if set := k.sets[tenant]; set != nil {
-		k.size -= set.size()
+		k.size -= set.size
 		delete(k.sets, tenant)
 	}
 }
 
 // SetOverride implements [OverrideStore]. After [ErrAmbiguous] it can be called again.
-func (r *Redis) SetOverride(ctx context.Context, tenant string, override Override) (*Override, error) {
+func (s *core) SetOverride(ctx context.Context, tenant string, override Override) (*Override, error) {
 	if err := override.check(); err != nil {
 		return nil, err
 	}
-	was, now, err := r.changeOverrides(ctx, tenant, packOverrideKey(override.Owner, override.Limit), packOverride(&override))
+	was, now, err := s.changeOverrides(ctx, tenant, packOverrideKey(override.Owner, override.Limit), packOverride(&override))
 	return was.find(override.Owner, override.Limit, now), err
 }
 
 // GetOverride implements [OverrideStore].
-func (r *Redis) GetOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
+func (s *core) GetOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
 	if err := checkOverrideKey(owner, limit); err != nil {
 		return nil, err
 	}
-	is, now, err := r.readOverrides(ctx, tenant)
+	is, now, err := s.readOverrides(ctx, tenant)
 	return is.find(owner, limit, now), err
 }
 
 // ListOverrides implements [OverrideStore].
-func (r *Redis) ListOverrides(ctx context.Context, tenant string) ([]Override, error) {
-	is, now, err := r.readOverrides(ctx, tenant)
+func (s *core) ListOverrides(ctx context.Context, tenant string) ([]Override, error) {
+	is, now, err := s.readOverrides(ctx, tenant)
 	return is.list(now), err
 }
 
 // DeleteOverride implements [OverrideStore].
-func (r *Redis) DeleteOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
+func (s *core) DeleteOverride(ctx context.Context, tenant string, owner Owner, limit string) (*Override, error) {
 	if err := checkOverrideKey(owner, limit); err != nil {
 		return nil, err
 	}
-	was, now, err := r.changeOverrides(ctx, tenant, packOverrideKey(owner, limit), nil)
+	was, now, err := s.changeOverrides(ctx, tenant, packOverrideKey(owner, limit), nil)
 	return was.find(owner, limit, now), err
 }
 
 // ClearOverrides implements [OverrideStore].
-func (r *Redis) ClearOverrides(ctx context.Context, tenant string) ([]Override, error) {
-	was, now, err := r.changeOverrides(ctx, tenant, "", nil)
+func (s *core) ClearOverrides(ctx context.Context, tenant string) ([]Override, error) {
+	was, now, err := s.changeOverrides(ctx, tenant, "", nil)
 	if errors.Is(err, errOverrides) {
 		// What is gone need not be read.
 		return nil, nil
@@ -128,21 +131,21 @@ func (r *Redis) ClearOverrides(ctx context.Context, tenant string) ([]Override, 
 	return was.list(now), err
 }
 
-// readOverrides returns the records and the time of Redis.
-func (r *Redis) readOverrides(ctx context.Context, tenant string) (*overrideSet, int64, error) {
-	return r.callOverrides(ctx, tenant, "", "", nil)
+// readOverrides returns the records and the time of the store.
+func (s *core) readOverrides(ctx context.Context, tenant string) (*overrideSet, int64, error) {
+	return s.callOverrides(ctx, tenant, "", "", nil)
 }
 
 // changeOverrides returns the records before the change.
-func (r *Redis) changeOverrides(ctx context.Context, tenant, id string, record []byte) (*overrideSet, int64, error) {
+func (s *core) changeOverrides(ctx context.Context, tenant, id string, record []byte) (*overrideSet, int64, error) {
 	next := newGeneration()
-	return r.callOverrides(ctx, tenant, string(next[:]), id, record)
+	return s.callOverrides(ctx, tenant, string(next[:]), id, record)
 }
 
 // callOverrides runs override.lua, which describes the arguments.
-func (r *Redis) callOverrides(ctx context.Context, tenant, next, id string, record []byte) (*overrideSet, int64, error) {
-	c := r.newCall(tenant, &r.scripts.Override, 1, 4)
-	c.key(c.keys.overrides())
+func (s *core) callOverrides(ctx context.Context, tenant, next, id string, record []byte) (*overrideSet, int64, error) {
+	c := s.newCall(tenant, &s.scripts.Override, 1, 4)
+	c.key(address{kind: overridesKey})
 	c.values(nil, maxOverrides, 0, nil)
 	c.arg(next)
 	c.arg(id)

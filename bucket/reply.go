@@ -11,56 +11,10 @@ import (
 // the keys, or a proxy the replies. The script ran, so that nothing is known of the charge.
 var errReply = errors.New("malformed reply of a script")
 
-// packNumbers packs the numbers of a call under these override records: value returns those of a limit, of which there are
-// perLimit. Room is left for the date before which the call applies and for the windows of the
-// calendar, which are known when it is sent.
-func packNumbers(g *governing, extra int64, perLimit int, value func(k int, r *rule) [2]int64) []byte {
-	size, buckets := state.NumbersHead, g.buckets
-	for i := range buckets {
-		l := buckets[i].Limits
-		size += (l.compiled.Columns*perLimit + state.CalendarNumbers*len(l.compiled.Calendars)) * state.DoubleSize
-	}
-	b := state.AppendDouble(make([]byte, state.DoubleSize, size), extra)
-	b = append(b, g.generation[:]...)
-	b = state.AppendDouble(state.AppendDouble(b, g.from), g.until)
-	k := 0
-	for i := range buckets {
-		l := buckets[i].Limits
-		for j := range l.compiled.Columns {
-			var pair [2]int64
-			if j < len(l.rules) && perLimit > 0 {
-				pair = value(k, &l.rules[j])
-				k++
-			}
-			for _, n := range pair[:perLimit] {
-				b = state.AppendDouble(b, state.Exact(n))
-			}
-		}
-		b = append(b, make([]byte, state.CalendarNumbers*len(l.compiled.Calendars)*state.DoubleSize)...)
-	}
-	return b
-}
-
-// putWindows fills in the windows of the calendar that hold the time.
-func putWindows(numbers []byte, buckets []Bucket, perLimit int, now int64) {
-	at := state.NumbersHead
-	for i := range buckets {
-		l := buckets[i].Limits
-		at += l.compiled.Columns * perLimit * state.DoubleSize
-		for _, c := range l.compiled.Calendars {
-			window := c.Around(now)
-			for _, edge := range [state.CalendarNumbers]int64{window.From, window.To} {
-				state.PutDouble(numbers[at:], edge)
-				at += state.DoubleSize
-			}
-		}
-	}
-}
-
 // reply is what a script answered.
 type reply struct {
 	outcome state.Outcome
-	// now is the time of Redis in Unix milliseconds.
+	// now is the time of the store in Unix milliseconds.
 	now  int64
 	rest string
 }

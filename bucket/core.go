@@ -1,0 +1,228 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+	"github.com/gqlgen-ratelimit/ratelimit/lua"
+)
+
+// core is what the stores have in common: it makes the calls of the scripts, has an engine run them, and reads the
+// replies.
+type core struct {
+	engine engine
+	// mistake is what is wrong with the configuration, so that nothing can be done, or nil.
+	mistake error
+	// timeout is how long a call may take in all, zero if nothing bounds it but its context.
+	timeout time.Duration
+	// largest is the size in bytes of the largest answer that there can be room for.
+	largest int
+	scripts lua.Scripts
+	known   knownOverrides
+}
+
+// engine runs scripts: [Redis] in Redis, [Memory] their like in Go. Its errors are those of a [Store].
+type engine interface {
+	// run runs the script of the call once and returns its reply.
+	run(ctx context.Context, c *call) (reply, error)
+	// remove forgets what is kept of the tenant under the keys.
+	remove(ctx context.Context, tenant string, keys []address) error
+	// estimate is the time at which the call would run, in Unix milliseconds, as far as it is known.
+	estimate(c *call) int64
+}
+
+// check returns why nothing can be done in a call.
+func (s *core) check(ctx context.Context) error {
+	if s.mistake != nil {
+		return s.mistake
+	}
+	return checkContext(ctx)
+}
+
+// Take implements [Store]. A take with a claim that got no answer is sent once more if there is time
+// left: its attempt id makes that safe.
+func (s *core) Take(ctx context.Context, take Take) (Result, error) {
+	if err := take.Check(); err != nil {
+		return Result{}, err
+	}
+	buckets := take.all()
+	if take.empty() {
+		if err := s.check(ctx); err != nil {
+			return Result{}, err
+		}
+		return Result{Verdict: Admitted}, nil
+	}
+	c := s.newCall(take.Tenant, &s.scripts.Take, len(buckets)+2, len(buckets)+4)
+	c.bucketKeys(take.Buckets, "")
+	if take.Candidate != nil {
+		c.bucketKeys(take.Candidate.Buckets, take.Candidate.ID)
+	}
+	if take.Claim != nil {
+		c.key(recordAddress(take.Claim))
+	}
+	c.overrides()
+	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
+		return [2]int64{take.Amounts.Of(l.limit.Unit)}
+	})
+	c.claim = take.Claim
+	c.arg([]byte(nil))
+	c.rules()
+	c.live = len(take.Buckets)
+	c.owners, c.takes, c.again = take.Owners, true, take.Claim != nil
+	reply, err := c.do(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if reply.outcome == state.Blocked {
+		return blockedResult(&take, c.governed.blocked, reply.now, c.governed.until), nil
+	}
+	take.Buckets = c.governed.buckets[:c.live:c.live]
+	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
+	result.unused = c.governed.unused
+	result.until(c.governed.until)
+	return result, err
+}
+
+// Settle implements [Store].
+func (s *core) Settle(ctx context.Context, settlement Settlement) (Settled, error) {
+	if err := settlement.check(); err != nil {
+		return Settled{}, err
+	}
+	receipt, end := &settlement.Receipt, settlement.Claim
+	if receipt.IsZero() && end == nil {
+		return Settled{}, nil
+	}
+	packedEnd, answer := "", []byte(nil)
+	if end != nil {
+		kept := *end
+		if len(kept.Answer) > s.largest {
+			// An answer that no room can hold is not stored.
+			kept.Answer = nil
+		}
+		packedEnd = packEnd(&kept)
+		// A command may be read after its caller has gone.
+		answer = bytes.Clone(kept.Answer)
+	}
+	c := s.newCall(settlement.Tenant(), &s.scripts.Settle, len(receipt.buckets)+1, len(receipt.buckets)+6)
+	c.bucketKeys(receipt.buckets, "")
+	if end != nil {
+		c.key(recordAddress(end.Claim))
+	} else {
+		c.key(settledAddress(receipt))
+	}
+	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, l *rule) [2]int64 {
+		charged, actual := settlement.settleAmounts(k, l)
+		return [2]int64{charged, actual - charged}
+	})
+	c.arg(packedEnd)
+	c.arg(answer)
+	c.rules()
+	reply, err := c.do(ctx)
+	if err != nil {
+		return Settled{}, err
+	}
+	if reply.outcome != state.Applied {
+		return Settled{}, reply.check()
+	}
+	limits, err := reply.changes(receipt.buckets)
+	return Settled{Applied: err == nil, Limits: limits}, err
+}
+
+// Renew implements [Store].
+func (s *core) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
+	if err := checkRenewal(claim); err != nil {
+		return false, err
+	}
+	lease, _ := leaseAndTTL(claim)
+	c := s.newCall(tenant, &s.scripts.Renew, 1, 3)
+	c.key(recordAddress(claim))
+	c.values(nil, lease, 0, nil)
+	c.arg(string(claim.Attempt[:]))
+	reply, err := c.do(ctx)
+	if err != nil {
+		return false, err
+	}
+	return reply.outcome == state.Applied, reply.check()
+}
+
+// Peek implements [Store].
+func (s *core) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error) {
+	if err := checkBuckets(buckets); err != nil {
+		return nil, err
+	}
+	if len(buckets) == 0 {
+		return nil, s.check(ctx)
+	}
+	c := s.newCall(tenant, &s.scripts.Peek, len(buckets)+1, len(buckets)+1)
+	c.bucketKeys(buckets, "")
+	c.overrides()
+	c.values(buckets, 0, 0, nil)
+	c.rules()
+	reply, err := c.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reply.states(c.governed.buckets)
+}
+
+// Grant implements [Store].
+func (s *core) Grant(ctx context.Context, tenant string, buckets []Bucket, amounts Amounts) ([]LimitState, error) {
+	if err := checkBuckets(buckets); err != nil {
+		return nil, err
+	}
+	if err := checkAmounts(amounts); err != nil {
+		return nil, err
+	}
+	if len(buckets) == 0 {
+		return nil, s.check(ctx)
+	}
+	c := s.newCall(tenant, &s.scripts.Grant, len(buckets)+1, len(buckets)+2)
+	c.bucketKeys(buckets, "")
+	c.overrides()
+	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
+		return [2]int64{amounts.Of(l.limit.Unit)}
+	})
+	c.rules()
+	reply, err := c.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reply.changes(c.governed.buckets)
+}
+
+// Reset implements [Store].
+func (s *core) Reset(ctx context.Context, tenant string, buckets []Bucket) error {
+	if err := checkBuckets(buckets); err != nil {
+		return err
+	}
+	if err := s.check(ctx); err != nil || len(buckets) == 0 {
+		return err
+	}
+	keys := make([]address, len(buckets))
+	for i := range buckets {
+		keys[i] = bucketAddress(&buckets[i].Owner, "")
+	}
+	return s.engine.remove(ctx, tenant, keys)
+}
+
+// Beat counts this instance among those that share the store, and returns how many there are. It is for the
+// extension, whose instances share the limits that fail local while the store is away.
+func (s *core) Beat(ctx context.Context, instance [8]byte) (int, error) {
+	c := s.newCall("", &s.scripts.Heartbeat, 1, 2)
+	c.key(address{kind: fleetKey})
+	c.values(nil, fleet.BeatLife.Milliseconds(), 0, nil)
+	c.arg(string(instance[:]))
+	reply, err := c.do(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if reply.outcome != state.Applied || len(reply.rest) != state.InstancesSize {
+		return 0, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
+	}
+	return int(state.ReadUint(reply.rest, state.InstancesSize)), nil
+}

@@ -1,0 +1,144 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
+
+// command is a command that go-redis never sends twice: of a call that may have been applied nothing
+// is known, and its own retries would charge again.
+type command struct {
+	*redis.Cmd
+
+	// hurried says that it has the deadline of its caller, which comes before the timeout of the store.
+	hurried bool
+}
+
+// NoRetry implements redis.Cmder.
+func (command) NoRetry() bool {
+	return true
+}
+
+func newCommand(ctx context.Context, args []any) command {
+	return command{Cmd: redis.NewCmd(ctx, args...)}
+}
+
+// The arguments of a command before its keys: EVALSHA, the script, the number of keys.
+const callHead = 3
+
+// run implements [engine]. It runs the script by its hash, and by its text on a server that does not know it: one that
+// was just promoted or flushed. NOSCRIPT means that nothing was run, so that this is no retry.
+func (r *Redis) run(ctx context.Context, c *call) (reply, error) {
+	group := r.group(c)
+	text, err := r.send(ctx, c, group, "evalsha", c.script.SHA)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		c.sent = time.Now()
+		text, err = r.send(ctx, c, group, "eval", c.script.Source)
+	}
+	if err != nil {
+		return reply{}, classify(err)
+	}
+	answer, err := newReply(text)
+	if err == nil && r.testClock == nil {
+		r.offsets.learn(group, c.sent, time.Now(), answer.now, answer.outcome == state.Late)
+	}
+	return answer, err
+}
+
+// group is that of the node of the call.
+func (r *Redis) group(c *call) int {
+	if c.script == &r.scripts.Heartbeat && len(r.offsets.groups) > 1 {
+		return int(crc16(newKeyspace(r.namespace, c.tenant).key(c.keys[0]))) % clusterSlots / slotsPerGroup
+	}
+	return r.offsets.group(c.tenant)
+}
+
+// estimate implements [engine].
+func (r *Redis) estimate(c *call) int64 {
+	if r.testClock != nil {
+		return r.testClock() + r.testSkew
+	}
+	return r.offsets.now(r.group(c))
+}
+
+// send sends the script, by its hash or its text, in a command of its own: one that was sent before may not have left
+// yet.
+func (r *Redis) send(ctx context.Context, c *call, group int, verb, script string) (string, error) {
+	// A context that has ended before anything was sent is the one case that is surely not ambiguous.
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	before := int64(0)
+	if r.testClock == nil {
+		deadline, _ := ctx.Deadline()
+		before = r.offsets.applyBefore(group, deadline)
+	}
+	args := make([]any, 0, callHead+len(c.keys)+len(c.args)+1)
+	args = append(args, verb, script, len(c.keys))
+	keys := newKeyspace(r.namespace, c.tenant)
+	for _, key := range c.keys {
+		args = append(args, keys.key(key))
+	}
+	args = append(args, c.arguments(before, c.estimate())...)
+	if r.testClock != nil {
+		args = append(args, r.testClock())
+	}
+	cmd := newCommand(ctx, args)
+	cmd.hurried = c.hurried
+	first, _ := args[callHead].(string)
+	if err := r.pipeline.process(ctx, cmd, first, callHead+len(c.keys)); err != nil {
+		return "", err
+	}
+	return cmd.Text()
+}
+
+// remove implements [engine].
+func (r *Redis) remove(ctx context.Context, tenant string, keys []address) error {
+	args, space := make([]any, 0, len(keys)+1), newKeyspace(r.namespace, tenant)
+	args = append(args, "unlink")
+	for _, key := range keys {
+		args = append(args, space.key(key))
+	}
+	ctx, _, cancel := deadline.Bound(ctx, r.timeout)
+	defer cancel()
+	if err := r.pipeline.alone(ctx, newCommand(ctx, args)); err != nil {
+		return classify(err)
+	}
+	return nil
+}
+
+// classify wraps the error of a command in what it means for the charge.
+func classify(err error) error {
+	var server redis.Error
+	var network *net.OpError
+	switch {
+	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrAmbiguous):
+		// What stands before the node knows that nothing was sent, and a batch what was.
+		return err
+	case errors.As(err, &server):
+		// A script reads everything that can be malformed before its first write, and Redis refuses that
+		// first write or none: an error reply of Redis means that nothing was done. One that a proxy makes up
+		// looks the same, and what was done behind it nobody can tell.
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case errors.As(err, &network):
+		if network.Op == "dial" {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed),
+		// A deadline that ends while the command is on its way shows as an error of the connection;
+		// the context's own error comes from waiting for one.
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
+	}
+}
