@@ -63,7 +63,7 @@ func declares(dir string, match *regexp.Regexp) (bool, error) {
 		return false, err
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return false, err
 		}
