@@ -35,7 +35,9 @@ const indexedFrom = 12
 // operation. The groups from lo on are to be released.
 func (c *compiler) collect(members []occurrence, object *objectType) (lo int, err error) {
 	lo = len(c.collector.groups)
-	m := &merging{c: c, object: object, lo: lo}
+	// Nothing else is collected meanwhile.
+	m := &c.merging
+	*m = merging{c: c, object: object, lo: lo}
 	if members == nil {
 		if err := c.walk(m, c.op.SelectionSet, object, always, 0); err != nil {
 			return lo, err

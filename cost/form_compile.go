@@ -46,6 +46,7 @@ type compiler struct {
 	argumentLists map[string]int32
 
 	collector collector
+	merging   merging
 }
 
 // singleKey addresses what is selected by one field on what it returns.

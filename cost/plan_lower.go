@@ -62,8 +62,8 @@ func (l *lowering) sizedBy(cost setCost, size int32) polynomial {
 		return l.add(cost.rest, l.times(cost.element, n))
 	}
 	total := l.add(cost.rest, l.scale(cost.element, l.size(size)))
-	if expr.constant < 0 && expr.fallback < 0 {
-		total = l.add(total, l.scale(cost.own, l.unsized(size)))
+	if expr.uncertain() {
+		total = l.add(total, l.scale(cost.own, l.size(size)+1))
 	}
 	return total
 }
@@ -287,6 +287,9 @@ func (l *lowering) unless(cost polynomial, function int32) polynomial {
 	return l.end(pair{})
 }
 
+// uncertain says that variables may give no size.
+func (s sizeExpr) uncertain() bool { return s.constant < 0 && s.fallback < 0 }
+
 // settled returns the size if it does not depend on variables, and is negative for no size.
 func (s sizeExpr) settled() (size float64, ok bool) {
 	if !s.lookups.empty() {
@@ -328,7 +331,7 @@ func (l *lowering) addSize(expr sizeExpr) int32 {
 	if !ok {
 		id = int32(len(l.program.sizes))
 		l.program.sizes = append(l.program.sizes, expr)
-		l.sizes = append(l.sizes, sizeRegisters{-1, -1})
+		l.sizes = append(l.sizes, -1)
 		l.sizeIDs = remember(l.sizeIDs, expr, id)
 	}
 	return id

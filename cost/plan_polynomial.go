@@ -35,7 +35,7 @@ type lowering struct {
 	at    []int32
 
 	// sizes, holds and owns are the registers of what the form says, -1 if there is none yet.
-	sizes    []sizeRegisters
+	sizes    []int32
 	sizeIDs  map[sizeExpr]int32
 	holds    []int32
 	owns     map[ownKey]int32
@@ -47,9 +47,6 @@ type memo struct {
 	cost  polynomial
 	known bool
 }
-
-// sizeRegisters are the registers of a size, and of 1 if there is none.
-type sizeRegisters struct{ size, none int32 }
 
 // ownKey tells what calls cost themselves apart, if they have no more than two terms.
 type ownKey struct {
@@ -214,20 +211,17 @@ func (l *lowering) product(a, b int32) int32 {
 	return register
 }
 
-// size returns the register of a size, which is 0 if there is none.
+// size returns the register of a size, which is 0 if there is none; where that can be, the next one is 1
+// then.
 func (l *lowering) size(at int32) int32 {
-	if l.sizes[at].size < 0 {
-		l.sizes[at].size = l.emit(opSize, at, 0, 1)
+	if l.sizes[at] < 0 {
+		results := int32(1)
+		if l.program.sizes[at].uncertain() {
+			results = 2
+		}
+		l.sizes[at] = l.emit(opSize, at, results, results)
 	}
-	return l.sizes[at].size
-}
-
-// unsized returns the register that is 1 if there is no such size.
-func (l *lowering) unsized(at int32) int32 {
-	if l.sizes[at].none < 0 {
-		l.sizes[at].none = l.emit(opUnsized, at, 0, 1)
-	}
-	return l.sizes[at].none
+	return l.sizes[at]
 }
 
 // when lets a cost count only under a condition.

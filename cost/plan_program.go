@@ -22,10 +22,8 @@ type opcode uint8
 const (
 	// opHolds is 1 if conditions[a] holds, else 0.
 	opHolds opcode = iota
-	// opSize is sizes[a], or 0 if it gives no size.
+	// opSize is sizes[a], or 0 if it gives no size; in two registers, if b is 2, of which the second is 1 then.
 	opSize
-	// opUnsized is 1 if sizes[a] gives no size, else 0.
-	opUnsized
 	// opTimes is the register a times the register b.
 	opTimes
 	// opOwn is what the calls of owns[a] cost themselves.
@@ -134,12 +132,13 @@ func (m *machine) run(p *Plan, g *program) (root pair, kept bool) {
 				m.registers[in.to] = 1
 			}
 		case opSize:
-			size, _ := m.size(&p.tables, &g.sizes[in.a])
+			size, ok := m.size(&p.tables, &g.sizes[in.a])
 			m.registers[in.to] = size
-		case opUnsized:
-			m.registers[in.to] = 1
-			if _, ok := m.size(&p.tables, &g.sizes[in.a]); ok {
-				m.registers[in.to] = 0
+			if in.b > 1 {
+				m.registers[in.to+1] = 1
+				if ok {
+					m.registers[in.to+1] = 0
+				}
 			}
 		case opTimes:
 			m.registers[in.to] = times(m.registers[in.a], m.registers[in.b])
