@@ -73,7 +73,7 @@ func (c *compiler) run(doc *ast.QueryDocument) error {
 	c.single = make(map[singleKey]int32, composite)
 	c.slicings = make(map[inputKey]int32, composite/2)
 	c.form.sets = make([]set, 1, 1+composite)
-	c.form.calls = make([]call, 0, composite)
+	c.form.calls = make([]call, 0, composite+composite/2)
 	c.form.values = make([]value, 0, composite)
 	c.form.classes = make([]class, 0, composite)
 	c.form.slicings = make([]slicing, 0, composite/2)
