@@ -89,6 +89,16 @@ func (c *changing) grant(generation int) error {
 	return nil
 }
 
+// patienceForAll is for how much longer callers go on who have not seen everything: on a starved machine few calls are made.
+const patienceForAll = 30 * time.Second
+
+// unseen reports whether nothing was refused yet, or nothing granted.
+func (c *changing) unseen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused == 0 || c.granted == 0
+}
+
 // record makes calls as fast as many callers can, and returns what was admitted and granted in order.
 func (c *changing) record() []admission {
 	c.Helper()
@@ -96,7 +106,7 @@ func (c *changing) record() []admission {
 	stop := time.Now().Add(*envelopeTime)
 	for caller := range 16 {
 		callers.Go(func() {
-			for i := caller * generationCalls / 2; time.Now().Before(stop); i++ {
+			for i := caller * generationCalls / 2; time.Now().Before(stop) || c.unseen() && time.Now().Before(stop.Add(patienceForAll)); i++ {
 				generation, call := i/generationCalls%len(c.generations), c.take
 				if i%grantEvery == 0 {
 					call = func(generation int, _ int64) error { return c.grant(generation) }
