@@ -75,6 +75,31 @@ func TestOwnersOfOneTenantRefillNobodysBudget(t *testing.T) {
 	require.Zero(t, c.admitted(t))
 }
 
+func TestOwnersWhoseNamesAreThoseOfOtherTenantsDisplaceNobody(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 100_000)
+	const names = 1000
+	take := func(tenant, user string) bucket.Verdict {
+		result, err := c.store.Take(context.Background(), bucket.Take{
+			Tenant:  tenant,
+			Buckets: []bucket.Bucket{{Limits: c.limits}, {Owner: bucket.Owner{Level: bucket.User, Name: user}, Limits: c.limits}},
+			Amounts: points(1),
+		})
+		require.NoError(t, err)
+		return result.Verdict
+	}
+	for tenant := range names {
+		// The budget of the tenant is for one operation as well.
+		require.Equal(t, bucket.Admitted, take(fmt.Sprint(tenant), fmt.Sprint(names-1-tenant)))
+	}
+	for tenant := range names {
+		owner := bucket.Owner{Level: bucket.User, Name: fmt.Sprint(names - 1 - tenant)}
+		states, err := c.store.Peek(context.Background(), fmt.Sprint(tenant), []bucket.Bucket{{Limits: c.limits}, {Owner: owner, Limits: c.limits}})
+		require.NoError(t, err)
+		require.Zero(t, states[0].Remaining+states[1].Remaining)
+	}
+}
+
 func TestTheBoundHoldsWhateverIsKept(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{1, 4, 100} {

@@ -16,10 +16,13 @@ type entryKey struct {
 	kind   keyKind
 }
 
+// oddFactor sets the hash of a tenant apart from that of a name, so that two that change places have another.
+const oddFactor = 0x9E3779B97F4A7C15
+
 // key returns the key of what is kept of the tenant. Names are hashed with a seed, so that nobody can choose two that
 // meet.
 func (s *shard) key(tenant tenantKey, kind keyKind, name string) entryKey {
-	key := entryKey{tenant: tenant.name, name: memoryName(name), hash: tenant.hash + uint64(kind), kind: kind}
+	key := entryKey{tenant: tenant.name, name: memoryName(name), hash: tenant.hash*oddFactor + uint64(kind), kind: kind}
 	if name != "" {
 		key.hash += maphash.String(s.store.seed, key.name)
 	}
@@ -81,7 +84,7 @@ func (s *shard) obtain(key *entryKey, now int64) *entry {
 		return e
 	}
 	if e := s.index[key.hash]; e != nil {
-		// Of two that have one hash, which nobody sees, the older one makes room.
+		// Two keys of one hash are too rare to be kept beside each other: the older one makes room.
 		s.remove(e)
 	}
 	s.due += sweepStep
