@@ -209,26 +209,17 @@ func (r *Result) again(take *Take, takenAt int64, limits uint32, short state.Sho
 // stack.
 type spentArray [MaxLimits]state.Spent
 
+// verdicts are what the outcomes of a take mean.
+var verdicts = [...]Verdict{
+	state.Admitted: Admitted, state.Repeat: Admitted, state.Again: Admitted, state.Limited: Limited, state.Never: Never,
+	state.Replayed: Replayed, state.InFlight: InFlight, state.Reused: KeyReused, state.NoAnswer: AnswerUnavailable,
+	state.Unknown: OutcomeUnknown,
+}
+
 // verdictOf is what the outcome of a take means, false if it is none.
-func verdictOf(outcome state.Outcome) (Verdict, bool) {
-	switch outcome {
-	case state.Admitted, state.Repeat, state.Again:
-		return Admitted, true
-	case state.Limited:
-		return Limited, true
-	case state.Never:
-		return Never, true
-	case state.Replayed:
-		return Replayed, true
-	case state.InFlight:
-		return InFlight, true
-	case state.Reused:
-		return KeyReused, true
-	case state.NoAnswer:
-		return AnswerUnavailable, true
-	case state.Unknown:
-		return OutcomeUnknown, true
-	default:
-		return 0, false
+func verdictOf(outcome state.Outcome) (v Verdict, ok bool) {
+	if int(outcome) < len(verdicts) {
+		v = verdicts[outcome]
 	}
+	return v, v != 0
 }

@@ -1,9 +1,6 @@
 package bucket
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Unit is what a limit counts.
 type Unit string
@@ -56,20 +53,9 @@ const (
 )
 
 // String returns the word the policy document uses.
-func (m Mode) String() string {
-	switch m {
-	case Enforce:
-		return "enforce"
-	case Warn:
-		return "warn"
-	case Shadow:
-		return "shadow"
-	case Off:
-		return "off"
-	default:
-		return fmt.Sprintf("mode(%d)", uint8(m))
-	}
-}
+func (m Mode) String() string { return wordOf("mode", modeWords[:], m) }
+
+var modeWords = [...]string{Enforce: "enforce", Warn: "warn", Shadow: "shadow", Off: "off"}
 
 // FailMode is what happens to an operation while the store cannot answer. The zero value admits.
 type FailMode uint8
@@ -97,18 +83,9 @@ func (f FailMode) Strictest(other FailMode) FailMode {
 }
 
 // String returns the word the policy document uses.
-func (f FailMode) String() string {
-	switch f {
-	case FailOpen:
-		return "open"
-	case FailClosed:
-		return "closed"
-	case FailLocal:
-		return "local"
-	default:
-		return fmt.Sprintf("failmode(%d)", uint8(f))
-	}
-}
+func (f FailMode) String() string { return wordOf("failmode", failModeWords[:], f) }
+
+var failModeWords = [...]string{FailOpen: "open", FailClosed: "closed", FailLocal: "local"}
 
 // Limit is one budget rule of an owner: a token bucket that holds at most Capacity and gains Refill
 // each Period, continuously, or with Window an amount of Capacity for each window. The zero value is
@@ -177,20 +154,9 @@ const (
 )
 
 // String returns the level in the word that clients and policies see.
-func (l Level) String() string {
-	switch l {
-	case Tenant:
-		return "tenant"
-	case Team:
-		return "team"
-	case User:
-		return "user"
-	case Operation:
-		return "operation"
-	default:
-		return fmt.Sprintf("level(%d)", uint8(l))
-	}
-}
+func (l Level) String() string { return wordOf("level", levelWords[:], l) }
+
+var levelWords = [...]string{Tenant: "tenant", Team: "team", User: "user", Operation: "operation"}
 
 // Owner is whom a budget belongs to within a tenant. The zero value is the tenant itself.
 type Owner struct {

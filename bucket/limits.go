@@ -141,7 +141,7 @@ func (l *Limits) FailMode() FailMode {
 // newRule expects a limit without mistakes.
 func newRule(limit *Limit, id uint16) state.Rule {
 	rule := state.Rule{
-		ID: id, Tag: limit.Window.Kind.tag(), Capacity: limit.Capacity, P: 1,
+		ID: id, Tag: tags[limit.Window.Kind], Capacity: limit.Capacity, P: 1,
 		Soft: limit.Soft, Lenient: limit.Mode != Enforce && !limit.Soft,
 	}
 	switch {

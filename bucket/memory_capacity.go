@@ -120,7 +120,7 @@ func goesBefore(e, other *entry, sample []*entry) bool {
 
 // running says whether it is the record of an attempt that runs.
 func (e *entry) running() bool {
-	return e.key.kind == recordKey && state.StateOf(e.value) == state.Running
+	return e.key.kind == recordKey && state.RecordState(e.value) == state.Running
 }
 
 func sameTenant(e *entry, sample []*entry) int {

@@ -98,6 +98,7 @@ func (s *shard) replace(key *entryKey, w *state.Write, now int64) {
 		weight = state.CountOverrides(w.Value)
 	case fleetKey:
 		weight = 0
+	default:
 	}
 	s.weigh(e, weight)
 }

@@ -37,45 +37,25 @@ const (
 )
 
 // String returns the word that telemetry writes.
-func (k WindowKind) String() string {
-	switch k {
-	case TokenBucket:
-		return "token bucket"
-	case FixedWindow:
-		return "fixed"
-	case SlidingWindow:
-		return "sliding"
-	case HourWindow:
-		return "hour"
-	case DayWindow:
-		return "day"
-	case MonthWindow:
-		return "month"
-	case YearWindow:
-		return "year"
-	default:
-		return fmt.Sprintf("window(%d)", uint8(k))
-	}
+func (k WindowKind) String() string { return wordOf("window", windowWords[:], k) }
+
+var windowWords = [...]string{
+	TokenBucket: "token bucket", FixedWindow: "fixed", SlidingWindow: "sliding",
+	HourWindow: "hour", DayWindow: "day", MonthWindow: "month", YearWindow: "year",
 }
 
-// tag is what the stored state and the scripts have for the kind.
-func (k WindowKind) tag() state.Tag {
-	switch k {
-	case FixedWindow:
-		return state.FixedWindow
-	case SlidingWindow:
-		return state.SlidingWindow
-	case HourWindow:
-		return state.HourWindow
-	case DayWindow:
-		return state.DayWindow
-	case MonthWindow:
-		return state.MonthWindow
-	case YearWindow:
-		return state.YearWindow
-	default:
-		return state.TokenBucket
+// tags are what the stored state and the scripts have for the kinds.
+var tags = [...]state.Tag{
+	TokenBucket: state.TokenBucket, FixedWindow: state.FixedWindow, SlidingWindow: state.SlidingWindow,
+	HourWindow: state.HourWindow, DayWindow: state.DayWindow, MonthWindow: state.MonthWindow, YearWindow: state.YearWindow,
+}
+
+// wordOf returns the word for a number, one that shows it if there is none.
+func wordOf[N ~uint8](what string, words []string, n N) string {
+	if int(n) < len(words) {
+		return words[n]
 	}
+	return fmt.Sprintf("%s(%d)", what, n)
 }
 
 // Calendar reports whether windows of the kind follow the calendar, and not the first charge.

@@ -153,8 +153,8 @@ func readRecord(text []byte) (r Record, err error) {
 	return r, nil
 }
 
-// StateOf returns the state of a record as it is stored, zero of none.
-func StateOf(record []byte) byte {
+// RecordState returns the state of a record as it is stored, zero of none.
+func RecordState(record []byte) byte {
 	if len(record) < recordSize {
 		return 0
 	}
@@ -163,7 +163,7 @@ func StateOf(record []byte) byte {
 
 // AnswerSize returns the size in bytes of the answer in a record as it is stored.
 func AnswerSize(record []byte) int {
-	if StateOf(record) != Answered {
+	if RecordState(record) != Answered {
 		return 0
 	}
 	return len(record) - recordSize
