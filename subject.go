@@ -36,16 +36,16 @@ type Request struct {
 // must be safe for concurrent use and quick: it has no deadline of its own.
 //
 // An error that matches [ErrNoSubject] lets [FirstOf] ask the next function, and refuses the
-// operation with [CodeSubjectUnknown] if there is none. An error that is a *gqlerror.Error is
+// operation with ratelimitclient.CodeSubjectUnknown if there is none. An error that is a *gqlerror.Error is
 // answered as it is, so that authentication keeps its own errors. Any other error refuses with
-// [CodeUnavailable] and is told to the logger, not to the client.
+// ratelimitclient.CodeUnavailable and is told to the logger, not to the client.
 type SubjectFunc func(ctx context.Context, r *Request) (Subject, error)
 
 // ErrNoSubject says that a [SubjectFunc] does not know the caller.
 var ErrNoSubject = errors.New("ratelimit: no subject for the request")
 
 // ErrNoPeer says that [ByPeer] was not told an address. It is a mistake of the server and not of the caller, so it
-// does not match [ErrNoSubject]: the operation is refused with [CodeUnavailable], and the logger is told.
+// does not match [ErrNoSubject]: the operation is refused with ratelimitclient.CodeUnavailable, and the logger is told.
 var ErrNoPeer = errors.New("ratelimit: ByPeer knows no address: serve ratelimit.Handler(srv) instead of srv, " +
 	"and on a listener whose peers have IP addresses, which those of a Unix socket have not")
 

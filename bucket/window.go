@@ -9,6 +9,10 @@ import (
 )
 
 // WindowKind is when the budget of a limit comes back. The zero value is no window: a token bucket.
+//
+// A further kind of the calendar needs, besides its word, tag and Length in this file: where it begins (number and start
+// in calendar.go), its number on the wire (internal/state/wire.go), the place of YearWindow wherever that is used as the
+// last kind, and its name in policies (tiers/window.go).
 type WindowKind uint8
 
 const (

@@ -10,7 +10,7 @@ type occurrence struct {
 	condition int32
 }
 
-// group is one call: all occurrences of a response name on an object type.
+// group is one call: all occurrences of a response name on an object type. Two aliases are two calls.
 type group struct {
 	key     string
 	info    *fieldInfo

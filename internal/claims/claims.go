@@ -1,8 +1,9 @@
 // Package claims keeps what clients send under idempotency keys to one effect: it reads the key of a request, holds its
 // claim while the operation runs, settles it, and keeps the answer for repeats.
 //
-// A reply of the store can be lost at each step. After a lost reply to a take nobody knows whether there is a claim: if the
-// operation does not run, [Release] gives back the claim that the take may have written. A renewal is repeated until the
+// A reply of the store can be lost at each step. After a lost reply to a take nobody knows whether there is a claim. Where
+// the operation is refused, or is a query, [Release] gives back the claim that the take may have written. A mutation that
+// runs without its claim leaves it to the lease, as one whose server has died. A renewal is repeated until the
 // store says that the claim has gone. A settlement is tried four times, within a fifth of a second, before the answer
 // is sent. If that fails too, the lease decides: until it ends repeats are told that the operation is in flight, and
 // after that the next attempt runs, or is told that the outcome is unknown.
