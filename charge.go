@@ -82,18 +82,16 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		after.Refusal = refusedBusy()
 	case err != nil:
 		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode)
-	case result.Verdict == bucket.Blocked:
-		after.Refusal = refusedBlocked()
-	case result.Verdict != bucket.Admitted:
-		after.Refusal = decision.RefusedBy(result.Limits, take.Amounts)
 	default:
-		if would = after.WouldRefuseBy(result.Limits, take.Amounts); would != nil {
-			after.Outcome = would.AdmittedAs()
-		}
+		after.Refusal = refusedBy(&result, take.Amounts)
 	}
 	if after.Refusal != nil {
-		after.Refusal.Name()
-		after.Outcome = after.Refusal.Outcome
+		after.Refuse(after.Refusal)
+	} else if err == nil {
+		would = after.WouldRefuseBy(result.Limits, take.Amounts)
+	}
+	if would != nil {
+		after.Outcome = would.AdmittedAs()
 	}
 	after.Limits, after.BlockedBy = result.Limits, result.BlockedBy()
 	op.extension.reporter.Counted(ctx, &after, unit)

@@ -131,7 +131,7 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 	answer, err := e.claims.Answer(context.WithoutCancel(ctx), name, kept)
 	switch {
 	case errors.Is(err, claims.ErrUnreadable):
-		d.Refuse(refusedByClaim(&bucket.Result{Verdict: bucket.AnswerUnavailable}))
+		d.Refuse(&decision.Refusal{Outcome: decision.AnswerUnavailable})
 		e.cfg.Observe.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
 			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
 		return nil
@@ -159,7 +159,7 @@ func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Ref
 	if n <= most {
 		return nil
 	}
-	return refusedReplay(left)
+	return &decision.Refusal{Outcome: decision.Limited, RetryAfter: left}
 }
 
 // counts says whether a limit counts the unit.

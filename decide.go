@@ -3,11 +3,13 @@ package ratelimit
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
@@ -58,7 +60,8 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	}
 
 	if err := op.claims(opCtx); err != nil {
-		d.Refuse(refusedKeyInvalid(err))
+		wrong := strings.TrimPrefix(err.Error(), idempotency.ErrKeyInvalid.Error()+": ")
+		d.Refuse(&decision.Refusal{Outcome: decision.KeyInvalid, Detail: "invalid idempotency key: " + wrong})
 		return nil
 	}
 	return e.takeFor(ctx, op, d.Points)
@@ -121,7 +124,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	e.warnOfTier(ctx, d)
 	op.useStore()
 	if op.rules.Blocked {
-		d.Refuse(refusedBlocked())
+		d.Refuse(&decision.Refusal{Outcome: decision.Blocked})
 		return false
 	}
 	return true

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
@@ -70,8 +69,9 @@ func graphQLError(d *decision.Decision) *gqlerror.Error {
 
 // refusedError returns a refusal as users know it.
 func refusedError(d *decision.Decision, r *decision.Refusal, message string) *RefusedError {
+	code := r.Outcome.Code()
 	return &RefusedError{
-		Code: r.Code, ID: r.ID, Outcome: Outcome(r.Outcome), Message: message, Status: ratelimitclient.Status(r.Code),
+		Code: code, ID: r.ID, Outcome: Outcome(r.Outcome), Message: message, Status: ratelimitclient.Status(code),
 		RetryAfter: show.RetryAfter(d, r), Limit: r.Limit, Owner: r.Owner, Cost: r.Cost, MaxCost: r.MaxCost,
 		Shape: r.Shape, Mode: r.Mode, EnforceFrom: r.EnforceFrom,
 	}
@@ -81,84 +81,49 @@ func refusedError(d *decision.Decision, r *decision.Refusal, message string) *Re
 // within the timeout of the store.
 const retrySoon = time.Second
 
-func refusedTooExpensive(points, maxCost int64) *decision.Refusal {
-	return &decision.Refusal{
-		Code: ratelimitclient.CodeCostLimitExceeded, Outcome: decision.TooExpensive, Cost: points, MaxCost: maxCost,
-	}
+func refusedUnavailable() *decision.Refusal {
+	return &decision.Refusal{Outcome: decision.Unavailable, RetryAfter: retrySoon}
+}
+
+func refusedBusy() *decision.Refusal {
+	return &decision.Refusal{Outcome: decision.Busy, RetryAfter: retrySoon}
 }
 
 func refusedQuery(err error) *decision.Refusal {
-	refusal := &decision.Refusal{
-		Code: ratelimitclient.CodeQueryLimitExceeded, Outcome: decision.QueryLimited,
-		// Clients need not know the name of a package.
-		Detail: strings.TrimPrefix(err.Error(), "cost: "),
-	}
+	// Clients need not know the name of a package.
+	refusal := &decision.Refusal{Outcome: decision.QueryLimited, Detail: strings.TrimPrefix(err.Error(), "cost: ")}
 	// What is too large to be priced breaks no single rule.
 	errors.As(err, &refusal.Shape)
 	return refusal
 }
 
-func refusedBlocked() *decision.Refusal {
-	return &decision.Refusal{Code: ratelimitclient.CodeTenantBlocked, Outcome: decision.Blocked}
-}
-
-func refusedUnavailable() *decision.Refusal {
-	return &decision.Refusal{
-		Code: ratelimitclient.CodeUnavailable, Outcome: decision.Unavailable, RetryAfter: retrySoon,
-	}
-}
-
-func refusedBusy() *decision.Refusal {
-	return &decision.Refusal{Code: ratelimitclient.CodeRateLimited, Outcome: decision.Busy, RetryAfter: retrySoon}
-}
-
-func refusedReplay(left time.Duration) *decision.Refusal {
-	return &decision.Refusal{Code: ratelimitclient.CodeRateLimited, Outcome: decision.Limited, RetryAfter: left}
-}
-
 func refusedSubject(err error) *decision.Refusal {
-	refusal := &decision.Refusal{Code: ratelimitclient.CodeSubjectUnknown, Outcome: decision.SubjectUnknown}
-	var presented *gqlerror.Error
+	refusal := &decision.Refusal{Outcome: decision.SubjectUnknown}
 	switch {
-	case errors.As(err, &presented):
-		refusal.Detail, refusal.Presented = presented.Message, presented
-		return refusal
-	case errors.Is(err, ErrNoSubject):
-		return refusal
-	default:
+	case errors.As(err, &refusal.Presented):
+		refusal.Detail = refusal.Presented.Message
+	case !errors.Is(err, ErrNoSubject):
 		return refusedUnavailable()
 	}
+	return refusal
 }
 
-func refusedKeyInvalid(err error) *decision.Refusal {
-	return &decision.Refusal{
-		Code: ratelimitclient.CodeKeyInvalid, Outcome: decision.KeyInvalid,
-		Detail: "invalid idempotency key: " + strings.TrimPrefix(err.Error(), idempotency.ErrKeyInvalid.Error()+": "),
-	}
-}
-
-// refusedByClaim returns the refusal of a verdict about an idempotency key.
-func refusedByClaim(result *bucket.Result) *decision.Refusal {
+// refusedBy returns what the verdict of a store refuses, nil if the operation runs or has run.
+func refusedBy(result *bucket.Result, asked bucket.Amounts) *decision.Refusal {
 	switch result.Verdict {
+	case bucket.Admitted, bucket.Replayed:
+		return nil
+	case bucket.Limited, bucket.Never:
+		return decision.RefusedBy(result.Limits, asked)
+	case bucket.Blocked:
+		return &decision.Refusal{Outcome: decision.Blocked}
 	case bucket.KeyReused:
-		return &decision.Refusal{Code: ratelimitclient.CodeKeyReused, Outcome: decision.KeyReused}
+		return &decision.Refusal{Outcome: decision.KeyReused}
 	case bucket.InFlight:
-		return &decision.Refusal{
-			Code: ratelimitclient.CodeInFlight, Outcome: decision.InFlight, RetryAfter: max(result.RetryAfter, time.Second),
-		}
+		return &decision.Refusal{Outcome: decision.InFlight, RetryAfter: max(result.RetryAfter, time.Second)}
 	case bucket.OutcomeUnknown:
-		return &decision.Refusal{Code: ratelimitclient.CodeOutcomeUnknown, Outcome: decision.OutcomeUnknown}
+		return &decision.Refusal{Outcome: decision.OutcomeUnknown}
 	default:
-		return &decision.Refusal{Code: ratelimitclient.CodeAnswerUnavailable, Outcome: decision.AnswerUnavailable}
+		return &decision.Refusal{Outcome: decision.AnswerUnavailable}
 	}
-}
-
-func refusedCostRequest(err error) *decision.Refusal {
-	return &decision.Refusal{
-		Code: ratelimitclient.CodeCostRequestInvalid, Outcome: decision.CostRequestInvalid, Detail: err.Error(),
-	}
-}
-
-func refusedCostValidate() *decision.Refusal {
-	return &decision.Refusal{Code: ratelimitclient.CodeCostRequestForbidden, Outcome: decision.CostRequestForbidden}
 }

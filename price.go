@@ -69,8 +69,7 @@ func (op *operation) tooExpensive(price *priced) *decision.Refusal {
 	if mode == bucket.Off {
 		return nil
 	}
-	refusal := refusedTooExpensive(price.points, most)
-	refusal.Mode = mode
+	refusal := &decision.Refusal{Outcome: decision.TooExpensive, Mode: mode, Cost: price.points, MaxCost: most}
 	if mode == bucket.Warn {
 		refusal.EnforceFrom = rules.MaxCost.EnforcedFrom(price.points)
 	}
@@ -149,11 +148,11 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	d := &op.decision
 	asked, err := costRequestOf(opCtx)
 	if err != nil {
-		d.Refuse(refusedCostRequest(err))
+		d.Refuse(&decision.Refusal{Outcome: decision.CostRequestInvalid, Detail: err.Error()})
 		return nil
 	}
 	if asked == costValidate && !op.rules.CostValidate {
-		d.Refuse(refusedCostValidate())
+		d.Refuse(&decision.Refusal{Outcome: decision.CostRequestForbidden})
 		return nil
 	}
 	if asked == costUnasked || asked == costReport && !op.rules.CostReport {

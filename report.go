@@ -44,7 +44,7 @@ func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {
 	}
 	cfg, status := &e.cfg.Response, 0
 	if d.Refusal != nil {
-		status = cfg.statusOf(d.Refusal.Code)
+		status = cfg.statusOf(d.Refusal.Outcome.Code())
 	}
 	var expose []string
 	if cfg.ExposeHeaders {

@@ -53,6 +53,8 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		op.trial = take.Candidate
 	}
 	switch result.Verdict {
+	case bucket.Replayed:
+		return e.replay(ctx, op, result.Answer)
 	case bucket.Admitted:
 		op.charged.keep(&result, points)
 		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
@@ -61,17 +63,10 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 			d.Outcome = decision.Repeated
 		}
 		d.Charged = chargedPoints(result.Limits, points)
-		return nil
-	case bucket.Limited, bucket.Never:
-		d.Refuse(decision.RefusedBy(result.Limits, take.Amounts))
-	case bucket.Blocked:
-		d.Refuse(refusedBlocked())
-	case bucket.Replayed:
-		return e.replay(ctx, op, result.Answer)
 	default:
-		d.Refuse(refusedByClaim(&result))
+		d.Refuse(refusedBy(&result, take.Amounts))
+		op.claim = nil
 	}
-	op.claim = nil
 	return nil
 }
 
@@ -243,25 +238,23 @@ func (e *Extension) busy(op *operation) {
 // judgeAway judges a take that the store has not answered, where its limits fail local by this instance's share of
 // them. A share that can never hold the amount says nothing about the limit: the operation passes when the store is back.
 func judgeAway(store *backend.Store, take *bucket.Take, mode bucket.FailMode) (bucket.Result, decision.Outcome, *decision.Refusal) {
-	refusal := refusedUnavailable()
 	switch mode {
 	case bucket.FailClosed:
-		return bucket.Result{}, refusal.Outcome, refusal
+		return bucket.Result{}, decision.Unavailable, refusedUnavailable()
 	case bucket.FailLocal:
 	default:
 		return bucket.Result{}, decision.Unjudged, nil
 	}
 	result := store.TakeLocally(take)
+	refusal := refusedBy(&result, take.Amounts)
 	switch result.Verdict {
 	case bucket.Admitted:
 		return result, decision.AdmittedLocally, nil
 	case bucket.Limited:
-		refusal = decision.RefusedBy(result.Limits, take.Amounts)
 		refusal.Outcome = decision.LimitedLocally
-	case bucket.Blocked:
-		refusal = refusedBlocked()
+	case bucket.Never:
+		result, refusal = bucket.Result{}, refusedUnavailable()
 	default:
-		result = bucket.Result{}
 	}
 	return result, refusal.Outcome, refusal
 }

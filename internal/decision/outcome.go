@@ -1,5 +1,7 @@
 package decision
 
+import "github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+
 // Outcome says what a decision came to, in the word that spans and metrics carry.
 type Outcome string
 
@@ -31,6 +33,28 @@ const (
 	CostRequestInvalid   Outcome = "cost_request_invalid"
 	CostRequestForbidden Outcome = "cost_request_forbidden"
 )
+
+// codes are what clients are told of operations that do not run.
+var codes = map[Outcome]string{
+	Limited:              ratelimitclient.CodeRateLimited,
+	TooExpensive:         ratelimitclient.CodeCostLimitExceeded,
+	QueryLimited:         ratelimitclient.CodeQueryLimitExceeded,
+	Blocked:              ratelimitclient.CodeTenantBlocked,
+	LimitedLocally:       ratelimitclient.CodeRateLimited,
+	Busy:                 ratelimitclient.CodeRateLimited,
+	Unavailable:          ratelimitclient.CodeUnavailable,
+	SubjectUnknown:       ratelimitclient.CodeSubjectUnknown,
+	KeyInvalid:           ratelimitclient.CodeKeyInvalid,
+	KeyReused:            ratelimitclient.CodeKeyReused,
+	InFlight:             ratelimitclient.CodeInFlight,
+	AnswerUnavailable:    ratelimitclient.CodeAnswerUnavailable,
+	OutcomeUnknown:       ratelimitclient.CodeOutcomeUnknown,
+	CostRequestInvalid:   ratelimitclient.CodeCostRequestInvalid,
+	CostRequestForbidden: ratelimitclient.CodeCostRequestForbidden,
+}
+
+// Code returns the error code of an operation that does not run, empty for one that does.
+func (o Outcome) Code() string { return codes[o] }
 
 // Locally says that the outcome was found without the store, so that the limits show what is left of shares.
 func (o Outcome) Locally() bool { return o == AdmittedLocally || o == LimitedLocally }

@@ -8,13 +8,11 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // Refusal says why an operation, or a charge inside it, was refused, or would have been. Package ratelimit documents the
 // fields that its RefusedError has too.
 type Refusal struct {
-	Code    string
 	ID      string
 	Outcome Outcome
 	// RetryAfter is exact: where a window ends for many clients at once, they are told a later time.
@@ -37,9 +35,6 @@ type Refusal struct {
 	Presented *gqlerror.Error
 }
 
-// Name gives the refusal its id: 26 letters and digits drawn at random.
-func (r *Refusal) Name() { r.ID = rand.Text() }
-
 // AdmittedAs returns the outcome of an operation that runs although this would have refused it.
 func (r *Refusal) AdmittedAs() Outcome {
 	if r.Mode == bucket.Warn {
@@ -48,9 +43,9 @@ func (r *Refusal) AdmittedAs() Outcome {
 	return Shadowed
 }
 
-// Refuse decides that the operation does not run.
+// Refuse decides that the operation does not run. It gives the refusal its id: 26 letters and digits drawn at random.
 func (d *Decision) Refuse(r *Refusal) {
-	r.Name()
+	r.ID = rand.Text()
 	d.Outcome, d.Refusal = r.Outcome, r
 }
 
@@ -145,12 +140,12 @@ func refusedBy(limits []bucket.LimitState, asked bucket.Amounts, chosen func(*bu
 		return nil
 	}
 	r := &Refusal{
-		Code: ratelimitclient.CodeRateLimited, Outcome: Limited, RetryAfter: worst.RetryAfter,
+		Outcome: Limited, RetryAfter: worst.RetryAfter,
 		Limit: worst.Limit, Owner: worst.Owner,
 		Needed: asked.Of(worst.Limit.Unit), Remaining: worst.Remaining, WindowEnd: worst.WindowEnd,
 	}
 	if worst.Never {
-		r.Code, r.Outcome, r.RetryAfter = ratelimitclient.CodeCostLimitExceeded, TooExpensive, 0
+		r.Outcome, r.RetryAfter = TooExpensive, 0
 	}
 	return r
 }

@@ -24,7 +24,7 @@ func decidedEvent(d *decision.Decision) event.Decided {
 		Cost:       d.Points, Charged: d.Charged, Store: d.Store, StoreDuration: d.StoreDuration,
 	}
 	if because := d.Because(); because != nil {
-		e.RefusalID, e.Code, e.MaxCost = because.ID, because.Code, because.MaxCost
+		e.RefusalID, e.Code, e.MaxCost = because.ID, because.Outcome.Code(), because.MaxCost
 		if because.Shape != nil {
 			e.Rule = string(because.Shape.Rule)
 		}

@@ -80,9 +80,10 @@ func (r *Reporter) limits(ctx context.Context, d *decision.Decision) {
 	}
 	if would := d.WouldRefuse; would != nil && would.Limit == nil && d.Outcome != decision.Validated {
 		// No limit says how long, so that once a minute has to do.
-		if r.facts.isNew(fact{tenant: d.Subject.Tenant, limit: would.Code, kind: wouldRefuse}, now, time.Minute) {
+		code := would.Outcome.Code()
+		if r.facts.isNew(fact{tenant: d.Subject.Tenant, limit: code, kind: wouldRefuse}, now, time.Minute) {
 			budget := event.Budget{Tenant: eventName(d.Subject.Tenant), Tier: d.Tier, Mode: would.Mode.String()}
-			r.tell(ctx, event.WouldRefuse{Budget: budget, At: now, Code: would.Code, EnforceFrom: would.EnforceFrom})
+			r.tell(ctx, event.WouldRefuse{Budget: budget, At: now, Code: code, EnforceFrom: would.EnforceFrom})
 		}
 	}
 	if d.Outcome == decision.Limited {

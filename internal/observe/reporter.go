@@ -155,7 +155,7 @@ func (r *Reporter) endSpan(span trace.Span, d *decision.Decision) {
 		span.SetAttributes(attribute.String(attrRefusal, d.Refusal.ID))
 	}
 	if d.WouldRefuse != nil {
-		span.SetAttributes(attribute.String(attrWouldRefuse, d.WouldRefuse.Code))
+		span.SetAttributes(attribute.String(attrWouldRefuse, d.WouldRefuse.Outcome.Code()))
 	}
 	if d.StoreErr != nil {
 		span.SetStatus(codes.Error, storeResult(d.StoreErr))

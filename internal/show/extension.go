@@ -49,7 +49,7 @@ func whole(d *decision.Decision, top *bucket.LimitState) ratelimitclient.RateLim
 		e.RetryAfter = ratelimitclient.Seconds(RetryAfter(d, d.Refusal))
 	}
 	if d.WouldRefuse != nil {
-		e.WouldRefuse = d.WouldRefuse.Code
+		e.WouldRefuse = d.WouldRefuse.Outcome.Code()
 		e.Warning = warning(d, d.WouldRefuse)
 	}
 	return e

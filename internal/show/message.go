@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
-	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -37,7 +36,7 @@ func Message(d *decision.Decision, r *decision.Refusal) string {
 		return fmt.Sprintf("%s: %d given", r.Shape.Reason, r.Shape.Given)
 	case r.Detail != "":
 		return r.Detail
-	case r.Limit != nil && r.Code == ratelimitclient.CodeCostLimitExceeded:
+	case r.Limit != nil && r.Outcome == decision.TooExpensive:
 		return neverText(r, hide)
 	case r.Limit != nil:
 		return limitedText(d, r)

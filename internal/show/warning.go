@@ -14,7 +14,7 @@ func warning(d *decision.Decision, r *decision.Refusal) *ratelimitclient.Warning
 	if r.Mode != bucket.Warn {
 		return nil
 	}
-	w := &ratelimitclient.Warning{Code: r.Code, Message: Message(d, r)}
+	w := &ratelimitclient.Warning{Code: r.Outcome.Code(), Message: Message(d, r)}
 	w.Cost, w.MaxCost = costs(r, d.Hide)
 	if r.Limit != nil {
 		w.Limit, w.Level, w.Owner, w.Unit = r.Limit.Name, r.Owner.Level.String(), owner(d, r.Owner), string(r.Limit.Unit)
@@ -30,7 +30,7 @@ func warning(d *decision.Decision, r *decision.Refusal) *ratelimitclient.Warning
 // refused with, the limit as RateLimit names it, and the moment in which enforcement
 // begins, a date of RFC 9651, section 3.3.7.
 func appendWarning(b []byte, d *decision.Decision, r *decision.Refusal) []byte {
-	b = append(b, r.Code...)
+	b = append(b, r.Outcome.Code()...)
 	if r.Limit != nil {
 		b = append(b, ";limit="...)
 		b = appendLimitName(b, r.Owner.Level, owner(d, r.Owner), r.Limit.Name)
