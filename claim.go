@@ -9,10 +9,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
@@ -55,9 +53,7 @@ func (op *operation) hold(ctx context.Context, next graphql.OperationHandler) gr
 
 // unclaim releases a claim that a take may have written although its reply was lost.
 func (op *operation) unclaim(ctx context.Context) {
-	op.store.Offer(ctx, &backend.Settlement{
-		Settlement: claims.Release(op.decision.Subject.Tenant, op.claim), Reason: reasonUnclaimed, Tier: op.rules.Tier,
-	})
+	op.store.Offer(ctx, claims.Release(op.decision.Subject.Tenant, op.claim), reasonUnclaimed, op.rules.Tier)
 }
 
 var _ claims.Operation = (*operation)(nil)
@@ -105,19 +101,11 @@ func (op *operation) Settled(ctx context.Context, settled *bucket.Settled, tries
 	if op.correction.points == 0 {
 		return
 	}
-	result := backend.SettledNow
-	switch {
-	case err != nil:
-		result = backend.DroppedAway
-	case settled.Applied:
-	case tries > 1:
-		result = backend.SettledBefore
-	default:
-		result = backend.SettledLate
+	told := decision.Settlement{Tier: op.rules.Tier, Reason: op.correction.reason}
+	if told.Answered(settled, tries > 1); err != nil {
+		told.Result = decision.DroppedAway
 	}
-	op.extension.reporter.Settled(ctx, &observe.Settlement{
-		Tier: op.rules.Tier, Reason: op.correction.reason, Result: string(result), Limits: settled.Limits,
-	})
+	op.extension.reporter.Settled(ctx, &told)
 }
 
 // replay returns the stored answer. It returns nil if the replay is refused, which the decision says.

@@ -79,7 +79,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	stores, err := backend.New(backend.Config{
 		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(),
 		MaxWaiting: e.cfg.Settlement.MaxWaiting,
-		Logger:     e.cfg.Observe.Logger, Watcher: storeWatch{Reporter: reporter, log: e.cfg.Observe.Logger},
+		Logger:     e.cfg.Observe.Logger, Watcher: reporter,
 	})
 	if err != nil {
 		return err

@@ -9,33 +9,11 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-// storeWatch tells operators what happens to stores.
-type storeWatch struct {
-	*observe.Reporter
-
-	log *slog.Logger
-}
-
-var _ backend.Watcher = storeWatch{}
-
-// Settled implements backend.Watcher.
-func (w storeWatch) Settled(ctx context.Context, s *backend.Settlement, settled *bucket.Settled, result backend.Result, calls int) {
-	w.Reporter.Settled(ctx, &observe.Settlement{
-		Tier: s.Tier, Reason: s.Reason, Result: string(result), Limits: settled.Limits, Began: s.Began, Calls: calls,
-	})
-	if result == backend.SettlementFailed {
-		w.log.ErrorContext(ctx, "ratelimit: a charge could not be settled: the estimate stays charged",
-			slog.String("reason", s.Reason))
-	}
-}
 
 // signal puts status and headers of the decision where the Handler finds them.
 func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {

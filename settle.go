@@ -12,7 +12,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
@@ -150,11 +149,8 @@ func (e *Extension) settle(ctx context.Context, op *operation, c correction) boo
 	if op.claim != nil {
 		return op.leaveToClaim(c)
 	}
-	return op.store.Offer(ctx, &backend.Settlement{
-		Settlement: bucket.Settlement{Receipt: op.charged.receipt.Clone(), Actual: op.worth(c)},
-		Reason:     c.reason,
-		Tier:       op.rules.Tier,
-	})
+	settlement := bucket.Settlement{Receipt: op.charged.receipt.Clone(), Actual: op.worth(c)}
+	return op.store.Offer(ctx, settlement, c.reason, op.rules.Tier)
 }
 
 // leaveToClaim leaves the correction to the call that ends the claim. It returns false if that was made

@@ -48,8 +48,8 @@ func (w *watch) StoreAway(_ context.Context, store string, _ time.Time, _ error)
 func (w *watch) StoreBack(_ context.Context, back event.StoreBack) {
 	w.told, w.back = append(w.told, fmt.Sprintf("%q back", back.Store)), back
 }
-func (*watch) Settled(context.Context, *backend.Settlement, *bucket.Settled, backend.Result, int) {}
-func (*watch) LocallySettled(context.Context, string, string, []bucket.LimitState, bool)          {}
+func (*watch) Settled(context.Context, *decision.Settlement)                             {}
+func (*watch) LocallySettled(context.Context, string, string, []bucket.LimitState, bool) {}
 
 func watched(t *testing.T) (*backend.Store, *watch, func(error)) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 )
@@ -28,9 +29,9 @@ type Watcher interface {
 	// StoreAway is told when a store goes, and StoreBack when it is there again.
 	StoreAway(ctx context.Context, store string, at time.Time, err error)
 	StoreBack(ctx context.Context, back event.StoreBack)
-	// Settled is told what became of a settlement, after so many calls of the store; LocallySettled what the store
-	// was charged for what was admitted without it, and whether something was given up.
-	Settled(ctx context.Context, settlement *Settlement, settled *bucket.Settled, result Result, calls int)
+	// Settled is told what became of a settlement; LocallySettled what the store was charged for what was admitted
+	// without it, and whether something was given up.
+	Settled(ctx context.Context, settlement *decision.Settlement)
 	LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool)
 }
 
@@ -169,9 +170,9 @@ func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, tim
 	}
 	result, origin, err := b.gate.Take(ctx, *take)
 	took := time.Since(start)
-	if by := sparedBy(origin, err); by != "" {
+	if origin != FromStore {
 		// Nobody has asked the store, so that this tells nothing of it.
-		b.watcher.StoreSpared(ctx, b.name, by)
+		b.watcher.StoreSpared(ctx, b.name, string(origin))
 		return result, 0, err
 	}
 	b.called(ctx, "take", took, err)
@@ -179,18 +180,6 @@ func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, tim
 		b.learn(ctx, take, &result)
 	}
 	return result, took, err
-}
-
-// sparedBy returns what decided in the place of the store, empty if the store did or has failed.
-func sparedBy(origin Origin, err error) string {
-	switch {
-	case errors.Is(err, ErrBusy):
-		return "busy"
-	case err == nil && origin != FromStore:
-		return origin.String()
-	default:
-		return ""
-	}
 }
 
 // TakeLocally judges a take by this instance's share of its limits, while the store is away.
@@ -208,10 +197,9 @@ func (b *Store) Settle(ctx context.Context, settlement bucket.Settlement) (settl
 	return settled, err
 }
 
-// Offer has the settlement done after a while, as [Settlement] says. It never blocks, and returns false if the settlement
-// was dropped.
-func (b *Store) Offer(ctx context.Context, settlement *Settlement) bool {
-	return b.queue.offer(ctx, settlement)
+// Offer has the settlement done after a while. It never blocks, and returns false if the settlement was dropped.
+func (b *Store) Offer(ctx context.Context, settlement bucket.Settlement, reason, tier string) bool {
+	return b.queue.offer(ctx, settlement, reason, tier)
 }
 
 // Renew renews the lease of a claim, and reports whether the attempt still has it. A panic of the store is an error.

@@ -10,7 +10,8 @@ import (
 const bulkheadShards = 64
 
 // bulkhead bounds how many calls of one tenant are under way in a store at once, so that a tenant whose calls are
-// slow does not take the connections, and with them the deadlines, of all others. It allocates nothing for a call.
+// slow does not take the connections, and with them the deadlines, of all others. It allocates nothing for a call. A nil
+// bulkhead bounds nothing.
 type bulkhead struct {
 	most   int
 	seed   maphash.Seed
@@ -35,6 +36,9 @@ func newBulkhead(most int) *bulkhead {
 
 // enter counts a call of the tenant and returns its place. It reports false, and counts nothing, if there is none.
 func (b *bulkhead) enter(tenant string, always bool) (uint64, bool) {
+	if b == nil {
+		return 0, true
+	}
 	hash := maphash.String(b.seed, tenant)
 	s := &b.shards[hash%bulkheadShards]
 	s.mu.Lock()
@@ -48,6 +52,9 @@ func (b *bulkhead) enter(tenant string, always bool) (uint64, bool) {
 
 // leave gives a place back.
 func (b *bulkhead) leave(hash uint64) {
+	if b == nil {
+		return
+	}
 	s := &b.shards[hash%bulkheadShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()

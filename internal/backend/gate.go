@@ -62,33 +62,21 @@ func (c *GateConfig) Mistakes() []string {
 	return mistakes
 }
 
-// Origin is where a verdict was reached.
-type Origin uint8
+// Origin is what decided about a take, in the word that metrics carry for what was not the store.
+type Origin string
 
 const (
-	// FromStore is a verdict of the store.
-	FromStore Origin = iota
+	// FromStore is a verdict of the store, or its failure.
+	FromStore Origin = ""
 	// FromMemory is a refusal that a [Gate] knew to be the answer of the store.
-	FromMemory
+	FromMemory Origin = "cache"
 	// FromCap is a refusal that a [Gate] could not complete alone, while the tenant had used up its
 	// calls to the store: the budget does not suffice, but claim and candidate were not looked at, and
 	// owners that the gate does not know are not shown.
-	FromCap
+	FromCap Origin = "cap"
+	// FromBulkhead is [ErrBusy].
+	FromBulkhead Origin = "busy"
 )
-
-// String returns the word that telemetry writes.
-func (o Origin) String() string {
-	switch o {
-	case FromStore:
-		return "store"
-	case FromMemory:
-		return "cache"
-	case FromCap:
-		return "cap"
-	default:
-		return "unknown"
-	}
-}
 
 // Gate stands before a store and keeps away from it what it need not be asked: a memory of refusals answers takes
 // that the store is certain to refuse, and a bulkhead bounds how many calls of one tenant are under way.
@@ -118,19 +106,20 @@ func NewGate(store bucket.Store, cfg GateConfig) *Gate {
 
 // Take is that of the store, unless the tenant is known to be refused, and says where the verdict was reached.
 // Beyond the bound of a tenant it fails at once with [ErrBusy].
-func (g *Gate) Take(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
+func (g *Gate) Take(ctx context.Context, take bucket.Take) (result bucket.Result, origin Origin, err error) {
 	if g.refusals == nil {
-		result, err := g.ask(ctx, take)
-		return result, FromStore, err
+		result, err = g.ask(ctx, take)
+	} else {
+		result, origin, err = g.refusals.take(ctx, take, g.ask)
 	}
-	return g.refusals.take(ctx, take, g.ask)
+	if errors.Is(err, ErrBusy) {
+		origin = FromBulkhead
+	}
+	return result, origin, err
 }
 
 // ask asks the store.
 func (g *Gate) ask(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-	if g.bulkhead == nil {
-		return g.store.Take(ctx, take)
-	}
 	place, ok := g.bulkhead.enter(take.Tenant, false)
 	if !ok {
 		return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrBusy, g.bulkhead.most)
@@ -147,19 +136,15 @@ func (g *Gate) Settle(ctx context.Context, settlement bucket.Settlement) (bucket
 	if settlement.GivesBack() {
 		defer g.Forget(tenant)
 	}
-	if g.bulkhead != nil {
-		place, _ := g.bulkhead.enter(tenant, true)
-		defer g.bulkhead.leave(place)
-	}
+	place, _ := g.bulkhead.enter(tenant, true)
+	defer g.bulkhead.leave(place)
 	return g.store.Settle(ctx, settlement)
 }
 
 // Renew is that of the store, and let through as [Gate.Settle] is.
 func (g *Gate) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (bool, error) {
-	if g.bulkhead != nil {
-		place, _ := g.bulkhead.enter(tenant, true)
-		defer g.bulkhead.leave(place)
-	}
+	place, _ := g.bulkhead.enter(tenant, true)
+	defer g.bulkhead.leave(place)
 	return g.store.Renew(ctx, tenant, claim)
 }
 

@@ -117,22 +117,16 @@ func (k localKey) attributes() []attribute.KeyValue {
 		attribute.String(attrUnit, boundedName(string(k.unit))))
 }
 
-// Settlement is what became of one, in the words that metrics carry.
-type Settlement struct {
-	Tier, Reason, Result string
-	// Limits are those that the store has changed.
-	Limits []bucket.LimitState
-	// Began is when the store was first asked, and Calls how often. Without calls there is no span.
-	Began time.Time
-	Calls int
-}
-
-// Settled counts a settlement, and makes a span of the calls that it took.
-func (r *Reporter) Settled(ctx context.Context, s *Settlement) {
+// Settled counts a settlement, logs one that failed, and makes a span of the calls that it took.
+func (r *Reporter) Settled(ctx context.Context, s *decision.Settlement) {
+	if s.Result == decision.SettlementFailed {
+		r.cfg.Logger.ErrorContext(ctx, "ratelimit: a charge could not be settled: the estimate stays charged",
+			slog.String("reason", s.Reason))
+	}
 	changed := changedPoints(s.Limits)
 	m := r.metrics
 	if m.settlements.Enabled(ctx) || m.refunded.Enabled(ctx) || m.excess.Enabled(ctx) {
-		set := of(&m.sets, settlementKey{s.Tier, s.Reason, s.Result})
+		set := of(&m.sets, settlementKey{s.Tier, s.Reason, string(s.Result)})
 		m.settlements.Add(ctx, 1, set)
 		// Zeros tell readers that the counters exist.
 		m.refunded.Add(ctx, max(0, -changed), set)
@@ -145,7 +139,7 @@ func (r *Reporter) Settled(ctx context.Context, s *Settlement) {
 	defer span.End()
 	if span.IsRecording() {
 		span.SetAttributes(
-			attribute.String(attrReason, s.Reason), attribute.String(attrSettlementResult, s.Result),
+			attribute.String(attrReason, s.Reason), attribute.String(attrSettlementResult, string(s.Result)),
 			attribute.Int64(attrRefunded, max(0, -changed)), attribute.Int64(attrExcess, max(0, changed)),
 			attribute.Int(attrCalls, s.Calls),
 		)
