@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -142,7 +143,7 @@ func (s *LimitState) show(r *rule, spent state.Spent, now int64) {
 // changed returns the states after a settlement or a grant. What was given back is counted in whole
 // tokens, rounded towards zero.
 func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitState {
-	var states []LimitState
+	states := slices.Grow([]LimitState(nil), countLimits(buckets))
 	k := 0
 	for i := range buckets {
 		b := &buckets[i]

@@ -18,7 +18,7 @@ const defaultMaxEntries = 200_000
 
 // MemoryConfig configures a [Memory]. The zero value is ready to use.
 type MemoryConfig struct {
-	// Clock tells the time, in whole milliseconds; it may be called by several goroutines at once.
+	// Clock tells the time, in whole milliseconds from 1970 on; it may be called by several goroutines at once.
 	// Nil means the system's clock.
 	Clock func() time.Time
 	// MaxEntries bounds what is remembered: each owner, each record of an idempotency key and each
@@ -26,7 +26,7 @@ type MemoryConfig struct {
 	// records, answers and receipts, the rest for owners; neither displaces the other. When a part is
 	// full, the entry that is nearest to being forgotten anyway, among a sample of those of the tenants
 	// with most, makes room. Choose it well above what is in use at once, because a budget that makes
-	// room is full again, and a key that does is new. Zero means 200 000: some 50 MB. A negative number is a mistake, which
+	// room is full again, and a key that does is new. Zero means 200 000: some 45 MB. A negative number is a mistake, which
 	// every call reports as [ErrInvalid].
 	MaxEntries int
 }

@@ -83,9 +83,12 @@ func (c *Call) begin(overrides bool) error {
 	return nil
 }
 
+// usualReply is what most replies have room in.
+const usualReply = 256
+
 // reply begins a reply.
 func (c *Call) reply(outcome Outcome) []byte {
-	return AppendUint([]byte{byte(outcome)}, DateSize, c.Now)
+	return AppendUint(append(make([]byte, 0, usualReply), byte(outcome)), DateSize, c.Now)
 }
 
 // loaded is an owner in a call.
@@ -107,6 +110,7 @@ func (c *Call) load(owners, after, values int) (all []*loaded, err error) {
 	if len(c.Args) < after+owners || len(c.Values) < owners {
 		return nil, fmt.Errorf("%w: arguments without rules", errMalformed)
 	}
+	all = make([]*loaded, 0, owners)
 	for i := range owners {
 		o := &loaded{key: i}
 		if err := c.readRules(o, c.Args[after+i], values); err != nil {
@@ -136,6 +140,7 @@ func (c *Call) readRules(o *loaded, packed string, values int) error {
 	if n %= fastOwner; n > width || o.rules.Fast && width != FastLimits {
 		return fmt.Errorf("%w: rules", errMalformed)
 	}
+	o.rules.All, o.numbers = make([]Rule, 0, n), make([][2]int64, 0, n)
 	for i := range n {
 		r, ok := readRule(packed, width, i)
 		calendar := r.Tag.Calendar()
@@ -179,7 +184,7 @@ func (o *loaded) set(i int, s Spent) {
 // correct is the end of a call that changes what limits have spent: it replies their states before and after.
 func (c *Call) correct(all []*loaded, r *Reply, to func(rule *Rule, s Spent, numbers [2]int64) Spent) {
 	r.Text = c.reply(Applied)
-	var after []byte
+	after := make([]byte, 0, usualReply)
 	for _, o := range all {
 		r.Text = o.Append(r.Text, o.rules, c.Now)
 		for i := range o.rules.All {

@@ -51,6 +51,10 @@ func (l *Rules) readMixed(text string, spends []Spent, now int64) (rest string, 
 // ReadOwner reads the state of an owner as it is stored, nil for none.
 func ReadOwner(text []byte) (o Owner, err error) {
 	s := string(text)
+	if text != nil {
+		// No entry is smaller.
+		o.Entries = make([]Entry, 0, max(FastLimits, len(s)/smallestEntry))
+	}
 	switch {
 	case text == nil:
 		return Owner{}, nil
@@ -166,9 +170,9 @@ func appendFast(b []byte, l *Rules, date int64, debts [FastLimits]int64) []byte 
 // Pack returns the state as it is stored after a call of these rules: their entries come first.
 func (o *Owner) Pack(l *Rules, now int64) []byte {
 	if date, debts, others, ok := o.fast(l, now); ok && !others {
-		return appendFast(nil, l, date, debts)
+		return appendFast(make([]byte, 0, fastSize), l, date, debts)
 	}
-	b := []byte{mixedVersion}
+	b := append(make([]byte, 0, 1+len(o.Entries)*tokenSize), mixedVersion)
 	for i := range l.All {
 		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
 			b = e.append(b)

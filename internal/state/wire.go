@@ -128,7 +128,9 @@ const (
 	tagSize    = 1
 	idSize     = 2
 	lengthSize = 5
-	keySize    = 16
+	// smallestEntry is the size of that of a window without one before it.
+	smallestEntry = tagSize + idSize + DateSize + lengthSize + DebtSize
+	keySize       = 16
 	// A state of one date, with ids, p, r and debts of its limits.
 	fastPSize    = 4
 	fastRSize    = 2
