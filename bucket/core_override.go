@@ -11,11 +11,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
-var (
-	_ OverrideStore = (*Memory)(nil)
-	_ OverrideStore = (*Redis)(nil)
-)
-
 // Of how many tenants a process remembers the override records, and how much they may take as they are
 // stored.
 const (

@@ -30,10 +30,12 @@ var infixes = [...]string{
 }
 
 const (
-	candidateInfix  = ":c:"
-	answerInfix     = ":a:"
-	digestBytes     = 16
-	maxLiteralBytes = 64
+	// defaultNamespace is the namespace of the keys where none is configured.
+	defaultNamespace = "main"
+	candidateInfix   = ":c:"
+	answerInfix      = ":a:"
+	digestBytes      = 16
+	maxLiteralBytes  = 64
 )
 
 // keyKind is what is kept under a key. Those before these are the levels of owners.

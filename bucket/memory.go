@@ -45,7 +45,10 @@ type Memory struct {
 	left [poolKinds]atomic.Int64
 }
 
-var _ Store = (*Memory)(nil)
+var (
+	_ Store         = (*Memory)(nil)
+	_ OverrideStore = (*Memory)(nil)
+)
 
 // NewMemory returns an empty store.
 func NewMemory(cfg MemoryConfig) *Memory {

@@ -11,13 +11,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
-// Defaults of a [RedisConfig], used where its field is zero.
-const (
-	// DefaultTimeout is how long a call may take in all.
-	DefaultTimeout = 10 * time.Millisecond
-	// defaultNamespace is the namespace of the keys.
-	defaultNamespace = "main"
-)
+// DefaultTimeout is how long a call may take in all where [RedisConfig] does not say it.
+const DefaultTimeout = 10 * time.Millisecond
 
 // RedisConfig configures [NewRedis] and [NewRedisAnswers].
 type RedisConfig struct {
@@ -68,7 +63,10 @@ type Redis struct {
 	testSkew int64
 }
 
-var _ Store = (*Redis)(nil)
+var (
+	_ Store         = (*Redis)(nil)
+	_ OverrideStore = (*Redis)(nil)
+)
 
 // NewRedis returns a store in Redis. It does not connect: a server that is away at start shows in the
 // first call. The error says what is wrong with the configuration.
