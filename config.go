@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -113,22 +114,13 @@ const (
 	mostWaiting       = 1_000_000
 )
 
-func (s *SettlementConfig) validate(estimateOnly bool, fail func(format string, args ...any)) {
+func (s *SettlementConfig) validate(estimateOnly bool, fail failFunc) {
 	if estimateOnly && (s.Refund || s.ChargeExcess) {
 		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.EstimateOnly")
 	}
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"FailedShare", s.FailedShare}, {"CanceledShare", s.CanceledShare}} {
-		// The condition is that of a share, so that NaN is none.
-		if !(share.value >= 0 && share.value <= 1) {
-			fail("Settlement.%s is %v, want 0 to 1", share.name, share.value)
-		}
-	}
-	if s.MaxWaiting < 0 || s.MaxWaiting > mostWaiting {
-		fail("Settlement.MaxWaiting is %d, want 0 to %d", s.MaxWaiting, mostWaiting)
-	}
+	within(fail, "Settlement.FailedShare", s.FailedShare, 0, 1)
+	within(fail, "Settlement.CanceledShare", s.CanceledShare, 0, 1)
+	within(fail, "Settlement.MaxWaiting", s.MaxWaiting, 0, mostWaiting)
 }
 
 // OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local while
@@ -194,10 +186,22 @@ func (c *OutageConfig) gate() backend.GateConfig {
 	}
 }
 
-// mistakes returns what is wrong, one text for each field.
-func (c *OutageConfig) mistakes() []string {
-	local, gate := c.local(), c.gate()
-	return append(local.Mistakes(), gate.Mistakes()...)
+// The bounds of an [OutageConfig], besides those of a fleet.
+const (
+	maxRefusalAge  = time.Minute
+	maxRefusals    = 10_000_000
+	maxCappedCalls = 1000
+)
+
+func (c *OutageConfig) validate(fail failFunc) {
+	local := c.local()
+	for _, mistake := range local.Mistakes() {
+		fail("Outage.%s", mistake)
+	}
+	orNone(fail, "Outage.RefusalAge", c.RefusalAge, maxRefusalAge)
+	within(fail, "Outage.MaxRefusals", c.MaxRefusals, 0, maxRefusals)
+	within(fail, "Outage.CappedCalls", c.CappedCalls, 0, maxCappedCalls)
+	countOrNone(fail, "Outage.MaxConcurrent", int64(c.MaxConcurrent))
 }
 
 // withDefaults fills what is zero.
@@ -205,21 +209,37 @@ func (c Config) withDefaults() Config {
 	if c.Pricing.Points == nil {
 		c.Pricing.Points = cost.Cost.Points
 	}
-	c.Pricing.InvalidDocument = orDefault(c.Pricing.InvalidDocument, 1)
+	c.Pricing.InvalidDocument = cmp.Or(c.Pricing.InvalidDocument, 1)
 	c.Stores = maps.Clone(c.Stores)
 	c.Idempotency = c.Idempotency.withDefaults()
-	c.Settlement.MaxWaiting = orDefault(c.Settlement.MaxWaiting, defaultMaxWaiting)
-	c.Response.Headers = orDefault(c.Response.Headers, HeadersDraft10)
+	c.Settlement.MaxWaiting = cmp.Or(c.Settlement.MaxWaiting, defaultMaxWaiting)
+	c.Response.Headers = cmp.Or(c.Response.Headers, HeadersDraft10)
 	c.Observe = c.Observe.withDefaults()
 	return c
 }
 
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
+// failFunc takes what is wrong with a field of a [Config].
+type failFunc func(format string, args ...any)
+
+// within fails for a number that is not from least to most, and so for NaN.
+func within[T cmp.Ordered](fail failFunc, field string, value, least, most T) {
+	if !(value >= least && value <= most) {
+		fail("%s is %v, want %v to %v", field, value, least, most)
 	}
-	return value
+}
+
+// orNone fails for a number that is not from zero to most, nor [None].
+func orNone[T int | time.Duration](fail failFunc, field string, value, most T) {
+	if value < None || value > most {
+		fail("%s is %v, want up to %v, or None", field, value, most)
+	}
+}
+
+// countOrNone fails for a negative number that is not [None].
+func countOrNone(fail failFunc, field string, value int64) {
+	if value < None {
+		fail("%s is %d, want 0 or more, or None", field, value)
+	}
 }
 
 // validate returns every mistake at once. Defaults have been filled in.
@@ -245,21 +265,24 @@ func (c *Config) validate() error {
 			errs = append(errs, err)
 		}
 	}
-	if c.Pricing.InvalidDocument < None {
-		fail("Pricing.InvalidDocument is %d, want a number of points, or None", c.Pricing.InvalidDocument)
-	}
+	countOrNone(fail, "Pricing.InvalidDocument", c.Pricing.InvalidDocument)
 	c.Response.validate(fail)
 	c.Idempotency.validate(fail)
-	for _, mistake := range c.Outage.mistakes() {
-		fail("Outage.%s", mistake)
-	}
+	c.Outage.validate(fail)
 	c.Observe.validate(fail)
 	c.Settlement.validate(c.Pricing.EstimateOnly, fail)
 	return errors.Join(errs...)
 }
 
+// stores are all stores by name, with the default one under the empty name.
+func (c *Config) stores() map[string]bucket.Store {
+	all := map[string]bucket.Store{"": c.Store}
+	maps.Copy(all, c.Stores)
+	return all
+}
+
 // validateStores reports stores that are nil or have no name.
-func (c *Config) validateStores(fail func(format string, args ...any)) {
+func (c *Config) validateStores(fail failFunc) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		switch {
 		case name == "":
@@ -294,11 +317,7 @@ func (c *Config) requireStores() error {
 
 // warnOfClients logs what is dangerous in the clients of the stores. Nothing is connected for that.
 func (c *Config) warnOfClients() {
-	stores := maps.Clone(c.Stores)
-	if stores == nil {
-		stores = map[string]bucket.Store{}
-	}
-	stores[""] = c.Store
+	stores := c.stores()
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		for _, hazard := range redisclient.HazardsOf(stores[name]) {
 			logOf(c.Observe.Logger, name).Warn("ratelimit: the client of the store is dangerous for a limiter",

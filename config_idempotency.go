@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -94,19 +95,17 @@ func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
 	for i, name := range names {
 		c.Headers[i] = http.CanonicalHeaderKey(name)
 	}
-	c.MutationTTL = orDefault(c.MutationTTL, idempotency.DefaultMutationTTL)
-	c.QueryTTL = orDefault(c.QueryTTL, idempotency.DefaultQueryTTL)
-	c.Lease = orDefault(c.Lease, idempotency.DefaultLease)
-	c.MaxAnswer = orDefault(c.MaxAnswer, idempotency.DefaultMaxAnswer)
-	c.MaxReplays = orDefault(c.MaxReplays, idempotency.DefaultMaxReplays)
-	c.FreeRepeats = orDefault(c.FreeRepeats, idempotency.DefaultFreeRepeats)
+	c.MutationTTL = cmp.Or(c.MutationTTL, idempotency.DefaultMutationTTL)
+	c.QueryTTL = cmp.Or(c.QueryTTL, idempotency.DefaultQueryTTL)
+	c.Lease = cmp.Or(c.Lease, idempotency.DefaultLease)
+	c.MaxAnswer = cmp.Or(c.MaxAnswer, idempotency.DefaultMaxAnswer)
+	c.MaxReplays = cmp.Or(c.MaxReplays, idempotency.DefaultMaxReplays)
+	c.FreeRepeats = cmp.Or(c.FreeRepeats, idempotency.DefaultFreeRepeats)
 	return c
 }
 
-func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
-	if c.Lease < minLease {
-		fail("Idempotency.Lease is %s, want at least %s", c.Lease, minLease)
-	}
+func (c *IdempotencyConfig) validate(fail failFunc) {
+	within(fail, "Idempotency.Lease", c.Lease, minLease, maxKeyTTL)
 	if n := len(c.Headers); n < 1 || n > maxKeyHeaders {
 		fail("Idempotency.Headers are %d, want 1 to %d; KeysIgnored ignores all keys", n, maxKeyHeaders)
 	}
@@ -118,25 +117,13 @@ func (c *IdempotencyConfig) validate(fail func(format string, args ...any)) {
 	if c.Keys > KeysIgnored {
 		fail("Idempotency.Keys is %d, which is none of the KeyUse constants", c.Keys)
 	}
-	if c.FreeRepeats < None || c.FreeRepeats > maxFreeRepeats {
-		fail("Idempotency.FreeRepeats is %d, want at most %d, or None", c.FreeRepeats, maxFreeRepeats)
-	}
-	if c.MaxReplays < None {
-		fail("Idempotency.MaxReplays is %d, want a number, or None", c.MaxReplays)
-	}
-	if c.MaxAnswer < None || c.MaxAnswer > largestMaxAnswer {
-		fail("Idempotency.MaxAnswer is %d bytes, want at most %d, or None: larger answers are not stored", c.MaxAnswer, largestMaxAnswer)
-	}
+	orNone(fail, "Idempotency.FreeRepeats", c.FreeRepeats, maxFreeRepeats)
+	countOrNone(fail, "Idempotency.MaxReplays", int64(c.MaxReplays))
+	orNone(fail, "Idempotency.MaxAnswer", c.MaxAnswer, largestMaxAnswer)
 	// A lease that is wrong itself is no measure for the rest.
 	shortest := max(c.Lease, minLease)
-	for _, ttl := range []struct {
-		name  string
-		value time.Duration
-	}{{"MutationTTL", c.MutationTTL}, {"QueryTTL", c.QueryTTL}} {
-		if ttl.value < shortest || ttl.value > maxKeyTTL {
-			fail("Idempotency.%s is %s, want from the lease (%s) to %s", ttl.name, ttl.value, shortest, maxKeyTTL)
-		}
-	}
+	within(fail, "Idempotency.MutationTTL", c.MutationTTL, shortest, maxKeyTTL)
+	within(fail, "Idempotency.QueryTTL", c.QueryTTL, shortest, maxKeyTTL)
 }
 
 // claims is the configuration of the room that keeps keys.

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -8,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 )
 
 // ObserveConfig configures what operators are told: by a logger, by spans and metrics of OpenTelemetry, and by events
@@ -62,16 +62,6 @@ const (
 	maxNamedOperations      = 1000
 )
 
-// reporter is the configuration of the room that tells operators.
-func (c *ObserveConfig) reporter() observe.Config {
-	return observe.Config{
-		Logger: c.Logger, TracerProvider: c.TracerProvider, MeterProvider: c.MeterProvider,
-		Tenants: c.Tenants, TopTenants: c.TopTenants, Operations: c.Operations,
-		Observer: c.Observer, Thresholds: c.Thresholds, Admissions: c.Admissions,
-		RepeatedRefusals: c.RepeatedRefusals, RepeatedWithin: c.RepeatedWithin,
-	}
-}
-
 func (c ObserveConfig) withDefaults() ObserveConfig {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -79,37 +69,23 @@ func (c ObserveConfig) withDefaults() ObserveConfig {
 	if c.Thresholds == nil {
 		c.Thresholds = []float64{0.8, 1}
 	}
-	c.RepeatedRefusals = orDefault(c.RepeatedRefusals, defaultRepeatedRefusals)
-	c.RepeatedWithin = orDefault(c.RepeatedWithin, defaultRepeatedWithin)
+	c.RepeatedRefusals = cmp.Or(c.RepeatedRefusals, defaultRepeatedRefusals)
+	c.RepeatedWithin = cmp.Or(c.RepeatedWithin, defaultRepeatedWithin)
 	return c
 }
 
-func (c *ObserveConfig) validate(fail func(format string, args ...any)) {
-	if n := len(c.Thresholds); n > maxThresholds {
-		fail("Observe.Thresholds are %d, want at most %d", n, maxThresholds)
-	}
+func (c *ObserveConfig) validate(fail failFunc) {
+	within(fail, "the number of Observe.Thresholds", len(c.Thresholds), 0, maxThresholds)
 	for _, threshold := range c.Thresholds {
 		// Written so that NaN is refused too.
 		if !(threshold > 0 && threshold <= 1) {
 			fail("Observe.Thresholds has %v, want above 0 and at most 1", threshold)
 		}
 	}
-	if !(c.Admissions >= 0 && c.Admissions <= 1) {
-		fail("Observe.Admissions is %v, want a share from 0 to 1", c.Admissions)
-	}
-	if c.RepeatedWithin < time.Second || c.RepeatedWithin > 24*time.Hour {
-		fail("Observe.RepeatedWithin is %s, want from 1s to 24h", c.RepeatedWithin)
-	}
-	if c.RepeatedRefusals < None {
-		fail("Observe.RepeatedRefusals is %d, want a number, or None", c.RepeatedRefusals)
-	}
-	if n := c.TopTenants; n < 0 || n > maxTopTenants {
-		fail("Observe.TopTenants is %d, want 0 to %d", n, maxTopTenants)
-	}
-	if n := len(c.Tenants); n > maxTopTenants {
-		fail("Observe.Tenants names %d tenants, want at most %d", n, maxTopTenants)
-	}
-	if n := len(c.Operations); n > maxNamedOperations {
-		fail("Observe.Operations names %d operations, want at most %d", n, maxNamedOperations)
-	}
+	within(fail, "Observe.Admissions", c.Admissions, 0, 1)
+	within(fail, "Observe.RepeatedWithin", c.RepeatedWithin, time.Second, 24*time.Hour)
+	countOrNone(fail, "Observe.RepeatedRefusals", int64(c.RepeatedRefusals))
+	within(fail, "Observe.TopTenants", c.TopTenants, 0, maxTopTenants)
+	within(fail, "the number of Observe.Tenants", len(c.Tenants), 0, maxTopTenants)
+	within(fail, "the number of Observe.Operations", len(c.Operations), 0, maxNamedOperations)
 }

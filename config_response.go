@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 
@@ -71,7 +72,7 @@ func (c *ResponseConfig) statusOf(code string) int {
 }
 
 // validate reports every mistake.
-func (c *ResponseConfig) validate(fail func(format string, args ...any)) {
+func (c *ResponseConfig) validate(fail failFunc) {
 	const all = HeadersNone<<1 - 1
 	switch {
 	case c.Headers&^all != 0:
@@ -81,12 +82,7 @@ func (c *ResponseConfig) validate(fail func(format string, args ...any)) {
 	case c.Headers&HeadersLegacy != 0 && c.Headers&HeadersGitHub != 0:
 		fail("Response.Headers joins HeadersLegacy with HeadersGitHub, which give X-RateLimit-Reset two meanings: choose one")
 	}
-	codes := make([]string, 0, len(c.Status))
-	for code := range c.Status {
-		codes = append(codes, code)
-	}
-	slices.Sort(codes)
-	for _, code := range codes {
+	for _, code := range slices.Sorted(maps.Keys(c.Status)) {
 		if !ratelimitclient.IsCode(code) {
 			fail("Response.Status has %.40q, which is none of the codes of refusals: use the Code constants of ratelimitclient", code)
 		}

@@ -72,12 +72,12 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		costs.Complexity, complexityErr = withComplexity(costs.Complexity, schema, e.cfg.Observe.Logger)
 	}
 	estimator, costErr := cost.New(schema.Schema(), costs)
-	reporter, reporterErr := observe.New(e.cfg.Observe.reporter())
+	reporter, reporterErr := observe.New(observe.Config(e.cfg.Observe))
 	if err := errors.Join(configErr, complexityErr, costErr, reporterErr); err != nil {
 		return err
 	}
 	stores, err := backend.New(backend.Config{
-		Store: e.cfg.Store, Stores: e.cfg.Stores, Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(),
+		Stores: e.cfg.stores(), Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(),
 		MaxWaiting: e.cfg.Settlement.MaxWaiting,
 		Logger:     e.cfg.Observe.Logger, Watcher: reporter,
 	})

@@ -237,13 +237,14 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 			RepeatedWithin: time.Millisecond,
 		},
 		Pricing: ratelimit.PricingConfig{Cost: cost.Config{Weights: map[string]float64{"Query.nothing": 1}}, InvalidDocument: -2},
-		Outage:  ratelimit.OutageConfig{KnownFor: -2, RefusalAge: -2, MaxConcurrent: -2},
+		Outage:  ratelimit.OutageConfig{KnownFor: -2, RefusalAge: -2, MaxRefusals: -1, CappedCalls: 5000, MaxConcurrent: -2},
 	}).Validate(schema)
 	for _, part := range []string{
 		"Store", "Policy", "Subject", "Response.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
 		"Headers has", "FreeRepeats is 300", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
-		"Thresholds are 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
+		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
 		"RepeatedRefusals is -2", "InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",
+		"MaxRefusals is -1", "CappedCalls is 5000",
 	} {
 		require.ErrorContains(t, err, part)
 	}

@@ -55,7 +55,7 @@ func watched(t *testing.T) (*backend.Store, *watch, func(error)) {
 	t.Helper()
 	store, w := &failing{Store: bucket.NewMemory(bucket.MemoryConfig{})}, &watch{}
 	stores, err := backend.New(backend.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Stores: map[string]bucket.Store{"vault": store},
+		Stores:     map[string]bucket.Store{"": bucket.NewMemory(bucket.MemoryConfig{}), "vault": store},
 		MaxWaiting: 1, Logger: slog.New(slog.DiscardHandler), Watcher: w,
 	})
 	require.NoError(t, err)
@@ -140,7 +140,8 @@ func TestACallThatWasWrongInItselfSaysNothingOfTheStore(t *testing.T) {
 func TestAStoreThatNobodyHasConfiguredIsAway(t *testing.T) {
 	t.Parallel()
 	stores, err := backend.New(backend.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), MaxWaiting: 1, Logger: slog.New(slog.DiscardHandler), Watcher: &watch{},
+		Stores:     map[string]bucket.Store{"": bucket.NewMemory(bucket.MemoryConfig{})},
+		MaxWaiting: 1, Logger: slog.New(slog.DiscardHandler), Watcher: &watch{},
 	})
 	require.NoError(t, err)
 	_, _, err = stores.Named("nowhere").Take(t.Context(), &bucket.Take{Tenant: "acme"})

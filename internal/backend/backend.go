@@ -37,9 +37,7 @@ type Watcher interface {
 
 // Config says which stores there are.
 type Config struct {
-	// Store is the one without a name.
-	Store bucket.Store
-	// Stores are the others by name.
+	// Stores are all stores by name. That of the default one is empty.
 	Stores map[string]bucket.Store
 	// Local configures this instance's share.
 	Local fleet.Config
@@ -81,12 +79,9 @@ func New(cfg Config) (*Stores, error) {
 		// Stores that are one Redis count this process once.
 		cfg.Local.Instance = fleet.NewInstance()
 	}
-	s := &Stores{byName: make(map[string]*Store, 1+len(cfg.Stores)), ended: make(chan struct{}), background: make(chan struct{}, 1)}
+	s := &Stores{byName: make(map[string]*Store, len(cfg.Stores)), ended: make(chan struct{}), background: make(chan struct{}, 1)}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	var err error
-	if s.byName[""], err = newStore(&cfg, "", cfg.Store); err != nil {
-		return nil, err
-	}
 	for name, store := range cfg.Stores {
 		if s.byName[name], err = newStore(&cfg, name, store); err != nil {
 			return nil, err

@@ -26,13 +26,6 @@ const (
 	DefaultMaxConcurrent = 32
 )
 
-// The bounds of what a GateConfig may ask for.
-const (
-	maxRefusalAge  = time.Minute
-	maxRefusals    = 10_000_000
-	maxCappedCalls = 1000
-)
-
 // ErrBusy says that the tenant has as many calls under way as a [Gate] lets it have: the store was
 // not asked. It is the tenant's own doing, so that no fail mode applies: whoever admits on it gives
 // budget to those who ask most.
@@ -45,21 +38,6 @@ type GateConfig struct {
 	CappedCalls   int
 	MaxConcurrent int
 	Clock         func() time.Time
-}
-
-// Mistakes returns what is wrong with the configuration, one text for each field.
-func (c *GateConfig) Mistakes() []string {
-	var mistakes []string
-	say := func(wrong bool, format string, args ...any) {
-		if wrong {
-			mistakes = append(mistakes, fmt.Sprintf(format, args...))
-		}
-	}
-	say(c.RefusalAge < None || c.RefusalAge > maxRefusalAge, "RefusalAge is %v, want up to %v, or None", c.RefusalAge, maxRefusalAge)
-	say(c.MaxRefusals < 0 || c.MaxRefusals > maxRefusals, "MaxRefusals is %d, want up to %d", c.MaxRefusals, maxRefusals)
-	say(c.CappedCalls < 0 || c.CappedCalls > maxCappedCalls, "CappedCalls is %d, want up to %d", c.CappedCalls, maxCappedCalls)
-	say(c.MaxConcurrent < None, "MaxConcurrent is %d, want 1 or more, or None", c.MaxConcurrent)
-	return mistakes
 }
 
 // Origin is what decided about a take, in the word that metrics carry for what was not the store.

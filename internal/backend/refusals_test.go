@@ -3,7 +3,6 @@ package backend_test
 import (
 	"context"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -277,17 +276,6 @@ func TestInvalidCallsAndCallersWhoAreGoneAreToldSoByTheGate(t *testing.T) {
 	cancel()
 	_, err = ask(c.Gate, gone, bucket.Take{Tenant: "acme", Buckets: ten, Amounts: points(11)})
 	require.ErrorIs(t, err, bucket.ErrUnavailable)
-}
-
-func TestAGateSaysEverythingThatIsWrongWithItsConfiguration(t *testing.T) {
-	t.Parallel()
-	wrong := backend.GateConfig{RefusalAge: time.Hour, MaxRefusals: -1, CappedCalls: 5000, MaxConcurrent: -2}
-	mistakes := strings.Join(wrong.Mistakes(), "\n")
-	for _, mistake := range []string{"RefusalAge is 1h", "MaxRefusals is -1", "CappedCalls is 5000", "MaxConcurrent is -2"} {
-		require.Contains(t, mistakes, mistake)
-	}
-	right := backend.GateConfig{RefusalAge: backend.None, MaxConcurrent: backend.None}
-	require.Empty(t, right.Mistakes())
 }
 
 func TestAGateThatLeavesBothOutIsTheStore(t *testing.T) {
