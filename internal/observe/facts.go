@@ -76,7 +76,7 @@ func (r *Reporter) limits(ctx context.Context, d *decision.Decision) {
 		r.exceeded(ctx, d, &d.Limits[i], now)
 	}
 	if l := tightest(d); l != nil && m.used.Enabled(ctx) {
-		m.used.Record(ctx, usedShare(l), of(&m.sets, limitKeyOf(d.Tier, l)))
+		m.used.Record(ctx, usedShare(l), m.limit(d.Tier, l, 0))
 	}
 	if would := d.WouldRefuse; would != nil && would.Limit == nil && d.Outcome != decision.Validated {
 		// No limit says how long, so that once a minute has to do.
@@ -107,9 +107,7 @@ func (r *Reporter) crossed(ctx context.Context, d *decision.Decision, l *bucket.
 		if !r.facts.isNew(crossing, now, holds(l)) {
 			continue
 		}
-		key := limitKeyOf(d.Tier, l)
-		key.threshold = threshold
-		r.metrics.crossings.Add(ctx, 1, of(&r.metrics.sets, key))
+		r.metrics.crossings.Add(ctx, 1, r.metrics.limit(d.Tier, l, threshold))
 		r.tell(ctx, event.ThresholdCrossed{
 			Budget: budgetOf(d, l), At: now, Threshold: threshold, Share: share, Remaining: l.Remaining,
 		})
@@ -121,7 +119,7 @@ func (r *Reporter) exceeded(ctx context.Context, d *decision.Decision, l *bucket
 	if !l.Exceeded || l.Limit.Soft {
 		return
 	}
-	r.metrics.exceeded.Add(ctx, 1, of(&r.metrics.sets, limitKeyOf(d.Tier, l)))
+	r.metrics.exceeded.Add(ctx, 1, r.metrics.limit(d.Tier, l, 0))
 	if r.cfg.Observer == nil {
 		return
 	}
@@ -152,7 +150,7 @@ func (r *Reporter) refused(ctx context.Context, d *decision.Decision, now time.T
 	if n != r.cfg.RepeatedRefusals {
 		return
 	}
-	r.metrics.refused.Add(ctx, 1, of(&r.metrics.sets, tierKey{d.Tier}))
+	r.metrics.refused.Add(ctx, 1, r.metrics.sets.of(&tierLabels, d.Tier))
 	r.tell(ctx, event.RefusedRepeatedly{
 		Tenant: eventName(d.Subject.Tenant), Tier: d.Tier, At: now, Refusals: n, Within: r.cfg.RepeatedWithin,
 	})
@@ -165,7 +163,7 @@ func (r *Reporter) candidate(ctx context.Context, d *decision.Decision) {
 	if would == nil {
 		return
 	}
-	r.metrics.candidates.Add(ctx, 1, of(&r.metrics.sets, candidateKey{would.ID, d.Outcome, would.Outcome}))
+	r.metrics.candidates.Add(ctx, 1, r.metrics.sets.of(&candidateLabels, would.ID, string(d.Outcome), string(would.Outcome)))
 	if r.cfg.Observer == nil || (d.Refusal == nil) == (would.Outcome == decision.Admitted) {
 		return
 	}

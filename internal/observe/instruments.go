@@ -93,22 +93,62 @@ const (
 	attrCalls            = "ratelimit.store.calls"
 )
 
-// sets caches sets of attributes by what they are made of. Their number is bounded by what operators configure.
-type sets struct{ byKey sync.Map }
+// labels name the attributes of an instrument.
+type labels [5]string
 
-// key is what a set of attributes is made of. Each instrument has a type of its own.
-type key interface {
-	comparable
-	attributes() []attribute.KeyValue
+var (
+	decisionLabels   = labels{attrOutcome, attrTier, attrMode, attrOperation}
+	tenantLabels     = labels{attrOutcome, attrTier, attrMode, attrOperation, attrTenant}
+	chargeLabels     = labels{attrOutcome, attrTier, attrMode, attrUnit}
+	candidateLabels  = labels{attrCandidate, attrOutcome, attrCandidateOutcome}
+	spentLabels      = labels{attrOperation, attrRoot, attrName}
+	tierLabels       = labels{attrTier}
+	limitLabels      = labels{attrLimit, attrLevel, attrTier, attrMode}
+	settlementLabels = labels{attrTier, attrReason, attrSettlementResult}
+	storeLabels      = labels{attrStoreName}
+	callLabels       = labels{attrStoreName, attrCall, attrResult}
+	sparedLabels     = labels{attrStoreName, attrSparedBy}
+	awayLabels       = labels{attrStoreName, attrOutcome}
+	localLabels      = labels{attrStoreName, attrLimit, attrLevel, attrUnit}
+)
+
+// sets caches sets of attributes by what they are made of. Their number is bounded by what operators configure.
+type sets struct{ byValues sync.Map }
+
+// valued are labels with their values. The threshold is zero where there is none.
+type valued struct {
+	labels    *labels
+	values    [len(labels{})]string
+	threshold float64
 }
 
-// of returns the set of the key.
-func of[K key](s *sets, k K) metric.MeasurementOption {
-	if value, found := s.byKey.Load(k); found {
+// of returns the set of the labels with these values.
+func (s *sets) of(l *labels, values ...string) metric.MeasurementOption {
+	return s.above(0, l, values...)
+}
+
+// above is the same with a threshold.
+func (s *sets) above(threshold float64, l *labels, values ...string) metric.MeasurementOption {
+	key := valued{labels: l, threshold: threshold}
+	copy(key.values[:], values)
+	if value, found := s.byValues.Load(key); found {
 		option, _ := value.(metric.MeasurementOption)
 		return option
 	}
-	option := metric.WithAttributeSet(attribute.NewSet(k.attributes()...))
-	s.byKey.Store(k, option)
+	var attributes []attribute.KeyValue
+	for i, value := range values {
+		if l[i] == "" {
+			break
+		}
+		// The default store has no name, and operations have one only where some are named.
+		if value != "" || l[i] != attrStoreName && l[i] != attrName {
+			attributes = append(attributes, attribute.String(l[i], value))
+		}
+	}
+	if threshold > 0 {
+		attributes = append(attributes, attribute.Float64(attrThreshold, threshold))
+	}
+	option := metric.WithAttributeSet(attribute.NewSet(attributes...))
+	s.byValues.Store(key, option)
 	return option
 }

@@ -3,8 +3,6 @@ package observe
 import (
 	"context"
 
-	"github.com/vektah/gqlparser/v2/ast"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -82,97 +80,26 @@ func (m *metrics) decided(ctx context.Context, d *decision.Decision, tenants *te
 	if !m.decisions.Enabled(ctx) && !m.costs.Enabled(ctx) {
 		return
 	}
-	key := decisionKey{outcome: d.Outcome, tier: d.Tier, mode: d.Mode, kind: d.Kind}
+	l, tenant := &decisionLabels, ""
 	if tenants != nil {
-		key.tenant, key.named = tenants.name(d.Subject.Tenant), true
+		l, tenant = &tenantLabels, tenants.name(d.Subject.Tenant)
 	}
-	set := of(&m.sets, key)
+	set := m.sets.of(l, string(d.Outcome), d.Tier, d.Mode.String(), string(d.Kind), tenant)
 	m.decisions.Add(ctx, 1, set)
 	if d.Kind != "" {
 		m.costs.Record(ctx, d.Points, set)
 	}
 }
 
-type decisionKey struct {
-	outcome decision.Outcome
-	tier    string
-	mode    bucket.Mode
-	kind    ast.Operation
-	tenant  string
-	named   bool
-}
-
-func (k decisionKey) attributes() []attribute.KeyValue {
-	attributes := []attribute.KeyValue{
-		attribute.String(attrOutcome, string(k.outcome)), attribute.String(attrTier, k.tier),
-		attribute.String(attrMode, k.mode.String()), attribute.String(attrOperation, string(k.kind)),
-	}
-	if k.named {
-		attributes = append(attributes, attribute.String(attrTenant, k.tenant))
-	}
-	return attributes
-}
-
 func (m *metrics) charged(ctx context.Context, d *decision.Decision, unit bucket.Unit) {
 	if m.charges.Enabled(ctx) {
-		m.charges.Add(ctx, 1, of(&m.sets, chargeKey{d.Outcome, d.Tier, d.Mode, unit}))
+		m.charges.Add(ctx, 1, m.sets.of(&chargeLabels, string(d.Outcome), d.Tier, d.Mode.String(), boundedName(string(unit))))
 	}
 }
 
-type chargeKey struct {
-	outcome decision.Outcome
-	tier    string
-	mode    bucket.Mode
-	unit    bucket.Unit
-}
-
-func (k chargeKey) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{
-		attribute.String(attrOutcome, string(k.outcome)), attribute.String(attrTier, k.tier),
-		attribute.String(attrMode, k.mode.String()), attribute.String(attrUnit, boundedName(string(k.unit))),
-	}
-}
-
-type candidateKey struct {
-	id            string
-	outcome, also decision.Outcome
-}
-
-func (k candidateKey) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{
-		attribute.String(attrCandidate, k.id), attribute.String(attrOutcome, string(k.outcome)),
-		attribute.String(attrCandidateOutcome, string(k.also)),
-	}
-}
-
-// limitKey is what limits are counted by. The threshold is zero where there is none.
-type limitKey struct {
-	limit     string
-	level     bucket.Level
-	tier      string
-	mode      bucket.Mode
-	threshold float64
-}
-
-func limitKeyOf(tier string, l *bucket.LimitState) limitKey {
-	return limitKey{limit: l.Limit.Name, level: l.Owner.Level, tier: tier, mode: l.Limit.Mode}
-}
-
-func (k limitKey) attributes() []attribute.KeyValue {
-	attributes := []attribute.KeyValue{
-		attribute.String(attrLimit, k.limit), attribute.String(attrLevel, k.level.String()),
-		attribute.String(attrTier, k.tier), attribute.String(attrMode, k.mode.String()),
-	}
-	if k.threshold > 0 {
-		attributes = append(attributes, attribute.Float64(attrThreshold, k.threshold))
-	}
-	return attributes
-}
-
-type tierKey struct{ tier string }
-
-func (k tierKey) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String(attrTier, k.tier)}
+// limit returns the set by which a limit is counted, with the threshold that it has crossed, zero if none.
+func (m *metrics) limit(tier string, l *bucket.LimitState, threshold float64) metric.MeasurementOption {
+	return m.sets.above(threshold, &limitLabels, l.Limit.Name, l.Owner.Level.String(), tier, l.Limit.Mode.String())
 }
 
 // severalRoots stands for the root fields of an operation that selects more than one.
@@ -188,33 +115,19 @@ func (r *Reporter) Spent(ctx context.Context, d *decision.Decision, estimated, a
 	if !m.actual.Enabled(ctx) && !m.estimated.Enabled(ctx) && !m.difference.Enabled(ctx) {
 		return
 	}
-	key := spentKey{kind: d.Kind, root: severalRoots}
+	root, name := severalRoots, ""
 	if len(d.RootFields) == 1 {
-		key.root = d.RootFields[0]
+		root = d.RootFields[0]
 	}
 	if len(r.operations) > 0 {
-		key.name = otherOperations
+		name = otherOperations
 		if r.operations[d.Name] {
-			key.name = d.Name
+			name = d.Name
 		}
 	}
-	set := of(&m.sets, key)
+	set := m.sets.of(&spentLabels, string(d.Kind), root, boundedName(name))
 	m.estimated.Record(ctx, estimated, set)
 	m.actual.Record(ctx, actual, set)
 	// Both are at most 2^53, so the difference is exact.
 	m.difference.Record(ctx, estimated-actual, set)
-}
-
-// spentKey is what actual costs are measured by: the fields of the root types, and the names on the list.
-type spentKey struct {
-	kind       ast.Operation
-	root, name string
-}
-
-func (k spentKey) attributes() []attribute.KeyValue {
-	attributes := []attribute.KeyValue{attribute.String(attrOperation, string(k.kind)), attribute.String(attrRoot, k.root)}
-	if k.name != "" {
-		attributes = append(attributes, attribute.String(attrName, boundedName(k.name)))
-	}
-	return attributes
 }

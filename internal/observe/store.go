@@ -20,48 +20,23 @@ func (r *Reporter) StoreCalled(ctx context.Context, store, call string, took, aw
 	m := r.metrics
 	if !errors.Is(err, bucket.ErrInvalid) && m.away.Enabled(ctx) {
 		// Zeros tell readers that the counter exists.
-		m.away.Add(ctx, away.Seconds(), of(&m.sets, storeKey{store: store}))
+		m.away.Add(ctx, away.Seconds(), m.sets.of(&storeLabels, store))
 	}
 	if !m.latency.Enabled(ctx) && !m.failures.Enabled(ctx) {
 		return
 	}
-	set := of(&m.sets, storeKey{store, call, storeResult(err)})
+	set := m.sets.of(&callLabels, store, call, storeResult(err))
 	m.latency.Record(ctx, took.Seconds(), set)
 	if err != nil {
 		m.failures.Add(ctx, 1, set)
 	}
 }
 
-// storeKey is what calls of stores are measured by, or a store alone.
-type storeKey struct{ store, call, result string }
-
-func (k storeKey) attributes() []attribute.KeyValue {
-	attributes := nameOf(k.store)
-	if k.call != "" {
-		attributes = append(attributes, attribute.String(attrCall, k.call), attribute.String(attrResult, k.result))
-	}
-	return attributes
-}
-
-// nameOf returns the name of a store, if it has one.
-func nameOf(store string) []attribute.KeyValue {
-	if store == "" {
-		return nil
-	}
-	return []attribute.KeyValue{attribute.String(attrStoreName, store)}
-}
-
 // StoreSpared counts a take that was decided without asking the store.
 func (r *Reporter) StoreSpared(ctx context.Context, store, by string) {
 	if r.metrics.spared.Enabled(ctx) {
-		r.metrics.spared.Add(ctx, 1, of(&r.metrics.sets, sparedKey{store, by}))
+		r.metrics.spared.Add(ctx, 1, r.metrics.sets.of(&sparedLabels, store, by))
 	}
-}
-
-type sparedKey struct{ store, by string }
-
-func (k sparedKey) attributes() []attribute.KeyValue {
-	return append(nameOf(k.store), attribute.String(attrSparedBy, k.by))
 }
 
 // StoreAway tells the observer that a store has gone.
@@ -75,17 +50,8 @@ func (r *Reporter) StoreBack(ctx context.Context, back event.StoreBack) { r.tell
 // DecidedAway counts an operation that was decided while its store was away.
 func (r *Reporter) DecidedAway(ctx context.Context, d *decision.Decision) {
 	if r.metrics.awayPoints.Enabled(ctx) {
-		r.metrics.awayPoints.Add(ctx, d.Points, of(&r.metrics.sets, awayKey{d.Store, d.Outcome}))
+		r.metrics.awayPoints.Add(ctx, d.Points, r.metrics.sets.of(&awayLabels, d.Store, string(d.Outcome)))
 	}
-}
-
-type awayKey struct {
-	store   string
-	outcome decision.Outcome
-}
-
-func (k awayKey) attributes() []attribute.KeyValue {
-	return append(nameOf(k.store), attribute.String(attrOutcome, string(k.outcome)))
 }
 
 // LocallySettled counts what a store was charged for what was admitted without it, and logs what may be lost.
@@ -93,7 +59,7 @@ func (r *Reporter) LocallySettled(ctx context.Context, store, tenant string, lim
 	for i := range limits {
 		if l := &limits[i]; l.Charged > 0 {
 			r.metrics.localSettled.Add(ctx, l.Charged,
-				of(&r.metrics.sets, localKey{store, l.Limit.Name, l.Owner.Level, l.Limit.Unit}))
+				r.metrics.sets.of(&localLabels, store, l.Limit.Name, l.Owner.Level.String(), boundedName(string(l.Limit.Unit))))
 		}
 	}
 	if lost {
@@ -106,17 +72,6 @@ func (r *Reporter) LocallySettled(ctx context.Context, store, tenant string, lim
 	}
 }
 
-type localKey struct {
-	store, limit string
-	level        bucket.Level
-	unit         bucket.Unit
-}
-
-func (k localKey) attributes() []attribute.KeyValue {
-	return append(nameOf(k.store), attribute.String(attrLimit, k.limit), attribute.String(attrLevel, k.level.String()),
-		attribute.String(attrUnit, boundedName(string(k.unit))))
-}
-
 // Settled counts a settlement, logs one that failed, and makes a span of the calls that it took.
 func (r *Reporter) Settled(ctx context.Context, s *decision.Settlement) {
 	if s.Result == decision.SettlementFailed {
@@ -126,7 +81,7 @@ func (r *Reporter) Settled(ctx context.Context, s *decision.Settlement) {
 	changed := changedPoints(s.Limits)
 	m := r.metrics
 	if m.settlements.Enabled(ctx) || m.refunded.Enabled(ctx) || m.excess.Enabled(ctx) {
-		set := of(&m.sets, settlementKey{s.Tier, s.Reason, string(s.Result)})
+		set := m.sets.of(&settlementLabels, s.Tier, s.Reason, string(s.Result))
 		m.settlements.Add(ctx, 1, set)
 		// Zeros tell readers that the counters exist.
 		m.refunded.Add(ctx, max(0, -changed), set)
@@ -143,14 +98,6 @@ func (r *Reporter) Settled(ctx context.Context, s *decision.Settlement) {
 			attribute.Int64(attrRefunded, max(0, -changed)), attribute.Int64(attrExcess, max(0, changed)),
 			attribute.Int(attrCalls, s.Calls),
 		)
-	}
-}
-
-type settlementKey struct{ tier, reason, result string }
-
-func (k settlementKey) attributes() []attribute.KeyValue {
-	return []attribute.KeyValue{
-		attribute.String(attrTier, k.tier), attribute.String(attrReason, k.reason), attribute.String(attrSettlementResult, k.result),
 	}
 }
 
