@@ -30,18 +30,7 @@ func (op *operation) claims(opCtx *graphql.OperationContext) error {
 // claimable says whether a key is honoured. What costs nothing is admitted without end under limits that
 // count points alone, and so would be its records.
 func (op *operation) claimable(points int64) bool {
-	if points > 0 || !enforces(&op.rules) {
-		return true
-	}
-	for _, b := range judged(&op.rules) {
-		for _, limit := range b.Limits.All() {
-			charges := limit.Unit == bucket.Requests || limit.Unit == bucket.Records
-			if charges && limit.Mode == bucket.Enforce && !limit.Soft {
-				return true
-			}
-		}
-	}
-	return false
+	return points > 0 || !enforces(&op.rules) || enforces(&op.rules, bucket.Requests, bucket.Records)
 }
 
 // hold runs the operation under its claim.
@@ -148,16 +137,4 @@ func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Ref
 		return nil
 	}
 	return &decision.Refusal{Outcome: decision.Limited, RetryAfter: left}
-}
-
-// counts says whether a limit counts the unit.
-func counts(buckets []bucket.Bucket, unit bucket.Unit) bool {
-	for i := range buckets {
-		for _, limit := range buckets[i].Limits.All() {
-			if limit.Unit == unit {
-				return true
-			}
-		}
-	}
-	return false
 }

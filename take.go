@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -83,16 +84,22 @@ func judged(rules *tiers.Rules) []bucket.Bucket {
 	return nil
 }
 
-// enforces reports whether any limit of the rules can refuse.
-func enforces(rules *tiers.Rules) bool {
-	for _, b := range judged(rules) {
-		for _, limit := range b.Limits.All() {
-			if limit.Mode == bucket.Enforce && !limit.Soft {
-				return true
-			}
-		}
-	}
-	return false
+// enforces reports whether a limit can refuse what counts in one of the units, any if none is given.
+func enforces(rules *tiers.Rules, units ...bucket.Unit) bool {
+	return hasLimit(judged(rules), func(l bucket.Limit) bool {
+		return l.Mode == bucket.Enforce && !l.Soft && (len(units) == 0 || slices.Contains(units, l.Unit))
+	})
+}
+
+// counts reports whether a limit counts the unit.
+func counts(buckets []bucket.Bucket, unit bucket.Unit) bool {
+	return hasLimit(buckets, func(l bucket.Limit) bool { return l.Unit == unit })
+}
+
+func hasLimit(buckets []bucket.Bucket, chosen func(bucket.Limit) bool) bool {
+	return slices.ContainsFunc(buckets, func(b bucket.Bucket) bool {
+		return slices.ContainsFunc(b.Limits.All(), chosen)
+	})
 }
 
 // chargedPoints is the price if any limit that counts points was charged, else 0.

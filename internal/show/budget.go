@@ -15,9 +15,9 @@ func Budget(d *decision.Decision, now time.Time) *ratelimitclient.Budget {
 	if !d.Hide.Cost {
 		budget.Cost = graphQLInt(d.Points)
 	}
-	l := headlineOf(d, bucket.Points)
+	l := headline(d, bucket.Points)
 	if l == nil {
-		l = headline(d)
+		l = headline(d, "")
 	}
 	if l == nil {
 		return budget

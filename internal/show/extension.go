@@ -14,7 +14,7 @@ const ExtensionKey = "rateLimit"
 
 // Extension returns the value of extensions.rateLimit.
 func Extension(d *decision.Decision) any {
-	top := headline(d)
+	top := headline(d, "")
 	all := whole(d, top)
 	if top != nil && d.Hide == (tiers.Hide{}) {
 		return all

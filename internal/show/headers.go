@@ -105,7 +105,7 @@ func plain(d *decision.Decision, header http.Header, forms Form, now time.Time) 
 	if d.Refusal != nil && l.RetryAfter > 0 {
 		reset = retryAfter(d, l)
 	}
-	seconds := ceilSeconds(reset)
+	seconds := ceilDiv(reset, time.Second)
 	set := func(prefix string, reset int64) {
 		if !d.Hide.Limits {
 			header[prefix+"Limit"] = []string{strconv.FormatInt(l.Limit.Capacity, 10)}
@@ -140,7 +140,7 @@ func singled(d *decision.Decision) *bucket.LimitState {
 			}
 		}
 	}
-	return headline(d)
+	return headline(d, "")
 }
 
 // appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the
@@ -195,13 +195,9 @@ func untilMore(d *decision.Decision, l *bucket.LimitState) time.Duration {
 func untilMoreSliding(l *bucket.LimitState, full time.Duration) time.Duration {
 	used := max(1, l.Limit.Capacity-l.Remaining+l.Overdraft)
 	if full > l.Limit.Period {
-		return full - l.Limit.Period + ceilDuration(l.Limit.Period, used)
+		return full - l.Limit.Period + time.Duration(ceilDiv(l.Limit.Period, time.Duration(used)))
 	}
-	return ceilDuration(full, max(1, used-1))
-}
-
-func ceilDuration(d time.Duration, n int64) time.Duration {
-	return d/time.Duration(n) + min(1, d%time.Duration(n))
+	return time.Duration(ceilDiv(full, time.Duration(max(1, used-1))))
 }
 
 // appendLimitName appends the name of a limit in headers as a string of a structured field: unique among the
@@ -244,22 +240,12 @@ func appendStructured(b []byte, s string) []byte {
 
 // wholeSeconds rounds up, so that a client that waits so long never comes early, and to no less than a
 // second, because a client that is told to wait for none comes back at once.
-func wholeSeconds(d time.Duration) int64 { return max(1, ceilSeconds(d)) }
+func wholeSeconds(d time.Duration) int64 { return max(1, ceilDiv(d, time.Second)) }
 
-// ceilSeconds rounds up.
-func ceilSeconds(d time.Duration) int64 {
-	seconds := int64(d / time.Second)
-	if d%time.Second > 0 {
-		seconds++
-	}
-	return seconds
+// ceilDiv rounds up how often the unit fits in.
+func ceilDiv(d, unit time.Duration) int64 {
+	return int64(d/unit + min(1, max(0, d%unit)))
 }
 
 // ceilUnix returns the time in seconds since 1970, rounded up.
-func ceilUnix(t time.Time) int64 {
-	seconds := t.Unix()
-	if t.Nanosecond() > 0 {
-		seconds++
-	}
-	return seconds
-}
+func ceilUnix(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }

@@ -69,7 +69,7 @@ func limitedText(d *decision.Decision, r *decision.Refusal) string {
 	default:
 		text += fmt.Sprintf("%d of %d%s left, ", r.Remaining, r.Limit.Capacity, unit)
 	}
-	text += fmt.Sprintf("try again in %s", roundUp(RetryAfter(d, r)))
+	text += fmt.Sprintf("try again in %s", time.Duration(ceilDiv(RetryAfter(d, r), time.Millisecond))*time.Millisecond)
 	if several {
 		text += " or ask for less"
 	}
@@ -86,13 +86,4 @@ func neverText(r *decision.Refusal, hide tiers.Hide) string {
 		text += fmt.Sprintf(" (%d)", r.Limit.Capacity)
 	}
 	return text + ": ask for less at a time"
-}
-
-// roundUp rounds up to whole milliseconds.
-func roundUp(d time.Duration) time.Duration {
-	whole := d.Truncate(time.Millisecond)
-	if whole < d {
-		whole += time.Millisecond
-	}
-	return whole
 }

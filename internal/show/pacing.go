@@ -6,16 +6,10 @@ import (
 )
 
 // headline is the limit that stands at the top of the extension: the tightest of those that clients pace themselves by,
-// nil if there is none.
-func headline(d *decision.Decision) *bucket.LimitState {
+// of the unit if one is given, nil if there is none.
+func headline(d *decision.Decision, unit bucket.Unit) *bucket.LimitState {
 	mode := pacingMode(d)
-	return d.Tightest(func(l *bucket.LimitState) bool { return paces(l, mode) })
-}
-
-// headlineOf is the headline of the limits that count the unit.
-func headlineOf(d *decision.Decision, unit bucket.Unit) *bucket.LimitState {
-	mode := pacingMode(d)
-	return d.Tightest(func(l *bucket.LimitState) bool { return l.Limit.Unit == unit && paces(l, mode) })
+	return d.Tightest(func(l *bucket.LimitState) bool { return paces(l, mode) && (unit == "" || unit == l.Limit.Unit) })
 }
 
 // pacingMode is the strictest mode of the limits: clients pace themselves by those that refuse, since for any
