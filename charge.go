@@ -38,10 +38,6 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	if op == nil {
 		return ErrNoDecision
 	}
-	return op.charge(ctx, unit, n)
-}
-
-func (op *operation) charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}

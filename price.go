@@ -76,17 +76,14 @@ func (op *operation) tooExpensive(price *priced) *decision.Refusal {
 	return refusal
 }
 
-// costRequest is what a client asks to know about the price of its operation, besides what every
-// answer says. The words are those of other servers, in the header GraphQL-Cost.
-type costRequest uint8
-
+// What a client can ask to know about the price of its operation, besides what every answer says. The words are those of
+// other servers, in the header GraphQL-Cost.
 const (
-	costUnasked costRequest = iota
 	// costReport asks for the breakdown of the price.
-	costReport
+	costReport = "report"
 	// costValidate asks for the price and its breakdown instead of the operation, which is neither
 	// run nor charged.
-	costValidate
+	costValidate = "validate"
 )
 
 const (
@@ -101,45 +98,29 @@ var (
 	errCostUpgrade = errors.New("on a WebSocket say it in extensions.cost of the operation")
 )
 
-// costRequestOf reads the word that the client sent. One that is not understood is an error: a client
-// that meant validate must not have its mutation run. For the same reason each operation of a WebSocket
-// whose upgrade carried the header has to say itself what it asks for. Only report is ignored there,
-// which changes nothing about what happens.
-func costRequestOf(opCtx *graphql.OperationContext) (costRequest, error) {
-	values := opCtx.Headers[headerCost]
-	header := strings.Join(values, ",")
-	websocket := sink.Upgrades(opCtx.Headers)
-	if value, found := opCtx.Extensions[costExtension]; found && websocket {
-		word, isString := value.(string)
-		if !isString {
-			return costUnasked, fmt.Errorf("extensions.%s is not a string: %w", costExtension, errCostRequest)
+// costRequestOf returns the word that the client sent, empty if there is none. One that is not understood is an error: a
+// client that meant validate must not have its mutation run. For the same reason each operation of a WebSocket whose
+// upgrade carried the header has to say itself what it asks for. Only report is ignored there, which changes nothing
+// about what happens.
+func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
+	values, sent := opCtx.Headers[headerCost]
+	word, inUpgrade := strings.Join(values, ","), sink.Upgrades(opCtx.Headers)
+	if value, found := opCtx.Extensions[costExtension]; found && inUpgrade {
+		if word, sent = value.(string); !sent {
+			return "", fmt.Errorf("extensions.%s is not a string: %w", costExtension, errCostRequest)
 		}
-		return costRequestFrom(word)
+		inUpgrade = false
 	}
-	if len(values) == 0 {
-		return costUnasked, nil
-	}
-	asked, err := costRequestFrom(header)
+	asked := strings.ToLower(strings.TrimSpace(word))
 	switch {
-	case !websocket:
-		return asked, err
-	case asked == costReport:
-		return costUnasked, nil
-	default:
-		return costUnasked, fmt.Errorf("GraphQL-Cost is %.40q in the upgrade: %w", header, errCostUpgrade)
+	case !sent, inUpgrade && asked == costReport:
+		return "", nil
+	case inUpgrade:
+		return "", fmt.Errorf("GraphQL-Cost is %.40q in the upgrade: %w", word, errCostUpgrade)
+	case asked != costReport && asked != costValidate:
+		return "", fmt.Errorf("GraphQL-Cost is %.40q: %w", word, errCostRequest)
 	}
-}
-
-// costRequestFrom understands a word.
-func costRequestFrom(word string) (costRequest, error) {
-	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "report":
-		return costReport, nil
-	case "validate":
-		return costValidate, nil
-	default:
-		return costUnasked, fmt.Errorf("GraphQL-Cost is %.40q: %w", word, errCostRequest)
-	}
+	return asked, nil
 }
 
 // explain answers what the client asks about the price. It returns the answer to an operation that is
@@ -155,7 +136,7 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 		d.Refuse(&decision.Refusal{Outcome: decision.CostRequestForbidden})
 		return nil
 	}
-	if asked == costUnasked || asked == costReport && !op.rules.CostReport {
+	if asked == "" || asked == costReport && !op.rules.CostReport {
 		return nil
 	}
 	d.Breakdown = e.breakdown(opCtx)

@@ -100,13 +100,11 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	if op.charged.limits == 0 {
 		return
 	}
-	c := e.correction(op, last, left, gone)
-	switch {
-	case c.reason == reasonActual && known:
-		c.points = max(0, op.charged.points-points)
-	case c.reason == reasonActual:
-		c.points = 0
+	unused := int64(0)
+	if known {
+		unused = max(0, op.charged.points-points)
 	}
+	c := e.correction(op, last, unused, left, gone)
 	if excess := points - estimate; known && c.points == 0 && excess > 0 && e.cfg.Settlement.ChargeExcess {
 		c = correction{points: -excess, reason: reasonExcess}
 	}
@@ -115,8 +113,8 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	}
 }
 
-// correction decides what is given back of a charge; of the reason actual it leaves open how much.
-func (e *Extension) correction(op *operation, last *graphql.Response, left, gone bool) correction {
+// correction decides what is given back of a charge of which some points were unused.
+func (e *Extension) correction(op *operation, last *graphql.Response, unused int64, left, gone bool) correction {
 	s, stream := &e.cfg.Settlement, op.decision.Kind == ast.Subscription
 	spoiled := op.responses.spoiled.Load()
 	switch {
@@ -135,7 +133,7 @@ func (e *Extension) correction(op *operation, last *graphql.Response, left, gone
 	case spoiled, !s.Refund:
 		return correction{}
 	default:
-		return correction{reason: reasonActual}
+		return correction{points: unused, reason: reasonActual}
 	}
 }
 

@@ -136,18 +136,10 @@ func (s *Stores) End() {
 // stores, and returns when that is done. When ctx ends before, it drops the rest, which the error says.
 func (s *Stores) Shutdown(ctx context.Context) error {
 	s.End()
-	var closing sync.WaitGroup
-	errs := make([]error, 0, 1+len(s.byName))
-	var mu sync.Mutex
+	var errs []error
 	for _, b := range s.byName {
-		closing.Go(func() {
-			err := b.queue.close(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		})
+		errs = append(errs, b.queue.close(ctx))
 	}
-	closing.Wait()
 	return errors.Join(append(errs, s.drain(ctx))...)
 }
 

@@ -91,12 +91,6 @@ func (m *metrics) decided(ctx context.Context, d *decision.Decision, tenants *te
 	}
 }
 
-func (m *metrics) charged(ctx context.Context, d *decision.Decision, unit bucket.Unit) {
-	if m.charges.Enabled(ctx) {
-		m.charges.Add(ctx, 1, m.sets.of(&chargeLabels, string(d.Outcome), d.Tier, d.Mode.String(), boundedName(string(unit))))
-	}
-}
-
 // limit returns the set by which a limit is counted, with the threshold that it has crossed, zero if none.
 func (m *metrics) limit(tier string, l *bucket.LimitState, threshold float64) metric.MeasurementOption {
 	return m.sets.above(threshold, &limitLabels, l.Limit.Name, l.Owner.Level.String(), tier, l.Limit.Mode.String())

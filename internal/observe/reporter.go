@@ -106,7 +106,10 @@ func (r *Reporter) Charged(ctx context.Context, d *decision.Decision) {
 
 // Counted counts a charge, of whomever: a resolver's, and those of this library for replays and stored answers.
 func (r *Reporter) Counted(ctx context.Context, d *decision.Decision, unit bucket.Unit) {
-	r.metrics.charged(ctx, d, unit)
+	if r.metrics.charges.Enabled(ctx) {
+		set := r.metrics.sets.of(&chargeLabels, string(d.Outcome), d.Tier, d.Mode.String(), boundedName(string(unit)))
+		r.metrics.charges.Add(ctx, 1, set)
+	}
 }
 
 // Stored tells what the limits of stored answers came to, which decides nothing about the operation.
