@@ -307,30 +307,18 @@ func (c *Config) checkStores(s *tiers.Snapshot) error {
 	return fmt.Errorf("ratelimit: the policy names stores that Config.Stores does not have: %s", strings.Join(missing, ", "))
 }
 
-// requireStores lets no later policy hold whose stores are not there, if the source can be told.
-func (c *Config) requireStores() error {
-	if source, ok := c.Policy.(tiers.Checker); ok {
-		return source.Check(c.checkStores)
-	}
-	return nil
-}
-
 // warnOfClients logs what is dangerous in the clients of the stores. Nothing is connected for that.
 func (c *Config) warnOfClients() {
 	stores := c.stores()
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
+		log := c.Observe.Logger
+		if name != "" {
+			log = log.With(slog.String("store", name))
+		}
 		for _, hazard := range redisclient.HazardsOf(stores[name]) {
-			logOf(c.Observe.Logger, name).Warn("ratelimit: the client of the store is dangerous for a limiter",
+			log.Warn("ratelimit: the client of the store is dangerous for a limiter",
 				slog.String("code", hazard.Code), slog.String("seen", hazard.Seen),
 				slog.String("why", hazard.Why), slog.String("remedy", hazard.Remedy))
 		}
 	}
-}
-
-// logOf adds the name of the store to what is logged, if it has one.
-func logOf(log *slog.Logger, store string) *slog.Logger {
-	if store == "" {
-		return log
-	}
-	return log.With(slog.String("store", store))
 }

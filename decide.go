@@ -52,12 +52,12 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	if !judged {
 		return nil
 	}
-	if refusal := op.tooExpensive(price); refusal != nil {
-		d.RefuseOrNote(refusal)
-	}
-	if d.Refusal != nil {
+	refusal := op.tooExpensive(price)
+	if refusal != nil && refusal.Mode == bucket.Enforce {
+		d.Refuse(refusal)
 		return nil
 	}
+	d.Note(refusal)
 
 	if err := op.claims(opCtx); err != nil {
 		wrong := strings.TrimPrefix(err.Error(), idempotency.ErrKeyInvalid.Error()+": ")

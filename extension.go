@@ -16,6 +16,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // Extension is a gqlgen handler extension that prices, charges and reports each operation. Make it
@@ -85,8 +86,10 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	// Last, because from now on the source refuses what these stores do not fit.
-	if err := e.cfg.requireStores(); err != nil {
-		return err
+	if source, ok := e.cfg.Policy.(tiers.Checker); ok {
+		if err := source.Check(e.cfg.checkStores); err != nil {
+			return err
+		}
 	}
 	e.estimator, e.reporter = estimator, reporter
 	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))

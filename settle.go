@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"sync/atomic"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -190,30 +189,10 @@ func (op *operation) show(c correction) {
 				// A soft limit gives back no more than it was charged.
 				points = max(0, points-unpaid)
 			}
-			limits[i] = projected(limits[i], points)
+			limits[i] = decision.Projected(limits[i], points)
 		}
 	}
 	d.Limits, op.recharged = limits, true
-}
-
-// projected is the state of a limit once the points have been given back, or charged on if they are negative.
-// It says no less than will be left if nothing else is taken.
-func projected(l bucket.LimitState, points int64) bucket.LimitState {
-	capacity := l.Limit.Capacity
-	// What is left, negative where it is overdrawn: charging on overdraws to twice the capacity, and never gives back.
-	left := l.Remaining - l.Overdraft
-	left = min(capacity, left+max(min(0, -capacity-left), min(2*capacity, points)))
-	l.Remaining, l.Overdraft = max(0, left), max(0, -left)
-	switch {
-	case l.Limit.Window.Kind == bucket.TokenBucket:
-		refilled := float64(points) * float64(l.Limit.Period) / float64(l.Limit.Refill)
-		longest := 2 * float64(capacity) * float64(l.Limit.Period) / float64(l.Limit.Refill)
-		after := max(0, min(float64(l.ResetAfter)-refilled, max(longest, float64(l.ResetAfter)), math.MaxInt64/2))
-		l.ResetAfter = time.Duration(after)
-	case l.Remaining == capacity:
-		l.ResetAfter, l.WindowEnd = 0, 0
-	}
-	return l
 }
 
 // actual adds up what one operation really costs, from its responses as they leave.

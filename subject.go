@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
@@ -129,21 +130,15 @@ func ByPeer(cfg PeerConfig) SubjectFunc {
 
 func clientAddress(peer netip.Addr, forwarded []string, trusted []netip.Prefix) string {
 	client := peer.Unmap()
-	for line := len(forwarded) - 1; line >= 0; line-- {
-		rest := forwarded[line]
-		for rest != "" && trustedBy(trusted, client) {
-			var hop string
-			if comma := strings.LastIndexByte(rest, ','); comma >= 0 {
-				rest, hop = rest[:comma], rest[comma+1:]
-			} else {
-				rest, hop = "", rest
-			}
-			next, ok := parseHop(hop)
+	for _, line := range slices.Backward(forwarded) {
+		for rest := line; rest != "" && trustedBy(trusted, client); {
+			comma := strings.LastIndexByte(rest, ',')
+			next, ok := parseHop(rest[comma+1:])
 			if !ok {
 				// What a trusted proxy wrote cannot be read: the last address that is certain counts.
 				return clientName(client)
 			}
-			client = next
+			client, rest = next, rest[:max(0, comma)]
 		}
 	}
 	return clientName(client)
@@ -159,12 +154,7 @@ func parseHop(hop string) (netip.Addr, bool) {
 }
 
 func trustedBy(trusted []netip.Prefix, addr netip.Addr) bool {
-	for _, prefix := range trusted {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(trusted, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
 func clientName(addr netip.Addr) string {

@@ -49,15 +49,6 @@ func (d *Decision) Refuse(r *Refusal) {
 	d.Outcome, d.Refusal = r.Outcome, r
 }
 
-// RefuseOrNote does what the mode of the refusal says.
-func (d *Decision) RefuseOrNote(r *Refusal) {
-	if r.Mode == bucket.Enforce {
-		d.Refuse(r)
-		return
-	}
-	d.Note(r)
-}
-
 // Note keeps what would have refused, if anything. Warn beats shadow; among warnings the earliest day of enforcement
 // wins; ties keep the first.
 func (d *Decision) Note(would *Refusal) {

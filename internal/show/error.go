@@ -34,10 +34,8 @@ func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
 // own extensions.
 func presentedWithID(r *decision.Refusal) *gqlerror.Error {
 	presented := *r.Presented
-	presented.Extensions = maps.Clone(presented.Extensions)
-	if presented.Extensions == nil {
-		presented.Extensions = make(map[string]any, 1)
-	}
+	presented.Extensions = map[string]any{}
+	maps.Copy(presented.Extensions, r.Presented.Extensions)
 	presented.Extensions["refusalId"] = r.ID
 	return &presented
 }

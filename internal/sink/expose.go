@@ -25,7 +25,8 @@ func exposeHeaders(header http.Header, names []string) {
 	}
 	had := len(listed)
 	for _, name := range names {
-		if _, sent := header[http.CanonicalHeaderKey(name)]; sent && !containsFold(listed, name) {
+		is := func(other string) bool { return strings.EqualFold(other, name) }
+		if _, sent := header[http.CanonicalHeaderKey(name)]; sent && !slices.ContainsFunc(listed, is) {
 			listed = append(listed, name)
 		}
 	}
@@ -33,8 +34,4 @@ func exposeHeaders(header http.Header, names []string) {
 	if len(listed) > had {
 		header[headerExpose] = []string{strings.Join(listed, ", ")}
 	}
-}
-
-func containsFold(list []string, text string) bool {
-	return slices.ContainsFunc(list, func(element string) bool { return strings.EqualFold(element, text) })
 }
