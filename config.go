@@ -223,7 +223,7 @@ type failFunc func(format string, args ...any)
 
 // within fails for a number that is not from least to most, and so for NaN.
 func within[T cmp.Ordered](fail failFunc, field string, value, least, most T) {
-	if !(value >= least && value <= most) {
+	if inside := value >= least && value <= most; !inside {
 		fail("%s is %v, want %v to %v", field, value, least, most)
 	}
 }
