@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -248,22 +249,22 @@ func (c *Config) validate() error {
 	fail := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("ratelimit: Config."+format, args...))
 	}
-	if c.Store == nil {
+	if absent(c.Store) {
 		fail("Store is nil: set bucket.NewMemory or bucket.NewRedis")
 	}
 	c.validateStores(fail)
-	if c.Policy == nil {
-		fail("Policy is nil: set the result of tiers.Compile or tiers.OpenFile")
-	} else if c.Policy.Snapshot() == nil {
+	switch {
+	case absent(c.Policy):
+		fail("Policy is nil: set the result of tiers.Compile or tiers.OpenFile, and look at the error that they return")
+	case c.Policy.Snapshot() == nil:
 		fail("Policy has no snapshot: compile or load it before srv.Use")
-	}
-	if c.Subject == nil {
-		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
-	}
-	if c.Policy != nil && c.Policy.Snapshot() != nil {
+	default:
 		if err := c.checkStores(c.Policy.Snapshot()); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if c.Subject == nil {
+		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
 	}
 	countOrNone(fail, "Pricing.InvalidDocument", c.Pricing.InvalidDocument)
 	c.Response.validate(fail)
@@ -287,7 +288,7 @@ func (c *Config) validateStores(fail failFunc) {
 		switch {
 		case name == "":
 			fail("Stores has a store without a name: the default store is Config.Store")
-		case c.Stores[name] == nil:
+		case absent(c.Stores[name]):
 			fail("Stores[%q] is nil: set bucket.NewMemory or bucket.NewRedis", name)
 		}
 	}
@@ -305,6 +306,30 @@ func (c *Config) checkStores(s *tiers.Snapshot) error {
 		return nil
 	}
 	return fmt.Errorf("ratelimit: the policy names stores that Config.Stores does not have: %s", strings.Join(missing, ", "))
+}
+
+// followPolicy lets no later policy hold whose stores are not there, and logs what is odd about this one and each later
+// one, as far as the source can be told.
+func (c *Config) followPolicy() error {
+	check := func(s *tiers.Snapshot) error {
+		if err := c.checkStores(s); err != nil {
+			return err
+		}
+		for _, warning := range s.Warnings() {
+			c.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
+		}
+		return nil
+	}
+	if source, ok := c.Policy.(tiers.Checker); ok {
+		return source.Check(check)
+	}
+	return check(c.Policy.Snapshot())
+}
+
+// absent reports whether a value is nil, or a nil pointer, which the result of a function is whose error was not looked at.
+func absent(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // warnOfClients logs what is dangerous in the clients of the stores. Nothing is connected for that.

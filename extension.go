@@ -16,7 +16,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // Extension is a gqlgen handler extension that prices, charges and reports each operation. Make it
@@ -86,10 +85,8 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		return err
 	}
 	// Last, because from now on the source refuses what these stores do not fit.
-	if source, ok := e.cfg.Policy.(tiers.Checker); ok {
-		if err := source.Check(e.cfg.checkStores); err != nil {
-			return err
-		}
+	if err := e.cfg.followPolicy(); err != nil {
+		return err
 	}
 	e.estimator, e.reporter = estimator, reporter
 	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
@@ -105,9 +102,6 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 // warn logs what is odd about the configuration, and works.
 func (e *Extension) warn() {
 	e.cfg.warnOfClients()
-	for _, warning := range e.cfg.Policy.Snapshot().Warnings() {
-		e.cfg.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
-	}
 	if units := e.cfg.Policy.Snapshot().Units(); len(units) > 0 {
 		e.cfg.Observe.Logger.Info("ratelimit: limits in these units are charged by ratelimit.Charge alone", slog.Any("units", units))
 	}

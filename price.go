@@ -30,6 +30,10 @@ type priced struct {
 // MutateOperationContext prices the operation and does nothing else: an operation that another
 // extension refuses, or a mutation that came by GET, is never charged.
 func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
+	if opCtx.Stats.GetExtension(extensionName) != nil {
+		// The second would be judged at what the first has priced, and charged again.
+		return gqlerror.Errorf("ratelimit: the server uses a limiter twice: call srv.Use with one ratelimit.Extension, once")
+	}
 	p := &priced{}
 	// The extension is used first, so that nobody has rewritten what was parsed from the text.
 	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)

@@ -62,7 +62,7 @@ func (e *Extension) warnOnce(ctx context.Context, o oddity, message string, attr
 // warnOfTier logs a tier that the policy does not know.
 func (e *Extension) warnOfTier(ctx context.Context, d *decision.Decision) {
 	if carried := d.Subject.Tier; carried != "" && carried != d.Rules.Tier {
-		e.warnOnce(ctx, oddity{what: "tier", name: carried}, "a subject carries a tier that the policy does not have",
+		e.warnOnce(ctx, oddity{what: "tier", name: carried}, "a subject carries a tier that the policy does not have: it is judged by another",
 			slog.String("carried", shortened(carried)), slog.String("tier", d.Rules.Tier))
 	}
 }

@@ -211,6 +211,10 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	if op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed {
 		mode = bucket.FailClosed
 	}
+	if mode == bucket.FailLocal && !op.store.Counted() {
+		e.warnOnce(ctx, oddity{what: "instances", name: d.Store}, "limits fail local, and nobody knows yet how many instances "+
+			"share the store, so that they refuse: run limiter.Run in the background, or set Config.Outage.Instances")
+	}
 	result, outcome, refusal := judgeAway(op.store, take, mode)
 	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
 	if refusal != nil {

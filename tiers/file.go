@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ type FileConfig struct {
 	// with the policy that stays. A failure that lasts is told once, and so is its end when the content
 	// of that policy is back: with no error and the snapshot that holds, whose generation is the same.
 	// It is not told of the policy that [OpenFile] returns with. It runs in the goroutine of the file or in that of the caller of
-	// Reload, one call at a time, and must not call Reload or Close. Nil tells nobody.
+	// Reload, one call at a time, and must not call Reload or Close. Nil logs it by slog.Default().
 	OnReload func(*Snapshot, error)
 }
 
@@ -193,8 +194,14 @@ func (f *File) follow(interval time.Duration) {
 }
 
 func (f *File) tell(err error) {
-	if f.onReload != nil {
+	switch {
+	case f.onReload != nil:
 		f.onReload(f.Snapshot(), err)
+	case err != nil:
+		slog.Error("tiers: the policy file does not load: the last good policy stays",
+			slog.String("path", f.path), slog.String("error", err.Error()))
+	default:
+		slog.Info("tiers: the policy file was loaded", slog.String("path", f.path))
 	}
 }
 

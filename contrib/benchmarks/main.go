@@ -43,6 +43,7 @@ var sections = []section{
 const everything = "."
 
 func main() {
+	redis.SetLogger(quiet{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
@@ -70,7 +71,6 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	redis.SetLogger(quiet{})
 	e := usual
 	e.rounds = max(1, *rounds)
 	if _, err := io.WriteString(out, machine(ctx)); err != nil {

@@ -169,6 +169,9 @@ func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, tim
 	return result, took, err
 }
 
+// Counted reports whether it is known how many instances share the store, without which limits that fail local refuse.
+func (b *Store) Counted() bool { return b.local.Instances() > 0 }
+
 // TakeLocally judges a take by this instance's share of its limits, while the store is away.
 func (b *Store) TakeLocally(take *bucket.Take) bucket.Result { return b.local.Take(take) }
 

@@ -129,13 +129,21 @@ func (s *Stores) drain(ctx context.Context) error {
 			continue
 		}
 		if left := b.local.Owing(); left > 0 {
-			errs = append(errs, fmt.Errorf("ratelimit: what was admitted while the store %q was away is not charged (tenants: %d)", b.name, left))
+			errs = append(errs, fmt.Errorf("ratelimit: what was admitted while %s was away is not charged (tenants: %d)", b.words(), left))
 		}
 	}
 	if len(errs) > 0 {
 		errs = append(errs, ctx.Err())
 	}
 	return errors.Join(errs...)
+}
+
+// words names the store in a sentence.
+func (b *Store) words() string {
+	if b.name == "" {
+		return "the default store"
+	}
+	return fmt.Sprintf("the store %q", b.name)
 }
 
 // settleDebtors settles some tenants, and returns of how many that succeeded. It goes on after failures, a few.

@@ -120,7 +120,7 @@ func TestShutdownWaitsForRunAndSaysWhatIsLeftWhileTheStoreIsAway(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		require.ErrorIs(t, limiter.Shutdown(ended), context.Canceled)
-		require.ErrorContains(t, limiter.Shutdown(t.Context()), `while the store "" was away is not charged (tenants: 1)`)
+		require.ErrorContains(t, limiter.Shutdown(t.Context()), `while the default store was away is not charged (tenants: 1)`)
 		running.Wait()
 		require.True(t, ran)
 		store.Fail(nil)

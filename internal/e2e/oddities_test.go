@@ -2,7 +2,10 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +13,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // logging is a fixture with what it logs.
@@ -76,4 +81,59 @@ func TestAnOverrideRecordThatChangesNothingIsSaidOnce(t *testing.T) {
 	}
 	require.Equal(t, 1, log.said("an override record changes nothing"))
 	require.Equal(t, 1, log.said("limit=minuet actor=audited-actor"))
+}
+
+func TestAServerThatUsesALimiterTwiceIsToldWithEachOperation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.server.Use(f.limiter)
+	answer := f.post(request{Query: cheapQuery})
+	require.Contains(t, answer.Body, "call srv.Use with one ratelimit.Extension, once")
+	require.NotContains(t, answer.Body, "U-1", "nothing runs")
+}
+
+func TestAStoreOrPolicyWhoseErrorWasNotLookedAtIsAMistake(t *testing.T) {
+	t.Parallel()
+	server := newGraphQLServer(nil)
+	_, err := tiers.OpenFile("no-such-policy.yaml", tiers.FileConfig{})
+	require.Error(t, err)
+	var store *bucket.Redis
+	var policy *tiers.File
+	mistakes := errorOf(func() {
+		server.Use(ratelimit.New(ratelimit.Config{
+			Store: store, Stores: map[string]bucket.Store{"eu": store}, Policy: policy, Subject: byTenantHeader,
+		}))
+	})
+	for _, mistake := range []string{"Config.Store is nil", `Config.Stores["eu"] is nil`, "Config.Policy is nil"} {
+		require.Contains(t, mistakes, mistake)
+	}
+}
+
+func TestWhatIsOddAboutAPolicyIsSaidWhenItIsLoadedAgain(t *testing.T) {
+	t.Parallel()
+	const policy = "{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 10, per: minute, unit: %s}}}}}"
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, policy, "requests"), 0o600))
+	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
+	require.NoError(t, err)
+	_, log := logging(t, func(cfg *ratelimit.Config) { cfg.Policy = file })
+	require.Zero(t, log.said("the policy is odd"))
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, policy, "request"), 0o600))
+	require.NoError(t, file.Reload())
+	require.Equal(t, 1, log.said("the policy is odd"))
+	require.Contains(t, log.String(), "is requests meant?")
+}
+
+func TestThatLimitsFailLocalBeforeTheInstancesAreCountedIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	f, log := logging(t, func(cfg *ratelimit.Config) {
+		underLimits(t, "minute: {capacity: 100, per: minute, failMode: local}")(cfg)
+		cfg.Outage.Instances = 0
+	})
+	f.store.Fail(bucket.ErrUnavailable)
+	for range 2 {
+		require.Equal(t, ratelimitclient.CodeUnavailable, f.post(request{Query: cheapQuery}).errorCode(t))
+	}
+	require.Equal(t, 1, log.said("nobody knows yet how many instances share the store"))
+	require.Equal(t, 1, log.said("run limiter.Run in the background"))
 }
