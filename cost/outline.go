@@ -14,6 +14,8 @@ type Outline struct {
 	plan *Plan
 	// index finds the calls of large sets, by the first call of the set.
 	index map[int32]map[string]int32
+	// query are the classes of what an operation returns, which is one.
+	query []typeClass
 	// told are the values for a response, in which classes of types that it need not tell apart are one.
 	told []toldValue
 	// untold are the object types that a response may not tell from others.

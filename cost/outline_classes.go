@@ -30,6 +30,7 @@ func (o *Outline) prepareResponses() {
 	for i := range o.sets {
 		o.addIndex(o.sets[i].calls)
 	}
+	o.query = []typeClass{{set: o.root}}
 	o.untold = map[string]bool{}
 	o.told = make([]toldValue, len(o.values))
 	left := o.form.index.options.workLimit

@@ -2,7 +2,6 @@ package cost
 
 import (
 	"math"
-	"slices"
 	"sync"
 )
 
@@ -35,7 +34,12 @@ type insideCost struct {
 var machines sync.Pool
 
 // resized returns a slice of the length, of the same memory if it is large enough.
-func resized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
 
 // load sizes the memory, reads the variables and decides the conditions. At most so many values may be
 // read.

@@ -20,11 +20,13 @@ type gathering struct {
 // find looks for a response name among the calls of a set that happen, first where it is expected. Where
 // selections are summed there may be others of the same name.
 func (t *Tally) find(set, expected int32, key []byte) (at int32, others []int32, ok bool) {
-	if !t.o.summed {
-		if at, ok = expected, expected >= 0 && expected < t.o.sets[set].calls.hi && t.o.calls[expected].key == string(key); !ok {
-			at, ok = t.o.find(set, key)
+	if !t.r.summed {
+		if at, ok = expected, uint32(expected) < uint32(t.r.sets[set].calls.hi) && t.r.calls[expected].key == string(key); !ok {
+			if at, ok = t.o.find(set, key); !ok {
+				return 0, nil, false
+			}
 		}
-		return at, nil, ok && t.r.m.holds[t.o.calls[at].condition]
+		return at, nil, t.r.m.holds[t.r.calls[at].condition]
 	}
 	calls, known := t.gathered.calls[set]
 	if !known {
@@ -50,7 +52,7 @@ func (t *Tally) expected(set, n int32) int32 {
 	if set < 0 {
 		return -1
 	}
-	return t.o.sets[set].calls.lo + n
+	return t.r.sets[set].calls.lo + n
 }
 
 // gather finds the calls of a set, and of those that it includes, each once.
@@ -59,13 +61,13 @@ func (t *Tally) gather(set int32, calls map[string][]int32, seen map[int32]bool)
 		return
 	}
 	seen[set] = true
-	s := &t.o.sets[set]
+	s := &t.r.sets[set]
 	for i := s.calls.lo; i < s.calls.hi; i++ {
-		if c := &t.o.calls[i]; t.r.m.holds[c.condition] {
+		if c := &t.r.calls[i]; t.r.m.holds[c.condition] {
 			calls[c.key] = append(calls[c.key], i)
 		}
 	}
-	for _, i := range t.o.includes[s.includes.lo:s.includes.hi] {
+	for _, i := range t.r.includes[s.includes.lo:s.includes.hi] {
 		if t.r.m.holds[i.condition] {
 			t.gather(i.set, calls, seen)
 		}
@@ -80,7 +82,7 @@ func (t *Tally) merged(c *call, others []int32) *toldValue {
 	}
 	values := []int32{c.value}
 	for _, other := range others {
-		values = append(values, t.o.calls[other].value)
+		values = append(values, t.r.calls[other].value)
 	}
 	slices.Sort(values)
 	values = slices.Compact(values)
@@ -109,8 +111,8 @@ func (t *Tally) merge(output *outputType, values []int32) *toldValue {
 	merged := &toldValue{}
 	selected := make(map[*objectType][]int32, len(output.objects))
 	for _, value := range values {
-		classes := t.o.values[value].classes
-		for _, class := range t.o.classes[classes.lo:classes.hi] {
+		classes := t.r.values[value].classes
+		for _, class := range t.r.classes[classes.lo:classes.hi] {
 			for _, object := range class.objects {
 				selected[object] = append(selected[object], class.set)
 			}
@@ -134,10 +136,9 @@ func (t *Tally) merge(output *outputType, values []int32) *toldValue {
 	return merged
 }
 
-// ownOf returns what a call costs itself, of which others may be parts: what the dearest of them does. The
+// withOthers returns what a call costs itself of which others are parts: what the dearest of them does. The
 // prices that functions give are summed, as they are estimated.
-func (t *Tally) ownOf(at int32, others []int32) (own float64, whole bool) {
-	own, whole = t.own(at)
+func (t *Tally) withOthers(own float64, others []int32) float64 {
 	for _, other := range others {
 		if price, function := t.own(other); function {
 			own += price
@@ -145,5 +146,5 @@ func (t *Tally) ownOf(at int32, others []int32) (own float64, whole bool) {
 			own = max(own, price)
 		}
 	}
-	return own, whole
+	return own
 }

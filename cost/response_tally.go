@@ -131,7 +131,7 @@ func (t *Tally) add(path ast.Path, data []byte) error {
 
 // classesAt returns what may be selected on the object at a path.
 func (t *Tally) classesAt(path ast.Path) ([]typeClass, error) {
-	classes := []typeClass{{set: t.o.root}}
+	classes := t.o.query
 	for _, element := range path {
 		name, ok := element.(ast.PathName)
 		if !ok {
@@ -144,7 +144,7 @@ func (t *Tally) classesAt(path ast.Path) ([]typeClass, error) {
 			if !ok {
 				continue
 			}
-			if c := &t.o.calls[first]; c.value >= 0 && !seen[first] {
+			if c := &t.r.calls[first]; c.value >= 0 && !seen[first] {
 				seen[first] = true
 				below = append(below, t.merged(c, others).classes...)
 			}
@@ -220,7 +220,7 @@ func (t *Tally) elementOf(at uint64, index int) uint64 {
 func (t *Tally) Cost() (Cost, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cost := Cost{Base: t.o.plan.base, Free: t.o.plan.free, Approximate: t.guessed || t.o.summed}
+	cost := Cost{Base: t.o.plan.base, Free: t.o.plan.free, Approximate: t.guessed || t.r.summed}
 	cost.Type, cost.Field = max(0, t.o.rootType.weight+t.total.typ), t.total.field
 	if t.r.m.left < 0 {
 		// Some variable was too large to be read.
@@ -243,14 +243,17 @@ func (t *Tally) await(path uint64) {
 // own returns what a call costs without what is below it. A function says what it costs with it, which
 // is the whole of its field cost.
 func (t *Tally) own(at int32) (own float64, whole bool) {
-	c := &t.o.calls[at]
+	c := &t.r.calls[at]
 	if c.info.complexity != nil {
 		if function := t.r.function(c); !function.none {
 			return function.field + t.r.extra(c), true
 		}
 	}
 	if c.info.argsFree && c.directives.empty() {
-		return max(0, c.info.weight), false
+		if c.info.weight < 0 {
+			return 0, false
+		}
+		return c.info.weight, false
 	}
 	own, ok := t.owns[at]
 	if !ok {

@@ -210,7 +210,7 @@ func (v *responseVisit) tell(classes *[]typeClass, n int32, key []byte) (call in
 	if len(left) == 0 {
 		return 0, v.unknown(key)
 	}
-	if v.t.o.calls[call].info != typenameField || v.peek() != '"' {
+	if v.t.r.calls[call].info != typenameField || v.peek() != '"' {
 		return call, false
 	}
 	name, ok := v.text()
@@ -226,7 +226,7 @@ func (t *Tally) with(classes []typeClass, n int32, key []byte) (left []typeClass
 	left = classes[:0]
 	for _, class := range classes {
 		if at, _, ok := t.find(class.set, t.expected(class.set, n), key); ok {
-			if len(left) == 0 || t.o.calls[at].info == typenameField {
+			if len(left) == 0 || t.r.calls[at].info == typenameField {
 				call = at
 			}
 			left = append(left, class)
@@ -255,14 +255,14 @@ func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok
 			return pair{}, v.unknown(key)
 		}
 		expected = at + 1
-		before := part && v.t.awaited[v.t.below(path, v.t.o.calls[at].key)]
+		before := part && v.t.awaited[v.t.below(path, v.t.r.calls[at].key)]
 		price, ok := v.call(at, others, path)
 		if !ok {
 			return pair{}, false
 		}
 		if before {
-			own, _ := v.t.ownOf(at, others)
-			price.field -= own
+			own, _ := v.t.own(at)
+			price.field -= v.t.withOthers(own, others)
 		}
 		total = total.plus(price)
 	}
@@ -275,13 +275,15 @@ func (v *responseVisit) unknown(key []byte) bool {
 
 // call prices a call with its value. Where selections are summed, others are of the same call.
 func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool) {
-	c := &v.t.o.calls[at]
+	c := &v.t.r.calls[at]
 	if c.info == typenameField {
 		return pair{}, v.skip()
 	}
-	own, whole := v.t.ownOf(at, others)
+	own, whole := v.t.own(at)
+	if len(others) > 0 {
+		own = v.t.withOthers(own, others)
+	}
 	price := pair{field: own}
-	v.peek()
 	switch {
 	case v.null():
 		v.t.await(v.t.below(path, c.key))
@@ -291,7 +293,7 @@ func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool)
 	case c.info.introspects:
 		price = v.t.r.call(c, parentSizes{})
 		for _, other := range others {
-			price = price.plus(v.t.r.call(&v.t.o.calls[other], parentSizes{}))
+			price = price.plus(v.t.r.call(&v.t.r.calls[other], parentSizes{}))
 		}
 		return price, v.skip()
 	case c.value < 0 && c.info.leaf == 0:
@@ -299,7 +301,7 @@ func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool)
 	}
 	var names []string
 	if c.info.kind == entities {
-		v.t.r.m.represent(&v.t.o.representations[c.special], func(_ int, name string) { names = append(names, name) })
+		v.t.r.m.represent(&v.t.r.representations[c.special], func(_ int, name string) { names = append(names, name) })
 	}
 	var below *toldValue
 	if c.value >= 0 {
