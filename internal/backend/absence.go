@@ -12,6 +12,8 @@ import (
 // toldEvery is how often a store that fails now and then is said to have gone.
 const toldEvery = time.Second
 
+// What becomes of an operation meanwhile is decided where takes are, in the root: take.go.
+
 // absence follows whether a store is there, and adds up what was decided without it. The zero value says that it is
 // there.
 type absence struct {

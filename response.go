@@ -1,0 +1,39 @@
+package ratelimit
+
+import (
+	"net/http"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+)
+
+// signal puts status and headers of the decision where the Handler finds them.
+func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {
+	if x == nil {
+		return
+	}
+	cfg, status := &e.cfg.Response, 0
+	if d.Refusal != nil {
+		status = cfg.statusOf(d.Refusal.Outcome.Code())
+	}
+	var expose []string
+	if cfg.ExposeHeaders {
+		expose = show.HeaderNames
+	}
+	x.Decide(status, expose, func(header http.Header) { show.Headers(header, d, show.Form(cfg.Headers)) })
+}
+
+// withExtension adds extensions.rateLimit to a response.
+func withExtension(response *graphql.Response, d *decision.Decision) *graphql.Response {
+	if d.Outcome == decision.Exempt && d.Breakdown == nil {
+		return response
+	}
+	if response.Extensions == nil {
+		response.Extensions = make(map[string]any, 1)
+	}
+	response.Extensions[show.ExtensionKey] = show.Extension(d)
+	return response
+}
