@@ -97,6 +97,7 @@ bench-against: test-tools ## Compare our own benchmarks with those of the commit
 .PHONY: lint
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	GOARCH=386 go build ./...
 	@for module in $(CONTRIB); do \
 		echo "# $$module"; (cd "$$module" && $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...); \
 	done

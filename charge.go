@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
@@ -23,8 +22,8 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 // Either every limit that counts the unit has the amount, or nothing is charged. A refusal is an error that matches
 // [ErrRefused] and carries the code for clients: a resolver can return it as it is. The operation was admitted, so the
 // HTTP status stays that of a success, and only the error has the time to wait. A charge succeeds for a subject without
-// limits, and in a unit that no limit counts. While the store is away the fail mode of the limits decides. A charge beyond
-// [OutageConfig].MaxConcurrent is refused. The error matches [ErrNoDecision] if the extension has not decided about the
+// limits, and in a unit that no limit counts. While the store is away the fail mode of the limits decides. The error
+// matches [ErrNoDecision] if the extension has not decided about the
 // operation, and bucket.ErrInvalid if n is negative.
 //
 // An operation that runs again on an earlier charge ([OutcomeRepeated]) pays here again. A mutation under an idempotency
@@ -66,7 +65,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
 	}
-	result, took, err := op.store.Take(ctx, &take)
+	result, took, err := op.store.TakeMore(ctx, &take)
 	after.Asked, after.StoreDuration, after.StoreErr = take.Amounts, took, err
 	after.Outcome, after.Refusal, after.WouldRefuse = decision.Admitted, nil, nil
 	if err != nil {
@@ -74,8 +73,6 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	}
 	var would *decision.Refusal
 	switch {
-	case errors.Is(err, backend.ErrBusy):
-		after.Refusal = refusedBusy()
 	case err != nil:
 		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode)
 	default:

@@ -164,8 +164,9 @@ type OutageConfig struct {
 	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
 	// owners that were not asked about before. Zero means 5.
 	CappedCalls int
-	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [OutcomeBusy].
-	// Choose it well below the number of connections to the store. Zero means 32, [None] that there is no bound.
+	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [OutcomeBusy], in
+	// every mode, but for those of operations that run already. Where one tenant must not take all connections, choose it
+	// well below their number. Zero means 256, [None] that there is no bound.
 	MaxConcurrent int
 
 	// Clock tells the time, for tests whose stores have a clock that they set: both have to be the same. It may be

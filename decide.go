@@ -113,6 +113,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
 		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, decision.Exempt
+		d.Hide = d.Hide.Or(op.rules.Hide)
 		op.useStore()
 		return subject.Tenant != ""
 	}

@@ -66,6 +66,8 @@ func (e *Extension) ExtensionName() string { return extensionName }
 // mistake of both, each with its field or coordinate; gqlgen panics with it in srv.Use. Called again, it does nothing
 // for the same schema, and for another one it is an error.
 func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
+	e.life.starting.Lock()
+	defer e.life.starting.Unlock()
 	if used, err := e.life.serves(schema.Schema()); used || err != nil {
 		return err
 	}
@@ -242,15 +244,25 @@ func Handler(next http.Handler) http.Handler { return sink.Handler(next) }
 // oddity is a mistake that only traffic shows. Each is logged once.
 type oddity struct{ what, tenant, name, limit string }
 
-// How many oddities are remembered, and for how long.
+// How many oddities are remembered, for how long, and how many of one kind are logged within an hour: what callers
+// choose must not fill the log.
 const (
-	oddities = 1024
-	forever  = 100 * 365 * 24 * time.Hour
+	oddities       = 1024
+	forever        = 100 * 365 * 24 * time.Hour
+	oddOfKindAHour = 20
 )
 
 // warnOnce logs an oddity that was not logged before.
 func (e *Extension) warnOnce(ctx context.Context, o oddity, message string, attributes ...slog.Attr) {
-	if n, _ := e.warned.Count(o, time.Now(), forever); n == 1 {
+	now := time.Now()
+	if n, _ := e.warned.Count(o, now, forever); n > 1 {
+		return
+	}
+	n, left := e.warned.Count(oddity{what: "all of " + o.what}, now, time.Hour)
+	if n == oddOfKindAHour {
+		attributes = append(attributes, slog.Duration("silentFor", left))
+	}
+	if n <= oddOfKindAHour {
 		e.cfg.Observe.Logger.LogAttrs(ctx, slog.LevelWarn, "ratelimit: "+message, attributes...)
 	}
 }

@@ -10,6 +10,9 @@ import (
 
 // lifecycle follows an extension through srv.Use and Shutdown, in whatever order they come.
 type lifecycle struct {
+	// starting is held by Validate, so that one srv.Use is done before another looks.
+	starting sync.Mutex
+
 	mu sync.Mutex
 	// used is closed by srv.Use, ended by Shutdown.
 	used, ended chan struct{}

@@ -18,7 +18,7 @@ const defaultMaxEntries = 200_000
 
 // MemoryConfig configures a [Memory]. The zero value is ready to use.
 type MemoryConfig struct {
-	// Clock tells the time, in whole milliseconds from 1970 on; it may be called by several goroutines at once.
+	// Clock tells the time, in whole milliseconds from 1970 on; it may be called by several goroutines at once, and must not panic.
 	// Nil means the system's clock.
 	Clock func() time.Time
 	// MaxEntries bounds what is remembered: each owner, each record of an idempotency key and each

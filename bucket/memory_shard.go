@@ -24,7 +24,7 @@ const (
 type shard struct {
 	mu sync.Mutex
 	// index holds the entries by the hash of their key: a map of numbers takes half the time of one of
-	// keys. Entries of one hash are a list.
+	// keys. Of two entries of one hash the older makes room.
 	index map[uint64]*entry
 	pools [poolKinds]pool
 	store *Memory

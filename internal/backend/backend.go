@@ -150,12 +150,23 @@ func (b *Store) Name() string { return b.name }
 // its own; a client that leaves does not end the call, or it could spend without paying. The errors are those of
 // [bucket.Store].
 func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
+	return b.take(ctx, take, b.gate.Take)
+}
+
+// TakeMore is [Store.Take] for an operation that runs already, which no bound of its tenant holds up.
+func (b *Store) TakeMore(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
+	return b.take(ctx, take, b.gate.TakeMore)
+}
+
+func (b *Store) take(
+	ctx context.Context, take *bucket.Take, ask func(context.Context, bucket.Take) (bucket.Result, Origin, error),
+) (bucket.Result, time.Duration, error) {
 	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
 	if err := b.settleBefore(ctx, take); err != nil {
 		return bucket.Result{}, time.Since(start), err
 	}
-	result, origin, err := b.gate.Take(ctx, *take)
+	result, origin, err := ask(ctx, *take)
 	took := time.Since(start)
 	if origin != FromStore {
 		// Nobody has asked the store, so that this tells nothing of it.

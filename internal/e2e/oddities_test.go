@@ -2,17 +2,20 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -136,4 +139,51 @@ func TestThatLimitsFailLocalBeforeTheInstancesAreCountedIsSaidOnce(t *testing.T)
 	}
 	require.Equal(t, 1, log.said("nobody knows yet how many instances share the store"))
 	require.Equal(t, 1, log.said("run limiter.Run in the background"))
+}
+
+func TestWhatCallersChooseDoesNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	f, log := logging(t, func(cfg *ratelimit.Config) {
+		cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+			calls++
+			return ratelimit.Subject{Tenant: "acme", Tier: fmt.Sprint("tier", calls)}, nil
+		}
+	})
+	for range 100 {
+		f.post(request{Query: cheapQuery})
+	}
+	require.Equal(t, 20, log.said("a subject carries a tier"))
+	require.Equal(t, 1, log.said("silentFor="))
+}
+
+func TestManyWhoUseALimiterAtOnceForOneSchemaFindItReady(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		limiter, _ := newUnused(t)
+		schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
+		var all sync.WaitGroup
+		errs := make([]error, 4)
+		for i := range errs {
+			all.Go(func() { errs[i] = limiter.Validate(schema) })
+		}
+		all.Wait()
+		require.NoError(t, errors.Join(errs...))
+	}
+}
+
+func TestWhatATierHidesIsHiddenFromTheExemptToo(t *testing.T) {
+	t.Parallel()
+	policy, err := tiers.Parse([]byte("{version: 1, default: free, tiers: {free: {costReport: true, hide: {cost: true}, limits: {minute: {capacity: 10, per: minute}}}}}"))
+	require.NoError(t, err)
+	snapshot, err := tiers.Compile(policy)
+	require.NoError(t, err)
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy = snapshot
+		cfg.Subject = func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
+			return ratelimit.Subject{Tenant: "acme", Exempt: true}, nil
+		}
+	})
+	answer := f.post(request{Query: cheapQuery, Cost: "report"})
+	require.NotContains(t, answer.Body, `"cost"`)
 }

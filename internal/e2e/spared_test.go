@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -116,11 +117,7 @@ func TestABusyTenantIsRefusedInEachModeBecauseARecordMayEnforceOrBlock(t *testin
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, underLimits(t, limits))
-			f.resolver.OnExport = func(ctx context.Context, _ int) error {
-				f.store.Fail(backend.ErrBusy)
-				return ratelimit.Charge(ctx, bucket.Points, 1)
-			}
-			require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: `{ export(rows: 1) }`}).errorCode(t), "a charge")
+			f.store.Fail(backend.ErrBusy)
 			require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: cheapQuery}).errorCode(t))
 		})
 	}
@@ -147,7 +144,36 @@ func TestABlockedTenantGetsNothingByBeingBusy(t *testing.T) {
 	require.Equal(t, ratelimitclient.CodeTenantBlocked, (<-first).errorCode(t))
 }
 
-// heldStore keeps the takes until held is closed.
+func TestResolversOfOneOperationChargeAtOnceHoweverManyTheTenantMayHaveUnderWay(t *testing.T) {
+	t.Parallel()
+	const charges = 20
+	store := &heldStore{
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), entered: make(chan struct{}, 1+charges), held: make(chan struct{}, 1),
+	}
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		underLimits(t, "minute: {capacity: 1000, per: minute}")(cfg)
+		cfg.Store, cfg.Outage.MaxConcurrent = store, 1
+	})
+	store.held <- struct{}{}
+	f.resolver.OnExport = func(ctx context.Context, rows int) error {
+		var all sync.WaitGroup
+		errs := make([]error, rows)
+		for i := range errs {
+			all.Go(func() { errs[i] = ratelimit.Charge(ctx, bucket.Points, 1) })
+		}
+		// The first entered is the take of the operation.
+		for range 1 + rows {
+			<-store.entered
+		}
+		close(store.held)
+		all.Wait()
+		return errors.Join(errs...)
+	}
+	answer := f.post(request{Query: `{ export(rows: 20) }`, Tenant: "acme"})
+	require.Empty(t, answer.errorCode(t), answer.Body)
+}
+
+// heldStore keeps the takes until held is closed, or has something for each.
 type heldStore struct {
 	bucket.Store
 

@@ -25,7 +25,7 @@ var names = map[string]any{
 	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "MIXED_STATE": `\` + strconv.Itoa(mixedVersion),
 	"REFUSE_ABANDONED": refuseAbandoned, "CHARGE_REPEATS": chargeRepeats,
 
-	"EXACT": MaxExact, "AHEAD": maxAhead, "MAX_FAST_DEBT": maxFastDebt, "MARKER_LIFE": MarkerLife,
+	"EXACT": int64(MaxExact), "AHEAD": maxAhead, "MAX_FAST_DEBT": int64(maxFastDebt), "MARKER_LIFE": MarkerLife,
 	"MAX_INSTANCES": MaxInstances, "MAX_OVERRIDE_BYTES": MaxOverrideBytes,
 
 	"FAST_LIMITS": FastLimits, "FAST_SIZE": fastSize, "SHORT_SIZE": ShortSize, "GENERATION_SIZE": GenerationSize,
