@@ -15,6 +15,9 @@ import (
 const ownBenchmarks = `^Benchmark(Server|Extension|Refund|Parse|Compile|CompileSummed|Evaluate|PlanAndEvaluate|Tally|Explain|` +
 	`MemoryTakeFourLimits|Redis|Rules)$`
 
+// turnAgainst is how much processor time a benchmark gets in a turn, besides its set-up.
+const turnAgainst = 150 * time.Millisecond
+
 // against compares the benchmarks of the checkout with those of an older commit, by processor time: servers
 // that a benchmark starts count with it. It builds the test binaries of both and runs them by turns. A
 // benchmark is found by its name, so that it may have moved between packages.
@@ -66,7 +69,7 @@ func against(ctx context.Context, e effort, commit string, match *regexp.Regexp)
 
 // pairCells returns the cells of one benchmark.
 func pairCells(ctx context.Context, e effort, pair [2]ownBenchmark) ([]string, error) {
-	n, setUp, err := pair[0].calibrate(ctx, e.call)
+	n, setUp, err := pair[0].calibrate(ctx, turnAgainst)
 	if err != nil {
 		return nil, err
 	}
