@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -117,10 +118,13 @@ func (b *builder) settings(cfg Config) settings {
 		workLimit:  b.count("Config.WorkLimit", cfg.WorkLimit, defaultWorkLimit),
 		refuse:     cfg.RefuseOverWork,
 		cacheSize:  b.count("Config.PlanCacheSize", cfg.PlanCacheSize, defaultPlanCacheSize),
-		free:       map[string]bool{b.rootName() + ".rateLimit": true},
+		free:       map[string]bool{},
 		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, defaultMaxRepresentations),
 		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, defaultMaxValues),
 		limits:     b.limits(cfg.Shape),
+	}
+	if b.schema.Query != nil {
+		s.free[b.schema.Query.Name+".rateLimit"] = true
 	}
 	for op, base := range cfg.Base {
 		if _, known := s.base[op]; !known {
@@ -156,23 +160,18 @@ func (b *builder) count(coordinate string, given, fallback int) int {
 	return given
 }
 
-// rootName is the name of the query type.
-func (b *builder) rootName() string {
-	if b.schema.Query == nil {
-		return "Query"
+// rootTypes are those of the operations, nil where the schema has none.
+func (b *builder) rootTypes() map[ast.Operation]*ast.Definition {
+	return map[ast.Operation]*ast.Definition{
+		ast.Query: b.schema.Query, ast.Mutation: b.schema.Mutation, ast.Subscription: b.schema.Subscription,
 	}
-	return b.schema.Query.Name
 }
 
 func (b *builder) isRootField(coordinate string) bool {
-	for _, root := range []*ast.Definition{b.schema.Query, b.schema.Mutation, b.schema.Subscription} {
-		if root == nil {
-			continue
-		}
-		for _, field := range root.Fields {
-			if root.Name+"."+field.Name == coordinate {
-				return true
-			}
+	typeName, field, _ := strings.Cut(coordinate, ".")
+	for _, root := range b.rootTypes() {
+		if root != nil && root.Name == typeName && root.Fields.ForName(field) != nil {
+			return true
 		}
 	}
 	return false

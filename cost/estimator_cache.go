@@ -24,10 +24,13 @@ const (
 // compiled once however many callers ask for it at the same time. What was used since it was last in
 // turn to go stays, which costs those who find a plan no more than a flag.
 type planCache struct {
-	index planIndex
+	// operations finds entries by the pointer of the operation, which takes no lock.
+	operations sync.Map
 
-	// mu guards what follows, and changes of the index.
+	// mu guards what follows.
 	mu sync.Mutex
+	// texts finds the entries of texts. Whoever asks for one has parsed it, which takes far longer.
+	texts map[planKey]*planEntry
 	// entries are all there are; that at hand is the next in turn to go.
 	entries []*planEntry
 	hand    int
@@ -35,10 +38,23 @@ type planCache struct {
 	units   int
 }
 
+// planKey names an operation: by its pointer, or by the text of its document and its own name.
+type planKey struct {
+	op         *ast.OperationDefinition
+	text, name string
+}
+
+// units measures the memory that the key keeps, in the units of the cache.
+func (k *planKey) units() int {
+	if k.op != nil && k.op.Position != nil && k.op.Position.Src != nil {
+		return 1 + len(k.op.Position.Src.Input)/bytesPerDocumentUnit
+	}
+	return 1 + len(k.text)/bytesPerUnit
+}
+
 // planEntry is what compiling an operation led to, or the promise of it.
 type planEntry struct {
-	key  planKey
-	hash uint64
+	key planKey
 	// used says that the entry was found since it was last in turn to go.
 	used atomic.Bool
 	// reader is the address of the operation that last found the entry by its text. It is only compared.
@@ -65,15 +81,30 @@ type planOutline struct {
 	known     atomic.Pointer[Outline]
 }
 
-func newPlanCache(size int) *planCache { return &planCache{index: newPlanIndex(size), max: size} }
+func newPlanCache(size int) *planCache {
+	return &planCache{texts: map[planKey]*planEntry{}, max: size}
+}
 
 // find returns the entry of the key, nil if there is none. It may not be ready.
 func (c *planCache) find(key *planKey) *planEntry {
-	entry := c.index.find(key, c.index.hash(key))
+	if key.op == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+	}
+	entry := c.known(key)
 	if entry != nil && !entry.used.Load() {
 		// Only written when it changes, so that processors do not take it from each other.
 		entry.used.Store(true)
 	}
+	return entry
+}
+
+func (c *planCache) known(key *planKey) *planEntry {
+	if key.op == nil {
+		return c.texts[*key]
+	}
+	known, _ := c.operations.Load(key.op)
+	entry, _ := known.(*planEntry)
 	return entry
 }
 
@@ -114,13 +145,17 @@ func (e *planEntry) wait() bool {
 // promise adds an entry that is not ready. It says whether the caller has to fulfil it, because it may
 // have been there already.
 func (c *planCache) promise(key planKey) (entry *planEntry, own bool) {
-	entry = &planEntry{key: key, hash: c.index.hash(&key), done: make(chan struct{}), units: key.units()}
+	entry = &planEntry{key: key, done: make(chan struct{}), units: key.units()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.index.find(&key, entry.hash); known != nil {
+	if known := c.known(&key); known != nil {
 		return known, false
 	}
-	c.index.add(entry)
+	if key.op != nil {
+		c.operations.Store(key.op, entry)
+	} else {
+		c.texts[key] = entry
+	}
 	entry.place = len(c.entries)
 	c.entries = append(c.entries, entry)
 	c.units += entry.units
@@ -223,5 +258,9 @@ func (c *planCache) remove(entry *planEntry) {
 	c.entries = c.entries[:last]
 	c.units -= entry.units
 	entry.place = -1
-	c.index.remove(entry)
+	if entry.key.op != nil {
+		c.operations.Delete(entry.key.op)
+	} else {
+		delete(c.texts, entry.key)
+	}
 }

@@ -41,16 +41,9 @@ func (c *compiler) classify(members []occurrence, output *outputType) ([][]*obje
 	if k.parts == 1 {
 		return output.undivided, nil
 	}
-	classes := make([][]*objectType, 0, k.parts)
-	at := make(map[int32]int, k.parts)
+	classes := make([][]*objectType, k.parts)
 	for i, object := range output.objects {
-		known, ok := at[k.types[i]]
-		if !ok {
-			known = len(classes)
-			at[k.types[i]] = known
-			classes = append(classes, nil)
-		}
-		classes[known] = append(classes[known], object)
+		classes[k.types[i]] = append(classes[k.types[i]], object)
 	}
 	return classes, nil
 }

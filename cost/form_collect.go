@@ -114,8 +114,10 @@ type merging struct {
 	c      *compiler
 	object *objectType
 	lo     int
-	// index finds the first group of a response name, once there are many.
-	index map[string]int
+	// index finds the place after the first group of a response name, once there are many; it has the groups
+	// before indexed.
+	index   map[string]int
+	indexed int
 }
 
 // enters returns the condition under which a selection on the object is included, given that of its
@@ -206,7 +208,6 @@ func (m *merging) field(field *ast.Field, condition int32) error {
 		}
 	}
 	c.collector.groups = append(c.collector.groups, group{key: key, info: info, members: c.alone(field, condition)})
-	m.enter(key)
 	return nil
 }
 
@@ -222,34 +223,19 @@ func (c *compiler) alone(field *ast.Field, condition int32) []occurrence {
 
 // find returns the first group of the response name, -1 if there is none.
 func (m *merging) find(key string) int {
-	if m.index != nil {
-		if at, ok := m.index[key]; ok {
-			return at
+	groups := m.c.collector.groups
+	if len(groups)-m.lo < indexedFrom {
+		for i := m.lo; i < len(groups); i++ {
+			if groups[i].key == key {
+				return i
+			}
 		}
 		return -1
 	}
-	for i := m.lo; i < len(m.c.collector.groups); i++ {
-		if m.c.collector.groups[i].key == key {
-			return i
+	for m.indexed = max(m.indexed, m.lo); m.indexed < len(groups); m.indexed++ {
+		if name := groups[m.indexed].key; m.index[name] == 0 {
+			m.index = remember(m.index, name, m.indexed+1)
 		}
 	}
-	return -1
-}
-
-// enter makes the last group known to find, if it is the first of its response name.
-func (m *merging) enter(key string) {
-	groups := m.c.collector.groups
-	if m.index == nil && len(groups)-m.lo >= indexedFrom {
-		m.index = make(map[string]int, 2*indexedFrom)
-		for i := m.lo; i < len(groups)-1; i++ {
-			if _, known := m.index[groups[i].key]; !known {
-				m.index[groups[i].key] = i
-			}
-		}
-	}
-	if m.index != nil {
-		if _, known := m.index[key]; !known {
-			m.index[key] = len(groups) - 1
-		}
-	}
+	return m.index[key] - 1
 }

@@ -97,8 +97,7 @@ func (c *compiler) spend(n int) error {
 
 // descend counts nested calls; the caller ascends.
 func (c *compiler) descend() error {
-	c.depth++
-	if c.depth > maxDepth {
+	if c.depth++; c.depth > maxDepth {
 		return ErrTooDeep
 	}
 	return nil

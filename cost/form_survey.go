@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -75,29 +76,21 @@ func (s *surveyor) set(set ast.SelectionSet, depth int) (total shape, err error)
 		return shape{}, ErrTooDeep
 	}
 	for _, selection := range set {
+		if is := reflect.ValueOf(selection); !is.IsValid() || is.IsNil() {
+			return shape{}, malformed("a selection is missing")
+		}
 		var below shape
 		var directives ast.DirectiveList
 		switch selection := selection.(type) {
 		case *ast.Field:
-			if selection == nil {
-				return shape{}, malformed("a selection is missing")
-			}
 			directives = selection.Directives
 			below, err = s.field(selection, depth)
 		case *ast.InlineFragment:
-			if selection == nil {
-				return shape{}, malformed("a selection is missing")
-			}
 			directives = selection.Directives
 			below, err = s.set(selection.SelectionSet, depth+1)
 		case *ast.FragmentSpread:
-			if selection == nil {
-				return shape{}, malformed("a selection is missing")
-			}
 			directives = selection.Directives
 			below, err = s.spread(selection.Name, depth)
-		default:
-			err = malformed("a selection is missing")
 		}
 		if err != nil {
 			return shape{}, err

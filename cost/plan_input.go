@@ -38,19 +38,14 @@ func (m *machine) value(t *inputType, value any, depth int) float64 {
 	total := 0.0
 	if values, ok := listOf(value); ok {
 		for i := 0; i < values.len() && m.left >= 0; i++ {
-			total += m.element(t, values.at(i), depth)
+			if element := values.at(i); element != nil {
+				total += m.value(t, element, depth+1)
+			} else {
+				m.visit(1)
+			}
 		}
 	}
 	return total
-}
-
-// element is the value of an element of a list. A null is read too.
-func (m *machine) element(t *inputType, value any, depth int) float64 {
-	if value == nil {
-		m.visit(1)
-		return 0
-	}
-	return m.value(t, value, depth+1)
 }
 
 // object looks for each field that can cost something, given or not.

@@ -122,7 +122,10 @@ func (m *machine) size(t *tables, s *sizeExpr) (float64, bool) {
 	if largest < 0 {
 		largest = s.fallback
 	}
-	return max(0, largest), largest >= 0
+	if largest < 0 {
+		return 0, false
+	}
+	return largest, true
 }
 
 // lookup returns nil for what is absent as well as for null: neither sizes a list.

@@ -179,7 +179,7 @@ func (t *Tally) Observe(path ast.Path, typeName string) {
 type pathStep struct {
 	before uint64
 	name   string
-	index  int
+	number int
 }
 
 func (t *Tally) hash(path ast.Path) uint64 {
@@ -187,27 +187,21 @@ func (t *Tally) hash(path ast.Path) uint64 {
 	for _, element := range path {
 		switch element := element.(type) {
 		case ast.PathName:
-			at = t.below(at, string(element))
+			at = t.step(at, string(element), 0)
 		case ast.PathIndex:
-			at = t.elementOf(at, int(element))
+			at = t.step(at, "", int(element)+1)
 		}
 	}
 	return at
 }
 
-// below returns the hash of the path to a field. Where nothing is known of any path nobody asks.
-func (t *Tally) below(at uint64, name string) uint64 {
+// step returns the hash of the path to a field, or to an element, whose number is one above its index. Where
+// nothing is known of any path nobody asks.
+func (t *Tally) step(at uint64, name string, number int) uint64 {
 	if !t.hashing {
 		return 0
 	}
-	return maphash.Comparable(t.seed, pathStep{before: at, name: name})
-}
-
-func (t *Tally) elementOf(at uint64, index int) uint64 {
-	if !t.hashing {
-		return 0
-	}
-	return maphash.Comparable(t.seed, pathStep{before: at, index: index + 1})
+	return maphash.Comparable(t.seed, pathStep{at, name, number})
 }
 
 // Cost returns what was added up so far: the base and the weight of the root type once, and the calls

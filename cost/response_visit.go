@@ -255,7 +255,7 @@ func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok
 			return pair{}, v.unknown(key)
 		}
 		expected = at + 1
-		before := part && v.t.awaited[v.t.below(path, v.t.r.calls[at].key)]
+		before := part && v.t.awaited[v.t.step(path, v.t.r.calls[at].key, 0)]
 		price, ok := v.call(at, others, path)
 		if !ok {
 			return pair{}, false
@@ -286,7 +286,7 @@ func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool)
 	price := pair{field: own}
 	switch {
 	case v.null():
-		v.t.await(v.t.below(path, c.key))
+		v.t.await(v.t.step(path, c.key, 0))
 		return price, true
 	case c.info.kind == constant:
 		return price, v.skip()
@@ -310,7 +310,7 @@ func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool)
 	if len(others) > 0 {
 		below = v.t.merged(c, others)
 	}
-	value, ok := v.elements(c, below, c.info.depth, v.t.below(path, c.key), names)
+	value, ok := v.elements(c, below, c.info.depth, v.t.step(path, c.key, 0), names)
 	price.typ = max(0, value.typ)
 	if !whole {
 		price.field += value.field
@@ -350,7 +350,7 @@ func (v *responseVisit) elements(c *call, below *toldValue, depth int, path uint
 		if i < len(names) {
 			rest = names[i : i+1]
 		}
-		price, ok := v.elements(c, below, depth-1, v.t.elementOf(path, i), rest)
+		price, ok := v.elements(c, below, depth-1, v.t.step(path, "", i+1), rest)
 		if !ok {
 			return pair{}, false
 		}

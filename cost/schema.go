@@ -134,9 +134,7 @@ func newIndex(schema *ast.Schema, cfg Config) (*index, error) {
 		return nil, b.err()
 	}
 	b.findAlike()
-	for op, def := range map[ast.Operation]*ast.Definition{
-		ast.Query: schema.Query, ast.Mutation: schema.Mutation, ast.Subscription: schema.Subscription,
-	} {
+	for op, def := range b.rootTypes() {
 		if def != nil {
 			b.roots[op] = b.objects[def.Name]
 		}
@@ -184,7 +182,8 @@ func (b *builder) build() {
 		case ast.Scalar, ast.Enum:
 			b.leafWeight(def.Name)
 		case ast.Interface, ast.Union, ast.InputObject:
-			b.refuseWeight(def.Name, def.Directives, "weights of "+kindName(def.Kind)+" types are not allowed; give the object types or the fields weights")
+			b.refuseWeight(def.Name, def.Directives, "weights of "+strings.ToLower(strings.ReplaceAll(string(def.Kind), "_", " "))+
+				" types are not allowed; give the object types or the fields weights")
 		}
 	})
 	b.buildOutputs()
@@ -200,10 +199,6 @@ func (b *builder) build() {
 	b.buildDirectives()
 	b.findUnsized()
 	b.checkUsed()
-}
-
-func kindName(kind ast.DefinitionKind) string {
-	return strings.ToLower(strings.ReplaceAll(string(kind), "_", " "))
 }
 
 func (b *builder) buildOutputs() {

@@ -233,14 +233,12 @@ func booleanValue(value *ast.Value) *bool {
 
 // stringValues reads a list of strings, or one string, which GraphQL takes for a list of one.
 func stringValues(value *ast.Value) ([]string, bool) {
-	if value.Kind == ast.StringValue || value.Kind == ast.BlockValue {
-		return []string{value.Raw}, true
-	}
+	children := value.Children
 	if value.Kind != ast.ListValue {
-		return nil, false
+		children = ast.ChildValueList{{Value: value}}
 	}
-	values := make([]string, 0, len(value.Children))
-	for _, child := range value.Children {
+	values := make([]string, 0, len(children))
+	for _, child := range children {
 		if child.Value == nil || child.Value.Kind != ast.StringValue && child.Value.Kind != ast.BlockValue {
 			return nil, false
 		}

@@ -63,12 +63,8 @@ func sizeOf(value any, list bool) (size float64, ok bool) {
 		size, ok = float64(value), true
 	case int:
 		size, ok = float64(value), true
-	case int32:
-		size, ok = float64(value), true
 	case float64:
 		size, ok = value, true
-	case float32:
-		size, ok = float64(value), true
 	case json.Number:
 		size, ok = parseSize(string(value))
 	case string:
@@ -81,6 +77,8 @@ func sizeOf(value any, list bool) (size float64, ok bool) {
 			size, ok = float64(v.Int()), true
 		case v.CanUint():
 			size, ok = float64(v.Uint()), true
+		case v.CanFloat():
+			size, ok = v.Float(), true
 		}
 	}
 	if math.IsNaN(size) {
