@@ -35,20 +35,22 @@ func (e *Estimator) Cached() (plans, units int) {
 func (e *Estimator) CompileSummed(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, int, error) {
 	x := *e.index
 	x.options.workLimit = 1 << 30
-	_, plan, work, err := x.compileAs(doc, op, x.roots[op.Operation], false, true)
-	return plan, work, err
+	c := x.compiler(op, x.roots[op.Operation], false, true)
+	plan, err := c.compile(doc)
+	return plan, c.work, err
 }
 
 // OutlineSummed outlines an operation as if it were past the work limit.
 func (e *Estimator) OutlineSummed(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Outline, error) {
 	x := *e.index
 	x.options.workLimit = 1 << 30
-	f, plan, _, err := x.compileAs(doc, op, x.roots[op.Operation], true, true)
+	c := x.compiler(op, x.roots[op.Operation], true, true)
+	plan, err := c.compile(doc)
 	if err != nil {
 		return nil, err
 	}
 	plan.base = x.options.base[op.Operation]
-	o := &Outline{form: f, plan: plan}
+	o := &Outline{form: c.form, plan: plan}
 	o.prepareResponses()
 	return o, nil
 }

@@ -146,13 +146,7 @@ func (c *compiler) inside(slot int32, typ *inputType) int32 {
 		return -1
 	}
 	key := inside{slot, typ}
-	if id, ok := c.insides[key]; ok {
-		return id
-	}
-	id := int32(len(c.form.insides))
-	c.form.insides = append(c.form.insides, key)
-	c.insides = remember(c.insides, key, id)
-	return id
+	return row(&c.insides, &c.form.insides, key, key)
 }
 
 // directives prices the directives of each of the merged selections, if any of them has one with a price.
@@ -198,8 +192,7 @@ func (c *compiler) representations(field *ast.Field) (int32, error) {
 			c.representation(&r, arg.Value)
 		}
 	}
-	c.form.representations = append(c.form.representations, r)
-	return int32(len(c.form.representations) - 1), nil
+	return push(&c.form.representations, r), nil
 }
 
 // typenamePath leads from a representation to the name of its type.
@@ -234,8 +227,7 @@ func (c *compiler) function(field *ast.Field, condition int32) (int32, error) {
 	for _, arg := range field.Arguments {
 		c.readArgument(&f, arg.Value, 0)
 	}
-	c.form.functions = append(c.form.functions, f)
-	return int32(len(c.form.functions) - 1), c.spend(1 + f.values)
+	return push(&c.form.functions, f), c.spend(1 + f.values)
 }
 
 // readArgument counts the values of an argument and notes its variables.

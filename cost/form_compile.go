@@ -145,7 +145,7 @@ func (c *compiler) set(members []occurrence, object *objectType) (int32, error) 
 	}
 	defer c.release(lo)
 	calls, err := c.addCalls(c.collector.groups[lo:])
-	return c.addSet(set{calls: calls}), err
+	return push(&c.form.sets, set{calls: calls}), err
 }
 
 // addCalls compiles the calls of a set, which are neighbours: those below them come when all are known.
@@ -168,11 +168,6 @@ func (c *compiler) addCalls(groups []group) (calls span, err error) {
 		}
 	}
 	return calls, nil
-}
-
-func (c *compiler) addSet(s set) int32 {
-	c.form.sets = append(c.form.sets, s)
-	return int32(len(c.form.sets) - 1)
 }
 
 // unconditional drops a condition that all members share: it is that of the call.
@@ -238,8 +233,7 @@ func (c *compiler) addValue(members []occurrence, output *outputType) (int32, er
 	c.form.classes = append(c.form.classes, c.classes[lo:]...)
 	c.classes = c.classes[:lo]
 	v.classes.hi = int32(len(c.form.classes))
-	c.form.values = append(c.form.values, v)
-	return int32(len(c.form.values) - 1), nil
+	return push(&c.form.values, v), nil
 }
 
 // selectedOn compiles what the members select on one type.

@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -72,13 +71,7 @@ func (c *compiler) included(outer int32, directives ast.DirectiveList) int32 {
 }
 
 func (c *compiler) condition(key conditionKey) int32 {
-	if id, ok := c.conditionIDs[key]; ok {
-		return id
-	}
-	id := int32(len(c.form.conditions))
-	c.form.conditions = append(c.form.conditions, condition{op: key.op, a: key.a, b: key.b, want: key.want})
-	c.conditionIDs = remember(c.conditionIDs, key, id)
-	return id
+	return row(&c.conditionIDs, &c.form.conditions, key, condition{op: key.op, a: key.a, b: key.b, want: key.want})
 }
 
 func (c *compiler) both(a, b int32) int32 {
@@ -107,17 +100,7 @@ func (c *compiler) either(ids []int32) int32 {
 		return ids[0]
 	}
 	// Equal disjunctions have to be one, or sets of selections that are equal would be compiled again.
-	key := make([]byte, 0, 4*len(ids))
-	for _, id := range ids {
-		key = binary.LittleEndian.AppendUint32(key, uint32(id))
-	}
-	if id, ok := c.disjunctions[string(key)]; ok {
-		return id
-	}
-	id := int32(len(c.form.conditions))
-	c.form.conditions = append(c.form.conditions, condition{op: conditionOr, any: slices.Clone(ids)})
-	c.disjunctions = remember(c.disjunctions, string(key), id)
-	return id
+	return row(&c.disjunctions, &c.form.conditions, spelled(ids), condition{op: conditionOr, any: slices.Clone(ids)})
 }
 
 // anyOf returns the condition under which one of the members is included.

@@ -38,8 +38,7 @@ func (c *compiler) slicing(field *ast.Field, info *fieldInfo) (int32, error) {
 			b.lookup += s.lookups.lo - lookups
 		}
 	}
-	id := int32(len(c.form.slicings))
-	c.form.slicings = append(c.form.slicings, s)
+	id := push(&c.form.slicings, s)
 	c.slicings[key] = id
 	return id, nil
 }

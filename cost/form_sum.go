@@ -54,7 +54,7 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 	}
 	lo := int32(len(c.form.includes))
 	c.form.includes = append(c.form.includes, included...)
-	id := c.addSet(set{calls, span{lo, int32(len(c.form.includes))}})
+	id := push(&c.form.sets, set{calls, span{lo, int32(len(c.form.includes))}})
 	c.sums = remember(c.sums, key, id)
 	return id, nil
 }

@@ -12,7 +12,7 @@ import "github.com/vektah/gqlparser/v2/ast"
 type Outline struct {
 	*form
 	plan *Plan
-	// index finds the calls of large sets, by the first call of the set.
+	// index finds the calls of large sets, by the set.
 	index map[int32]map[string]int32
 	// query are the classes of what an operation returns, which is one.
 	query []typeClass

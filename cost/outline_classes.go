@@ -28,7 +28,15 @@ const indexedSet = 16
 func (o *Outline) prepareResponses() {
 	o.index = map[int32]map[string]int32{}
 	for i := range o.sets {
-		o.addIndex(o.sets[i].calls)
+		calls := o.sets[i].calls
+		if calls.hi-calls.lo < indexedSet {
+			continue
+		}
+		names := make(map[string]int32, calls.hi-calls.lo)
+		for at := calls.hi - 1; at >= calls.lo; at-- {
+			names[o.calls[at].key] = at
+		}
+		o.index[int32(i)] = names
 	}
 	o.query = []typeClass{{set: o.root}}
 	o.untold = map[string]bool{}
@@ -76,17 +84,6 @@ func (o *Outline) agree(classes []typeClass) bool {
 		}
 	}
 	return true
-}
-
-func (o *Outline) addIndex(calls span) {
-	if calls.hi-calls.lo < indexedSet {
-		return
-	}
-	names := make(map[string]int32, calls.hi-calls.lo)
-	for i := calls.hi - 1; i >= calls.lo; i-- {
-		names[o.calls[i].key] = i
-	}
-	o.index[calls.lo] = names
 }
 
 // sameSet says whether two sets cost the same in every response.
@@ -154,8 +151,8 @@ func (o *Outline) tells(set, other int32) bool {
 // find looks for a response name among the calls of a set.
 func (o *Outline) find(set int32, key []byte) (at int32, ok bool) {
 	calls := o.sets[set].calls
-	if index := o.index[calls.lo]; index != nil && calls.hi-calls.lo >= indexedSet {
-		at, ok = index[string(key)]
+	if calls.hi-calls.lo >= indexedSet {
+		at, ok = o.index[set][string(key)]
 		return at, ok
 	}
 	for i := calls.lo; i < calls.hi; i++ {

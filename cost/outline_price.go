@@ -67,14 +67,6 @@ func (r *reading) own(c *call) float64 { return max(0, c.info.weight+r.inputs(c)
 // extra is the field cost of a call's arguments and directives.
 func (r *reading) extra(c *call) float64 { return max(0, r.inputs(c)) }
 
-// element is the price of one element of a call's value.
-func (r *reading) element(c *call, below pair) pair {
-	if c.info.kind == constant {
-		return pair{}
-	}
-	return pair{max(0, r.weight(c)+below.typ), below.field}
-}
-
 // call prices one call, given what its parent says about lists.
 func (r *reading) call(c *call, parent parentSizes) pair {
 	return r.parts(c, parent.sizes).under(parent)
@@ -89,7 +81,10 @@ func (r *reading) parts(c *call, sizes *listSize) setPrice {
 	if c.info.kind == entities {
 		return setPrice{rest: own.plus(r.shares(c).price())}
 	}
-	one := r.element(c, r.below(c).price)
+	one := r.below(c).price
+	if one.typ = max(0, r.weight(c)+one.typ); c.info.kind == constant {
+		one = pair{}
+	}
 	elements := one.times(r.size(c, parentSizes{}).Size)
 	if c.info.complexity != nil {
 		price, ordinary := r.function(c).with(r.extra(c))

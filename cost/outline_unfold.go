@@ -236,23 +236,17 @@ func (u *unfolding) describe(b *branch) *Entry {
 		list.Size = finite(list.Size)
 		e.List = &list
 	}
-	if c.info.complexity != nil {
-		u.describeFunction(b, e)
+	if c.info.complexity == nil {
+		return e
+	}
+	if price := u.r.function(c); !price.none {
+		e.Complexity, e.FieldClamped = true, false
+		e.Field = finite(times(b.field, price.field+u.r.extra(c)))
+		if price.typ >= 0 {
+			e.List = nil
+		}
 	}
 	return e
-}
-
-// describeFunction corrects the entry of a call whose field has a function.
-func (u *unfolding) describeFunction(b *branch, e *Entry) {
-	price := u.r.function(b.call)
-	if price.none {
-		return
-	}
-	e.Complexity, e.FieldClamped = true, false
-	e.Field = finite(times(b.field, price.field+u.r.extra(b.call)))
-	if price.typ >= 0 {
-		e.List = nil
-	}
 }
 
 // keepWhole makes a branch an entry together with all that is below it.

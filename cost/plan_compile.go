@@ -25,35 +25,36 @@ func (x *index) compile(doc *ast.QueryDocument, op *ast.OperationDefinition, who
 	if root == nil {
 		return nil, nil, 0, malformed("the schema has no %s type", kind)
 	}
-	f, plan, work, err := x.compileAs(doc, op, root, whole, false)
-	if errors.Is(err, ErrWorkLimit) && !x.options.refuse {
-		var summed int
-		f, plan, summed, err = x.compileAs(doc, op, root, whole, true)
-		work += summed
+	work := 0
+	for summed := false; ; summed = true {
+		c := x.compiler(op, root, whole, summed)
+		plan, err := c.compile(doc)
+		work += c.work
+		if err == nil {
+			plan.base = x.options.base[kind]
+			return c.form, plan, work, nil
+		}
+		if summed || x.options.refuse || !errors.Is(err, ErrWorkLimit) {
+			return nil, nil, work, err
+		}
 	}
-	if err != nil {
-		return nil, nil, work, err
-	}
-	plan.base = x.options.base[kind]
-	return f, plan, work, nil
 }
 
-func (x *index) compileAs(doc *ast.QueryDocument, op *ast.OperationDefinition, root *objectType, whole, summed bool) (*form, *Plan, int, error) {
+func (x *index) compiler(op *ast.OperationDefinition, root *objectType, whole, summed bool) *compiler {
 	c := &compiler{index: x, op: op, whole: whole, limit: x.options.workLimit}
 	if summed {
 		c.limit *= summingFactor
 	}
 	c.form = &form{index: x, rootType: root, summed: summed}
 	c.form.conditions = []condition{{op: conditionAlways}}
-	if err := c.run(doc); err != nil {
-		return nil, nil, c.work, err
-	}
-	plan, err := c.plan()
-	return c.form, plan, c.work, err
+	return c
 }
 
-// plan lowers the form to a plan.
-func (c *compiler) plan() (*Plan, error) {
+// compile compiles the form, and lowers it to a plan.
+func (c *compiler) compile(doc *ast.QueryDocument) (*Plan, error) {
+	if err := c.run(doc); err != nil {
+		return nil, err
+	}
 	f, options := c.form, &c.index.options
 	if err := c.happen(); err != nil {
 		return nil, err

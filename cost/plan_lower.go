@@ -206,21 +206,16 @@ func (l *lowering) ownExpr(c *call, weight float64) ownExpr {
 	return expr
 }
 
-func (l *lowering) addOwn(expr ownExpr) int32 {
-	l.program.owns = append(l.program.owns, expr)
-	return int32(len(l.program.owns) - 1)
-}
-
 func (l *lowering) ownRegister(expr ownExpr) int32 {
 	terms := l.form.terms[expr.terms.lo:expr.terms.hi]
 	key := ownKey{expr: ownExpr{condition: expr.condition, constant: expr.constant}, count: int32(len(terms))}
 	if !expr.directives.empty() || len(terms) > len(key.terms) {
-		return l.emit(opOwn, l.addOwn(expr), 0, 1)
+		return l.emit(opOwn, push(&l.program.owns, expr), 0, 1)
 	}
 	copy(key.terms[:], terms)
 	register, ok := l.owns[key]
 	if !ok {
-		register = l.emit(opOwn, l.addOwn(expr), 0, 1)
+		register = l.emit(opOwn, push(&l.program.owns, expr), 0, 1)
 		l.owns = remember(l.owns, key, register)
 	}
 	return register
@@ -257,18 +252,16 @@ func (l *lowering) entities(c *call) polynomial {
 	e.unknown = l.sumOf(l.highest(lo))
 	l.stack = l.stack[:lo]
 	if !l.nodes {
-		e.own = l.addOwn(l.ownExpr(c, c.info.weight))
+		e.own = push(&l.program.owns, l.ownExpr(c, c.info.weight))
 	}
-	l.program.entities = append(l.program.entities, e)
-	return l.computed(opEntities, int32(len(l.program.entities)-1), 0)
+	return l.computed(opEntities, push(&l.program.entities, e), 0)
 }
 
 // function asks the function of a call, once, and returns the first of its registers.
 func (l *lowering) function(c *call, below polynomial) int32 {
 	f := functionPrices{info: c.info, weight: l.form.weight(c), at: c.special, sum: l.sumOf(below)}
 	l.sumOf(l.own(c, 0))
-	l.program.functions = append(l.program.functions, f)
-	return l.emit(opFunction, int32(len(l.program.functions)-1), 0, 4)
+	return l.emit(opFunction, push(&l.program.functions, f), 0, 4)
 }
 
 // unless is a cost as far as the function with the registers does not decide it.
@@ -329,8 +322,7 @@ func (l *lowering) listSize(c *call) (n float64, size int32) {
 func (l *lowering) addSize(expr sizeExpr) int32 {
 	id, ok := l.sizeIDs[expr]
 	if !ok {
-		id = int32(len(l.program.sizes))
-		l.program.sizes = append(l.program.sizes, expr)
+		id = push(&l.program.sizes, expr)
 		l.sizes = append(l.sizes, -1)
 		l.sizeIDs = remember(l.sizeIDs, expr, id)
 	}

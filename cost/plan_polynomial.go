@@ -122,8 +122,7 @@ func (l *lowering) keep(constant pair) polynomial {
 }
 
 func (l *lowering) keepSum(constant pair) int32 {
-	l.program.sums = append(l.program.sums, l.keep(constant))
-	return int32(len(l.program.sums) - 1)
+	return push(&l.program.sums, l.keep(constant))
 }
 
 // sumOf makes a cost a sum of the program.

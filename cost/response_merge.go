@@ -1,9 +1,6 @@
 package cost
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // Where selections are summed the calls of one response name are several, on sets that include others. A
 // response has each once, with all that they select: they are merged while it is read, as far as it has them.
@@ -96,14 +93,6 @@ func (t *Tally) merged(c *call, others []int32) *toldValue {
 		t.gathered.values = remember(t.gathered.values, key, known)
 	}
 	return known
-}
-
-func spelled(ids []int32) string {
-	key := make([]byte, 0, 4*len(ids))
-	for _, id := range ids {
-		key = binary.LittleEndian.AppendUint32(key, uint32(id))
-	}
-	return string(key)
 }
 
 // merge divides the types of an output by what the values select on them together.

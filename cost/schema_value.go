@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -195,4 +196,29 @@ func remember[K comparable, V any](known map[K]V, key K, value V) map[K]V {
 	}
 	known[key] = value
 	return known
+}
+
+// row returns where a table has what the key stands for, and adds it if it is new.
+func row[K comparable, T any](rows *map[K]int32, table *[]T, key K, what T) int32 {
+	at, ok := (*rows)[key]
+	if !ok {
+		at = push(table, what)
+		*rows = remember(*rows, key, at)
+	}
+	return at
+}
+
+// push appends to a table and returns where.
+func push[T any](table *[]T, what T) int32 {
+	*table = append(*table, what)
+	return int32(len(*table) - 1)
+}
+
+// spelled is a list of numbers as the key of a map.
+func spelled(ids []int32) string {
+	key := make([]byte, 0, 4*len(ids))
+	for _, id := range ids {
+		key = binary.LittleEndian.AppendUint32(key, uint32(id))
+	}
+	return string(key)
 }
