@@ -39,11 +39,7 @@ func (c *compiler) argumentsID(field *ast.Field) (int32, error) {
 			return 0, err
 		}
 	}
-	id, ok := c.argumentLists[string(spelled)]
-	if !ok {
-		id = int32(len(c.argumentLists))
-		c.argumentLists = remember(c.argumentLists, string(spelled), id)
-	}
+	id := once(&c.argumentLists, string(spelled), func() int32 { return int32(len(c.argumentLists)) })
 	c.argumentIDs = remember(c.argumentIDs, field, id)
 	return id, nil
 }

@@ -62,12 +62,7 @@ func (k *classification) divide(by, among partition) error {
 			part = -1
 		}
 		key := [2]int32{k.types[i], part}
-		divided, ok := parts[key]
-		if !ok {
-			divided = int32(len(parts))
-			parts[key] = divided
-		}
-		k.types[i] = divided
+		k.types[i] = once(&parts, key, func() int32 { return int32(len(parts)) })
 	}
 	k.parts = int32(len(parts))
 	return nil

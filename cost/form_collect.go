@@ -1,8 +1,6 @@
 package cost
 
-import (
-	"github.com/vektah/gqlparser/v2/ast"
-)
+import "github.com/vektah/gqlparser/v2/ast"
 
 // occurrence is a field as the document selects it, and the condition under which it is included.
 type occurrence struct {

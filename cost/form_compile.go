@@ -2,6 +2,7 @@ package cost
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -172,10 +173,8 @@ func (c *compiler) addCalls(groups []group) (calls span, err error) {
 
 // unconditional drops a condition that all members share: it is that of the call.
 func unconditional(members []occurrence) {
-	for _, member := range members[1:] {
-		if member.condition != members[0].condition {
-			return
-		}
+	if slices.ContainsFunc(members, func(m occurrence) bool { return m.condition != members[0].condition }) {
+		return
 	}
 	for i := range members {
 		members[i].condition = always
@@ -250,11 +249,7 @@ func (c *compiler) memberKey(members []occurrence, output *outputType) string {
 	spelled = append(spelled, output.name...)
 	spelled = append(spelled, 0)
 	for _, member := range members {
-		id, ok := c.ids[member.field]
-		if !ok {
-			id = uint32(len(c.ids))
-			c.ids = remember(c.ids, member.field, id)
-		}
+		id := once(&c.ids, member.field, func() uint32 { return uint32(len(c.ids)) })
 		spelled = binary.LittleEndian.AppendUint32(spelled, id)
 		spelled = binary.LittleEndian.AppendUint32(spelled, uint32(member.condition))
 	}

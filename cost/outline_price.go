@@ -13,7 +13,7 @@ type reading struct {
 	// What was found out before: the prices of sets, of functions, and of the representations of calls.
 	prices    map[sizedSet]setPrice
 	functions map[*call]functionPrice
-	shared    map[*call]shares
+	shared    map[*call]*shares
 }
 
 // parentSizes is the size that a call gives to some lists in its value. The zero value gives none.
@@ -98,12 +98,9 @@ func (r *reading) parts(c *call, sizes *listSize) setPrice {
 
 // function asks the function of a call's field, once.
 func (r *reading) function(c *call) functionPrice {
-	price, known := r.functions[c]
-	if !known {
-		price = r.m.ask(c.info, &r.form.functions[c.special], r.weight(c), r.below(c).price)
-		r.functions = remember(r.functions, c, price)
-	}
-	return price
+	return once(&r.functions, c, func() functionPrice {
+		return r.m.ask(c.info, &r.form.functions[c.special], r.weight(c), r.below(c).price)
+	})
 }
 
 // below prices what is selected below a call.
@@ -173,18 +170,13 @@ func (s *shares) price() pair {
 
 // shares returns the possible types of an _entities call with their representations, which are read once.
 func (r *reading) shares(c *call) *shares {
-	known, ok := r.shared[c]
-	if !ok {
-		known = r.divide(c)
-		r.shared = remember(r.shared, c, known)
-	}
-	return &known
+	return once(&r.shared, c, func() *shares { return r.divide(c) })
 }
 
-func (r *reading) divide(c *call) shares {
+func (r *reading) divide(c *call) *shares {
 	v := &r.values[c.value]
 	representations := &r.representations[c.special]
-	divided := shares{total: r.m.represented(representations)}
+	divided := &shares{total: r.m.represented(representations)}
 	typ, field := 0, 0
 	// There may be many of both, and many such calls.
 	index := make(map[string]int, len(v.output.objects))

@@ -70,12 +70,7 @@ func (l *lowering) sizedBy(cost setCost, size int32) polynomial {
 
 // shared is a set that others include, or whose parent sizes lists: it is priced once for all of these.
 func (l *lowering) shared(key sizedSet) setCost {
-	known, ok := l.sets[key]
-	if !ok {
-		known = l.set(key)
-		l.sets = remember(l.sets, key, known)
-	}
-	return known
+	return once(&l.sets, key, func() setCost { return l.set(key) })
 }
 
 // set is what is selected on an object.
@@ -147,7 +142,7 @@ func (l *lowering) element(c *call, below polynomial) polynomial {
 	switch {
 	case !l.nodes:
 		return l.weighing(below, l.form.weight(c))
-	case c.info.isNode():
+	case c.info.depth > 0 && c.info.output != nil && !c.info.introspects:
 		return l.weighing(below, 1)
 	default:
 		return below
@@ -213,12 +208,7 @@ func (l *lowering) ownRegister(expr ownExpr) int32 {
 		return l.emit(opOwn, push(&l.program.owns, expr), 0, 1)
 	}
 	copy(key.terms[:], terms)
-	register, ok := l.owns[key]
-	if !ok {
-		register = l.emit(opOwn, push(&l.program.owns, expr), 0, 1)
-		l.owns = remember(l.owns, key, register)
-	}
-	return register
+	return once(&l.owns, key, func() int32 { return l.emit(opOwn, push(&l.program.owns, expr), 0, 1) })
 }
 
 // rule lets each evaluation check a rule. Calls with the same arguments share one.
@@ -320,13 +310,10 @@ func (l *lowering) listSize(c *call) (n float64, size int32) {
 }
 
 func (l *lowering) addSize(expr sizeExpr) int32 {
-	id, ok := l.sizeIDs[expr]
-	if !ok {
-		id = push(&l.program.sizes, expr)
+	return once(&l.sizeIDs, expr, func() int32 {
 		l.sizes = append(l.sizes, -1)
-		l.sizeIDs = remember(l.sizeIDs, expr, id)
-	}
-	return id
+		return push(&l.program.sizes, expr)
+	})
 }
 
 // gives returns what a call says about the lists in its value, nil if it says nothing.

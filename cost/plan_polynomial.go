@@ -202,12 +202,7 @@ func (l *lowering) times(cost polynomial, n float64) polynomial {
 
 func (l *lowering) product(a, b int32) int32 {
 	key := [2]int32{min(a, b), max(a, b)}
-	register, ok := l.products[key]
-	if !ok {
-		register = l.emit(opTimes, a, b, 1)
-		l.products = remember(l.products, key, register)
-	}
-	return register
+	return once(&l.products, key, func() int32 { return l.emit(opTimes, a, b, 1) })
 }
 
 // size returns the register of a size, which is 0 if there is none; where that can be, the next one is 1

@@ -25,19 +25,16 @@ func (t *Tally) find(set, expected int32, key []byte) (at int32, others []int32,
 		}
 		return at, nil, t.r.m.holds[t.r.calls[at].condition]
 	}
-	calls, known := t.gathered.calls[set]
-	if !known {
-		calls = map[string][]int32{}
-		sets := []int32{set}
+	calls := once(&t.gathered.calls, set, func() map[string][]int32 {
+		calls, sets, seen := map[string][]int32{}, []int32{set}, map[int32]bool{}
 		if set < 0 {
 			sets = t.gathered.sets[-1-set]
 		}
-		seen := map[int32]bool{}
 		for _, set := range sets {
 			t.gather(set, calls, seen)
 		}
-		t.gathered.calls = remember(t.gathered.calls, set, calls)
-	}
+		return calls
+	})
 	if others = calls[string(key)]; len(others) == 0 {
 		return 0, nil, false
 	}
@@ -86,13 +83,7 @@ func (t *Tally) merged(c *call, others []int32) *toldValue {
 	if len(values) == 1 {
 		return &t.o.told[c.value]
 	}
-	key := spelled(values)
-	known := t.gathered.values[key]
-	if known == nil {
-		known = t.merge(c.info.output, values)
-		t.gathered.values = remember(t.gathered.values, key, known)
-	}
-	return known
+	return once(&t.gathered.values, spelled(values), func() *toldValue { return t.merge(c.info.output, values) })
 }
 
 // merge divides the types of an output by what the values select on them together.
@@ -110,16 +101,13 @@ func (t *Tally) merge(output *outputType, values []int32) *toldValue {
 	known := map[string]int{}
 	for _, object := range output.objects {
 		// A class of any value has objects of one weight.
-		key := spelled(selected[object])
-		at, ok := known[key]
-		if !ok {
-			at = len(merged.classes)
-			known[key] = at
+		at := once(&known, spelled(selected[object]), func() int {
 			t.gathered.sets = append(t.gathered.sets, selected[object])
 			merged.classes = append(merged.classes, typeClass{
 				set: int32(-len(t.gathered.sets)), weight: object.weight, types: map[string]bool{},
 			})
-		}
+			return len(merged.classes) - 1
+		})
 		merged.classes[at].types[object.name] = true
 	}
 	return merged

@@ -39,13 +39,11 @@ func (s *scanner) take(c byte) bool {
 // end says that nothing but space is left.
 func (s *scanner) end() bool { return s.peek() == 0 && s.at == len(s.data) }
 
-// enter reads the opening bracket of an object or array; leave is called after the closing one.
+// enter reads the opening bracket of an object or array.
 func (s *scanner) enter(bracket byte) bool {
 	s.depth++
 	return s.depth <= maxDepth && s.take(bracket)
 }
-
-func (s *scanner) leave() { s.depth-- }
 
 // more reads what stands before the next element: nothing before the first, else a comma. At the
 // closing bracket it reads that and says that there is no more.
@@ -53,7 +51,7 @@ func (s *scanner) more(first bool, closing byte) (more, ok bool) {
 	switch c := s.peek(); {
 	case c == closing:
 		s.at++
-		s.leave()
+		s.depth--
 		return false, true
 	case first:
 		return true, true

@@ -244,10 +244,7 @@ func (t *Tally) own(at int32) (own float64, whole bool) {
 		}
 	}
 	if c.info.argsFree && c.directives.empty() {
-		if c.info.weight < 0 {
-			return 0, false
-		}
-		return c.info.weight, false
+		return max(0, c.info.weight), false
 	}
 	own, ok := t.owns[at]
 	if !ok {

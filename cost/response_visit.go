@@ -1,8 +1,6 @@
 package cost
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Reading an object twice, to find its type or to price it as several types, is allowed for as many
 // bytes as there are, extraFactor times, and extraBytes. Without a bound it could be exponential in

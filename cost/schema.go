@@ -74,9 +74,6 @@ func (f *fieldInfo) free() bool {
 	return f.output == nil && f.weight <= 0 && f.leaf <= 0 && f.argsFree && f.sizes == nil && f.complexity == nil
 }
 
-// isNode says whether what the field returns are objects in a list, as they are limited.
-func (f *fieldInfo) isNode() bool { return f.depth > 0 && f.output != nil && !f.introspects }
-
 type fieldKind uint8
 
 const (

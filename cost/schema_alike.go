@@ -16,11 +16,7 @@ func (b *builder) findAlike() {
 	numbers := map[string]int32{}
 	for _, object := range b.objects {
 		for _, field := range object.fields {
-			price := field.price()
-			if numbers[price] == 0 {
-				numbers[price] = int32(len(numbers) + 1)
-			}
-			field.alike = numbers[price]
+			field.alike = once(&numbers, field.price(), func() int32 { return int32(len(numbers) + 1) })
 		}
 	}
 	for _, output := range b.outputs {
@@ -30,10 +26,7 @@ func (b *builder) findAlike() {
 		weights := map[float64]int32{}
 		parts := make(partition, len(output.objects))
 		for i, object := range output.objects {
-			if _, ok := weights[object.weight]; !ok {
-				weights[object.weight] = int32(len(weights))
-			}
-			parts[i] = weights[object.weight]
+			parts[i] = once(&weights, object.weight, func() int32 { return int32(len(weights)) })
 		}
 		if len(weights) > 1 {
 			output.byWeight = parts

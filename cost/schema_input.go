@@ -1,8 +1,6 @@
 package cost
 
-import (
-	"github.com/vektah/gqlparser/v2/ast"
-)
+import "github.com/vektah/gqlparser/v2/ast"
 
 // maxDepth bounds the nesting of selections and of values. encoding/json stops at the same depth.
 const maxDepth = 10_000

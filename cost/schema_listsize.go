@@ -164,6 +164,7 @@ func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
 			s.arg = in
 		} else {
 			s.path = append(s.path, in)
+			s.steps = append(s.steps, step{name: in.name, fallback: in.value, defaults: in.literal != nil})
 		}
 		last := i == len(names)-1
 		switch {
@@ -182,7 +183,6 @@ func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
 			fields = in.typ.fields
 		}
 	}
-	s.steps = stepsOf(s.path)
 	return s
 }
 

@@ -150,14 +150,6 @@ type step struct {
 	defaults bool
 }
 
-func stepsOf(path []*inputField) []step {
-	steps := make([]step, len(path))
-	for i, in := range path {
-		steps[i] = step{name: in.name, fallback: in.value, defaults: in.literal != nil}
-	}
-	return steps
-}
-
 // follow walks a path into a value as coerced: absent input fields have their defaults. It says
 // whether there is something at the end, which may be null.
 func follow(value any, steps []step) (end any, present bool) {
@@ -200,12 +192,7 @@ func remember[K comparable, V any](known map[K]V, key K, value V) map[K]V {
 
 // row returns where a table has what the key stands for, and adds it if it is new.
 func row[K comparable, T any](rows *map[K]int32, table *[]T, key K, what T) int32 {
-	at, ok := (*rows)[key]
-	if !ok {
-		at = push(table, what)
-		*rows = remember(*rows, key, at)
-	}
-	return at
+	return once(rows, key, func() int32 { return push(table, what) })
 }
 
 // push appends to a table and returns where.
@@ -221,4 +208,14 @@ func spelled(ids []int32) string {
 		key = binary.LittleEndian.AppendUint32(key, uint32(id))
 	}
 	return string(key)
+}
+
+// once returns what is known of the key, and finds it out if it is not.
+func once[K comparable, V any](known *map[K]V, key K, find func() V) V {
+	value, ok := (*known)[key]
+	if !ok {
+		value = find()
+		*known = remember(*known, key, value)
+	}
+	return value
 }
