@@ -56,21 +56,6 @@ const (
 	HeadersNone = HeaderForm(show.None)
 )
 
-// statusOf returns the HTTP status of a refusal, 0 for the one that gqlgen chose.
-func (c *ResponseConfig) statusOf(code string) int {
-	if c.StatusOK {
-		return 0
-	}
-	status := ratelimitclient.Status(code)
-	if chosen, found := c.Status[code]; found {
-		status = chosen
-	}
-	if status == http.StatusOK {
-		return 0
-	}
-	return status
-}
-
 // validate reports every mistake.
 func (c *ResponseConfig) validate(fail failFunc) {
 	const all = HeadersNone<<1 - 1

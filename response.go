@@ -8,6 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // signal puts status and headers of the decision where the Handler finds them.
@@ -36,4 +37,19 @@ func withExtension(response *graphql.Response, d *decision.Decision) *graphql.Re
 	}
 	response.Extensions[show.ExtensionKey] = show.Extension(d)
 	return response
+}
+
+// statusOf returns the HTTP status of a refusal, 0 for the one that gqlgen chose.
+func (c *ResponseConfig) statusOf(code string) int {
+	if c.StatusOK {
+		return 0
+	}
+	status := ratelimitclient.Status(code)
+	if chosen, found := c.Status[code]; found {
+		status = chosen
+	}
+	if status == http.StatusOK {
+		return 0
+	}
+	return status
 }

@@ -5,6 +5,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
+// How claims are held and what a lost reply does to them is in package internal/claims; here they are packed.
+
 // leaseAndTTL returns the durations of a claim in milliseconds, the defaults filled in.
 func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 	lease, ttl = claim.Lease.Milliseconds(), claim.TTL.Milliseconds()

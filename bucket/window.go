@@ -12,7 +12,7 @@ import (
 //
 // A further kind of the calendar needs, besides its word, tag and Length in this file: where it begins (number and start
 // in calendar.go), its number on the wire (internal/state/wire.go), the place of YearWindow wherever that is used as the
-// last kind, and its name in policies (tiers/window.go).
+// last kind, and its names in policies (tiers/window.go, tiers/period.go, tiers/policy.schema.json).
 type WindowKind uint8
 
 const (

@@ -85,7 +85,7 @@ func (c *compiler) shareLookups(lo int32) span {
 }
 
 // slice finds the value of a slicing argument, nil if it is absent or null, and where it comes from. If a
-// variable decides, it appends a lookup instead, which each evaluation reads (machine.size).
+// variable decides, it appends a lookup instead, which each evaluation reads (machine.size in plan_machine.go).
 func (c *compiler) slice(field *ast.Field, s *slicer) (found any, b bound) {
 	steps := s.steps
 	var literal *ast.Value

@@ -6,7 +6,7 @@ import (
 )
 
 // headline is the limit that stands at the top of the extension: the tightest of those that clients pace themselves by,
-// of the unit if one is given, nil if there is none.
+// of the unit if one is given, nil if there is none. Its numbers are those of the store (LimitState.show of package bucket).
 func headline(d *decision.Decision, unit bucket.Unit) *bucket.LimitState {
 	mode := pacingMode(d)
 	return d.Tightest(func(l *bucket.LimitState) bool { return paces(l, mode) && (unit == "" || unit == l.Limit.Unit) })

@@ -81,7 +81,7 @@ func (x *Exchange) Remember(payload transport.InitPayload) transport.InitPayload
 
 // Decide sets the headers, and the status unless it is zero. Those of the headers in expose that the answer has when it
 // leaves are listed for scripts in browsers. It may be called again until the answer is on its way; after that it does
-// nothing.
+// nothing. The root chooses the status, in response.go.
 func (x *Exchange) Decide(status int, expose []string, set func(http.Header)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

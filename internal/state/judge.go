@@ -101,7 +101,7 @@ type Judging struct {
 	Short Shortfall
 }
 
-// Limit takes in what limit k says, which has spent so much.
+// Limit takes in what limit k says, which has spent so much. A soft one never refuses.
 func (j *Judging) Limit(k int, r *Rule, s Spent, amount, now int64) {
 	if amount == 0 || r.Soft || amount <= r.Capacity && r.Over(r.Level(s, now), amount) <= 0 {
 		return
