@@ -73,6 +73,10 @@ func (i *instruments) collect() []metricdata.Metrics {
 	i.t.Helper()
 	var collected metricdata.ResourceMetrics
 	require.NoError(i.t, i.reader.Collect(context.Background(), &collected))
+	if len(collected.ScopeMetrics) == 0 {
+		// Nothing was measured yet.
+		return nil
+	}
 	require.Len(i.t, collected.ScopeMetrics, 1)
 	return collected.ScopeMetrics[0].Metrics
 }
