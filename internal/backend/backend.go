@@ -128,7 +128,7 @@ func (s *Stores) AwaitSettled(ctx context.Context) error {
 func (s *Stores) End() {
 	s.end()
 	for _, b := range s.byName {
-		b.queue.end()
+		b.queue.shut()
 	}
 }
 
