@@ -94,6 +94,10 @@ bench: test-tools ## Print the tables of docs/reports/performance.md that match 
 bench-against: test-tools ## Compare our own benchmarks with those of the commit BASE, by processor time, in 60 rounds
 	@cd contrib/benchmarks && go run . -against '$(BASE)' -rounds 60
 
+.PHONY: starved
+starved: test-tools ## Starve the example of processor time in several ways, and count how it decides; beside the commit BASE if one is given
+	@cd contrib/benchmarks && go run . -starved 30 -against '$(BASE)'
+
 .PHONY: lint
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...

@@ -44,6 +44,13 @@ const everything = "."
 
 func main() {
 	redis.SetLogger(quiet{})
+	if played, err := play(); played {
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "benchmarks: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
@@ -59,6 +66,8 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	rounds := flags.Int("rounds", usual.rounds, "how many rounds each table takes")
 	commit := flags.String("against", "", "compare the benchmarks of the checkout with those of a `commit`, and nothing else; "+
 		"-match then names benchmarks")
+	starve := flags.Int("starved", 0, "for so many `seconds` each, starve the server of the example in several ways and count how it decides, "+
+		"and nothing else; with -against also that of the commit")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -74,6 +83,14 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	e := usual
 	e.rounds = max(1, *rounds)
 	if _, err := io.WriteString(out, machine(ctx)); err != nil {
+		return err
+	}
+	if *starve > 0 {
+		text, err := starved(ctx, *commit, *starve)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, "\n"+text)
 		return err
 	}
 	if *commit != "" {
