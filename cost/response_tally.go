@@ -44,6 +44,10 @@ func (e *ResponseError) Error() string {
 // the one that its __typename says, under whatever alias, or that the response names in it leave. Among
 // several that are left it costs the maximum, component by component. That alone can be above the
 // estimate, where a list is longer than a type declares that the object only might have had.
+//
+// Objects whose type nothing tells are read several times, for each of the types that they may have, but all of
+// them together for no more than 16 times the bytes of the payload and 4 KiB. Past that the actual cost is unknown, a
+// [ResponseError], and nothing may be given back. __typename in the selections, or Observe, avoids it.
 type Tally struct {
 	mu    sync.Mutex
 	o     *Outline

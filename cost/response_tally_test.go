@@ -239,6 +239,38 @@ type Query { node: Node }`, "")
 	require.Error(t, outline.Tally(nil).Add([]byte(`{"node": {"owner": {"name": "1"}}}`)), "no type selects it")
 }
 
+// Neither is the object of a type below which nothing has the type that is told.
+func TestAnObjectIsOfATypeBelowWhichTheTypesThatAreToldArePossible(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+interface Node { id: ID }
+type A implements Node { id: ID owner: People }
+type B implements Node { id: ID owner: Groups }
+union People = User | Guest
+union Groups = Team | Company
+type User { id: ID } type Guest { id: ID } type Team { members: User } type Company { members: User }
+type Query { node: Node }`, "")
+	estimator, err := cost.New(schema, cost.Config{})
+	require.NoError(t, err)
+	doc := parse(t, schema, `{ node { ... on A { owner { __typename ... on User { id } } }
+		... on B { owner { __typename ... on Team { members { id } } } } } }`, false)
+	outline, err := estimator.Outline(doc, doc.Operations[0])
+	require.NoError(t, err)
+	for data, want := range map[string]float64{
+		`{"node": {"owner": {"__typename": "User", "id": "1"}}}`:              2,
+		`{"node": {"owner": {"__typename": "Guest"}}}`:                        2,
+		`{"node": {"owner": {"__typename": "Team", "members": {"id": "1"}}}}`: 3,
+		`{"node": {"owner": {"__typename": "Company"}}}`:                      2,
+	} {
+		tally := outline.Tally(nil)
+		require.NoError(t, tally.Add([]byte(data)), data)
+		price, err := tally.Cost()
+		require.NoError(t, err)
+		require.Equal(t, cost.Cost{Type: 1 + want, Field: want}, price, data)
+	}
+	require.Error(t, outline.Tally(nil).Add([]byte(`{"node": {"owner": {"__typename": "Node"}}}`)), "no type has it")
+}
+
 // What a response to summed selections costs has the rules of the price: at least what it would cost if they
 // were merged, at most the estimate.
 func TestAnOperationThatIsSummedHasABreakdownAndAnActualCost(t *testing.T) {

@@ -19,7 +19,8 @@ type responseVisit struct {
 	// classes is a stack of what the objects that are being read may be.
 	classes []typeClass
 	reason  string
-	// foreign says that the reason is a response name that the type does not select.
+	// foreign says that the reason is a response name that the type does not select, or a type that is not
+	// possible there.
 	foreign bool
 }
 
@@ -213,6 +214,8 @@ func (v *responseVisit) tell(classes *[]typeClass, n int32, key []byte) (call in
 	}
 	name, ok := v.text()
 	if *classes = classOf(left, name); ok && *classes == nil {
+		// Another type of an object around this one may select it.
+		v.foreign = true
 		return 0, v.fail(fmt.Sprintf("%.100q is no possible type here", name))
 	}
 	return call, ok
