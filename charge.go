@@ -76,12 +76,12 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	case err != nil:
 		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode)
 	default:
-		after.Refusal = refusedBy(&result, take.Amounts)
+		after.Refusal = refusedBy(&result)
 	}
 	if after.Refusal != nil {
 		after.Refuse(after.Refusal)
 	} else if err == nil {
-		would = after.WouldRefuseBy(result.Limits, take.Amounts)
+		would = after.WouldRefuseBy(result.Limits)
 	}
 	if would != nil {
 		after.Outcome = would.AdmittedAs()

@@ -109,12 +109,12 @@ func refusedSubject(err error) *decision.Refusal {
 }
 
 // refusedBy returns what the verdict of a store refuses, nil if the operation runs or has run.
-func refusedBy(result *bucket.Result, asked bucket.Amounts) *decision.Refusal {
+func refusedBy(result *bucket.Result) *decision.Refusal {
 	switch result.Verdict {
 	case bucket.Admitted, bucket.Replayed:
 		return nil
 	case bucket.Limited, bucket.Never:
-		return decision.RefusedBy(result.Limits, asked)
+		return decision.RefusedBy(result.Limits)
 	case bucket.Blocked:
 		return &decision.Refusal{Outcome: decision.Blocked}
 	case bucket.KeyReused:

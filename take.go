@@ -58,14 +58,14 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		return e.replay(ctx, op, result.Answer)
 	case bucket.Admitted:
 		op.charged.keep(&result, points)
-		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
+		d.Note(d.WouldRefuseBy(result.Limits))
 		d.Admit()
 		if result.Repeat {
 			d.Outcome = decision.Repeated
 		}
 		d.Charged = chargedPoints(result.Limits, points)
 	default:
-		d.Refuse(refusedBy(&result, take.Amounts))
+		d.Refuse(refusedBy(&result))
 		op.claim = nil
 	}
 	return nil
@@ -220,7 +220,7 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	if refusal != nil {
 		d.Refuse(refusal)
 	} else {
-		d.Note(d.WouldRefuseBy(result.Limits, take.Amounts))
+		d.Note(d.WouldRefuseBy(result.Limits))
 		d.Charged = chargedPoints(result.Limits, points)
 	}
 	// A mutation that runs without its claim is left to the lease, as one whose server has died.
@@ -257,7 +257,7 @@ func judgeAway(store *backend.Store, take *bucket.Take, mode bucket.FailMode) (b
 		return bucket.Result{}, decision.Unjudged, nil
 	}
 	result := store.TakeLocally(take)
-	refusal := refusedBy(&result, take.Amounts)
+	refusal := refusedBy(&result)
 	switch result.Verdict {
 	case bucket.Admitted:
 		return result, decision.AdmittedLocally, nil

@@ -23,7 +23,7 @@ type call struct {
 	args     []any
 	extra    int64
 	perLimit int
-	value    func(k int, r *rule) [2]int64
+	value    func(k int, b *Bucket, r *rule) [2]int64
 	// asked are the buckets by the policy, and owners those that may be blocked besides.
 	asked  []Bucket
 	owners []Owner
@@ -65,7 +65,7 @@ func (c *call) key(key address) {
 }
 
 // values says what the first argument is made of.
-func (c *call) values(buckets []Bucket, extra int64, perLimit int, value func(k int, r *rule) [2]int64) {
+func (c *call) values(buckets []Bucket, extra int64, perLimit int, value func(k int, b *Bucket, r *rule) [2]int64) {
 	c.asked, c.live, c.extra, c.perLimit, c.value = buckets, len(buckets), extra, perLimit, value
 }
 
@@ -141,7 +141,7 @@ func (c *call) numbers(before, now int64) []byte {
 		for j := range l.compiled.Columns {
 			var pair [2]int64
 			if j < len(l.rules) && c.perLimit > 0 {
-				pair = c.value(k, &l.rules[j])
+				pair = c.value(k, &g.buckets[i], &l.rules[j])
 				k++
 			}
 			for _, n := range pair[:c.perLimit] {

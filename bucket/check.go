@@ -44,6 +44,9 @@ func checkBuckets(buckets []Bucket) error {
 		case b.Owner.Level == Tenant && b.Owner.Name != "":
 			return fmt.Errorf("%w: the owner at the level of the tenant has a name", ErrInvalid)
 		}
+		if err := checkAmounts(b.Amounts); err != nil {
+			return err
+		}
 		for j := range i {
 			if buckets[j].Owner == b.Owner {
 				return fmt.Errorf("%w: two buckets of one %v", ErrInvalid, b.Owner.Level)

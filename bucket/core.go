@@ -66,8 +66,8 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 		c.key(recordAddress(take.Claim))
 	}
 	c.overrides()
-	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
-		return [2]int64{take.Amounts.Of(l.limit.Unit)}
+	c.values(buckets, 0, 1, func(_ int, b *Bucket, l *rule) [2]int64 {
+		return [2]int64{b.asked(take.Amounts, l.limit.Unit)}
 	})
 	c.claim = take.Claim
 	c.arg([]byte(nil))
@@ -115,8 +115,8 @@ func (s *core) Settle(ctx context.Context, settlement Settlement) (Settled, erro
 	} else {
 		c.key(settledAddress(receipt))
 	}
-	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, l *rule) [2]int64 {
-		charged, actual := settlement.settleAmounts(k, l)
+	c.values(receipt.buckets, receipt.takenAt, 2, func(k int, b *Bucket, l *rule) [2]int64 {
+		charged, actual := settlement.settleAmounts(k, b, l)
 		return [2]int64{charged, actual - charged}
 	})
 	c.arg(packedEnd)
@@ -184,7 +184,7 @@ func (s *core) Grant(ctx context.Context, tenant string, buckets []Bucket, amoun
 	c := s.newCall(tenant, &s.scripts.Grant, len(buckets)+1, len(buckets)+2)
 	c.bucketKeys(buckets, "")
 	c.overrides()
-	c.values(buckets, 0, 1, func(_ int, l *rule) [2]int64 {
+	c.values(buckets, 0, 1, func(_ int, _ *Bucket, l *rule) [2]int64 {
 		return [2]int64{amounts.Of(l.limit.Unit)}
 	})
 	c.rules()

@@ -19,7 +19,7 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Ve
 	for i := range buckets {
 		rules := buckets[i].Limits.rules
 		for j := range rules {
-			judging.Limit(k, rules[j].Rule, spends[k], amounts.Of(rules[j].limit.Unit), now)
+			judging.Limit(k, rules[j].Rule, spends[k], buckets[i].asked(amounts, rules[j].limit.Unit), now)
 			k++
 		}
 	}
@@ -85,8 +85,8 @@ func (r *Result) fill(take *Take, spends *spentArray, now int64, short state.Sho
 		for j := range b.Limits.rules {
 			rule, s := &b.Limits.rules[j], spends[k]
 			shown := &states[k]
-			*shown = LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden}
-			amount := take.Amounts.Of(rule.limit.Unit)
+			amount := b.asked(take.Amounts, rule.limit.Unit)
+			*shown = LimitState{Owner: b.Owner, Limit: rule.limit, Overridden: rule.overridden, Asked: amount}
 			if judged && r.Verdict == Admitted {
 				shown.Charged = short.Of(k, amount)
 			}
@@ -161,12 +161,12 @@ func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitStat
 
 // settleAmounts returns what a limit was charged and what it is worth. Both are equal where nothing
 // is to be corrected.
-func (s *Settlement) settleAmounts(k int, r *rule) (charged, actual int64) {
+func (s *Settlement) settleAmounts(k int, b *Bucket, r *rule) (charged, actual int64) {
 	if s.Receipt.local != nil {
 		return 0, s.Receipt.local[k]
 	}
 	unit := r.limit.Unit
-	asked := s.Receipt.amounts.all().Of(unit)
+	asked := b.asked(s.Receipt.amounts.all(), unit)
 	charged = s.Receipt.short.Of(k, asked)
 	if charged == 0 && asked > 0 {
 		// What was left uncharged stays so.
@@ -195,10 +195,9 @@ func (r *Result) again(take *Take, takenAt int64, limits uint32, short state.Sho
 	}
 	for k := range r.Limits {
 		state := &r.Limits[k]
-		amount := take.Amounts.Of(state.Limit.Unit)
-		if state.Charged = short.Of(k, amount); state.Charged < amount {
+		if state.Charged = short.Of(k, state.Asked); state.Charged < state.Asked {
 			state.Exceeded = true
-			state.Never = amount > state.Limit.Capacity
+			state.Never = state.Asked > state.Limit.Capacity
 		}
 	}
 	if r.charged() {

@@ -20,9 +20,13 @@ func (t *Take) observes(verdict Verdict) bool {
 
 // newJudgment copies what changes, or belongs to the caller.
 func newJudgment(buckets []Bucket, spends *spentArray, now int64) *Judgment {
-	return &Judgment{
+	j := &Judgment{
 		buckets: slices.Clone(buckets), spends: slices.Clone(spends[:countLimits(buckets)]), now: now, until: maxDate,
 	}
+	for i := range j.buckets {
+		j.buckets[i].Amounts = nil
+	}
+	return j
 }
 
 // observed keeps what the verdict was reached by, if the take asks for it.
@@ -72,9 +76,9 @@ func (r *rule) later(s state.Spent, elapsed, now int64) state.Spent {
 	return r.Read(&e, now)
 }
 
-// Refuses reports whether a take of the amounts cannot be admitted so many milliseconds later, by the clock of the
-// store, if nothing was given back since.
-func (j *Judgment) Refuses(amounts Amounts, elapsed int64) bool {
+// Refuses reports whether a take from the same owners, or from more, cannot be admitted so many milliseconds later, by
+// the clock of the store, if nothing was given back since.
+func (j *Judgment) Refuses(take *Take, elapsed int64) bool {
 	if j.now+elapsed >= j.until {
 		return false
 	}
@@ -83,8 +87,22 @@ func (j *Judgment) Refuses(amounts Amounts, elapsed int64) bool {
 	}
 	var spends spentArray
 	now := j.age(elapsed, &spends)
-	verdict, _ := judge(j.buckets, &spends, amounts, now)
+	verdict, _ := judge(j.askedBy(take), &spends, take.Amounts, now)
 	return verdict != Admitted
+}
+
+// askedBy returns the buckets of the judgment with what the take asks of them.
+func (j *Judgment) askedBy(take *Take) []Bucket {
+	if !slices.ContainsFunc(take.Buckets, func(b Bucket) bool { return b.Amounts != nil }) {
+		return j.buckets
+	}
+	buckets := slices.Clone(j.buckets)
+	for i := range buckets {
+		if at := slices.IndexFunc(take.Buckets, func(b Bucket) bool { return b.Owner == buckets[i].Owner }); at >= 0 {
+			buckets[i].Amounts = take.Buckets[at].Amounts
+		}
+	}
+	return buckets
 }
 
 // Answer is what the store would say to the take so many milliseconds later. The take must be one that the judgment
@@ -95,7 +113,7 @@ func (j *Judgment) Answer(take *Take, elapsed int64) Result {
 	}
 	var spends spentArray
 	now := j.age(elapsed, &spends)
-	asked := Take{Buckets: j.buckets, Amounts: take.Amounts, States: take.States}
+	asked := Take{Buckets: j.askedBy(take), Amounts: take.Amounts, States: take.States}
 	verdict, _ := judge(asked.Buckets, &spends, take.Amounts, now)
 	result := Result{Verdict: verdict}
 	result.fill(&asked, &spends, now, state.Shortfall{}, true)
@@ -112,7 +130,7 @@ func (j *Judgment) Part(asked, buckets []Bucket) *Judgment {
 	k := 0
 	for i := range asked {
 		n := k + len(j.buckets[i].Limits.rules)
-		if slices.Contains(buckets, asked[i]) {
+		if slices.ContainsFunc(buckets, func(b Bucket) bool { return b.is(&asked[i]) }) {
 			part.buckets = append(part.buckets, j.buckets[i])
 			part.spends = append(part.spends, j.spends[k:n]...)
 		}

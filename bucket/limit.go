@@ -170,4 +170,21 @@ type Owner struct {
 type Bucket struct {
 	Owner  Owner
 	Limits *Limits
+	// Amounts are what a [Take] asks of this owner, in the place of [Take.Amounts] for their units: one operation may
+	// call a field three times, and an owner that counts the calls is asked for three. Nil is none. They must not
+	// change while the receipt of the take is in use; other calls pay no heed to them.
+	Amounts Amounts
 }
+
+// asked returns what a take with the amounts asks of the bucket in a unit.
+func (b *Bucket) asked(amounts Amounts, unit Unit) int64 {
+	for i := range b.Amounts {
+		if b.Amounts[i].Unit == unit {
+			return b.Amounts[i].N
+		}
+	}
+	return amounts.Of(unit)
+}
+
+// is reports whether it is the bucket of the same owner under the same limits.
+func (b *Bucket) is(other *Bucket) bool { return b.Owner == other.Owner && b.Limits == other.Limits }

@@ -110,10 +110,10 @@ func portion(n, part, of int64) int64 {
 	return int64(quotient)
 }
 
-// lacks reports whether the take asks for something of which the share is nothing.
-func (s *share) lacks(amounts Amounts) bool {
+// lacks reports whether a take with the amounts asks the bucket for something of which the share is nothing.
+func (s *share) lacks(b *Bucket, amounts Amounts) bool {
 	for _, limit := range s.none {
-		if amounts.Of(limit.Unit) > 0 {
+		if b.asked(amounts, limit.Unit) > 0 {
 			return true
 		}
 	}

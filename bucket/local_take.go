@@ -64,14 +64,14 @@ func (j *localTake) gather(instances int, since, absence int64) bool {
 			o.policy, o.limits = b.Limits, o.under(b.Limits, j.now)
 		}
 		share := l.share(o.limits, instances)
-		if share.lacks(j.take.Amounts) {
+		if share.lacks(b, j.take.Amounts) {
 			return false
 		}
 		o.begin(l, share, instances, since, absence, j.now)
 		rules := share.limits.rules
 		o.ledger.Load(share.limits.compiled.All, j.spends[k:k+len(rules)], j.now)
 		k += len(rules)
-		j.owners, j.buckets = append(j.owners, o), append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits})
+		j.owners, j.buckets = append(j.owners, o), append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits, Amounts: b.Amounts})
 	}
 	return true
 }
@@ -81,16 +81,16 @@ func (j *localTake) judge() Result {
 	verdict, short := judge(j.buckets, &j.spends, j.take.Amounts, j.now)
 	result := Result{Verdict: verdict}
 	k := 0
-	for _, o := range j.owners {
+	for i, o := range j.owners {
 		rules, changed := o.share.limits.rules, uint64(0)
 		o.used = j.now
 		for n := range rules {
-			if verdict != Admitted || !rules[n].Take(&j.spends[k+n], &short, k+n, j.take.Amounts.Of(rules[n].limit.Unit), j.now) {
+			asked := j.buckets[i].asked(j.take.Amounts, rules[n].limit.Unit)
+			if verdict != Admitted || !rules[n].Take(&j.spends[k+n], &short, k+n, asked, j.now) {
 				continue
 			}
 			changed |= 1 << n
-			amount := short.Of(k+n, j.take.Amounts.Of(rules[n].limit.Unit))
-			o.spend(o.share.of[n], j.spends[k+n], amount, j.now)
+			o.spend(o.share.of[n], j.spends[k+n], short.Of(k+n, asked), j.now)
 		}
 		if verdict == Admitted {
 			o.ledger.Store(o.share.limits.compiled, j.spends[k:k+len(rules)], changed, j.now)

@@ -333,3 +333,21 @@ func TestInstancesTogetherAdmitNoMoreThanTheBudget(t *testing.T) {
 		}
 	}
 }
+
+func TestALocalBucketIsAskedForItsOwnAmounts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1, fleet.Config{Instances: 1})
+	r := s.replicas[0]
+	b := bucket.Bucket{Limits: compile(t, localLimit(100, bucket.TokenBucket))}
+	r.take(0, b)
+	s.goAway()
+	b.Amounts = points(30)
+	for _, want := range []bucket.Verdict{bucket.Admitted, bucket.Admitted, bucket.Limited} {
+		require.Equal(t, want, r.take(1, b).Verdict, "0.7 × 100 hold two times 30")
+	}
+	b.Amounts = nil
+	require.Equal(t, bucket.Admitted, r.take(10, b).Verdict)
+	s.comeBack()
+	s.settle()
+	require.EqualValues(t, 30, s.remaining(b))
+}

@@ -73,7 +73,7 @@ func (e *entry) state() []byte {
 func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (changed uint64, ok bool) {
 	for j := range b.Limits.rules {
 		rule, debt := &b.Limits.rules[j], debts[j]
-		amount := amounts.Of(rule.limit.Unit)
+		amount := b.asked(amounts, rule.limit.Unit)
 		if amount > 0 {
 			if amount > rule.Capacity || rule.Over(debt, amount) > 0 {
 				return 0, false
@@ -87,7 +87,7 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 		debts[j] = debt
 		// Field by field, because the whole would be made elsewhere and copied.
 		shown := &states[j]
-		shown.Owner, shown.Limit, shown.Overridden, shown.Charged = b.Owner, rule.limit, rule.overridden, amount
+		shown.Owner, shown.Limit, shown.Overridden, shown.Asked, shown.Charged = b.Owner, rule.limit, rule.overridden, amount, amount
 		shown.Remaining, shown.Overdraft = rule.Remaining(debt), rule.Overdraft(debt)
 		shown.ResetAfter, shown.WindowEnd = milliseconds(rule.Wait(debt)), 0
 		shown.Exceeded, shown.Never, shown.RetryAfter = false, false, 0

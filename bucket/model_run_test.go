@@ -22,23 +22,25 @@ import (
 type modelReceipt struct {
 	stores  [2]bucket.Receipt
 	takenAt int64
-	amount  int64
-	// buckets and limits are those of the take, and charged is what each of the limits was charged.
-	buckets []bucket.Bucket
-	limits  [][]modelLimit
-	charged []int64
+	// buckets and limits are those of the take, asked is what each of the limits was asked for, and charged what it was
+	// charged.
+	buckets        []bucket.Bucket
+	limits         [][]modelLimit
+	asked, charged []int64
 }
 
 // run is one random sequence of calls on two stores and the model.
 type run struct {
 	*rapid.T
-	stores   [2]bucket.Store
-	redis    *bucket.Redis
-	client   *redis.Client
-	clock    *clock
-	tenant   string
-	buckets  []bucket.Bucket
-	owners   []*modelOwner
+	stores  [2]bucket.Store
+	redis   *bucket.Redis
+	client  *redis.Client
+	clock   *clock
+	tenant  string
+	buckets []bucket.Bucket
+	owners  []*modelOwner
+	// halves says that the user is asked for an amount of its own: so many halves of that of the tenant.
+	halves   *int64
 	receipts []modelReceipt
 	calls    *atomic.Int64
 	// records are the override records in the order of their changes.
@@ -71,16 +73,35 @@ func (r *run) compare(want, got []bucket.LimitState, what string) {
 	}
 }
 
+// asked is what a take asks of an owner.
+func (r *run) asked(i int, amount int64) int64 {
+	if i == 0 || *r.halves < 0 {
+		return amount
+	}
+	return amount / 2 * *r.halves
+}
+
+// asking returns the buckets with what a take asks of them.
+func (r *run) asking(amount int64) []bucket.Bucket {
+	buckets := slices.Clone(r.buckets)
+	for i := range buckets {
+		if r.asked(i, amount) != amount {
+			buckets[i].Amounts = bucket.Amounts{{Unit: bucket.Points, N: r.asked(i, amount)}}
+		}
+	}
+	return buckets
+}
+
 // take takes under the live policy, and beside it under the candidate if it is to be tried.
 func (r *run) take(amount int64, try bool) {
 	var receipt modelReceipt
 	var candidate *bucket.Candidate
 	if try {
-		candidate = &bucket.Candidate{ID: r.trial.candidate, Buckets: r.trial.buckets}
+		candidate = &bucket.Candidate{ID: r.trial.candidate, Buckets: r.trial.asking(amount)}
 	}
 	result := both(r, func(i int, store bucket.Store) (bucket.Result, error) {
 		result, err := store.Take(context.Background(), bucket.Take{
-			Tenant: r.tenant, Buckets: r.buckets, Amounts: bucket.Amounts{{Unit: bucket.Points, N: amount}},
+			Tenant: r.tenant, Buckets: r.asking(amount), Amounts: bucket.Amounts{{Unit: bucket.Points, N: amount}},
 			Candidate: candidate,
 		})
 		receipt.stores[i], result.Receipt = result.Receipt, bucket.Receipt{}
@@ -116,8 +137,9 @@ func (r *run) judge(result *bucket.Result, amount int64, receipt modelReceipt) {
 	for i, owner := range r.owners {
 		view, old := owner.view(now)
 		views, stale = append(views, view), append(stale, old)
+		amount := r.asked(i, amount)
 		for j, limit := range owner.limits {
-			state := bucket.LimitState{Owner: r.buckets[i].Owner, Overridden: limit.overridden}
+			state := bucket.LimitState{Owner: r.buckets[i].Owner, Overridden: limit.overridden, Asked: amount}
 			if amount > 0 {
 				limit.exceed(&state, view[j], amount, now)
 			}
@@ -141,11 +163,11 @@ func (r *run) judge(result *bucket.Result, amount int64, receipt modelReceipt) {
 
 // charge does to the model what a take of that verdict does.
 func (r *run) charge(want *bucket.Result, views [][]modelSpent, stale []bool, amount, now int64, receipt modelReceipt) {
-	receipt.takenAt, receipt.amount = now, amount
+	receipt.takenAt = now
 	receipt.buckets = append(receipt.buckets, r.buckets...)
 	k, charges := 0, false
 	for i, owner := range r.owners {
-		changed := make([]bool, len(owner.limits))
+		amount, changed := r.asked(i, amount), make([]bool, len(owner.limits))
 		for j, limit := range owner.limits {
 			state := &want.Limits[k]
 			if want.Verdict == bucket.Admitted && amount > 0 && (!state.Exceeded || limit.Soft) {
@@ -156,7 +178,7 @@ func (r *run) charge(want *bucket.Result, views [][]modelSpent, stale []bool, am
 				changed[j] = state.Charged > 0
 				charges = charges || changed[j]
 			}
-			receipt.charged = append(receipt.charged, state.Charged)
+			receipt.asked, receipt.charged = append(receipt.asked, amount), append(receipt.charged, state.Charged)
 			limit.show(state, views[i][j], now)
 			k++
 		}
@@ -234,11 +256,11 @@ func (r *run) settle(receipt modelReceipt, actual int64) {
 	}
 	r.change(receipt.buckets, receipt.limits, settled.Limits, "settle",
 		func(k int, limit modelLimit, s modelSpent, now int64) modelSpent {
-			if receipt.charged[k] == 0 {
+			if receipt.charged[k] == 0 && receipt.asked[k] > 0 {
 				return s
 			}
 			charged := receipt.charged[k]
-			return limit.settle(s, charged, min(actual, charged)+max(0, actual-receipt.amount), receipt.takenAt, now)
+			return limit.settle(s, charged, min(actual, charged)+max(0, actual-receipt.asked[k]), receipt.takenAt, now)
 		})
 }
 
@@ -314,11 +336,12 @@ func TestMemoryRedisAndUnboundedFractionsAgree(t *testing.T) {
 		redisStore, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: patience})
 		require.NoError(t, err)
 		require.NoError(t, redisStore.SetTestClock(c.unixMilli))
+		halves := int64(-1)
 		r := &run{
-			T: t, clock: c, redis: redisStore, client: client, tenant: fmt.Sprint("run-", runs.Add(1)), calls: &calls,
+			T: t, clock: c, redis: redisStore, client: client, tenant: fmt.Sprint("run-", runs.Add(1)), calls: &calls, halves: &halves,
 			stores: [2]bucket.Store{bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}), redisStore},
 		}
-		r.trial = &run{T: t, clock: c, redis: redisStore, client: client, tenant: r.tenant, candidate: "next"}
+		r.trial = &run{T: t, clock: c, redis: redisStore, client: client, tenant: r.tenant, candidate: "next", halves: &halves}
 		for _, owner := range []bucket.Owner{{}, {Level: bucket.User, Name: "ann"}} {
 			for _, policy := range []*run{r, r.trial} {
 				limits := drawLimits(t)
@@ -343,6 +366,7 @@ func (r *run) actions() map[string]func(*rapid.T) {
 		"propose": func(t *rapid.T) {
 			r.trial.govern(rapid.IntRange(0, 1).Draw(t, "owner"), drawLimits(t))
 		},
+		"halve": func(t *rapid.T) { *r.halves = rapid.Int64Range(-1, 2).Draw(t, "halves") },
 		"settle": func(t *rapid.T) {
 			if len(r.receipts) == 0 {
 				return

@@ -60,6 +60,9 @@ func (r Receipt) IsZero() bool {
 func (r Receipt) Clone() Receipt {
 	r.buckets = slices.Clone(r.buckets)
 	r.amounts.many = slices.Clone(r.amounts.many)
+	for i := range r.buckets {
+		r.buckets[i].Amounts = slices.Clone(r.buckets[i].Amounts)
+	}
 	return r
 }
 
@@ -91,9 +94,17 @@ func (s *Settlement) GivesBack() bool {
 	if s.Receipt.IsZero() {
 		return false
 	}
-	for _, charged := range s.Receipt.amounts.all() {
-		for i := range s.Actual {
-			if s.Actual[i].Unit == charged.Unit && s.Actual[i].N < charged.N {
+	if s.Actual.lessThan(s.Receipt.amounts.all()) {
+		return true
+	}
+	return slices.ContainsFunc(s.Receipt.buckets, func(b Bucket) bool { return s.Actual.lessThan(b.Amounts) })
+}
+
+// lessThan reports whether one of the amounts is less than another of its unit.
+func (a Amounts) lessThan(charged Amounts) bool {
+	for i := range a {
+		for j := range charged {
+			if a[i].Unit == charged[j].Unit && a[i].N < charged[j].N {
 				return true
 			}
 		}
@@ -111,7 +122,7 @@ type Settlement struct {
 	// Receipt is that of the take, which must be no older than a minute where there is no claim. A zero Receipt settles
 	// only the claim.
 	Receipt Receipt
-	// Actual is what the operation was worth in the end. A unit that is absent keeps its charge. Less
+	// Actual is what the operation was worth in the end, to every bucket alike. A unit that is absent keeps its charge. Less
 	// than was taken is given back, at most what was charged and the refill has not repaid since the take. More is
 	// charged on, which cannot be refused and may overdraw to twice the capacity.
 	Actual Amounts

@@ -18,7 +18,7 @@ type Take struct {
 	// included: an override record that blocks one of them blocks the take. The owners of the buckets need
 	// not stand in it.
 	Owners []Owner
-	// Amounts are what to take, one for each unit, none negative.
+	// Amounts are what to take, one for each unit, none negative. A bucket may have amounts of its own.
 	Amounts Amounts
 	// Candidate is another policy to be judged in the same step. Nil means that there is none.
 	Candidate *Candidate
@@ -181,6 +181,8 @@ type LimitState struct {
 	// WindowEnd is when the current window ends, in Unix milliseconds by the clock of the store. It is
 	// zero for a token bucket, and where no window is open.
 	WindowEnd int64
+	// Asked is what a take asked of the limit. It is zero in the answers of other calls.
+	Asked int64
 	// Charged is what this call took from the limit: all that was asked for, nothing, or of a limit that is Soft
 	// as much as it still counts. It is negative for what the call gave back.
 	Charged int64

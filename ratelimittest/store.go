@@ -80,6 +80,9 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (bucket.Result, erro
 	remembered := take
 	remembered.Buckets, remembered.Amounts = slices.Clone(take.Buckets), slices.Clone(take.Amounts)
 	remembered.Owners, remembered.States = slices.Clone(take.Owners), nil
+	for i := range remembered.Buckets {
+		remembered.Buckets[i].Amounts = slices.Clone(remembered.Buckets[i].Amounts)
+	}
 	if take.Candidate != nil {
 		candidate := *take.Candidate
 		candidate.Buckets = slices.Clone(candidate.Buckets)

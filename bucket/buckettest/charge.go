@@ -108,6 +108,7 @@ var chargeTests = []test{
 		s.verdict(s.take(buckets, amounts), bucket.Admitted)
 		s.equal(s.remaining(buckets...), []int64{80, 2, 2}, "remaining")
 	}},
+	{"an owner is asked for its own amounts in the place of those of the take", checkOwnAmounts},
 	{"owners of equal names at different levels are different", func(s *scene) {
 		limits := s.compile(perMinute(10))
 		var buckets []bucket.Bucket
@@ -202,6 +203,42 @@ func threeOwners(s *scene, refuser int) []bucket.Bucket {
 	return buckets
 }
 
+func checkOwnAmounts(s *scene) {
+	requests := bucket.Limit{Name: "requests", Unit: bucket.Requests, Capacity: 5, Period: time.Minute}
+	limits := s.compile(perMinute(100), requests)
+	login := bucket.Bucket{Owner: bucket.Owner{Level: bucket.Operation, Name: "Mutation.login"}, Limits: limits}
+	tenant := bucket.Bucket{Limits: limits}
+	three := login
+	three.Amounts = bucket.Amounts{{Unit: bucket.Requests, N: 3}}
+	amounts := bucket.Amounts{{Unit: bucket.Points, N: 20}, {Unit: bucket.Requests, N: 1}}
+	first := s.take([]bucket.Bucket{tenant, three}, amounts)
+	s.verdict(first, bucket.Admitted)
+	s.equal(s.remaining(tenant, login), []int64{80, 4, 80, 2}, "remaining")
+	var asked []int64
+	for i := range first.Limits {
+		asked = append(asked, first.Limits[i].Asked)
+	}
+	s.equal(asked, []int64{20, 1, 20, 3}, "asked")
+
+	refused := s.take([]bucket.Bucket{tenant, three}, amounts)
+	s.verdict(refused, bucket.Limited)
+	s.equal(refused.RetryAfter, 12*time.Second, "retry after")
+	six := login
+	six.Amounts = bucket.Amounts{{Unit: bucket.Requests, N: 6}}
+	s.verdict(s.take([]bucket.Bucket{six}, amounts), bucket.Never)
+	s.equal(s.remaining(tenant, login), []int64{80, 4, 80, 2}, "remaining")
+
+	none := login
+	none.Amounts = bucket.Amounts{{Unit: bucket.Requests}}
+	s.verdict(s.take([]bucket.Bucket{none}, amounts), bucket.Admitted)
+	s.equal(s.remaining(login), []int64{60, 2}, "remaining")
+
+	settlement := bucket.Settlement{Receipt: first.Receipt.Clone(), Actual: bucket.Amounts{{Unit: bucket.Requests}}}
+	s.equal(settlement.GivesBack(), true, "gives back")
+	s.settle(settlement)
+	s.equal(s.remaining(tenant, login), []int64{80, 5, 60, 5}, "remaining")
+}
+
 func checkInvalid(s *scene) {
 	limits := s.compile(perMinute(10))
 	one := []bucket.Bucket{{Limits: limits}}
@@ -210,12 +247,14 @@ func checkInvalid(s *scene) {
 		many[i] = bucket.Limit{Name: fmt.Sprint("limit-", i), Capacity: 1, Period: time.Second}
 	}
 	for what, take := range map[string]bucket.Take{
-		"negative amount": {Buckets: one, Amounts: points(-1)},
-		"unit twice":      {Buckets: one, Amounts: append(points(1), points(1)...)},
-		"owner twice":     {Buckets: append(one, one...)},
-		"no limits":       {Buckets: []bucket.Bucket{{}}},
-		"unknown level":   {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Level: 9}, Limits: limits}}},
-		"named tenant":    {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Name: "x"}, Limits: limits}}},
+		"negative amount":            {Buckets: one, Amounts: points(-1)},
+		"unit twice":                 {Buckets: one, Amounts: append(points(1), points(1)...)},
+		"negative amount of its own": {Buckets: []bucket.Bucket{{Limits: limits, Amounts: points(-1)}}, Amounts: points(1)},
+		"own unit twice":             {Buckets: []bucket.Bucket{{Limits: limits, Amounts: append(points(1), points(1)...)}}},
+		"owner twice":                {Buckets: append(one, one...)},
+		"no limits":                  {Buckets: []bucket.Bucket{{}}},
+		"unknown level":              {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Level: 9}, Limits: limits}}},
+		"named tenant":               {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Name: "x"}, Limits: limits}}},
 		"too many limits": {Buckets: append(one, bucket.Bucket{
 			Owner: bucket.Owner{Level: bucket.User}, Limits: s.compile(many...),
 		})},

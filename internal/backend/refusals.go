@@ -160,7 +160,7 @@ func (c *refusals) plan(s *refusalShard, tenant string, take *bucket.Take) plan 
 	// early as it can be, so that nobody comes back before it can.
 	latest, earliest := r.elapsed(now)
 	switch {
-	case !r.judgment.Refuses(take.Amounts, latest):
+	case !r.judgment.Refuses(take, latest):
 	case (take.Claim != nil || take.Candidate != nil) && !r.judgment.Blocks():
 		c.cap(&p, t, take, r.judgment, earliest, now)
 	case now-r.received >= c.age/2 && !r.renewing:

@@ -82,11 +82,19 @@ func kept(name string) string {
 	return "~" + string(sum[:])
 }
 
+// budget is a bucket without what is asked of it.
+type budget struct {
+	owner  bucket.Owner
+	limits *bucket.Limits
+}
+
+func sameBudget(a, b bucket.Bucket) bool { return a.Owner == b.Owner && a.Limits == b.Limits }
+
 // shape returns a number for the owners and limits of a take.
 func (c *refusals) shape(take *bucket.Take) uint64 {
 	shape := uint64(len(take.Buckets))
 	for i := range take.Buckets {
-		shape = shape*31 + maphash.Comparable(c.seed, take.Buckets[i])
+		shape = shape*31 + maphash.Comparable(c.seed, budget{take.Buckets[i].Owner, take.Buckets[i].Limits})
 	}
 	for i := range take.Owners {
 		shape = shape*31 + maphash.Comparable(c.seed, take.Owners[i])
@@ -104,7 +112,7 @@ func (s *refusalShard) knows(tenant string) bool {
 // find returns the refusal of the same owners under the same limits, nil if there is none.
 func (s *refusalShard) find(t *refusedTenant, shape uint64, take *bucket.Take) *refusal {
 	r := t.byShape[shape]
-	if r == nil || !slices.Equal(r.buckets, take.Buckets) || !slices.Equal(r.owners, take.Owners) {
+	if r == nil || !slices.EqualFunc(r.buckets, take.Buckets, sameBudget) || !slices.Equal(r.owners, take.Owners) {
 		return nil
 	}
 	return r
@@ -133,7 +141,7 @@ func (t *refusedTenant) evidence(take *bucket.Take, now, age time.Duration) (*bu
 			continue
 		}
 		latest, earliest := r.elapsed(now)
-		if part := r.judgment.Part(r.buckets, take.Buckets); part != nil && part.Refuses(take.Amounts, latest) {
+		if part := r.judgment.Part(r.buckets, take.Buckets); part != nil && part.Refuses(take, latest) {
 			return part, earliest
 		}
 	}
@@ -219,7 +227,7 @@ func (s *refusalShard) add(tenant string, shape uint64, take *bucket.Take) *refu
 	// The caller uses the slices again, and its names may be small parts of large texts.
 	r := &refusal{shape: shape, buckets: slices.Clone(take.Buckets), owners: slices.Clone(take.Owners)}
 	for i := range r.buckets {
-		r.buckets[i].Owner.Name = strings.Clone(r.buckets[i].Owner.Name)
+		r.buckets[i].Owner.Name, r.buckets[i].Amounts = strings.Clone(r.buckets[i].Owner.Name), nil
 	}
 	for i := range r.owners {
 		r.owners[i].Name = strings.Clone(r.owners[i].Name)

@@ -71,22 +71,22 @@ func (d *Decision) Admit() {
 	}
 }
 
-// RefusedBy returns the refusal by limits that do not have the amounts, nil if all have them.
-func RefusedBy(limits []bucket.LimitState, asked bucket.Amounts) *Refusal {
-	return refusedBy(limits, asked, func(l *bucket.LimitState) bool { return RefusesIn(bucket.Enforce, l) })
+// RefusedBy returns the refusal by limits that do not have what was asked of them, nil if all have it.
+func RefusedBy(limits []bucket.LimitState) *Refusal {
+	return refusedBy(limits, func(l *bucket.LimitState) bool { return RefusesIn(bucket.Enforce, l) })
 }
 
 // WouldRefuseBy returns what the limits that refuse nothing would have refused, nil if there is nothing: first what
 // clients are warned of, and of that what is enforced first.
-func (d *Decision) WouldRefuseBy(limits []bucket.LimitState, asked bucket.Amounts) *Refusal {
+func (d *Decision) WouldRefuseBy(limits []bucket.LimitState) *Refusal {
 	if day, found := d.firstDay(limits); found {
-		r := refusedBy(limits, asked, func(l *bucket.LimitState) bool {
+		r := refusedBy(limits, func(l *bucket.LimitState) bool {
 			return RefusesIn(bucket.Warn, l) && d.EnforcedFrom(l).Equal(day)
 		})
 		r.Mode, r.EnforceFrom = bucket.Warn, day
 		return r
 	}
-	r := refusedBy(limits, asked, func(l *bucket.LimitState) bool { return RefusesIn(bucket.Shadow, l) })
+	r := refusedBy(limits, func(l *bucket.LimitState) bool { return RefusesIn(bucket.Shadow, l) })
 	if r != nil {
 		r.Mode = bucket.Shadow
 	}
@@ -116,7 +116,7 @@ func sooner(a, b time.Time) bool {
 
 // refusedBy names the limit that stands most in the way: one that can never pass before one that can, and of these the
 // one with the longest wait. It returns nil if none is chosen.
-func refusedBy(limits []bucket.LimitState, asked bucket.Amounts, chosen func(*bucket.LimitState) bool) *Refusal {
+func refusedBy(limits []bucket.LimitState, chosen func(*bucket.LimitState) bool) *Refusal {
 	var worst *bucket.LimitState
 	for i := range limits {
 		l := &limits[i]
@@ -133,7 +133,7 @@ func refusedBy(limits []bucket.LimitState, asked bucket.Amounts, chosen func(*bu
 	r := &Refusal{
 		Outcome: Limited, RetryAfter: worst.RetryAfter,
 		Limit: worst.Limit, Owner: worst.Owner,
-		Needed: asked.Of(worst.Limit.Unit), Remaining: worst.Remaining, WindowEnd: worst.WindowEnd,
+		Needed: worst.Asked, Remaining: worst.Remaining, WindowEnd: worst.WindowEnd,
 	}
 	if worst.Never {
 		r.Outcome, r.RetryAfter = TooExpensive, 0

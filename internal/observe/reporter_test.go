@@ -61,13 +61,13 @@ func TestAnInstrumentThatTheMeterRefusesIsAnErrorWhicheverItIs(t *testing.T) {
 // limited is a decision that a limit has refused.
 func limited() *decision.Decision {
 	limit := &bucket.Limit{Name: "minute", Unit: bucket.Points, Capacity: 100, Refill: 100, Period: time.Minute}
-	state := bucket.LimitState{Limit: limit, Exceeded: true, RetryAfter: time.Second}
+	state := bucket.LimitState{Limit: limit, Asked: 7, Exceeded: true, RetryAfter: time.Second}
 	d := &decision.Decision{
 		Subject: tiers.Subject{Tenant: "acme", Tier: "gold"}, Tier: "pro", Kind: "query", Points: 7,
 		Limits: []bucket.LimitState{state}, Rules: &tiers.Rules{},
 		Asked: bucket.Amounts{{Unit: bucket.Points, N: 7}},
 	}
-	d.Refuse(decision.RefusedBy(d.Limits, d.Asked))
+	d.Refuse(decision.RefusedBy(d.Limits))
 	return d
 }
 

@@ -21,9 +21,9 @@ func byRule(hide tiers.Hide) *decision.Decision {
 	d := &decision.Decision{
 		Subject: tiers.Subject{Tenant: "acme"}, Tier: "pro", Points: 30, Hide: hide,
 		Rules:  &tiers.Rules{Buckets: []bucket.Bucket{{}, {Owner: first}, {Owner: second}}},
-		Limits: []bucket.LimitState{{Owner: second, Limit: limit, Remaining: 20, Exceeded: true, RetryAfter: time.Second}},
+		Limits: []bucket.LimitState{{Owner: second, Limit: limit, Asked: 30, Remaining: 20, Exceeded: true, RetryAfter: time.Second}},
 	}
-	d.Refuse(decision.RefusedBy(d.Limits, bucket.Amounts{{Unit: bucket.Points, N: 30}}))
+	d.Refuse(decision.RefusedBy(d.Limits))
 	return d
 }
 
