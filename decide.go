@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -40,7 +39,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	d.Cost, d.Points = price.cost, price.points
 
 	if price.plan != nil {
-		d.RootFields = price.plan.RootFields()
+		d.RootFields, op.calls = price.plan.RootFields(), price.plan.Calls(opCtx.Variables)
 	}
 	judged := e.identify(ctx, opCtx, op)
 	if d.Refusal != nil {
@@ -112,7 +111,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	d.Subject = subject
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
-		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, nil), bucket.Off, decision.Exempt
+		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{}), bucket.Off, decision.Exempt
 		d.Hide = d.Hide.Or(op.rules.Hide)
 		op.useStore()
 		return subject.Tenant != ""
@@ -131,14 +130,13 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	return true
 }
 
-// selected returns what operation rules of the policy may name: the root fields, and the document if the
-// policy names any.
-func (op *operation) selected(policy *tiers.Snapshot) []string {
-	fields := op.decision.RootFields
-	if len(fields) == 0 || !policy.NamesDocuments() {
-		return fields
+// selected returns what operation rules of the policy look at. The document stands in it only if they name any.
+func (op *operation) selected(policy *tiers.Snapshot) tiers.Selection {
+	selected := tiers.Selection{Fields: op.decision.RootFields, Calls: &op.calls}
+	if len(selected.Fields) > 0 && policy.NamesDocuments() {
+		selected.Document = tiers.DocumentID(op.document)
 	}
-	return append(slices.Clip(fields), tiers.DocumentID(op.document))
+	return selected
 }
 
 // subject calls the user's function.

@@ -91,7 +91,7 @@ func ExampleConfig_policyFile() {
 		defer func() { _ = policy.Close() }() // looks at the file no more
 
 		cfg := ratelimit.Config{Policy: policy}
-		rules := cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+		rules := cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
 		fmt.Println(rules.Tier, rules.Buckets[0].Limits.All()[0].Capacity)
 		return nil
 	}
@@ -114,6 +114,6 @@ func ExampleConfig_emergency() {
 	// Where operators can reach it, in an internal endpoint for example:
 	emergency.AtMost(bucket.Shadow)
 
-	fmt.Println(cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil).Mode)
+	fmt.Println(cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{}).Mode)
 	// Output: shadow
 }

@@ -178,7 +178,7 @@ func Example_support() {
 	}
 	spend := bucket.Take{
 		Tenant:  "acme",
-		Buckets: policy.Rules(ratelimit.Subject{Tenant: "acme"}, nil).Buckets,
+		Buckets: policy.Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{}).Buckets,
 		Amounts: bucket.Amounts{{Unit: bucket.Points, N: 900}},
 	}
 	if _, err := store.Take(ctx, spend); err != nil {
@@ -186,7 +186,7 @@ func Example_support() {
 		return
 	}
 
-	rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+	rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
 	limits, err := store.Grant(ctx, "acme", rules.Buckets, bucket.Amounts{{Unit: bucket.Points, N: 500}})
 	if err != nil {
 		fmt.Println(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
@@ -29,6 +30,8 @@ type operation struct {
 	owners  [6]bucket.Owner
 	states  [4]bucket.LimitState
 	claim   *idempotency.Claim
+	// calls are those of root fields, which operation rules may ask about.
+	calls cost.Calls
 	// store is the one that the rules name.
 	store *backend.Store
 	// document is the text of the document that the operation came in.

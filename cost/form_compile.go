@@ -48,6 +48,8 @@ type compiler struct {
 
 	collector collector
 	merging   merging
+	// roots are the calls on the root type.
+	roots rootCalls
 }
 
 // singleKey addresses what is selected by one field on what it returns.
@@ -145,6 +147,9 @@ func (c *compiler) set(members []occurrence, object *objectType) (int32, error) 
 		return 0, err
 	}
 	defer c.release(lo)
+	if members == nil {
+		c.keepRoots(c.collector.groups[lo:])
+	}
 	calls, err := c.addCalls(c.collector.groups[lo:])
 	return push(&c.form.sets, set{calls: calls}), err
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Plan is an operation compiled for pricing. It is immutable, safe for concurrent use, and holds
-// nothing of the document but strings, and the arguments that [Config.Complexity] is given.
+// nothing of the document but strings, the arguments of its root calls, and those that [Config.Complexity] is given.
 //
 // Only what depends on variables is in it: the rest is folded into constants.
 type Plan struct {
@@ -15,6 +15,8 @@ type Plan struct {
 	free        bool
 	approximate bool
 	fields      []string
+	// roots are the calls on the root type.
+	roots rootCalls
 	// weight is that of the root type, and price the cost of what is selected on it.
 	weight float64
 	price  program
@@ -111,7 +113,7 @@ func (p *Plan) countNodes(m *machine) error {
 
 // units measures the memory of the plan, in the units of the cache.
 func (p *Plan) units() int {
-	units := p.tables.units() + p.price.units()
+	units := p.tables.units() + p.price.units() + len(p.roots.calls) + p.roots.values
 	if p.nodes != nil {
 		units += p.nodes.units()
 	}

@@ -73,6 +73,10 @@ func (c *compiler) compile(doc *ast.QueryDocument) (*Plan, error) {
 	})
 	slices.Sort(p.fields)
 	p.fields = slices.Compact(p.fields)
+	var err error
+	if p.roots, err = c.settleRoots(); err != nil {
+		return nil, err
+	}
 	p.shape = options.limits.first(f.document.shape, len(names))
 	p.price = c.lower(false)
 	if p.maxNodes > 0 {

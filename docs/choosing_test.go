@@ -81,7 +81,7 @@ func admitted(t *testing.T, snapshot *tiers.Snapshot, tier string, asks func(sec
 	store := bucket.NewMemory(bucket.MemoryConfig{Clock: clock.Now})
 	subject := tiers.Subject{Tenant: "acme", Tier: tier}
 	take := bucket.Take{
-		Tenant: "acme", Buckets: snapshot.Rules(subject, nil).Buckets, Amounts: bucket.Amounts{{Unit: bucket.Requests, N: 1}},
+		Tenant: "acme", Buckets: snapshot.Rules(subject, tiers.Selection{}).Buckets, Amounts: bucket.Amounts{{Unit: bucket.Requests, N: 1}},
 	}
 	each := make([]int, 4*3600)
 	for second := range each {

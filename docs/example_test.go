@@ -130,7 +130,7 @@ func Example_operating() {
 			return err
 		}
 
-		rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, nil)
+		rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
 		limits, err := store.Peek(ctx, "acme", rules.Buckets)
 		if err != nil {
 			return err

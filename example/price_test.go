@@ -85,7 +85,7 @@ func TestBuiltInPolicyCountsOperationsThatCostNothing(t *testing.T) {
 	for tier := range policy.Tiers {
 		t.Run(tier, func(t *testing.T) {
 			t.Parallel()
-			rules := snapshot.Rules(tiers.Subject{Tenant: "x", Tier: tier}, nil)
+			rules := snapshot.Rules(tiers.Subject{Tenant: "x", Tier: tier}, tiers.Selection{})
 			require.NotEmpty(t, rules.Buckets)
 			require.True(t, slices.ContainsFunc(rules.Buckets[0].Limits.All(), func(l bucket.Limit) bool {
 				return l.Unit == bucket.Requests && l.Mode == bucket.Enforce
@@ -100,8 +100,8 @@ func TestBuiltInPolicyAssignsATierToEveryKey(t *testing.T) {
 	for tenant, tier := range map[string]string{
 		"demo-free": "free", "demo-pro": "pro", "demo-enterprise": "enterprise", "203.0.113.7": "anonymous",
 	} {
-		require.Equal(t, tier, snapshot.Rules(tiers.Subject{Tenant: tenant}, nil).Tier)
+		require.Equal(t, tier, snapshot.Rules(tiers.Subject{Tenant: tenant}, tiers.Selection{}).Tier)
 	}
-	creating := snapshot.Rules(tiers.Subject{Tenant: "demo-free"}, []string{"Mutation.createIssue"})
+	creating := snapshot.Rules(tiers.Subject{Tenant: "demo-free"}, tiers.Selection{Fields: []string{"Mutation.createIssue"}})
 	require.Len(t, creating.Buckets, 2, "the tenant's and that of the operation")
 }

@@ -25,14 +25,14 @@ tiers:
       Query.*: {limits: {hour: {capacity: 1000, per: hour}}}
 `, trusted))
 	require.True(t, s.NamesDocuments())
-	rules := s.Rules(tiers.Subject{Tenant: "x"}, []string{"Query.me", trusted})
+	rules := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{Fields: []string{"Query.me"}, Document: trusted})
 	require.Equal(t, []string{"tenant:", "operation:Query.*", "operation:" + trusted}, owners(rules))
 	require.EqualValues(t, 7, rules.MaxCost.Enforce)
 	limits := limitsOf(t, rules, bucket.Owner{Level: bucket.Operation, Name: trusted})
 	require.EqualValues(t, 5, limits["minute"].Capacity)
 
 	other := tiers.DocumentID("{ me { name }  }")
-	require.Equal(t, []string{"tenant:", "operation:Query.*"}, owners(s.Rules(tiers.Subject{Tenant: "x"}, []string{"Query.me", other})))
+	require.Equal(t, []string{"tenant:", "operation:Query.*"}, owners(s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{Fields: []string{"Query.me"}, Document: other})))
 	require.False(t, compiled(t, cascade).NamesDocuments())
 }
 

@@ -26,7 +26,7 @@ func ExampleRollout() {
 		fmt.Println(err)
 		return
 	}
-	rules := rollout.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil)
+	rules := rollout.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
 	fmt.Println(rules.Buckets[0].Limits.All()[0].Capacity)
 	// Output: 600
 }

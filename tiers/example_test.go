@@ -32,14 +32,14 @@ func ExampleCompile() {
 		fmt.Println(err)
 		return
 	}
-	rules := snapshot.Rules(tiers.Subject{Tenant: "globex"}, []string{"Mutation.createOrder"})
+	rules := snapshot.Rules(tiers.Subject{Tenant: "globex"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 	fmt.Println(rules.Tier, "at most", rules.MaxCost.Enforce, "points an operation")
 	for _, bucket := range rules.Buckets {
 		for _, limit := range bucket.Limits.All() {
 			fmt.Println(bucket.Owner.Level, bucket.Owner.Name, limit.Name, limit.Capacity, limit.Unit)
 		}
 	}
-	fmt.Println("acme unlimited:", snapshot.Rules(tiers.Subject{Tenant: "acme"}, nil).Unlimited)
+	fmt.Println("acme unlimited:", snapshot.Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{}).Unlimited)
 	// Output:
 	// free at most 500 points an operation
 	// tenant  minute 1000 points
@@ -102,7 +102,7 @@ func ExampleOpenFile() {
 	_ = file.Reload()
 	write("{version: 1, default: free, tiers: {free: {maxCost: none}}}")
 	_ = file.Reload()
-	fmt.Println(file.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil).MaxCost.Enforce)
+	fmt.Println(file.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{}).MaxCost.Enforce)
 	// Output:
 	// generation 2 holds; mistake: false
 	// generation 2 holds; mistake: true

@@ -27,7 +27,7 @@ func replace(t testing.TB, path, document string) {
 }
 
 func maxCostOf(source tiers.Source) int64 {
-	return source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, nil).MaxCost.Enforce
+	return source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).MaxCost.Enforce
 }
 
 // reload is one call of OnReload.
@@ -122,7 +122,7 @@ func TestAFileThatIsHalfWrittenIsNotThePolicy(t *testing.T) {
 			time.Sleep(defaultInterval) //nolint:forbidigo // In a synctest bubble: no time passes.
 			synctest.Wait()
 		}
-		blocked := func() bool { return file.Snapshot().Rules(tiers.Subject{Tenant: "abuser"}, nil).Blocked }
+		blocked := func() bool { return file.Snapshot().Rules(tiers.Subject{Tenant: "abuser"}, tiers.Selection{}).Blocked }
 		changed := blocking + "  globex: {tier: free}\n"
 
 		// A writer that is slow, and seen at it each time.

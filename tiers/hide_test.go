@@ -33,7 +33,7 @@ func TestWhatIsHiddenIsThatOfTheTenantOrElseOfItsTier(t *testing.T) {
 		"an exception that shows all": {tiers.Subject{Tenant: "partner"}, tiers.Hide{}},
 		"an exception replaces":       {tiers.Subject{Tenant: "guest"}, tiers.Hide{Limits: true}},
 	} {
-		require.Equal(t, test.want, s.Rules(test.subject, nil).Hide, name)
+		require.Equal(t, test.want, s.Rules(test.subject, tiers.Selection{}).Hide, name)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestTheMostSpecificModeHolds(t *testing.T) {
 			modes := func() [3]bucket.Mode {
 				s, err := tiers.Compile(policy)
 				require.NoError(t, err)
-				rules := s.Rules(tiers.Subject{Tenant: "acme", Team: "search"}, []string{"Query.a"})
+				rules := s.Rules(tiers.Subject{Tenant: "acme", Team: "search"}, tiers.Selection{Fields: []string{"Query.a"}})
 				operation := bucket.Owner{Level: bucket.Operation, Name: "Query.a"}
 				return [3]bucket.Mode{
 					limitsOf(t, rules, nobody)["minute"].Mode, limitsOf(t, rules, search)["minute"].Mode,
@@ -94,7 +94,7 @@ tiers:
       Query.c: {maxCost: 300, mode: warn}
       Query.d: {maxCost: 1, mode: "off"}
 `)
-	rules := s.Rules(tiers.Subject{Tenant: "x"}, []string{"Query.a", "Query.b", "Query.c", "Query.d"})
+	rules := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{Fields: []string{"Query.a", "Query.b", "Query.c", "Query.d"}})
 	day := time.Date(2126, time.December, 1, 0, 0, 0, 0, time.UTC)
 	require.Equal(t, tiers.MaxCost{Enforce: 500, Warn: 200, Shadow: 50, EnforceFrom: day}, rules.MaxCost)
 	for _, test := range []struct {
@@ -140,7 +140,7 @@ func TestWarnBecomesEnforceOnItsDay(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rules := s.At(test.now).Rules(tiers.Subject{Tenant: "x"}, nil)
+			rules := s.At(test.now).Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{})
 			limits := limitsOf(t, rules, nobody)
 			require.Equal(t, test.tier, rules.Mode)
 			require.Equal(t, [3]bucket.Mode{test.minute, test.hour, test.day},
@@ -161,9 +161,9 @@ func TestASourceEnforcesFromTheDayOnWithoutAReload(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
 	before := file.Snapshot().At(time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC))
-	require.Equal(t, bucket.Warn, before.Rules(tiers.Subject{Tenant: "x"}, nil).Mode)
+	require.Equal(t, bucket.Warn, before.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Mode)
 	for _, source := range []tiers.Source{file, before} {
-		require.Equal(t, bucket.Enforce, source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, nil).Mode)
+		require.Equal(t, bucket.Enforce, source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Mode)
 	}
 }
 
@@ -198,14 +198,14 @@ tiers:
 		{enforce, [4]bucket.Mode{enforce, warn, shadow, off}, tiers.MaxCost{Enforce: 10}},
 	} {
 		emergency.AtMost(test.most)
-		rules := emergency.Snapshot().Rules(tiers.Subject{Tenant: "x"}, nil)
+		rules := emergency.Snapshot().Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{})
 		limits := limitsOf(t, rules, nobody)
 		require.Equal(t, test.want, [4]bucket.Mode{
 			limits["second"].Mode, limits["minute"].Mode, limits["hour"].Mode, limits["day"].Mode,
 		})
 		require.Equal(t, test.maxCost, rules.MaxCost)
 		require.Equal(t, test.most <= warn, !rules.LimitEnforcedFrom(nobody, "minute").IsZero())
-		require.True(t, emergency.Snapshot().Rules(tiers.Subject{Tenant: "x", Tier: "banned"}, nil).Blocked)
+		require.True(t, emergency.Snapshot().Rules(tiers.Subject{Tenant: "x", Tier: "banned"}, tiers.Selection{}).Blocked)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestOfMaximaInModeWarnTheOneWithTheFirstDayIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	for range 20 {
 		rand.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
-		rules := s.At(time.Date(2120, time.January, 1, 0, 0, 0, 0, time.UTC)).Rules(tiers.Subject{Tenant: "x"}, fields)
+		rules := s.At(time.Date(2120, time.January, 1, 0, 0, 0, 0, time.UTC)).Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{Fields: fields})
 		for points, want := range map[int64]string{10: "", 11: "c", 20: "c", 21: "b", 30: "b", 31: "a", 40: "a", 41: "d", 1000: "d"} {
 			most, _ := rules.MaxCost.Exceeded(points)
 			require.Equal(t, costs[want], most, "%d points", points)

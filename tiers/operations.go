@@ -29,12 +29,14 @@ type pattern struct {
 	rule     int
 }
 
-// apply adds to the rules what an operation may cost that selects the root fields, and returns the set
-// of those that charge it.
-func (o *operationRules) apply(rules *Rules, rootFields []string) uint64 {
+// apply adds to the rules what an operation may cost, and returns the set of those that charge it.
+func (o *operationRules) apply(rules *Rules, selected *Selection) uint64 {
 	var matched uint64
-	for _, field := range rootFields {
+	for _, field := range selected.Fields {
 		matched |= o.match(field)
+	}
+	if rule, found := o.exact[selected.Document]; found {
+		matched |= 1 << rule
 	}
 	for rest := matched; rest != 0; rest &= rest - 1 {
 		rules.MaxCost.lower(&o.maxCosts[bits.TrailingZeros64(rest)])

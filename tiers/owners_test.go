@@ -59,7 +59,7 @@ func TestTenantTeamUserAndOperationAreChargedTogetherInThisOrder(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, owners(s.Rules(test.subject, []string{"Mutation.buy"})))
+			require.Equal(t, test.want, owners(s.Rules(test.subject, tiers.Selection{Fields: []string{"Mutation.buy"}})))
 		})
 	}
 }
@@ -69,7 +69,7 @@ func TestAnOverrideChangesTheBucketOfItsOwnLevelOnly(t *testing.T) {
 	s := compiled(t, cascade)
 	capacities := func(tenant, team, user string, owner bucket.Owner) map[string]int64 {
 		found := make(map[string]int64)
-		rules := s.Rules(tiers.Subject{Tenant: tenant, Team: team, User: user}, nil)
+		rules := s.Rules(tiers.Subject{Tenant: tenant, Team: team, User: user}, tiers.Selection{})
 		for name, limit := range limitsOf(t, rules, owner) {
 			found[name] = limit.Capacity
 		}
@@ -94,12 +94,12 @@ func TestRulesIntoAllocatesNothingAtAllLevels(t *testing.T) {
 	fields := []string{"Mutation.buy"}
 	room := make([]bucket.Bucket, 4)
 	var rules tiers.Rules
-	require.Zero(t, testing.AllocsPerRun(100, func() { rules = s.RulesInto(room, subject, fields) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { rules = s.RulesInto(room, subject, tiers.Selection{Fields: fields}) }))
 	require.Len(t, rules.Buckets, 4)
-	require.Equal(t, s.Rules(subject, fields), rules)
+	require.Equal(t, s.Rules(subject, tiers.Selection{Fields: fields}), rules)
 
 	t.Run("and Rules makes the room itself", func(t *testing.T) {
-		require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { rules = s.Rules(subject, fields) }))
+		require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { rules = s.Rules(subject, tiers.Selection{Fields: fields}) }))
 	})
 }
 
@@ -107,7 +107,7 @@ func TestRoomThatIsTooSmallIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	room := make([]bucket.Bucket, 1, 2)
 	s := compiled(t, cascade)
-	rules := s.RulesInto(room, tiers.Subject{Tenant: "acme", Team: "search", User: "alice"}, nil)
+	rules := s.RulesInto(room, tiers.Subject{Tenant: "acme", Team: "search", User: "alice"}, tiers.Selection{})
 	require.Len(t, rules.Buckets, 3)
 	require.Zero(t, room[0])
 }
@@ -235,7 +235,7 @@ func BenchmarkRulesAtAllLevels(b *testing.B) {
 	var room [4]bucket.Bucket
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(s.RulesInto(room[:], subject, fields).Buckets) != 4 {
+		if len(s.RulesInto(room[:], subject, tiers.Selection{Fields: fields}).Buckets) != 4 {
 			b.Fatal("not all levels")
 		}
 	}

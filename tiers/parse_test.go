@@ -189,7 +189,7 @@ func TestASnapshotSharesNothingWithItsPolicy(t *testing.T) {
 	require.NoError(t, err)
 	limit.Capacity = 50
 	delete(policy.Tiers, "free")
-	require.EqualValues(t, 5, s.Rules(tiers.Subject{Tenant: "x"}, nil).Buckets[0].Limits.All()[0].Capacity)
+	require.EqualValues(t, 5, s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Buckets[0].Limits.All()[0].Capacity)
 	require.EqualValues(t, 1, s.Generation())
 	require.Same(t, s, s.Snapshot())
 }

@@ -69,8 +69,8 @@ func (r *Rules) LimitProvenance(subject Subject, owner bucket.Owner, limit strin
 }
 
 // MaxCostProvenance returns where the rules have a maximum cost of so many points in a mode from, for an
-// operation that selects the root fields. It returns false if none of them has it.
-func (r *Rules) MaxCostProvenance(subject Subject, rootFields []string, points int64, mode bucket.Mode) (Provenance, bool) {
+// operation. It returns false if none of them has it.
+func (r *Rules) MaxCostProvenance(subject Subject, operation Selection, points int64, mode bucket.Mode) (Provenance, bool) {
 	if r.from == nil || points <= 0 {
 		return Provenance{}, false
 	}
@@ -84,7 +84,7 @@ func (r *Rules) MaxCostProvenance(subject Subject, rootFields []string, points i
 		selected := func(field string) bool {
 			return field == spelling || strings.Contains(spelling, "*") && matches(spelling, field)
 		}
-		if !slices.ContainsFunc(rootFields, selected) {
+		if operation.Document != spelling && !slices.ContainsFunc(operation.Fields, selected) {
 			continue
 		}
 		o := newTrace(r, subject)

@@ -175,7 +175,7 @@ func TestTheProvenanceOfALimitNamesThePlaceOfEachOfItsValues(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rules := snapshot.Rules(test.subject, []string{"Mutation.a"})
+			rules := snapshot.Rules(test.subject, tiers.Selection{Fields: []string{"Mutation.a"}})
 			got, found := rules.LimitProvenance(test.subject, test.owner, test.limit)
 			require.Equal(t, test.want != [4]string{}, found)
 			require.Equal(t, test.want, [4]string{got.Tier, strings.Join(got.Rule, ", "), got.Mode, got.FailMode})
@@ -188,7 +188,7 @@ func TestTheProvenanceOfALimitNamesThePlaceOfEachOfItsValues(t *testing.T) {
 	t.Run("on the day of enforcement and under a mode switch", func(t *testing.T) {
 		t.Parallel()
 		mode := func(s *tiers.Snapshot) string {
-			rules := s.Rules(tiers.Subject{Tenant: "x"}, nil)
+			rules := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{})
 			p, _ := rules.LimitProvenance(tiers.Subject{Tenant: "x"}, nobody, "minute")
 			return p.Mode
 		}
@@ -225,14 +225,14 @@ func TestTheProvenanceOfAMaximumCostAndOfABlockNamesItsPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fields := []string{test.field}
-			rules := snapshot.Rules(test.subject, fields)
+			rules := snapshot.Rules(test.subject, tiers.Selection{Fields: fields})
 			most, mode := rules.MaxCost.Exceeded(test.points)
-			p, found := rules.MaxCostProvenance(test.subject, fields, most, mode)
+			p, found := rules.MaxCostProvenance(test.subject, tiers.Selection{Fields: fields}, most, mode)
 			require.True(t, found)
 			require.Equal(t, test.want, strings.Join(p.Rule, " ")+" "+mode.String()+" by "+p.Mode)
-			_, found = rules.MaxCostProvenance(test.subject, fields, most+1, mode)
+			_, found = rules.MaxCostProvenance(test.subject, tiers.Selection{Fields: fields}, most+1, mode)
 			require.False(t, found)
-			_, found = rules.MaxCostProvenance(test.subject, fields, most, bucket.Off)
+			_, found = rules.MaxCostProvenance(test.subject, tiers.Selection{Fields: fields}, most, bucket.Off)
 			require.False(t, found, "another mode")
 		})
 	}
@@ -241,7 +241,7 @@ func TestTheProvenanceOfAMaximumCostAndOfABlockNamesItsPlace(t *testing.T) {
 		{Tenant: "x", Tier: "banned"}: "(subject): tiers.banned.blocked",
 		{Tenant: "x"}:                 "default: ",
 	} {
-		rules := snapshot.Rules(subject, nil)
+		rules := snapshot.Rules(subject, tiers.Selection{})
 		p := rules.Provenance(subject)
 		require.Equal(t, want, p.Tier+": "+strings.Join(p.Rule, " "))
 	}

@@ -52,7 +52,7 @@ func TestAPromotedPolicyHoldsUntilItsSourceHasAnother(t *testing.T) {
 	t.Cleanup(func() { _ = file.Close() })
 	rollout := tiers.NewRollout(file)
 	capacity := func() int64 {
-		return rollout.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil).Buckets[0].Limits.All()[0].Capacity
+		return rollout.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{}).Buckets[0].Limits.All()[0].Capacity
 	}
 	require.NoError(t, rollout.Propose("next", minutes(t, 20)))
 	require.NoError(t, rollout.Promote())
@@ -97,7 +97,7 @@ func TestASwitchOfModesPassesTheCandidateAndEasesWhatIsPromoted(t *testing.T) {
 	require.NotNil(t, candidate)
 	require.NoError(t, rollout.Promote())
 	emergency.AtMost(bucket.Shadow)
-	rules := emergency.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, nil)
+	rules := emergency.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
 	require.EqualValues(t, 20, rules.Buckets[0].Limits.All()[0].Capacity)
 	require.Equal(t, bucket.Shadow, rules.Buckets[0].Limits.All()[0].Mode)
 

@@ -83,6 +83,15 @@ type Rules struct {
 	// Buckets are what to charge together: that of the tenant, of the team, of the user, and of each
 	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket
+	// Across are what to charge as well of budgets that all tenants share: of operation rules whose limits say so, a
+	// bucket for each value of an argument. Their owners belong to no tenant, so they are charged in a call of their own.
+	Across []bucket.Bucket
+	// Amounts are what the operation asks for in the units that operation rules compute from arguments, besides its
+	// points and itself as a request. Buckets that are asked for something else say so themselves.
+	Amounts bucket.Amounts
+	// TooMany says that the operation gives more values to arguments than a limit may be divided by. It is nil if it
+	// does not.
+	TooMany *TooManyValues
 
 	// from is the snapshot that the rules are of. It is nil for those of nobody in particular.
 	from *Snapshot
@@ -141,7 +150,7 @@ func (s *Snapshot) Generation() uint64 {
 }
 
 // NamesDocuments returns whether an operation rule of the policy names a document. Only then is it of any
-// use to pass a [DocumentID] to Rules.
+// use to fill [Selection.Document].
 func (s *Snapshot) NamesDocuments() bool {
 	return s.family.documents
 }
@@ -154,9 +163,7 @@ func (s *Snapshot) Warnings() []Warning {
 	return slices.Clone(s.family.warnings)
 }
 
-// Rules returns what holds for the subject when it runs an operation that selects the root fields,
-// given as coordinates such as Mutation.createOrder; the [DocumentID] may stand among them. No root
-// fields match no operation rule.
+// Rules returns what holds for the subject when it runs an operation.
 //
 // The tier is the one that the subject carries if the policy knows it, else the one that the policy
 // assigns to the tenant, else the default. An exempt subject has no limits and no maximum cost.
@@ -164,14 +171,14 @@ func (s *Snapshot) Warnings() []Warning {
 // Rules takes no lock. It allocates the buckets of a subject that has a team or a user with limits,
 // for which [Snapshot.RulesInto] takes room instead, and those of an operation that matches several
 // operation rules in a combination that no single root field named by the policy matches.
-func (s *Snapshot) Rules(subject Subject, rootFields []string) Rules {
-	return s.RulesInto(nil, subject, rootFields)
+func (s *Snapshot) Rules(subject Subject, selected Selection) Rules {
+	return s.RulesInto(nil, subject, selected)
 }
 
 // RulesInto is [Snapshot.Rules] with room for the buckets, which is used if it is needed and large
 // enough, whatever it holds. Four buckets are enough for a tenant, a team, a user and one operation
 // rule.
-func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, rootFields []string) Rules {
+func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Selection) Rules {
 	set := s.find(&subject)
 	if subject.Exempt {
 		return Rules{
@@ -182,8 +189,8 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, rootFields [
 	rules := set.rules
 	rules.from = s
 	var charging uint64
-	if set.operations != nil && len(rootFields) > 0 {
-		charging = set.operations.apply(&rules, rootFields)
+	if set.operations != nil {
+		charging = set.operations.apply(&rules, &selected)
 	}
 	team, user := set.teams.of(subject.Team), set.users.of(subject.User)
 	switch {

@@ -53,7 +53,7 @@ func TestRulesFollowTheTierOfTheSubjectThenTheAssignmentThenTheDefault(t *testin
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, s.Rules(test.subject, nil).Tier)
+			require.Equal(t, test.want, s.Rules(test.subject, tiers.Selection{}).Tier)
 		})
 	}
 }
@@ -65,16 +65,16 @@ func TestLimitsMergeByNameAndNullRemoves(t *testing.T) {
 	require.Equal(t, map[string]bucket.Limit{
 		// The exception replaces the limit whole, so that its refill and fail mode are not inherited.
 		"minute": {Name: "minute", Unit: bucket.Points, Capacity: 20000, Refill: 20000, Period: time.Minute, FailMode: bucket.FailClosed},
-	}, limitsOf(t, s.Rules(tiers.Subject{Tenant: "acme"}, nil), bucket.Owner{}))
+	}, limitsOf(t, s.Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{}), bucket.Owner{}))
 
 	require.Equal(t, map[string]bucket.Limit{
 		"minute": {Name: "minute", Unit: bucket.Points, Capacity: 10000, Refill: 5000, Period: time.Minute},
 		"day":    {Name: "day", Unit: bucket.Points, Capacity: 1e6, Refill: 1e6, Period: 24 * time.Hour, FailMode: bucket.FailClosed},
-	}, limitsOf(t, s.Rules(tiers.Subject{Tenant: "other", Tier: "pro"}, nil), bucket.Owner{}))
+	}, limitsOf(t, s.Rules(tiers.Subject{Tenant: "other", Tier: "pro"}, tiers.Selection{}), bucket.Owner{}))
 
 	t.Run("in the tier that the subject carries too", func(t *testing.T) {
 		t.Parallel()
-		limits := limitsOf(t, s.Rules(tiers.Subject{Tenant: "acme", Tier: "free"}, nil), bucket.Owner{})
+		limits := limitsOf(t, s.Rules(tiers.Subject{Tenant: "acme", Tier: "free"}, tiers.Selection{}), bucket.Owner{})
 		require.Len(t, limits, 3)
 		require.EqualValues(t, 20000, limits["minute"].Capacity)
 		require.EqualValues(t, 100, limits["second"].Capacity)
@@ -84,7 +84,7 @@ func TestLimitsMergeByNameAndNullRemoves(t *testing.T) {
 func TestLimitsStandInTheOrderOfTheirPeriods(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, limit := range compiled(t, document).Rules(tiers.Subject{Tenant: "x"}, nil).Buckets[0].Limits.All() {
+	for _, limit := range compiled(t, document).Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Buckets[0].Limits.All() {
 		names = append(names, limit.Name)
 	}
 	require.Equal(t, []string{"second", "minute", "requests"}, names)
@@ -93,15 +93,15 @@ func TestLimitsStandInTheOrderOfTheirPeriods(t *testing.T) {
 func TestModesComeFromTheLimitThenTheExceptionThenTheTier(t *testing.T) {
 	t.Parallel()
 	s := compiled(t, document)
-	free := s.Rules(tiers.Subject{Tenant: "x"}, nil)
+	free := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{})
 	require.Equal(t, bucket.Enforce, free.Mode)
 	require.Equal(t, bucket.Enforce, limitsOf(t, free, bucket.Owner{})["minute"].Mode)
 	require.Equal(t, bucket.Shadow, limitsOf(t, free, bucket.Owner{})["requests"].Mode)
 
-	slow := s.Rules(tiers.Subject{Tenant: "slow"}, nil)
+	slow := s.Rules(tiers.Subject{Tenant: "slow"}, tiers.Selection{})
 	require.Equal(t, bucket.Shadow, slow.Mode)
 	require.Equal(t, bucket.Shadow, limitsOf(t, slow, bucket.Owner{})["minute"].Mode)
-	require.Equal(t, bucket.FailClosed, s.Rules(tiers.Subject{Tenant: "acme"}, nil).FailMode)
+	require.Equal(t, bucket.FailClosed, s.Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{}).FailMode)
 }
 
 func TestEveryMatchingOperationRuleHasABucketOfItsOwn(t *testing.T) {
@@ -129,7 +129,7 @@ func TestEveryMatchingOperationRuleHasABucketOfItsOwn(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rules := s.Rules(subject, test.fields)
+			rules := s.Rules(subject, tiers.Selection{Fields: test.fields})
 			require.Equal(t, test.owners, owners(rules))
 			require.Equal(t, tiers.MaxCost{Enforce: test.maxCost}, rules.MaxCost)
 		})
@@ -137,35 +137,35 @@ func TestEveryMatchingOperationRuleHasABucketOfItsOwn(t *testing.T) {
 
 	t.Run("an exception merges with the rule of the same spelling", func(t *testing.T) {
 		t.Parallel()
-		rules := s.Rules(tiers.Subject{Tenant: "slow"}, []string{"Mutation.createOrder"})
+		rules := s.Rules(tiers.Subject{Tenant: "slow"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 		require.Equal(t, tiers.MaxCost{Shadow: 50}, rules.MaxCost)
 		limits := limitsOf(t, rules, bucket.Owner{Level: bucket.Operation, Name: "Mutation.createOrder"})
 		require.Len(t, limits, 1)
 		require.EqualValues(t, 50, limits["day"].Capacity)
-		require.Equal(t, tiers.MaxCost{Shadow: 900}, s.Rules(tiers.Subject{Tenant: "slow"}, nil).MaxCost)
+		require.Equal(t, tiers.MaxCost{Shadow: 900}, s.Rules(tiers.Subject{Tenant: "slow"}, tiers.Selection{}).MaxCost)
 	})
 }
 
 func TestUnlimitedAndBlockedAreFlagsWithoutBuckets(t *testing.T) {
 	t.Parallel()
 	s := compiled(t, document)
-	enterprise := s.Rules(tiers.Subject{Tenant: "corner"}, []string{"Mutation.createOrder"})
+	enterprise := s.Rules(tiers.Subject{Tenant: "corner"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 	require.EqualExportedValues(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 100000}}, enterprise)
-	banned := s.Rules(tiers.Subject{Tenant: "bad guys"}, []string{"Mutation.createOrder"})
+	banned := s.Rules(tiers.Subject{Tenant: "bad guys"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 	require.EqualExportedValues(t, tiers.Rules{Tier: "banned", Blocked: true}, banned)
-	exempt := s.Rules(tiers.Subject{Exempt: true, Tenant: "acme"}, []string{"Mutation.createOrder"})
+	exempt := s.Rules(tiers.Subject{Exempt: true, Tenant: "acme"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 	require.EqualExportedValues(t, tiers.Rules{Tier: "pro", Mode: bucket.Off, Unlimited: true}, exempt)
 
 	t.Run("an unlimited tenant keeps what an operation may cost", func(t *testing.T) {
 		t.Parallel()
 		s := compiled(t, document+"  vip: {unlimited: true}\n")
-		vip := s.Rules(tiers.Subject{Tenant: "vip"}, []string{"Mutation.createOrder"})
+		vip := s.Rules(tiers.Subject{Tenant: "vip"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 		require.EqualExportedValues(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 50}}, vip)
 	})
 	t.Run("a blocked tier stays blocked for an unlimited tenant that carries it", func(t *testing.T) {
 		t.Parallel()
 		s := compiled(t, document+"  vip: {unlimited: true}\n")
-		vip := s.Rules(tiers.Subject{Tenant: "vip", Tier: "banned"}, nil)
+		vip := s.Rules(tiers.Subject{Tenant: "vip", Tier: "banned"}, tiers.Selection{})
 		require.True(t, vip.Blocked)
 		require.False(t, vip.Unlimited)
 	})
@@ -185,7 +185,7 @@ func TestRulesAllocateNothing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var rules tiers.Rules
-			require.Zero(t, testing.AllocsPerRun(100, func() { rules = s.Rules(test.subject, test.fields) }))
+			require.Zero(t, testing.AllocsPerRun(100, func() { rules = s.Rules(test.subject, tiers.Selection{Fields: test.fields}) }))
 			require.NotEmpty(t, rules.Buckets)
 		})
 	}
@@ -203,7 +203,7 @@ tiers:
       Query.b: {limits: {minute: {capacity: 2, per: minute}}}
       Query.c: {limits: {minute: {capacity: 3, per: minute}}}
 `)
-	rules := s.Rules(tiers.Subject{Tenant: "x"}, []string{"Query.c", "Query.a"})
+	rules := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{Fields: []string{"Query.c", "Query.a"}})
 	require.Equal(t, []string{"operation:Query.a", "operation:Query.c"}, owners(rules))
 }
 
@@ -221,7 +221,7 @@ func BenchmarkRules(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if s.Rules(bench.subject, bench.fields).Tier == "" {
+				if s.Rules(bench.subject, tiers.Selection{Fields: bench.fields}).Tier == "" {
 					b.Fatal("no tier")
 				}
 			}
@@ -254,7 +254,7 @@ func TestAskingForAPriceIsPermittedByTheTierOrItsException(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			rules := s.Rules(test.subject, nil)
+			rules := s.Rules(test.subject, tiers.Selection{})
 			require.Equal(t, test.report, rules.CostReport)
 			require.Equal(t, test.validate, rules.CostValidate)
 		})

@@ -29,10 +29,10 @@ func TestATenantHasTheStoreOfItsExceptionOrElseOfItsTier(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for tenant, want := range map[string]string{"": "", "acme": "pro", "bank": "bank", "lone": "eu"} {
-		require.Equal(t, want, snapshot.Rules(tiers.Subject{Tenant: tenant}, nil).Store, tenant)
+		require.Equal(t, want, snapshot.Rules(tiers.Subject{Tenant: tenant}, tiers.Selection{}).Store, tenant)
 	}
-	require.Equal(t, "pro", snapshot.Rules(tiers.Subject{Tenant: "other", Tier: "pro"}, nil).Store)
-	require.Equal(t, "bank", snapshot.Rules(tiers.Subject{Tenant: "bank", Exempt: true}, nil).Store, "its claims are kept there")
+	require.Equal(t, "pro", snapshot.Rules(tiers.Subject{Tenant: "other", Tier: "pro"}, tiers.Selection{}).Store)
+	require.Equal(t, "bank", snapshot.Rules(tiers.Subject{Tenant: "bank", Exempt: true}, tiers.Selection{}).Store, "its claims are kept there")
 	require.Equal(t, []string{"bank", "eu", "pro"}, snapshot.Stores())
 	require.Equal(t, []string{"bank", "eu", "pro"}, snapshot.AtMost(bucket.Shadow).Stores())
 }

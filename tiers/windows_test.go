@@ -32,7 +32,7 @@ tiers:
 			Soft: name == "year",
 		}
 	}
-	rules := s.Rules(tiers.Subject{Tenant: "x"}, nil)
+	rules := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{})
 	require.Equal(t, map[string]bucket.Limit{
 		"fixed":   limit("fixed", 1, time.Second, bucket.Window{Kind: bucket.FixedWindow}),
 		"sliding": limit("sliding", 2, 90*time.Second, bucket.Window{Kind: bucket.SlidingWindow}),

@@ -27,8 +27,8 @@ type Decision struct {
 	// Keyed says that the store was given an idempotency key.
 	Keyed      bool
 	RootFields []string
-	// Selected is what operation rules of the policy may name: the root fields, and the document if the policy names any.
-	Selected []string
+	// Selected is what operation rules of the policy look at.
+	Selected tiers.Selection
 
 	Cost                      cost.Cost
 	Breakdown                 *cost.Breakdown

@@ -184,8 +184,8 @@ func TestWhatTheReferenceShowsHolds(t *testing.T) {
 	require.NoError(t, err)
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)
-	require.Equal(t, tiers.Hide{Limits: true, Remaining: true, Owners: true}, snapshot.Rules(tiers.Subject{Tenant: "a"}, nil).Hide)
-	require.Equal(t, tiers.Hide{}, snapshot.Rules(tiers.Subject{Tenant: "partner"}, nil).Hide)
+	require.Equal(t, tiers.Hide{Limits: true, Remaining: true, Owners: true}, snapshot.Rules(tiers.Subject{Tenant: "a"}, tiers.Selection{}).Hide)
+	require.Equal(t, tiers.Hide{}, snapshot.Rules(tiers.Subject{Tenant: "partner"}, tiers.Selection{}).Hide)
 
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal([]byte(ratelimitclient.JSONSchema), &schema))

@@ -169,7 +169,7 @@ func (f *fleet) knows(t *testing.T, admin redis.UniversalClient, tenant string) 
 	store, err := bucket.NewRedis(bucket.RedisConfig{Client: admin, Timeout: patience})
 	require.NoError(t, err)
 	tier, _, _ := strings.Cut(tenant, "-")
-	rules := f.policy.Rules(ratelimit.Subject{Tenant: tenant, Tier: tier}, nil)
+	rules := f.policy.Rules(ratelimit.Subject{Tenant: tenant, Tier: tier}, tiers.Selection{})
 	states, err := store.Peek(context.Background(), tenant, rules.Buckets)
 	require.NoError(t, err)
 	var k known

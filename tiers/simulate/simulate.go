@@ -160,7 +160,7 @@ func newTally(tenant string) *tally {
 // replay runs one record and counts what came of it.
 func (s *simulation) replay(record *Record) error {
 	subject := tiers.Subject{Tenant: record.Tenant, Team: record.Team, User: record.User, Tier: record.Tier}
-	rules := s.policy.RulesInto(s.room[:], subject, record.Operations)
+	rules := s.policy.RulesInto(s.room[:], subject, tiers.Selection{Fields: record.Operations})
 	t := s.tenants[record.Tenant]
 	if t == nil {
 		t = newTally(record.Tenant)

@@ -1,0 +1,47 @@
+package tiers
+
+import (
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+)
+
+// Selection is what an operation selects, as operation rules look at it. The zero value matches none.
+type Selection struct {
+	// Fields are the coordinates of the root fields that it can select, such as Mutation.createOrder, each once.
+	Fields []string
+	// Document is the [DocumentID] of the document that it came in. Empty matches no rule for a document.
+	Document string
+	// Calls are its calls of root fields. They are asked about where a rule that matches counts calls, or reads their
+	// arguments. Nil means one call of each of Fields, without arguments.
+	Calls Calls
+}
+
+// Calls are the calls of root fields that an operation makes with its variables; [cost.Calls] are. They are numbered
+// from 0 to Len-1, and asked about by one goroutine at a time.
+//
+// [cost.Calls]: https://pkg.go.dev/github.com/gqlgen-ratelimit/ratelimit/cost#Calls
+type Calls interface {
+	// Len returns how many there are.
+	Len() int
+	// Field returns the coordinate of the field that a call calls.
+	Field(i int) string
+	// Values yields the values that a call is given at a dotted path into its arguments, until yield returns false:
+	// the elements of a list, and nil for what is absent. It returns false if there are more values than it may read.
+	Values(i int, path string, yield func(value any) bool) bool
+	// Size returns what a call asks for at a dotted path into its arguments: the length of a list, or a number.
+	Size(i int, path string) float64
+}
+
+// TooManyValues says that an operation gives more different values to an argument than it may where a limit has a
+// bucket for each. It is refused as an operation that breaks a rule of its shape is.
+type TooManyValues struct {
+	// Operation is the spelling of the operation rule, Limit the name of the limit, and By the path of the argument.
+	Operation, Limit, By string
+	// Most is how many values fit.
+	Most int
+	// Mode is that of the limit, the strictest if several have too many.
+	Mode bucket.Mode
+	// EnforceFrom is when Mode becomes enforced if it is warn. It is zero if nobody knows.
+	EnforceFrom time.Time
+}
