@@ -210,19 +210,20 @@ func (s *core) Reset(ctx context.Context, tenant string, buckets []Bucket) error
 	return s.engine.remove(ctx, tenant, keys)
 }
 
-// Beat counts this instance among those that share the store, and returns how many there are. It is for the
-// extension, whose instances share the limits that fail local while the store is away.
-func (s *core) Beat(ctx context.Context, instance [8]byte) (int, error) {
+// Beat counts this instance among those that share the store, and returns how many there are, and whether it was among
+// them before: if not, as after a loss of data, the others may not be yet. It is for the extension, whose instances share
+// the limits that fail local while the store is away.
+func (s *core) Beat(ctx context.Context, instance [8]byte) (instances int, before bool, err error) {
 	c := s.newCall("", &s.scripts.Heartbeat, 1, 2)
 	c.key(address{kind: fleetKey})
 	c.values(nil, fleet.BeatLife.Milliseconds(), 0, nil)
 	c.arg(string(instance[:]))
 	reply, err := c.do(ctx)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if reply.outcome != state.Applied || len(reply.rest) != state.InstancesSize {
-		return 0, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
+	if reply.outcome != state.Applied || len(reply.rest) != state.BeatSize {
+		return 0, false, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
 	}
-	return int(state.ReadUint(reply.rest, state.InstancesSize)), nil
+	return int(state.ReadUint(reply.rest, state.InstancesSize)), reply.rest[state.InstancesSize] == 1, nil
 }

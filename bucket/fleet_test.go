@@ -15,7 +15,7 @@ import (
 
 // beats is a store that counts instances.
 type beats interface {
-	Beat(ctx context.Context, instance [8]byte) (int, error)
+	Beat(ctx context.Context, instance [8]byte) (instances int, before bool, err error)
 }
 
 func TestEveryStoreCountsTheInstancesThatWereHeardOf(t *testing.T) {
@@ -31,7 +31,7 @@ func TestEveryStoreCountsTheInstancesThatWereHeardOf(t *testing.T) {
 		"memory": {bucket.NewMemory(bucket.MemoryConfig{Clock: memoryClock.now}), memoryClock},
 	} {
 		beat := func(instance [8]byte) int {
-			n, err := store.Beat(context.Background(), instance)
+			n, _, err := store.Beat(context.Background(), instance)
 			require.NoError(t, err)
 			return n
 		}
@@ -53,7 +53,7 @@ func TestAFleetIsCountedNoFurtherThanItCanBeServed(t *testing.T) {
 	t.Parallel()
 	store := newRedisStore(t, patientClient(t, redistest.Start(t).Addr))
 	for i := range fleet.MaxInstances + 5 {
-		n, err := store.Beat(context.Background(), [8]byte([]byte(fmt.Sprintf("%08d", i))))
+		n, _, err := store.Beat(context.Background(), [8]byte([]byte(fmt.Sprintf("%08d", i))))
 		require.NoError(t, err)
 		require.Equal(t, min(i+1, fleet.MaxInstances+1), n)
 	}
@@ -88,7 +88,42 @@ func TestBeatsCountTheInstancesThatLive(t *testing.T) {
 	require.Equal(t, 3, s.replicas[0].local.Instances(), "the others have not been heard of yet")
 	s.clock.advance(fleet.BeatEvery)
 	require.NoError(t, beat(context.Background()))
+	require.Equal(t, 3, s.replicas[0].local.Instances(), "one beat says that there are fewer")
+	s.clock.advance(fleet.BeatEvery)
+	require.NoError(t, beat(context.Background()))
 	require.Equal(t, 1, s.replicas[0].local.Instances(), "those that are not heard of are forgotten")
+}
+
+func TestAStoreThatLostItsDataOnceOrInALoopMultipliesNoShares(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []int{3, 10, 100} {
+		for _, losses := range []int{1, 2, 5} {
+			s := newScene(t, replicas, fleet.Config{})
+			b := bucket.Bucket{Limits: compile(t, localLimit(1_000_000, bucket.TokenBucket))}
+			round := func() {
+				for _, r := range s.replicas {
+					r.take(0, b)
+				}
+				s.clock.advance(fleet.BeatEvery)
+			}
+			round()
+			round()
+			for range losses {
+				s.store.Memory = bucket.NewMemory(bucket.MemoryConfig{Clock: s.clock.now})
+				round()
+			}
+			for _, r := range s.replicas {
+				require.Equal(t, replicas, r.local.Instances())
+				r.take(0, b)
+			}
+			s.goAway()
+			admitted := int64(0)
+			for _, r := range s.replicas {
+				admitted += r.drain(1000, b)
+			}
+			require.LessOrEqual(t, admitted, int64(700_000))
+		}
+	}
 }
 
 func TestInstancesThatStartTogetherAdmitNoMoreThanTheRefill(t *testing.T) {

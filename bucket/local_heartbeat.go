@@ -11,8 +11,9 @@ import (
 // counter counts the instances that share a store.
 type counter interface {
 	// Beat says that the instance lives, and returns how many do: that were heard of within fleet.BeatLife, this
-	// one included. It counts no further than one more than fleet.MaxInstances. The errors are those of [Store].
-	Beat(ctx context.Context, instance [8]byte) (instances int, err error)
+	// one included; and whether this one was heard of within that time before. It counts no further than one more than
+	// fleet.MaxInstances. The errors are those of [Store].
+	Beat(ctx context.Context, instance [8]byte) (instances int, before bool, err error)
 }
 
 var (
@@ -27,8 +28,10 @@ type heartbeat struct {
 	// time of the store.
 	instances atomic.Int64
 	due       atomic.Int64
-	// last is when the last beat was answered, and first the first one since others may have forgotten it.
-	last, first atomic.Int64
+	// answered says that a beat was answered ever. told is what the last one was answered, or zero if the store did
+	// not know this instance then.
+	answered atomic.Bool
+	told     atomic.Int64
 }
 
 // BeatDue reports whether it is time for a heartbeat. It never is if the store counts no instances. If the
@@ -49,39 +52,43 @@ func (l *local) beatDue(now int64) bool {
 // as many as there were last.
 //
 // What the first beat is answered is not used: instances that start together are answered one, two and so on, and
-// the others know of this one by their next. The beat counts that follows it a fleet.BeatEvery later. After a time
-// in which none was answered the old number holds until then, if it is the larger. The errors are those of the store.
+// the others know of this one by their next. The beat counts that follows it a fleet.BeatEvery later. The number rises
+// at once, and falls to what two beats in a row were answered by a store that knew this instance: one that has lost its
+// data counts anew. The errors are those of the store.
 func (l *local) Beat(ctx context.Context) error {
 	now := l.now()
 	due := l.beat.due.Load()
 	if !l.beatDue(now) || !l.beat.due.CompareAndSwap(due, now+fleet.BeatEvery.Milliseconds()) {
 		return nil
 	}
-	instances, err := l.fleet.Beat(ctx, l.beat.instance)
+	instances, before, err := l.fleet.Beat(ctx, l.beat.instance)
 	if err != nil {
 		l.missed(l.now())
 		l.beat.due.CompareAndSwap(now+fleet.BeatEvery.Milliseconds(), now+time.Second.Milliseconds())
 		return err
 	}
 	l.present()
-	if instances > fleet.MaxInstances {
-		// The store counts no further, so that nobody knows how small a share would be safe.
-		instances = 0
-	}
-	l.beat.count(int64(instances), now)
+	l.beat.count(int64(instances), before)
 	return nil
 }
 
-// count takes in how many instances there are.
-func (b *heartbeat) count(instances, now int64) {
-	if last := b.last.Swap(now); last == 0 || now-last > fleet.BeatLife.Milliseconds() || now < last {
-		b.first.Store(now)
+// count takes in how many instances there are, and whether the store knew this one.
+func (b *heartbeat) count(instances int64, before bool) {
+	known, answered := b.instances.Load(), b.answered.Swap(true)
+	told := int64(0)
+	if before {
+		told = instances
 	}
-	if now-b.first.Load() < fleet.BeatEvery.Milliseconds() && instances > 0 {
-		known := b.instances.Load()
-		if known == 0 {
-			return
-		}
+	last := b.told.Swap(told)
+	switch {
+	case instances > fleet.MaxInstances:
+		// The store counts no further, so that nobody knows how small a share would be safe.
+		instances = 0
+	case known == 0 && !(before && answered):
+		return
+	case instances < known && before && last > 0:
+		instances = max(instances, last)
+	default:
 		instances = max(instances, known)
 	}
 	b.instances.Store(instances)

@@ -58,9 +58,9 @@ func (s *awayStore) Settle(ctx context.Context, settlement bucket.Settlement) (b
 	return settled, applied
 }
 
-func (s *awayStore) Beat(ctx context.Context, instance [8]byte) (int, error) {
+func (s *awayStore) Beat(ctx context.Context, instance [8]byte) (instances int, before bool, err error) {
 	if err := s.failing(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	return s.Memory.Beat(ctx, instance)
 }

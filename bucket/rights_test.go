@@ -102,7 +102,7 @@ func useEverything(client redis.UniversalClient, namespace, tenant string, one, 
 	_, err = store.ClearOverrides(ctx, tenant)
 	note(err)
 	note(store.Reset(ctx, tenant, both))
-	_, err = store.Beat(ctx, fleet.NewInstance())
+	_, _, err = store.Beat(ctx, fleet.NewInstance())
 	note(err)
 	return errors.Join(errs...)
 }

@@ -9,24 +9,30 @@
 -- Value, a string, big endian: for each instance 8 bytes and when it was heard of, Unix ms 6; the one heard of
 -- last stands last. There are at most 1001, of which those heard of longest ago are left out first.
 --
--- Reply, a string, big endian: outcome 1 byte (0 too late, 1 noted), now in Unix ms 6, and how many
--- instances live, this one included, 2.
+-- Reply, a string, big endian: outcome 1 byte (0 too late, 1 noted), now in Unix ms 6, how many
+-- instances live, this one included, 2, and 1 byte: 1 if this one stood there before, 0 if not, as after a
+-- loss of data.
 --
 -- Expiry: when the last instance is no longer believed to live.
 --
 -- Takes: now, extra, read, pack
--- Declares: living, value, first
+-- Declares: living, value, before, first
 
 local living = {}
 local value = redis.call('GET', KEYS[1]) or ''
+local before = 0
 for at = 1, #value - 13, 14 do
   local instance, heard = read(INSTANCE_FORMAT, value, at)
   -- What a clock that was set back has noted lies in the future.
-  if instance ~= ARGV[2] and heard > now - extra and heard <= now + extra then
-    living[#living + 1] = string.sub(value, at, at + 13)
+  if heard > now - extra and heard <= now + extra then
+    if instance == ARGV[2] then
+      before = 1
+    else
+      living[#living + 1] = string.sub(value, at, at + 13)
+    end
   end
 end
 living[#living + 1] = pack(INSTANCE_FORMAT, ARGV[2], now)
 local first = math.max(1, #living - MAX_INSTANCES)
 redis.call('SET', KEYS[1], table.concat(living, '', first), 'PX', extra)
-return pack(INSTANCES_FORMAT, APPLIED, now, #living - first + 1)
+return pack(INSTANCES_FORMAT, APPLIED, now, #living - first + 1, before)

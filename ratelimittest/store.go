@@ -161,9 +161,9 @@ func (s *Store) Reset(ctx context.Context, tenant string, buckets []bucket.Bucke
 }
 
 // Beat counts instances, as other stores do.
-func (s *Store) Beat(ctx context.Context, instance [8]byte) (int, error) {
+func (s *Store) Beat(ctx context.Context, instance [8]byte) (instances int, before bool, err error) {
 	if err := s.failing(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	return s.memory.Beat(ctx, instance)
 }

@@ -178,7 +178,7 @@ func TestRunCountsAndSettlesWithoutRequestsUntilItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAbsent(t, tiers.Tier{FailMode: "local"}, func(cfg *ratelimit.Config) { cfg.Outage.Instances = 0 })
 		other := [8]byte{1}
-		_, err := a.store.Beat(t.Context(), other)
+		_, _, err := a.store.Beat(t.Context(), other)
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -40,7 +40,7 @@ func TestRunThatIsCalledBeforeUseWaitsForIt(t *testing.T) {
 		synctest.Wait()
 		newGraphQLServer(&testserver.Resolver{}).Use(limiter)
 		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
-		instances, err := store.Beat(t.Context(), [8]byte{1})
+		instances, _, err := store.Beat(t.Context(), [8]byte{1})
 		require.NoError(t, err)
 		require.Equal(t, 2, instances, "Run has said that the server lives")
 		require.NoError(t, limiter.Shutdown(t.Context()))

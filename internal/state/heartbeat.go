@@ -6,11 +6,13 @@ import "fmt"
 const (
 	instanceNameSize = 8
 	instanceSize     = instanceNameSize + DateSize
-	// InstancesSize is that of the number of instances in a reply.
+	// InstancesSize is that of the number of instances in a reply, and BeatSize of all that it tells of them.
 	InstancesSize = 2
+	BeatSize      = InstancesSize + 1
 )
 
-// Heartbeat is heartbeat.lua: it notes that an instance lives, and counts those that do. Errors are as of [Settle].
+// Heartbeat is heartbeat.lua: it notes that an instance lives, counts those that do, and says whether it was one before.
+// Errors are as of [Settle].
 func Heartbeat(c Call) (Reply, error) {
 	return c.run(2, false, func(r *Reply) error {
 		instance := c.Args[1]
@@ -18,16 +20,22 @@ func Heartbeat(c Call) (Reply, error) {
 			return fmt.Errorf("%w: an instance", errMalformed)
 		}
 		var living []byte
+		before := byte(0)
 		for rest := string(c.Values[0]); len(rest) >= instanceSize; rest = rest[instanceSize:] {
 			heard := ReadUint(rest[instanceNameSize:], DateSize)
 			// What a clock that was set back has noted lies in the future.
-			if rest[:instanceNameSize] != instance && heard > c.Now-c.extra && heard <= c.Now+c.extra {
+			if heard <= c.Now-c.extra || heard > c.Now+c.extra {
+				continue
+			}
+			if rest[:instanceNameSize] == instance {
+				before = 1
+			} else {
 				living = append(living, rest[:instanceSize]...)
 			}
 		}
 		living = AppendUint(append(living, instance...), DateSize, c.Now)
 		living = living[max(0, len(living)-(MaxInstances+1)*instanceSize):]
-		r.Text = AppendUint(c.reply(Applied), InstancesSize, len(living)/instanceSize)
+		r.Text = append(AppendUint(c.reply(Applied), InstancesSize, len(living)/instanceSize), before)
 		r.Writes = []Write{{Value: living, Expiry: c.Now + c.extra}}
 		return nil
 	})
