@@ -9,10 +9,14 @@ import (
 
 // Errors of a store. Every error of a [Store] method matches one of them.
 var (
-	// ErrUnavailable says that the store did not act: nothing was charged.
+	// ErrUnavailable says that the store is away and did not act: nothing was charged.
 	ErrUnavailable = errors.New("bucket: store unavailable")
 	// ErrAmbiguous says that no answer came back: the store may or may not have acted.
 	ErrAmbiguous = errors.New("bucket: no answer from the store, the charge may have been applied")
+	// ErrBusy says that the call did not leave this process in time, which had no processor time or no free connection
+	// for it: nothing was charged. It says nothing of the store, which may be well, so that it is neither an absence of
+	// the store nor a failure of its node.
+	ErrBusy = errors.New("bucket: this process was too busy to ask the store")
 	// ErrInvalid says that the call itself was wrong: a negative amount, two buckets of one owner.
 	// Nothing was charged.
 	ErrInvalid = errors.New("bucket: invalid call")

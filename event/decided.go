@@ -58,7 +58,7 @@ type Decided struct {
 
 	// Store is the name of the store that was asked, empty for the default one. StoreDuration is how long it
 	// took, and StoreResult what it came to: empty if it answered or was not asked, and otherwise
-	// unavailable, ambiguous, breaker_open or invalid.
+	// unavailable, ambiguous, breaker_open, busy or invalid.
 	Store         string
 	StoreDuration time.Duration
 	StoreResult   string

@@ -120,6 +120,8 @@ func storeResult(err error) string {
 		return "ambiguous"
 	case errors.Is(err, bucket.ErrInvalid):
 		return "invalid"
+	case errors.Is(err, bucket.ErrBusy):
+		return "busy"
 	case errors.Is(err, redisclient.ErrBreakerOpen):
 		return "breaker_open"
 	default:
