@@ -80,9 +80,9 @@ func (e *Extension) Run(ctx context.Context) {
 	}
 }
 
-// Shutdown ends what the extension does beside requests, in this order. It waits for the operations that still run under
-// an idempotency key: their claims end with them. It ends [Extension.Run]. It settles the charges that still wait for a
-// store, and then what was admitted while a store was away.
+// Shutdown ends what the extension does beside requests. It ends [Extension.Run]. It waits for the operations that still
+// run under an idempotency key: their claims end with them. It settles the charges that still wait for a store, and what
+// was admitted while a store was away. Nothing of that waits for the rest, nor one store for another.
 //
 // When ctx ends before that is done, Shutdown drops the rest: claims are left to their leases, charges stay at their
 // estimates, and what was admitted without a store stays uncharged. The error says what was dropped, and matches that
@@ -95,8 +95,15 @@ func (e *Extension) Shutdown(ctx context.Context) error {
 	if !e.life.end() {
 		return nil
 	}
+	var drain sync.WaitGroup
+	drain.Go(func() {
+		// What is left after it is settled below.
+		_ = e.stores.Drain(ctx)
+	})
 	// What still runs under a key settles its charge with its claim.
-	return errors.Join(e.claims.Wait(ctx), e.stores.Shutdown(ctx))
+	err := e.claims.Wait(ctx)
+	drain.Wait()
+	return errors.Join(err, e.stores.Shutdown(ctx))
 }
 
 // AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends

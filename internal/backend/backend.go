@@ -57,8 +57,6 @@ type Stores struct {
 	// ended is closed, by end, when nothing more is to be done in the background.
 	ended chan struct{}
 	end   func()
-	// background has room for one: who sends heartbeats, or who settles what is left.
-	background chan struct{}
 }
 
 // Store is one of the stores.
@@ -71,6 +69,8 @@ type Store struct {
 	gate    *Gate
 	local   shares
 	queue   *queue
+	// background has room for one: who sends heartbeats, or who settles what is left.
+	background chan struct{}
 }
 
 // New returns the stores. The errors are those of [bucket.NewLocal].
@@ -79,7 +79,7 @@ func New(cfg Config) (*Stores, error) {
 		// Stores that are one Redis count this process once.
 		cfg.Local.Instance = fleet.NewInstance()
 	}
-	s := &Stores{byName: make(map[string]*Store, len(cfg.Stores)), ended: make(chan struct{}), background: make(chan struct{}, 1)}
+	s := &Stores{byName: make(map[string]*Store, len(cfg.Stores)), ended: make(chan struct{})}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	var err error
 	for name, store := range cfg.Stores {
@@ -96,7 +96,7 @@ func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: %w", err)
 	}
-	b := &Store{name: name, watcher: cfg.Watcher, gate: NewGate(store, cfg.Gate), local: local, log: cfg.Logger}
+	b := &Store{name: name, watcher: cfg.Watcher, gate: NewGate(store, cfg.Gate), local: local, log: cfg.Logger, background: make(chan struct{}, 1)}
 	if name != "" {
 		b.log = cfg.Logger.With(slog.String("store", name))
 	}
@@ -133,14 +133,16 @@ func (s *Stores) End() {
 }
 
 // Shutdown is [Stores.End], waits for [Stores.Run] to return, settles what waits and what was admitted without the
-// stores, and returns when that is done. When ctx ends before, it drops the rest, which the error says.
+// stores, all beside each other, and returns when that is done. When ctx ends before, it drops the rest, which the error
+// says.
 func (s *Stores) Shutdown(ctx context.Context) error {
 	s.End()
-	var errs []error
-	for _, b := range s.byName {
-		errs = append(errs, b.queue.close(ctx))
-	}
-	return errors.Join(append(errs, s.drain(ctx))...)
+	var drained error
+	var drain sync.WaitGroup
+	drain.Go(func() { drained = s.Drain(ctx) })
+	settled := s.beside(func(b *Store) error { return b.queue.close(ctx) })
+	drain.Wait()
+	return errors.Join(settled, drained)
 }
 
 // Name is what policies call the store, empty for the default one.
