@@ -55,21 +55,39 @@ const (
 
 // responses is what is known of the responses of an operation when it ends.
 type responses struct {
-	// spoiled says that one of them had errors, delivered that one had data.
+	// spoiled says that something failed, whether or not one of them tells it, delivered that one had data.
 	spoiled, delivered atomic.Bool
 	// finished says that the account of the operation is closed.
 	finished atomic.Bool
 }
 
-func (r *responses) note(response *graphql.Response) {
+// note takes in a response under its own context. An operation is not clean because nobody sees its errors: extensions take
+// them out of responses, and without data it has failed.
+func (r *responses) note(ctx context.Context, response *graphql.Response) {
 	if response == nil {
 		return
 	}
-	if len(response.Errors) > 0 {
+	data := hasData(response)
+	if !data || len(response.Errors) > 0 || len(graphql.GetErrors(ctx)) > 0 {
 		r.spoiled.Store(true)
 	}
-	if hasData(response) {
+	if data {
 		r.delivered.Store(true)
+	}
+}
+
+// watching wraps the middleware of all fields, so that fields that fail are known although an error presenter hides it.
+func (r *responses) watching(next graphql.FieldMiddleware) graphql.FieldMiddleware {
+	return func(ctx context.Context, resolve graphql.Resolver) (result any, err error) {
+		returned := false
+		defer func() {
+			if !returned || err != nil {
+				r.spoiled.Store(true)
+			}
+		}()
+		result, err = next(ctx, resolve)
+		returned = true
+		return result, err
 	}
 }
 
@@ -218,6 +236,9 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 	if outline.NeedsTypes() {
 		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
 	}
+	if e.cfg.Settlement.Refund && op.charged.limits != 0 {
+		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
+	}
 	if op.decision.Kind == ast.Subscription {
 		e.awaitLeave(ctx, op)
 	}
@@ -247,7 +268,7 @@ func (e *Extension) awaitLeave(ctx context.Context, op *operation) {
 
 // add prices one response of the operation; nil says that there are no more.
 func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Response) {
-	op.responses.note(response)
+	op.responses.note(ctx, response)
 	a := op.actual
 	if response == nil {
 		e.over(ctx, op, nil)
