@@ -286,7 +286,7 @@ func (e *Extension) warnOfUnit(ctx context.Context, rules *tiers.Rules, unit buc
 // warnOfOverrides logs override records that change nothing.
 func (e *Extension) warnOfOverrides(ctx context.Context, tenant string, result *bucket.Result) {
 	for _, o := range result.UnusedOverrides() {
-		e.warnOnce(ctx, oddity{"override", tenant, o.Owner.Level.String() + ":" + o.Owner.Name, o.Limit},
+		e.warnOnce(ctx, oddity{"override", tenant, o.Owner.Level.String() + ":" + o.Owner.Name + ":" + o.Owner.Part, o.Limit},
 			"an override record changes nothing: the policy has no such limit, or its numbers make none with those of the policy",
 			slog.String("tenant", shortened(tenant)), slog.String("level", o.Owner.Level.String()),
 			slog.String("owner", shortened(o.Owner.Name)), slog.String("limit", o.Limit), slog.String("actor", o.Actor))

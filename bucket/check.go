@@ -43,6 +43,8 @@ func checkBuckets(buckets []Bucket) error {
 			return fmt.Errorf("%w: unknown %v", ErrInvalid, b.Owner.Level)
 		case b.Owner.Level == Tenant && b.Owner.Name != "":
 			return fmt.Errorf("%w: the owner at the level of the tenant has a name", ErrInvalid)
+		case b.Owner.Level != Operation && b.Owner.Part != "":
+			return fmt.Errorf("%w: a part of a %v", ErrInvalid, b.Owner.Level)
 		}
 		if err := checkAmounts(b.Amounts); err != nil {
 			return err

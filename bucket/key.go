@@ -14,6 +14,7 @@ import (
 //	rl:NAMESPACE:{TENANT}:m:TEAM      the bucket of a team
 //	rl:NAMESPACE:{TENANT}:u:USER      the bucket of a user
 //	rl:NAMESPACE:{TENANT}:o:OPERATION the bucket of an operation
+//	rl:NAMESPACE:{TENANT}:o:OPERATION:PART the bucket that a user, or a value of an argument, has of an operation
 //	rl:NAMESPACE:{TENANT}:i:RECORD    the record of an idempotency key
 //	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
 //	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
@@ -25,7 +26,7 @@ import (
 // takes other letters, so that both can be told apart in one server. The layout of the values is
 // described in package lua.
 var infixes = [...]string{
-	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:",
+	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:", partKey: ":o:",
 	recordKey: ":i:", settledKey: ":s:", overridesKey: ":x", fleetKey: ":fleet",
 }
 
@@ -42,7 +43,9 @@ const (
 type keyKind uint8
 
 const (
-	recordKey keyKind = iota + keyKind(Operation) + 1
+	// partKey is the bucket of a part of an operation.
+	partKey keyKind = iota + keyKind(Operation) + 1
+	recordKey
 	settledKey
 	overridesKey
 	fleetKey
@@ -52,12 +55,18 @@ const (
 type address struct {
 	kind keyKind
 	name string
+	// part is that of a partKey.
+	part string
 	// candidate is the id of the candidate policy whose bucket it is, or empty.
 	candidate string
 }
 
 func bucketAddress(owner *Owner, candidate string) address {
-	return address{keyKind(owner.Level), owner.Name, candidate}
+	kind := keyKind(owner.Level)
+	if owner.Part != "" {
+		kind = partKey
+	}
+	return address{kind, owner.Name, owner.Part, candidate}
 }
 
 func recordAddress(claim *idempotency.Claim) address {
@@ -107,6 +116,10 @@ func (k keyspace) key(a address) string {
 	name := a.name
 	if a.kind > keyKind(Tenant) && a.kind < overridesKey {
 		name = segment(name)
+	}
+	if a.kind == partKey {
+		// No segment has a colon.
+		name += ":" + segment(a.part)
 	}
 	switch {
 	case a.kind == fleetKey:

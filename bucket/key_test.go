@@ -41,9 +41,12 @@ func TestKeysOfATenantShareOneHashTagAndNeverMeet(t *testing.T) {
 			{Level: bucket.User, Name: "t"},
 			{Level: bucket.Operation, Name: "t"},
 			{Level: bucket.User, Name: "x}:t"},
+			{Level: bucket.Operation, Name: "t", Part: "t"},
+			{Level: bucket.Operation, Name: "t:t"},
+			{Level: bucket.Operation, Name: "t", Part: "t:t"},
 		} {
 			key := store.BucketKey(tenant, owner)
-			require.Regexp(t, `^rl:main:\{[A-Za-z0-9_.~-]+\}:[tmuo](:[A-Za-z0-9_.~-]+)?$`, key)
+			require.Regexp(t, `^rl:main:\{[A-Za-z0-9_.~-]+\}:[tmuo](:[A-Za-z0-9_.~-]+){0,2}$`, key)
 			require.False(t, seen[key], key)
 			seen[key] = true
 		}
@@ -51,6 +54,8 @@ func TestKeysOfATenantShareOneHashTagAndNeverMeet(t *testing.T) {
 	require.Equal(t, "rl:main:{acme}:t", store.BucketKey("acme", bucket.Owner{}))
 	require.Equal(t, "rl:main:{acme}:o:Mutation.checkout",
 		store.BucketKey("acme", bucket.Owner{Level: bucket.Operation, Name: "Mutation.checkout"}))
+	require.Equal(t, "rl:main:{acme}:o:Mutation.checkout:ann",
+		store.BucketKey("acme", bucket.Owner{Level: bucket.Operation, Name: "Mutation.checkout", Part: "ann"}))
 }
 
 func TestCRC16IsThatOfRedisCluster(t *testing.T) {

@@ -164,6 +164,16 @@ type Owner struct {
 	// Name tells owners of one level apart. It is empty at the level of the tenant, and may hold any
 	// bytes elsewhere: stores encode it.
 	Name string
+	// Part tells apart those of whom each has a bucket of an operation for itself: a user, or the account that somebody
+	// tries to log in to. It may hold any bytes; what comes from arguments a policy hashes before. Empty is the
+	// operation as a whole, which is another owner. It is empty at all other levels.
+	Part string
+}
+
+// whole returns the operation of which the owner is a part.
+func (o Owner) whole() Owner {
+	o.Part = ""
+	return o
 }
 
 // Bucket is one owner with the limits it is under.

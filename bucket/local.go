@@ -292,14 +292,14 @@ func (s *localShard) owner(l *local, key localKey, judged bool) *localOwner {
 	if o := s.owners[key]; o != nil {
 		return o
 	}
-	if len(key.tenant) > maxLocalName || len(key.owner.Name) > maxLocalName {
+	if len(key.tenant) > maxLocalName || len(key.owner.Name)+len(key.owner.Part) > maxLocalName {
 		return nil
 	}
 	if len(s.owners) >= l.perShard && !s.forget(l, judged) {
 		return nil
 	}
 	// A name may be part of a much longer text, which must not stay in memory with it.
-	key.tenant, key.owner.Name = strings.Clone(key.tenant), strings.Clone(key.owner.Name)
+	key.tenant, key.owner.Name, key.owner.Part = strings.Clone(key.tenant), strings.Clone(key.owner.Name), strings.Clone(key.owner.Part)
 	o := &localOwner{key: key}
 	s.owners[key] = o
 	return o

@@ -121,7 +121,8 @@ func (t *Take) owners(yield func(Owner) bool) {
 		return
 	}
 	for i := range t.Buckets {
-		if !yield(t.Buckets[i].Owner) {
+		owner := t.Buckets[i].Owner
+		if !yield(owner) || owner.Part != "" && !yield(owner.whole()) {
 			return
 		}
 	}

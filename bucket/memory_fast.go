@@ -30,7 +30,7 @@ func (m *Memory) takeFast(take *Take, result *Result) bool {
 	k, charged := 0, uint64(0)
 	for i := range take.Buckets {
 		b := &take.Buckets[i]
-		key := s.key(tenant, keyKind(b.Owner.Level), b.Owner.Name)
+		key := s.bucketKey(tenant, &b.Owner)
 		e := s.find(&key, now)
 		n := k + len(b.Limits.rules)
 		if !b.Limits.compiled.ReadTokens(e.state(), debts[k:n], now) {
@@ -99,7 +99,7 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 func (s *shard) charge(tenant tenantKey, b *Bucket, e *entry, debts []int64, states []LimitState, changed uint64, now int64) {
 	// One that was found may have made room since for another of this call.
 	if e == nil || e.weight == 0 {
-		key := s.key(tenant, keyKind(b.Owner.Level), b.Owner.Name)
+		key := s.bucketKey(tenant, &b.Owner)
 		fresh := s.obtain(&key, now)
 		fresh.value = e.state()
 		e = fresh

@@ -1,6 +1,9 @@
 package bucket
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"strconv"
+)
 
 // tenantKey is the name under which a tenant is kept, and its hash.
 type tenantKey struct {
@@ -35,7 +38,23 @@ func (s *shard) keyOf(tenant tenantKey, a *address) entryKey {
 		// No tenant has this name: one that starts with ~ has no other in it.
 		tenant = s.store.tenant("~" + a.candidate + "~" + tenant.name)
 	}
-	return s.key(tenant, a.kind, a.name)
+	return s.key(tenant, a.kind, memoryPart(a.name, a.part))
+}
+
+// bucketKey returns the key of the bucket of an owner.
+func (s *shard) bucketKey(tenant tenantKey, owner *Owner) entryKey {
+	if owner.Part != "" {
+		return s.key(tenant, partKey, memoryPart(owner.Name, owner.Part))
+	}
+	return s.key(tenant, keyKind(owner.Level), owner.Name)
+}
+
+// memoryPart is one name for a name and a part: no two of them have the same.
+func memoryPart(name, part string) string {
+	if part == "" {
+		return name
+	}
+	return strconv.Itoa(len(name)) + ":" + name + part
 }
 
 // lookup returns the entry of the key or nil.

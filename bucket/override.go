@@ -43,7 +43,8 @@ var errExpired = fmt.Errorf("%w: an override record that has expired already, by
 // unlimited is blocked or limited in the policy.
 type Override struct {
 	// Owner is whose bucket the record changes. An operation is named as the policy spells its rule, or,
-	// to block it, by the coordinate of its root field. A name has at most 512 bytes.
+	// to block it, by the coordinate of its root field; its record holds for each part of it as well, whose own record
+	// beats it. A name and a part have at most 512 bytes together.
 	Owner Owner
 	// Limit is the name of the limit that the record changes. Empty means all limits of the owner. The
 	// record of a single limit beats that of all.
@@ -184,9 +185,11 @@ func checkOverrideKey(owner Owner, limit string) error {
 		return fmt.Errorf("%w: the owner at the level of the tenant has a name", ErrInvalid)
 	case owner.Level != Tenant && owner.Name == "":
 		return fmt.Errorf("%w: the override record of a %v without a name", ErrInvalid, owner.Level)
-	case len(owner.Name) > maxOverrideOwner:
+	case owner.Level != Operation && owner.Part != "":
+		return fmt.Errorf("%w: the override record of a part of a %v", ErrInvalid, owner.Level)
+	case len(owner.Name)+len(owner.Part) > maxOverrideOwner:
 		return fmt.Errorf("%w: the name of a %v is %d bytes long; at most %d fit in an override record",
-			ErrInvalid, owner.Level, len(owner.Name), maxOverrideOwner)
+			ErrInvalid, owner.Level, len(owner.Name)+len(owner.Part), maxOverrideOwner)
 	case len(limit) > maxNameLength:
 		return fmt.Errorf("%w: the name of a limit is %d bytes long; at most %d fit", ErrInvalid, len(limit), maxNameLength)
 	}

@@ -38,8 +38,37 @@ func newGeneration() generation {
 
 // packOverrideKey packs what addresses a record.
 func packOverrideKey(owner Owner, limit string) string {
-	b := state.AppendUint([]byte{byte(slices.Index(wireLevels[:], owner.Level))}, 2, uint64(len(owner.Name)))
-	return string(b) + owner.Name + limit
+	level, part := byte(slices.Index(wireLevels[:], owner.Level)), ""
+	if owner.Part != "" {
+		level |= partFollows
+		part = string(state.AppendUint(nil, 2, uint64(len(owner.Part)))) + owner.Part
+	}
+	b := state.AppendUint([]byte{level}, 2, uint64(len(owner.Name)))
+	return string(b) + owner.Name + part + limit
+}
+
+// partFollows, in the level of what addresses a record, says that the part of the owner stands after its name.
+const partFollows = 0x80
+
+// readOverrideKey reads what addresses a record.
+func readOverrideKey(id string) (owner Owner, limit string, ok bool) {
+	if id == "" || int(id[0]&^partFollows) >= len(wireLevels) {
+		return Owner{}, "", false
+	}
+	owner.Level = wireLevels[id[0]&^partFollows]
+	if owner.Name, limit, ok = cutName(id[1:]); ok && id[0]&partFollows != 0 {
+		owner.Part, limit, ok = cutName(limit)
+	}
+	return owner, limit, ok
+}
+
+// cutName cuts a name after its length of two bytes.
+func cutName(text string) (name, after string, ok bool) {
+	if len(text) < 2 || len(text) < 2+int(state.ReadUint(text, 2)) {
+		return "", "", false
+	}
+	end := 2 + int(state.ReadUint(text, 2))
+	return text[2:end], text[end:], true
 }
 
 // packOverride packs what the script stores after the identity, see override.lua: the end, the date at
@@ -100,11 +129,9 @@ func readOverride(text string) (o Override, ok bool) {
 		return Override{}, false
 	}
 	id, rest := text[2:2+state.ReadUint(text, 2)], text[2+state.ReadUint(text, 2):]
-	if len(id) < 3 || len(id) < 3+int(state.ReadUint(id[1:], 2)) || int(id[0]) >= len(wireLevels) {
+	if o.Owner, o.Limit, ok = readOverrideKey(id); !ok {
 		return Override{}, false
 	}
-	name := 3 + state.ReadUint(id[1:], 2)
-	o.Owner, o.Limit = Owner{Level: wireLevels[id[0]], Name: id[3:name]}, id[name:]
 	if expires := state.ReadUint(rest, state.DateSize); expires > 0 {
 		o.Expires = time.UnixMilli(expires)
 	}

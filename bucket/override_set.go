@@ -45,8 +45,8 @@ type governedKey struct {
 // governedLimits are the limits that records make of those of an owner.
 type governedLimits struct {
 	limits *Limits
-	// unused are the records that change none of them.
-	unused []*Override
+	// used are the records of single limits that change one of them.
+	used []*Override
 }
 
 // governing is what override records make of a call, and for which time, from included.
@@ -87,16 +87,16 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		s.index(now)
 	}
 	g := governing{buckets: buckets, generation: s.generation, from: s.from, until: s.until}
+	// about are the records of single limits of live owners, and used those that change something.
+	var about, used []*Override
 	for _, owner := range owners {
 		records := s.byOwner[owner]
 		g.blocked = cmp.Or(g.blocked, blocking(records))
-		if len(records) > 0 && !slices.ContainsFunc(buckets[:live], func(b Bucket) bool { return b.Owner == owner }) {
-			g.unused = append(g.unused, aboutOne(records)...)
-		}
+		about = append(about, aboutOne(records)...)
 	}
 	copied := false
 	for i := range buckets {
-		records := s.byOwner[buckets[i].Owner]
+		of, records := s.of(buckets[i].Owner)
 		if len(records) == 0 {
 			continue
 		}
@@ -104,9 +104,14 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		if !copied {
 			g.buckets, copied = append([]Bucket(nil), buckets...), true
 		}
-		made := s.limits(&buckets[i], records)
+		made := s.limits(governedKey{of, buckets[i].Limits}, records)
 		if g.buckets[i].Limits = made.limits; i < live {
-			g.unused = append(g.unused, made.unused...)
+			about, used = append(about, aboutOne(records)...), append(used, made.used...)
+		}
+	}
+	for _, o := range about {
+		if !slices.Contains(used, o) && !slices.Contains(g.unused, o) {
+			g.unused = append(g.unused, o)
 		}
 	}
 	bound(g.buckets[:live], buckets[:live])
@@ -131,9 +136,23 @@ func (s *overrideSet) index(now int64) {
 	}
 }
 
+// of returns the records that hold for an owner, and whose they are: those of the whole hold for each part of it, and
+// those of the part beat them.
+func (s *overrideSet) of(owner Owner) (Owner, []*Override) {
+	records := s.byOwner[owner]
+	if owner.Part == "" {
+		return owner, records
+	}
+	if len(records) == 0 {
+		// What is made of their limits is the same for all parts.
+		owner = owner.whole()
+		return owner, s.byOwner[owner]
+	}
+	return owner, slices.Concat(s.byOwner[owner.whole()], records)
+}
+
 // limits returns what records make of the limits of their owner.
-func (s *overrideSet) limits(b *Bucket, records []*Override) governedLimits {
-	key := governedKey{b.Owner, b.Limits}
+func (s *overrideSet) limits(key governedKey, records []*Override) governedLimits {
 	if made, found := s.governed[key]; found {
 		return made
 	}
@@ -141,10 +160,10 @@ func (s *overrideSet) limits(b *Bucket, records []*Override) governedLimits {
 		// Policies that were replaced must not add up.
 		clear(s.governed)
 	}
-	made := governedLimits{limits: b.Limits.overridden(records)}
+	made := governedLimits{limits: key.limits.overridden(records)}
 	for _, o := range aboutOne(records) {
-		if !slices.ContainsFunc(made.limits.all, func(l Limit) bool { return l.overrides != nil && slices.Contains(l.overrides.records, o) }) {
-			made.unused = append(made.unused, o)
+		if slices.ContainsFunc(made.limits.all, func(l Limit) bool { return l.overrides != nil && slices.Contains(l.overrides.records, o) }) {
+			made.used = append(made.used, o)
 		}
 	}
 	s.governed[key] = made

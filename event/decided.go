@@ -76,8 +76,9 @@ type Amount struct {
 // LimitState is a limit as it was when it was decided.
 type LimitState struct {
 	// Level is whose limit it is: tenant, team, user or operation. Owner tells owners of one level
-	// apart; it is empty at the level of the tenant.
-	Level, Owner string
+	// apart; it is empty at the level of the tenant. Part tells apart those who have a bucket of an operation
+	// each: it is the name of a user, or a hash of what was given as an argument.
+	Level, Owner, Part string
 	// Limit is its name, Unit what it counts.
 	Limit, Unit string
 	// Capacity is how much it holds, and Refill what comes back in each Period: all of it in windows.
@@ -87,6 +88,8 @@ type LimitState struct {
 	Mode, FailMode string
 	// Soft says that it only reports.
 	Soft bool
+	// Asked is what was asked of it.
+	Asked int64
 	// Remaining is what is left, and Overdraft what is spent beyond the capacity.
 	Remaining, Overdraft int64
 	// ResetAfter is when it is full again.
@@ -117,8 +120,8 @@ type Origin struct {
 
 // Override is a record that beats the policy.
 type Override struct {
-	// Level and Owner are whose limits it changes, and Limit which of them: empty for all.
-	Level, Owner, Limit string
+	// Level, Owner and Part are whose limits it changes, and Limit which of them: empty for all.
+	Level, Owner, Part, Limit string
 	// Reason and Actor are what was said when it was made, and by whom. SetAt is when that was, and Expires
 	// when it ceases to hold, zero for never.
 	Reason, Actor  string
@@ -173,12 +176,14 @@ func (l *LimitState) attributes() attributes {
 	var a attributes
 	a.text("level", l.Level)
 	a.text("owner", l.Owner)
+	a.text("part", l.Part)
 	a.text("limit", l.Limit)
 	a.text("unit", l.Unit)
 	a = append(a, slog.Int64("capacity", l.Capacity), slog.Int64("refill", l.Refill))
 	a.duration("period", l.Period)
 	a.text("mode", l.Mode)
 	a.flag("soft", l.Soft)
+	a.number("asked", l.Asked)
 	a = append(a, slog.Int64("remaining", l.Remaining))
 	a.number("overdraft", l.Overdraft)
 	a.duration("resetAfter", l.ResetAfter)
@@ -204,6 +209,7 @@ func (o *Origin) attributes() attributes {
 		var record attributes
 		record.text("level", r.Level)
 		record.text("owner", r.Owner)
+		record.text("part", r.Part)
 		record.text("limit", r.Limit)
 		record.text("reason", r.Reason)
 		record.text("actor", r.Actor)

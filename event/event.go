@@ -20,8 +20,9 @@ type Budget struct {
 	// policy can have, are cut to as many here and in Owner.
 	Tenant, Tier string
 	// Level is whose limit it is: tenant, team, user or operation. Owner tells owners of one level
-	// apart; it is empty at the level of the tenant.
-	Level, Owner string
+	// apart; it is empty at the level of the tenant. Part tells apart those who have a bucket of an operation
+	// each: it is the name of a user, or a hash of what was given as an argument.
+	Level, Owner, Part string
 	// Limit is the name of the limit, Unit what it counts, and Capacity how much it holds.
 	Limit, Unit string
 	Capacity    int64
@@ -30,7 +31,7 @@ type Budget struct {
 }
 
 func (b *Budget) attributes(more ...slog.Attr) slog.Value {
-	attributes := make([]slog.Attr, 0, 8+len(more))
+	attributes := make([]slog.Attr, 0, 9+len(more))
 	add := func(key, text string) {
 		if text != "" {
 			attributes = append(attributes, slog.String(key, text))
@@ -40,6 +41,7 @@ func (b *Budget) attributes(more ...slog.Attr) slog.Value {
 	add("tier", b.Tier)
 	add("level", b.Level)
 	add("owner", b.Owner)
+	add("part", b.Part)
 	add("limit", b.Limit)
 	add("unit", b.Unit)
 	if b.Capacity > 0 {

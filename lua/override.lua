@@ -4,8 +4,9 @@
 --   generation  8 bytes: version 1 byte: 1, and 7 random ones, others after each change
 --   and records in the order of their changes:
 --   size        2 bytes, of what follows
---   id          length 2, and what addresses the record: level 1, length of the name of the owner 2,
---               that name, name of the limit or nothing
+--   id          length 2, and what addresses the record: level 1 (and 128 if it has a part), length
+--               of the name of the owner 2, that name, length of its part 2 and that part if it has one,
+--               name of the limit or nothing
 --   expires     6 bytes, Unix ms, 0 = never
 --   set         6 bytes, Unix ms
 --   flags       1 byte: 1 unlimited, 2 blocked

@@ -120,6 +120,21 @@ var chargeTests = []test{
 		s.take(buckets[2:], points(3))
 		s.equal(s.remaining(buckets...), []int64{9, 8, 7}, "remaining")
 	}},
+	{"parts of an operation have buckets of their own", func(s *scene) {
+		limits := s.compile(perMinute(10))
+		var buckets []bucket.Bucket
+		for _, owner := range []bucket.Owner{
+			{Name: "a"}, {Name: "a", Part: "b"}, {Name: "a", Part: "bc"}, {Name: "ab", Part: "c"}, {Name: "a:b"}, {Name: "a", Part: "{}\x00"},
+			{Name: "", Part: "a"},
+		} {
+			owner.Level = bucket.Operation
+			buckets = append(buckets, bucket.Bucket{Owner: owner, Limits: limits})
+		}
+		for i := range buckets {
+			s.verdict(s.take(buckets[i:i+1], points(int64(i))), bucket.Admitted)
+		}
+		s.equal(s.remaining(buckets...), []int64{10, 9, 8, 7, 6, 5, 4}, "remaining")
+	}},
 	{"names from outside neither collide nor break out", func(s *scene) {
 		names := []string{
 			"", "a", "{a}", "}{", "a}:t", ":", "~", "a b", "\x00", "\n", "a\xff", "Ä",
@@ -254,6 +269,7 @@ func checkInvalid(s *scene) {
 		"owner twice":                {Buckets: append(one, one...)},
 		"no limits":                  {Buckets: []bucket.Bucket{{}}},
 		"unknown level":              {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Level: 9}, Limits: limits}}},
+		"part of a user":             {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Level: bucket.User, Name: "ann", Part: "x"}, Limits: limits}}},
 		"named tenant":               {Buckets: []bucket.Bucket{{Owner: bucket.Owner{Name: "x"}, Limits: limits}}},
 		"too many limits": {Buckets: append(one, bucket.Bucket{
 			Owner: bucket.Owner{Level: bucket.User}, Limits: s.compile(many...),

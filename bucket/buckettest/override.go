@@ -58,6 +58,7 @@ var (
 )
 
 var overrideTests = []test{
+	{"the record of an operation holds for its parts, and that of a part beats it", checkPartOverrides},
 	{"a raised limit holds from the next take on and keeps what was spent", func(s *scene) {
 		buckets := s.tenantOf(perMinute(100))
 		s.verdict(s.take(buckets, points(90)), bucket.Admitted)

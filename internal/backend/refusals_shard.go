@@ -201,10 +201,10 @@ func rememberable(take *bucket.Take) bool {
 	}
 	names := 0
 	for i := range take.Buckets {
-		names += len(take.Buckets[i].Owner.Name)
+		names += len(take.Buckets[i].Owner.Name) + len(take.Buckets[i].Owner.Part)
 	}
 	for i := range take.Owners {
-		names += len(take.Owners[i].Name)
+		names += len(take.Owners[i].Name) + len(take.Owners[i].Part)
 	}
 	return names <= maxRefusalNames
 }
@@ -227,10 +227,10 @@ func (s *refusalShard) add(tenant string, shape uint64, take *bucket.Take) *refu
 	// The caller uses the slices again, and its names may be small parts of large texts.
 	r := &refusal{shape: shape, buckets: slices.Clone(take.Buckets), owners: slices.Clone(take.Owners)}
 	for i := range r.buckets {
-		r.buckets[i].Owner.Name, r.buckets[i].Amounts = strings.Clone(r.buckets[i].Owner.Name), nil
+		r.buckets[i].Owner, r.buckets[i].Amounts = keptOwner(r.buckets[i].Owner), nil
 	}
 	for i := range r.owners {
-		r.owners[i].Name = strings.Clone(r.owners[i].Name)
+		r.owners[i] = keptOwner(r.owners[i])
 	}
 	if t.byShape[shape] == nil && len(t.byShape) > 0 {
 		s.entries++
@@ -239,6 +239,12 @@ func (s *refusalShard) add(tenant string, shape uint64, take *bucket.Take) *refu
 	t.recent[t.oldest] = r
 	t.oldest = (t.oldest + 1) % recentRefusals
 	return r
+}
+
+// keptOwner is the owner with texts of its own.
+func keptOwner(o bucket.Owner) bucket.Owner {
+	o.Name, o.Part = strings.Clone(o.Name), strings.Clone(o.Part)
+	return o
 }
 
 // makeRoom forgets a refusal of the tenant with most among a few.

@@ -61,10 +61,11 @@ func origin(d *decision.Decision) event.Origin {
 // limitState returns a limit as observers are told it.
 func limitState(d *decision.Decision, l *bucket.LimitState) event.LimitState {
 	state := event.LimitState{
-		Level: l.Owner.Level.String(), Owner: eventName(l.Owner.Name), Limit: l.Limit.Name, Unit: string(l.Limit.Unit),
+		Level: l.Owner.Level.String(), Owner: eventName(l.Owner.Name), Part: eventName(l.Owner.Part),
+		Limit: l.Limit.Name, Unit: string(l.Limit.Unit),
 		Capacity: l.Limit.Capacity, Refill: l.Limit.Refill, Period: l.Limit.Length(),
 		Mode: l.Limit.Mode.String(), FailMode: l.Limit.FailMode.String(), Soft: l.Limit.Soft,
-		Remaining: l.Remaining, Overdraft: l.Overdraft, ResetAfter: l.ResetAfter,
+		Asked: l.Asked, Remaining: l.Remaining, Overdraft: l.Overdraft, ResetAfter: l.ResetAfter,
 		Exceeded: l.Exceeded, Refuses: d.Refusal != nil && decision.RefusesIn(bucket.Enforce, l),
 		Never: l.Never, RetryAfter: l.RetryAfter,
 	}
@@ -86,7 +87,7 @@ func originOf(p tiers.Provenance) event.Origin {
 
 func overrideOf(o *bucket.Override) event.Override {
 	return event.Override{
-		Level: o.Owner.Level.String(), Owner: eventName(o.Owner.Name), Limit: o.Limit,
+		Level: o.Owner.Level.String(), Owner: eventName(o.Owner.Name), Part: eventName(o.Owner.Part), Limit: o.Limit,
 		Reason: o.Reason, Actor: o.Actor, SetAt: o.SetAt, Expires: o.Expires,
 	}
 }

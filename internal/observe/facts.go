@@ -180,6 +180,7 @@ func (r *Reporter) candidate(ctx context.Context, d *decision.Decision) {
 func budgetOf(d *decision.Decision, l *bucket.LimitState) event.Budget {
 	return event.Budget{
 		Tenant: eventName(d.Subject.Tenant), Tier: d.Tier, Level: l.Owner.Level.String(), Owner: eventName(l.Owner.Name),
+		Part:  eventName(l.Owner.Part),
 		Limit: l.Limit.Name, Unit: string(l.Limit.Unit), Capacity: l.Limit.Capacity, Mode: l.Limit.Mode.String(),
 	}
 }

@@ -132,22 +132,35 @@ func partial(d *decision.Decision, whole ratelimitclient.RateLimit, budget bool)
 }
 
 // owner is the name of an owner as the client may know it. Operation rules, of which an operation can have several, are
-// told apart by numbers where the names are hidden.
+// told apart by numbers where the names are hidden, and so are the parts of one always.
 func owner(d *decision.Decision, o bucket.Owner) string {
-	if !d.Hide.Owners {
+	switch {
+	case !d.Hide.Owners && o.Part == "":
 		return o.Name
+	case !d.Hide.Owners:
+		return o.Name + "#" + place(d, o, func(other bucket.Owner) bool { return other.Part != "" && other.Name == o.Name })
+	case o.Level != bucket.Operation:
+		return ""
+	default:
+		return place(d, o, func(bucket.Owner) bool { return true })
 	}
-	if o.Level != bucket.Operation || d.Rules == nil {
+}
+
+// place is the number of an operation among those that are counted, empty if it is none of the decision.
+func place(d *decision.Decision, o bucket.Owner, counted func(bucket.Owner) bool) string {
+	if d.Rules == nil {
 		return ""
 	}
 	n := 0
-	for i := range d.Rules.Buckets {
-		other := d.Rules.Buckets[i].Owner
-		if other.Level == bucket.Operation {
-			n++
-		}
-		if other == o {
-			return strconv.Itoa(n)
+	for _, buckets := range [...][]bucket.Bucket{d.Rules.Buckets, d.Rules.Across} {
+		for i := range buckets {
+			other := buckets[i].Owner
+			if other.Level == bucket.Operation && counted(other) {
+				n++
+			}
+			if other == o {
+				return strconv.Itoa(n)
+			}
 		}
 	}
 	return ""

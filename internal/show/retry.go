@@ -38,7 +38,7 @@ func spread(tenant string, owner bucket.Owner, limit *bucket.Limit, windowEnd in
 	}
 	h := fnv.New64a()
 	for _, part := range [...]string{
-		tenant, owner.Level.String(), owner.Name, limit.Name, string(limit.Unit), strconv.FormatInt(windowEnd, 10),
+		tenant, owner.Level.String(), owner.Name, owner.Part, limit.Name, string(limit.Unit), strconv.FormatInt(windowEnd, 10),
 	} {
 		_, _ = io.WriteString(h, part)
 		_, _ = h.Write([]byte{0})

@@ -1,6 +1,7 @@
 package show_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -53,6 +54,25 @@ func TestAHiddenOperationRuleHasItsNumberAmongTheRulesAlsoWhereNoOtherWasJudged(
 	shown := show.Error(d, d.Refusal)
 	require.Equal(t, `rate limit "minute" of this operation exceeded: try again in 1s or ask for less`, shown.Message)
 	require.Equal(t, "2", shown.Extensions["owner"])
+}
+
+func TestPartsOfAnOperationAreToldApartByNumbersAndNeverNamed(t *testing.T) {
+	t.Parallel()
+	d := byRule(tiers.Hide{})
+	for i, part := range []string{"ann", "0a1b2c"} {
+		l := d.Limits[0]
+		l.Owner.Part = part
+		d.Rules.Buckets = append(d.Rules.Buckets, bucket.Bucket{Owner: l.Owner})
+		d.Limits = append(d.Limits[:i+1:i+1], l)
+	}
+	d.Refuse(decision.RefusedBy(d.Limits[2:]))
+	shown := show.Error(d, d.Refusal)
+	require.Equal(t, "Query.b*#2", shown.Extensions["owner"])
+	header := http.Header{}
+	show.Headers(header, d, show.Draft10)
+	require.Equal(t, []string{`"operation:Query.b*:minute";r=20;t=1, "operation:Query.b*#1:minute";r=20;t=1, "operation:Query.b*#2:minute";r=20;t=1`},
+		header["Ratelimit"])
+	require.NotContains(t, shown.Message+fmt.Sprint(header, show.Extension(d)), "0a1b2c")
 }
 
 func TestEveryRefusalWithoutNumbersHasAText(t *testing.T) {
