@@ -5,17 +5,9 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-)
-
-// A call for a tenant of whom nothing is known is not timed, because most end without a refusal: it counts as
-// one that took as long as any should.
-const (
-	unmeasured      = time.Duration(math.MinInt64)
-	unmeasuredTakes = 100 * time.Millisecond
 )
 
 // refusals is a memory of what a store has refused. It answers takes that the store is certain to refuse: it knows
@@ -78,10 +70,7 @@ func (c *refusals) take(ctx context.Context, take bucket.Take, ask func(context.
 		}
 	}
 	take.Observe, take.ObserveAdmitted = true, next.observeAdmitted
-	sent := unmeasured
-	if next.observeAdmitted {
-		sent = c.clock()
-	}
+	sent := c.clock()
 	result, err := ask(ctx, take)
 	// A key that is reused or in flight has cost the store as much as a refusal, and can be tried for ever.
 	if next.capped && (result.Verdict == bucket.Admitted || result.Verdict == bucket.Replayed) && err == nil {

@@ -154,9 +154,6 @@ func (c *refusals) remember(s *refusalShard, tenant string, take *bucket.Take, r
 		return
 	}
 	received, shape := c.clock(), c.shape(take)
-	if sent == unmeasured {
-		sent = received - unmeasuredTakes
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.version.Load() != version {
