@@ -33,7 +33,12 @@ type Config struct {
 	// directive ("@approx(tolerance:)"). A weight beats the @cost directive at the same place.
 	Weights map[string]float64
 	// ListSizes gives list sizes by the coordinate of the field. One replaces the @listSize directive
-	// at the same place as a whole.
+	// at the same place as a whole. That of an interface field holds for the fields of the object types that have none of
+	// their own.
+	//
+	// A key with a star, such as "*.errors" or "*Payload.*", is a pattern: it sizes the fields of object types
+	// that it fits and that neither a directive nor a coordinate sizes, and passes over the others: those that
+	// return no list, or have none of its slicing arguments or sized fields. Of several the one with the most letters counts.
 	ListSizes map[string]ListSize
 	// Connections sizes lists by convention where neither a directive nor ListSizes does.
 	Connections Connections
@@ -91,10 +96,12 @@ type ListSize struct {
 	// as page.first. An argument that is a list counts with its length.
 	SlicingArguments []string
 	// SizedFields are the fields of the returned object that hold the lists, when the field itself
-	// is not what is sized.
+	// is not what is sized: names, or paths such as "results { page }" through fields that return one object
+	// of an object type.
 	SizedFields []string
 	// RequireOneSlicingArgument asks each request for exactly one of the slicing arguments. Nil means
-	// true, as in the directive. It means nothing without SlicingArguments.
+	// true, as in the directive, but false beside an AssumedSize, which is for requests that give none. It means
+	// nothing without SlicingArguments.
 	RequireOneSlicingArgument *bool
 }
 

@@ -43,7 +43,22 @@ type call struct {
 // sizedBelow is what a call says of the lists of the objects that it returns.
 type sizedBelow struct {
 	fields []string
-	size   int
+	// inner are the fields in objects that the objects have, by the name of the field that leads there.
+	inner map[string][]string
+	size  int
+}
+
+// listSizeOf returns the arguments of the list size of a field, which may be that of an interface.
+func (e *execution) listSizeOf(parent *ast.Definition, field string) map[string]any {
+	if own := directiveOf(parent.Fields.ForName(field).Directives, "listSize"); own != nil {
+		return own
+	}
+	for _, name := range parent.Interfaces {
+		if declared := e.schema.Types[name].Fields.ForName(field); declared != nil && declared.Directives.ForName("listSize") != nil {
+			return directiveOf(declared.Directives, "listSize")
+		}
+	}
+	return nil
 }
 
 // directiveOf returns the arguments of a directive of the schema.
@@ -91,15 +106,21 @@ func (e *execution) execute(def *ast.Definition, sets []ast.SelectionSet, below 
 func (e *execution) call(parent *ast.Definition, key string, fields []*ast.Field, below sizedBelow) call {
 	c := call{key: key, fields: fields, def: parent.Fields.ForName(fields[0].Name)}
 	values := e.materialised(argumentFields(c.def.Arguments), e.given(fields[0].Arguments))
-	size, sizes := -1, directiveOf(c.def.Directives, "listSize")
+	size, sizes := -1, e.listSizeOf(parent, c.def.Name)
 	if sizes != nil {
 		size = declaredSize(sizes, values)
 	}
 	own, returned := generatedSize, sizedBelow{size: -1}
 	switch sized, _ := sizes["sizedFields"].([]any); {
 	case len(sized) > 0:
-		for _, name := range sized {
-			returned.fields = append(returned.fields, name.(string))
+		returned.inner = map[string][]string{}
+		for _, path := range sized {
+			name, inner, nested := strings.Cut(path.(string), " {")
+			if nested {
+				returned.inner[name] = strings.Fields(strings.TrimSuffix(inner, "}"))
+			} else {
+				returned.fields = append(returned.fields, name)
+			}
 		}
 		returned.size = size
 	case size >= 0:
@@ -107,6 +128,9 @@ func (e *execution) call(parent *ast.Definition, key string, fields []*ast.Field
 	}
 	if below.size >= 0 && slices.Contains(below.fields, c.def.Name) {
 		own = below.size
+	}
+	if inner := below.inner[c.def.Name]; below.size >= 0 && inner != nil {
+		returned = sizedBelow{fields: inner, size: below.size}
 	}
 	c.value = e.value(&c, c.def.Type, own, returned)
 	return c

@@ -203,6 +203,9 @@ func (f *form) weight(c *call) float64 {
 	return f.counted(weight)
 }
 
+// classOf is what is selected on the only type that a call returns.
+func (f *form) classOf(c *call) *class { return &f.classes[f.values[c.value].classes.lo] }
+
 func (f *form) counted(weight float64) float64 {
 	if f.summed {
 		return max(0, weight)

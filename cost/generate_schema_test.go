@@ -32,6 +32,8 @@ type fieldText struct {
 	arguments string
 	// defaulted says that the argument first has a default.
 	defaulted bool
+	// plain says that the field has no list size, so that those of parents can lead through it.
+	plain bool
 }
 
 // schemaDraw draws a schema of objects, interfaces, a union, input objects with defaults, and a
@@ -50,6 +52,7 @@ func drawSchema(t *rapid.T) string {
 		&typeText{kind: "type", name: "A", interfaces: d.some([]string{"X", "Y"}, 1)},
 		&typeText{kind: "type", name: "B", interfaces: d.some([]string{"X", "Y"}, 0)},
 		&typeText{kind: "type", name: "C", interfaces: d.some([]string{"Y", "X"}, 1)},
+		&typeText{kind: "type", name: "P"},
 	)
 	d.types = append(d.types, &typeText{kind: "union", name: "U", members: d.some([]string{"A", "B", "C"}, 1)})
 	for _, typ := range d.types {
@@ -96,7 +99,7 @@ func (d *schemaDraw) fields(typ *typeText) {
 	for i := range rapid.IntRange(2, 4).Draw(d.t, "fields") {
 		f := &fieldText{
 			name:  fmt.Sprintf("%s%d", strings.ToLower(typ.name), i),
-			typ:   d.pick("type", "S", "Int", "A", "B", "C", "X", "Y", "U"),
+			typ:   d.pick("type", "S", "Int", "A", "B", "C", "X", "Y", "U", "P"),
 			lists: rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(d.t, "lists"),
 		}
 		f.defaulted = d.chance("default", 3)
@@ -106,6 +109,8 @@ func (d *schemaDraw) fields(typ *typeText) {
 		}
 		f.arguments = first + d.weight() + ", last: Int, ids: [Int], in: In" +
 			d.pick("default", "", " = {}", ` = {q: 1, list: [{}, {n: {q: 2}}]}`) + d.weight()
+		// Only one object of an object type can be led through.
+		f.plain = f.typ == "P" && f.lists == 0 && typ.kind == "type"
 		typ.fields = append(typ.fields, f)
 	}
 }
@@ -117,6 +122,17 @@ func (d *schemaDraw) weight() string {
 	return fmt.Sprintf(` @cost(weight: %q)`, d.pick("weight", generatedWeights...))
 }
 
+// lists are the names of the fields that return lists.
+func (*schemaDraw) lists(fields []*fieldText) []string {
+	var names []string
+	for _, f := range fields {
+		if f.lists > 0 {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
 // size sizes the list of a field, or lists of what it returns.
 func (d *schemaDraw) size(f *fieldText) string {
 	var sized []string
@@ -126,12 +142,17 @@ func (d *schemaDraw) size(f *fieldText) string {
 			fields = append(slices.Clone(fields), d.named(member).fields...)
 		}
 		for _, below := range fields {
+			if below.plain {
+				if inner := d.lists(d.named("P").fields); len(inner) > 0 {
+					sized = append(sized, fmt.Sprintf("\"%s { %s }\"", below.name, strings.Join(d.some(inner, 1), " ")))
+				}
+			}
 			if below.lists > 0 && !slices.Contains(sized, fmt.Sprintf("%q", below.name)) {
 				sized = append(sized, fmt.Sprintf("%q", below.name))
 			}
 		}
 	}
-	if f.lists == 0 && len(sized) == 0 {
+	if f.plain || f.lists == 0 && len(sized) == 0 {
 		return ""
 	}
 	var parts []string
@@ -154,9 +175,7 @@ func (d *schemaDraw) size(f *fieldText) string {
 		parts = append(parts, `slicingArguments: ["ids"]`)
 	case "first or assumed":
 		parts = append(parts, `slicingArguments: ["first"]`)
-		if !f.defaulted {
-			parts = append(parts, assumed)
-		}
+		parts = append(parts, assumed)
 	}
 	return " @listSize(requireOneSlicingArgument: false, " + strings.Join(parts, ", ") + ")"
 }
@@ -176,7 +195,11 @@ func (d *schemaDraw) String() string {
 		case len(typ.interfaces) > 0:
 			b.WriteString(" implements " + strings.Join(typ.interfaces, " & "))
 		}
-		if typ.kind == "type" {
+		switch {
+		case typ.name == "P":
+			// A size does not lead through what lowers the price.
+			b.WriteString(d.pick("weight of P", "", ` @cost(weight: "0")`, ` @cost(weight: "2.5")`))
+		case typ.kind == "type":
 			b.WriteString(d.weight())
 		}
 		b.WriteString(" {\n")
@@ -185,8 +208,9 @@ func (d *schemaDraw) String() string {
 			arguments := f.arguments
 			fmt.Fprintf(&b, "  %s(%s): %s", f.name, arguments, returned)
 			if typ.kind == "type" {
-				b.WriteString(d.weight() + d.size(f))
+				b.WriteString(d.weight())
 			}
+			b.WriteString(d.size(f))
 			b.WriteString("\n")
 		}
 		b.WriteString("}\n")
@@ -208,7 +232,7 @@ type operationDraw struct {
 // drawOperation draws an operation, and variables for it. It says whether all objects tell their type.
 func drawOperation(t *rapid.T, schema *ast.Schema) (operation document, variables map[string]any, typed bool) {
 	d := operationDraw{t: t, schema: schema, typed: rapid.Bool().Draw(t, "typed"), names: map[string]string{}}
-	composite := []string{"Query", "A", "B", "C", "X", "Y", "U"}
+	composite := []string{"Query", "A", "B", "C", "X", "Y", "U", "P"}
 	for range rapid.IntRange(0, 3).Draw(t, "fragments") {
 		on := rapid.SampledFrom(composite).Draw(t, "on")
 		d.fragments = append(d.fragments, fragmentText{on, d.set(on, 2)})

@@ -18,7 +18,7 @@ type reading struct {
 
 // parentSizes is the size that a call gives to some lists in its value. The zero value gives none.
 type parentSizes struct {
-	sizes  *listSize
+	sizes  *sizedFields
 	source ListSource
 }
 
@@ -73,7 +73,7 @@ func (r *reading) call(c *call, parent parentSizes) pair {
 }
 
 // parts prices one call, by parts if its parent sizes the list.
-func (r *reading) parts(c *call, sizes *listSize) setPrice {
+func (r *reading) parts(c *call, sizes *sizedFields) setPrice {
 	if !r.m.holds[c.condition] || c.info == typenameField {
 		return setPrice{}
 	}
@@ -81,7 +81,13 @@ func (r *reading) parts(c *call, sizes *listSize) setPrice {
 	if c.info.kind == entities {
 		return setPrice{rest: own.plus(r.shares(c).price())}
 	}
-	one := r.below(c).price
+	if inner := sizes.through(c.info); inner != nil {
+		below := r.split(sizedSet{r.classOf(c).set, inner})
+		below.rest.typ += r.weight(c)
+		below.rest.field += own.field
+		return below
+	}
+	one := r.below(c, parentSizes{}).price
 	if one.typ = max(0, r.weight(c)+one.typ); c.info.kind == constant {
 		one = pair{}
 	}
@@ -99,16 +105,16 @@ func (r *reading) parts(c *call, sizes *listSize) setPrice {
 // function asks the function of a call's field, once.
 func (r *reading) function(c *call) functionPrice {
 	return once(&r.functions, c, func() functionPrice {
-		return r.m.ask(c.info, &r.form.functions[c.special], r.weight(c), r.below(c).price)
+		return r.m.ask(c.info, &r.form.functions[c.special], r.weight(c), r.below(c, parentSizes{}).price)
 	})
 }
 
-// below prices what is selected below a call.
-func (r *reading) below(c *call) valuePrice {
+// below prices what is selected below a call under a parent.
+func (r *reading) below(c *call, given parentSizes) valuePrice {
 	if c.value < 0 {
 		return valuePrice{typ: -1, field: -1}
 	}
-	parent, v := r.gives(c), &r.values[c.value]
+	parent, v := r.gives(c, given), &r.values[c.value]
 	highest := valuePrice{typ: -1, field: -1}
 	for i := v.classes.lo; i < v.classes.hi; i++ {
 		price := r.set(r.classes[i].set, parent)
@@ -232,16 +238,19 @@ func (r *reading) size(c *call, parent parentSizes) ListSource {
 	return ListSource{Size: times(r.index.options.listSize, info.scale), Rule: DefaultSize}
 }
 
-// gives returns what a call says about the lists in its value.
-func (r *reading) gives(c *call) parentSizes {
-	if c.info.sizes == nil || len(c.info.sizes.sized) == 0 {
+// gives returns what a call under a parent, or this parent, says about the lists in its value.
+func (r *reading) gives(c *call, parent parentSizes) parentSizes {
+	if inner := parent.sizes.through(c.info); inner != nil {
+		return parentSizes{inner, parent.source}
+	}
+	if c.info.sizes == nil || c.info.sizes.sized == nil {
 		return parentSizes{}
 	}
 	source, ok := r.sliced(c)
 	if !ok {
 		return parentSizes{}
 	}
-	return parentSizes{c.info.sizes.like, source}
+	return parentSizes{c.info.sizes.sized, source}
 }
 
 // sliced returns the size that the list size of a call's field gives, if it gives one.
@@ -269,7 +278,7 @@ func (r *reading) sliced(c *call) (largest ListSource, ok bool) {
 		largest.Rule = IntrospectionSize
 		return largest, ok
 	}
-	largest.Coordinate, largest.Configured = c.info.coordinate, sizes.configured
+	largest.Coordinate, largest.Configured = sizes.coordinate, sizes.configured
 	return largest, ok
 }
 

@@ -154,7 +154,7 @@ func (r *reading) clamped(c *call, given parentSizes) bool {
 	if r.fieldClamped(c) {
 		return true
 	}
-	return c.info.kind == ordinary && times(r.size(c, given).Size, r.weight(c)+r.below(c).price.typ) < 0
+	return c.info.kind == ordinary && times(r.size(c, given).Size, r.weight(c)+r.below(c, given).price.typ) < 0
 }
 
 // expand finds out what a branch adds alone, and queues it again with those below it.
@@ -170,7 +170,7 @@ func (u *unfolding) expand(b *branch) {
 	case entities:
 		u.expandEntities(b)
 	default:
-		n, below := u.r.size(c, b.given).Size, u.r.below(c)
+		n, below := u.r.size(c, b.given).Size, u.r.below(c, b.given)
 		typ, field := times(b.typ, n), times(b.field, n)
 		if times(n, u.r.weight(c)+below.price.typ) < 0 {
 			typ, b.entry.TypeClamped = 0, true
@@ -185,7 +185,7 @@ func (u *unfolding) expand(b *branch) {
 		if c.value < 0 {
 			break
 		}
-		given, classes := u.r.gives(c), u.r.values[c.value].classes
+		given, classes := u.r.gives(c, b.given), u.r.values[c.value].classes
 		for i := classes.lo; i < classes.hi; i++ {
 			only := func(dearest int32, calls float64) float64 {
 				if i != dearest {

@@ -8,13 +8,13 @@ type setCost struct{ rest, element, own polynomial }
 // sizedSet is a set and the lists in it that its parent sizes.
 type sizedSet struct {
 	set   int32
-	sizes *listSize
+	sizes *sizedFields
 }
 
 // sizedKey is a value, and what its parent says about the lists in it.
 type sizedKey struct {
 	value int32
-	sizes *listSize
+	sizes *sizedFields
 	size  int32
 }
 
@@ -107,12 +107,15 @@ func (l *lowering) set(key sizedSet) setCost {
 }
 
 // call prices a call, by parts if its parent sizes lists.
-func (l *lowering) call(c *call, sizes *listSize) setCost {
+func (l *lowering) call(c *call, sizes *sizedFields) setCost {
 	if sizing := c.info.sizes; sizing != nil && sizing.one && !l.nodes {
 		l.rule(c)
 	}
 	if c.info.kind == entities {
 		return setCost{rest: l.entities(c)}
+	}
+	if inner := sizes.through(c.info); inner != nil {
+		return l.passed(c, inner)
 	}
 	own, below := l.own(c, c.info.weight), l.below(c)
 	var one, elements polynomial
@@ -135,6 +138,14 @@ func (l *lowering) call(c *call, sizes *listSize) setCost {
 		return setCost{rest: l.when(c.condition, l.add(own, elements))}
 	}
 	return setCost{l.when(c.condition, own), l.when(c.condition, l.times(one, c.info.scale)), l.when(c.condition, elements)}
+}
+
+// passed prices a call that lies between lists and what sizes them, by parts. It returns one object of one
+// type, which has no negative weight (builder.checkPassages).
+func (l *lowering) passed(c *call, sizes *sizedFields) setCost {
+	cost := l.shared(sizedSet{l.form.classOf(c).set, sizes})
+	rest := l.add(l.own(c, c.info.weight), l.element(c, cost.rest))
+	return setCost{l.when(c.condition, rest), l.when(c.condition, cost.element), l.when(c.condition, cost.own)}
 }
 
 // element is one element of what a call returns: its weight and what is selected on it.
@@ -317,8 +328,8 @@ func (l *lowering) addSize(expr sizeExpr) int32 {
 }
 
 // gives returns what a call says about the lists in its value, nil if it says nothing.
-func (l *lowering) gives(c *call) (*listSize, sizeExpr) {
-	if c.info.sizes == nil || len(c.info.sizes.sized) == 0 {
+func (l *lowering) gives(c *call) (*sizedFields, sizeExpr) {
+	if c.info.sizes == nil || c.info.sizes.sized == nil {
 		return nil, sizeExpr{}
 	}
 	expr := l.said(c)
@@ -329,5 +340,5 @@ func (l *lowering) gives(c *call) (*listSize, sizeExpr) {
 		// Calls with the same size share what is below them.
 		expr = sizeExpr{constant: n, fallback: -1}
 	}
-	return c.info.sizes.like, expr
+	return c.info.sizes.sized, expr
 }

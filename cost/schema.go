@@ -101,8 +101,15 @@ type builder struct {
 	inputs map[string]*inputType
 	// sizedBy are the list fields that a sizedFields of some parent sizes.
 	sizedBy map[string]bool
-	// sizedLike are the first list sizes with the same sized fields, by the names of these.
-	sizedLike map[string]*listSize
+	// sized are the sized fields of list sizes, by their spelling.
+	sized map[string]*sizedFields
+	// passages are the fields that list sizes lead through.
+	passages []passage
+	// inherited are the list sizes of interface fields.
+	inherited map[string]declaredSize
+	// applied are the directives of the schema whose arguments can cost something.
+	applied  map[string][]*inputField
+	patterns []sizePattern
 }
 
 // newIndex reads the directives of the schema and the configuration. The error joins a [SchemaError] for
@@ -123,7 +130,8 @@ func newIndex(schema *ast.Schema, cfg Config) (*index, error) {
 		used:      map[string]bool{},
 		inputs:    map[string]*inputType{},
 		sizedBy:   map[string]bool{},
-		sizedLike: map[string]*listSize{},
+		inherited: map[string]declaredSize{},
+		applied:   map[string][]*inputField{},
 	}
 	b.options = b.settings(cfg)
 	b.build()
@@ -167,6 +175,7 @@ func (b *builder) definitions(visit func(*ast.Definition)) {
 
 func (b *builder) build() {
 	b.buildInputs()
+	b.buildDirectives()
 	b.definitions(func(def *ast.Definition) {
 		switch def.Kind {
 		case ast.Object:
@@ -184,16 +193,19 @@ func (b *builder) build() {
 		}
 	})
 	b.buildOutputs()
+	b.readPatterns()
 	b.definitions(func(def *ast.Definition) {
-		switch def.Kind {
-		case ast.Object:
-			b.buildFields(def)
-		case ast.Interface:
-			b.checkInterface(def)
+		if def.Kind == ast.Interface {
+			b.readInterface(def)
 		}
 	})
+	b.definitions(func(def *ast.Definition) {
+		if def.Kind == ast.Object {
+			b.buildFields(def)
+		}
+	})
+	b.checkPassages()
 	b.addMetaFields()
-	b.buildDirectives()
 	b.findUnsized()
 	b.checkUsed()
 }
@@ -232,7 +244,7 @@ func (b *builder) buildFields(def *ast.Definition) {
 		if info.output != nil {
 			fallback = 1
 		}
-		info.weight = b.weight(coordinate, field.Directives, fallback)
+		info.weight = b.weight(coordinate, field.Directives, fallback) + b.appliedCost(field.Directives)
 		for t := field.Type; t.Elem != nil; t = t.Elem {
 			info.depth++
 			if info.depth > 1 {
@@ -245,7 +257,7 @@ func (b *builder) buildFields(def *ast.Definition) {
 			info.args = append(info.args, in)
 			info.argsFree = info.argsFree && in.free()
 		}
-		info.sizes = b.listSize(coordinate, field, info.args, true)
+		info.sizes = b.listSize(def, field, info.args)
 		b.buildComplexity(def, field, info)
 		object.fields[field.Name] = info
 	}
@@ -260,25 +272,24 @@ func (b *builder) leafWeight(name string) float64 {
 	return b.weight(name, def.Directives, 0)
 }
 
-// checkInterface reports weights where the directives forbid them, and checks list sizes although
-// only those of the object types have an effect.
-func (b *builder) checkInterface(def *ast.Definition) {
+// readInterface reports weights where the directives forbid them, and reads list sizes, which hold for
+// the fields of the object types.
+func (b *builder) readInterface(def *ast.Definition) {
 	for _, field := range def.Fields {
 		if field.Type == nil {
 			continue
 		}
 		coordinate := def.Name + "." + field.Name
-		b.refuseWeight(coordinate, field.Directives, "weights of interface fields are not allowed; those of the object types count")
-		if _, configured := b.cfg.ListSizes[coordinate]; configured {
-			b.used[coordinate] = true
-			b.fail(coordinate, "list sizes of interface fields have no effect; those of the object types count")
+		b.refuseWeight(coordinate, field.Directives, "weights of interface fields are not allowed; give the fields of the object types weights")
+		_, configured := b.cfg.ListSizes[coordinate]
+		if !configured && field.Directives.ForName("listSize") == nil {
 			continue
 		}
 		args := make([]*inputField, 0, len(field.Arguments))
 		for _, arg := range field.Arguments {
 			args = append(args, &inputField{name: arg.Name, declared: arg.Type, literal: arg.DefaultValue, typ: b.inputs[arg.Type.Name()]})
 		}
-		b.listSize(coordinate, field, args, false)
+		b.listSize(def, field, args)
 	}
 }
 
@@ -339,8 +350,8 @@ func (b *builder) checkUsed() {
 		}
 	}
 	for coordinate := range b.cfg.ListSizes {
-		if !b.used["list "+coordinate] && !b.used[coordinate] {
-			b.fail(coordinate, "Config.ListSizes names no field of an object type")
+		if !b.used["list "+coordinate] {
+			b.fail(coordinate, "Config.ListSizes names no field of an object type or interface that it can size")
 		}
 	}
 }

@@ -46,7 +46,10 @@ func (f *fieldInfo) price() string {
 		fmt.Fprint(&b, " function ", f.coordinate)
 	}
 	if f.sizes != nil {
-		fmt.Fprint(&b, " sized ", f.sizes.configured, f.sizes.assumed, f.sizes.one, f.sizes.sized)
+		fmt.Fprint(&b, " sized ", f.sizes.configured, f.sizes.assumed, f.sizes.one)
+		if f.sizes.sized != nil {
+			fmt.Fprint(&b, " at ", f.sizes.sized.spelled)
+		}
 		for _, slicer := range f.sizes.slicers {
 			fmt.Fprint(&b, " ", slicer.name())
 		}

@@ -10,15 +10,15 @@ import (
 
 // listSize is a checked ListSize or @listSize directive.
 type listSize struct {
+	// coordinate is where it stands: at the field, or at that of an interface.
+	coordinate string
 	// configured says that the Config gave it, and not a directive.
 	configured bool
 	// assumed is negative if no size is assumed.
 	assumed float64
 	slicers []*slicer
-	sized   []string
-	// like is the first list size with the same sized fields, which stands for all of them where only
-	// these matter.
-	like *listSize
+	// sized are the lists below that are sized, nil if the list is that of the field itself.
+	sized *sizedFields
 	// one says that a request has to give exactly one slicing argument; reason says so in words.
 	one    bool
 	reason string
@@ -45,35 +45,50 @@ func (s *slicer) name() string {
 
 // sizesOwn says whether the list that the field itself returns is sized.
 func (l *listSize) sizesOwn() bool {
-	return len(l.sized) == 0 && (l.assumed >= 0 || len(l.slicers) > 0)
+	return l.sized == nil && (l.assumed >= 0 || len(l.slicers) > 0)
 }
 
-// names says whether the list size gives one to a field of the returned object.
-func (l *listSize) names(info *fieldInfo) bool {
-	return info.depth > 0 && slices.Contains(l.sized, info.name)
+// declaredSize is a list size as it was declared, and where.
+type declaredSize struct {
+	ListSize
+	coordinate string
+	configured bool
 }
 
-// listSize returns the checked list size of a field, nil if there is none or it is wrong. That of an
-// interface field is not effective: it is only checked.
-func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args []*inputField, effective bool) *listSize {
-	given, ok := b.cfg.ListSizes[coordinate]
-	directive := field.Directives.ForName("listSize")
-	switch {
-	case ok:
+// declaredSize returns the list size that holds for a field: its own, that of an interface, that of a pattern,
+// or that of a convention.
+func (b *builder) declaredSize(coordinate string, def *ast.Definition, field *ast.FieldDefinition) (declaredSize, bool) {
+	pattern, fits := b.patternSize(coordinate, field)
+	if given, ok := b.cfg.ListSizes[coordinate]; ok {
 		b.used["list "+coordinate] = true
-	case directive == nil:
-		if given, ok = b.connection(field); !ok {
-			return nil
-		}
-	default:
+		return declaredSize{given, coordinate, true}, true
+	}
+	if directives := field.Directives.ForNames("listSize"); len(directives) > 0 {
 		before := len(b.errs)
-		given = b.directiveListSize(coordinate, field.Directives, directive)
-		if len(b.errs) > before {
-			return nil
+		given := b.directiveListSize(coordinate, directives)
+		return declaredSize{given, coordinate, false}, len(b.errs) == before
+	}
+	for _, name := range def.Interfaces {
+		if inherited, ok := b.inherited[name+"."+field.Name]; ok {
+			return inherited, true
 		}
 	}
+	if !fits {
+		pattern, fits = b.connection(field)
+	}
+	return declaredSize{pattern, coordinate, true}, fits
+}
+
+// listSize returns the checked list size of a field of an object type, nil if there is none or it is wrong.
+// That of an interface field is checked, and holds for the object types.
+func (b *builder) listSize(def *ast.Definition, field *ast.FieldDefinition, args []*inputField) *listSize {
+	coordinate := def.Name + "." + field.Name
+	given, ok := b.declaredSize(coordinate, def, field)
+	if !ok {
+		return nil
+	}
 	before := len(b.errs)
-	size := &listSize{configured: ok, assumed: -1, one: given.RequireOneSlicingArgument == nil || *given.RequireOneSlicingArgument}
+	size := &listSize{coordinate: given.coordinate, configured: given.configured, assumed: -1, one: given.requiresOne()}
 	if given.AssumedSize != nil {
 		size.assumed = float64(*given.AssumedSize)
 		if *given.AssumedSize < 0 {
@@ -83,9 +98,9 @@ func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args [
 	if field.Type.Elem == nil && len(given.SizedFields) == 0 {
 		b.fail(coordinate, "the field returns no list, and no sizedFields are given")
 	}
-	b.checkSized(coordinate, field, given.SizedFields, effective)
-	size.sized = given.SizedFields
-	hasDefault := false
+	if len(given.SizedFields) > 0 {
+		size.sized = b.sizedFields(coordinate, field, given.SizedFields, def.Kind == ast.Object)
+	}
 	for i, path := range given.SlicingArguments {
 		if slices.Contains(given.SlicingArguments[:i], path) {
 			b.fail(coordinate, "slicing argument %q is given twice", path)
@@ -93,59 +108,29 @@ func (b *builder) listSize(coordinate string, field *ast.FieldDefinition, args [
 		}
 		if s := b.slicer(coordinate, path, args); s != nil {
 			size.slicers = append(size.slicers, s)
-			_, present := s.fallback()
-			hasDefault = hasDefault || present
 		}
 	}
-	if given.AssumedSize != nil && len(size.slicers) > 0 && (hasDefault || size.one) {
-		b.fail(coordinate, "assumedSize next to slicingArguments never counts unless requireOneSlicingArgument is false and no slicing argument has a default")
+	if given.AssumedSize != nil && len(size.slicers) > 0 && size.one {
+		b.fail(coordinate, "assumedSize next to slicingArguments never counts where requireOneSlicingArgument is true: leave one of the two out")
 	}
 	if len(b.errs) > before {
 		return nil
 	}
 	size.one = size.one && len(size.slicers) > 0
 	size.reason = "exactly one of " + strings.Join(given.SlicingArguments, ", ") + " is required"
-	names := strings.Join(size.sized, " ")
-	if b.sizedLike[names] == nil {
-		b.sizedLike[names] = size
+	if def.Kind == ast.Interface {
+		b.inherited[coordinate] = given
 	}
-	size.like = b.sizedLike[names]
 	return size
 }
 
-// checkSized checks that the sized fields are lists of the returned type, and, if
-// the list size is effective, records them as sized.
-func (b *builder) checkSized(coordinate string, field *ast.FieldDefinition, sized []string, effective bool) {
-	def := b.schema.Types[field.Type.Name()]
-	for i, name := range sized {
-		if slices.Contains(sized[:i], name) {
-			b.fail(coordinate, "sized field %q is given twice", name)
-			continue
-		}
-		if def == nil || !def.IsCompositeType() {
-			b.fail(coordinate, "sized field %q cannot be a field of %s", name, field.Type.Name())
-			continue
-		}
-		found := false
-		// Fields are looked up as pricing does: on the object types, which all have the fields of
-		// their interfaces.
-		for _, object := range b.schema.GetPossibleTypes(def) {
-			target := object.Fields.ForName(name)
-			if target == nil {
-				continue
-			}
-			found = true
-			if target.Type.Elem == nil {
-				b.fail(coordinate, "sized field %q is not a list on %s", name, object.Name)
-			}
-			if effective {
-				b.sizedBy[object.Name+"."+name] = true
-			}
-		}
-		if !found {
-			b.fail(coordinate, "sized field %q is no field of %s", name, def.Name)
-		}
+// requiresOne says whether a request has to give exactly one slicing argument. An assumedSize is for requests
+// that give none.
+func (s *ListSize) requiresOne() bool {
+	if s.RequireOneSlicingArgument == nil {
+		return s.AssumedSize == nil
 	}
+	return *s.RequireOneSlicingArgument
 }
 
 // slicer resolves the path of a slicing argument, nil if it is wrong.
@@ -186,18 +171,55 @@ func (b *builder) slicer(coordinate, path string, args []*inputField) *slicer {
 	return s
 }
 
-// directiveListSize reads a @listSize directive.
-func (b *builder) directiveListSize(coordinate string, directives ast.DirectiveList, directive *ast.Directive) ListSize {
-	var size ListSize
-	if len(directives.ForNames("listSize")) > 1 {
-		b.fail(coordinate, "@listSize is given more than once")
-	}
-	if directive.Definition != nil {
-		// A schema may declare the directive with another default.
-		if arg := directive.Definition.Arguments.ForName("requireOneSlicingArgument"); arg != nil && arg.DefaultValue != nil {
-			size.RequireOneSlicingArgument = booleanValue(arg.DefaultValue)
+// directiveListSize reads the @listSize directives of a field.
+func (b *builder) directiveListSize(coordinate string, directives []*ast.Directive) ListSize {
+	size := b.oneListSize(coordinate, directives[0])
+	for _, directive := range directives[1:] {
+		other := b.oneListSize(coordinate, directive)
+		switch {
+		case sameNames(size.SizedFields, other.SizedFields):
+			// Each bounds the same lists.
+			same := sameNames(size.SlicingArguments, other.SlicingArguments)
+			one := same && size.requiresOne() && other.requiresOne()
+			size.RequireOneSlicingArgument = &one
+			size.SlicingArguments = union(size.SlicingArguments, other.SlicingArguments)
+			if size.AssumedSize == nil || other.AssumedSize != nil && *other.AssumedSize > *size.AssumedSize {
+				size.AssumedSize = other.AssumedSize
+			}
+		case sameNames(size.SlicingArguments, other.SlicingArguments) && sameSize(size.AssumedSize, other.AssumedSize) &&
+			len(size.SizedFields) > 0 && len(other.SizedFields) > 0:
+			one := size.requiresOne() || other.requiresOne()
+			size.RequireOneSlicingArgument = &one
+			size.SizedFields = union(size.SizedFields, other.SizedFields)
+		default:
+			b.fail(coordinate, "several @listSize have to agree in their sizedFields, or in all else: give a list that others do not size a @listSize at its own field")
+			return size
 		}
 	}
+	return size
+}
+
+func sameSize(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// sameNames says whether two lists have the same names, in whatever order.
+func sameNames(a, b []string) bool {
+	return len(union(a, b)) == len(union(a, nil)) && len(union(b, a)) == len(union(b, nil))
+}
+
+// union returns the names of both lists, each once.
+func union(a, b []string) []string {
+	var all []string
+	for _, name := range slices.Concat(a, b) {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// oneListSize reads a @listSize directive.
+func (b *builder) oneListSize(coordinate string, directive *ast.Directive) ListSize {
+	var size ListSize
 	for _, arg := range directive.Arguments {
 		if arg.Value == nil || arg.Value.Kind == ast.NullValue {
 			continue
@@ -218,6 +240,12 @@ func (b *builder) directiveListSize(coordinate string, directives ast.DirectiveL
 		}
 		if !ok {
 			b.fail(coordinate, "%s of @listSize is not of the right type: %s", arg.Name, arg.Value)
+		}
+	}
+	if directive.Definition != nil && size.RequireOneSlicingArgument == nil && size.AssumedSize == nil {
+		// A schema may declare the directive with another default.
+		if arg := directive.Definition.Arguments.ForName("requireOneSlicingArgument"); arg != nil && arg.DefaultValue != nil {
+			size.RequireOneSlicingArgument = booleanValue(arg.DefaultValue)
 		}
 	}
 	return size
@@ -245,68 +273,4 @@ func stringValues(value *ast.Value) ([]string, bool) {
 		values = append(values, child.Value.Raw)
 	}
 	return values, true
-}
-
-// Connections sizes lists by the names of arguments and fields, for schemas that follow a convention
-// and have no @listSize, such as those with Relay connections:
-//
-//	cost.Connections{SlicingArguments: []string{"first", "last"}, SizedFields: []string{"nodes", "edges"}}
-//
-// It holds for each field of an object type that neither @listSize nor [Config.ListSizes] sizes and that
-// has at least one of the arguments. If the field returns a list, the arguments size it; if it returns
-// an object, they size those of its SizedFields that are lists. A request that gives none of the
-// arguments is priced with the default size. The zero value sizes nothing.
-type Connections struct {
-	// SlicingArguments are names of arguments of type Int. The largest that is given counts.
-	SlicingArguments []string
-	// SizedFields are names of the fields of a connection that hold its lists.
-	SizedFields []string
-}
-
-// connection returns the list size that the convention gives to a field, or false if it gives none.
-func (b *builder) connection(field *ast.FieldDefinition) (ListSize, bool) {
-	var size ListSize
-	for _, name := range b.cfg.Connections.SlicingArguments {
-		arg := field.Arguments.ForName(name)
-		if arg != nil && arg.Type.Elem == nil && arg.Type.Name() == "Int" && !slices.Contains(size.SlicingArguments, name) {
-			size.SlicingArguments = append(size.SlicingArguments, name)
-		}
-	}
-	if len(size.SlicingArguments) == 0 {
-		return ListSize{}, false
-	}
-	if field.Type.Elem == nil {
-		for _, name := range b.cfg.Connections.SizedFields {
-			if b.isList(field.Type.Name(), name) && !slices.Contains(size.SizedFields, name) {
-				size.SizedFields = append(size.SizedFields, name)
-			}
-		}
-		if len(size.SizedFields) == 0 {
-			return ListSize{}, false
-		}
-	}
-	one := false
-	size.RequireOneSlicingArgument = &one
-	return size, true
-}
-
-// isList says whether the type, or one of its possible types, has such a field, and all that have it
-// return a list.
-func (b *builder) isList(typeName, fieldName string) bool {
-	def := b.schema.Types[typeName]
-	if def == nil || !def.IsCompositeType() {
-		return false
-	}
-	found := false
-	for _, object := range b.schema.GetPossibleTypes(def) {
-		field := object.Fields.ForName(fieldName)
-		if field == nil {
-			continue
-		}
-		if field.Type.Elem == nil {
-			return false
-		}
-		found = true
-	}
-	return found
 }

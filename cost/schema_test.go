@@ -54,8 +54,13 @@ func TestEachSchemaMistakeNamesItsCoordinate(t *testing.T) {
 		{"a sized field that does not exist", `type T { b: [Int] } type Query { t(first: Int): T @listSize(slicingArguments: ["first"], sizedFields: ["c"]) }`, "Query.t", `"c" is no field of T`},
 		{"a sized field that is no list", `type T { b: Int } type Query { t(first: Int): T @listSize(slicingArguments: ["first"], sizedFields: ["b"]) }`, "Query.t", "not a list on T"},
 		{"a sized field of a scalar", `type Query { t: [Int] @listSize(assumedSize: 1, sizedFields: ["b"]) }`, "Query.t", "cannot be a field of Int"},
-		{"an assumed size that never counts", `type Query { a(first: Int): [Int] @listSize(assumedSize: 5, slicingArguments: ["first"]) }`, "Query.a", "never counts"},
-		{"an assumed size hidden by a default", `type Query { a(first: Int = 3): [Int] @listSize(assumedSize: 5, slicingArguments: ["first"], requireOneSlicingArgument: false) }`, "Query.a", "never counts"},
+		{"an assumed size that never counts", `type Query { a(first: Int): [Int] @listSize(assumedSize: 5, slicingArguments: ["first"], requireOneSlicingArgument: true) }`, "Query.a", "leave one of the two out"},
+		{"sized fields that are no names", `type T { b: [Int] } type Query { t: T @listSize(assumedSize: 1, sizedFields: ["b {"]) }`, "Query.t", "results { page }"},
+		{"sized fields with an alias", `type T { b: [Int] } type Query { t: T @listSize(assumedSize: 1, sizedFields: ["c: b"]) }`, "Query.t", "without arguments"},
+		{"sized fields through a list", `type T { b: [U] } type U { c: [Int] } type Query { t: T @listSize(assumedSize: 1, sizedFields: ["b { c }"]) }`, "Query.t", "T.b, which does not return one object"},
+		{"sized fields through an interface", `type T { b: U } interface U { c: [Int] } type V implements U { c: [Int] } type Query { t: T @listSize(assumedSize: 1, sizedFields: ["b { c }"]) }`, "Query.t", "T.b, which does not return one object"},
+		{"sized fields through a list size", `type T { b: U @listSize(assumedSize: 1, sizedFields: ["c"]) } type U { c: [Int] } type Query { t: T @listSize(assumedSize: 1, sizedFields: ["b { c }"]) }`, "Query.t", "T.b, which has a list size of its own"},
+		{"sized fields through a negative weight", `type T { b: U } type U @cost(weight: "-1") { c: [Int] } type Query { t: T @listSize(assumedSize: 1, sizedFields: ["b { c }"]) }`, "Query.t", "negative weight"},
 		{"a wrong size at an interface field", `interface N { a: [Int] @listSize(assumedSize: -1) } type T implements N { a: [Int] } type Query { n: N }`, "N.a", "negative"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,6 +97,8 @@ func TestEachConfigMistakeNamesItsCoordinate(t *testing.T) {
 		{"weight that is infinite", cost.Config{Weights: map[string]float64{"Query.value": math.Inf(1)}}, "Query.value"},
 		{"size of an unknown field", cost.Config{ListSizes: map[string]cost.ListSize{"Query.nothing": {}}}, "Query.nothing"},
 		{"size that is negative", cost.Config{ListSizes: map[string]cost.ListSize{"Query.unsized": {AssumedSize: &negative}}}, "Query.unsized"},
+		{"pattern that fits nothing", cost.Config{ListSizes: map[string]cost.ListSize{"*.nothing": {}}}, "*.nothing"},
+		{"pattern that is none", cost.Config{ListSizes: map[string]cost.ListSize{"*[a]": {}}}, "*[a]"},
 		{"free field that does not exist", cost.Config{FreeFields: []string{"Query.budget"}}, "Query.budget"},
 		{"free field below the root", cost.Config{FreeFields: []string{"Book.title"}}, "Book.title"},
 	} {
@@ -172,19 +179,6 @@ func TestUnsizedListsAreCountedAndRefusedWhenStrict(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestSizesAtInterfaceFieldsSizeNothing(t *testing.T) {
-	t.Parallel()
-	schema := loadSchema(t, `
-interface N { page(first: Int): P @listSize(slicingArguments: ["first"], sizedFields: ["rows"]) }
-type T implements N { page(first: Int): P }
-type P { rows: [T] }
-type Query { n: N }
-`, "")
-	estimator, err := cost.New(schema, cost.Config{})
-	require.NoError(t, err)
-	require.Equal(t, []string{"P.rows"}, estimator.UnsizedLists())
-}
-
 func TestSchemaErrorsAreSentences(t *testing.T) {
 	t.Parallel()
 	_, err := cost.New(loadSchema(t, `type Query { a: Int @cost(weight: "x") b: Int @cost(weight: "y") }`, ""), cost.Config{})
@@ -192,6 +186,29 @@ func TestSchemaErrorsAreSentences(t *testing.T) {
 	var mistake *cost.SchemaError
 	require.ErrorAs(t, err, &mistake)
 	require.Equal(t, `cost: Query.a: weight "x" of @cost is not a finite decimal number`, mistake.Error())
+}
+
+// A directive that the schema applies to a field adds what its arguments cost to the weight of the field.
+func TestArgumentsOfDirectivesInTheSchemaCostForEachCall(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+directive @fetch(from: String @cost(weight: "3"), options: Options = {retries: 1} @cost(weight: "2")) repeatable on FIELD_DEFINITION | FIELD
+input Options { retries: Int @cost(weight: "0.5") }
+type Query { none: Int given: Int @fetch(from: "x", options: null) twice: Int @fetch @fetch(from: "y") @cost(weight: "1") list: [Item] @listSize(assumedSize: 4) }
+type Item { name: String @fetch(options: {}) }`, "")
+	for text, want := range map[string]float64{
+		"{ none }":                    0,
+		"{ given }":                   3 + 2,
+		"{ twice }":                   1 + 2.5 + 3 + 2.5,
+		"{ list { name } }":           1 + 4*2,
+		`{ given @fetch(from: "z") }`: 5 + 3 + 2.5,
+	} {
+		typ := 1.0
+		if text == "{ list { name } }" {
+			typ += 4
+		}
+		requirePrice(t, schema, cost.Config{}, text, nil, cost.Cost{Type: typ, Field: want})
+	}
 }
 
 // An abstract type weighs the most of its possible object types, whether an interface implements it or not

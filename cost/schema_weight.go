@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,7 +76,7 @@ func directiveWeight(directives ast.DirectiveList, directive *ast.Directive) (we
 	return w, ""
 }
 
-// buildDirectives keeps the executable directives whose arguments can cost something.
+// buildDirectives keeps the directives whose arguments can cost something: those of queries in the index.
 func (b *builder) buildDirectives() {
 	for name, def := range b.schema.Directives {
 		if def == nil {
@@ -88,8 +89,29 @@ func (b *builder) buildDirectives() {
 			args = append(args, in)
 			free = free && in.free()
 		}
-		if !free {
+		if free {
+			continue
+		}
+		if slices.Contains(def.Locations, ast.LocationFieldDefinition) {
+			b.applied[name] = args
+		}
+		if slices.Contains(def.Locations, ast.LocationField) {
 			b.directives[name] = args
 		}
 	}
+}
+
+// appliedCost is what the directives cost that the schema applies to a field, by their arguments.
+func (b *builder) appliedCost(directives ast.DirectiveList) float64 {
+	total := 0.0
+	for _, directive := range directives {
+		for _, in := range b.applied[directive.Name] {
+			if arg := directive.Arguments.ForName(in.name); arg != nil {
+				total += in.weight + b.priceLiteral(arg.Value, in.typ)
+			} else {
+				total += in.absent
+			}
+		}
+	}
+	return total
 }

@@ -447,18 +447,18 @@ directive @cost(
 """
 How long the list is that a field returns, at most. The size is, in this order: what the parent's
 sizedFields say, the largest slicing argument of the request, assumedSize, and the default of the
-server.
+server. At an interface field it holds for the fields of the object types that have none of their own.
 """
 directive @listSize(
   "The size when no slicing argument is given."
   assumedSize: Int
   "The arguments that bound the size, as names or as paths into input objects: first, page.first."
   slicingArguments: [String!]
-  "The fields of the returned object that hold the lists, when the field itself returns none."
+  "The fields of the returned object that hold the lists, or paths to them: edges, results { page }."
   sizedFields: [String!]
-  "Whether a request has to give exactly one of the slicing arguments."
+  "Whether a request has to give exactly one of the slicing arguments; false beside an assumedSize."
   requireOneSlicingArgument: Boolean = true
-) on FIELD_DEFINITION
+) repeatable on FIELD_DEFINITION
 `, BuiltIn: false},
 	{Name: "../../ratelimit-field.graphqls", Input: `extend type Query {
   """

@@ -27,7 +27,7 @@ const (
 	// UselessWeight is a @cost that says what holds without it.
 	UselessWeight Rule = "useless-weight"
 	// UselessListSize is a @listSize without an effect: its lists cost nothing, or it is on a field of an
-	// interface.
+	// interface and all object types have their own.
 	UselessListSize Rule = "useless-list-size"
 	// UnusedAssumedSize is an assumedSize that something else always beats.
 	UnusedAssumedSize Rule = "unused-assumed-size"

@@ -85,27 +85,20 @@ func (l *linter) listSizes() {
 	}
 }
 
-// interfaceListSize reports a list size on an interface, which has no effect, with the object types that
-// have none instead.
+// interfaceListSize reports a list size on an interface that no object type inherits, because all of them have
+// their own.
 func (l *linter) interfaceListSize(def *ast.Definition, field *ast.FieldDefinition, directive *ast.Directive) {
-	var without []string
 	for _, object := range l.schema.GetPossibleTypes(def) {
 		own := object.Fields.ForName(field.Name)
 		if own == nil {
 			continue
 		}
 		if _, ok := l.sizingOf(object.Name+"."+field.Name, own); !ok {
-			without = append(without, object.Name+"."+field.Name)
+			return
 		}
 	}
-	coordinate := def.Name + "." + field.Name
-	if len(without) == 0 {
-		l.add(doctor.Note, UselessListSize, coordinate, directive.Position, "@listSize has no effect on an interface, and the object types have their own")
-		return
-	}
-	slices.Sort(without)
-	l.add(doctor.Warning, UselessListSize, coordinate, directive.Position,
-		"@listSize has no effect on an interface: move it to %s", strings.Join(without, ", "))
+	l.add(doctor.Note, UselessListSize, def.Name+"."+field.Name, directive.Position,
+		"@listSize of an interface is for object types without their own, and all have their own")
 }
 
 // costsNothing says whether the lists that a size is for hold scalars or enums without a weight.
