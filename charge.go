@@ -26,7 +26,7 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 // matches [ErrNoDecision] if the extension has not decided about the
 // operation, and bucket.ErrInvalid if n is negative.
 //
-// An operation that runs again on an earlier charge ([OutcomeRepeated]) pays here again. A mutation under an idempotency
+// An operation that runs again after an abandoned attempt, on its charge ([OutcomeRepeated]), pays here again. A mutation under an idempotency
 // key that returns a refusal of Charge has run: a repeat gets the same refusal, and another try needs another key.
 //
 // What was charged here stays charged: [SettlementConfig] corrects only the price of the operation itself.

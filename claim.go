@@ -69,10 +69,19 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	}
 }
 
+// storedAnswers are those of a tenant that are counted together: they live equally long.
+type storedAnswers struct {
+	tenant   string
+	mutation bool
+}
+
 // KeepAnswer charges the room that an answer takes, and reports whether it may take it. Most policies
-// have no limit of it, and then the store is not asked.
+// have no limit of it, and then this instance counts and the store is not asked.
 func (op *operation) KeepAnswer(ctx context.Context, bytes int64) bool {
 	buckets := judged(&op.rules)
+	if !enforces(&op.rules, bucket.AnswerBytes) && !op.fits(ctx, int(bytes)) {
+		return false
+	}
 	if !counts(buckets, bucket.AnswerBytes) {
 		return true
 	}
@@ -83,6 +92,22 @@ func (op *operation) KeepAnswer(ctx context.Context, bytes int64) bool {
 	}
 	op.extension.reporter.Stored(ctx, &after)
 	return after.Refusal == nil
+}
+
+// fits reports whether an answer stays within what this instance stores of the tenant's.
+func (op *operation) fits(ctx context.Context, bytes int) bool {
+	e, tenant := op.extension, op.decision.Subject.Tenant
+	most := e.cfg.Idempotency.MaxAnswers
+	if most < 0 {
+		return true
+	}
+	share := most / max(1, op.store.Instances())
+	if e.answers.Fits(storedAnswers{tenant, op.mutation()}, bytes, share, time.Now(), op.claim.TTL) {
+		return true
+	}
+	e.warnOnce(ctx, oddity{what: "answers", tenant: tenant}, "a tenant has used up Idempotency.MaxAnswers: its answers are not stored for now. "+
+		"A limit in answer_bytes says how much it may have", slog.String("tenant", shortened(tenant)), slog.Int("bytes", share))
+	return false
 }
 
 // Settled counts the correction that was to be made with the end of the claim.
@@ -97,8 +122,9 @@ func (op *operation) Settled(ctx context.Context, settled *bucket.Settled, tries
 	op.extension.reporter.Settled(ctx, &told)
 }
 
-// replay returns the stored answer. It returns nil if the replay is refused, which the decision says.
-func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *graphql.Response {
+// replay returns the stored answer. It returns nil if the replay is refused, which the decision says, or if it is of a
+// query whose answer cannot be had: that runs at its price, without the claim.
+func (e *Extension) replay(ctx context.Context, op *operation, points int64, kept []byte) *graphql.Response {
 	d, name := &op.decision, op.claim.RecordName()
 	op.claim = nil
 	if refusal := e.capReplays(ctx, op); refusal != nil {
@@ -107,6 +133,10 @@ func (e *Extension) replay(ctx context.Context, op *operation, kept []byte) *gra
 	}
 	answer, err := e.claims.Answer(context.WithoutCancel(ctx), name, kept)
 	switch {
+	case err != nil && !op.mutation():
+		e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: a stored answer cannot be had: its query runs again",
+			slog.String("error", err.Error()))
+		return e.takeFor(ctx, op, points)
 	case errors.Is(err, claims.ErrUnreadable):
 		d.Refuse(&decision.Refusal{Outcome: decision.AnswerUnavailable})
 		e.cfg.Observe.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",

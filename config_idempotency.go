@@ -33,15 +33,22 @@ type IdempotencyConfig struct {
 	// MutationTTL is how long a mutation's key is remembered from its first charge: from the lease to 30
 	// days. Zero means [idempotency.DefaultMutationTTL].
 	MutationTTL time.Duration
-	// QueryTTL is the same for queries. Zero means [idempotency.DefaultQueryTTL].
+	// QueryTTL is how long a query's key is remembered, and its answer with it, in the same bounds. Zero means
+	// [idempotency.DefaultQueryTTL].
 	QueryTTL time.Duration
 	// Lease is how long an attempt is believed to be running without a sign of life, at least a second;
 	// it renews its lease three times as often. Zero means [idempotency.DefaultLease].
 	Lease time.Duration
 	// MaxAnswer is the size in bytes of the largest answer that is stored, as the Codec leaves it. A
-	// repeat of a mutation with a larger one is refused with [ratelimitclient.CodeAnswerUnavailable]. Zero means
-	// [idempotency.DefaultMaxAnswer], [None] stores none. At most 16 MiB.
+	// repeat of a mutation with a larger one is refused with [ratelimitclient.CodeAnswerUnavailable], and that of a
+	// query runs again at its price. Zero means [idempotency.DefaultMaxAnswer], [None] stores none. At most 16 MiB.
 	MaxAnswer int
+	// MaxAnswers is how many bytes of answers are stored of a tenant within the life of their records: MutationTTL
+	// for mutations, and QueryTTL for queries, which are counted by themselves. Each instance counts what it stores,
+	// up to its share by the number of instances that it knows to share the store. Beyond it answers are not stored.
+	// An enforced limit of the policy that counts [bucket.AnswerBytes] holds in its place. Zero means
+	// [idempotency.DefaultMaxAnswers], [None] means no bound.
+	MaxAnswers int
 	// Codec compresses or encrypts answers before they are stored. It is not given those of more than 64
 	// times MaxAnswer. All replicas need the same; one without it refuses the replay. Nil stores them as JSON.
 	Codec idempotency.Codec
@@ -49,9 +56,6 @@ type IdempotencyConfig struct {
 	// holds only a digest. An answer is there before the record says so, and before the client gets it.
 	// Nil keeps them in the records.
 	Answers idempotency.AnswerStore
-	// FreeRepeats is how often a query runs again uncharged under its key, at most 255. Zero means
-	// [idempotency.DefaultFreeRepeats], [None] means that every repeat is charged.
-	FreeRepeats int
 	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of
 	// its policy counts [bucket.Replays], which holds over all servers and takes a call of the store for
 	// each. Beyond it replays are refused with [ratelimitclient.CodeRateLimited]. Tenants of whom no limit is enforced have
@@ -81,7 +85,6 @@ const (
 	maxKeyHeaders    = 8
 	minLease         = time.Second
 	maxKeyTTL        = 30 * 24 * time.Hour
-	maxFreeRepeats   = 255
 	// largestMaxAnswer is such that the product with claims.MaxCodecRatio is an int of any machine.
 	largestMaxAnswer = 16 << 20
 )
@@ -100,7 +103,7 @@ func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
 	c.Lease = cmp.Or(c.Lease, idempotency.DefaultLease)
 	c.MaxAnswer = cmp.Or(c.MaxAnswer, idempotency.DefaultMaxAnswer)
 	c.MaxReplays = cmp.Or(c.MaxReplays, idempotency.DefaultMaxReplays)
-	c.FreeRepeats = cmp.Or(c.FreeRepeats, idempotency.DefaultFreeRepeats)
+	c.MaxAnswers = cmp.Or(c.MaxAnswers, idempotency.DefaultMaxAnswers)
 	return c
 }
 
@@ -117,7 +120,7 @@ func (c *IdempotencyConfig) validate(fail failFunc) {
 	if c.Keys > KeysIgnored {
 		fail("Idempotency.Keys is %d, which is none of the KeyUse constants", c.Keys)
 	}
-	orNone(fail, "Idempotency.FreeRepeats", c.FreeRepeats, maxFreeRepeats)
+	countOrNone(fail, "Idempotency.MaxAnswers", int64(c.MaxAnswers))
 	countOrNone(fail, "Idempotency.MaxReplays", int64(c.MaxReplays))
 	orNone(fail, "Idempotency.MaxAnswer", c.MaxAnswer, largestMaxAnswer)
 	// A lease that is wrong itself is no measure for the rest.
@@ -130,7 +133,7 @@ func (c *IdempotencyConfig) validate(fail failFunc) {
 func (c *IdempotencyConfig) claims(logger *slog.Logger) claims.Config {
 	return claims.Config{
 		Headers: c.Headers, Required: c.Keys == KeysRequired, ReuseAsNew: c.ReuseAsNew, RefuseAbandoned: c.RefuseAbandoned,
-		MutationTTL: c.MutationTTL, QueryTTL: c.QueryTTL, Lease: c.Lease, FreeRepeats: c.FreeRepeats,
+		MutationTTL: c.MutationTTL, QueryTTL: c.QueryTTL, Lease: c.Lease,
 		MaxAnswer: max(0, c.MaxAnswer), Codec: c.Codec, Answers: c.Answers, Logger: logger,
 	}
 }

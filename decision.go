@@ -144,7 +144,8 @@ const (
 	OutcomeShadowed = Outcome(decision.Shadowed)
 	// OutcomeWarned: the same for something that is in mode warn, of which the client is told.
 	OutcomeWarned = Outcome(decision.Warned)
-	// OutcomeRepeated: the operation runs again on the charge of an earlier attempt under its key.
+	// OutcomeRepeated: the operation runs again on the charge of an attempt under its key that was abandoned, as when its
+	// server died.
 	OutcomeRepeated = Outcome(decision.Repeated)
 	// OutcomeUnjudged: the operation runs because the store is away and its limits fail open.
 	OutcomeUnjudged = Outcome(decision.Unjudged)

@@ -33,6 +33,8 @@ type Extension struct {
 	claims    *claims.Keeper
 	// replays counts the stored answers of tenants.
 	replays *recent.Counter[string]
+	// answers counts the bytes of those that this instance has stored.
+	answers *recent.Counter[storedAnswers]
 	// warned are the oddities that were logged.
 	warned *recent.Counter[oddity]
 	// stores are nil until srv.Use.
@@ -53,8 +55,12 @@ func New(cfg Config) *Extension {
 	return &Extension{cfg: cfg.withDefaults(), life: newLifecycle()}
 }
 
-// replaySlots is how many tenants are remembered whose stored answers are counted.
-const replaySlots = 1024
+// How many tenants are remembered whose replays are counted, and how many for the bytes of their answers, which are
+// counted for longer.
+const (
+	replaySlots = 1024
+	answerSlots = 4096
+)
 
 // extensionName is the name that gqlgen and the operation's statistics know.
 const extensionName = "RateLimit"
@@ -96,7 +102,8 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	}
 	e.estimator, e.reporter = estimator, reporter
 	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
-	e.replays, e.warned = recent.NewCounter[string](replaySlots), recent.NewCounter[oddity](oddities)
+	e.replays, e.answers = recent.NewCounter[string](replaySlots), recent.NewCounter[storedAnswers](answerSlots)
+	e.warned = recent.NewCounter[oddity](oddities)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
 		stores.End()

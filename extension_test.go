@@ -208,7 +208,7 @@ func TestNoneIsNoMistakeWhereAFieldSaysSo(t *testing.T) {
 	err := ratelimit.New(ratelimit.Config{
 		Pricing: ratelimit.PricingConfig{InvalidDocument: ratelimit.None},
 		Idempotency: ratelimit.IdempotencyConfig{
-			FreeRepeats: ratelimit.None, MaxReplays: ratelimit.None, MaxAnswer: ratelimit.None,
+			MaxAnswers: ratelimit.None, MaxReplays: ratelimit.None, MaxAnswer: ratelimit.None,
 		},
 		Outage: ratelimit.OutageConfig{
 			KnownFor: ratelimit.None, RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None,
@@ -216,7 +216,7 @@ func TestNoneIsNoMistakeWhereAFieldSaysSo(t *testing.T) {
 		Observe: ratelimit.ObserveConfig{RepeatedRefusals: ratelimit.None},
 	}).Validate(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	require.ErrorContains(t, err, "Config.Store is nil", "it is checked at all")
-	for _, field := range []string{"InvalidDocument", "FreeRepeats", "MaxReplays", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "RepeatedRefusals"} {
+	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxReplays", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "RepeatedRefusals"} {
 		require.NotContains(t, err.Error(), field)
 	}
 }
@@ -229,7 +229,7 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimitclient.CodeRateLimited: 302},
 		},
 		Idempotency: ratelimit.IdempotencyConfig{
-			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, FreeRepeats: 300, MaxReplays: -2, MaxAnswer: -2, Keys: 9,
+			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, MaxAnswers: -3, MaxReplays: -2, MaxAnswer: -2, Keys: 9,
 		},
 		Observe: ratelimit.ObserveConfig{
 			TopTenants: -1, RepeatedRefusals: -2,
@@ -241,7 +241,7 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	}).Validate(schema)
 	for _, part := range []string{
 		"Store", "Policy", "Subject", "Response.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
-		"Headers has", "FreeRepeats is 300", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
+		"Headers has", "MaxAnswers is -3", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
 		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
 		"RepeatedRefusals is -2", "InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",
 		"MaxRefusals is -1", "CappedCalls is 5000",

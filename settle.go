@@ -137,9 +137,6 @@ func (e *Extension) correction(op *operation, last *graphql.Response, unused int
 	switch {
 	case op.claim != nil && last != nil && !op.Ran(last):
 		return correction{points: op.charged.points, reason: reasonReleased}
-	case op.claim != nil && op.claim.FreeRepeats != 0:
-		// The charge pays for repeats as well.
-		return correction{}
 	case left, stream && (gone || op.actual == nil || op.actual.events.Load() == 0):
 		// Starting it, and the event that may have been in the making, are paid.
 		return correction{}

@@ -55,7 +55,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	}
 	switch result.Verdict {
 	case bucket.Replayed:
-		return e.replay(ctx, op, result.Answer)
+		return e.replay(ctx, op, points, result.Answer)
 	case bucket.Admitted:
 		op.charged.keep(&result, points)
 		d.Note(d.WouldRefuseBy(result.Limits))

@@ -85,8 +85,6 @@ func checkClaim(claim *idempotency.Claim) error {
 		return fmt.Errorf("%w: a lease of %v", ErrInvalid, claim.Lease)
 	case claim.TTL < 0 || claim.TTL > maxTTL:
 		return fmt.Errorf("%w: a claim that lives %v", ErrInvalid, claim.TTL)
-	case claim.FreeRepeats < -1 || claim.FreeRepeats > 255:
-		return fmt.Errorf("%w: %d free repeats", ErrInvalid, claim.FreeRepeats)
 	}
 	return nil
 }

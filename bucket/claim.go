@@ -23,8 +23,8 @@ func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 // claimOf is a claim of a take from these buckets as the scripts know it, the defaults filled in.
 func claimOf(claim *idempotency.Claim, buckets []Bucket) *state.Claim {
 	c := &state.Claim{
-		Attempt: claim.Attempt, Fingerprint: claim.Fingerprint, FreeRepeats: max(0, claim.FreeRepeats),
-		ChargeRepeats: claim.FreeRepeats < 0, RefuseAbandoned: claim.RefuseAbandoned, Sum: sumOf(buckets),
+		Attempt: claim.Attempt, Fingerprint: claim.Fingerprint,
+		RunAgain: claim.RunAgain, RefuseAbandoned: claim.RefuseAbandoned, Sum: sumOf(buckets),
 	}
 	c.Lease, c.Life = leaseAndTTL(claim)
 	return c

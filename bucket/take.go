@@ -105,8 +105,8 @@ type Candidate struct {
 // Result is what a [Take] led to.
 type Result struct {
 	Verdict Verdict
-	// Repeat says that an admitted operation was charged by an earlier attempt under its key, and
-	// not by this one: the claim was abandoned, or the answer of a query was not stored.
+	// Repeat says that an admitted operation was charged by an earlier attempt under its key, which was
+	// abandoned, and not by this one.
 	Repeat bool
 	// RetryAfter is when the whole take would be admitted if nothing else were taken: the longest
 	// wait over the limits that refuse. It is set when Verdict is Limited, and when it is InFlight, to

@@ -13,12 +13,12 @@ const (
 	DefaultLease = 30 * time.Second
 	// DefaultMutationTTL is how long the record of a mutation lives, counted from its first charge.
 	DefaultMutationTTL = 24 * time.Hour
-	// DefaultQueryTTL is how long the record of a query lives, counted from its first charge.
+	// DefaultQueryTTL is how long the record of a query lives, counted from its charge.
 	DefaultQueryTTL = 10 * time.Minute
 	// DefaultMaxAnswer is the size in bytes of the largest answer that is stored.
 	DefaultMaxAnswer = 16 << 10
-	// DefaultFreeRepeats is how often a query whose answer was not stored runs again uncharged.
-	DefaultFreeRepeats = 3
+	// DefaultMaxAnswers is how many bytes of answers are stored of a tenant within the life of their records.
+	DefaultMaxAnswers = 32 << 20
 	// DefaultMaxReplays is how many stored answers one server gives a tenant within a minute.
 	DefaultMaxReplays = 600
 )
@@ -50,13 +50,12 @@ type Claim struct {
 	Attempt AttemptID
 	// Lease is how long the claim stays in flight unless it is renewed. Zero means [DefaultLease].
 	Lease time.Duration
-	// TTL is how long the record lives from the first charge on. Neither a replay nor a renewal
-	// extends it. Zero means [DefaultMutationTTL].
+	// TTL is how long the record lives from its charge on. Neither a replay nor a renewal extends it.
+	// Zero means [DefaultMutationTTL].
 	TTL time.Duration
-	// FreeRepeats is how often the operation may run again uncharged when it is done but no answer
-	// is stored; after that it is charged again. Zero refuses such a repeat, which is right for
-	// mutations; -1 charges each. At most 255.
-	FreeRepeats int
+	// RunAgain runs an operation that is done but of which no answer is stored again, charged and recorded
+	// like the first time, which is right for queries. By default such a repeat is refused.
+	RunAgain bool
 	// RefuseAbandoned refuses an attempt after one that was abandoned: its lease has run out and nobody
 	// knows how far it came. By default the next attempt runs, uncharged.
 	RefuseAbandoned bool

@@ -17,32 +17,32 @@ local trial, trial_short = ADMITTED, ''
 local hold
 if ARGV[2] ~= '' then
   owners = owners - 1
-  local attempt, fingerprint, lease, life, free, rules, limits = read(CLAIM_FORMAT, ARGV[2])
-  local abandoned = rules % CHARGE_REPEATS == REFUSE_ABANDONED and UNKNOWN or REPEAT
-  local finish, repeats = nil, 0
+  local attempt, fingerprint, lease, life, rules, limits = read(CLAIM_FORMAT, ARGV[2])
+  local abandoned = rules % RUN_AGAIN == REFUSE_ABANDONED and UNKNOWN or REPEAT
+  local finish
   -- Writes that the attempt holds the claim.
   hold = function()
     local ends = finish or now + life
     redis.call('SET', KEYS[#KEYS], pack(HELD_FORMAT, RECORD_VERSION, RUNNING, now + lease, ends, attempt, fingerprint,
-      repeats, now, outcome == REPEAT and 1 or 0, limits) .. short, 'PXAT', ends)
+      now, outcome == REPEAT and 1 or 0, limits) .. short, 'PXAT', ends)
   end
   local record = redis.call('GET', KEYS[#KEYS])
   if record then
-    local version, state, leased, ends, holder, asked, used, rest = read(RECORD_FORMAT, record)
+    local version, state, leased, ends, holder, asked, rest = read(RECORD_FORMAT, record)
     if version ~= RECORD_VERSION then
       error('record of version ' .. version)
     end
     if ends > now then
-      finish, repeats = ends, used
+      finish = ends
       if asked ~= fingerprint then
         outcome = REUSED
       elseif state == ANSWERED then
         outcome, tail = REPLAYED, string.sub(record, rest)
       elseif state == DONE then
-        if free == 0 and rules < CHARGE_REPEATS then
+        -- What is charged anew lives anew.
+        finish = nil
+        if rules < RUN_AGAIN then
           outcome = NO_ANSWER
-        elseif used < free then
-          outcome, repeats = REPEAT, used + 1
         end
       elseif state == FREE then
         outcome = abandoned

@@ -40,8 +40,7 @@ if ARGV[2] ~= '' then
   if not record then
     return pack(REPLY_FORMAT, NOT_APPLIED, now)
   end
-  local version, state, leased, finish, holder, fingerprint, repeats, rest =
-    read(RECORD_FORMAT, record)
+  local version, state, leased, finish, holder, fingerprint, rest = read(RECORD_FORMAT, record)
   if version ~= RECORD_VERSION then
     error('record of version ' .. version)
   end
@@ -53,10 +52,10 @@ if ARGV[2] ~= '' then
     redis.call('DEL', KEYS[#KEYS])
   elseif final == 0 then
     -- The charge of an earlier attempt, and what that did, must not be forgotten with the repeat.
-    local header = pack(RECORD_FORMAT, RECORD_VERSION, FREE, now, finish, holder, fingerprint, repeats)
+    local header = pack(RECORD_FORMAT, RECORD_VERSION, FREE, now, finish, holder, fingerprint)
     redis.call('SET', KEYS[#KEYS], header, 'PXAT', finish)
   else
-    local header = pack(RECORD_FORMAT, RECORD_VERSION, final, leased, finish, holder, fingerprint, repeats)
+    local header = pack(RECORD_FORMAT, RECORD_VERSION, final, leased, finish, holder, fingerprint)
     redis.call('SET', KEYS[#KEYS], header .. ARGV[3], 'PXAT', finish)
   end
 elseif now - taken >= MARKER_LIFE or not redis.call('SET', KEYS[#KEYS], '', 'NX', 'PX', MARKER_LIFE) then

@@ -10,14 +10,13 @@
 --                record blocks the take, and 4 more for each owner of the candidate; the amount of
 --                each limit in tokens
 --   ARGV[2]      claim, or empty: attempt 16 bytes, fingerprint 16, lease in ms 6, life of the
---                record in ms 6, free repeats 1, rules 1: 1 if an abandoned claim refuses, and 2 more if
---                a repeat is charged where none is free; a hash of the limits of the live owners 4
+--                record in ms 6, rules 1: 1 if an abandoned claim refuses, and 2 more if what is done without
+--                an answer runs again, charged anew; a hash of the limits of the live owners 4
 --   ARGV[2 + o]  rules of owner o, see state.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an
 -- answer, 3 done with one, 4 free: charged, and released by a repeat), end of the lease in Unix ms 6,
--- end of the record in Unix ms 6, attempt 16, fingerprint 16, free repeats so far 1; then the answer,
--- or in flight: date of the take in Unix ms 6, 1 if it was a repeat and 0 if not, the hash of the limits 4, and of
+-- end of the record in Unix ms 6, attempt 16, fingerprint 16; then the answer, or in flight: date of the take in Unix ms 6, 1 if it was a repeat and 0 if not, the hash of the limits 4, and of
 -- each limit that was charged less than asked its place among those of all live owners, from 0, 1 byte, and in tokens
 -- what it was charged 7.
 --
@@ -32,7 +31,7 @@
 --   4 replayed       the tail is the answer
 --   5 in flight      the tail is the end of the lease in Unix ms 6
 --   6 key reused
---   7 no answer      done without an answer, and no free repeat is allowed
+--   7 no answer      done without an answer, and the claim does not run again
 --   8 repeat         admitted, charged before
 --   9 again          the first verdict for the same attempt: the tail is the record from the date on
 --   10 other window  nothing was done, because now is in another window of the calendar than the
@@ -41,7 +40,7 @@
 --   12 blocked       nothing was done; the reply ends after now
 --   13 unknown       an attempt was abandoned, and the claim refuses to run after it
 --
--- Expiry: a state when every entry counts nothing any more, a record at the end that its first charge gave it.
+-- Expiry: a state when every entry counts nothing any more, a record at the end that its charge gave it.
 -- A refusal writes nothing, except that an entry that lies too far in the future, which a clock that was set back leaves
 -- behind, is dated anew: a debt more than 5 s ahead, or a window that ends more than its length, or of the calendar
 -- twice its length, and 5 s ahead.

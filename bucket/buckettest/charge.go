@@ -274,10 +274,8 @@ func checkInvalid(s *scene) {
 		"too many limits": {Buckets: append(one, bucket.Bucket{
 			Owner: bucket.Owner{Level: bucket.User}, Limits: s.compile(many...),
 		})},
-		"negative lease":  {Buckets: one, Claim: &idempotency.Claim{Lease: -1}},
-		"eternal record":  {Buckets: one, Claim: &idempotency.Claim{TTL: math.MaxInt64}},
-		"free repeats":    {Buckets: one, Claim: &idempotency.Claim{FreeRepeats: 256}},
-		"fewer than none": {Buckets: one, Claim: &idempotency.Claim{FreeRepeats: -2}},
+		"negative lease": {Buckets: one, Claim: &idempotency.Claim{Lease: -1}},
+		"eternal record": {Buckets: one, Claim: &idempotency.Claim{TTL: math.MaxInt64}},
 	} {
 		take.Tenant = s.tenant
 		_, err := s.Store.Take(s.ctx, take)

@@ -18,6 +18,14 @@ func (s *scene) claim(key idempotency.Key, operation string) *idempotency.Claim 
 	}
 }
 
+// query returns a fresh attempt under one key at an operation that runs again where no answer is stored.
+func (s *scene) query() *idempotency.Claim {
+	s.Helper()
+	claim := s.claim("12345678", "a")
+	claim.RunAgain, claim.TTL = true, time.Minute
+	return claim
+}
+
 // finish ends the claim of an operation that ran.
 func (s *scene) finish(claim *idempotency.Claim, answer []byte) bucket.Settled {
 	s.Helper()
@@ -140,46 +148,71 @@ var claimTests = []test{
 		s.verdict(result, bucket.Replayed)
 		s.equal(len(result.Answer), 0, "length of the answer")
 	}},
-	{"without an answer a repeat is free a few times, then charged", func(s *scene) {
-		buckets := s.tenantOf(perMinute(60))
-		query := func() *idempotency.Claim {
-			claim := s.claim("12345678", "a")
-			claim.FreeRepeats = 2
-			return claim
-		}
-		for _, want := range []struct {
-			repeat bool
-			left   int64
-		}{{false, 50}, {true, 50}, {true, 50}, {false, 40}, {false, 30}} {
-			claim := query()
-			result := s.takeKeyed(buckets, points(10), claim)
-			s.verdict(result, bucket.Admitted)
-			s.equal(result.Repeat, want.repeat, "repeat")
-			s.equal(result.Receipt.IsZero(), want.repeat, "receipt is zero")
-			s.equal(result.Limits[0].Remaining, want.left, "remaining")
-			s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.InFlight)
-			again := s.takeKeyed(buckets, points(10), claim)
-			s.equal(again.Repeat, want.repeat, "repeat, told again")
-			s.equal(s.finish(claim, nil).Applied, true, "applied")
-		}
-		s.take(buckets, points(25))
-		s.verdict(s.takeKeyed(buckets, points(10), query()), bucket.Limited)
-	}},
-	{"without an answer a repeat is charged at once where none is free", func(s *scene) {
+	{"without an answer a repeat that runs again is charged like the first", func(s *scene) {
 		buckets := s.tenantOf(perMinute(60))
 		for _, left := range []int64{50, 40, 30} {
-			claim := s.claim("12345678", "a")
-			claim.FreeRepeats, claim.RefuseAbandoned = -1, left == 40
+			claim := s.query()
+			claim.RefuseAbandoned = left == 40
 			result := s.takeKeyed(buckets, points(10), claim)
 			s.verdict(result, bucket.Admitted)
 			s.equal(result.Repeat, false, "repeat")
+			s.equal(result.Limits[0].Charged, int64(10), "charged")
 			s.equal(result.Limits[0].Remaining, left, "remaining")
-			s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.InFlight)
+			s.verdict(s.takeKeyed(buckets, points(10), s.query()), bucket.InFlight)
+			again := s.takeKeyed(buckets, points(10), claim)
+			s.verdict(again, bucket.Admitted)
+			s.equal(again.Repeat, false, "repeat, told again")
 			s.equal(s.finish(claim, nil).Applied, true, "applied")
 		}
+		s.take(buckets, points(25))
+		s.verdict(s.takeKeyed(buckets, points(10), s.query()), bucket.Limited)
 		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.AnswerUnavailable)
 	}},
-	{"without an answer and free repeats a repeat is refused", func(s *scene) {
+	{"a repeat that was charged again is settled, and its answer replayed, as if it were the first", func(s *scene) {
+		buckets := s.tenantOf(perMinute(60))
+		claim := s.query()
+		s.takeKeyed(buckets, points(10), claim)
+		s.finish(claim, nil)
+		claim = s.query()
+		receipt := s.takeKeyed(buckets, points(10), claim).Receipt
+		s.equal(s.settle(bucket.Settlement{Receipt: receipt, Actual: points(4), Claim: &bucket.ClaimSettlement{
+			Tenant: s.tenant, Claim: claim, Outcome: idempotency.Done, Answer: []byte("x"),
+		}}).Applied, true, "applied")
+		result := s.takeKeyed(buckets, points(10), s.query())
+		s.verdict(result, bucket.Replayed)
+		s.equal(result.Answer, []byte("x"), "answer")
+		s.equal(s.remaining(buckets...), []int64{46}, "remaining")
+	}},
+	{"the record of a repeat that was charged again lives from that charge on", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		claim := s.query()
+		s.takeKeyed(buckets, points(10), claim)
+		s.finish(claim, nil)
+		s.Advance(59 * time.Second)
+		claim = s.query()
+		s.takeKeyed(buckets, points(10), claim)
+		s.finish(claim, []byte("x"))
+		s.Advance(59 * time.Second)
+		s.verdict(s.takeKeyed(buckets, points(10), s.query()), bucket.Replayed)
+		s.Advance(time.Second)
+		result := s.takeKeyed(buckets, points(10), s.query())
+		s.verdict(result, bucket.Admitted)
+		s.equal(result.Limits[0].Charged, int64(10), "charged")
+	}},
+	{"a repeat that was charged again and released leaves no record", func(s *scene) {
+		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
+		claim := s.query()
+		s.takeKeyed(buckets, points(10), claim)
+		s.finish(claim, nil)
+		claim = s.query()
+		s.takeKeyed(buckets, points(10), claim)
+		s.equal(s.release(claim).Applied, true, "applied")
+		result := s.takeKeyed(buckets, points(10), s.claim("12345678", "b"))
+		s.verdict(result, bucket.Admitted)
+		s.equal(result.Repeat, false, "repeat")
+		s.equal(s.remaining(buckets...), []int64{970}, "remaining")
+	}},
+	{"without an answer a repeat is refused", func(s *scene) {
 		buckets := s.tenantOf(perMinute(60))
 		claim := s.claim("12345678", "a")
 		s.takeKeyed(buckets, points(10), claim)

@@ -123,29 +123,6 @@ var claimEndTests = []test{
 		s.equal(s.finish(last, []byte("x")).Applied, true, "applied")
 		s.verdict(s.takeKeyed(buckets, points(10), s.claim("12345678", "a")), bucket.Replayed)
 	}},
-	{"releasing a repeat whose answer was not stored costs no further free repeat", func(s *scene) {
-		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
-		query := func() *idempotency.Claim {
-			claim := s.claim("12345678", "a")
-			claim.FreeRepeats = 1
-			return claim
-		}
-		claim := query()
-		s.takeKeyed(buckets, points(10), claim)
-		s.finish(claim, nil)
-		for range 3 {
-			claim = query()
-			s.equal(s.takeKeyed(buckets, points(10), claim).Repeat, true, "repeat")
-			s.equal(s.release(claim).Applied, true, "applied")
-		}
-		claim = query()
-		s.equal(s.takeKeyed(buckets, points(10), claim).Repeat, true, "repeat")
-		s.finish(claim, nil)
-		s.equal(s.remaining(buckets...), []int64{990}, "remaining")
-		result := s.takeKeyed(buckets, points(10), query())
-		s.equal(result.Repeat, false, "repeat")
-		s.equal(result.Limits[0].Charged, int64(10), "charged")
-	}},
 	{"releasing a repeat does not extend the record", func(s *scene) {
 		buckets := s.tenantOf(bucket.Limit{Name: "day", Capacity: 1000, Period: 24 * time.Hour})
 		query := func() *idempotency.Claim {

@@ -185,6 +185,9 @@ func (b *Store) take(
 // Counted reports whether it is known how many instances share the store, without which limits that fail local refuse.
 func (b *Store) Counted() bool { return b.local.Instances() > 0 }
 
+// Instances returns how many instances are known to share the store, 0 if that is not known.
+func (b *Store) Instances() int { return b.local.Instances() }
+
 // TakeLocally judges a take by this instance's share of its limits, while the store is away.
 func (b *Store) TakeLocally(take *bucket.Take) bucket.Result { return b.local.Take(take) }
 

@@ -27,11 +27,11 @@ const (
 	referredAnswer = 2
 )
 
-// answer returns what the record keeps for replays, nil if the answer is not stored: of queries, of answers that come in
-// several parts, and where there is no room for it.
+// answer returns what the record keeps for replays, nil if the answer is not stored: one that comes in several parts, that
+// of a query with errors, which may be gone when it is asked again, and where there is no room for it.
 func (h *Held) answer(ctx context.Context, response *graphql.Response) []byte {
 	inParts := response != nil && response.HasNext != nil && *response.HasNext
-	if !h.Mutation || response == nil || inParts {
+	if response == nil || inParts || !h.Mutation && len(response.Errors) > 0 {
 		return nil
 	}
 	cfg, name := &h.keeper.cfg, h.Claim.RecordName()
@@ -61,11 +61,17 @@ func (h *Held) answer(ctx context.Context, response *graphql.Response) []byte {
 		return kept
 	}
 	digest := sha256.Sum256(kept)
-	err = patiently(func() error {
+	put := func() error {
 		return guard.Call("Idempotency.Answers", func() error {
-			return cfg.Answers.Put(ctx, answerName(name, digest[:]), kept, cfg.MutationTTL)
+			return cfg.Answers.Put(ctx, answerName(name, digest[:]), kept, h.Claim.TTL)
 		})
-	})
+	}
+	if h.Mutation {
+		err = patiently(put)
+	} else {
+		// A query runs again, so that its client does not wait for the tries.
+		err = put()
+	}
 	if err != nil {
 		h.unkept(ctx, "Idempotency.Answers", err)
 		return nil
@@ -74,8 +80,8 @@ func (h *Held) answer(ctx context.Context, response *graphql.Response) []byte {
 }
 
 func (h *Held) unkept(ctx context.Context, what string, err error) {
-	h.keeper.cfg.Logger.ErrorContext(ctx, "ratelimit: "+what+" failed: an answer is not stored, and repeats of its "+
-		"operation are refused", slog.String("error", err.Error()))
+	h.keeper.cfg.Logger.ErrorContext(ctx, "ratelimit: "+what+" failed: an answer is not stored, so that repeats of its "+
+		"operation are refused, or run again if it is a query", slog.String("error", err.Error()))
 }
 
 // answerName is the name of an answer in Idempotency.Answers. It holds the digest, so that an attempt

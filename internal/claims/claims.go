@@ -32,7 +32,6 @@ type Config struct {
 
 	ReuseAsNew, RefuseAbandoned  bool
 	MutationTTL, QueryTTL, Lease time.Duration
-	FreeRepeats                  int
 
 	// MaxAnswer is how many bytes of an answer are stored at most, as the codec leaves it.
 	MaxAnswer int

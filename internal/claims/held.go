@@ -37,7 +37,7 @@ type Operation interface {
 type Held struct {
 	Claim  *idempotency.Claim
 	Tenant string
-	// Mutation says that the answer is to be kept.
+	// Mutation says that there may be an effect, of which the answer tells whatever it says.
 	Mutation  bool
 	Store     Store
 	Operation Operation
@@ -48,7 +48,7 @@ type Held struct {
 
 // Hold runs an operation that holds the claim: its lease is renewed while it works, and the claim is settled before
 // the answer is sent. A panic in what comes later is settled as what it left: before the operation has run as nothing,
-// and after that without an answer, so that no repeat runs it again.
+// and after that without an answer, so that no repeat runs a mutation again, and that of a query is charged.
 func (k *Keeper) Hold(ctx context.Context, held *Held, next graphql.OperationHandler) graphql.ResponseHandler {
 	held.keeper = k
 	begun := false
@@ -97,7 +97,7 @@ func (h *Held) renew(ctx context.Context) (stop func()) {
 	}
 }
 
-// end ends the claim: with the answer of a mutation, which is stored before it is sent, or by releasing the key, the
+// end ends the claim: with the answer, which is stored before it is sent, or by releasing the key, the
 // points and the record if nothing ran.
 func (h *Held) end(ctx context.Context, response *graphql.Response) {
 	// The client may be gone; its next attempt still needs the answer.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -68,18 +70,23 @@ func (o *operation) Settled(_ context.Context, _ *bucket.Settled, tries int, err
 	o.tries, o.err = tries, err
 }
 
-// hold runs an operation that holds a claim for so long, and returns what was logged.
+// hold runs a mutation that holds a claim for so long, and returns what was logged.
 func hold(t *testing.T, store *answering, op *operation, runs time.Duration) string {
+	t.Helper()
+	return holdKind(t, store, op, runs, true, graphql.Response{Data: json.RawMessage(`{"a":1}`)})
+}
+
+func holdKind(t *testing.T, store *answering, op *operation, runs time.Duration, mutation bool, response graphql.Response) string {
 	t.Helper()
 	log := &bytes.Buffer{}
 	keeper := claims.New(claims.Config{MaxAnswer: 1000, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	held := &claims.Held{
-		Claim: &idempotency.Claim{Subject: "a", Key: "0f8fad5b", Lease: lease}, Tenant: "acme", Mutation: true, Store: store, Operation: op,
+		Claim: &idempotency.Claim{Subject: "a", Key: "0f8fad5b", Lease: lease}, Tenant: "acme", Mutation: mutation, Store: store, Operation: op,
 	}
 	handler := keeper.Hold(t.Context(), held, func(context.Context) graphql.ResponseHandler {
 		return func(context.Context) *graphql.Response {
 			time.Sleep(runs) //nolint:forbidigo // the clock of a synctest bubble
-			return &graphql.Response{Data: json.RawMessage(`{"a":1}`)}
+			return &response
 		}
 	})
 	require.NotNil(t, handler(t.Context()))
@@ -138,6 +145,58 @@ func TestAnAnswerForWhichThereIsNoRoomIsNotKept(t *testing.T) {
 		require.Equal(t, idempotency.Done, store.settled[0].Claim.Outcome)
 		require.Empty(t, store.settled[0].Claim.Answer)
 	})
+}
+
+func TestTheAnswerOfAQueryIsKeptUnlessItHasErrorsOrComesInParts(t *testing.T) {
+	t.Parallel()
+	data, more := json.RawMessage(`{"a":1}`), true
+	for name, c := range map[string]struct {
+		response        graphql.Response
+		query, mutation bool
+	}{
+		"data":        {graphql.Response{Data: data}, true, true},
+		"with errors": {graphql.Response{Data: data, Errors: gqlerror.List{{Message: "b"}}}, false, true},
+		"in parts":    {graphql.Response{Data: data, HasNext: &more}, false, false},
+	} {
+		for mutation, kept := range map[bool]bool{false: c.query, true: c.mutation} {
+			t.Run(fmt.Sprint(name, ", mutation ", mutation), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					store := &answering{settles: []error{nil}, applied: true}
+					holdKind(t, store, &operation{ran: true, room: true}, 0, mutation, c.response)
+					require.Equal(t, idempotency.Done, store.settled[0].Claim.Outcome)
+					require.Equal(t, kept, store.settled[0].Claim.Answer != nil)
+				})
+			})
+		}
+	}
+}
+
+// lostAnswers is a store of answers that is away, and knows how often it was asked.
+type lostAnswers struct{ puts int }
+
+func (l *lostAnswers) Put(context.Context, string, []byte, time.Duration) error {
+	l.puts++
+	return bucket.ErrUnavailable
+}
+func (*lostAnswers) Get(context.Context, string) ([]byte, error) { return nil, bucket.ErrUnavailable }
+
+func TestAQueryWaitsForOneTryToStoreItsAnswerAndAMutationForFour(t *testing.T) {
+	t.Parallel()
+	for mutation, tries := range map[bool]int{false: 1, true: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			answers, store := &lostAnswers{}, &answering{settles: []error{nil}, applied: true}
+			keeper := claims.New(claims.Config{MaxAnswer: 1000, Answers: answers, Logger: slog.New(slog.DiscardHandler)})
+			handler := keeper.Hold(t.Context(), &claims.Held{
+				Claim: &idempotency.Claim{Lease: lease}, Mutation: mutation, Store: store, Operation: &operation{ran: true, room: true},
+			}, func(context.Context) graphql.ResponseHandler {
+				return graphql.OneShot(&graphql.Response{Data: json.RawMessage(`{"a":1}`)})
+			})
+			require.NotNil(t, handler(t.Context()))
+			require.Equal(t, tries, answers.puts)
+			require.Nil(t, store.settled[0].Claim.Answer)
+		})
+	}
 }
 
 func TestALeaseIsRenewedThreeTimesInItsTimeWhileTheOperationRunsAndNoLonger(t *testing.T) {

@@ -62,7 +62,7 @@ func (k *Keeper) Claim(opCtx *graphql.OperationContext, subject tiers.Subject, w
 		ReuseAsNew:  k.cfg.ReuseAsNew,
 	}
 	if kind == ast.Query {
-		claim.TTL, claim.FreeRepeats = k.cfg.QueryTTL, k.cfg.FreeRepeats
+		claim.TTL, claim.RunAgain = k.cfg.QueryTTL, true
 	} else {
 		claim.RefuseAbandoned = k.cfg.RefuseAbandoned
 	}

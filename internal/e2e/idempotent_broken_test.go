@@ -50,16 +50,18 @@ func TestAPanicBeforeAMutationRanReleasesItsKey(t *testing.T) {
 	require.EqualValues(t, 1, f.resolver.Created.Load())
 }
 
-func TestAPanicBeforeAQueryRanIsOneOfItsRuns(t *testing.T) {
+func TestAPanicBeforeAQueryRanIsChargedLikeARun(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.FreeRepeats = 1 })
+	f := newFixture(t, underLimits(t, "day: {capacity: 100, per: day, window: fixed}"))
 	breaking := &breakingOperations{}
 	f.server.Use(breaking)
 	breaking.active.Store(true)
 	f.post(request{Query: cheapQuery, Key: testKey})
 	f.post(request{Query: cheapQuery, Key: testKey})
 	breaking.active.Store(false)
-	require.EqualValues(t, 3, f.post(request{Query: cheapQuery, Key: testKey}).rateLimit(t)["charged"])
+	ran := f.post(request{Query: cheapQuery, Key: testKey}).rateLimit(t)
+	require.EqualValues(t, 3, ran["charged"])
+	require.EqualValues(t, 100-3*3, ran["remaining"])
 }
 
 // TestWhatAnotherExtensionRefusesUnderEverNewKeysIsLimited has no limit that a release does not fill again but
@@ -137,18 +139,6 @@ func TestAStoreThatPanicsWhenALeaseIsRenewedEndsNoProcess(t *testing.T) {
 		require.Contains(t, run.post(request{Query: createUser, Key: testKey}).Body, `"Grace"`)
 		require.Contains(t, log.String(), "Store.Renew panicked: on purpose")
 	})
-}
-
-func TestAKeyedQueryIsChargedAgainAtOnceWhereNoRepeatIsFree(t *testing.T) {
-	t.Parallel()
-	for name, store := range map[string]bucket.Store{"memory": ratelimittest.NewStore(nil), "redis": patientStore(t)} {
-		server := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Idempotency.FreeRepeats = -1 })
-		for range 3 {
-			got := server.post(request{Query: cheapQuery, Key: testKey})
-			require.Equal(t, http.StatusOK, got.Status, "%s: %s", name, got.Body)
-			require.EqualValues(t, 3, got.rateLimit(t)["charged"], name)
-		}
-	}
 }
 
 // lostTakes is a store that charges and claims, and whose replies are lost while it is active.

@@ -156,17 +156,6 @@ func TestARefusedFirstAttemptLeavesNoRecord(t *testing.T) {
 	require.EqualValues(t, 14, admitted.rateLimit(t)["charged"])
 }
 
-func TestAKeyedQueryRunsAgainUnchargedAFewTimesAndIsThenCharged(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.FreeRepeats = 2 })
-	var charged []any
-	for range 4 {
-		charged = append(charged, f.post(request{Query: cheapQuery, Key: testKey}).rateLimit(t)["charged"])
-	}
-	require.Equal(t, []any{3.0, 0.0, 0.0, 3.0}, charged)
-	require.EqualValues(t, 4, f.resolver.Asked.Load())
-}
-
 func TestAnAnswerThatIsTooLargeIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Idempotency.MaxAnswer = 10 })

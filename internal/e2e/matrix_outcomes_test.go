@@ -47,9 +47,10 @@ type outcomeCase struct {
 	tenant string
 	// query is sent in the place of the transport's own, if it is not empty.
 	query string
-	// key is sent with the operation: a query where repeats is set, and otherwise one that may be a mutation.
+	// key is sent with the operation: the plain one of the transport where plain is set, and otherwise one that may
+	// be a mutation.
 	key       string
-	repeats   bool
+	plain     bool
 	configure func(*ratelimit.Config)
 	// before brings the outcome about for the next operation, and returns what ends it, or nil.
 	before func(*fixture, request, *transportCase) (end func())
@@ -66,7 +67,7 @@ func (o *outcomeCase) request(via *transportCase) request {
 	switch {
 	case o.query != "":
 		r.Query = o.query
-	case o.key != "" && !o.repeats && via.keyed != "":
+	case o.key != "" && !o.plain && via.keyed != "":
 		r.Query = via.keyed
 	}
 	return r
@@ -95,7 +96,13 @@ var outcomeCases = []outcomeCase{
 	},
 	{name: "key-invalid", key: "short", status: http.StatusBadRequest, code: ratelimitclient.CodeKeyInvalid},
 	{name: "replayed", key: testKey, before: sentBefore, status: http.StatusOK},
-	{name: "repeated", key: testKey, repeats: true, before: sentBefore, status: http.StatusOK, runs: true},
+	{name: "replayed-query", key: testKey, plain: true, before: sentBefore, status: http.StatusOK},
+	{
+		name: "runs-again", key: testKey, plain: true, before: sentBefore,
+		configure: func(cfg *ratelimit.Config) { cfg.Idempotency.MaxAnswer = -1 },
+		status:    http.StatusOK, runs: true,
+	},
+	{name: "repeated", key: testKey, query: exportQuery, before: abandoned, status: http.StatusOK, runs: true},
 	{name: "in-flight", key: testKey, before: running, status: http.StatusConflict, code: ratelimitclient.CodeInFlight},
 	{
 		name: "reused", key: testKey, before: usedOtherwise,
@@ -187,11 +194,13 @@ func running(f *fixture, r request, _ *transportCase) func() {
 // abandoned leaves a claim whose attempt could not be settled and whose lease is over.
 func abandoned(f *fixture, r request, _ *transportCase) func() {
 	var left atomic.Bool
-	f.resolver.BeforeCreate = func(context.Context) {
+	leave := func() {
 		if !left.Swap(true) {
 			f.store.Fail(bucket.ErrUnavailable)
 		}
 	}
+	f.resolver.BeforeCreate = func(context.Context) { leave() }
+	f.resolver.OnExport = func(context.Context, int) error { leave(); return nil }
 	f.post(r)
 	f.store.Fail(nil)
 	f.clock.Advance(time.Minute)
@@ -207,7 +216,9 @@ type gap struct {
 // lacks returns why the transport cannot have the outcome, nil if it can.
 func (o *outcomeCase) lacks(via *transportCase) *gap {
 	switch {
-	case via.name == "get" && (o.name == "replayed" || o.name == "answer-unavailable" || o.name == "outcome-unknown"):
+	case via.name == "multipart-mixed" && o.name == "replayed-query":
+		return &gap{"An answer in several parts is not stored: the query runs again at its price.", partsRunAgain}
+	case via.name == "get" && (o.name == "answer-unavailable" || o.name == "outcome-unknown"):
 		return &gap{"Of mutations alone, and gqlgen accepts none by GET: it is neither run nor charged.", mutationByGET}
 	case via.keyed == "" && o.key == testKey:
 		return &gap{"An operation with files has no key, because their content is not compared.", filesWithKey}
@@ -222,6 +233,16 @@ func mutationByGET(t *testing.T, via *transportCase) string {
 	require.Contains(t, transcript, "406 ")
 	require.Empty(t, f.store.Takes())
 	require.Zero(t, f.resolver.Created.Load())
+	return transcript
+}
+
+func partsRunAgain(t *testing.T, via *transportCase) string {
+	t.Helper()
+	f := newFixture(t, nil)
+	via.send(f, request{Query: via.plain, Key: testKey})
+	transcript := via.send(f, request{Query: via.plain, Key: testKey})
+	require.EqualValues(t, 2, f.resolver.Asked.Load())
+	require.NotContains(t, transcript, `"charged": 0`)
 	return transcript
 }
 

@@ -132,7 +132,6 @@ func TestNothingIsGivenBackWhereTheResponseDoesNotTellTheWork(t *testing.T) {
 		{"by default", ratelimit.SettlementConfig{}, func(f *fixture) { f.post(request{Query: generous}) }, 302},
 		{"beside an error", all, func(f *fixture) { f.post(request{Query: `{ users(first: 300) { name } fails }`}) }, 302},
 		{"for nothing but errors", all, func(f *fixture) { f.post(request{Query: failing}) }, 36},
-		{"for a query that may be repeated", all, func(f *fixture) { f.post(request{Query: generous, Key: testKey}) }, 302},
 		{"where an operation came to its estimate", all, func(f *fixture) { f.post(request{Query: `{ users(first: 5) { name } }`}) }, 7},
 		{"for a subscription without events", all, func(f *fixture) {
 			f.sse(request{Query: `subscription { ticks(count: 0) }`})

@@ -36,24 +36,43 @@ func NewCounter[K comparable](slots int) *Counter[K] {
 // Count returns how often the key was counted since it was for the first time, this call included, and when that is
 // forgotten: after the time for which it holds, counted from the first.
 func (c *Counter[K]) Count(key K, now time.Time, holds time.Duration) (n int, left time.Duration) {
-	hash, at := maphash.Comparable(c.seed, key), now.UnixNano()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s := c.slotOf(key, now, holds)
+	s.n++
+	return s.n, time.Duration(s.until - s.seen)
+}
+
+// Fits counts a key n times if it was counted no more than most times then, and reports whether it has done so. It counts
+// for as long as [Counter.Count] does.
+func (c *Counter[K]) Fits(key K, n, most int, now time.Time, holds time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.slotOf(key, now, holds)
+	if n > most-s.n {
+		return false
+	}
+	s.n += n
+	return true
+}
+
+// slotOf returns the slot of a key that is seen now. The lock is held.
+func (c *Counter[K]) slotOf(key K, now time.Time, holds time.Duration) *slot {
+	hash, at := maphash.Comparable(c.seed, key), now.UnixNano()
 	set := &c.sets[hash%uint64(len(c.sets))]
 	free := &set[0]
 	for i := range set {
 		s := &set[i]
 		if s.hash == hash && s.until > at {
-			s.n++
 			s.seen = at
-			return s.n, time.Duration(s.until - at)
+			return s
 		}
 		if s.makesRoomBefore(free, at) {
 			free = s
 		}
 	}
-	*free = slot{hash: hash, until: now.Add(holds).UnixNano(), seen: at, n: 1}
-	return 1, holds
+	*free = slot{hash: hash, until: now.Add(holds).UnixNano(), seen: at}
+	return free
 }
 
 // makesRoomBefore says which of two slots is needed less at a time.

@@ -1,6 +1,7 @@
 package recent_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -39,4 +40,21 @@ func TestMoreKeysThanSlotsForgetTheOneThatWasNotCountedForLongest(t *testing.T) 
 	require.Equal(t, 2, n)
 	n, _ = c.Count(0, begin.Add(6), time.Minute)
 	require.Equal(t, 1, n, "it made room for the fifth")
+}
+
+func TestAKeyIsCountedByMoreThanOneOnlyWhereItFits(t *testing.T) {
+	t.Parallel()
+	c := recent.NewCounter[string](64)
+	fits := func(key string, n, most int, after time.Duration) bool {
+		return c.Fits(key, n, most, begin.Add(after), time.Minute)
+	}
+	require.True(t, fits("a", 60, 100, 0))
+	require.False(t, fits("a", 41, 100, 0))
+	require.True(t, fits("a", 40, 100, 0), "what did not fit was not counted")
+	require.False(t, fits("a", 1, 100, 59*time.Second))
+	require.False(t, fits("a", 1, 50, 59*time.Second), "the bound may fall")
+	require.False(t, fits("b", 101, 100, 0), "not even at first")
+	require.False(t, fits("b", math.MaxInt, math.MaxInt-1, 0))
+	require.True(t, fits("b", math.MaxInt, math.MaxInt, 0))
+	require.True(t, fits("a", 100, 100, time.Minute), "counted from the first")
 }

@@ -23,7 +23,7 @@ var names = map[string]any{
 	"TOKEN":             TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
 	"LENIENT": flagLenient, "SOFT": flagSoft, "TAG": flagTag, "FAST_OWNER": fastOwner,
 	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "MIXED_STATE": `\` + strconv.Itoa(mixedVersion),
-	"REFUSE_ABANDONED": refuseAbandoned, "CHARGE_REPEATS": chargeRepeats,
+	"REFUSE_ABANDONED": refuseAbandoned, "RUN_AGAIN": runAgain,
 
 	"EXACT": int64(MaxExact), "AHEAD": maxAhead, "MAX_FAST_DEBT": int64(maxFastDebt), "MARKER_LIFE": MarkerLife,
 	"MAX_INSTANCES": MaxInstances, "MAX_OVERRIDE_BYTES": MaxOverrideBytes,
@@ -39,8 +39,8 @@ var names = map[string]any{
 	"FAST_AMOUNTS": NumbersHead + 1, "FAST_AMOUNTS_SIZE": FastLimits * DoubleSize,
 
 	"HEAD_FORMAT": "<dd", "KNOWN_FORMAT": "<c8dd", "REPLY_FORMAT": ">BI6", "TAKE_FORMAT": ">BI6B", "TRIAL_FORMAT": ">BB",
-	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BBI4", "RECORD_FORMAT": ">BBI6I6c16c16B", "HOLDER_FORMAT": ">BBI6I6c16",
-	"HELD_FORMAT": ">BBI6I6c16c16BI6BI4", "REPEATED_FORMAT": ">I6B", "END_FORMAT": ">c16B",
+	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BI4", "RECORD_FORMAT": ">BBI6I6c16c16", "HOLDER_FORMAT": ">BBI6I6c16",
+	"HELD_FORMAT": ">BBI6I6c16c16I6BI4", "REPEATED_FORMAT": ">I6B", "END_FORMAT": ">c16B",
 	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BI6c32I5I5I5I5",
 	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<ddd", "RULE_ID_FORMAT": ">I2",
 	"ENTRY_FORMAT": ">BI2I6I5I7", "LONG_ENTRY_FORMAT": ">BI2I6I5I7I7", "DEBT_FORMAT": ">I7",

@@ -7,10 +7,8 @@ type Claim struct {
 	Attempt, Fingerprint [keySize]byte
 	// Lease is for how many milliseconds the attempt holds the claim, and Life how long a new record lives.
 	Lease, Life int64
-	// FreeRepeats is how often a run is free because no answer was stored, at most 255. Where none is,
-	// ChargeRepeats says that a repeat is charged, and not refused.
-	FreeRepeats   int
-	ChargeRepeats bool
+	// RunAgain says that what is done without an answer runs again, charged like the first time.
+	RunAgain bool
 	// RefuseAbandoned says that nothing runs after an attempt of which nobody knows how far it came.
 	RefuseAbandoned bool
 	// Sum is a hash of the limits of the live owners.
@@ -24,8 +22,6 @@ type Record struct {
 	// Leased is the end of the lease, and Ends that of the record, in Unix milliseconds.
 	Leased, Ends         int64
 	Attempt, Fingerprint [keySize]byte
-	// Repeats counts the runs that were free because no answer was stored.
-	Repeats int
 	// Rest is the answer of an answered one. Of a running one it tells the first verdict again, see [Record.Hold].
 	Rest string
 }
@@ -39,10 +35,10 @@ func (c *Claim) Pack() []byte {
 	if c.RefuseAbandoned {
 		flags |= refuseAbandoned
 	}
-	if c.ChargeRepeats {
-		flags |= chargeRepeats
+	if c.RunAgain {
+		flags |= runAgain
 	}
-	return AppendUint(append(b, byte(c.FreeRepeats), flags), SumSize, c.Sum)
+	return AppendUint(append(b, flags), SumSize, c.Sum)
 }
 
 // Judge returns what the record says of a take: with Admitted it is judged as if there were no key. If that is
@@ -55,7 +51,10 @@ func (r *Record) Judge(c *Claim, now int64) (outcome Outcome, hold Record, tail 
 	if r.State == 0 || r.Ends <= now {
 		return Admitted, hold, ""
 	}
-	hold.Ends, hold.Repeats = r.Ends, r.Repeats
+	if r.State != Done {
+		// What is charged anew lives anew.
+		hold.Ends = r.Ends
+	}
 	abandoned := Repeat
 	if c.RefuseAbandoned {
 		abandoned = Unknown
@@ -65,11 +64,8 @@ func (r *Record) Judge(c *Claim, now int64) (outcome Outcome, hold Record, tail 
 		return Reused, hold, ""
 	case r.State == Answered:
 		return Replayed, hold, r.Rest
-	case r.State == Done && c.FreeRepeats == 0 && !c.ChargeRepeats:
+	case r.State == Done && !c.RunAgain:
 		return NoAnswer, hold, ""
-	case r.State == Done && r.Repeats < c.FreeRepeats:
-		hold.Repeats++
-		return Repeat, hold, ""
 	case r.State == Done:
 		return Admitted, hold, ""
 	case r.State == Free:
@@ -133,7 +129,7 @@ func (r *Record) pack() []byte {
 	b := append(make([]byte, 0, recordSize+len(r.Rest)), recordVersion, r.State)
 	b = AppendUint(AppendUint(b, DateSize, r.Leased), DateSize, r.Ends)
 	b = append(append(b, r.Attempt[:]...), r.Fingerprint[:]...)
-	return append(append(b, byte(r.Repeats)), r.Rest...)
+	return append(b, r.Rest...)
 }
 
 // readRecord reads a record as it is stored, nil for none.
@@ -149,7 +145,7 @@ func readRecord(text []byte) (r Record, err error) {
 	s = s[2+2*DateSize:]
 	copy(r.Attempt[:], s)
 	copy(r.Fingerprint[:], s[keySize:])
-	r.Repeats, r.Rest = int(s[2*keySize]), s[2*keySize+1:]
+	r.Rest = s[2*keySize:]
 	return r, nil
 }
 

@@ -83,8 +83,8 @@ func readClaim(text string) (c Claim, err error) {
 	text = text[2*keySize:]
 	c.Lease, c.Life = ReadUint(text, DateSize), ReadUint(text[DateSize:], DateSize)
 	text = text[2*DateSize:]
-	c.FreeRepeats, c.RefuseAbandoned, c.ChargeRepeats = int(text[0]), text[1]&refuseAbandoned != 0, text[1]&chargeRepeats != 0
-	c.Sum = uint32(ReadUint(text[2:], SumSize))
+	c.RefuseAbandoned, c.RunAgain = text[0]&refuseAbandoned != 0, text[0]&runAgain != 0
+	c.Sum = uint32(ReadUint(text[1:], SumSize))
 	return c, nil
 }
 

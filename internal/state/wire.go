@@ -25,9 +25,9 @@ const (
 	Replayed Outcome = 4
 	InFlight Outcome = 5
 	Reused   Outcome = 6
-	// NoAnswer is done without an answer, and no free repeat is allowed.
+	// NoAnswer is done without an answer, and the claim does not run again.
 	NoAnswer Outcome = 7
-	// Repeat is admitted, and was charged before.
+	// Repeat is admitted after an abandoned attempt, which was charged.
 	Repeat Outcome = 8
 	// Again is the first verdict for the same attempt.
 	Again Outcome = 9
@@ -99,7 +99,7 @@ const (
 
 	fastVersion   = 3
 	mixedVersion  = 4
-	recordVersion = 1
+	recordVersion = 2
 )
 
 // The flags of a limit, of an owner in the number of its limits, and of a claim.
@@ -111,7 +111,7 @@ const (
 	// fastOwner is added to the number of limits.
 	fastOwner       = 128
 	refuseAbandoned = 1
-	chargeRepeats   = 2
+	runAgain        = 2
 )
 
 // The sizes in bytes of what is packed.
@@ -143,9 +143,9 @@ const (
 	rulesNumbers = 3 * DoubleSize
 	ruleSize     = fastIDSize + rulesNumbers + 1
 	// A record up to what depends on its state, and of a running attempt up to the limits that were charged less.
-	recordSize = 1 + 1 + 2*DateSize + 2*keySize + 1
+	recordSize = 1 + 1 + 2*DateSize + 2*keySize
 	heldSize   = DateSize + 1 + SumSize
-	claimSize  = 2*keySize + 2*DateSize + 1 + 1 + SumSize
+	claimSize  = 2*keySize + 2*DateSize + 1 + SumSize
 )
 
 // The places of the numbers that all scripts are sent first, see clock.lua.

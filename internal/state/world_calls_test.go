@@ -143,7 +143,7 @@ func (w *world) touchRecord() {
 		return
 	}
 	r := state.Record{
-		State: byte(1 + max(0, w.IntN(6)-2)), Leased: w.now + w.Int64N(5) - 2, Ends: w.now + w.size(1<<30) - 1, Repeats: w.IntN(3),
+		State: byte(1 + max(0, w.IntN(6)-2)), Leased: w.now + w.Int64N(5) - 2, Ends: w.now + w.size(1<<30) - 1,
 		Attempt: [16]byte(w.attempt()), Fingerprint: [16]byte{byte(w.IntN(2))},
 	}
 	switch r.State {
@@ -184,7 +184,7 @@ func (w *world) take(c *call) {
 		c.key(&w.record)
 		packed := state.Claim{
 			Attempt: [16]byte(w.attempt()), Fingerprint: [16]byte{byte(w.IntN(2))}, Lease: w.size(1 << 20), Life: w.size(1 << 30),
-			FreeRepeats: w.IntN(3), ChargeRepeats: w.one(2), RefuseAbandoned: w.one(2), Sum: w.Uint32(),
+			RunAgain: w.one(2), RefuseAbandoned: w.one(2), Sum: w.Uint32(),
 		}
 		claim = string(packed.Pack())
 	}
