@@ -120,8 +120,25 @@ func (o *oversight) look(at path, inherited setting, t ruleSource) {
 	for _, spelling := range sorted(t.Operations) {
 		rule := t.Operations[spelling]
 		own := inherited.with(rule.Mode, rule.EnforceFrom, "")
-		o.single(at.to("operations").to(spelling).to("limits"), own, rule.Limits, tenant)
+		o.single(at.to("operations").to(spelling).to("limits"), own, withoutCalls(rule.Limits), tenant)
 	}
+	for _, spelling := range sorted(t.personal) {
+		rule := t.personal[spelling]
+		own := users.with(rule.Mode, rule.EnforceFrom, "")
+		o.single(at.to("users").to("operations").to(spelling).to("limits"), own, withoutCalls(rule.Limits),
+			tenant, parent{"a user", refusing(t.users.Limits, users)})
+	}
+}
+
+// withoutCalls returns the limits that count what those of the tenant count. One request may make many calls.
+func withoutCalls(limits map[string]*Limit) map[string]*Limit {
+	counted := make(map[string]*Limit, len(limits))
+	for name, l := range limits {
+		if l != nil && l.Unit != string(bucket.Requests) {
+			counted[name] = l
+		}
+	}
+	return counted
 }
 
 func (o *oversight) lookAt(at path, what string, inherited setting, x OwnerException, parents ...parent) {

@@ -71,7 +71,7 @@ func (c *checker) tier(at path, name string, t Tier) {
 	c.modes(at, t.Mode, t.EnforceFrom, t.FailMode)
 	c.maxCost(at, t.MaxCost)
 	charged := charges{
-		limits: len(t.Limits) > 0, teams: t.Teams != nil, users: t.Users != nil, operations: anyLimits(t.Operations),
+		limits: len(t.Limits) > 0, teams: t.Teams != nil, users: t.Users != nil, operations: anyCharge(t.Operations),
 	}
 	switch {
 	case t.Blocked:
@@ -83,8 +83,9 @@ func (c *checker) tier(at path, name string, t Tier) {
 	}
 	const nothing = "there is no limit before that of the tier"
 	c.limits(at.to("limits"), t.Limits, nil, nothing)
+	c.undivided(at.to("limits"), t.Limits)
 	c.ownerRule(at.to("teams"), t.Teams, nil, nothing)
-	c.ownerRule(at.to("users"), t.Users, nil, nothing)
+	c.userRule(at.to("users"), t.Users, nothing)
 	c.operations(at.to("operations"), t.Operations, nil, nothing)
 }
 
@@ -100,7 +101,7 @@ func (c *checker) exception(at path, name string, x Exception) {
 	c.maxCost(at, x.MaxCost)
 	t, known := c.policy.Tiers[assigned]
 	charged := charges{
-		limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyLimits(x.Operations),
+		limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyCharge(x.Operations),
 	}
 	switch {
 	case x.Blocked:
@@ -120,8 +121,12 @@ func (c *checker) exception(at path, name string, x Exception) {
 		problem = ""
 	}
 	c.limits(at.to("limits"), x.Limits, t.Limits, problem)
+	c.undivided(at.to("limits"), x.Limits)
+	if x.Teams != nil && x.Teams.changesNothing() {
+		c.lacks(at.to("teams"), empty, "an empty exception; limits or byName fit")
+	}
 	c.ownerException(at.to("teams"), "a team", x.Teams, t.Teams, problem)
-	c.ownerException(at.to("users"), "a user", x.Users, t.Users, problem)
+	c.userException(at.to("users"), x.Users, t.Users, problem)
 	c.operations(at.to("operations"), x.Operations, t.Operations, problem)
 }
 
@@ -160,9 +165,9 @@ func (c *checker) blocked(
 
 const noEffect = "has no effect on %s; one of the two fits"
 
-func anyLimits(operations map[string]OperationRule) bool {
+func anyCharge(operations map[string]OperationRule) bool {
 	for _, rule := range operations {
-		if len(rule.Limits) > 0 {
+		if len(rule.Limits) > 0 || len(rule.Units) > 0 {
 			return true
 		}
 	}
@@ -179,6 +184,7 @@ func (c *checker) ownerRule(at path, rule *OwnerRule, before map[string]*Limit, 
 		c.lacks(at, empty, "an empty rule; limits fit")
 	}
 	c.limits(at.to("limits"), rule.Limits, before, nothingToRemove)
+	c.undivided(at.to("limits"), rule.Limits)
 }
 
 // ownerException checks what is different for teams or users of a tenant, if there is anything.
@@ -187,14 +193,12 @@ func (c *checker) ownerException(at path, what string, x *OwnerException, tier *
 		return
 	}
 	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
-	if x.Mode == "" && x.FailMode == "" && len(x.Limits) == 0 && len(x.ByName) == 0 {
-		c.lacks(at, empty, "an empty exception; limits or byName fit")
-	}
 	var before map[string]*Limit
 	if tier != nil {
 		before = tier.Limits
 	}
 	c.limits(at.to("limits"), x.Limits, before, nothingToRemove)
+	c.undivided(at.to("limits"), x.Limits)
 	before = mergeLimits(before, x.Limits)
 	for _, name := range sorted(x.ByName) {
 		rule, at := x.ByName[name], at.to("byName").to(name)
@@ -204,23 +208,7 @@ func (c *checker) ownerException(at path, what string, x *OwnerException, tier *
 			c.lacks(at, empty, "an empty exception; limits or a mode fit")
 		}
 		c.limits(at.to("limits"), rule.Limits, before, nothingToRemove)
-	}
-}
-
-func (c *checker) operations(at path, rules, before map[string]OperationRule, nothingToRemove string) {
-	for _, spelling := range sorted(rules) {
-		rule, at := rules[spelling], at.to(spelling)
-		if problem := problemOfPattern(spelling); problem != "" {
-			c.fail(at, "%s", problem)
-		}
-		c.modes(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
-		c.maxCost(at, rule.MaxCost)
-		_, changes := before[spelling]
-		changes = changes && (rule.Mode != "" || rule.FailMode != "")
-		if rule.MaxCost == 0 && len(rule.Limits) == 0 && !changes {
-			c.lacks(at, empty, "an empty rule; a maxCost or limits fit")
-		}
-		c.limits(at.to("limits"), rule.Limits, before[spelling].Limits, nothingToRemove)
+		c.undivided(at.to("limits"), rule.Limits)
 	}
 }
 
@@ -240,6 +228,7 @@ func (c *checker) limits(at path, limits, before map[string]*Limit, nothingToRem
 func (c *checker) limit(at path, name string, l *Limit) {
 	found := len(c.findings)
 	c.label(at, "the name of a limit", name)
+	c.division(at, l)
 	if l.Unit != "" {
 		c.label(at.to("unit"), "a unit", l.Unit)
 	}

@@ -134,7 +134,7 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 		// Only what a single operation may cost is left of the rules.
 		t = t.withoutLimits()
 	}
-	if !c.fits(at, t) {
+	if !c.fits(at, &t) {
 		return set
 	}
 	if limits := c.bucketLimits(at, t.Limits, inherited); limits != nil {
@@ -142,8 +142,8 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	}
 	set.teams = c.owners(at.to("teams"), t.teams, inherited)
 	set.users = c.owners(at.to("users"), t.users, inherited)
-	if len(t.Operations) > 0 {
-		set.operations = c.operationRules(at.to("operations"), t, set.rules.Buckets, inherited)
+	if len(t.Operations) > 0 || len(t.personal) > 0 {
+		set.operations = c.operationRules(at, &t, set.rules.Buckets, inherited)
 	}
 	return set
 }
@@ -167,62 +167,6 @@ func (c *compiler) owners(at path, x OwnerException, inherited setting) ownerLim
 		o.byName[name] = c.bucketLimits(at.to("byName").to(name), mergeLimits(x.Limits, rule.Limits), own)
 	}
 	return o
-}
-
-// operationRules compiles the operation rules, of which there is one at least.
-func (c *compiler) operationRules(at path, t ruleSource, tenant []bucket.Bucket, inherited setting) *operationRules {
-	o := &operationRules{
-		exact:    make(map[string]int),
-		maxCosts: make([]MaxCost, len(t.Operations)),
-		buckets:  make([]bucket.Bucket, len(t.Operations)),
-		tenant:   tenant,
-	}
-	for i, spelling := range sorted(t.Operations) {
-		rule := t.Operations[spelling]
-		own := inherited.with(rule.Mode, rule.EnforceFrom, rule.FailMode)
-		c.compiled++
-		o.add(i, spelling)
-		o.maxCosts[i] = newMaxCost(rule.MaxCost, own.as(c.day, c.strictest))
-		if limits := c.bucketLimits(at.to(spelling), rule.Limits, own); limits != nil {
-			o.buckets[i] = bucket.Bucket{Owner: bucket.Owner{Level: bucket.Operation, Name: spelling}, Limits: limits}
-			o.limited |= 1 << i
-		}
-	}
-	o.foresee()
-	return o
-}
-
-// fits reports whether no operation can touch more limits than a store takes: a client that selects
-// every field of a root type matches every rule of it.
-func (c *compiler) fits(at path, t ruleSource) bool {
-	if len(t.Operations) > maxOperations {
-		c.fail(at.to("operations"), "%d operation rules hold here; at most %d fit", len(t.Operations), maxOperations)
-		return false
-	}
-	always := len(t.Limits) + t.teams.mostLimits() + t.users.mostLimits()
-	// An operation is of one document.
-	document := 0
-	touched := map[string]int{"": 0}
-	for spelling, rule := range t.Operations {
-		if isDocument(spelling) {
-			document = max(document, len(rule.Limits))
-			continue
-		}
-		touched[rootType(spelling)] += len(rule.Limits)
-	}
-	always += document
-	for _, root := range sorted(touched) {
-		n := always
-		if root != "" {
-			n += touched[root]
-		}
-		if n > bucket.MaxLimits {
-			c.fail(at, "one operation could be under %d limits, those of all rules that can match it included; "+
-				"at most %d fit", n, bucket.MaxLimits)
-			return false
-		}
-	}
-	return true
 }
 
 // bucketLimits compiles the limits of one owner, the shortest first. It returns nil if there are none.

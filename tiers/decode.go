@@ -3,7 +3,6 @@ package tiers
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -78,7 +77,7 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 		{"maxCost", d.number(&t.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { t.Limits = collect(d, at, node, d.limit) }},
 		{"teams", func(at path, node *yaml.Node) { t.Teams = pointer(d.owner(at, node)) }},
-		{"users", func(at path, node *yaml.Node) { t.Users = pointer(d.owner(at, node)) }},
+		{"users", func(at path, node *yaml.Node) { t.Users = pointer(d.user(at, node)) }},
 		{"operations", func(at path, node *yaml.Node) { t.Operations = collect(d, at, node, d.operation) }},
 		{"unlimited", d.flag(&t.Unlimited)},
 		{"blocked", d.flag(&t.Blocked)},
@@ -100,7 +99,7 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 		{"maxCost", d.number(&x.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { x.Limits = collect(d, at, node, d.limit) }},
 		{"teams", func(at path, node *yaml.Node) { x.Teams = pointer(d.owners(at, node)) }},
-		{"users", func(at path, node *yaml.Node) { x.Users = pointer(d.owners(at, node)) }},
+		{"users", func(at path, node *yaml.Node) { x.Users = pointer(d.users(at, node)) }},
 		{"operations", func(at path, node *yaml.Node) { x.Operations = collect(d, at, node, d.operation) }},
 		{"unlimited", d.flag(&x.Unlimited)},
 		{"blocked", d.flag(&x.Blocked)},
@@ -130,8 +129,34 @@ func (d *decoder) operation(at path, node *yaml.Node) OperationRule {
 		{"failMode", d.text(&o.FailMode)},
 		{"maxCost", d.number(&o.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { o.Limits = collect(d, at, node, d.limit) }},
+		{"units", func(at path, node *yaml.Node) { o.Units = collect(d, at, node, d.paths) }},
 	})
 	return o
+}
+
+func (d *decoder) user(at path, node *yaml.Node) UserRule {
+	var u UserRule
+	d.fields(at, node, []field{
+		{"mode", d.text(&u.Mode)},
+		{"enforceFrom", d.date(&u.EnforceFrom)},
+		{"failMode", d.text(&u.FailMode)},
+		{"limits", func(at path, node *yaml.Node) { u.Limits = collect(d, at, node, d.limit) }},
+		{"operations", func(at path, node *yaml.Node) { u.Operations = collect(d, at, node, d.owner) }},
+	})
+	return u
+}
+
+func (d *decoder) users(at path, node *yaml.Node) UserException {
+	var u UserException
+	d.fields(at, node, []field{
+		{"mode", d.text(&u.Mode)},
+		{"enforceFrom", d.date(&u.EnforceFrom)},
+		{"failMode", d.text(&u.FailMode)},
+		{"limits", func(at path, node *yaml.Node) { u.Limits = collect(d, at, node, d.limit) }},
+		{"operations", func(at path, node *yaml.Node) { u.Operations = collect(d, at, node, d.owner) }},
+		{"byName", func(at path, node *yaml.Node) { u.ByName = collect(d, at, node, d.owner) }},
+	})
+	return u
 }
 
 func (d *decoder) owner(at path, node *yaml.Node) OwnerRule {
@@ -182,6 +207,8 @@ func (d *decoder) limit(at path, node *yaml.Node) *Limit {
 		{"window", d.text(&l.Window)},
 		{"anchorDay", d.number(&l.AnchorDay)},
 		{"zone", d.text(&l.Zone)},
+		{"by", d.text(&l.By)},
+		{"across", d.flag(&l.Across)},
 		{"soft", d.flag(&l.Soft)},
 		{"mode", d.text(&l.Mode)},
 		{"enforceFrom", d.date(&l.EnforceFrom)},
@@ -240,61 +267,6 @@ func (d *decoder) mapping(at path, node *yaml.Node, visit func(name string, at p
 		}
 		d.positions[child] = here
 		visit(key.Value, child, key, value)
-	}
-}
-
-func (d *decoder) text(into *string) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		switch {
-		case node.Kind != yaml.ScalarNode || node.Tag != "!!str":
-			d.fail(at, kindOf(node)+"; text fits")
-		case node.Value == "":
-			d.fail(at, "empty; a value fits, or leave the key out")
-		default:
-			*into = node.Value
-		}
-	}
-}
-
-// date reads text, and what YAML takes for a time: a date without quotes.
-func (d *decoder) date(into *string) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		if node.Kind == yaml.ScalarNode && node.Tag == "!!timestamp" {
-			*into = node.Value
-			return
-		}
-		d.text(into)(at, node)
-	}
-}
-
-func (d *decoder) number(into *int64) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		digits := strings.TrimPrefix(node.Value, "-")
-		switch {
-		case node.Kind != yaml.ScalarNode || node.Tag != "!!int" && node.Tag != "!!float":
-			d.fail(at, kindOf(node)+"; a whole number fits")
-			return
-		case strings.Trim(digits, "0123456789") != "" || len(digits) > 1 && digits[0] == '0':
-			// YAML reads 010 as 8, 1_000 as 1000 and 0x10 as 16; JSON and most people do not.
-			d.fail(at, echo(node.Value)+" is not a whole number in plain digits")
-			return
-		}
-		n, err := strconv.ParseInt(node.Value, 10, 64)
-		if err != nil {
-			d.fail(at, echo(node.Value)+" is out of range")
-			return
-		}
-		*into = n
-	}
-}
-
-func (d *decoder) flag(into *bool) func(path, *yaml.Node) {
-	return func(at path, node *yaml.Node) {
-		if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" {
-			d.fail(at, kindOf(node)+"; true or false fits")
-			return
-		}
-		*into = strings.EqualFold(node.Value, "true")
 	}
 }
 
@@ -358,37 +330,5 @@ func (d *decoder) locate(at path) position {
 			return found
 		}
 		at = at.parent()
-	}
-}
-
-func isNull(node *yaml.Node) bool {
-	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
-}
-
-// kindOf says what a node is, without its value, which may be long.
-func kindOf(node *yaml.Node) string {
-	switch node.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	}
-	switch node.Tag {
-	case "!!null":
-		return "null"
-	case "!!str":
-		return "text"
-	case "!!int", "!!float":
-		return "a number"
-	case "!!bool":
-		return "true or false"
-	case "!!timestamp":
-		return "a date"
-	case "!!merge":
-		return "a merge key"
-	default:
-		return "of another type"
 	}
 }

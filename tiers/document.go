@@ -29,21 +29,24 @@ func isDocumentID(spelling string) bool {
 
 // namesDocuments reports whether a policy has a rule for a document.
 func (p *Policy) namesDocuments() bool {
-	named := func(rules map[string]OperationRule) bool {
-		for spelling := range rules {
-			if isDocument(spelling) {
-				return true
-			}
-		}
-		return false
-	}
 	for _, t := range p.Tiers {
-		if named(t.Operations) {
+		_, personal := t.Users.split()
+		if anyDocument(t.Operations) || anyDocument(personal) {
 			return true
 		}
 	}
 	for _, x := range p.Tenants {
-		if named(x.Operations) {
+		_, personal := x.Users.split()
+		if anyDocument(x.Operations) || anyDocument(personal) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyDocument[T any](rules map[string]T) bool {
+	for spelling := range rules {
+		if isDocument(spelling) {
 			return true
 		}
 	}

@@ -10,6 +10,8 @@ type ruleSource struct {
 	Tier
 
 	teams, users OwnerException
+	// personal are the operation rules of users.
+	personal map[string]OwnerRule
 }
 
 // changesNothing reports whether an exception only assigns a tier.
@@ -17,6 +19,10 @@ func (x *Exception) changesNothing() bool {
 	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
 		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked &&
 		!x.CostReport && !x.CostValidate && x.Hide == nil
+}
+
+func (x *OwnerException) changesNothing() bool {
+	return x.Mode == "" && x.FailMode == "" && len(x.Limits) == 0 && len(x.ByName) == 0
 }
 
 // merge returns the tier with the changes of the exception.
@@ -39,7 +45,46 @@ func merge(t Tier, x Exception) ruleSource {
 		}
 		t.Operations = operations
 	}
-	return ruleSource{Tier: t, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(t.Users, x.Users)}
+	users, personal := t.Users.split()
+	changedUsers, changedPersonal := x.Users.split()
+	return ruleSource{
+		Tier: t, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(users, changedUsers),
+		personal: mergePersonal(personal, changedPersonal),
+	}
+}
+
+// split returns what holds for all operations of users, and for single ones.
+func (u *UserRule) split() (*OwnerRule, map[string]OwnerRule) {
+	if u == nil {
+		return nil, nil
+	}
+	return &OwnerRule{Mode: u.Mode, EnforceFrom: u.EnforceFrom, FailMode: u.FailMode, Limits: u.Limits}, u.Operations
+}
+
+// split is that of [UserRule].
+func (x *UserException) split() (*OwnerException, map[string]OwnerRule) {
+	if x == nil {
+		return nil, nil
+	}
+	return &OwnerException{
+		Mode: x.Mode, EnforceFrom: x.EnforceFrom, FailMode: x.FailMode, Limits: x.Limits, ByName: x.ByName,
+	}, x.Operations
+}
+
+func mergePersonal(rules, changes map[string]OwnerRule) map[string]OwnerRule {
+	if len(changes) == 0 {
+		return rules
+	}
+	merged := make(map[string]OwnerRule, len(rules)+len(changes))
+	maps.Copy(merged, rules)
+	for spelling, change := range changes {
+		rule := merged[spelling]
+		rule.Mode, rule.EnforceFrom = mergeMode(rule.Mode, rule.EnforceFrom, change.Mode, change.EnforceFrom)
+		rule.FailMode = cmp.Or(change.FailMode, rule.FailMode)
+		rule.Limits = mergeLimits(rule.Limits, change.Limits)
+		merged[spelling] = rule
+	}
+	return merged
 }
 
 // mergeMode returns the mode and its day that hold: those of the change if it has a mode.
@@ -54,8 +99,24 @@ func mergeOperation(rule, change OperationRule) OperationRule {
 	rule.Mode, rule.EnforceFrom = mergeMode(rule.Mode, rule.EnforceFrom, change.Mode, change.EnforceFrom)
 	rule.FailMode = cmp.Or(change.FailMode, rule.FailMode)
 	rule.MaxCost = cmp.Or(change.MaxCost, rule.MaxCost)
-	rule.Limits = mergeLimits(rule.Limits, change.Limits)
+	rule.Limits, rule.Units = mergeLimits(rule.Limits, change.Limits), mergeUnits(rule.Units, change.Units)
 	return rule
+}
+
+func mergeUnits(units, changes map[string][]string) map[string][]string {
+	if len(changes) == 0 {
+		return units
+	}
+	merged := make(map[string][]string, len(units)+len(changes))
+	maps.Copy(merged, units)
+	for unit, paths := range changes {
+		if paths == nil {
+			delete(merged, unit)
+		} else {
+			merged[unit] = paths
+		}
+	}
+	return merged
 }
 
 // mergeOwners returns what holds for the teams or the users of a tenant.

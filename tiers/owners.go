@@ -35,10 +35,10 @@ func (x *OwnerException) mostLimits() int {
 func (t ruleSource) withoutLimits() ruleSource {
 	operations := make(map[string]OperationRule, len(t.Operations))
 	for spelling, rule := range t.Operations {
-		rule.Limits = nil
+		rule.Limits, rule.Units = nil, nil
 		operations[spelling] = rule
 	}
 	t.Limits, t.Operations = nil, operations
-	t.teams, t.users = OwnerException{}, OwnerException{}
+	t.teams, t.users, t.personal = OwnerException{}, OwnerException{}, nil
 	return t
 }

@@ -223,7 +223,7 @@ func TestNamedTeamsAndUsersAreBounded(t *testing.T) {
 	for i := range 3 * maxCompiled / maxTiers {
 		named[fmt.Sprint(i)] = tiers.OwnerRule{Limits: map[string]*tiers.Limit{"minute": {Capacity: 1, Per: tiers.Minute}}}
 	}
-	policy.Tenants["acme"] = tiers.Exception{Users: &tiers.OwnerException{ByName: named}}
+	policy.Tenants["acme"] = tiers.Exception{Users: &tiers.UserException{ByName: named}}
 	_, err := tiers.Compile(policy)
 	require.ErrorContains(t, err, "tenants: the policy comes to more than 262144 limits")
 }

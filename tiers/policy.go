@@ -12,6 +12,12 @@ const (
 	// maxOperations is how many operation rules a tier may have, those of a tenant's exception
 	// included.
 	maxOperations = 64
+	// maxUnits is how many units operation rules may compute that hold for one tenant.
+	maxUnits = 16
+	// maxPaths is how many paths a unit is computed from.
+	maxPaths = 8
+	// maxPathNames is how many names a path into arguments has.
+	maxPathNames = 8
 	// maxName is the length in bytes of the longest name of a tier, a limit or a unit.
 	maxName = 64
 	// MaxLongName is the length in bytes of the longest name of a tenant, a team, a user or an operation
@@ -77,11 +83,10 @@ type Tier struct {
 	// of the tenant. They are charged together, all or nothing. A subject without a team or a user has
 	// no such budget. Nil means none.
 	Teams *OwnerRule `yaml:"teams,omitempty" json:"teams,omitempty"`
-	Users *OwnerRule `yaml:"users,omitempty" json:"users,omitempty"`
+	Users *UserRule  `yaml:"users,omitempty" json:"users,omitempty"`
 	// Operations are further rules by root field: a coordinate such as Mutation.createOrder, or a
 	// pattern such as Mutation.* or Query.search*; or by the id of a document, as [DocumentID] makes it,
-	// which is for servers that run trusted documents only: any other space in the text is another id. All
-	// that match apply.
+	// which is for servers that run trusted documents only. All that match apply.
 	Operations map[string]OperationRule `yaml:"operations,omitempty" json:"operations,omitempty"`
 	// Unlimited says that nothing is charged. Only MaxCost can still refuse.
 	Unlimited bool `yaml:"unlimited,omitempty" json:"unlimited,omitempty"`
@@ -117,7 +122,7 @@ type Exception struct {
 	// Teams and Users are what is different for the teams and the users of the tenant, and for those of
 	// them that it names. Nil changes nothing.
 	Teams *OwnerException `yaml:"teams,omitempty" json:"teams,omitempty"`
-	Users *OwnerException `yaml:"users,omitempty" json:"users,omitempty"`
+	Users *UserException  `yaml:"users,omitempty" json:"users,omitempty"`
 	// Operations are added to those of the tier. A rule of the same spelling is merged with it: a
 	// maximum cost replaces, limits merge by name.
 	Operations map[string]OperationRule `yaml:"operations,omitempty" json:"operations,omitempty"`
@@ -133,8 +138,8 @@ type Exception struct {
 	Hide *Hide `yaml:"hide,omitempty" json:"hide,omitempty"`
 }
 
-// OwnerRule is what holds for each team, or for each user: of the tenants of a tier, or for the one
-// that an exception names. The zero value is a mistake.
+// OwnerRule is what holds for each team, for a team or user that an exception names, or for an operation of each user.
+// The zero value is a mistake.
 type OwnerRule struct {
 	// Mode is off, shadow, warn or enforce, for the limits that name none. Empty means that of the tenant.
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
@@ -147,19 +152,49 @@ type OwnerRule struct {
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
 }
 
-// OwnerException is what is different for the teams, or for the users, of one tenant. The zero value
-// is a mistake.
-type OwnerException struct {
-	// Mode replaces that which the tier has for teams or users.
+// UserRule is what holds for each user of the tenants of a tier. The zero value is a mistake.
+type UserRule struct {
+	// Mode is off, shadow, warn or enforce, for the limits that name none. Empty means that of the tenant.
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode replaces that which the tier has for teams or users.
+	// FailMode is open, closed or local, for the limits that name none. Empty means that of the tenant.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
-	// Limits are added to those that the tier has for each team or user, or replace the one of the
-	// same name whole. Nil, which documents write as null, removes it.
+	// Limits are the budgets of each user by name.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
-	// ByName are single teams or users, with what is different for them again.
+	// Operations are budgets that each user has for operations alone, by root field as in [Tier.Operations]. Their
+	// limits in requests count the calls that match.
+	Operations map[string]OwnerRule `yaml:"operations,omitempty" json:"operations,omitempty"`
+}
+
+// UserException is what is different for the users of one tenant. The zero value is a mistake.
+type UserException struct {
+	// Mode replaces that which the tier has for users.
+	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// FailMode replaces that which the tier has for users.
+	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
+	// Limits are added to those that the tier has for each user, or replace the one of the same name whole. Nil, which
+	// documents write as null, removes it.
+	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// Operations are added to those that each user has, or merged with the one of the same spelling.
+	Operations map[string]OwnerRule `yaml:"operations,omitempty" json:"operations,omitempty"`
+	// ByName are single users, with what is different for them again.
+	ByName map[string]OwnerRule `yaml:"byName,omitempty" json:"byName,omitempty"`
+}
+
+// OwnerException is what is different for the teams of one tenant. The zero value is a mistake.
+type OwnerException struct {
+	// Mode replaces that which the tier has for teams.
+	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
+	// EnforceFrom goes with the mode, as in [Policy].
+	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// FailMode replaces that which the tier has for teams.
+	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
+	// Limits are added to those that the tier has for each team, or replace the one of the same name whole. Nil, which documents write as null, removes it.
+	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// ByName are single teams, with what is different for them again.
 	ByName map[string]OwnerRule `yaml:"byName,omitempty" json:"byName,omitempty"`
 }
 
@@ -177,15 +212,22 @@ type OperationRule struct {
 	// of all that apply and have the same mode counts. Zero means none.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
 	// Limits are budgets of a bucket that each tenant has for this rule alone. They are charged
-	// together with those of the tenant, all or nothing.
+	// together with those of the tenant, all or nothing. In requests they count the calls that match: one document with
+	// 300 aliases of a field makes 300. In points they count the price of the whole operation.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
+	// Units are units that the rule computes, each by paths into the arguments of the calls that match, such as origins
+	// or input.first: the product of the lengths of lists and of the numbers found there, added up over the calls. An
+	// argument that is absent, or null, or neither counts as 1. Every limit that counts such a unit, whoever's it is, is
+	// charged with it before a resolver runs. In an exception they are added to those of the tier, or replace the one of
+	// the same name; nil, which documents write as null, removes it.
+	Units map[string][]string `yaml:"units,omitempty" json:"units,omitempty"`
 }
 
 // Limit is one budget rule: at most Capacity, with Refill coming back in each period, continuously, or
 // with Window all of it at the end of each window.
 type Limit struct {
 	// Unit is what the limit counts: points, requests, what idempotency keys cost (records, answer_bytes
-	// and replays), or a unit that the server charges itself. Empty means points.
+	// and replays), a unit that an operation rule computes, or one that the server charges itself. Empty means points.
 	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
 	// Capacity is the largest amount that can be taken at once. It is required.
 	Capacity int64 `yaml:"capacity" json:"capacity"`
@@ -202,6 +244,15 @@ type Limit struct {
 	AnchorDay int64 `yaml:"anchorDay,omitempty" json:"anchorDay,omitempty"`
 	// Zone is the IANA name of the time zone of calendar windows, such as Europe/Berlin. Empty means UTC.
 	Zone string `yaml:"zone,omitempty" json:"zone,omitempty"`
+	// By divides a limit of an operation rule: a path into the arguments of the calls that match, such as input.email, of
+	// which each value has a bucket of its own. The elements of a list are values of their own; what is absent is a value
+	// as well. Only a hash of a value is stored, and case, blanks around a text and the spelling of a number make no other
+	// value. An operation with more than 16 different values is refused. The limit counts requests, or a unit that the
+	// rule computes. Empty divides nothing.
+	By string `yaml:"by,omitempty" json:"by,omitempty"`
+	// Across says that all tenants share the buckets of By: an account that is attacked from many addresses, each of
+	// which is a tenant of its own, is bounded as a whole.
+	Across bool `yaml:"across,omitempty" json:"across,omitempty"`
 	// Soft says that the limit only reports: it is always charged and refuses nothing, whatever its mode.
 	Soft bool `yaml:"soft,omitempty" json:"soft,omitempty"`
 	// Mode is off, shadow, warn or enforce. Empty means that of what the limit stands in.

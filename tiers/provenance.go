@@ -55,8 +55,14 @@ func (r *Rules) LimitProvenance(subject Subject, owner bucket.Owner, limit strin
 	case bucket.Team:
 		t.owners("teams", t.tier.Teams, t.exception.Teams, owner.Name, limit)
 	case bucket.User:
-		t.owners("users", t.tier.Users, t.exception.Users, owner.Name, limit)
+		users, _ := t.tier.Users.split()
+		x, _ := t.exception.Users.split()
+		t.owners("users", users, x, owner.Name, limit)
 	case bucket.Operation:
+		if strings.HasPrefix(owner.Part, partUser) {
+			t.personal(owner.Name, limit)
+			break
+		}
 		t.operation(owner.Name)
 		t.limit(t.operationAt(t.tierAt, owner.Name), t.tier.Operations[owner.Name].Limits, limit)
 		t.limit(t.operationAt(t.exceptionAt, owner.Name), t.exception.Operations[owner.Name].Limits, limit)
@@ -165,6 +171,24 @@ func (t *trace) owners(key string, rule *OwnerRule, x *OwnerException, name, lim
 	at = at.to("byName").to(name)
 	t.say(at, named.Mode, named.EnforceFrom, named.FailMode)
 	t.limit(at, named.Limits, limit)
+}
+
+// personal follows what holds for an operation of each user.
+func (t *trace) personal(spelling, limit string) {
+	users, rules := t.tier.Users.split()
+	x, changes := t.exception.Users.split()
+	tierAt, exceptionAt := t.tierAt.to("users"), t.exceptionAt.to("users")
+	if users != nil {
+		t.say(tierAt, users.Mode, users.EnforceFrom, users.FailMode)
+	}
+	if x != nil {
+		t.say(exceptionAt, x.Mode, x.EnforceFrom, x.FailMode)
+	}
+	rule, change := rules[spelling], changes[spelling]
+	t.say(t.operationAt(tierAt, spelling), rule.Mode, rule.EnforceFrom, rule.FailMode)
+	t.say(t.operationAt(exceptionAt, spelling), change.Mode, change.EnforceFrom, change.FailMode)
+	t.limit(t.operationAt(tierAt, spelling), rule.Limits, limit)
+	t.limit(t.operationAt(exceptionAt, spelling), change.Limits, limit)
 }
 
 // operation follows what holds for an operation rule.

@@ -46,6 +46,8 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 		tiers.Exception{},
 		tiers.OwnerRule{},
 		tiers.OwnerException{},
+		tiers.UserRule{},
+		tiers.UserException{},
 		tiers.OperationRule{},
 		tiers.Limit{},
 		tiers.Hide{},
@@ -198,6 +200,7 @@ func (v *validator) keyword(schema map[string]any, keyword string, value any) st
 	argument := schema[keyword]
 	text, isText := value.(string)
 	object, isObject := value.(map[string]any)
+	list, isList := value.([]any)
 	switch keyword {
 	case "description":
 	case "$ref":
@@ -226,6 +229,14 @@ func (v *validator) keyword(schema map[string]any, keyword string, value any) st
 		holds = !isObject || big.NewRat(int64(len(object)), 1).Cmp(number(argument)) >= 0
 	case "maxProperties":
 		holds = !isObject || big.NewRat(int64(len(object)), 1).Cmp(number(argument)) <= 0
+	case "minItems":
+		holds = !isList || big.NewRat(int64(len(list)), 1).Cmp(number(argument)) >= 0
+	case "maxItems":
+		holds = !isList || big.NewRat(int64(len(list)), 1).Cmp(number(argument)) <= 0
+	case "items":
+		for _, item := range list {
+			holds = holds && v.problem(asObject(v.t, argument), item) == ""
+		}
 	case "required":
 		for _, key := range asList(argument) {
 			_, found := object[fmt.Sprint(key)]

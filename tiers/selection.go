@@ -13,8 +13,25 @@ type Selection struct {
 	// Document is the [DocumentID] of the document that it came in. Empty matches no rule for a document.
 	Document string
 	// Calls are its calls of root fields. They are asked about where a rule that matches counts calls, or reads their
-	// arguments. Nil means one call of each of Fields, without arguments.
+	// arguments. Nil means one call for each of Fields, of which nobody knows the arguments: what is divided by them or
+	// computed from them is left out, and a field may stand among Fields as often as it is called.
 	Calls Calls
+}
+
+// calls returns how many calls there are.
+func (s *Selection) calls() int {
+	if s.Calls == nil {
+		return len(s.Fields)
+	}
+	return s.Calls.Len()
+}
+
+// call returns the coordinate of the field that a call calls.
+func (s *Selection) call(i int) string {
+	if s.Calls == nil {
+		return s.Fields[i]
+	}
+	return s.Calls.Field(i)
 }
 
 // Calls are the calls of root fields that an operation makes with its variables; [cost.Calls] are. They are numbered

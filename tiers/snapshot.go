@@ -100,9 +100,14 @@ type Rules struct {
 // LimitEnforcedFrom returns when a limit in mode warn becomes enforced. It is zero if nobody knows, and for
 // other limits.
 func (r *Rules) LimitEnforcedFrom(owner bucket.Owner, limit string) time.Time {
-	for i := range r.Buckets {
-		if r.from != nil && r.Buckets[i].Owner == owner {
-			return r.from.enforced[limitOf{r.Buckets[i].Limits, limit}]
+	if r.from == nil {
+		return time.Time{}
+	}
+	for _, buckets := range [...][]bucket.Bucket{r.Buckets, r.Across} {
+		for i := range buckets {
+			if buckets[i].Owner == owner {
+				return r.from.enforced[limitOf{buckets[i].Limits, limit}]
+			}
 		}
 	}
 	return time.Time{}
@@ -169,8 +174,9 @@ func (s *Snapshot) Warnings() []Warning {
 // assigns to the tenant, else the default. An exempt subject has no limits and no maximum cost.
 //
 // Rules takes no lock. It allocates the buckets of a subject that has a team or a user with limits,
-// for which [Snapshot.RulesInto] takes room instead, and those of an operation that matches several
-// operation rules in a combination that no single root field named by the policy matches.
+// for which [Snapshot.RulesInto] takes room instead, those of an operation that matches several
+// operation rules in a combination that no single root field named by the policy matches, and those of an operation of
+// which a rule counts several calls, reads the arguments, or has a budget for the user.
 func (s *Snapshot) Rules(subject Subject, selected Selection) Rules {
 	return s.RulesInto(nil, subject, selected)
 }
@@ -188,14 +194,19 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 	}
 	rules := set.rules
 	rules.from = s
-	var charging uint64
+	var matched, charging uint64
 	if set.operations != nil {
-		charging = set.operations.apply(&rules, &selected)
+		matched = set.operations.apply(&rules, &selected)
+		charging = matched & set.operations.limited
 	}
 	team, user := set.teams.of(subject.Team), set.users.of(subject.User)
+	owners := [...]owned{{bucket.Team, subject.Team, team}, {bucket.User, subject.User, user}}
 	switch {
+	case matched != 0 && set.operations.asks(matched, &selected, subject.User):
+		buckets := set.buckets(room, owners, 0)
+		set.operations.tally(&selected, matched).ask(&rules, buckets, subject.User)
 	case team != nil || user != nil:
-		rules.Buckets = set.buckets(room, owned{bucket.Team, subject.Team, team}, owned{bucket.User, subject.User, user}, charging)
+		rules.Buckets = set.buckets(room, owners, charging)
 	case charging != 0:
 		rules.Buckets = set.operations.withTenant(charging)
 	}
@@ -210,12 +221,12 @@ type owned struct {
 }
 
 // buckets puts together what a subject pays from.
-func (set *ruleSet) buckets(room []bucket.Bucket, team, user owned, charging uint64) []bucket.Bucket {
+func (set *ruleSet) buckets(room []bucket.Bucket, owners [2]owned, charging uint64) []bucket.Bucket {
 	if most := len(set.rules.Buckets) + 2 + bits.OnesCount64(charging); cap(room) < most {
 		room = make([]bucket.Bucket, 0, most)
 	}
 	buckets := append(room[:0], set.rules.Buckets...)
-	for _, o := range [...]owned{team, user} {
+	for _, o := range owners {
 		if o.limits != nil {
 			buckets = append(buckets, bucket.Bucket{Owner: bucket.Owner{Level: o.level, Name: o.name}, Limits: o.limits})
 		}

@@ -181,7 +181,8 @@ func TestRulesAllocateNothing(t *testing.T) {
 		{"default", tiers.Subject{Tenant: "nobody"}, nil},
 		{"exception", tiers.Subject{Tenant: "acme"}, []string{"Query.me"}},
 		{"carried tier", tiers.Subject{Tenant: "acme", Tier: "free"}, []string{"Query.me"}},
-		{"operation rules", tiers.Subject{Tenant: "x"}, []string{"Mutation.createOrder", "Mutation.cancel"}},
+		{"operation rules", tiers.Subject{Tenant: "x"}, []string{"Mutation.createOrder"}},
+		{"several calls, each of a rule of its own", tiers.Subject{Tenant: "x"}, []string{"Mutation.cancel", "Query.searchAll"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var rules tiers.Rules

@@ -13,9 +13,32 @@ import (
 var ownUnits = []bucket.Unit{bucket.Points, bucket.Requests, bucket.Records, bucket.AnswerBytes, bucket.Replays}
 
 // Units returns the units that nothing charges but the code of a server, by ratelimit.Charge: those of the limits of the
-// policy besides points, requests, records, answer_bytes and replays, sorted. The slice is the caller's own.
+// policy besides points, requests, records, answer_bytes and replays and those that operation rules compute, sorted. The
+// slice is the caller's own.
 func (s *Snapshot) Units() []bucket.Unit {
-	return slices.DeleteFunc(slices.Clone(s.family.units), func(u bucket.Unit) bool { return slices.Contains(ownUnits, u) })
+	computed := s.family.policy.computes()
+	return slices.DeleteFunc(slices.Clone(s.family.units), func(u bucket.Unit) bool {
+		return slices.Contains(ownUnits, u) || computed[u]
+	})
+}
+
+// computes returns the units that operation rules compute.
+func (p *Policy) computes() map[bucket.Unit]bool {
+	units := make(map[bucket.Unit]bool)
+	note := func(rules map[string]OperationRule) {
+		for _, rule := range rules {
+			for unit := range rule.Units {
+				units[bucket.Unit(unit)] = true
+			}
+		}
+	}
+	for _, t := range p.Tiers {
+		note(t.Operations)
+	}
+	for _, x := range p.Tenants {
+		note(x.Operations)
+	}
+	return units
 }
 
 // Counts reports whether any limit of the policy counts the unit, of whomever.
@@ -44,13 +67,20 @@ func (p *Policy) eachLimits(yield func(at path, limits, before map[string]*Limit
 		for _, spelling := range sorted(t.Operations) {
 			yield(at.to("operations").to(spelling).to("limits"), t.Operations[spelling].Limits, nil)
 		}
+		for _, spelling := range sorted(t.personal) {
+			yield(at.to("users").to("operations").to(spelling).to("limits"), t.personal[spelling].Limits, nil)
+		}
 	}
 	for _, name := range sorted(p.Tenants) {
 		at, x := path("").to("tenants").to(name), p.Tenants[name]
 		t := merge(p.Tiers[cmp.Or(x.Tier, p.Default)], Exception{})
 		yield(at.to("limits"), x.Limits, t.Limits)
 		eachOwnerLimits(at.to("teams"), x.Teams, t.teams.Limits, yield)
-		eachOwnerLimits(at.to("users"), x.Users, t.users.Limits, yield)
+		users, personal := x.Users.split()
+		eachOwnerLimits(at.to("users"), users, t.users.Limits, yield)
+		for _, spelling := range sorted(personal) {
+			yield(at.to("users").to("operations").to(spelling).to("limits"), personal[spelling].Limits, t.personal[spelling].Limits)
+		}
 		for _, spelling := range sorted(x.Operations) {
 			yield(at.to("operations").to(spelling).to("limits"), x.Operations[spelling].Limits, t.Operations[spelling].Limits)
 		}
@@ -70,13 +100,18 @@ func eachOwnerLimits(at path, x *OwnerException, before map[string]*Limit, yield
 // spelling finds units and limits of tenants whose names are a slip away from those that were probably meant: nobody
 // charges the one, and the other stands beside the limit that it should change.
 func (o *oversight) spelling(p *Policy) {
+	charged := slices.Clone(ownUnits)
+	computed := p.computes()
+	for _, unit := range slices.Sorted(maps.Keys(computed)) {
+		charged = append(charged, unit)
+	}
 	p.eachLimits(func(at path, limits, before map[string]*Limit) {
 		for _, name := range sorted(limits) {
 			if len(o.odd) >= maxWarnings {
 				return
 			}
-			if l := limits[name]; l != nil {
-				for _, unit := range ownUnits {
+			if l := limits[name]; l != nil && !computed[bucket.Unit(l.Unit)] {
+				for _, unit := range charged {
 					if similar(l.Unit, string(unit)) {
 						o.add(at.to(name).to("unit"), "the unit %s is charged by the code of a server alone; is %s meant?", echo(l.Unit), unit)
 					}

@@ -16,9 +16,11 @@ func (o *oversight) unreachable(p *Policy) {
 	for _, name := range sorted(p.Tenants) {
 		x := p.Tenants[name]
 		merged := merge(p.Tiers[cmp.Or(x.Tier, p.Default)], x)
+		users, personal := x.Users.split()
 		if x.MaxCost == 0 {
 			// Of limits that the exception does not change the tier has the same to say.
-			merged.Limits, merged.teams, merged.users = x.Limits, mergeOwners(nil, x.Teams), mergeOwners(nil, x.Users)
+			merged.Limits, merged.teams, merged.users = x.Limits, mergeOwners(nil, x.Teams), mergeOwners(nil, users)
+			merged.personal = personal
 		}
 		o.unreachableIn(path("").to("tenants").to(name), merged, x.Operations)
 	}
@@ -32,6 +34,9 @@ func (o *oversight) unreachableIn(at path, t ruleSource, changed map[string]Oper
 	o.below(at, t.MaxCost, t.Limits)
 	o.belowOwners(at.to("teams"), t.MaxCost, t.teams)
 	o.belowOwners(at.to("users"), t.MaxCost, t.users)
+	for _, spelling := range sorted(t.personal) {
+		o.below(at.to("users").to("operations").to(spelling), t.MaxCost, t.personal[spelling].Limits)
+	}
 	for _, spelling := range sorted(changed) {
 		o.below(at.to("operations").to(spelling), smallest(t.Operations[spelling].MaxCost, t.MaxCost), changed[spelling].Limits)
 	}
