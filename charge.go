@@ -59,7 +59,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	after := op.snapshot()
 	take := bucket.Take{
 		Tenant:  after.Subject.Tenant,
-		Buckets: buckets,
+		Buckets: unasked(buckets),
 		Owners:  op.members(nil),
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
 		// Under a candidate that has refused the operation it would not have come here.

@@ -57,6 +57,11 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		return nil
 	}
 	d.Note(refusal)
+	if refusal = op.tooManyValues(); refusal != nil && refusal.Mode == bucket.Enforce {
+		d.Refuse(refusal)
+		return nil
+	}
+	d.Note(refusal)
 
 	if err := op.claims(opCtx); err != nil {
 		wrong := strings.TrimPrefix(err.Error(), idempotency.ErrKeyInvalid.Error()+": ")

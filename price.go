@@ -149,6 +149,7 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	}
 	d.Outcome = decision.Validated
 	d.Note(op.tooExpensive(price))
+	d.Note(op.tooManyValues())
 	return &graphql.Response{Data: []byte("null")}
 }
 

@@ -49,6 +49,8 @@ const (
 	reasonFailed   = "failed"
 	reasonCanceled = "canceled"
 	reasonReleased = "released"
+	// reasonRefused: a budget that all tenants share was charged for what the tenant's own then refused.
+	reasonRefused = "refused"
 	// reasonUnclaimed: nothing is corrected but the claim of a take whose reply was lost.
 	reasonUnclaimed = "unclaimed"
 )

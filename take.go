@@ -21,20 +21,42 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		States: op.states[:], Owners: op.members(op.owners[:]),
 	}
 	would := e.try(op, &take, points)
+	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
+	take.Amounts = op.amounts[:]
+	if op.claim == nil {
+		take.Amounts = op.amounts[:2:2]
+	}
+	take.Amounts = append(take.Amounts, op.rules.Amounts...)
+	if op.rules.Across == nil {
+		return e.takeOwn(ctx, op, &take, would, points)
+	}
+	d.Asked = take.Amounts
+	if known, ok := op.store.Recall(ctx, &take); ok {
+		// The shared budgets are not asked for an operation that would get them back at once.
+		return e.judgedBy(ctx, op, &take, &known, would, points)
+	}
+	shared, ok := e.takeAcross(ctx, op, take.Amounts)
+	if !ok {
+		return nil
+	}
+	answer := e.takeOwn(ctx, op, &take, would, points)
+	shared.settle(ctx, d)
+	return answer
+}
+
+// takeOwn asks the store for what is the tenant's own.
+func (e *Extension) takeOwn(
+	ctx context.Context, op *operation, take *bucket.Take, would *decision.Candidate, points int64,
+) *graphql.Response {
+	d := &op.decision
 	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
 		d.Admit()
 		d.Candidate = would
 		return nil
 	}
-	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
-	take.Amounts = op.amounts[:]
-	if op.claim == nil {
-		take.Amounts = op.amounts[:2]
-	}
 	d.Asked = take.Amounts
-
-	result, took, err := op.store.Take(ctx, &take)
-	d.StoreDuration = took
+	result, took, err := op.store.Take(ctx, take)
+	d.StoreDuration += took
 	switch {
 	case err != nil && take.Buckets == nil && take.Claim == nil:
 		// The store was asked for the candidate alone, which decides nothing.
@@ -45,19 +67,28 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		e.busy(op)
 		return nil
 	case err != nil:
-		e.storeAway(ctx, op, &take, points, err)
+		e.storeAway(ctx, op, take, points, err)
 		return nil
 	}
-	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
-	e.warnOfOverrides(ctx, d.Subject.Tenant, &result)
-	if d.Candidate = tried(would, &take, &result); d.Candidate != nil && d.Candidate.Outcome == decision.Admitted {
-		op.trial = take.Candidate
+	return e.judgedBy(ctx, op, take, &result, would, points)
+}
+
+// judgedBy decides by the verdict of the store.
+func (e *Extension) judgedBy(
+	ctx context.Context, op *operation, take *bucket.Take, result *bucket.Result, would *decision.Candidate, points int64,
+) *graphql.Response {
+	d := &op.decision
+	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(result), result.BlockedBy()
+	e.warnOfOverrides(ctx, d.Subject.Tenant, result)
+	d.Candidate = tried(would, take, result)
+	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
+		op.trial = &bucket.Candidate{ID: take.Candidate.ID, Buckets: unasked(take.Candidate.Buckets)}
 	}
 	switch result.Verdict {
 	case bucket.Replayed:
 		return e.replay(ctx, op, points, result.Answer)
 	case bucket.Admitted:
-		op.charged.keep(&result, points)
+		op.charged.keep(result, points)
 		d.Note(d.WouldRefuseBy(result.Limits))
 		d.Admit()
 		if result.Repeat {
@@ -65,7 +96,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		}
 		d.Charged = chargedPoints(result.Limits, points)
 	default:
-		d.Refuse(refusedBy(&result))
+		d.Refuse(refusedBy(result))
 		op.claim = nil
 	}
 	return nil
@@ -73,15 +104,20 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 
 // judged returns the buckets to ask the store about, nil if no limit in them is judged.
 func judged(rules *tiers.Rules) []bucket.Bucket {
-	if rules.Unlimited {
+	if rules.Unlimited || !haveLimits(rules.Buckets) {
 		return nil
 	}
-	for i := range rules.Buckets {
-		if rules.Buckets[i].Limits.Len() > 0 {
-			return rules.Buckets
+	return rules.Buckets
+}
+
+// haveLimits reports whether any limit in the buckets is judged.
+func haveLimits(buckets []bucket.Bucket) bool {
+	for i := range buckets {
+		if buckets[i].Limits.Len() > 0 {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // enforces reports whether a limit can refuse what counts in one of the units, any if none is given.
@@ -171,9 +207,11 @@ func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decisio
 		would.Outcome = decision.Blocked
 	case mode == bucket.Enforce:
 		would.Outcome = decision.TooExpensive
+	case rules.TooMany != nil && rules.TooMany.Mode == bucket.Enforce:
+		would.Outcome = decision.QueryLimited
 	default:
 		if buckets := judged(&rules); buckets != nil {
-			take.Candidate = &bucket.Candidate{ID: id, Buckets: buckets}
+			take.Candidate = &bucket.Candidate{ID: id, Buckets: asking(buckets, rules.Amounts, op.rules.Amounts)}
 		}
 	}
 	return would

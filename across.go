@@ -1,0 +1,146 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// everybody is the tenant to whom the budgets belong that all tenants share. No subject is without a tenant, so that it is
+// nobody else's.
+const everybody = ""
+
+// across is what an operation was charged in budgets that all tenants share.
+type across struct {
+	store   *backend.Store
+	receipt bucket.Receipt
+}
+
+// takeAcross charges the budgets that all tenants share, which are in no slot with those of the tenant: in a call of its
+// own, before that of the tenant, since what cannot pass here must not cost the tenant anything. It returns false if the
+// decision is made.
+//
+// They are in the default store, whatever store the tenant has: elsewhere they would not be one budget.
+func (e *Extension) takeAcross(ctx context.Context, op *operation, amounts bucket.Amounts) (shared across, ok bool) {
+	d := &op.decision
+	if op.rules.Unlimited || !haveLimits(op.rules.Across) {
+		return across{}, true
+	}
+	shared.store = e.stores.Named("")
+	take := bucket.Take{Tenant: everybody, Buckets: op.rules.Across, Amounts: amounts}
+	result, took, err := shared.store.TakeShared(ctx, &take, d.Subject.Tenant)
+	d.StoreDuration = took
+	switch {
+	case errors.Is(err, backend.ErrBusy):
+		d.Refuse(refusedBusy())
+	case err != nil:
+		e.acrossAway(ctx, op, shared.store, &take, err)
+	default:
+		shared.receipt = result.Receipt
+		e.warnOfOverrides(ctx, everybody, &result)
+		if refusal := refusedBy(&result); refusal != nil {
+			d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
+			d.Refuse(refusal)
+			break
+		}
+		// What is left of them is not shown: it would tell whoever tries an account that others try it too.
+		d.Note(d.WouldRefuseBy(result.Limits))
+	}
+	if d.Refusal != nil {
+		op.claim = nil
+	}
+	return shared, d.Refusal == nil
+}
+
+// acrossAway decides by the fail mode of the shared limits.
+func (e *Extension) acrossAway(ctx context.Context, op *operation, store *backend.Store, take *bucket.Take, err error) {
+	d := &op.decision
+	rules := tiers.Rules{Buckets: take.Buckets}
+	d.StoreErr, d.FailMode = err, awayMode(&rules, err)
+	result, outcome, refusal := judgeAway(store, take, d.FailMode)
+	if refusal == nil {
+		d.Note(d.WouldRefuseBy(result.Limits))
+		return
+	}
+	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
+	d.Refuse(refusal)
+	store.Decided(d.Outcome, d.Points)
+	e.reporter.DecidedAway(ctx, d)
+}
+
+// settle gives back what was charged for an operation that does not run after all, or that an earlier attempt has paid.
+func (a *across) settle(ctx context.Context, d *decision.Decision) {
+	if a.receipt.IsZero() || d.Refusal == nil && d.Outcome != decision.Replayed && d.Outcome != decision.Repeated {
+		return
+	}
+	var nothing bucket.Amounts
+	for _, b := range d.Rules.Across {
+		for _, limit := range b.Limits.All() {
+			if !names(nothing, limit.Unit) {
+				nothing = append(nothing, bucket.Amount{Unit: limit.Unit})
+			}
+		}
+	}
+	a.store.Offer(ctx, bucket.Settlement{Receipt: a.receipt.Clone(), Actual: nothing}, reasonRefused, d.Tier)
+}
+
+// tooManyValues returns why the operation is refused whose arguments have more values than a limit can be divided by, nil
+// if they have not.
+func (op *operation) tooManyValues() *decision.Refusal {
+	t := op.rules.TooMany
+	if t == nil || t.Mode == bucket.Off {
+		return nil
+	}
+	return &decision.Refusal{
+		Outcome: decision.QueryLimited, Mode: t.Mode, EnforceFrom: t.EnforceFrom,
+		Detail: fmt.Sprintf("the operation gives more than %d different values to the argument %s of %s", t.Most, t.By, t.Operation),
+	}
+}
+
+// unasked returns the buckets without what the operation itself was asked of them.
+func unasked(buckets []bucket.Bucket) []bucket.Bucket {
+	if !slices.ContainsFunc(buckets, func(b bucket.Bucket) bool { return b.Amounts != nil }) {
+		return buckets
+	}
+	buckets = slices.Clone(buckets)
+	for i := range buckets {
+		buckets[i].Amounts = nil
+	}
+	return buckets
+}
+
+// asking returns the buckets of a candidate with what it computes from arguments in the place of what the live policy
+// does, which is what the take asks for.
+func asking(buckets []bucket.Bucket, computes, live bucket.Amounts) []bucket.Bucket {
+	if len(computes) == 0 && len(live) == 0 {
+		return buckets
+	}
+	instead := slices.Clone(computes)
+	for _, a := range live {
+		if !names(instead, a.Unit) {
+			instead = append(instead, bucket.Amount{Unit: a.Unit})
+		}
+	}
+	buckets = slices.Clone(buckets)
+	for i := range buckets {
+		asked := slices.Clone(buckets[i].Amounts)
+		for _, a := range instead {
+			if !names(asked, a.Unit) {
+				asked = append(asked, a)
+			}
+		}
+		buckets[i].Amounts = asked
+	}
+	return buckets
+}
+
+// names reports whether there is an amount of the unit.
+func names(amounts bucket.Amounts, unit bucket.Unit) bool {
+	return slices.ContainsFunc(amounts, func(a bucket.Amount) bool { return a.Unit == unit })
+}
