@@ -96,7 +96,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		d.Limits, d.Overridden, op.recharged = result.Limits, d.Overridden || overridden(&result), true
 	}
 	if after.Refusal == nil && unit == bucket.Points {
-		d.Charged += chargedPoints(result.Limits, n)
+		d.Pay(result.Limits, n)
 	}
 	d.Note(would)
 	return after

@@ -29,6 +29,10 @@ type ResponseConfig struct {
 	// Hide is what no client is told, whatever its tier. What a tier hides, as the policy says, is hidden
 	// besides.
 	Hide tiers.Hide
+	// ShowShadow tells clients of limits and maximum costs in mode shadow and off as well: in headers, extensions and the
+	// field rateLimit. By default answers are what they would be if the policy did not have them, and a client that has
+	// nothing else is told nothing. What is in mode warn is told always.
+	ShowShadow bool
 }
 
 // HeaderForm is a set of dialects of the rate limit headers. Retry-After is written whatever it is.

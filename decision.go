@@ -125,9 +125,6 @@ func BudgetFromContext(ctx context.Context) *ratelimitclient.Budget {
 		return nil
 	}
 	d := op.snapshot()
-	if d.Subject.Exempt {
-		return nil
-	}
 	return show.Budget(&d, time.Now())
 }
 

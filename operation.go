@@ -91,7 +91,8 @@ func (op *operation) report(actual *int64) (d decision.Decision, recharged bool)
 // newOperation returns an operation about which nothing is decided.
 func (e *Extension) newOperation() *operation {
 	op := &operation{extension: e}
-	op.decision.Rules, op.decision.Hide = &op.rules, e.cfg.Response.Hide
+	op.decision.Rules = &op.rules
+	op.decision.Hide, op.decision.ShowShadow = e.cfg.Response.Hide, e.cfg.Response.ShowShadow
 	return op
 }
 

@@ -27,15 +27,16 @@ func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {
 	x.Decide(status, expose, func(header http.Header) { show.Headers(header, d, show.Form(cfg.Headers)) })
 }
 
-// withExtension adds extensions.rateLimit to a response.
+// withExtension adds extensions.rateLimit to a response, if there is anything to tell.
 func withExtension(response *graphql.Response, d *decision.Decision) *graphql.Response {
-	if d.Outcome == decision.Exempt && d.Breakdown == nil {
+	told := show.Extension(d)
+	if told == nil {
 		return response
 	}
 	if response.Extensions == nil {
 		response.Extensions = make(map[string]any, 1)
 	}
-	response.Extensions[show.ExtensionKey] = show.Extension(d)
+	response.Extensions[show.ExtensionKey] = told
 	return response
 }
 

@@ -193,6 +193,9 @@ func (op *operation) show(c correction) {
 		d.Refunded = c.points
 	} else {
 		d.Charged -= c.points
+		if d.Openly > 0 {
+			d.Openly -= c.points
+		}
 	}
 	if len(d.Limits) != op.charged.count {
 		return

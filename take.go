@@ -94,7 +94,7 @@ func (e *Extension) judgedBy(
 		if result.Repeat {
 			d.Outcome = decision.Repeated
 		}
-		d.Charged = chargedPoints(result.Limits, points)
+		d.Pay(result.Limits, points)
 	default:
 		d.Refuse(refusedBy(result))
 		op.claim = nil
@@ -136,16 +136,6 @@ func hasLimit(buckets []bucket.Bucket, chosen func(bucket.Limit) bool) bool {
 	return slices.ContainsFunc(buckets, func(b bucket.Bucket) bool {
 		return slices.ContainsFunc(b.Limits.All(), chosen)
 	})
-}
-
-// chargedPoints is the price if any limit that counts points was charged, else 0.
-func chargedPoints(limits []bucket.LimitState, points int64) int64 {
-	for i := range limits {
-		if limits[i].Limit.Unit == bucket.Points && limits[i].Charged > 0 {
-			return points
-		}
-	}
-	return 0
 }
 
 // members returns the owners that the operation belongs to, whether or not they have budgets: an override
@@ -259,7 +249,7 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 		d.Refuse(refusal)
 	} else {
 		d.Note(d.WouldRefuseBy(result.Limits))
-		d.Charged = chargedPoints(result.Limits, points)
+		d.Pay(result.Limits, points)
 	}
 	// A mutation that runs without its claim is left to the lease, as one whose server has died.
 	if op.claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // RateLimit is the value of extensions.rateLimit: what the operation cost and what is left. It is
 // part of every response, of the first one where a response has several parts, except those to
-// subjects that the server exempts from limits. A number that the server hides is absent from the
+// subjects that the server exempts from limits or has only limits on trial for. A number that the server hides is absent from the
 // response, and zero here.
 type RateLimit struct {
 	// Cost is the price of the operation in points.

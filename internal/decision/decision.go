@@ -33,7 +33,9 @@ type Decision struct {
 	Cost                      cost.Cost
 	Breakdown                 *cost.Breakdown
 	Points, Charged, Refunded int64
-	Actual                    *int64
+	// Openly is what of Charged limits were charged that the client is told of: those that refuse or warn.
+	Openly int64
+	Actual *int64
 
 	// Asked are the amounts that the store was asked for.
 	Asked      bucket.Amounts
@@ -47,8 +49,9 @@ type Decision struct {
 
 	// Rules are what the policy says of the subject.
 	Rules *tiers.Rules
-	// Hide is what the client is not told.
-	Hide tiers.Hide
+	// Hide is what the client is not told. ShowShadow says that it is told of what is in mode shadow or off.
+	Hide       tiers.Hide
+	ShowShadow bool
 
 	// Store is the name of the store, empty for the default one.
 	Store         string
@@ -63,6 +66,23 @@ type Candidate struct {
 	ID      string
 	Outcome Outcome
 	Limits  []bucket.LimitState
+}
+
+// Pay adds the points to what was charged, if limits were charged that count points.
+func (d *Decision) Pay(limits []bucket.LimitState, points int64) {
+	paid, openly := false, false
+	for i := range limits {
+		l := &limits[i]
+		if l.Limit.Unit == bucket.Points && l.Charged > 0 {
+			paid, openly = true, openly || l.Limit.Mode <= bucket.Warn
+		}
+	}
+	if paid {
+		d.Charged += points
+	}
+	if openly {
+		d.Openly += points
+	}
 }
 
 // Because returns what refused, or else what would have, nil if nothing.

@@ -25,7 +25,7 @@ import (
 
 func TestAnOperationThatBreaksARuleOfShapeHasItsPriceAllTheSame(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, nil)
+	f := newFixture(t, showShadow)
 	signal := f.post(request{Query: `{ page(first: 10, last: 20) { name } }`, Tenant: "shadow"}).rateLimit(t)
 	require.EqualValues(t, 22, signal["cost"])
 	require.EqualValues(t, 22, signal["charged"])
@@ -184,7 +184,10 @@ func TestAChargeFailsAsItsLimitsDoWhenTheStoreIsAway(t *testing.T) {
 func TestAChargeInShadowModeReportsWhatItWouldRefuse(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}
-	f := newFixture(t, i.configure)
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		i.configure(cfg)
+		showShadow(cfg)
+	})
 	f.resolver.OnExport = func(ctx context.Context, _ int) error { return ratelimit.Charge(ctx, bucket.Points, 29) }
 	reply := f.post(request{Query: `{ export(rows: 1) }`, Tenant: "shadow"})
 	require.Empty(t, reply.errorCode(t))

@@ -56,7 +56,7 @@ func TestTwoSlicingArgumentsWhereOneIsRequiredAreRefused(t *testing.T) {
 func TestShadowModeReportsWhatItWouldRefuseAndRefusesNothing(t *testing.T) {
 	t.Parallel()
 	var outcomes []ratelimit.Outcome
-	f := newFixture(t, nil)
+	f := newFixture(t, showShadow)
 	see(f.server, func(d ratelimit.Decision) { outcomes = append(outcomes, d.Outcome) })
 	tooExpensive := f.post(request{Query: listQuery, Tenant: "shadow"})
 	require.Equal(t, http.StatusOK, tooExpensive.Status)

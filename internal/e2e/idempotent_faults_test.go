@@ -56,7 +56,10 @@ func TestAStoreThatIsLostBetweenClaimAndAnswerLeavesTheClaimToItsLease(t *testin
 			synctest.Test(t, func(t *testing.T) {
 				store := &faultyStore{Store: ratelimittest.NewStore(nil)}
 				store.settleFailures.Store(allTries)
-				run := newInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Idempotency.RefuseAbandoned = refuse })
+				run := newInProcess(t, store, func(cfg *ratelimit.Config) {
+					showShadow(cfg)
+					cfg.Idempotency.RefuseAbandoned = refuse
+				})
 				mutation := request{Query: createUser, Key: testKey, Tenant: "shadow"}
 				first := run.post(mutation)
 				require.Equal(t, http.StatusOK, first.Status)

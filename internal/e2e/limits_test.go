@@ -21,7 +21,10 @@ func TestAnOperationAboveALimitOfShapeIsToldWhichAndByHowMuch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Shape = tt.limits })
+			f := newFixture(t, func(cfg *ratelimit.Config) {
+				showShadow(cfg)
+				cfg.Pricing.Cost.Shape = tt.limits
+			})
 			golden(t, "post-above-"+name, f.post(request{Query: tt.query}).transcript())
 			require.Empty(t, f.store.Takes(), "nothing is charged")
 			shadowed := f.post(request{Query: tt.query, Tenant: "shadow"})

@@ -150,6 +150,7 @@ func (r reply) ofLimits(t *testing.T, key string) map[string]any {
 func TestALimitSaysItsModeUnlessItIsEnforced(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(cfg *ratelimit.Config) {
+		showShadow(cfg)
 		cfg.Policy = policyOf(t, `{version: 1, default: pro, tiers: {pro: {limits: {
 			minute: {capacity: 50, per: minute}, hour: {capacity: 30, per: hour, mode: warn}, day: {capacity: 30, per: day, mode: shadow},
 			soft: {capacity: 30, per: day, soft: true}}}}}`)
@@ -185,7 +186,10 @@ tiers:
 	require.NoError(t, err)
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = snapshot })
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		showShadow(cfg)
+		cfg.Policy = snapshot
+	})
 	remaining := func(reply reply) map[string]any { return reply.ofLimits(t, "remaining") }
 	f.post(request{Query: half})
 	second := f.post(request{Query: half})
@@ -203,7 +207,10 @@ func TestAWarningGoesBeforeWhatIsInShadow(t *testing.T) {
 		Operations: map[string]tiers.OperationRule{"Query.users": {Mode: "shadow", MaxCost: 10}},
 	}}})
 	require.NoError(t, err)
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = policy })
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		showShadow(cfg)
+		cfg.Policy = policy
+	})
 	first := f.post(request{Query: half})
 	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, first.rateLimit(t)["wouldRefuse"])
 	require.Nil(t, first.rateLimit(t)["warning"])
@@ -235,6 +242,7 @@ func TestAnOperatorLetsEverybodyThroughAtOnce(t *testing.T) {
 	t.Parallel()
 	var emergency *tiers.ModeSwitch
 	f := newFixture(t, func(cfg *ratelimit.Config) {
+		showShadow(cfg)
 		emergency = tiers.NewModeSwitch(cfg.Policy)
 		cfg.Policy = emergency
 	})

@@ -15,8 +15,14 @@ import (
 // override makes a record of the tenant free in the store of the fixture.
 func (f *fixture) override(o bucket.Override) {
 	f.t.Helper()
+	f.overrideOf("free", o)
+}
+
+// overrideOf makes a record of a tenant.
+func (f *fixture) overrideOf(tenant string, o bucket.Override) {
+	f.t.Helper()
 	o.Reason, o.Actor = "audited-reason", "audited-actor"
-	_, err := f.store.SetOverride(context.Background(), "free", o)
+	_, err := f.store.SetOverride(context.Background(), tenant, o)
 	require.NoError(f.t, err)
 }
 

@@ -25,6 +25,15 @@ func limited(t *testing.T, limits string) *fixture {
 	return newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = snapshot })
 }
 
+// shown is the same where clients are told of trials.
+func shown(t *testing.T, limits string) *fixture {
+	t.Helper()
+	return newFixture(t, func(cfg *ratelimit.Config) {
+		underLimits(t, limits)(cfg)
+		showShadow(cfg)
+	})
+}
+
 func TestTheEndOfAWindowIsSpreadOverItsTenants(t *testing.T) {
 	t.Parallel()
 	f := limited(t, "hour: {capacity: 30, per: hour, window: fixed}")
@@ -75,7 +84,7 @@ func TestASoftLimitReportsAndPacesNobody(t *testing.T) {
 func TestLimitsThatRefuseNothingPaceNobodyBesideOthers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"shadow", "warn"} {
-		f := limited(t, "minute: {capacity: 1000, per: minute}, trial: {capacity: 22, per: day, mode: "+mode+"}")
+		f := shown(t, "minute: {capacity: 1000, per: minute}, trial: {capacity: 22, per: day, mode: "+mode+"}")
 		f.post(request{Query: half})
 		second := f.post(request{Query: half})
 		require.Equal(t, http.StatusOK, second.Status)
@@ -88,11 +97,11 @@ func TestLimitsThatRefuseNothingPaceNobodyBesideOthers(t *testing.T) {
 		limits, _ := signal["limits"].([]any)
 		require.Len(t, limits, 2, "they stay where each limit is told")
 
-		only := limited(t, "trial: {capacity: 22, per: day, mode: "+mode+"}, report: {capacity: 10, per: day, soft: true}").post(request{Query: half})
+		only := shown(t, "trial: {capacity: 22, per: day, mode: "+mode+"}, report: {capacity: 10, per: day, soft: true}").post(request{Query: half})
 		require.EqualValues(t, 22, only.rateLimit(t)["limit"], "what is to come, where nothing refuses")
 		require.Equal(t, `"trial";r=0;t=3928`, only.Header.Get("RateLimit"))
 	}
-	both := limited(t, "soon: {capacity: 50, per: day, mode: warn}, later: {capacity: 30, per: day, mode: shadow}").post(request{Query: half})
+	both := shown(t, "soon: {capacity: 50, per: day, mode: warn}, later: {capacity: 30, per: day, mode: shadow}").post(request{Query: half})
 	require.Equal(t, `"soon";r=28;t=1728`, both.Header.Get("RateLimit"))
 }
 

@@ -9,8 +9,12 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
-// Budget returns what the field rateLimit answers.
+// Budget returns what the field rateLimit answers, nil if the client is told nothing.
 func Budget(d *decision.Decision, now time.Time) *ratelimitclient.Budget {
+	if d.Subject.Exempt || silent(d) {
+		return nil
+	}
+	d = seen(d)
 	budget := &ratelimitclient.Budget{}
 	if !d.Hide.Cost {
 		budget.Cost = graphQLInt(d.Points)

@@ -12,6 +12,7 @@ import (
 
 // Error returns the error that the client of a refusal sees.
 func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
+	d = seen(d)
 	if r.Presented != nil {
 		return presentedWithID(r)
 	}

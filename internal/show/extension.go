@@ -12,8 +12,18 @@ import (
 // ExtensionKey is where the extension stands in a response.
 const ExtensionKey = "rateLimit"
 
-// Extension returns the value of extensions.rateLimit.
+// Extension returns the value of extensions.rateLimit, nil if the client is told nothing. Who may ask for a price and did
+// is told it, and a stored answer says that it is one.
 func Extension(d *decision.Decision) any {
+	quiet, asked := silent(d), d.Breakdown != nil || d.Outcome == decision.Validated
+	if quiet && !asked && d.Outcome != decision.Replayed {
+		return nil
+	}
+	d = seen(d)
+	if quiet && !asked {
+		unpriced := *d
+		unpriced.Hide.Cost, d = true, &unpriced
+	}
 	top := headline(d, "")
 	all := whole(d, top)
 	if top != nil && d.Hide == (tiers.Hide{}) {

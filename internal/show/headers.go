@@ -46,6 +46,7 @@ var HeaderNames = []string{
 
 // Headers sets the headers of an answer.
 func Headers(header http.Header, d *decision.Decision, forms Form) {
+	d = seen(d)
 	if forms&Draft10 != 0 {
 		draft10(d, header)
 	}

@@ -463,8 +463,8 @@ directive @listSize(
 	{Name: "../../ratelimit-field.graphqls", Input: `extend type Query {
   """
   What the caller may still spend. Reading it costs no points, by itself or beside other fields; limits
-  that count requests count an operation that selects nothing else as well. Null for exempt callers; for
-  callers without limits only the cost is known.
+  that count requests count an operation that selects nothing else as well. Null for callers that are told
+  of no limits, such as exempt ones; for callers without limits only the cost is known.
   """
   rateLimit: RateLimit @cost(weight: "0")
 }
