@@ -64,6 +64,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes$$' -timeout 60m ./internal/state -calls=1000000
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
+	@# Three million takes of a gate beside a bare store.
+	go test -v -run '^TestTheGateRefusesWhatTheStoreRefusesAsItDoes$$' -timeout 60m ./internal/backend -histories=40000
 	@# A hundred thousand random operations, whose price is computed and interpreted.
 	go test -v -run '^TestTheProgramOfAnOperationAndItsInterpreterAgree$$' -timeout 60m ./cost -rapid.checks=10000
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.

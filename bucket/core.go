@@ -79,12 +79,14 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 		return Result{}, err
 	}
 	if reply.outcome == state.Blocked {
-		return blockedResult(&take, c.governed.blocked, reply.now, c.governed.until), nil
+		result := blockedResult(&take, c.governed.blocked, reply.now)
+		result.under(c.records, c.governed.until)
+		return result, nil
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
 	result.unused = c.governed.unused
-	result.until(c.governed.until)
+	result.under(c.records, c.governed.until)
 	return result, err
 }
 

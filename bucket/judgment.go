@@ -36,18 +36,18 @@ func (r *Result) observed(take *Take, spends *spentArray, now int64) {
 	}
 }
 
-// until sets when other override records hold, if there is a judgment.
-func (r *Result) until(date int64) {
+// under sets the override records, if there is a judgment, and until when they hold.
+func (r *Result) under(records *overrideSet, until int64) {
 	if r.Judgment != nil {
-		r.Judgment.until = date
+		r.Judgment.records, r.Judgment.until = records, until
 	}
 }
 
 // blockedResult is the answer to a take that an override record blocks.
-func blockedResult(take *Take, by *Override, now, until int64) Result {
+func blockedResult(take *Take, by *Override, now int64) Result {
 	result := Result{Verdict: Blocked, blockedBy: by}
 	if take.observes(Blocked) {
-		result.Judgment = &Judgment{blocked: by, now: now, until: until}
+		result.Judgment = &Judgment{blocked: by, now: now}
 	}
 	return result
 }
@@ -115,22 +115,41 @@ func (j *Judgment) Answer(take *Take, elapsed int64) Result {
 	now := j.age(elapsed, &spends)
 	asked := Take{Buckets: j.askedBy(take), Amounts: take.Amounts, States: take.States}
 	verdict, _ := judge(asked.Buckets, &spends, take.Amounts, now)
+	known := countLimits(asked.Buckets)
+	for i := range j.others {
+		// What these have spent is not known, but what they can never hold is.
+		if v, _ := judge(j.others[i:i+1], &spentArray{}, take.Amounts, now); v == Never {
+			verdict, asked.Buckets = Never, append(asked.Buckets[:len(asked.Buckets):len(asked.Buckets)], j.others[i])
+		}
+	}
 	result := Result{Verdict: verdict}
 	result.fill(&asked, &spends, now, state.Shortfall{}, true)
+	if len(result.Limits) > known {
+		never := slices.DeleteFunc(result.Limits[known:], func(l LimitState) bool { return !l.Never })
+		result.Limits = result.Limits[:known+len(never)]
+	}
 	return result
 }
 
-// Part returns the part of the judgment that is about the owners of the other buckets under the same limits
-// as asked, nil if there is none. The asked buckets are those of the take that was judged.
-func (j *Judgment) Part(asked, buckets []Bucket) *Judgment {
-	if j.blocked != nil {
+// Part returns what the judgment tells of another take so many milliseconds later: of the owners that both have, under
+// the same limits, what is spent; of all others what override records make of their limits, and whether one blocks.
+// It is nil if that is nothing. The asked buckets are those of the take that was judged.
+func (j *Judgment) Part(asked []Bucket, take *Take, elapsed int64) *Judgment {
+	if j.now+elapsed >= j.until {
 		return nil
 	}
-	part := &Judgment{now: j.now, until: j.until}
+	part, buckets := &Judgment{now: j.now, records: j.records, until: j.until}, take.Buckets
+	if j.records != nil {
+		g := j.records.govern(take.Buckets, len(take.Buckets), take.Owners, j.now+elapsed)
+		if buckets = g.buckets; g.blocked != nil {
+			part.blocked = g.blocked
+			return part
+		}
+	}
 	k := 0
-	for i := range asked {
+	for i := range j.buckets {
 		n := k + len(j.buckets[i].Limits.rules)
-		if slices.ContainsFunc(buckets, func(b Bucket) bool { return b.is(&asked[i]) }) {
+		if slices.ContainsFunc(take.Buckets, func(b Bucket) bool { return b.is(&asked[i]) }) {
 			part.buckets = append(part.buckets, j.buckets[i])
 			part.spends = append(part.spends, j.spends[k:n]...)
 		}
@@ -138,6 +157,11 @@ func (j *Judgment) Part(asked, buckets []Bucket) *Judgment {
 	}
 	if part.buckets == nil {
 		return nil
+	}
+	for i := range buckets {
+		if !slices.ContainsFunc(asked, func(b Bucket) bool { return b.is(&take.Buckets[i]) }) {
+			part.others = append(part.others, buckets[i])
+		}
 	}
 	return part
 }

@@ -100,7 +100,10 @@ func (s *overrideSet) govern(buckets []Bucket, live int, owners []Owner, now int
 		if len(records) == 0 {
 			continue
 		}
-		g.blocked = cmp.Or(g.blocked, blocking(records))
+		if i < live {
+			// A candidate decides nothing.
+			g.blocked = cmp.Or(g.blocked, blocking(records))
+		}
 		if !copied {
 			g.buckets, copied = append([]Bucket(nil), buckets...), true
 		}

@@ -204,10 +204,14 @@ type Judgment struct {
 	buckets []Bucket
 	spends  []state.Spent
 	now     int64
-	// until is when other override records hold, because one expires.
-	until int64
+	// records are the override records of the tenant, nil if there are none. until is when others hold, because one
+	// expires.
+	records *overrideSet
+	until   int64
 	// blocked is the record that blocks the take, so that nothing was judged. It is nil if none does.
 	blocked *Override
+	// others are the buckets of a take that the judgment of another one does not know, as the records make them.
+	others []Bucket
 }
 
 // all returns the buckets of the take, those of the candidate last.

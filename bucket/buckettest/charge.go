@@ -124,7 +124,12 @@ var chargeTests = []test{
 		limits := s.compile(perMinute(10))
 		var buckets []bucket.Bucket
 		for _, owner := range []bucket.Owner{
-			{Name: "a"}, {Name: "a", Part: "b"}, {Name: "a", Part: "bc"}, {Name: "ab", Part: "c"}, {Name: "a:b"}, {Name: "a", Part: "{}\x00"},
+			{Name: "a"},
+			{Name: "a", Part: "b"},
+			{Name: "a", Part: "bc"},
+			{Name: "ab", Part: "c"},
+			{Name: "a:b"},
+			{Name: "a", Part: "{}\x00"},
 			{Name: "", Part: "a"},
 		} {
 			owner.Level = bucket.Operation

@@ -141,7 +141,7 @@ func (t *refusedTenant) evidence(take *bucket.Take, now, age time.Duration) (*bu
 			continue
 		}
 		latest, earliest := r.elapsed(now)
-		if part := r.judgment.Part(r.buckets, take.Buckets); part != nil && part.Refuses(take, latest) {
+		if part := r.judgment.Part(r.buckets, take, latest); part != nil && part.Refuses(take, latest) {
 			return part, earliest
 		}
 	}

@@ -1,0 +1,81 @@
+package backend_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+)
+
+func TestARefusalThatIsKnownFromOthersSaysWhatTheStoreWouldSay(t *testing.T) {
+	t.Parallel()
+	ann := bucket.Owner{Level: bucket.User, Name: "ann"}
+	for _, test := range []struct {
+		name     string
+		override *bucket.Override
+		want     bucket.Verdict
+	}{
+		{"nothing else refuses", &bucket.Override{Owner: ann, Limit: "day", Capacity: 50, Reason: "x", Actor: "y"}, bucket.Limited},
+		{"a limit of the user can never hold it", nil, bucket.Never},
+		{"a record blocks the user", &bucket.Override{Owner: ann, Blocked: true, Reason: "x", Actor: "y"}, bucket.Blocked},
+		{"a record lowers a limit of the user", &bucket.Override{Owner: ann, Limit: "day", Capacity: 5, Reason: "x", Actor: "y"}, bucket.Never},
+		{"a record blocks the tenant", &bucket.Override{Blocked: true, Reason: "x", Actor: "y"}, bucket.Blocked},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newGated(t, backend.GateConfig{CappedCalls: 1})
+			if test.override != nil {
+				_, err := c.store.SetOverride(t.Context(), "acme", *test.override)
+				require.NoError(t, err)
+			}
+			tenant := bucket.Bucket{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 10, Period: time.Minute})}
+			user := bucket.Bucket{Owner: ann, Limits: compile(t, bucket.Limit{Name: "day", Capacity: 7, Period: 24 * time.Hour}, bucket.Limit{Name: "hour", Capacity: 900, Period: time.Hour})}
+			c.take(bucket.Take{Buckets: []bucket.Bucket{tenant}, Amounts: points(10)})
+			c.take(bucket.Take{Buckets: []bucket.Bucket{tenant}, Amounts: points(10)})
+			take := bucket.Take{Buckets: []bucket.Bucket{tenant, user}, Amounts: points(8), Owners: []bucket.Owner{{Level: bucket.Operation, Name: "0"}}}
+			c.take(take)
+			take.Owners = []bucket.Owner{{Level: bucket.Operation, Name: "1"}}
+			got := c.take(take)
+			require.Equal(t, backend.FromCap, got.Origin)
+			require.Equal(t, test.want, got.Verdict)
+			if test.want == bucket.Never {
+				require.Len(t, got.Limits, 2, "that of the tenant, and the one that can never hold it")
+				require.True(t, got.Limits[1].Never)
+				require.Equal(t, "day", got.Limits[1].Limit.Name)
+			}
+		})
+	}
+}
+
+func TestABlockedTenantCostsTheStoreAFewCallsWhoeverItsUsersAre(t *testing.T) {
+	t.Parallel()
+	c, b := newGated(t, backend.GateConfig{}), tenPerSecond(t)
+	_, err := c.store.SetOverride(t.Context(), "acme", bucket.Override{Blocked: true, Reason: "x", Actor: "y"})
+	require.NoError(t, err)
+	asked := c.asked(func() {
+		for i := range 1000 {
+			user := bucket.Owner{Level: bucket.User, Name: fmt.Sprint(i)}
+			require.Equal(t, bucket.Blocked, c.take(bucket.Take{Buckets: b, Owners: []bucket.Owner{user}, Amounts: points(1)}).Verdict)
+		}
+	})
+	require.LessOrEqual(t, asked, int64(6))
+}
+
+func TestARecordThatBlocksAnOwnerOfACandidateAloneBlocksNothing(t *testing.T) {
+	t.Parallel()
+	c, b := newGated(t, backend.GateConfig{}), tenPerSecond(t)
+	bob := bucket.Owner{Level: bucket.User, Name: "bob"}
+	_, err := c.store.SetOverride(t.Context(), "acme", bucket.Override{Owner: bob, Blocked: true, Reason: "x", Actor: "y"})
+	require.NoError(t, err)
+	take := bucket.Take{
+		Buckets: b, Amounts: points(1),
+		Candidate: &bucket.Candidate{ID: "next", Buckets: []bucket.Bucket{{Owner: bob, Limits: b[0].Limits}}},
+	}
+	require.Equal(t, bucket.Admitted, c.take(take).Verdict)
+	take.Candidate = nil
+	require.Equal(t, bucket.Admitted, c.take(take).Verdict)
+}
