@@ -41,9 +41,9 @@
 // # Meta-fields
 //
 // Meta-fields have prices of their own, whatever the operation is called. __typename is free. __schema
-// and __type cost 10 in field cost each time they are called, and 0.05 for each field selected below,
-// merged as everything is, where each list of introspection objects counts as 4 elements: reading a
-// whole schema, as tools do, costs about 260. These are prices, not bounds. _service costs 1, whatever is
+// and __type cost 10 in field cost each time they are called. What is selected below, merged as everything is, costs as
+// much of 30 points as it reads of the schema, whose lists count with their average length: reading a whole schema, as
+// tools do, costs about 40. These are prices, not bounds. _service costs 1, whatever is
 // selected below. _entities costs what its representations cost, each by its own __typename; one that is
 // missing or unknown costs as much as the most expensive entity.
 //

@@ -15,7 +15,7 @@ const (
 	DefaultSize SizeRule = "defaultListSize"
 	// Representations are the representations given to an _entities field.
 	Representations SizeRule = "representations"
-	// IntrospectionSize is the fixed size of the lists of introspection.
+	// IntrospectionSize is how long a list of introspection is on average in the schema.
 	IntrospectionSize SizeRule = "introspection"
 )
 

@@ -222,7 +222,7 @@ func (r *reading) divide(c *call) *shares {
 func (r *reading) size(c *call, parent parentSizes) ListSource {
 	info := c.info
 	if info.depth == 0 {
-		return ListSource{Size: 1}
+		return ListSource{Size: info.scale}
 	}
 	if parent.sizes != nil && parent.sizes.names(info) {
 		source := parent.source

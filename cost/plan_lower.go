@@ -305,7 +305,7 @@ func (l *lowering) said(c *call) sizeExpr {
 func (l *lowering) listSize(c *call) (n float64, size int32) {
 	info := c.info
 	if info.depth == 0 {
-		return 1, -1
+		return info.scale, -1
 	}
 	expr := sizeExpr{constant: -1, fallback: l.form.index.options.listSize}
 	if info.sizes != nil && info.sizes.sizesOwn() {

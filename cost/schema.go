@@ -54,7 +54,7 @@ type fieldInfo struct {
 	output *outputType
 	leaf   float64
 	// depth is how many lists are nested: 0 for no list. scale is what all but the outermost one
-	// multiply the size with.
+	// multiply the size with; of a field of introspection without a list how often there is a value.
 	depth int
 	scale float64
 	sizes *listSize
@@ -144,6 +144,7 @@ func newIndex(schema *ast.Schema, cfg Config) (*index, error) {
 			b.roots[op] = b.objects[def.Name]
 		}
 	}
+	b.weighIntrospection()
 	return &b.index, nil
 }
 

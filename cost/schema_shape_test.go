@@ -19,7 +19,7 @@ import (
 // introspectionQuery is what tools send to read a whole schema.
 func introspectionQuery(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "cases", "the_introspection_query_of_tools_costs_less_than_300_points.txtar"))
+	text, err := os.ReadFile(filepath.Join("testdata", "cases", "the_introspection_query_of_tools_costs_40_points.txtar"))
 	require.NoError(t, err)
 	_, sections := splitCase(string(text))
 	return sections["query"]

@@ -2,14 +2,19 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 func TestAPIAnswersOverHTTP(t *testing.T) {
@@ -153,6 +158,58 @@ func TestGraphiQLIsAtTheRoot(t *testing.T) {
 	request, err = http.NewRequestWithContext(t.Context(), http.MethodGet, root+"elsewhere", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, send(t, request).status)
+}
+
+// A stranger opens GraphiQL five times in a minute, whichever version it is, and still has points to query with.
+func TestGraphiQLOpensFiveTimesAMinuteForStrangers(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../cost/testdata/introspection/*.graphql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		handler := newHandler(t)
+		ask := func(query string) reply {
+			recorder := httptest.NewRecorder()
+			r := newRequest(t, "/query", request{query: query})
+			r.RemoteAddr = "192.0.2.1:1000"
+			handler.ServeHTTP(recorder, r)
+			return reply{status: recorder.Code, header: recorder.Header(), body: recorder.Body.String()}
+		}
+		for range 5 {
+			got := ask(string(text))
+			require.Equal(t, http.StatusOK, got.status, got.body)
+			require.Contains(t, got.body, `"fields":[`)
+		}
+		ask(`{ viewer { login } }`).requireCharged(t, 3)
+	}
+}
+
+// A stranger who repeats or nests the lists of introspection is refused for the price, whatever the budget.
+func TestIntrospectionBombsOfStrangersAreRefused(t *testing.T) {
+	t.Parallel()
+	handler := newHandler(t)
+	aliases := func(n int, selection string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, " a%d: %s", i, selection)
+		}
+		return b.String()
+	}
+	for _, query := range []string{
+		"{ __schema { types {" + aliases(100, "fields { name type { name } }") + " } } }",
+		"{ __schema { types { fields { type {" + aliases(50, "fields { name type { name } }") + " } } } } }",
+		"{ __schema {" + aliases(60, "types { fields { type { fields { name } } } }") + " } }",
+		"{" + aliases(100, `__type(name: "Query") { name }`) + " }",
+	} {
+		recorder := httptest.NewRecorder()
+		r := newRequest(t, "/query", request{query: query})
+		r.RemoteAddr = "192.0.2.1:1000"
+		handler.ServeHTTP(recorder, r)
+		require.Equal(t, http.StatusBadRequest, recorder.Code, recorder.Body)
+		require.Contains(t, recorder.Body.String(), ratelimitclient.CodeCostLimitExceeded)
+	}
 }
 
 const subscription = `subscription { issueCreated(repositoryId: "R_1", first: 2) { title } }`
