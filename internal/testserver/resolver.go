@@ -66,6 +66,11 @@ func (r queryResolver) Page(_ context.Context, first, last *int) ([]*User, error
 	return someUsers(first), nil
 }
 
+func (r queryResolver) Matrix(_ context.Context, origins, destinations []string) (int, error) {
+	r.Asked.Add(1)
+	return len(origins) * len(destinations), nil
+}
+
 func (r queryResolver) Export(ctx context.Context, rows int) (bool, error) {
 	r.Asked.Add(1)
 	if r.OnExport != nil {
