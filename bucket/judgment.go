@@ -166,6 +166,21 @@ func (j *Judgment) Part(asked []Bucket, take *Take, elapsed int64) *Judgment {
 	return part
 }
 
+// Mixed reports whether the owner owes something in the terms of other limits than those that it was judged by. The next
+// charge changes it into its own.
+func (j *Judgment) Mixed(owner Owner) bool {
+	k := 0
+	for i := range j.buckets {
+		for range j.buckets[i].Limits.rules {
+			if j.buckets[i].Owner == owner && j.spends[k].Other != nil {
+				return true
+			}
+			k++
+		}
+	}
+	return false
+}
+
 // Blocks reports whether an override record blocks the take, so that nothing was judged.
 func (j *Judgment) Blocks() bool { return j.blocked != nil }
 

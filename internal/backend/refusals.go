@@ -76,12 +76,12 @@ func (c *refusals) take(ctx context.Context, take bucket.Take, ask func(context.
 	if next.capped && (result.Verdict == bucket.Admitted || result.Verdict == bucket.Replayed) && err == nil {
 		s.giveBack(tenant, c.every)
 	}
-	if next.others && result.Verdict == bucket.Admitted && err == nil {
-		s.dropOthers(tenant, &take)
-	}
 	if result.Judgment != nil {
 		c.remember(s, tenant, &take, &result, next.version, sent)
 		result.Judgment = nil
+	}
+	if result.Verdict == bucket.Admitted && err == nil && s.tenants.Load() > 0 {
+		s.dropOthers(tenant, &take)
 	}
 	return result, FromStore, err
 }
@@ -92,8 +92,6 @@ type plan struct {
 	version uint64
 	// observeAdmitted says that the judgment of an admission is to be remembered.
 	observeAdmitted bool
-	// others says that only refusals under other limits or of other owners are known.
-	others bool
 	// capped says that the call to the store counts as one of those that are capped.
 	capped bool
 
@@ -138,7 +136,6 @@ func (c *refusals) plan(s *refusalShard, tenant string, take *bucket.Take) plan 
 		r = nil
 	}
 	if r == nil {
-		p.others = true
 		if part, elapsed := t.evidence(take, now, c.age); part != nil {
 			c.cap(&p, t, take, part, elapsed, now)
 		}

@@ -79,3 +79,35 @@ func TestARecordThatBlocksAnOwnerOfACandidateAloneBlocksNothing(t *testing.T) {
 	take.Candidate = nil
 	require.Equal(t, bucket.Admitted, c.take(take).Verdict)
 }
+
+func TestAChargeMakesKnownRefusalsForgottenThatStandOnTermsWhichItChanges(t *testing.T) {
+	t.Parallel()
+	user := func(name string) bucket.Bucket {
+		return bucket.Bucket{Owner: bucket.Owner{Level: bucket.User, Name: name}, Limits: compile(t, bucket.Limit{Name: "day", Capacity: 900, Period: 24 * time.Hour})}
+	}
+	for _, test := range []struct {
+		name string
+		// known are the users of whom a take was refused before.
+		known []string
+	}{{"of other owners", []string{"bob"}}, {"of other owners and of the same", []string{"bob", ""}}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newGated(t, backend.GateConfig{CappedCalls: 1})
+			was := bucket.Bucket{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 100, Period: 24 * time.Hour, Window: bucket.Window{Kind: bucket.FixedWindow}})}
+			is := bucket.Bucket{Limits: compile(t, bucket.Limit{Name: "minute", Capacity: 20, Refill: 20, Period: time.Second})}
+			c.take(bucket.Take{Buckets: []bucket.Bucket{was}, Amounts: points(18)})
+			for _, name := range test.known {
+				buckets := []bucket.Bucket{is}
+				if name != "" {
+					buckets = append(buckets, user(name))
+				}
+				require.Equal(t, bucket.Limited, c.take(bucket.Take{Buckets: buckets, Amounts: points(10)}).Verdict, "what was spent in the window stays for a day")
+			}
+			c.take(bucket.Take{Buckets: []bucket.Bucket{is, user("carl")}, Amounts: points(10)})
+			require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: []bucket.Bucket{is}, Amounts: points(1)}).Verdict)
+			c.clock.advance(200 * time.Millisecond)
+			require.Equal(t, bucket.Admitted, c.take(bucket.Take{Buckets: []bucket.Bucket{is, user("ann")}, Amounts: points(3)}).Verdict,
+				"what is owed comes back in a second since it was charged on")
+		})
+	}
+}

@@ -280,8 +280,8 @@ func (s *refusalShard) remove(t *refusedTenant, r *refusal) {
 	}
 }
 
-// dropOthers forgets what is known of the owners of a take under other limits: it was charged, so that what they owe
-// comes back as fast as its limits say.
+// dropOthers forgets what is known of the owners of a take under other limits, or of debts in the terms of others: it was
+// charged, so that what they owe comes back as fast as its limits say.
 func (s *refusalShard) dropOthers(tenant string, take *bucket.Take) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,9 @@ func (s *refusalShard) dropOthers(tenant string, take *bucket.Take) {
 	}
 	for _, r := range t.byShape {
 		if slices.ContainsFunc(r.buckets, func(known bucket.Bucket) bool {
-			return slices.ContainsFunc(take.Buckets, func(b bucket.Bucket) bool { return b.Owner == known.Owner && b.Limits != known.Limits })
+			return slices.ContainsFunc(take.Buckets, func(b bucket.Bucket) bool {
+				return b.Owner == known.Owner && (b.Limits != known.Limits || r.judgment.Mixed(b.Owner))
+			})
 		}) {
 			s.remove(t, r)
 		}
