@@ -40,6 +40,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 
 	if price.plan != nil {
 		d.RootFields, op.calls = price.plan.RootFields(), price.plan.Calls(opCtx.Variables)
+		op.plan = price.plan
 	}
 	judged := e.identify(ctx, opCtx, op)
 	if d.Refusal != nil {
@@ -139,7 +140,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 func (op *operation) selected(policy *tiers.Snapshot) tiers.Selection {
 	selected := tiers.Selection{Fields: op.decision.RootFields, Calls: &op.calls}
 	if len(selected.Fields) > 0 && policy.NamesDocuments() {
-		selected.Document = tiers.DocumentID(op.document)
+		selected.Document = op.plan.Document(op.document, tiers.DocumentID)
 	}
 	return selected
 }

@@ -34,7 +34,8 @@ type operation struct {
 	calls cost.Calls
 	// store is the one that the rules name.
 	store *backend.Store
-	// document is the text of the document that the operation came in.
+	// plan is the compiled operation, nil if it could not be compiled, and document the text that it came in.
+	plan     *cost.Plan
 	document string
 	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
 	charged   charged

@@ -3,9 +3,10 @@ package cost
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
-// Plan is an operation compiled for pricing. It is immutable, safe for concurrent use, and holds
+// Plan is an operation compiled for pricing. Nothing of it changes, and it is safe for concurrent use, and holds
 // nothing of the document but strings, the arguments of its root calls, and those that [Config.Complexity] is given.
 //
 // Only what depends on variables is in it: the rest is folded into constants.
@@ -17,6 +18,8 @@ type Plan struct {
 	fields      []string
 	// roots are the calls on the root type.
 	roots rootCalls
+	// document is what somebody calls the document, nil until it was asked for.
+	document atomic.Pointer[string]
 	// weight is that of the root type, and price the cost of what is selected on it.
 	weight float64
 	price  program
@@ -35,6 +38,17 @@ type Plan struct {
 // Mutation.createOrder, sorted and each once, whatever @skip and @include say about variables.
 // __typename is left out. The slice is shared and must not be modified.
 func (p *Plan) RootFields() []string { return p.fields }
+
+// Document returns what identify calls the text of the document that the plan was compiled from. It asks once, and the
+// plan remembers: each request with the document has the name for nothing.
+func (p *Plan) Document(text string, identify func(text string) string) string {
+	if known := p.document.Load(); known != nil {
+		return *known
+	}
+	id := identify(text)
+	p.document.Store(&id)
+	return id
+}
 
 // Variables returns the names of the variables on which the price can depend, or whether a limit is broken,
 // sorted. No other variable changes what [Plan.Evaluate] returns. The lists whose elements

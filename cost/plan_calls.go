@@ -257,29 +257,29 @@ func (c *Calls) follow(in *inputField, value any, path string, depth int, tell f
 	if depth > maxDepth || !c.visit(1) {
 		return false
 	}
-	switch object, isObject := value.(map[string]any); {
-	case isObject && in.typ != nil:
+	if object, ok := value.(map[string]any); ok {
 		name, rest, _ := strings.Cut(path, ".")
-		field := in.typ.byName[name]
-		if field == nil {
-			return tell(nil, nil)
+		// A scalar may be an object too, of which nothing is declared.
+		var field *inputField
+		if in != nil && in.typ != nil {
+			field = in.typ.byName[name]
 		}
 		inner, present := object[name]
-		if !present {
+		if !present && field != nil {
 			inner = field.value
 		}
 		return c.follow(field, inner, rest, depth+1, tell)
-	case value != nil && !isObject:
-		if values, ok := listOf(value); ok {
-			for i := range values.len() {
-				if !c.follow(in, values.at(i), path, depth+1, tell) {
-					return false
-				}
-			}
-			return true
+	}
+	values, ok := listOf(value)
+	if !ok {
+		return tell(nil, nil)
+	}
+	for i := range values.len() {
+		if !c.follow(in, values.at(i), path, depth+1, tell) {
+			return false
 		}
 	}
-	return tell(nil, nil)
+	return true
 }
 
 // elements yields the elements of a list, those of lists in it as well, and other values as they are.

@@ -9,11 +9,14 @@ import (
 // documentPrefix is what the id of a document begins with.
 const documentPrefix = "sha256:"
 
-// DocumentID returns the id of a GraphQL document, as operation rules name it: sha256: and the SHA-256
-// of its text in lower case hexadecimal, which is the identifier of the Persisted Documents of GraphQL
-// over HTTP and, without the prefix, the hash of Automatic Persisted Queries.
+// DocumentID returns the id of a GraphQL document, as operation rules name it: sha256: and, in lower case hexadecimal,
+// the SHA-256 of the text without blanks, line ends, commas and comments, as stripIgnoredCharacters of graphql-js
+// leaves it. Documents that differ in these alone have one id. Of a text that is stripped already it is the identifier
+// of the Persisted Documents of GraphQL over HTTP and, without the prefix, the hash of Automatic Persisted Queries.
+//
+// It takes time by the length of the text.
 func DocumentID(text string) string {
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(stripIgnored(text)))
 	return documentPrefix + hex.EncodeToString(sum[:])
 }
 

@@ -13,7 +13,7 @@ import (
 func TestADocumentThatTheRulesNameHasABudgetOfItsOwn(t *testing.T) {
 	t.Parallel()
 	trusted := tiers.DocumentID("{ me { name } }")
-	require.Equal(t, "sha256:b8d9506e34c83b0e53c2aa463624fcea354713bc38f95276e6f0bd893ffb5b88", trusted)
+	require.Equal(t, "sha256:b58723c4fd7ce18043ae53635b304ba6cee765a67009645b04ca01e80ce1c065", trusted, "that of {me{name}}")
 	s := compiled(t, fmt.Sprintf(`
 version: 1
 default: pro
@@ -31,7 +31,7 @@ tiers:
 	limits := limitsOf(t, rules, bucket.Owner{Level: bucket.Operation, Name: trusted})
 	require.EqualValues(t, 5, limits["minute"].Capacity)
 
-	other := tiers.DocumentID("{ me { name }  }")
+	other := tiers.DocumentID("{ me { names } }")
 	require.Equal(t, []string{"tenant:", "operation:Query.*"}, owners(s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{Fields: []string{"Query.me"}, Document: other})))
 	require.False(t, compiled(t, cascade).NamesDocuments())
 }

@@ -165,7 +165,9 @@ func TestEachValueOfAnArgumentHasABudgetOfItsOwn(t *testing.T) {
 		require.NotContains(t, b.Owner.Part, "ada", "what a client sends is not stored")
 	}
 
-	owner := func(email any) bucket.Owner { return s.Rules(tiers.Subject{Tenant: "x"}, up(email).selection()).Across[0].Owner }
+	owner := func(email any) bucket.Owner {
+		return s.Rules(tiers.Subject{Tenant: "x"}, up(email).selection()).Across[0].Owner
+	}
 	for _, same := range []any{"ADA@x.org", "  ada@X.ORG\t", "ada@x.org\n"} {
 		require.Equal(t, owner("ada@x.org"), owner(same), "%q", same)
 	}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,5 +24,8 @@ func TestATrustedDocumentHasABudgetOfItsOwn(t *testing.T) {
 	refused := f.post(request{Query: half})
 	require.Equal(t, http.StatusTooManyRequests, refused.Status)
 	require.Contains(t, refused.Body, tiers.DocumentID(half))
+	for _, same := range []string{half + " ", "\n,," + half + "# once more", strings.ReplaceAll(half, "{", " {\t")} {
+		require.Equal(t, http.StatusTooManyRequests, f.post(request{Query: same}).Status, "%q", same)
+	}
 	require.Equal(t, http.StatusOK, f.post(request{Query: dear}).Status)
 }
