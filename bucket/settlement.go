@@ -89,29 +89,6 @@ func (s *Settlement) Tenant() string {
 	return s.Receipt.tenant
 }
 
-// GivesBack reports whether less is paid in the end than was taken.
-func (s *Settlement) GivesBack() bool {
-	if s.Receipt.IsZero() {
-		return false
-	}
-	if s.Actual.lessThan(s.Receipt.amounts.all()) {
-		return true
-	}
-	return slices.ContainsFunc(s.Receipt.buckets, func(b Bucket) bool { return s.Actual.lessThan(b.Amounts) })
-}
-
-// lessThan reports whether one of the amounts is less than another of its unit.
-func (a Amounts) lessThan(charged Amounts) bool {
-	for i := range a {
-		for j := range charged {
-			if a[i].Unit == charged[j].Unit && a[i].N < charged[j].N {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // maxReceiptAge is how long after a take its receipt can still be settled. It is the life of the
 // marker that makes a settlement happen once, so that a late one cannot happen twice. With a claim
 // there is no such bound: the record of the claim is the marker, and it lives longer.

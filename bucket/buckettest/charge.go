@@ -254,7 +254,6 @@ func checkOwnAmounts(s *scene) {
 	s.equal(s.remaining(login), []int64{60, 2}, "remaining")
 
 	settlement := bucket.Settlement{Receipt: first.Receipt.Clone(), Actual: bucket.Amounts{{Unit: bucket.Requests}}}
-	s.equal(settlement.GivesBack(), true, "gives back")
 	s.settle(settlement)
 	s.equal(s.remaining(tenant, login), []int64{80, 5, 60, 5}, "remaining")
 }

@@ -125,12 +125,13 @@ func (g *Gate) askAlways(ctx context.Context, take bucket.Take) (bucket.Result, 
 	return g.store.Take(ctx, take)
 }
 
-// Settle is that of the store. What gives back makes the gate forget the tenant. It is of an operation that runs
+// Settle is that of the store. It makes the gate forget the tenant if it corrects a charge: what is given back may be
+// taken, and what is charged on may come back faster than what was owed before. It is of an operation that runs
 // already: it counts as a call of the tenant and is let through always, because refusing it would lose what was
 // admitted.
 func (g *Gate) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
 	tenant := settlement.Tenant()
-	if settlement.GivesBack() {
+	if !settlement.Receipt.IsZero() {
 		defer g.Forget(tenant)
 	}
 	place, _ := g.bulkhead.enter(tenant, true)

@@ -64,6 +64,9 @@ func (b *Store) settleLocal(ctx context.Context, tenant string) error {
 	if err != nil || limits != nil {
 		b.called(ctx, "settle_local", time.Since(start), err)
 	}
+	if limits != nil {
+		b.gate.Forget(tenant)
+	}
 	b.watcher.LocallySettled(ctx, b.name, tenant, limits, lost)
 	return err
 }
