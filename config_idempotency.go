@@ -30,7 +30,7 @@ type IdempotencyConfig struct {
 	// or lost the store, with [ratelimitclient.CodeOutcomeUnknown]: its effect happens at most once. By default the next
 	// attempt runs when the lease has run out, uncharged: the effect happens at least once.
 	RefuseAbandoned bool
-	// MutationTTL is how long a mutation's key is remembered from its first charge: from the lease to 30
+	// MutationTTL is how long a mutation's key is remembered from its charge, and its answer with it: from the lease to 30
 	// days. Zero means [idempotency.DefaultMutationTTL].
 	MutationTTL time.Duration
 	// QueryTTL is how long a query's key is remembered, and its answer with it, in the same bounds. Zero means

@@ -11,7 +11,7 @@ import (
 const (
 	// DefaultLease is how long a claim stays in flight without being renewed.
 	DefaultLease = 30 * time.Second
-	// DefaultMutationTTL is how long the record of a mutation lives, counted from its first charge.
+	// DefaultMutationTTL is how long the record of a mutation lives, counted from its charge.
 	DefaultMutationTTL = 24 * time.Hour
 	// DefaultQueryTTL is how long the record of a query lives, counted from its charge.
 	DefaultQueryTTL = 10 * time.Minute

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -172,13 +173,14 @@ func TestTheAnswerOfAQueryIsKeptUnlessItHasErrorsOrComesInParts(t *testing.T) {
 	}
 }
 
-// lostAnswers is a store of answers that is away, and knows how often it was asked.
-type lostAnswers struct{ puts int }
+// lostAnswers is a store of answers that is away, and knows for how long each was to be kept.
+type lostAnswers struct{ puts []time.Duration }
 
-func (l *lostAnswers) Put(context.Context, string, []byte, time.Duration) error {
-	l.puts++
+func (l *lostAnswers) Put(_ context.Context, _ string, _ []byte, ttl time.Duration) error {
+	l.puts = append(l.puts, ttl)
 	return bucket.ErrUnavailable
 }
+
 func (*lostAnswers) Get(context.Context, string) ([]byte, error) { return nil, bucket.ErrUnavailable }
 
 func TestAQueryWaitsForOneTryToStoreItsAnswerAndAMutationForFour(t *testing.T) {
@@ -188,12 +190,12 @@ func TestAQueryWaitsForOneTryToStoreItsAnswerAndAMutationForFour(t *testing.T) {
 			answers, store := &lostAnswers{}, &answering{settles: []error{nil}, applied: true}
 			keeper := claims.New(claims.Config{MaxAnswer: 1000, Answers: answers, Logger: slog.New(slog.DiscardHandler)})
 			handler := keeper.Hold(t.Context(), &claims.Held{
-				Claim: &idempotency.Claim{Lease: lease}, Mutation: mutation, Store: store, Operation: &operation{ran: true, room: true},
+				Claim: &idempotency.Claim{Lease: lease, TTL: time.Hour}, Mutation: mutation, Store: store, Operation: &operation{ran: true, room: true},
 			}, func(context.Context) graphql.ResponseHandler {
 				return graphql.OneShot(&graphql.Response{Data: json.RawMessage(`{"a":1}`)})
 			})
 			require.NotNil(t, handler(t.Context()))
-			require.Equal(t, tries, answers.puts)
+			require.Equal(t, slices.Repeat([]time.Duration{time.Hour}, tries), answers.puts, "for as long as its record")
 			require.Nil(t, store.settled[0].Claim.Answer)
 		})
 	}

@@ -308,3 +308,23 @@ func TestReplaysOfQueriesAreCappedLikeThoseOfMutations(t *testing.T) {
 		require.EqualValues(t, 1, f.resolver.Asked.Load(), name)
 	}
 }
+
+func TestAFloodOfLargeAnswersTakesNoMoreOfRedisThanMaxAnswersWhereNoLimitCountsThem(t *testing.T) {
+	t.Parallel()
+	const most, floods = 20_000, 60
+	client, store := patientRedis(t)
+	server := newInProcess(t, store, func(cfg *ratelimit.Config) {
+		underLimits(t, "day: {capacity: 1000000, per: day}")(cfg)
+		cfg.Idempotency.MaxAnswers = most
+	})
+	large := `{ users(first: 50) { id name } }`
+	answered := 0
+	for i := range floods {
+		answered += len(dataOf(t, server.post(request{Query: large, Key: fmt.Sprint(testKey, i)})))
+	}
+	require.Greater(t, answered, 2*most)
+	n, size := records(t, client)
+	require.Equal(t, floods, n)
+	require.LessOrEqual(t, size, int64(most+floods*headerBytes))
+	require.Greater(t, size, int64(most/2), "some are stored")
+}
