@@ -83,10 +83,8 @@ func (c *checker) units(at path, units, before map[string][]string, nothingToRem
 			c.fail(at, "%s are counted by themselves; a name of its own fits, such as elements", unit)
 		}
 		switch _, removes := before[unit]; {
-		case paths == nil && nothingToRemove != "" && !removes:
-			c.fail(at, "null removes a unit, but there is none of this name before")
-		case paths != nil && len(paths) == 0:
-			c.fail(at, "no paths; the arguments that are multiplied fit, such as [origins, destinations]")
+		case len(paths) == 0 && nothingToRemove != "" && !removes:
+			c.fail(at, "no paths, and no unit of this name to remove; the arguments that are multiplied fit, such as [origins, destinations]")
 		case len(paths) > maxPaths:
 			c.fail(at, "%d paths; at most %d fit", len(paths), maxPaths)
 		}

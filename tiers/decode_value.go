@@ -12,7 +12,7 @@ func (d *decoder) paths(at path, node *yaml.Node) []string {
 	if isNull(node) {
 		return nil
 	}
-	paths := []string{}
+	var paths []string
 	if node.Kind != yaml.SequenceNode {
 		d.fail(at, kindOf(node)+"; a list of paths fits, such as [origins, destinations]")
 		return paths

@@ -110,7 +110,7 @@ func mergeUnits(units, changes map[string][]string) map[string][]string {
 	merged := make(map[string][]string, len(units)+len(changes))
 	maps.Copy(merged, units)
 	for unit, paths := range changes {
-		if paths == nil {
+		if len(paths) == 0 {
 			delete(merged, unit)
 		} else {
 			merged[unit] = paths

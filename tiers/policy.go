@@ -219,7 +219,7 @@ type OperationRule struct {
 	// or input.first: the product of the lengths of lists and of the numbers found there, added up over the calls. An
 	// argument that is absent, or null, or neither counts as 1. Every limit that counts such a unit, whoever's it is, is
 	// charged with it before a resolver runs. In an exception they are added to those of the tier, or replace the one of
-	// the same name; nil, which documents write as null, removes it.
+	// the same name; no paths, which documents write as null, remove it.
 	Units map[string][]string `yaml:"units,omitempty" json:"units,omitempty"`
 }
 

@@ -247,3 +247,50 @@ func TestTheProvenanceOfAMaximumCostAndOfABlockNamesItsPlace(t *testing.T) {
 	}
 	require.Equal(t, tiers.Provenance{}, (&tiers.Rules{}).Provenance(tiers.Subject{}))
 }
+
+func TestTheProvenanceOfWhatAnOperationIsDividedByNamesItsPlace(t *testing.T) {
+	t.Parallel()
+	snapshot := compiled(t, `
+version: 1
+default: free
+tiers:
+  free:
+    users:
+      mode: warn
+      operations:
+        Mutation.login: {limits: {minute: {unit: requests, capacity: 5, per: minute}}}
+    operations:
+      Mutation.login:
+        mode: warn
+        limits:
+          minute: {unit: requests, capacity: 50, per: minute}
+          account: {unit: requests, capacity: 10, per: hour, by: input.email, mode: warn, enforceFrom: 2100-01-01}
+          everywhere: {unit: requests, capacity: 20, per: hour, by: input.email, across: true, mode: shadow}
+tenants:
+  acme:
+    users:
+      operations:
+        Mutation.login: {mode: enforce, limits: {minute: {unit: requests, capacity: 7, per: minute}}}
+`)
+	subject := tiers.Subject{Tenant: "acme", User: "ada"}
+	rules := snapshot.Rules(subject, logins("a").selection())
+	place := func(owner bucket.Owner, limit string) string {
+		p, found := rules.LimitProvenance(subject, owner, limit)
+		require.True(t, found, limit)
+		return strings.Join(p.Rule, " ") + " by " + p.Mode
+	}
+	owner := bucket.Owner{Level: bucket.Operation, Name: "Mutation.login"}
+	const rule = `tiers.free.operations["Mutation.login"]`
+	require.Equal(t, rule+".limits.minute by "+rule+".mode", place(owner, "minute"))
+	owner.Part = tiers.UserPart("ada")
+	require.Equal(t, `tiers.free.users.operations["Mutation.login"].limits.minute tenants.acme.users.operations["Mutation.login"].limits.minute `+
+		`by tenants.acme.users.operations["Mutation.login"].mode`, place(owner, "minute"))
+	for _, b := range rules.Buckets {
+		if limit := b.Limits.All()[0].Name; limit == "account" {
+			require.Equal(t, rule+".limits.account by "+rule+".limits.account.mode", place(b.Owner, limit))
+			require.Equal(t, 2100, rules.LimitEnforcedFrom(b.Owner, limit).Year())
+		}
+	}
+	require.Equal(t, rule+".limits.everywhere by "+rule+".limits.everywhere.mode", place(rules.Across[0].Owner, "everywhere"))
+	require.Zero(t, rules.LimitEnforcedFrom(rules.Across[0].Owner, "everywhere"))
+}

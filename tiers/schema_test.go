@@ -138,6 +138,8 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 		"tenant_removes_no_operation_limit", "tier_twice", "too_many_days", "too_many_limits", "too_many_limits_for_one_operation",
 		"too_many_limits_of_levels", "users_of_unlimited_tier", "users_remove_no_limit",
 		"unknown_anchor", "unlimited_with_limits", "window_sliding_too_large", "window_with_refill",
+		"across_without_by", "by_counts_points", "by_of_a_document", "by_of_a_tier", "by_of_users", "too_many_limits_across",
+		"too_many_limits_by_value", "too_many_units", "units_of_a_document", "units_of_points", "units_without_paths", "units_remove_nothing",
 		"zone_of_the_machine", "zone_unknown", "zone_without_calendar",
 	}
 	seen := 0
@@ -229,8 +231,6 @@ func (v *validator) keyword(schema map[string]any, keyword string, value any) st
 		holds = !isObject || big.NewRat(int64(len(object)), 1).Cmp(number(argument)) >= 0
 	case "maxProperties":
 		holds = !isObject || big.NewRat(int64(len(object)), 1).Cmp(number(argument)) <= 0
-	case "minItems":
-		holds = !isList || big.NewRat(int64(len(list)), 1).Cmp(number(argument)) >= 0
 	case "maxItems":
 		holds = !isList || big.NewRat(int64(len(list)), 1).Cmp(number(argument)) <= 0
 	case "items":
