@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -138,14 +139,12 @@ func (e *Extension) replay(ctx context.Context, op *operation, points int64, kep
 			slog.String("error", err.Error()))
 		return e.takeFor(ctx, op, points)
 	case errors.Is(err, claims.ErrUnreadable):
-		d.Refuse(&decision.Refusal{Outcome: decision.AnswerUnavailable})
-		e.cfg.Observe.Logger.ErrorContext(ctx, "ratelimit: a replay is refused",
-			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
+		d.Refuse(&decision.Refusal{Outcome: decision.AnswerUnavailable, Cause: err})
 		return nil
 	case err != nil:
-		d.Refuse(refusedUnavailable())
-		e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: Idempotency.Answers failed: a replay is put off",
-			slog.String("error", err.Error()), slog.String("refusalId", d.Refusal.ID))
+		refusal := refusedUnavailable()
+		refusal.Cause = fmt.Errorf("Idempotency.Answers failed, a replay is put off: %w", err)
+		d.Refuse(refusal)
 		return nil
 	}
 	d.Outcome = decision.Replayed

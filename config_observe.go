@@ -35,14 +35,21 @@ type ObserveConfig struct {
 
 	// Observer is told of decisions, of limits that are nearly used up and that refuse, and of stores that go and
 	// come back. It is called in the request, so that it must not block; package event has a
-	// channel, and a logger. Nil tells nobody.
+	// channel, and a logger. Nil means that Refusals are lines of Logger, and nobody is told of the rest.
 	Observer event.Observer
+	// Refusals is how many refusals are told in each second, one by one, as [event.Decided]. A client is given the id of a
+	// refusal only if it is told, or stands in a span that is sampled; metrics count all. Zero means 100, [None] that
+	// none is told.
+	Refusals int
+	// TenantRefusals is how many of them are of one tenant. Zero means the first of each second, and ten more a minute
+	// as long as half of Refusals is free; [None] that nothing but Refusals bounds them.
+	TenantRefusals int
 	// Thresholds are the shares of a limit, above 0 and at most 1, that are told when the used share rises
 	// over them: at most 8. Each is told once for each period or window of the limit of an owner, by each
 	// replica. Nil means 0.8 and 1; empty means none.
 	Thresholds []float64
 	// Admissions is the share of the operations, and of the charges inside them, that were not refused and are
-	// told all the same, as [event.Decided]: from 0 to 1, drawn at random for each. Every refusal is told.
+	// told all the same, as [event.Decided]: from 0 to 1, drawn at random for each.
 	// Zero means none.
 	Admissions float64
 	// RepeatedRefusals is after how many refusals within RepeatedWithin it is told that a tenant is
@@ -55,6 +62,7 @@ type ObserveConfig struct {
 
 // Defaults and bounds of an [ObserveConfig].
 const (
+	defaultRefusals         = 100
 	defaultRepeatedRefusals = 100
 	defaultRepeatedWithin   = time.Minute
 	maxThresholds           = 8
@@ -69,6 +77,7 @@ func (c ObserveConfig) withDefaults() ObserveConfig {
 	if c.Thresholds == nil {
 		c.Thresholds = []float64{0.8, 1}
 	}
+	c.Refusals = cmp.Or(c.Refusals, defaultRefusals)
 	c.RepeatedRefusals = cmp.Or(c.RepeatedRefusals, defaultRepeatedRefusals)
 	c.RepeatedWithin = cmp.Or(c.RepeatedWithin, defaultRepeatedWithin)
 	return c
@@ -83,6 +92,8 @@ func (c *ObserveConfig) validate(fail failFunc) {
 		}
 	}
 	within(fail, "Observe.Admissions", c.Admissions, 0, 1)
+	countOrNone(fail, "Observe.Refusals", int64(c.Refusals))
+	countOrNone(fail, "Observe.TenantRefusals", int64(c.TenantRefusals))
 	within(fail, "Observe.RepeatedWithin", c.RepeatedWithin, time.Second, 24*time.Hour)
 	countOrNone(fail, "Observe.RepeatedRefusals", int64(c.RepeatedRefusals))
 	within(fail, "Observe.TopTenants", c.TopTenants, 0, maxTopTenants)

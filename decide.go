@@ -107,11 +107,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	subject, err := e.subject(ctx, &request)
 	if err != nil {
-		refusal := refusedSubject(err)
-		d.Refuse(refusal)
-		if refusal.Outcome == decision.Unavailable {
-			e.cfg.Observe.Logger.Error("ratelimit: Config.Subject failed", "error", err, "refusalId", refusal.ID)
-		}
+		d.Refuse(refusedSubject(err))
 		return false
 	}
 	d.Subject = subject

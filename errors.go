@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -23,8 +24,8 @@ type RefusedError struct {
 	// Code is one of the Code constants of package ratelimitclient, which says what each means.
 	Code string
 	// ID names the refusal, for the client as extensions.refusalId, and for the operator in events, spans and
-	// log lines: 26 letters and digits drawn at random. It is empty for what refused nothing
-	// ([Decision.WouldRefuse]).
+	// log lines: 26 letters and digits drawn at random. It is empty for what refused nothing ([Decision.WouldRefuse]),
+	// and for a refusal that is in none of these, because there were too many ([ObserveConfig]).
 	ID string
 	// Outcome is the same in the words of spans and metrics.
 	Outcome Outcome
@@ -103,7 +104,8 @@ func refusedSubject(err error) *decision.Refusal {
 	case errors.As(err, &refusal.Presented):
 		refusal.Detail = refusal.Presented.Message
 	case !errors.Is(err, ErrNoSubject):
-		return refusedUnavailable()
+		refusal = refusedUnavailable()
+		refusal.Cause = fmt.Errorf("Config.Subject failed: %w", err)
 	}
 	return refusal
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Decided says what one operation came to, or one charge that a resolver made inside it, and why. Refusals are
-// told each, other decisions by the share that the server asks for. Names from outside are cut: those of
+// Decided says what one operation came to, or one charge that a resolver made inside it, and why. Of the
+// refusals of each tenant a sample is told, of other decisions the share that the server asks for. Names from outside are cut: those of
 // owners to 256 bytes, that of the operation to 64.
 type Decided struct {
 	// At is when, by the clock of the replica.
@@ -16,6 +16,8 @@ type Decided struct {
 	// RefusalID is the id that the client was given in extensions.refusalId of its error. It is empty if
 	// nothing was refused.
 	RefusalID string
+	// Untold is how many refusals, of all tenants, this replica has not told since the last one that it told.
+	Untold int64
 	// Outcome is what it came to, in the word that metrics carry.
 	Outcome string
 	// Code is the one that the client was refused with, or of what would have refused it if everything were
@@ -135,6 +137,7 @@ func (Decided) Name() string { return "decided" }
 func (e Decided) LogValue() slog.Value {
 	var a attributes
 	a.text("refusalId", e.RefusalID)
+	a.number("untold", e.Untold)
 	a.text("outcome", e.Outcome)
 	a.text("code", e.Code)
 	a.flag("charge", e.Charge)

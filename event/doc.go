@@ -6,8 +6,8 @@
 // the request that made it, so it must not block: [Channel] hands events to a goroutine of the user and
 // counts those that it had no room for, [Logger] writes them to a log.
 //
-// [Decided] says what a single operation came to and what led to it: every refusal, found by the id that its
-// client was given, and of the others a share.
+// [Decided] says what a single operation came to and what led to it: a sample of the refusals of each tenant,
+// found by the id that its client was given, and of the others a share.
 //
 // All other facts are told once for each period of a token bucket and for each window, of a limit and owner, and not
 // once for each request; what every single request came to is counted by the metrics of package ratelimit.

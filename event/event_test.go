@@ -146,3 +146,23 @@ func TestAllAreToldInTurn(t *testing.T) {
 	require.True(t, ok)
 	require.EqualValues(t, 2, counter.Dropped())
 }
+
+func TestAnObserverSaysWhetherItKeptAnEvent(t *testing.T) {
+	t.Parallel()
+	full := event.NewChannel(1)
+	e := event.RefusedRepeatedly{Tenant: "acme"}
+	require.True(t, full.Keep(t.Context(), e))
+	require.False(t, full.Keep(t.Context(), e), "there is no room")
+	require.EqualValues(t, 1, full.Dropped())
+	silent := event.NewLogger(slog.New(slog.DiscardHandler))
+	require.False(t, silent.Keep(t.Context(), e), "its handler wants no line")
+	told := 0
+	unknown := event.Func(func(context.Context, event.Event) { told++ })
+	require.True(t, event.All(full, unknown, silent).Keep(t.Context(), e), "who does not say keeps it")
+	require.False(t, event.All(full, event.All(silent)).Keep(t.Context(), e))
+	require.False(t, event.All().Keep(t.Context(), e))
+	require.Equal(t, 1, told)
+	var lines bytes.Buffer
+	require.True(t, event.NewLogger(slog.New(slog.NewTextHandler(&lines, nil))).Keep(t.Context(), e))
+	require.Contains(t, lines.String(), "refused_repeatedly")
+}

@@ -14,6 +14,14 @@ type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
+// Keeper is an [Observer] that says whether it keeps what it is told. The id of a refusal that no keeper keeps leads
+// nowhere, so that its client is given none.
+type Keeper interface {
+	Observer
+	// Keep does what Observe does, and reports whether the event can be found later: it was written, or handed on.
+	Keep(ctx context.Context, e Event) (kept bool)
+}
+
 // Func is an [Observer] of one function.
 type Func func(ctx context.Context, e Event)
 
@@ -31,20 +39,33 @@ type DropCounter interface {
 var (
 	_ DropCounter = (*Channel)(nil)
 	_ DropCounter = all(nil)
+	_ Keeper      = (*Channel)(nil)
+	_ Keeper      = (*Logger)(nil)
 )
 
-// All returns an [Observer] that tells each of them in turn. It is a [DropCounter] of those that are one.
-func All(observers ...Observer) Observer {
+// All returns an observer that tells each of them in turn. It is a [DropCounter] of those that are one, and has kept what
+// one of them has: those that are no [Keeper] keep everything.
+func All(observers ...Observer) Keeper {
 	return all(slices.Clone(observers))
 }
 
 type all []Observer
 
 // Observe tells each.
-func (a all) Observe(ctx context.Context, e Event) {
+func (a all) Observe(ctx context.Context, e Event) { a.Keep(ctx, e) }
+
+// Keep tells each, and reports whether one has kept the event.
+func (a all) Keep(ctx context.Context, e Event) bool {
+	kept := false
 	for _, observer := range a {
+		if keeper, ok := observer.(Keeper); ok {
+			kept = keeper.Keep(ctx, e) || kept
+			continue
+		}
 		observer.Observe(ctx, e)
+		kept = true
 	}
+	return kept
 }
 
 // Dropped adds up what they have dropped.
@@ -73,7 +94,10 @@ func NewLogger(log *slog.Logger) *Logger {
 }
 
 // Observe writes a line at level info, what concerns an operator now at level warn.
-func (l *Logger) Observe(ctx context.Context, e Event) {
+func (l *Logger) Observe(ctx context.Context, e Event) { l.Keep(ctx, e) }
+
+// Keep writes the line, and returns false if the handler of the logger wants none of its level.
+func (l *Logger) Keep(ctx context.Context, e Event) bool {
 	level := slog.LevelInfo
 	switch e := e.(type) {
 	case RefusedRepeatedly, StoreAway:
@@ -84,8 +108,12 @@ func (l *Logger) Observe(ctx context.Context, e Event) {
 		}
 	default:
 	}
+	if !l.log.Enabled(ctx, level) {
+		return false
+	}
 	// An empty key puts the fields into the line, and not into a group.
 	l.log.LogAttrs(ctx, level, "ratelimit: "+e.Name(), slog.Attr{Value: e.LogValue()})
+	return true
 }
 
 // Channel is an [Observer] that never blocks: it holds a number of events until somebody receives them,
@@ -101,11 +129,16 @@ func NewChannel(room int) *Channel {
 }
 
 // Observe puts the event into the channel, or drops it.
-func (c *Channel) Observe(_ context.Context, e Event) {
+func (c *Channel) Observe(ctx context.Context, e Event) { c.Keep(ctx, e) }
+
+// Keep puts the event into the channel, and returns false if it drops it.
+func (c *Channel) Keep(_ context.Context, e Event) bool {
 	select {
 	case c.events <- e:
+		return true
 	default:
 		c.dropped.Add(1)
+		return false
 	}
 }
 

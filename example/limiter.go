@@ -47,9 +47,9 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		// Every list of this schema has a size; a new one without would be a mistake.
 		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
 		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
-		Observe:  ratelimit.ObserveConfig{Logger: logger, Observer: event.NewLogger(logger)},
-		// What led to a refusal is a line with the id that its client was given.
-
+		// What led to a refusal is a line with the id that its client was given, and so is a limit that is nearly used up. However
+		// many requests are refused, the lines are bounded.
+		Observe: ratelimit.ObserveConfig{Logger: logger, Observer: event.NewLogger(logger)},
 	})
 	return l, nil
 }

@@ -13,7 +13,7 @@ type Refusal struct { //nolint:errname // a client says refusal, as the document
 	// Message is the message of the GraphQL error, written for a person.
 	Message string
 	// ID names this refusal: an operator finds by it what led to it. It is 26 letters and digits drawn at
-	// random, and empty if the server sent none.
+	// random, and empty if the server sent none, as it does under a flood of refusals.
 	ID string
 	// RetryAfter is when the operation can pass. Zero means that waiting does not help, or that the
 	// server does not know how long.

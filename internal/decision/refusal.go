@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"crypto/rand"
 	"time"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -13,6 +12,7 @@ import (
 // Refusal says why an operation, or a charge inside it, was refused, or would have been. Package ratelimit documents the
 // fields that its RefusedError has too.
 type Refusal struct {
+	// ID is empty until somebody is told of the refusal, and if nobody is.
 	ID      string
 	Outcome Outcome
 	// RetryAfter is exact: where a window ends for many clients at once, they are told a later time.
@@ -31,6 +31,8 @@ type Refusal struct {
 
 	// Detail says what is wrong where the other fields do not.
 	Detail string
+	// Cause is what has failed in the server, which its client is not told.
+	Cause error
 	// Presented is the error as the server's own code wants the client to see it. It is nil for all others.
 	Presented *gqlerror.Error
 }
@@ -43,9 +45,8 @@ func (r *Refusal) AdmittedAs() Outcome {
 	return Shadowed
 }
 
-// Refuse decides that the operation does not run. It gives the refusal its id: 26 letters and digits drawn at random.
+// Refuse decides that the operation does not run.
 func (d *Decision) Refuse(r *Refusal) {
-	r.ID = rand.Text()
 	d.Outcome, d.Refusal = r.Outcome, r
 }
 

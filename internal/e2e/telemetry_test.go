@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -23,7 +24,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
 
-var discard = slog.New(slog.DiscardHandler)
+// discard is a log that is written, and that nobody reads.
+var discard = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // instruments collects what an extension reports.
 type instruments struct {

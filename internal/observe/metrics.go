@@ -18,6 +18,7 @@ type metrics struct {
 
 	used                         metric.Float64Histogram
 	exceeded, crossings, refused metric.Int64Counter
+	untold                       metric.Int64Counter
 
 	estimated, actual, difference metric.Int64Histogram
 
@@ -44,6 +45,8 @@ func newMetrics(m *meter) *metrics {
 			"Decisions for which a limit did not have the amount, by its mode."),
 		crossings: m.counter("ratelimit.limit.crossings", "{crossing}",
 			"Thresholds that the used share of a limit has risen over."),
+		untold: m.counter("ratelimit.refusals.untold", "{refusal}",
+			"Refusals that no event and no line tells of one by one, because there were too many."),
 		refused: m.counter("ratelimit.tenant.refused_repeatedly", "{tenant}", "Tenants that kept being refused."),
 
 		estimated: m.points("ratelimit.operation.estimated_cost",

@@ -33,10 +33,13 @@ type Config struct {
 	Tenants        []string
 	TopTenants     int
 	Operations     []string
-	// Observer is told nothing if it is nil.
-	Observer   event.Observer
-	Thresholds []float64
-	Admissions float64
+	// Observer is the Logger if it is nil, and then only of single refusals.
+	Observer event.Observer
+	// Refusals is negative where nobody is told of single refusals.
+	Refusals       int
+	TenantRefusals int
+	Thresholds     []float64
+	Admissions     float64
 	// RepeatedRefusals is negative where nobody is told of them.
 	RepeatedRefusals int
 	RepeatedWithin   time.Duration
@@ -51,6 +54,9 @@ type Reporter struct {
 	// operations are the names that metrics carry.
 	operations map[string]bool
 	facts      facts
+	refusals   *sample
+	// keeper is told of single decisions.
+	keeper event.Keeper
 }
 
 // scopeName is the instrumentation scope of spans and metrics.
@@ -68,6 +74,10 @@ func New(cfg Config) (*Reporter, error) {
 	r := &Reporter{
 		cfg: cfg, tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
 		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(),
+		refusals: newSample(cfg.Refusals, cfg.TenantRefusals), keeper: event.NewLogger(cfg.Logger),
+	}
+	if cfg.Observer != nil {
+		r.keeper = event.All(cfg.Observer)
 	}
 	for _, name := range cfg.Operations {
 		r.operations[name] = true
@@ -89,19 +99,22 @@ func (r *Reporter) Start(ctx context.Context) (context.Context, trace.Span) {
 }
 
 // Decided tells everybody of a decision about an operation: it closes the span, counts, and tells the observer what its
-// limits came to and, of all refusals and some of the rest, what was decided.
+// limits came to and, of a sample of the refusals and of the rest, what was decided. It gives a refusal that somebody will
+// find its id, and so comes before the answer.
 func (r *Reporter) Decided(ctx context.Context, span trace.Span, d *decision.Decision) {
+	id := r.identify(ctx, d, span.IsRecording() && span.SpanContext().IsSampled())
 	r.endSpan(span, d)
 	r.metrics.decided(ctx, d, r.tenants)
 	r.limits(ctx, d)
 	r.candidate(ctx, d)
-	r.event(ctx, d, false)
+	r.event(ctx, d, false, id)
 }
 
 // Charged tells everybody of a charge inside an operation, which is a decision of its own.
 func (r *Reporter) Charged(ctx context.Context, d *decision.Decision) {
+	id := r.identify(ctx, d, false)
 	r.limits(ctx, d)
-	r.event(ctx, d, true)
+	r.event(ctx, d, true, id)
 }
 
 // Counted counts a charge, of whomever: a resolver's, and those of this library for replays and stored answers.
@@ -115,16 +128,20 @@ func (r *Reporter) Counted(ctx context.Context, d *decision.Decision, unit bucke
 // Stored tells what the limits of stored answers came to, which decides nothing about the operation.
 func (r *Reporter) Stored(ctx context.Context, d *decision.Decision) { r.limits(ctx, d) }
 
-// event tells the observer of a decision: each refusal, and a random share of the rest.
-func (r *Reporter) event(ctx context.Context, d *decision.Decision, charge bool) {
-	if r.cfg.Observer == nil {
+// event tells the observer of a decision: of the refusals that were chosen, and a random share of the rest. A refusal that
+// nobody has kept loses its id.
+func (r *Reporter) event(ctx context.Context, d *decision.Decision, charge bool, id identity) {
+	//nolint:gosec // a sample that could be foreseen does no harm
+	admission := d.Refusal == nil && r.cfg.Observer != nil && r.cfg.Admissions > 0 && rand.Float64() < r.cfg.Admissions
+	if !admission && !id.chosen {
 		return
 	}
-	//nolint:gosec // a sample that could be foreseen does no harm
-	if d.Refusal != nil || r.cfg.Admissions > 0 && rand.Float64() < r.cfg.Admissions {
-		e := decidedEvent(d)
-		e.Charge = charge
-		r.tell(ctx, e)
+	e := decidedEvent(d)
+	e.Charge, e.Untold = charge, id.untold
+	kept := false
+	guard.Run(ctx, r.cfg.Logger, "Config.Observe.Observer", func() { kept = r.keeper.Keep(ctx, e) })
+	if d.Refusal != nil && !kept && !id.found {
+		d.Refusal.ID = ""
 	}
 }
 

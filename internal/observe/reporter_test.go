@@ -77,7 +77,7 @@ func TestOneCallTellsMetricsAndObserverOfADecision(t *testing.T) {
 	var told []string
 	r, err := observe.New(observe.Config{
 		Logger: slog.New(slog.DiscardHandler), MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader)),
-		RepeatedRefusals: 2, RepeatedWithin: time.Hour,
+		Refusals: 100, RepeatedRefusals: 2, RepeatedWithin: time.Hour,
 		Observer: event.Func(func(_ context.Context, e event.Event) {
 			if d, ok := e.(event.Decided); ok {
 				require.Equal(t, "gold", d.SubjectTier)

@@ -31,13 +31,15 @@ func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
 	return &gqlerror.Error{Message: Message(d, r), Extensions: extensions}
 }
 
-// presentedWithID returns the error of the server's own code, which may be shared, with the id of the refusal beside its
-// own extensions.
+// presentedWithID returns the error of the server's own code, which may be shared, with the id of the refusal, if
+// it has one, beside its own extensions.
 func presentedWithID(r *decision.Refusal) *gqlerror.Error {
 	presented := *r.Presented
 	presented.Extensions = map[string]any{}
 	maps.Copy(presented.Extensions, r.Presented.Extensions)
-	presented.Extensions["refusalId"] = r.ID
+	if r.ID != "" {
+		presented.Extensions["refusalId"] = r.ID
+	}
 	return &presented
 }
 

@@ -25,6 +25,7 @@ func byRule(hide tiers.Hide) *decision.Decision {
 		Limits: []bucket.LimitState{{Owner: second, Limit: limit, Asked: 30, Remaining: 20, Exceeded: true, RetryAfter: time.Second}},
 	}
 	d.Refuse(decision.RefusedBy(d.Limits))
+	d.Refusal.ID = "3R2FISY5QO7WUCFQ3E2EEUFWSX"
 	return d
 }
 
