@@ -96,14 +96,19 @@ func ExampleConfig_events() {
 // Weights and list sizes for a schema that one does not own.
 func ExampleConfig_weightsByCoordinate() {
 	var cfg ratelimit.Config
+	one := 1
 	cfg.Pricing.Cost = cost.Config{
 		Weights: map[string]float64{
 			"Query.search":        10,
 			"Repository":          2,
 			"Query.search(text:)": 1,
 		},
+		ValueWeights: map[string]map[string]float64{
+			"Query.search(order:)": {"RELEVANCE": 5},
+		},
 		ListSizes: map[string]cost.ListSize{
 			"Query.search": {SlicingArguments: []string{"first"}},
+			"*.errors":     {AssumedSize: &one}, // of every type; a list that something else sizes keeps its size
 		},
 	}
 	cfg.Pricing.Cost.Connections = cost.Connections{

@@ -24,6 +24,7 @@ var update = flag.Bool("update", false, "write what the estimator says into test
 // directives are the definitions that users bring into their schema; the type of the weight varies.
 const directives = `
 directive @cost(weight: %s!) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
+directive @costWhen(value: String!, weight: String!) repeatable on ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION
 directive @listSize(assumedSize: Int, slicingArguments: [String!], sizedFields: [String!], requireOneSlicingArgument: Boolean = true) on FIELD_DEFINITION
 `
 

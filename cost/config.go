@@ -32,6 +32,12 @@ type Config struct {
 	// argument ("Query.search(first:)"), an input field ("ProductFilter.text") or the argument of a
 	// directive ("@approx(tolerance:)"). A weight beats the @cost directive at the same place.
 	Weights map[string]float64
+	// ValueWeights gives the weights that arguments and input fields have with certain values, by their coordinate and
+	// then by the value: {"Mutation.generate(model:)": {"LARGE": 50}}. They hold in the place of the weight, and replace
+	// the @costWhen directives at the same place as a whole. The values are of an enum, Int, Boolean, ID, String or a
+	// scalar that is text; any other value, and null, has the weight, and one that a request does not tell has the dearest. In a
+	// list each element weighs what it does alone.
+	ValueWeights map[string]map[string]float64
 	// ListSizes gives list sizes by the coordinate of the field. One replaces the @listSize directive
 	// at the same place as a whole. That of an interface field holds for the fields of the object types that have none of
 	// their own.

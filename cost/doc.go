@@ -23,6 +23,9 @@
 // interface are those of the field of each object type. Of the directives of several merged
 // selections of one field the most expensive set counts.
 //
+// An argument or input field may weigh more or less with certain values, by @costWhen or [Config.ValueWeights]. One that a
+// valid request has to give is priced as given where it is missing, with the dearest of its weights.
+//
 // The size of a list is what the sizedFields of the parent's @listSize say, else the largest slicing
 // argument that is given, clamped at 0, else assumedSize, else the default size. A slicing argument
 // may be a path into input objects, or a list, which counts with its length. In a list of lists the

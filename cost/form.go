@@ -113,6 +113,8 @@ type argument struct {
 type term struct {
 	slot   int32
 	weight float64
+	// values are the weights that it has with certain values, nil if there are none.
+	values *valueWeights
 	// absent is what is added when the variable is absent.
 	absent float64
 	// inside is the index of what the input fields in the variable cost, -1 if they cost nothing.

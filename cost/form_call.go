@@ -93,11 +93,47 @@ func (c *compiler) input(in *inputField, given *ast.Value, depth int) (float64, 
 	}
 	if given.Kind == ast.Variable {
 		slot := c.slot(given.Raw)
-		c.form.terms = append(c.form.terms, term{slot: slot, weight: in.weight, absent: in.absent, inside: c.inside(slot, in.typ)})
+		t := term{slot: slot, weight: in.weight, values: in.values, absent: in.absent, inside: c.inside(slot, in.typ)}
+		if c.required[given.Raw] {
+			t.absent = in.least
+		}
+		c.form.terms = append(c.form.terms, t)
 		return 0, c.spend(1)
 	}
 	inner, err := c.literal(in.typ, given, depth)
-	return in.weight + inner, err
+	if err != nil {
+		return 0, err
+	}
+	weight, err := c.weigh(in, given, depth)
+	return weight + inner, err
+}
+
+// weigh returns the weight of an argument or input field with a literal. Elements that depend on variables become
+// terms.
+func (c *compiler) weigh(in *inputField, given *ast.Value, depth int) (float64, error) {
+	switch {
+	case in.values == nil:
+		return in.weight, nil
+	case depth > maxDepth:
+		return 0, ErrTooDeep
+	case given == nil:
+		return in.values.other, nil
+	case given.Kind == ast.Variable:
+		// An element that is absent is null.
+		c.form.terms = append(c.form.terms, term{slot: c.slot(given.Raw), weight: in.weight, values: in.values, absent: in.values.other, inside: -1})
+		return 0, c.spend(1)
+	case given.Kind != ast.ListValue:
+		return in.values.of(literalValue(given, 0)), c.spend(1)
+	}
+	total := 0.0
+	for _, child := range given.Children {
+		weight, err := c.weigh(in, child.Value, depth+1)
+		if err != nil {
+			return 0, err
+		}
+		total += weight
+	}
+	return total, c.spend(1)
 }
 
 // literal prices the input fields inside a literal.

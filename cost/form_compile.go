@@ -21,7 +21,9 @@ type compiler struct {
 
 	fragments map[string]*fragment
 	// defaults are the default values of the variables that have one.
-	defaults     map[string]*ast.Value
+	defaults map[string]*ast.Value
+	// required are the variables that a request has to give.
+	required     map[string]bool
 	slots        map[string]int32
 	insides      map[inside]int32
 	conditionIDs map[conditionKey]int32
@@ -113,8 +115,12 @@ func (c *compiler) ascend() { c.depth-- }
 // validated have, the last counts.
 func (c *compiler) readDefaults() error {
 	for _, def := range c.op.VariableDefinitions {
-		if def != nil && def.DefaultValue != nil {
+		switch {
+		case def == nil:
+		case def.DefaultValue != nil:
 			c.defaults = remember(c.defaults, def.Variable, def.DefaultValue)
+		case def.Type != nil && def.Type.NonNull:
+			c.required = remember(c.required, def.Variable, true)
 		}
 	}
 	return c.spend(len(c.op.VariableDefinitions))

@@ -107,12 +107,20 @@ func (d *schemaDraw) fields(typ *typeText) {
 		if f.defaulted {
 			first += " = 3"
 		}
-		f.arguments = first + d.weight() + ", last: Int, ids: [Int], in: In" +
+		f.arguments = first + d.weight() + d.valueWeight() + ", last: Int, ids: [Int]" + d.valueWeight() + ", in: In" +
 			d.pick("default", "", " = {}", ` = {q: 1, list: [{}, {n: {q: 2}}]}`) + d.weight()
 		// Only one object of an object type can be led through.
 		f.plain = f.typ == "P" && f.lists == 0 && typ.kind == "type"
 		typ.fields = append(typ.fields, f)
 	}
+}
+
+// valueWeight gives weights to some of the values that operations and variables have.
+func (d *schemaDraw) valueWeight() string {
+	if !d.chance("values weighted", 3) {
+		return ""
+	}
+	return fmt.Sprintf(` @costWhen(value: "2", weight: %q) @costWhen(value: "1", weight: %q)`, d.pick("of 2", generatedWeights...), d.pick("of 1", generatedWeights...))
 }
 
 func (d *schemaDraw) weight() string {
@@ -184,8 +192,8 @@ func (d *schemaDraw) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scalar S%s\n", d.weight())
 	fmt.Fprintf(&b, "directive @d(w: Int%s, v: In = {}%s) repeatable on FIELD\n", d.weight(), d.weight())
-	fmt.Fprintf(&b, "input In { q: Int%s%s n: In%s list: [In]%s deep: Deep = {}%s }\n", d.pick("default", "", " = 1", " = null"), d.weight(), d.weight(), d.weight(), d.weight())
-	fmt.Fprintf(&b, "input Deep { x: Int = 3%s y: Int%s }\n", d.weight(), d.weight())
+	fmt.Fprintf(&b, "input In { q: Int%s%s%s n: In%s list: [In]%s deep: Deep = {}%s }\n", d.pick("default", "", " = 1", " = null"), d.weight(), d.valueWeight(), d.weight(), d.weight(), d.weight())
+	fmt.Fprintf(&b, "input Deep { x: Int = 3%s y: Int%s%s }\n", d.weight(), d.weight(), d.valueWeight())
 	for _, typ := range d.types {
 		fmt.Fprintf(&b, "%s %s", typ.kind, typ.name)
 		switch {

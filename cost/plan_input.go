@@ -1,6 +1,9 @@
 package cost
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 // visit counts values that are read. It says whether the evaluation may read them.
 func (m *machine) visit(n int) bool {
@@ -56,10 +59,35 @@ func (m *machine) object(t *inputType, value map[string]any, depth int) float64 
 	total := 0.0
 	for _, field := range t.costly {
 		if given, ok := value[field.name]; ok {
-			total += field.weight + m.value(field.typ, given, depth+1)
+			if field.values != nil {
+				total += m.weigh(field.values, given, depth+1)
+			} else {
+				total += field.weight + m.value(field.typ, given, depth+1)
+			}
 		} else {
 			total += field.absent
 		}
+	}
+	return total
+}
+
+// weigh is the weight with a value of a variable. In a list each element has the weight that it has alone.
+func (m *machine) weigh(w *valueWeights, value any, depth int) float64 {
+	switch value.(type) {
+	case nil, string, bool, int64, json.Number:
+		// Most values are no lists, and most lists are []any.
+		return w.of(value)
+	}
+	values, isList := listOf(value)
+	if !isList {
+		return w.of(value)
+	}
+	if depth > maxDepth || !m.visit(values.len()) {
+		return math.Inf(1)
+	}
+	total := 0.0
+	for i := range values.len() {
+		total += m.weigh(w, values.at(i), depth+1)
 	}
 	return total
 }

@@ -99,7 +99,9 @@ func (m *machine) terms(t *tables, terms span) float64 {
 	total := 0.0
 	for i := range t.terms[terms.lo:terms.hi] {
 		x := &t.terms[int(terms.lo)+i]
-		if m.values[x.slot].present {
+		if v := &m.values[x.slot]; v.present && x.values != nil {
+			total += m.weigh(x.values, v.value, 0)
+		} else if v.present {
 			total += x.weight + m.inside(t, x.inside)
 		} else {
 			total += x.absent

@@ -345,6 +345,11 @@ func (b *builder) checkUsed() {
 			b.fail(coordinate, "Config.Weights names nothing in the schema that can have a weight")
 		}
 	}
+	for coordinate := range b.cfg.ValueWeights {
+		if !b.used["value "+coordinate] {
+			b.fail(coordinate, "Config.ValueWeights names no argument or input field")
+		}
+	}
 	for coordinate := range b.cfg.Complexity {
 		if !b.used["complexity "+coordinate] {
 			b.fail(coordinate, "Config.Complexity names no field of an object type")

@@ -59,6 +59,9 @@ func (f *fieldInfo) price() string {
 			continue
 		}
 		fmt.Fprint(&b, " (", arg.name, ": ", arg.declared.String(), arg.weight)
+		if arg.values != nil {
+			fmt.Fprint(&b, " values ", arg.values.spelled)
+		}
 		if arg.literal != nil {
 			fmt.Fprint(&b, " = ", arg.literal.String())
 		}

@@ -26,9 +26,13 @@ type inputField struct {
 	// variable would carry it.
 	literal *ast.Value
 	value   any
-	// absent is what the field costs when it is not given: its default with its own weight.
-	absent float64
-	state  visitState
+	// values are the weights that it has with certain values in the place of its weight, nil if there are none.
+	values *valueWeights
+	// absent is what the field costs when it is not given: its default with its own weight. One that has to be
+	// given costs least, which is what it costs when nothing is known of its value: the dearest weight, and what has
+	// to be in it.
+	absent, least float64
+	state         visitState
 }
 
 type visitState uint8
@@ -41,7 +45,7 @@ const (
 
 // free says that the field costs nothing whatever is given.
 func (f *inputField) free() bool {
-	return f.weight == 0 && f.absent == 0 && (f.typ == nil || len(f.typ.costly) == 0)
+	return f.weight == 0 && f.absent == 0 && f.values == nil && (f.typ == nil || len(f.typ.costly) == 0)
 }
 
 func (b *builder) buildInputs() {
@@ -93,6 +97,7 @@ func (b *builder) declare(coordinate, name string, typ *ast.Type, literal *ast.V
 		fallback = 1
 	}
 	f.weight = b.weight(coordinate, directives, fallback)
+	f.values = b.valueWeights(f, directives)
 	if literal != nil {
 		f.value = literalValue(literal, 0)
 	}
@@ -110,16 +115,53 @@ func (b *builder) inputField(coordinate, name string, typ *ast.Type, literal *as
 // through the defaults of other fields has no value, and is reported.
 func (b *builder) priceDefault(f *inputField) float64 {
 	switch {
+	case f.state == visited:
+		return f.absent
+	case f.state == visiting && f.literal == nil:
+		// No request can give a field that requires itself.
+		return 0
 	case f.state == visiting:
 		b.fail(f.coordinate, "the default value contains itself")
 		return 0
-	case f.state == visited || f.literal == nil:
-		return f.absent
 	}
 	f.state = visiting
-	f.absent = f.weight + b.priceLiteral(f.literal, f.typ)
+	f.least = f.most()
+	if f.typ != nil && f.declared.Elem == nil {
+		for _, field := range f.typ.fields {
+			if field.declared.NonNull && field.literal == nil {
+				f.least += b.priceDefault(field)
+			}
+		}
+	}
+	switch {
+	case f.literal != nil:
+		f.absent = b.priceGiven(f, f.literal)
+	case f.declared.NonNull:
+		f.absent = f.least
+	}
 	f.state = visited
 	return f.absent
+}
+
+// priceGiven is what an argument or input field costs with a literal that has no variables.
+func (b *builder) priceGiven(f *inputField, literal *ast.Value) float64 {
+	return f.weigh(literal) + b.priceLiteral(literal, f.typ)
+}
+
+// weigh is the weight with a literal that has no variables. In a list each element has the weight that it has alone,
+// if there are weights of values.
+func (f *inputField) weigh(literal *ast.Value) float64 {
+	switch {
+	case f.values == nil:
+		return f.weight
+	case literal == nil || literal.Kind != ast.ListValue:
+		return f.values.of(literalValue(literal, 0))
+	}
+	total := 0.0
+	for _, child := range literal.Children {
+		total += f.weigh(child.Value)
+	}
+	return total
 }
 
 func (b *builder) priceLiteral(value *ast.Value, typ *inputType) float64 {
@@ -135,7 +177,7 @@ func (b *builder) priceLiteral(value *ast.Value, typ *inputType) float64 {
 	case ast.ObjectValue:
 		for _, field := range typ.fields {
 			if given := value.Children.ForName(field.name); given != nil {
-				total += field.weight + b.priceLiteral(given, field.typ)
+				total += b.priceGiven(field, given)
 			} else {
 				total += b.priceDefault(field)
 			}

@@ -50,28 +50,33 @@ func (b *builder) refuseWeight(coordinate string, directives ast.DirectiveList, 
 	}
 }
 
-// directiveWeight reads the weight of a @cost directive, declared as String, Int or Float.
+// directiveWeight reads the weight of a @cost directive.
 func directiveWeight(directives ast.DirectiveList, directive *ast.Directive) (weight float64, reason string) {
 	if len(directives.ForNames("cost")) > 1 {
 		return 0, "@cost is given more than once"
 	}
+	return weightArgument("cost", directive)
+}
+
+// weightArgument reads the weight of a directive of the name, declared as String, Int or Float.
+func weightArgument(name string, directive *ast.Directive) (weight float64, reason string) {
 	arg := directive.Arguments.ForName("weight")
 	if arg == nil || arg.Value == nil {
-		return 0, "@cost has no weight"
+		return 0, "@" + name + " has no weight"
 	}
 	switch arg.Value.Kind {
 	case ast.IntValue, ast.FloatValue, ast.StringValue, ast.BlockValue:
 	default:
-		return 0, "weight " + arg.Value.String() + " of @cost is not a number"
+		return 0, "weight " + arg.Value.String() + " of @" + name + " is not a number"
 	}
 	raw := strings.TrimSpace(arg.Value.Raw)
 	// ParseFloat also reads Inf, NaN and hexadecimal numbers, which no other server does.
 	if strings.Trim(raw, "0123456789+-.eE") != "" {
-		return 0, "weight " + strconv.Quote(raw) + " of @cost is not a finite decimal number"
+		return 0, "weight " + strconv.Quote(raw) + " of @" + name + " is not a finite decimal number"
 	}
 	w, err := strconv.ParseFloat(raw, 64)
 	if err != nil || !validWeight(w) {
-		return 0, "weight " + strconv.Quote(raw) + " of @cost is not a number between -2^53 and 2^53"
+		return 0, "weight " + strconv.Quote(raw) + " of @" + name + " is not a number between -2^53 and 2^53"
 	}
 	return w, ""
 }
@@ -107,7 +112,7 @@ func (b *builder) appliedCost(directives ast.DirectiveList) float64 {
 	for _, directive := range directives {
 		for _, in := range b.applied[directive.Name] {
 			if arg := directive.Arguments.ForName(in.name); arg != nil {
-				total += in.weight + b.priceLiteral(arg.Value, in.typ)
+				total += b.priceGiven(in, arg.Value)
 			} else {
 				total += in.absent
 			}

@@ -157,7 +157,8 @@ func (e *DefinitionError) Error() string {
 // readable are the types, without lists and nulls, that the arguments of the directives may have. A
 // weight is a String in the IBM draft and an Int in Apollo Federation.
 var readable = map[string]map[string][]string{
-	"cost": {"weight": {"String", "Int", "Float"}},
+	"cost":     {"weight": {"String", "Int", "Float"}},
+	"costWhen": {"value": {"String"}, "weight": {"String", "Int", "Float"}},
 	"listSize": {
 		"assumedSize":               {"Int"},
 		"slicingArguments":          {"String"},
@@ -175,7 +176,7 @@ func difference(ours, theirs *ast.DirectiveDefinition) string {
 		return fmt.Sprintf("it stands on none of %v", ours.Locations)
 	}
 	// A schema may leave out what it does not use, but not what says something by itself.
-	needed := map[string][]string{"cost": {"weight"}, "listSize": {"assumedSize", "slicingArguments"}}[ours.Name]
+	needed := map[string][]string{"cost": {"weight"}, "costWhen": {"value"}, "listSize": {"assumedSize", "slicingArguments"}}[ours.Name]
 	if !slices.ContainsFunc(needed, func(name string) bool { return theirs.Arguments.ForName(name) != nil }) {
 		return "it has no argument " + strings.Join(needed, " or ")
 	}

@@ -1,5 +1,5 @@
 // Package gqlgenplugin is a plugin for gqlgen's code generator that gives a schema the directives
-// @cost and @listSize, so that nothing has to be copied into it or written into gqlgen.yml.
+// @cost, @costWhen and @listSize, so that nothing has to be copied into it or written into gqlgen.yml.
 //
 // It is used from a generator of one's own, as gqlgen wants it for every plugin:
 //

@@ -40,7 +40,7 @@ func injected(t *testing.T, cfg *config.Config) (hidden, published []string) {
 	for _, source := range sources {
 		schema, err := gqlparser.LoadSchema(source, &ast.Source{Input: query})
 		require.NoError(t, err)
-		for _, name := range []string{"cost", "listSize"} {
+		for _, name := range []string{"cost", "costWhen", "listSize"} {
 			switch {
 			case schema.Directives[name] == nil:
 			case source.BuiltIn:
@@ -77,7 +77,7 @@ func TestTheDefinitionsAreThoseOfTheRepository(t *testing.T) {
 	require.NoError(t, err)
 	got, err := gqlparser.LoadSchema(append(sources, cfg.Sources...)...)
 	require.NoError(t, err)
-	for _, name := range []string{"cost", "listSize"} {
+	for _, name := range []string{"cost", "costWhen", "listSize"} {
 		require.Equal(t, want.Directives[name].Description, got.Directives[name].Description)
 		require.Equal(t, want.Directives[name].Locations, got.Directives[name].Locations)
 		require.Len(t, got.Directives[name].Arguments, len(want.Directives[name].Arguments))
@@ -100,12 +100,12 @@ func TestOnlyWhatTheSchemaLacksIsInjected(t *testing.T) {
 		schema string
 		want   []string
 	}{
-		"nothing is defined":   {query, []string{"cost", "listSize"}},
-		"@cost is defined":     {costOfApollo + query, []string{"listSize"}},
-		"@listSize is defined": {listSize + query, []string{"cost"}},
-		"both are defined":     {costOfApollo + listSize + query, nil},
+		"nothing is defined":   {query, []string{"cost", "costWhen", "listSize"}},
+		"@cost is defined":     {costOfApollo + query, []string{"costWhen", "listSize"}},
+		"@listSize is defined": {listSize + query, []string{"cost", "costWhen"}},
+		"both are defined":     {costOfApollo + listSize + query, []string{"costWhen"}},
 		"a definition with less and with more, which can be read": {
-			"directive @cost(weight: Float!, note: String) on OBJECT directive @listSize(assumedSize: Int!) on FIELD_DEFINITION\n" + query, nil,
+			"directive @cost(weight: Float!, note: String) on OBJECT directive @listSize(assumedSize: Int!) on FIELD_DEFINITION\n" + query, []string{"costWhen"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestASubgraphPublishesWhatNobodyElseDefines(t *testing.T) {
 	cfg.Federation = config.PackageConfig{Filename: "graph/federation.go"}
 	hidden, published := injected(t, cfg)
 	require.Equal(t, []string{"cost"}, hidden)
-	require.Equal(t, []string{"listSize"}, published)
+	require.Equal(t, []string{"costWhen", "listSize"}, published)
 }
 
 func TestAWrongWeightStopsTheGeneratorAsItStopsTheServer(t *testing.T) {

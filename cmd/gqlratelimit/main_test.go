@@ -119,7 +119,7 @@ func TestAnOperationWhosePriceAMissingVariableDecidesIsNotBelowAnyMaximum(t *tes
 		`query ($n: Int!) { names(first: $n) }`:                                        false,
 		`query ($b: Boolean!) { user(id: 1) @include(if: $b) { name } }`:               true,
 		`query ($f: Filter!) { find(filter: $f) { name } }`:                            true,
-		`query ($t: String!) { find(filter: {text: $t}) { name } }`:                    true,
+		`query ($t: String!) { find(filter: {text: $t}) { name } }`:                    false,
 		`query ($t: String!) { text(text: $t) { name } }`:                              false,
 		`query ($id: ID!, $n: Int!) { user(id: $id) { friends(first: $n) { name } } }`: true,
 		`query ($n: Int! = 3) { users(first: $n) { name } }`:                           false,

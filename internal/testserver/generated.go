@@ -458,6 +458,15 @@ directive @cost(
 ) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
 
 """
+The weight that an argument or input field has with a certain value, in the place of its weight: of an
+enum, an Int, a Boolean, an ID or a String. Other values, and null, have the weight of @cost.
+"""
+directive @costWhen(
+  value: String!
+  weight: String!
+) repeatable on ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION
+
+"""
 How long the list is that a field returns, at most. The size is, in this order: what the parent's
 sizedFields say, the largest slicing argument of the request, assumedSize, and the default of the
 server. At an interface field it holds for the fields of the object types that have none of their own.

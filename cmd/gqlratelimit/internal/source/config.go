@@ -15,18 +15,19 @@ import (
 // pricing is the file of a pricing configuration, in YAML or JSON: the fields of [cost.Config] that
 // change prices.
 type pricing struct {
-	DefaultListSize    int                 `yaml:"defaultListSize"`
-	Weights            map[string]float64  `yaml:"weights"`
-	ListSizes          map[string]listSize `yaml:"listSizes"`
-	Connections        connections         `yaml:"connections"`
-	RequireListSizes   bool                `yaml:"requireListSizes"`
-	Base               bases               `yaml:"base"`
-	FreeFields         []string            `yaml:"freeFields"`
-	WorkLimit          int                 `yaml:"workLimit"`
-	RefuseOverWork     bool                `yaml:"refuseOverWork"`
-	MaxRepresentations int                 `yaml:"maxRepresentations"`
-	MaxValues          int                 `yaml:"maxValues"`
-	Shape              shape               `yaml:"shape"`
+	DefaultListSize    int                           `yaml:"defaultListSize"`
+	Weights            map[string]float64            `yaml:"weights"`
+	ValueWeights       map[string]map[string]float64 `yaml:"valueWeights"`
+	ListSizes          map[string]listSize           `yaml:"listSizes"`
+	Connections        connections                   `yaml:"connections"`
+	RequireListSizes   bool                          `yaml:"requireListSizes"`
+	Base               bases                         `yaml:"base"`
+	FreeFields         []string                      `yaml:"freeFields"`
+	WorkLimit          int                           `yaml:"workLimit"`
+	RefuseOverWork     bool                          `yaml:"refuseOverWork"`
+	MaxRepresentations int                           `yaml:"maxRepresentations"`
+	MaxValues          int                           `yaml:"maxValues"`
+	Shape              shape                         `yaml:"shape"`
 }
 
 // bases are the base costs by kind of operation.
@@ -91,6 +92,7 @@ func LoadConfig(path string) (cost.Config, error) {
 	cfg := cost.Config{
 		DefaultListSize:    file.DefaultListSize,
 		Weights:            file.Weights,
+		ValueWeights:       file.ValueWeights,
 		Connections:        cost.Connections(file.Connections),
 		RequireListSizes:   file.RequireListSizes,
 		Base:               file.Base,

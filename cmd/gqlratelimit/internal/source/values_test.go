@@ -94,6 +94,7 @@ func TestAConfigurationIsReadAsTheLibraryHasIt(t *testing.T) {
 	dir := write(t, map[string]string{"c.yaml": `
 defaultListSize: 5
 weights: {Query.a: 2.5}
+valueWeights: {"Query.a(m:)": {LARGE: 7}}
 listSizes:
   Query.b: {slicingArguments: [first], sizedFields: [nodes], requireOneSlicingArgument: false}
   Query.c: {assumedSize: 3}
@@ -113,6 +114,7 @@ shape: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, 
 	require.Equal(t, cost.Config{
 		DefaultListSize: 5,
 		Weights:         map[string]float64{"Query.a": 2.5},
+		ValueWeights:    map[string]map[string]float64{"Query.a(m:)": {"LARGE": 7}},
 		ListSizes: map[string]cost.ListSize{
 			"Query.b": {SlicingArguments: []string{"first"}, SizedFields: []string{"nodes"}, RequireOneSlicingArgument: &no},
 			"Query.c": {AssumedSize: &three},
