@@ -52,7 +52,7 @@ func requirePart(t *testing.T, part, text string) {
 func TestThePageOnChoosingShowsThePoliciesThatCompile(t *testing.T) { //nolint:paralleltest // it may write the page
 	paths, err := filepath.Glob("guide/policies/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, paths, 11)
+	require.Len(t, paths, 13)
 	for _, file := range paths {
 		_, text := policy(t, file)
 		requirePart(t, filepath.Base(file), "```yaml\n"+text+"```\n")
