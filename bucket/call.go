@@ -32,6 +32,8 @@ type call struct {
 	judged   bool
 	records  *overrideSet
 	governed governing
+	// settled says that the script is to take no notice of other records.
+	settled bool
 	// live is how many of the buckets asked are not those of a candidate.
 	live int
 	// rulesAt is the place of the first rules among the arguments, or zero.
@@ -133,7 +135,11 @@ func (c *call) numbers(before, now int64) []byte {
 		size += (l.Columns*c.perLimit + state.CalendarNumbers*len(l.Calendars)) * state.DoubleSize
 	}
 	b := state.AppendDouble(state.AppendDouble(make([]byte, 0, size), before), c.extra)
-	b = append(b, g.generation[:]...)
+	if c.settled {
+		b = append(b, state.AnyGeneration...)
+	} else {
+		b = append(b, g.generation[:]...)
+	}
 	b = state.AppendDouble(state.AppendDouble(b, g.from), g.until)
 	k := 0
 	for i := range g.buckets {
@@ -161,8 +167,8 @@ func (c *call) numbers(before, now int64) []byte {
 // A script that comes too late, in another window of the calendar than it was sent, or under other
 // override records, does nothing and says so. If the caller still waits, the estimate of the server's
 // clock was wrong, or the records have changed: both are learned from that reply, and the script is sent
-// once more. Records may change as often as they like: who changes many at once drops no call, which ends
-// with its deadline at the latest.
+// once more. Records may change as often as they like: a call that has met others so many times is done under those that
+// it was told last. They held after it began, so that it counts as one that came before the next change.
 func (c *call) do(ctx context.Context) (reply, error) {
 	if err := c.core.check(ctx); err != nil {
 		return reply{}, err
@@ -182,9 +188,13 @@ func (c *call) do(ctx context.Context) (reply, error) {
 		first = err
 		answer, err = c.run(ctx)
 	}
-	for late := 0; err == nil && answer.notRun(); {
+	late, others := 0, 0
+	for err == nil && answer.notRun() {
 		if answer.outcome != state.OtherOverrides {
 			late++
+		} else {
+			others++
+			c.settled = others >= maxOthers
 		}
 		if late == maxLate {
 			err = fmt.Errorf("%w: the call arrived after its deadline or in another window of the calendar, %d times, and was dropped", ErrUnavailable, late)
@@ -200,6 +210,8 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	case first != nil:
 		// What a second try met, such as a server that has gone, says nothing about the first.
 		return reply{}, first
+	case others > 0:
+		return reply{}, fmt.Errorf("%w (the override records of the tenant had changed, %d times)", err, others)
 	default:
 		return reply{}, err
 	}
@@ -208,6 +220,10 @@ func (c *call) do(ctx context.Context) (reply, error) {
 // maxLate is how often a call may arrive too late or in another window: with a wrong estimate of the
 // server's clock, at the edge of a window, and with both set right.
 const maxLate = 3
+
+// maxOthers is after how many changes of the override records a call is done under those that it was told last: one that
+// knew none or old ones is told the first, and most changes come alone.
+const maxOthers = 2
 
 // learn takes in what the reply of a script tells that did nothing.
 func (c *call) learn(answer reply) error {

@@ -76,7 +76,8 @@ func (c *Call) begin(overrides bool) error {
 	c.Values = c.Values[:last]
 	var generation [GenerationSize]byte
 	copy(generation[:], records)
-	if c.Args[0][NumberGeneration:NumberFrom] != string(generation[:]) ||
+	expected := c.Args[0][NumberGeneration:NumberFrom]
+	if expected != string(generation[:]) && expected != AnyGeneration ||
 		c.Now < readDouble(c.Args[0], NumberFrom) || c.Now >= readDouble(c.Args[0], NumberUntil) {
 		return ended(append(c.reply(OtherOverrides), records...))
 	}

@@ -290,6 +290,7 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 		{"take", "leased > now", "leased >= now"},
 		{"take", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k - 1, 0)", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k, 0)"},
 		{"take", "now < since or now >= till", "now < since or now > till"},
+		{"take", ` and expected ~= '\255\255\255\255\255\255\255\255'`, ""},
 		{"settle", "now - taken >= MARKER_LIFE", "now - taken > MARKER_LIFE"},
 		{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"},
 		{"settle", "limit.other.tag == TOKEN and limit.units <= limit.full", "limit.units <= limit.full"},

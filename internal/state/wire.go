@@ -186,3 +186,6 @@ const (
 	// before it is dated anew.
 	maxAhead = 5000
 )
+
+// AnyGeneration stands for whichever override records are stored: no change of records is of this generation.
+const AnyGeneration = "\xff\xff\xff\xff\xff\xff\xff\xff"

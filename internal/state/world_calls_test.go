@@ -27,6 +27,8 @@ func (w *world) numbers(extra int64, policies []policy, each int, values func(r 
 	known := make([]byte, state.GenerationSize)
 	if copy(known, w.overrides); w.one(40) {
 		known[0] ^= 1
+	} else if w.one(40) {
+		copy(known, state.AnyGeneration)
 	}
 	b := state.AppendDouble(state.AppendDouble(nil, before), extra)
 	b = state.AppendDouble(state.AppendDouble(append(b, known...), from), until)
