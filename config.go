@@ -39,6 +39,8 @@ type Config struct {
 	Policy tiers.Source
 	// Subject decides who pays.
 	Subject SubjectFunc
+	// Proxies are what stands between clients and the server. The zero value trusts nobody's word on addresses.
+	Proxies ProxyConfig
 
 	// Pricing says what operations cost.
 	Pricing PricingConfig
@@ -268,6 +270,7 @@ func (c *Config) validate() error {
 		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
 	}
 	countOrNone(fail, "Pricing.InvalidDocument", c.Pricing.InvalidDocument)
+	c.Proxies.validate(fail)
 	c.Response.validate(fail)
 	c.Idempotency.validate(fail)
 	c.Outage.validate(fail)

@@ -103,6 +103,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	if x := sink.From(ctx); x != nil {
 		request.Peer = x.Peer()
+		request.Client = e.cfg.Proxies.Client(request.Peer, opCtx.Headers)
 		request.InitPayload = x.Remember(request.InitPayload)
 	}
 	subject, err := e.subject(ctx, &request)

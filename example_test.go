@@ -152,15 +152,12 @@ func ExampleFirstOf() {
 			tenant, ok := ctx.Value(userKey{}).(string)
 			return ratelimit.Subject{Tenant: tenant}, ok
 		}),
-		ratelimit.ByPeer(ratelimit.PeerConfig{
-			Tier:           "anonymous",
-			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		}),
+		ratelimit.ByPeer(ratelimit.PeerConfig{Tier: "anonymous"}),
 	)
-	request := &ratelimit.Request{
-		Peer:   netip.MustParseAddr("10.1.2.3"),
-		Header: http.Header{"X-Forwarded-For": {"198.51.100.7"}},
-	}
+	// The extension fills in the client by Config.Proxies.
+	proxies := ratelimit.ProxyConfig{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	peer, header := netip.MustParseAddr("10.1.2.3"), http.Header{"X-Forwarded-For": {"198.51.100.7"}}
+	request := &ratelimit.Request{Peer: peer, Header: header, Client: proxies.Client(peer, header)}
 	known, err := subject(context.WithValue(context.Background(), userKey{}, "acme"), request)
 	fmt.Println(known.Tenant, err)
 	unknown, err := subject(context.Background(), request)

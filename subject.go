@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -24,6 +22,9 @@ type Request struct {
 	Header http.Header
 	// Peer is the address of the TCP peer. It is invalid without the [Handler].
 	Peer netip.Addr
+	// Client is the address of the client: that of the peer, or what trusted proxies say in its place ([ProxyConfig]). It
+	// is invalid without the [Handler].
+	Client netip.Addr
 	// InitPayload is what a WebSocket client sent when it connected. It is nil on other transports.
 	InitPayload transport.InitPayload
 	// Operation is the operation that was selected. It is nil for a document that failed to parse or
@@ -93,15 +94,10 @@ func known(
 	return Subject{}, ErrNoSubject
 }
 
-// PeerConfig says how [ByPeer] finds the address of a client. The zero value trusts no proxy.
+// PeerConfig says what [ByPeer] makes of an address.
 type PeerConfig struct {
 	// Tier is the tier of every subject found by address. Empty leaves it to the policy.
 	Tier string
-	// TrustedProxies are the networks whose word on the client's address is taken. Without them the
-	// peer of the TCP connection is the client, whatever the headers say.
-	TrustedProxies []netip.Prefix
-	// Header is the header in which trusted proxies append addresses. Empty means X-Forwarded-For.
-	Header string
 }
 
 // ipv6Client is the prefix that counts as one client: a household or a host usually has a /64 to
@@ -110,51 +106,15 @@ const ipv6Client = 64
 
 // ByPeer returns a function for callers that nobody knows: the tenant is "ip:" and the client's
 // address, for IPv6 "ip:" and its /64 network, and the subject is anonymous. It needs the [Handler], which
-// sees the connection; without it, and on a Unix socket, the error matches [ErrNoPeer].
-//
-// Forwarded addresses are read from the right as long as a trusted proxy has written them, so a
-// client cannot choose its address by sending the header itself.
+// sees the connection; without it, and on a Unix socket, the error matches [ErrNoPeer]. Behind proxies it needs
+// [Config.Proxies] too.
 func ByPeer(cfg PeerConfig) SubjectFunc {
-	header := cfg.Header
-	if header == "" {
-		header = "X-Forwarded-For"
-	}
 	return func(_ context.Context, r *Request) (Subject, error) {
-		if !r.Peer.IsValid() {
+		if !r.Client.IsValid() {
 			return Subject{}, ErrNoPeer
 		}
-		client := clientAddress(r.Peer, r.Header.Values(header), cfg.TrustedProxies)
-		return Subject{Tenant: "ip:" + client, Tier: cfg.Tier, Anonymous: true}, nil
+		return Subject{Tenant: "ip:" + clientName(r.Client), Tier: cfg.Tier, Anonymous: true}, nil
 	}
-}
-
-func clientAddress(peer netip.Addr, forwarded []string, trusted []netip.Prefix) string {
-	client := peer.Unmap()
-	for _, line := range slices.Backward(forwarded) {
-		for rest := line; rest != "" && trustedBy(trusted, client); {
-			comma := strings.LastIndexByte(rest, ',')
-			next, ok := parseHop(rest[comma+1:])
-			if !ok {
-				// What a trusted proxy wrote cannot be read: the last address that is certain counts.
-				return clientName(client)
-			}
-			client, rest = next, rest[:max(0, comma)]
-		}
-	}
-	return clientName(client)
-}
-
-func parseHop(hop string) (netip.Addr, bool) {
-	hop = strings.Trim(hop, " \t")
-	if addrPort, err := netip.ParseAddrPort(hop); err == nil {
-		return addrPort.Addr().Unmap(), true
-	}
-	addr, err := netip.ParseAddr(strings.Trim(hop, "[]"))
-	return addr.Unmap(), err == nil
-}
-
-func trustedBy(trusted []netip.Prefix, addr netip.Addr) bool {
-	return slices.ContainsFunc(trusted, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
 func clientName(addr netip.Addr) string {

@@ -23,7 +23,9 @@ import (
 
 func TestByPeerBelievesForwardedAddressesOnlyOfTrustedProxies(t *testing.T) {
 	t.Parallel()
-	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:ffff::/48")}
+	proxies := ratelimit.ProxyConfig{Trusted: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:ffff::/48"), netip.MustParsePrefix("fe80::/10"),
+	}}
 	for _, c := range []struct {
 		name      string
 		peer      string
@@ -43,16 +45,87 @@ func TestByPeerBelievesForwardedAddressesOnlyOfTrustedProxies(t *testing.T) {
 		{"IPv6 by its first 64 bits", "2001:db8:1:2:3:4:5:6", nil, "ip:2001:db8:1:2::/64"},
 		{"IPv6 proxy and client in brackets", "2001:db8:ffff::1", []string{"[2001:db8:1:2::9]:80"}, "ip:2001:db8:1:2::/64"},
 		{"an IPv6 zone", "fe80::1%eth0", nil, "ip:fe80::/64"},
+		{"a link-local proxy, which has a zone", "fe80::1%eth0", []string{"198.51.100.1"}, "ip:198.51.100.1"},
+		{"a proxy whose IPv4 address is written in IPv6", "::ffff:10.0.0.1", []string{"198.51.100.1"}, "ip:198.51.100.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			header := http.Header{"X-Forwarded-For": c.forwarded}
-			subject, err := ratelimit.ByPeer(ratelimit.PeerConfig{Tier: "anonymous", TrustedProxies: trusted})(
-				t.Context(), &ratelimit.Request{Header: header, Peer: netip.MustParseAddr(c.peer)})
+			client := proxies.Client(netip.MustParseAddr(c.peer), header)
+			subject, err := ratelimit.ByPeer(ratelimit.PeerConfig{Tier: "anonymous"})(t.Context(), &ratelimit.Request{Client: client})
 			require.NoError(t, err)
 			require.Equal(t, ratelimit.Subject{Tenant: c.want, Tier: "anonymous", Anonymous: true}, subject)
 		})
 	}
+}
+
+func TestTheServerBelievesTheProxiesOfItsConfiguration(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{"": "ip:127.0.0.1", "X-Real-IP": "ip:192.0.2.1"} {
+		f := newFixture(t, func(cfg *ratelimit.Config) {
+			cfg.Subject = ratelimit.ByPeer(ratelimit.PeerConfig{})
+			if header != "" {
+				cfg.Proxies = ratelimit.ProxyConfig{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Header: header}
+			}
+		})
+		var tenant string
+		see(f.server, func(d ratelimit.Decision) { tenant = d.Subject.Tenant })
+		f.post(request{Query: cheapQuery, Header: http.Header{"X-Forwarded-For": {"198.51.100.1"}, "X-Real-Ip": {"192.0.2.1"}}})
+		require.Equal(t, want, tenant)
+	}
+}
+
+func TestAProxyThatCanNeverMatchIsAMistake(t *testing.T) {
+	t.Parallel()
+	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
+	mistake := func(proxies ratelimit.ProxyConfig) string {
+		err := ratelimit.New(ratelimit.Config{
+			Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: compiledPolicy(t), Subject: byTenantHeader, Proxies: proxies,
+			Observe: ratelimit.ObserveConfig{Logger: discard},
+		}).Validate(schema)
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	for network, want := range map[string]string{
+		"::ffff:10.0.0.0/104": "write 10.0.0.0/8",
+		"::ffff:10.1.2.3/128": "write 10.1.2.3/32",
+		"::ffff:0.0.0.0/96":   "write 0.0.0.0/0",
+		"::ffff:10.0.0.0/90":  "list their networks as IPv4",
+		"0.0.0.0/32":          "no address of a host",
+		"::/128":              "no address of a host",
+		"224.0.0.0/4":         "a group of hosts",
+		"239.1.2.0/24":        "a group of hosts",
+		"ff02::1/128":         "a group of hosts",
+		"255.255.255.255/32":  "a broadcast",
+		"10.0.0.0/8":          "",
+		"10.1.2.3/8":          "",
+		"0.0.0.0/0":           "",
+		"::/0":                "",
+		"192.0.0.0/2":         "",
+		"::1/128":             "",
+		"fe80::/10":           "",
+		"2001:db8:ffff::/48":  "",
+	} {
+		got := mistake(ratelimit.ProxyConfig{Trusted: []netip.Prefix{netip.MustParsePrefix("10.9.9.9/32"), netip.MustParsePrefix(network)}})
+		if want == "" {
+			require.Empty(t, got, network)
+			continue
+		}
+		require.Contains(t, got, "Config.Proxies.Trusted[1] is "+network+", which no peer is ever of", network)
+		require.Contains(t, got, want, network)
+	}
+	require.Contains(t, mistake(ratelimit.ProxyConfig{Trusted: make([]netip.Prefix, 1)}), "the zero value")
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for header, want := range map[string]string{
+		"forwarded": "X-Forwarded-For", "X Real IP": "not the name of a header", "X-Real-IP:": "not the name of a header", "X-Real-IP": "",
+	} {
+		got := mistake(ratelimit.ProxyConfig{Trusted: trusted, Header: header})
+		require.Equal(t, want == "", got == "", header)
+		require.Contains(t, got, want)
+	}
+	require.Contains(t, mistake(ratelimit.ProxyConfig{Header: "X-Real-IP"}), "which nobody reads")
 }
 
 func TestByPeerWithoutTheHandlerIsAMistakeThatTheLogNames(t *testing.T) {
