@@ -371,25 +371,6 @@ func (e *execution) inputs(declared []input, values map[string]any) float64 {
 	return total
 }
 
-// weightWith is the weight of an input with a value.
-func weightWith(directives ast.DirectiveList, fallback float64, value any) float64 {
-	weight := weightOf(directives, fallback)
-	values := directives.ForNames("costWhen")
-	if list, ok := value.([]any); ok && len(values) > 0 {
-		total := 0.0
-		for _, element := range list {
-			total += weightWith(directives, fallback, element)
-		}
-		return total
-	}
-	for _, directive := range values {
-		if n, ok := value.(int64); ok && directive.Arguments.ForName("value").Value.Raw == strconv.FormatInt(n, 10) {
-			weight = weightOf(ast.DirectiveList{{Name: "cost", Arguments: directive.Arguments}}, 0)
-		}
-	}
-	return weight
-}
-
 func (e *execution) inside(typ *ast.Type, value any) float64 {
 	total := 0.0
 	switch value := value.(type) {

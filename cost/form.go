@@ -90,6 +90,8 @@ type variable struct {
 	name     string
 	fallback any
 	defaults bool
+	// required says that a request has to give it.
+	required bool
 	// values is how many values the default consists of.
 	values int
 }

@@ -131,7 +131,7 @@ func (c *compiler) slot(name string) int32 {
 	if slot, ok := c.slots[name]; ok {
 		return slot
 	}
-	v := variable{name: name}
+	v := variable{name: name, required: c.required[name]}
 	// Coerced variables have their defaults already. Knowing them here keeps the price right for a
 	// caller who passes the raw ones.
 	if literal := c.defaults[name]; literal != nil {

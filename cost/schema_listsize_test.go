@@ -147,8 +147,10 @@ type Item { id: ID }`})
 		{`list(first: Int, last: Int): [Item] @listSize(slicingArguments: ["first"]) @listSize(slicingArguments: ["last"])`, "{ list(last: 3) { id } }", 3},
 		{`list(first: Int): [Item] @listSize(slicingArguments: ["first"]) @listSize(assumedSize: 4)`, "{ list { id } }", 4},
 		{`list(first: Int): [Item] @listSize(assumedSize: 6) @listSize(assumedSize: 4)`, "{ list { id } }", 6},
-		{`page(first: Int): Page @listSize(slicingArguments: ["first"], sizedFields: ["a"]) @listSize(slicingArguments: ["first"], sizedFields: ["b"])`,
-			"{ page(first: 2) { a { id } b { id } } }", 1 + 2 + 2},
+		{
+			`page(first: Int): Page @listSize(slicingArguments: ["first"], sizedFields: ["a"]) @listSize(slicingArguments: ["first"], sizedFields: ["b"])`,
+			"{ page(first: 2) { a { id } b { id } } }", 1 + 2 + 2,
+		},
 	} {
 		schema, err := load(tt.field)
 		require.NoError(t, err)

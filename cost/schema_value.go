@@ -169,18 +169,6 @@ func follow(value any, steps []step) (end any, present bool) {
 	return value, true
 }
 
-// fallback is the size that the defaults of the schema give when the argument is absent.
-func (s *slicer) fallback() (size float64, ok bool) {
-	if s.arg.literal == nil {
-		return 0, false
-	}
-	value, present := follow(s.arg.value, s.steps)
-	if !present || value == nil {
-		return 0, false
-	}
-	return sizeOf(value, s.list)
-}
-
 // remember puts a value into a map that is made when it is first needed: few operations need all.
 func remember[K comparable, V any](known map[K]V, key K, value V) map[K]V {
 	if known == nil {

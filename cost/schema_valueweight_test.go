@@ -3,6 +3,7 @@ package cost_test
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,4 +178,23 @@ func TestTheValuesThatHaveWeightsAreBounded(t *testing.T) {
 	price, err = plan.Evaluate(map[string]any{"p": parts[:100]})
 	require.NoError(t, err)
 	require.Equal(t, 1.0+5+100, price.Field)
+}
+
+// weightWith is the weight of an input with a value.
+func weightWith(directives ast.DirectiveList, fallback float64, value any) float64 {
+	weight := weightOf(directives, fallback)
+	values := directives.ForNames("costWhen")
+	if list, ok := value.([]any); ok && len(values) > 0 {
+		total := 0.0
+		for _, element := range list {
+			total += weightWith(directives, fallback, element)
+		}
+		return total
+	}
+	for _, directive := range values {
+		if n, ok := value.(int64); ok && directive.Arguments.ForName("value").Value.Raw == strconv.FormatInt(n, 10) {
+			weight = weightOf(ast.DirectiveList{{Name: "cost", Arguments: directive.Arguments}}, 0)
+		}
+	}
+	return weight
 }

@@ -62,3 +62,44 @@ func TestAVariableThatOnlyALimitReadsIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"n"}, plan.Variables())
 }
+
+// Who prices an operation without its variables is told what each would decide: the size of a list, whether
+// something is selected, or a few points.
+func TestAnOutlineSaysWhatEachVariableDecides(t *testing.T) {
+	t.Parallel()
+	schema := loadSchema(t, `
+union _Entity = User scalar _Any
+type Query {
+  users(first: Int, page: Page, after: String): [User] @listSize(slicingArguments: ["first", "page.size"], requireOneSlicingArgument: false)
+  find(text: String @cost(weight: "2"), job: Job): User
+  computed(n: Int): Int
+  _entities(representations: [_Any!]!): [_Entity]!
+}
+type User { id: ID friends(last: Int): [User] @listSize(slicingArguments: ["last"]) }
+input Page { size: Int }
+input Job { name: String @cost(weight: "3") }`, "")
+	estimator, err := cost.New(schema, cost.Config{Complexity: map[string]cost.ComplexityFunc{
+		"Query.computed": func(int, map[string]any) (int, bool) { return 1, true },
+	}})
+	require.NoError(t, err)
+	doc := parse(t, schema, `
+query ($n: Int!, $size: Int = 3, $a: String, $t: String!, $j: Job!, $b: Boolean!, $r: [_Any!]!, $c: Int, $page: Page) {
+  users(first: $n, page: {size: $size}, after: $a) { id friends(last: $n) @include(if: $b) { id } }
+  more: users(page: $page) { id }
+  find(text: $t, job: $j) { id }
+  computed(n: $c)
+  _entities(representations: $r) { __typename }
+}`, false)
+	outline, err := estimator.Outline(doc, doc.Operations[0])
+	require.NoError(t, err)
+	require.Equal(t, []cost.VariableUse{
+		{Name: "b", Required: true, Includes: true},
+		{Name: "c", Computes: true},
+		{Name: "j", Required: true, Weighs: true},
+		{Name: "n", Required: true, Sizes: []string{"first", "last"}},
+		{Name: "page", Sizes: []string{"page.size"}, Weighs: true},
+		{Name: "r", Required: true, Represents: true},
+		{Name: "size", Sizes: []string{"page.size"}},
+		{Name: "t", Required: true, Weighs: true},
+	}, outline.VariableUses())
+}
