@@ -2,8 +2,10 @@ package bucket_test
 
 import (
 	"context"
+	"encoding"
 	"errors"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +17,22 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 )
 
-// silent is a node that never answers. Its socket has the deadline of the context.
-func silent(ctx context.Context) error {
-	<-ctx.Done()
-	return &net.OpError{Op: "read", Err: ctx.Err()}
+// silent is a node that never answers. As on a socket, the command leaves, and then the deadline is that of reading.
+func silent(ctx context.Context, cmds ...redis.Cmder) error {
+	for _, cmd := range cmds {
+		for _, arg := range cmd.Args() {
+			if leaves, ok := arg.(encoding.BinaryMarshaler); ok {
+				_, _ = leaves.MarshalBinary()
+			}
+		}
+	}
+	until, _ := ctx.Deadline()
+	select {
+	case <-ctx.Done():
+		return &net.OpError{Op: "read", Err: ctx.Err()}
+	case <-time.After(time.Until(until)):
+		return &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+	}
 }
 
 // pass waits in a synctest bubble, where time is not real.
@@ -101,19 +115,19 @@ func TestEverythingThatAsksRedisOpensTheBreakerByItsTimeout(t *testing.T) {
 }
 
 // node is a hook that stands in the place of a server: it answers each command and each pipeline.
-type node func(ctx context.Context) error
+type node func(ctx context.Context, cmds ...redis.Cmder) error
 
 func (node) DialHook(redis.DialHook) redis.DialHook {
 	return func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network here") }
 }
 
 func (n node) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, _ redis.Cmder) error { return n(ctx) }
+	return func(ctx context.Context, cmd redis.Cmder) error { return n(ctx, cmd) }
 }
 
 func (n node) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := n(ctx)
+		err := n(ctx, cmds...)
 		for _, cmd := range cmds {
 			cmd.SetErr(err)
 		}

@@ -48,8 +48,10 @@ type call struct {
 	sent time.Time
 	// again says that the script may be called once more after an ambiguous error.
 	again bool
-	// hurried says that the deadline of the caller comes before the timeout of the store.
-	hurried bool
+	// administers says that no request waits for the call.
+	administers bool
+	// bounds is the context of a call to a store that bounds its calls.
+	bounds *deadline.Call
 }
 
 func (s *core) newCall(tenant string, script *lua.Script, keys, args int) *call {
@@ -173,10 +175,13 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	if err := c.core.check(ctx); err != nil {
 		return reply{}, err
 	}
-	if c.core.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, c.hurried, cancel = deadline.Bound(ctx, c.core.timeout)
-		defer cancel()
+	if bounds := c.core.usual; bounds.Silence > 0 {
+		if c.administers {
+			bounds = c.core.administration
+		}
+		c.bounds = deadline.Begin(ctx, bounds)
+		defer c.bounds.End()
+		ctx = c.bounds
 	}
 	if c.judged {
 		c.records = c.core.known.get(c.tenant)
@@ -184,7 +189,7 @@ func (c *call) do(ctx context.Context) (reply, error) {
 	c.govern()
 	answer, err := c.run(ctx)
 	var first error
-	if c.again && errors.Is(err, ErrAmbiguous) && ctx.Err() == nil {
+	if c.again && errors.Is(err, ErrAmbiguous) && !deadline.IsTimeout(err) && ctx.Err() == nil {
 		first = err
 		answer, err = c.run(ctx)
 	}

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -18,8 +18,9 @@ type core struct {
 	engine engine
 	// mistake is what is wrong with the configuration, so that nothing can be done, or nil.
 	mistake error
-	// timeout is how long a call may take in all, zero if nothing bounds it but its context.
-	timeout time.Duration
+	// usual and administration bound the calls for which a request waits, and others. They are zero if nothing bounds
+	// a call but its context.
+	usual, administration deadline.Bounds
 	// largest is the size in bytes of the largest answer that there can be room for.
 	largest int
 	scripts lua.Scripts
@@ -163,6 +164,7 @@ func (s *core) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]Lim
 	c := s.newCall(tenant, &s.scripts.Peek, len(buckets)+1, len(buckets)+1)
 	c.bucketKeys(buckets, "")
 	c.overrides()
+	c.administers = true
 	c.values(buckets, 0, 0, nil)
 	c.rules()
 	reply, err := c.do(ctx)
@@ -185,6 +187,7 @@ func (s *core) Grant(ctx context.Context, tenant string, buckets []Bucket, amoun
 	}
 	c := s.newCall(tenant, &s.scripts.Grant, len(buckets)+1, len(buckets)+2)
 	c.bucketKeys(buckets, "")
+	c.administers = true
 	c.overrides()
 	c.values(buckets, 0, 1, func(_ int, _ *Bucket, l *rule) [2]int64 {
 		return [2]int64{amounts.Of(l.limit.Unit)}

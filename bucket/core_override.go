@@ -140,6 +140,7 @@ func (s *core) changeOverrides(ctx context.Context, tenant, id string, record []
 // callOverrides runs override.lua, which describes the arguments.
 func (s *core) callOverrides(ctx context.Context, tenant, next, id string, record []byte) (*overrideSet, int64, error) {
 	c := s.newCall(tenant, &s.scripts.Override, 1, 4)
+	c.administers = true
 	c.key(address{kind: overridesKey})
 	c.values(nil, maxOverrides, 0, nil)
 	c.arg(next)

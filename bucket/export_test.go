@@ -1,10 +1,12 @@
 package bucket
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/luatest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -113,9 +115,19 @@ var (
 	CRC16 = crc16
 	// NewCommand makes a command that is never sent twice.
 	NewCommand = newCommand
-	// Classify says what an error means for the charge.
-	Classify = classify
 )
+
+// Meaning says what the error of a command means for the charge that had left or not.
+func Meaning(err error, left bool) error {
+	call := deadline.Begin(context.Background(), deadline.Bounds{Silence: time.Minute})
+	defer call.End()
+	w := newWaiter(call, []any{"unlink", "key"}, 1)
+	w.carrier = call
+	if left {
+		_, _ = w.MarshalBinary()
+	}
+	return classify(w.meaning(err, deadline.NewNode()))
+}
 
 // RuleOf returns the arithmetic of the first limit.
 func RuleOf(l *Limits) *state.Rule { return &l.compiled.All[0] }

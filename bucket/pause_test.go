@@ -22,7 +22,7 @@ func TestWhatAPausedServerRunsAfterItsCallersHaveGoneChargesNothing(t *testing.T
 			ctx := context.Background()
 			server := redistest.Start(t)
 			client, admin := patientClient(t, server.Addr), patientClient(t, server.Addr)
-			store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 50 * time.Millisecond})
+			store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 50 * time.Millisecond, Patience: time.Millisecond})
 			require.NoError(t, err)
 			year := bucket.Limit{Name: "year", Capacity: 100, Refill: 1, Period: time.Hour}
 			buckets := []bucket.Bucket{{Limits: compile(t, year)}}
@@ -54,7 +54,7 @@ func TestWhatAPausedServerRunsAfterItsCallersHaveGoneChargesNothing(t *testing.T
 							lost = append(lost, take.Claim)
 						}
 					default:
-						require.ErrorIs(t, err, bucket.ErrUnavailable)
+						requireNothingHappened(t, err)
 					}
 				}
 			}
@@ -77,7 +77,7 @@ func TestWhatACutNetworkDeliversAfterItsCallersHaveGoneChargesNothing(t *testing
 	ctx := context.Background()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server.Addr)
-	store, err := bucket.NewRedis(bucket.RedisConfig{Client: patientClient(t, proxy.Addr), Timeout: 100 * time.Millisecond})
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: patientClient(t, proxy.Addr), Timeout: 100 * time.Millisecond, Patience: time.Millisecond})
 	require.NoError(t, err)
 	year := bucket.Limit{Name: "year", Capacity: 100, Refill: 1, Period: time.Hour}
 	buckets := []bucket.Bucket{{Limits: compile(t, year)}}
@@ -103,4 +103,12 @@ func TestWhatACutNetworkDeliversAfterItsCallersHaveGoneChargesNothing(t *testing
 	after, err := patient.Peek(ctx, "acme", buckets)
 	require.NoError(t, err)
 	require.Equal(t, before[0].Remaining, after[0].Remaining)
+}
+
+// requireNothingHappened requires the error of a call that the store surely did not see, whoever it is that was too slow: on
+// a busy machine that is this process.
+func requireNothingHappened(t testing.TB, err error) {
+	t.Helper()
+	require.True(t, errors.Is(err, bucket.ErrUnavailable) != errors.Is(err, bucket.ErrBusy), "%v", err)
+	require.NotErrorIs(t, err, bucket.ErrAmbiguous)
 }

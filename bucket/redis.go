@@ -8,11 +8,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
-// DefaultTimeout is how long a call may take in all where [RedisConfig] does not say it.
-const DefaultTimeout = 10 * time.Millisecond
+// Defaults of a [RedisConfig], used where its field is zero.
+const (
+	// DefaultTimeout is how long a node may be silent.
+	DefaultTimeout = 10 * time.Millisecond
+	// DefaultPatience is how long a call may wait besides.
+	DefaultPatience = 500 * time.Millisecond
+	// DefaultAdminTimeout is how long a node may be silent in an administrative call.
+	DefaultAdminTimeout = 5 * time.Second
+)
 
 // RedisConfig configures [NewRedis] and [NewRedisAnswers].
 type RedisConfig struct {
@@ -23,10 +31,18 @@ type RedisConfig struct {
 	// Namespace keeps the keys of several services, regions or environments in one Redis apart: 1 to
 	// 64 characters of A–Z a–z 0–9 _ . and -. Empty means main.
 	Namespace string
-	// Timeout is how long a call may take in all; the deadline of a caller's context holds besides, and so do
-	// the ReadTimeout and WriteTimeout of the client, 25 ms in bounded options: a longer Timeout needs a longer
-	// redisclient.Config.SocketTimeout. Zero means [DefaultTimeout].
+	// Timeout is how long a node may be silent, from the moment in which a command has left for it: no reply to
+	// anybody. A call then ends, and counts as a failure of the node. It does not while the node answers others, or
+	// while this process is late itself; clients without the hook of redisclient.Open or redisclient.AddBreaker cannot
+	// tell, and end it all the same. The deadline of a caller's context holds besides. Zero means [DefaultTimeout].
 	Timeout time.Duration
+	// Patience is how long a call may wait besides: for others to leave, for a connection or a processor, and for a node
+	// that answers others. What has not left by then ends with [ErrBusy]. Zero means [DefaultPatience].
+	Patience time.Duration
+	// AdminTimeout is what Timeout is, for a call that administers and that no request waits for: all those of
+	// [OverrideStore], Peek, Grant and Reset. The ReadTimeout and WriteTimeout of the client bound it besides, which
+	// bounded options leave room for the default. Zero means [DefaultAdminTimeout], or Timeout if that is longer.
+	AdminTimeout time.Duration
 	// SeparateCalls lets each call send its command by itself. Otherwise, while two calls are on their
 	// way to a node, those that come meanwhile wait and are sent together in one pipeline; a lone call
 	// goes by itself. A hook of the client sees such a pipeline with a context that has the last
@@ -77,8 +93,11 @@ func NewRedis(cfg RedisConfig) (*Redis, error) {
 	}
 	_, cluster := cfg.Client.(*redis.ClusterClient)
 	r := &Redis{
-		core:      core{scripts: lua.Load(), timeout: cfg.Timeout, largest: math.MaxInt},
-		pipeline:  newPipeline(cfg.Client, !cfg.SeparateCalls),
+		core: core{
+			scripts: lua.Load(), largest: math.MaxInt, usual: cfg.bounds(),
+			administration: deadline.Bounds{Silence: cfg.AdminTimeout, Patience: cfg.Patience},
+		},
+		pipeline:  newPipeline(cfg.Client, cfg.Timeout, !cfg.SeparateCalls),
 		namespace: cfg.Namespace,
 		offsets:   newOffsets(cluster, cfg.Clock),
 	}
@@ -106,7 +125,22 @@ func (c RedisConfig) complete() (RedisConfig, error) {
 	if c.Timeout < time.Millisecond {
 		return c, fmt.Errorf("bucket: a timeout of %v; at least 1ms fits", c.Timeout)
 	}
+	if c.Patience == 0 {
+		c.Patience = DefaultPatience
+	}
+	if c.AdminTimeout == 0 {
+		c.AdminTimeout = max(DefaultAdminTimeout, c.Timeout)
+	}
+	if c.Patience < 0 || c.AdminTimeout < c.Timeout {
+		return c, fmt.Errorf("bucket: a patience of %v and an administrative timeout of %v; 0 or more fits, and at least the timeout of %v",
+			c.Patience, c.AdminTimeout, c.Timeout)
+	}
 	return c, nil
+}
+
+// bounds are those of a call for which a request waits.
+func (c *RedisConfig) bounds() deadline.Bounds {
+	return deadline.Bounds{Silence: c.Timeout, Patience: c.Patience}
 }
 
 // checkClient returns why the deadline of a call would not hold with the client.
@@ -132,7 +166,7 @@ func checkClient(client redis.UniversalClient) error {
 // Client is that of the configuration.
 func (r *Redis) Client() redis.UniversalClient { return r.pipeline.client }
 
-// Close waits until the calls that are on their way have ended, which is within their timeout. Calls after
+// Close waits until the calls that are on their way have ended, which is within their patience. Calls after
 // it fail with [ErrUnavailable]. The client stays open: it is the caller's. Close never fails and may be
 // called again.
 func (r *Redis) Close() error {

@@ -14,7 +14,9 @@ import (
 
 // redisAnswers keeps answers in Redis.
 type redisAnswers struct {
-	cfg RedisConfig
+	pipeline  *pipeline
+	namespace string
+	bounds    deadline.Bounds
 }
 
 var _ idempotency.AnswerStore = (*redisAnswers)(nil)
@@ -28,7 +30,9 @@ func NewRedisAnswers(cfg RedisConfig) (idempotency.AnswerStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redisAnswers{cfg: cfg}, nil
+	return &redisAnswers{
+		pipeline: newPipeline(cfg.Client, cfg.Timeout, false), namespace: cfg.Namespace, bounds: cfg.bounds(),
+	}, nil
 }
 
 // Put implements [idempotency.AnswerStore]. Its errors match those of a [Store].
@@ -51,24 +55,27 @@ func (r *redisAnswers) Get(ctx context.Context, name string) ([]byte, error) {
 }
 
 func (r *redisAnswers) key(name string) string {
-	return "rl:" + r.cfg.Namespace + answerInfix + name
+	return "rl:" + r.namespace + answerInfix + name
 }
 
-func (r *redisAnswers) do(ctx context.Context, args ...any) (string, error) {
-	ctx, _, cancel := deadline.Bound(ctx, r.cfg.Timeout)
-	defer cancel()
+// answerKey is the place of the key among the arguments.
+const answerKey = 1
+
+func (r *redisAnswers) do(ctx context.Context, verb, key string, args ...any) (string, error) {
 	if err := checkContext(ctx); err != nil {
 		return "", err
 	}
-	cmd := newCommand(ctx, args)
-	err := r.cfg.Client.Process(ctx, cmd)
+	call := deadline.Begin(ctx, r.bounds)
+	defer call.End()
+	w := newWaiter(call, append([]any{verb, key}, args...), answerKey)
+	err := r.pipeline.process(w, key)
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "", idempotency.ErrNoAnswer
 	case err != nil:
 		return "", classify(err)
 	}
-	return cmd.Text()
+	return w.cmd.Text()
 }
 
 // checkAnswer returns what is wrong with a call, wrapped in [ErrInvalid].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ const (
 // concurrent use.
 type pipeline struct {
 	client redis.UniversalClient
+	// silence is how long a node may be silent after a batch has left.
+	silence time.Duration
 	// cluster is the client if it is that of a cluster. A batch never mixes nodes: one that is away
 	// would hold up the calls to all others.
 	cluster *redis.ClusterClient
@@ -47,6 +50,8 @@ type pipeline struct {
 // queue is what goes to one node.
 type queue struct {
 	node *redis.Client
+	// known is what the calls of the queue have heard of the node.
+	known *deadline.Node
 	// running is how many connections are in use, each by a caller or by a goroutine that sends batches.
 	running int
 	// waiting are the batches to come. It is empty while a connection is free.
@@ -62,53 +67,73 @@ type batch struct {
 
 // newPipeline returns a pipeline that makes batches if it may, and if it is known where the commands of the
 // client go.
-func newPipeline(client redis.UniversalClient, batches bool) *pipeline {
-	p := &pipeline{client: client, queues: map[*redis.Client]*queue{}}
-	if !batches {
-		return p
-	}
+func newPipeline(client redis.UniversalClient, silence time.Duration, batches bool) *pipeline {
+	p := &pipeline{client: client, silence: silence, queues: map[*redis.Client]*queue{}}
 	switch c := client.(type) {
 	case *redis.Client:
 		p.width = nodeConnections
 	case *redis.ClusterClient:
 		p.width, p.cluster = nodeConnections, c
 	}
+	if !batches {
+		p.width = 0
+	}
 	return p
 }
 
-// process sends the command, of which the first key and the place of the numbers among the arguments are
-// given, and waits for its reply until the context ends. Its errors are for classify.
-func (p *pipeline) process(ctx context.Context, cmd command, key string, numbers int) error {
+// process sends the command of the waiter, of which the first key is given, and waits for its reply until the call ends.
+// Its errors are for classify.
+func (p *pipeline) process(w *waiter, key string) error {
 	var node *redis.Client
 	if p.cluster != nil {
 		var err error
-		if node, err = p.cluster.MasterForKey(ctx, key); err != nil {
+		if node, err = p.cluster.MasterForKey(w.call.Step(), key); err != nil {
 			// Nobody has sent anything yet; only go-redis's own words say why.
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
-	q, w, err := p.enqueue(ctx, node, cmd, numbers)
+	q, queued, err := p.enqueue(node, w)
 	switch {
 	case err != nil:
 		return err
-	case w != nil:
-		return w.wait(ctx)
+	case queued:
+		return w.wait(q.known)
 	}
-	defer p.leave(q) //nolint:contextcheck // Batches belong to no single caller.
-	return p.client.Process(ctx, cmd)
+	silent := false
+	defer func() { p.leave(q, silent) }() // Also after a panic of a hook.
+	err = p.send(w, q.known)
+	silent = w.call.Silence(err)
+	return err
 }
 
-// enqueue puts the command into the next batch to the node. While a connection is free there is no
-// waiter: the caller sends the command itself, and leaves the queue.
-func (p *pipeline) enqueue(ctx context.Context, node *redis.Client, cmd command, numbers int) (*queue, *waiter, error) {
+// send sends the command in the goroutine of its caller.
+func (p *pipeline) send(w *waiter, node *deadline.Node) error {
+	w.carrier = w.call
+	w.call.Send(node)
+	err := p.client.Process(w.call, w.cmd)
+	if err = w.outcome(err, node); replied(err) {
+		node.Hear()
+	}
+	return err
+}
+
+// replied reports whether the error is none, or a reply of a node.
+func replied(err error) bool {
+	var reply redis.Error
+	return err == nil || errors.As(err, &reply)
+}
+
+// enqueue puts the command into the next batch to the node. While a connection is free it is not queued:
+// the caller sends the command itself, and leaves the queue.
+func (p *pipeline) enqueue(node *redis.Client, w *waiter) (q *queue, queued bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil, redis.ErrClosed
+		return nil, false, fmt.Errorf("%w: %w", ErrUnavailable, redis.ErrClosed)
 	}
-	q := p.queues[node]
+	q = p.queues[node]
 	if q == nil {
-		q = &queue{node: node}
+		q = &queue{node: node, known: deadline.NewNode()}
 		p.queues[node] = q
 	}
 	free := q.running < p.width || p.width == 0
@@ -116,40 +141,48 @@ func (p *pipeline) enqueue(ctx context.Context, node *redis.Client, cmd command,
 		q.running++
 		p.running.Add(1)
 		if !p.testAlways {
-			return q, nil, nil
+			return q, false, nil
 		}
-		defer func() { go p.run(q) }() //nolint:contextcheck // Batches belong to no single caller.
+		defer func() { go p.run(q) }()
 	}
 	if n := len(q.waiting); n == 0 || len(q.waiting[n-1].waiters) == maxBatch {
 		q.waiting = append(q.waiting, &batch{done: make(chan struct{})})
 	}
 	b := q.waiting[len(q.waiting)-1]
-	w := newWaiter(ctx, cmd, numbers, b.done)
+	w.done = b.done
 	b.waiters = append(b.waiters, w)
-	return q, w, nil
+	return q, true, nil
 }
 
-// alone sends a command that no batch may have.
-func (p *pipeline) alone(ctx context.Context, cmd command) error {
+// alone sends a command that administers: it neither waits for others nor holds any up.
+func (p *pipeline) alone(w *waiter) error {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return redis.ErrClosed
+		return fmt.Errorf("%w: %w", ErrUnavailable, redis.ErrClosed)
 	}
 	p.running.Add(1)
 	p.mu.Unlock()
 	defer p.running.Done()
-	return p.client.Process(ctx, cmd)
+	return p.send(w, deadline.NewNode())
 }
 
-// leave gives the connection of a caller on to those that wait.
-func (p *pipeline) leave(q *queue) {
+// leave gives the connection of a caller on to those that wait. If the node was silent, they need not find that out
+// one after the other.
+func (p *pipeline) leave(q *queue, silent bool) {
 	p.mu.Lock()
+	var given []*batch
+	if silent {
+		given, q.waiting = q.waiting, nil
+	}
 	waits := len(q.waiting) > 0
 	if !waits {
 		p.release(q)
 	}
 	p.mu.Unlock()
+	for _, b := range given {
+		b.give(errQueueSilent)
+	}
 	if waits {
 		go p.run(q)
 	}
@@ -158,7 +191,10 @@ func (p *pipeline) leave(q *queue) {
 // run sends batches for as long as calls wait.
 func (p *pipeline) run(q *queue) {
 	for b := p.next(q); b != nil; b = p.next(q) {
-		b.send(p.client)
+		if silent := b.send(p, q.known); silent {
+			p.leave(q, true)
+			return
+		}
 	}
 }
 
@@ -194,40 +230,57 @@ func (p *pipeline) close() {
 	p.running.Wait()
 }
 
-// send sends the commands of those who still wait, and ends with the last of their deadlines.
-func (b *batch) send(client redis.UniversalClient) {
-	defer close(b.done)
-	waiters, until, cause := b.waiters[:0], time.Time{}, error(nil)
+// give ends a batch that was not sent.
+func (b *batch) give(err error) {
+	for _, w := range b.waiters {
+		w.err = err
+	}
+	close(b.done)
+}
+
+// send sends the commands of those who still wait, and reports whether the node was silent. The patience of the batch is
+// that of the last of them.
+func (b *batch) send(p *pipeline, node *deadline.Node) (silent bool) {
+	waiters, until := b.waiters[:0], time.Time{}
 	for _, w := range b.waiters {
 		if w.withdrawn() {
 			continue
 		}
 		waiters = append(waiters, w)
-		if w.deadline.After(until) {
-			until, cause = w.deadline, deadline.Cause(w.cmd.hurried)
+		if w.call.Until().After(until) {
+			until = w.call.Until()
 		}
 	}
 	b.waiters = waiters
 	if len(waiters) == 0 {
-		return
+		close(b.done)
+		return false
 	}
-	err := b.exec(client, until, cause)
+	call := deadline.BeginUntil(context.Background(), p.silence, until)
+	defer call.End()
 	for _, w := range waiters {
-		w.err = err
+		w.carrier = call
 	}
+	call.Send(node)
+	err := b.exec(call, p.client)
+	if slices.ContainsFunc(waiters, func(w *waiter) bool { return w.cmd.Val() != nil }) || err != nil && replied(err) {
+		node.Hear()
+	} else {
+		silent = err != nil && call.Silence(err)
+	}
+	b.give(err)
+	return silent
 }
 
-// exec returns why the batch as a whole failed; the cause is whose the last deadline is. A hook of the client
+// exec returns why the batch as a whole failed. A hook of the client
 // runs here and not in a goroutine of a caller, whose server would recover from its panic: here it would end
 // the process. Hooks of the nodes of a cluster go-redis runs elsewhere, out of reach: see SeparateCalls.
-func (b *batch) exec(client redis.UniversalClient, until time.Time, cause error) (err error) {
+func (b *batch) exec(ctx context.Context, client redis.UniversalClient) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("%w: %v", errHookPanicked, panicked)
 		}
 	}()
-	ctx, cancel := context.WithDeadlineCause(context.Background(), until, cause)
-	defer cancel()
 	pipe := client.Pipeline()
 	for _, w := range b.waiters {
 		if err := pipe.Process(ctx, w.cmd); err != nil {
@@ -238,4 +291,8 @@ func (b *batch) exec(client redis.UniversalClient, until time.Time, cause error)
 	return err
 }
 
-var errHookPanicked = errors.New("bucket: a hook of the Redis client panicked")
+var (
+	errHookPanicked = errors.New("bucket: a hook of the Redis client panicked")
+	// errQueueSilent is the error of what waited for commands to leave that got no answer.
+	errQueueSilent = fmt.Errorf("%w: %w", ErrUnavailable, deadline.ErrSilent)
+)

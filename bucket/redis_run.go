@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,12 +14,7 @@ import (
 
 // command is a command that go-redis never sends twice: of a call that may have been applied nothing
 // is known, and its own retries would charge again.
-type command struct {
-	*redis.Cmd
-
-	// hurried says that it has the deadline of its caller, which comes before the timeout of the store.
-	hurried bool
-}
+type command struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (command) NoRetry() bool {
@@ -36,12 +30,12 @@ const callHead = 3
 
 // run implements [engine]. It runs the script by its hash, and by its text on a server that does not know it: one that
 // was just promoted or flushed. NOSCRIPT means that nothing was run, so that this is no retry.
-func (r *Redis) run(ctx context.Context, c *call) (reply, error) {
+func (r *Redis) run(_ context.Context, c *call) (reply, error) {
 	group := r.group(c)
-	text, err := r.send(ctx, c, group, "evalsha", c.script.SHA)
+	text, err := r.send(c, group, "evalsha", c.script.SHA)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		c.sent = time.Now()
-		text, err = r.send(ctx, c, group, "eval", c.script.Source)
+		text, err = r.send(c, group, "eval", c.script.Source)
 	}
 	if err != nil {
 		return reply{}, classify(err)
@@ -71,15 +65,18 @@ func (r *Redis) estimate(c *call) int64 {
 
 // send sends the script, by its hash or its text, in a command of its own: one that was sent before may not have left
 // yet.
-func (r *Redis) send(ctx context.Context, c *call, group int, verb, script string) (string, error) {
+func (r *Redis) send(c *call, group int, verb, script string) (string, error) {
 	// A context that has ended before anything was sent is the one case that is surely not ambiguous.
-	if err := ctx.Err(); err != nil {
+	switch err := c.bounds.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "", fmt.Errorf("%w: %w", ErrBusy, err)
+	case err != nil:
 		return "", err
 	}
 	before := int64(0)
 	if r.testClock == nil {
-		deadline, _ := ctx.Deadline()
-		before = r.offsets.applyBefore(group, deadline)
+		// The caller may wait for as long: how long it does is known when the node was silent for too long.
+		before = r.offsets.applyBefore(group, c.bounds.Until())
 	}
 	args := make([]any, 0, callHead+len(c.keys)+len(c.args)+1)
 	args = append(args, verb, script, len(c.keys))
@@ -91,13 +88,18 @@ func (r *Redis) send(ctx context.Context, c *call, group int, verb, script strin
 	if r.testClock != nil {
 		args = append(args, r.testClock())
 	}
-	cmd := newCommand(ctx, args)
-	cmd.hurried = c.hurried
 	first, _ := args[callHead].(string)
-	if err := r.pipeline.process(ctx, cmd, first, callHead+len(c.keys)); err != nil {
+	w := newWaiter(c.bounds, args, callHead+len(c.keys))
+	var err error
+	if c.administers {
+		err = r.pipeline.alone(w)
+	} else {
+		err = r.pipeline.process(w, first)
+	}
+	if err != nil {
 		return "", err
 	}
-	return cmd.Text()
+	return w.cmd.Text()
 }
 
 // remove implements [engine].
@@ -107,38 +109,21 @@ func (r *Redis) remove(ctx context.Context, tenant string, keys []address) error
 	for _, key := range keys {
 		args = append(args, space.key(key))
 	}
-	ctx, _, cancel := deadline.Bound(ctx, r.timeout)
-	defer cancel()
-	if err := r.pipeline.alone(ctx, newCommand(ctx, args)); err != nil {
-		return classify(err)
-	}
-	return nil
+	call := deadline.Begin(ctx, r.administration)
+	defer call.End()
+	return classify(r.pipeline.alone(newWaiter(call, args, len(args)-1)))
 }
 
-// classify wraps the error of a command in what it means for the charge.
+// classify wraps an error reply in what it means for the charge, and a context that ended before anything was sent; all
+// else has its meaning already, see waiter.meaning.
 func classify(err error) error {
-	var server redis.Error
-	var network *net.OpError
 	switch {
-	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrAmbiguous):
-		// What stands before the node knows that nothing was sent, and a batch what was.
+	case err == nil, errors.Is(err, ErrUnavailable), errors.Is(err, ErrAmbiguous), errors.Is(err, ErrBusy):
 		return err
-	case errors.As(err, &server):
+	default:
 		// A script reads everything that can be malformed before its first write, and Redis refuses that
 		// first write or none: an error reply of Redis means that nothing was done. One that a proxy makes up
 		// looks the same, and what was done behind it nobody can tell.
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case errors.As(err, &network):
-		if network.Op == "dial" {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed),
-		// A deadline that ends while the command is on its way shows as an error of the connection;
-		// the context's own error comes from waiting for one.
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	default:
-		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
 	}
 }

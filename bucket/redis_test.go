@@ -211,7 +211,7 @@ func TestACallIntoAFrozenServerEndsAtItsDeadlineAndIsAmbiguous(t *testing.T) {
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	const timeout = 100 * time.Millisecond
-	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: timeout})
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: timeout, Patience: timeout})
 	require.NoError(t, err)
 	buckets := []bucket.Bucket{{Limits: fourLimits(t, 100)}}
 	take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)}
@@ -349,23 +349,28 @@ func TestServerErrorsMeanThatNothingWasDone(t *testing.T) {
 	require.ErrorIs(t, err, bucket.ErrUnavailable)
 }
 
-func TestErrorsAreClassified(t *testing.T) {
+func TestWhatAnErrorMeansFollowsFromWhetherTheCommandHadLeft(t *testing.T) {
 	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for _, err := range []error{
-		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
-		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, redis.ErrNoScript, redis.ErrCrossSlot,
-		context.Canceled, context.DeadlineExceeded,
+		refused, redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, redis.ErrNoScript, redis.ErrCrossSlot,
+		context.Canceled, context.DeadlineExceeded, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, io.EOF, errors.New("anything else"),
 	} {
-		require.ErrorIs(t, bucket.Classify(err), bucket.ErrUnavailable, err)
-		require.NotErrorIs(t, bucket.Classify(err), bucket.ErrAmbiguous, err)
-		require.ErrorIs(t, bucket.Classify(err), err)
+		meaning := bucket.Meaning(err, false)
+		require.ErrorIs(t, meaning, bucket.ErrUnavailable, err)
+		require.NotErrorIs(t, meaning, bucket.ErrAmbiguous, err)
+		require.ErrorIs(t, meaning, err)
 	}
 	for _, err := range []error{
-		&net.OpError{Op: "read", Err: syscall.ECONNRESET}, &net.OpError{Op: "write", Err: context.DeadlineExceeded},
-		io.EOF, io.ErrUnexpectedEOF, errors.New("anything else"),
+		refused, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, &net.OpError{Op: "write", Err: context.DeadlineExceeded},
+		io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, errors.New("anything else"),
 	} {
-		require.ErrorIs(t, bucket.Classify(err), bucket.ErrAmbiguous, err)
-		require.NotErrorIs(t, bucket.Classify(err), bucket.ErrUnavailable, err)
+		meaning := bucket.Meaning(err, true)
+		require.ErrorIs(t, meaning, bucket.ErrAmbiguous, err)
+		require.NotErrorIs(t, meaning, bucket.ErrUnavailable, err)
+	}
+	for _, reply := range []error{redis.ErrNoScript, redis.ErrCrossSlot} {
+		require.ErrorIs(t, bucket.Meaning(reply, true), bucket.ErrUnavailable, "a reply says that nothing was done")
 	}
 }
 
@@ -386,6 +391,8 @@ func TestNewRedisRefusesWhatWouldNotHold(t *testing.T) {
 		"redisclient.Bound":     {Client: unboundedSentinel},
 		`namespace "a b"`:       {Client: bounded, Namespace: "a b"},
 		"at least 1ms fits":     {Client: bounded, Timeout: -time.Second},
+		"a patience of -1s":     {Client: bounded, Patience: -time.Second},
+		"timeout of 5ms":        {Client: bounded, AdminTimeout: 5 * time.Millisecond},
 	} {
 		_, err := bucket.NewRedis(config)
 		require.ErrorContains(t, err, want)

@@ -5,14 +5,21 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // What the bounded options of a client are. The deadline of each call stands before the timeouts,
 // which only catch what has none.
 const (
-	boundDial   = 100 * time.Millisecond
-	boundSocket = 25 * time.Millisecond
-	boundPool   = 5 * time.Millisecond
+	// boundDial is long enough for a process that gets no processor: calls do not wait for it.
+	boundDial = 500 * time.Millisecond
+	// boundSocket is as long as the longest call of a store is, one that administers.
+	boundSocket = bucket.DefaultAdminTimeout + bucket.DefaultPatience
+	// boundPool is as long as a call may wait for others to leave.
+	boundPool = bucket.DefaultPatience
+	// boundUnbounded is how long a call may take that has no deadline.
+	boundUnbounded = 100 * time.Millisecond
 	// boundReload is how long a cluster client may believe an old map of slots: go-redis waits a
 	// minute unless told otherwise.
 	boundReload    = time.Second

@@ -77,13 +77,20 @@ func AddBreaker(client redis.UniversalClient, cfg BreakerConfig) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
+	add := func(node *redis.Client) {
+		// Other options than those of Bound have timeouts of their own, and may repeat what has no deadline.
+		o, unbounded := node.Options(), time.Duration(0)
+		if o.ReadTimeout == boundSocket && o.MaxRetries <= 0 {
+			unbounded = boundUnbounded
+		}
+		addNodeHook(node, o.Addr, newNodes(), unbounded, &cfg)
+	}
 	switch c := client.(type) {
 	case *redis.Client:
-		addNodeHook(c, c.Options().Addr, &cfg)
+		add(c)
 	case *redis.ClusterClient:
-		c.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &cfg) })
+		c.OnNewNode(add)
 	case *redis.Ring:
-		add := func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &cfg) }
 		c.OnNewNode(add)
 		return c.ForEachShard(context.Background(), func(_ context.Context, node *redis.Client) error {
 			add(node)

@@ -5,42 +5,65 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 )
 
-// nodeHook stands before one node. It asks the breaker, if there is one, and tells what surely was not
-// sent from what may have been.
+// nodeHook stands before one node. It asks the breaker, if there is one, tells what surely was not
+// sent from what may have been, and bounds what has no deadline of its own.
 type nodeHook struct {
 	// breaker is nil if there is none.
 	breaker *breaker
+	// nodes are what is known of the nodes of the client.
+	nodes *nodes
+	// unbounded is how long a call may take that has no deadline, zero if that is left to the timeouts of the client.
+	unbounded time.Duration
 }
 
 var _ redis.Hook = (*nodeHook)(nil)
 
-func addNodeHook(node *redis.Client, name string, cfg *BreakerConfig) {
-	node.AddHook(&nodeHook{breaker: newBreaker(name, cfg)})
+func addNodeHook(client *redis.Client, name string, known *nodes, unbounded time.Duration, cfg *BreakerConfig) {
+	client.AddHook(&nodeHook{breaker: newBreaker(name, cfg), nodes: known, unbounded: unbounded})
 }
 
 // DialHook implements redis.Hook.
 func (h *nodeHook) DialHook(next redis.DialHook) redis.DialHook {
+	watched := h.nodes.watch(next)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := next(ctx, network, addr)
+		conn, err := watched(ctx, network, addr)
 		if err != nil {
-			return nil, notSent(err)
+			return nil, notSent(&dialError{err})
 		}
 		return conn, nil
 	}
+}
+
+// dialError is the error of connecting.
+type dialError struct{ error }
+
+// Unwrap returns the error.
+func (e *dialError) Unwrap() error { return e.error }
+
+// bound gives a context a deadline that has none, such as that with which go-redis reads the map of a cluster.
+func (h *nodeHook) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok || h.unbounded == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, h.unbounded)
 }
 
 // ProcessHook implements redis.Hook.
 func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if p := h.outer(ctx); p != nil {
-			return p.handshake(next(ctx, cmd))
+			return p.handshake(next(step(ctx), cmd)) //nolint:contextcheck // a step is part of its call
 		}
+		ctx, cancel := h.bound(ctx)
+		defer cancel()
 		p, err := h.admit(ctx)
 		if err != nil {
 			cmd.SetErr(err)
@@ -60,8 +83,10 @@ func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (h *nodeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if p := h.outer(ctx); p != nil {
-			return p.handshake(next(ctx, cmds))
+			return p.handshake(next(step(ctx), cmds)) //nolint:contextcheck // a step is part of its call
 		}
+		ctx, cancel := h.bound(ctx)
+		defer cancel()
 		p, err := h.admit(ctx)
 		if err != nil {
 			setErr(cmds, err)
@@ -95,12 +120,24 @@ func setErr(cmds []redis.Cmder, err error) {
 	}
 }
 
+// step is the context of a command that sets up a connection for a call.
+func step(ctx context.Context) context.Context {
+	if call := deadline.Of(ctx); call != nil {
+		return call.Step()
+	}
+	return ctx
+}
+
 // notSent wraps the error of a call that ended before it was sent.
 func notSent(err error) error {
-	if errors.Is(err, bucket.ErrUnavailable) {
+	switch {
+	case errors.Is(err, bucket.ErrUnavailable), errors.Is(err, bucket.ErrBusy):
 		return err
+	case errors.Is(err, deadline.ErrLate):
+		return fmt.Errorf("%w: %w", bucket.ErrBusy, err)
+	default:
+		return fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
 	}
-	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
 }
 
 // permit is a call that the breaker let pass, and the context of that call: go-redis sets a new

@@ -32,10 +32,24 @@ func nodeOutcome(ctx context.Context, err error) error {
 		errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed),
 		// The client has closed the connection itself, as it does with those to a master that was replaced.
 		errors.Is(err, net.ErrClosed),
-		deadline.ByCaller(ctx):
+		errors.Is(err, deadline.ErrLate), endedItself(ctx, err):
 		return errUnknown
 	default:
 		return err
+	}
+}
+
+// endedItself reports whether the call ended by the time that it had, and not by its node being silent for too long.
+func endedItself(ctx context.Context, err error) bool {
+	var dial *dialError
+	call := deadline.Of(ctx)
+	switch {
+	case call == nil:
+		return deadline.ByCaller(ctx)
+	case !deadline.IsTimeout(err), errors.As(err, &dial):
+		return false
+	default:
+		return !call.Silence(err)
 	}
 }
 

@@ -63,11 +63,12 @@ func TestAFrozenShardOpensItsOwnBreakerAndItsReturnClosesIt(t *testing.T) {
 	require.GreaterOrEqual(t, changes, 3)
 }
 
-// slowBy is by how much the store of the next tests answers too late.
+// slowBy is by how much the store of the benchmark answers too late. That of the test is later than any call waits,
+// also of a process that is late itself.
 const slowBy = 20 * time.Millisecond
 
 // slowStore returns a store behind a proxy that has become too slow.
-func slowStore(t testing.TB, breaker redisclient.BreakerConfig) (*bucket.Redis, *redistest.Proxy) {
+func slowStore(t testing.TB, by time.Duration, breaker redisclient.BreakerConfig) (*bucket.Redis, *redistest.Proxy) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
 	client, err := redisclient.Open("", redisclient.Config{Addresses: []string{proxy.Addr}, Breaker: breaker})
@@ -79,22 +80,22 @@ func slowStore(t testing.TB, breaker redisclient.BreakerConfig) (*bucket.Redis, 
 		_, err := store.Peek(context.Background(), "acme", aMinute(t, 100))
 		return err == nil
 	}, patience, time.Millisecond)
-	proxy.Delay(bucket.DefaultTimeout + slowBy)
+	proxy.Delay(bucket.DefaultTimeout + by)
 	return store, proxy
 }
 
 func TestABreakerSparesASlowStoreConnections(t *testing.T) {
 	t.Parallel()
-	const calls = 200
+	const calls = 40
 	for disabled, enough := range map[bool]func(opened int64) bool{
 		true: func(opened int64) bool { return opened >= calls/2 },
 		// A probe may cost some as well, and a busy machine has time for several.
 		false: func(opened int64) bool { return opened <= calls/4 },
 	} {
-		store, proxy := slowStore(t, redisclient.BreakerConfig{Disabled: disabled, Delay: time.Minute})
+		store, proxy := slowStore(t, bucket.DefaultPatience, redisclient.BreakerConfig{Disabled: disabled, Delay: time.Minute})
 		before := proxy.Opened()
 		for range calls {
-			_, err := store.Peek(context.Background(), "acme", aMinute(t, 100))
+			_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: aMinute(t, 100), Amounts: points(1)})
 			require.Error(t, err)
 		}
 		opened := proxy.Opened() - before
@@ -108,7 +109,7 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 	const every = 2 * time.Millisecond
 	for _, disabled := range []bool{true, false} {
 		b.Run(fmt.Sprintf("breaker=%t", !disabled), func(b *testing.B) {
-			store, proxy := slowStore(b, redisclient.BreakerConfig{Disabled: disabled})
+			store, proxy := slowStore(b, slowBy, redisclient.BreakerConfig{Disabled: disabled})
 			buckets := aMinute(b, 100)
 			before, refused := proxy.Opened(), 0
 			answers := make(chan error, b.N)

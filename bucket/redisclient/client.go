@@ -45,11 +45,12 @@ type Config struct {
 	// PoolSize is how many connections each node gets at most. Zero means that of the URL, or 10 for each
 	// processor.
 	PoolSize int
-	// DialTimeout is how long connecting may take, TLS included. A call does not wait as long: a
-	// connection that comes too late for it serves the next. Zero means 100 milliseconds.
+	// DialTimeout is how long connecting may take, TLS included. A call does not wait as long where nothing is heard of
+	// the node: a connection that comes too late for it serves the next. Zero means 500 milliseconds.
 	DialTimeout time.Duration
-	// SocketTimeout is how long a reply may take where no deadline is shorter: at least
-	// [bucket.RedisConfig.Timeout]. Zero means 25 milliseconds.
+	// SocketTimeout is how long may take what has no deadline of its own, such as reading the map of a cluster. The calls
+	// of a store have their own; it has to be as long as these where they are longer than 5.5 seconds. Zero means 100
+	// milliseconds.
 	SocketTimeout time.Duration
 
 	// Breaker configures the breaker of each node. The zero value is one with defaults.
@@ -76,20 +77,35 @@ func Open(address string, cfg Config) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, unbounded := newNodes(), boundUnbounded
+	if cfg.SocketTimeout > 0 {
+		unbounded = cfg.SocketTimeout
+	}
+	// Pools connect before they can be given hooks, so that the dialers have to watch as well.
 	switch {
 	case target.master != "":
 		options := target.failoverOptions(&cfg)
+		options.Dialer = known.watch(redis.NewDialer(&redis.Options{DialTimeout: options.DialTimeout, TLSConfig: options.TLSConfig}))
 		client := redis.NewFailoverClient(options)
 		// The address of such a client is a word of go-redis, the same for all of them.
-		addNodeHook(client, target.master, &cfg.Breaker)
+		addNodeHook(client, target.master, known, unbounded, &cfg.Breaker)
 		return client, nil
 	case target.cluster:
-		client := redis.NewClusterClient(target.clusterOptions(&cfg))
-		client.OnNewNode(func(node *redis.Client) { addNodeHook(node, node.Options().Addr, &cfg.Breaker) })
+		options := target.clusterOptions(&cfg)
+		options.NewClient = func(o *redis.Options) *redis.Client {
+			o.Dialer = known.watch(redis.NewDialer(o))
+			return redis.NewClient(o)
+		}
+		client := redis.NewClusterClient(options)
+		client.OnNewNode(func(node *redis.Client) {
+			addNodeHook(node, node.Options().Addr, known, unbounded, &cfg.Breaker)
+		})
 		return client, nil
 	default:
-		client := redis.NewClient(target.options(&cfg))
-		addNodeHook(client, client.Options().Addr, &cfg.Breaker)
+		options := target.options(&cfg)
+		options.Dialer = known.watch(redis.NewDialer(options))
+		client := redis.NewClient(options)
+		addNodeHook(client, client.Options().Addr, known, unbounded, &cfg.Breaker)
 		return client, nil
 	}
 }

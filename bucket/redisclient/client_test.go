@@ -115,7 +115,7 @@ func TestOpenClientBoundsAndKeepsWhatItIsGiven(t *testing.T) {
 	options := configuredClient(t, config).(*redis.Client).Options()
 	require.Equal(t, []any{"limiter", "pw", secure, 2, 7, 3, "limits"},
 		[]any{options.Username, options.Password, options.TLSConfig, options.Protocol, options.PoolSize, options.DB, options.ClientName})
-	require.Equal(t, []time.Duration{time.Second, 50 * time.Millisecond, 50 * time.Millisecond},
+	require.Equal(t, []time.Duration{time.Second, 5500 * time.Millisecond, 5500 * time.Millisecond},
 		[]time.Duration{options.DialTimeout, options.ReadTimeout, options.WriteTimeout})
 	require.Equal(t, 1, options.DialerRetries)
 

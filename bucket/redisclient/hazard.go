@@ -135,7 +135,7 @@ func (s *clientSettings) hazards() []Hazard {
 	})
 	add(s.dial > hazardousTimeout, Hazard{
 		"long-dial-timeout", "DialTimeout is " + s.dial.String(),
-		"connections to an address that drops packets pile up for as long", "set DialTimeout to 100ms" + orBounded,
+		"connections to an address that drops packets pile up for as long", "set DialTimeout to 500ms" + orBounded,
 	})
 	add(s.dials > 1, Hazard{
 		"dial-attempts", fmt.Sprintf("DialerRetries is %d", s.dials),
@@ -149,15 +149,15 @@ func (s *clientSettings) hazards() []Hazard {
 		if socket.time <= 0 {
 			seen = socket.name + " is off"
 		}
-		add(socket.time <= 0 || socket.time > hazardousTimeout, Hazard{
+		add(socket.time <= 0 || socket.time > hazardousTimeout && socket.time != boundSocket, Hazard{
 			"long-socket-timeout", seen,
 			"what has no deadline, such as setting up a connection or reading the map of a cluster, hangs on a frozen server for as long",
-			"set " + socket.name + " to 25ms" + orBounded,
+			"set " + socket.name + " to 1s" + orBounded,
 		})
 	}
 	add(s.pool > hazardousTimeout, Hazard{
 		"long-pool-timeout", "PoolTimeout is " + s.pool.String(),
-		"calls without a deadline wait as long for a free connection", "set PoolTimeout to 5ms" + orBounded,
+		"calls without a deadline wait as long for a free connection", "set PoolTimeout to 500ms" + orBounded,
 	})
 	add(s.reload > hazardousTopologyInterval, Hazard{
 		"slow-topology-reload", "ClusterStateReloadInterval is " + s.reload.String(),

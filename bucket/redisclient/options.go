@@ -95,9 +95,7 @@ func (c *Config) timeouts(dial, read, write *time.Duration) {
 	if c.DialTimeout > 0 {
 		*dial = c.DialTimeout
 	}
-	if c.SocketTimeout > 0 {
-		*read, *write = c.SocketTimeout, c.SocketTimeout
-	}
+	*read, *write = max(*read, c.SocketTimeout), max(*write, c.SocketTimeout)
 }
 
 func given(configured, otherwise int) int {

@@ -1,0 +1,63 @@
+package deadline
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// slack is by how much a timer may be late in a process that has the processor when it needs it, or by the share of what
+// it was set for, if that is more.
+const (
+	slack      = 2 * time.Millisecond
+	slackShare = 4
+)
+
+// Late reports whether what was due then, after that time, and is done now shows that this process was late.
+func Late(due, now time.Time, after time.Duration) bool {
+	return now.Sub(due) > max(slack, after/slackShare)
+}
+
+// Node is what is known of a node. It is safe for concurrent use.
+type Node struct {
+	epoch time.Time
+	// heard is how long after the epoch the node was heard last.
+	heard atomic.Int64
+}
+
+// NewNode returns a node that was never heard.
+func NewNode() *Node { return &Node{epoch: time.Now()} }
+
+// Hear notes that the node has just said something.
+func (n *Node) Hear() { n.heard.Store(int64(time.Since(n.epoch))) }
+
+// Heard is when the node was heard last, or when it became known.
+func (n *Node) Heard() time.Time { return n.epoch.Add(time.Duration(n.heard.Load())) }
+
+// HeardSince reports whether the node was heard after that time.
+func (n *Node) HeardSince(t time.Time) bool { return n.heard.Load() > 0 && n.Heard().After(t) }
+
+// lateFor is for how long a process counts as late that was: who gets no processor now and then, gets none just after.
+const lateFor = 250 * time.Millisecond
+
+// Process is what is known of this process. It is safe for concurrent use.
+type Process struct {
+	epoch time.Time
+	// late is how long after the epoch it was late last.
+	late atomic.Int64
+}
+
+// NewProcess returns a process that was never late.
+func NewProcess() *Process { return &Process{epoch: time.Now()} }
+
+// Note notes that something that was due then, after that time, is done now.
+func (p *Process) Note(due, now time.Time, after time.Duration) {
+	if Late(due, now, after) {
+		p.late.Store(int64(now.Sub(p.epoch)))
+	}
+}
+
+// LateSince reports whether the process was late after that time, or shortly before.
+func (p *Process) LateSince(t time.Time) bool {
+	late := p.late.Load()
+	return late > 0 && p.epoch.Add(time.Duration(late)+lateFor).After(t)
+}
