@@ -115,6 +115,7 @@ func render(document string) ([]byte, error) {
 	fmt.Fprintf(&page, "| of a tier, a limit, a unit, a store | 1 to 64 characters of `A–Z a–z 0–9 _ . -` |\n")
 	fmt.Fprintf(&page, "| of a tenant, a team, a user | 1 to 256 bytes of any text |\n")
 	fmt.Fprintf(&page, "| of an operation rule | `Mutation.createIssue`, a pattern such as `Mutation.delete*`, or `sha256:` and the hash of a document |\n")
+	fmt.Fprintf(&page, "| of a path into arguments | `origins`, or up to 8 names such as `input.email` |\n")
 	return page.Bytes(), nil
 }
 
@@ -141,6 +142,10 @@ func (s *schema) value(of *schema) string {
 	switch {
 	case of.Ref == "#/$defs/label":
 		return "a [name](#names)"
+	case of.Ref == "#/$defs/argument":
+		return "a [path](#names)"
+	case of.Ref == "#/$defs/paths":
+		return "1 to 8 [paths](#names)"
 	case of.Ref == "#/$defs/day":
 		return "a day, `2026-12-01`"
 	case len(target.Properties.names) > 0:

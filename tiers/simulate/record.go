@@ -24,7 +24,9 @@ type Record struct {
 	// Tier is the tier that the subject carried. It is empty if it carried none.
 	Tier string `json:"tier,omitempty"`
 	// Operations are the coordinates of the root fields that it selected, such as Mutation.createOrder:
-	// the RootFields of its decision. It is empty if operation rules do not matter.
+	// the RootFields of its decision. It is empty if operation rules do not matter. A field that stands in it several
+	// times was called so often, for limits in requests of operation rules. What limits with [tiers.Limit.By] and
+	// computed units would do is not known from it, and left out.
 	Operations []string `json:"operations,omitempty"`
 	// Points is the price. It is not negative.
 	Points int64 `json:"points"`
