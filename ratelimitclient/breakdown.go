@@ -1,5 +1,7 @@
 package ratelimitclient
 
+import "encoding/json"
+
 // Breakdown says what an operation costs and which calls of fields make it so. A server sends it to
 // those whom it permits to ask with the header GraphQL-Cost: report or validate.
 //
@@ -17,6 +19,20 @@ type Breakdown struct {
 	Omitted      int     `json:"omitted,omitempty"`
 	OmittedType  float64 `json:"omittedType,omitempty"`
 	OmittedField float64 `json:"omittedField,omitempty"`
+}
+
+// UnmarshalJSON reads a breakdown. More than 2000 entries are an error.
+func (b *Breakdown) UnmarshalJSON(data []byte) error {
+	type plain Breakdown
+	wire := struct {
+		*plain
+
+		Entries json.RawMessage `json:"entries"`
+	}{(*plain)(b), nil}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	return readList(&b.Entries, wire.Entries, maxEntries)
 }
 
 // BreakdownCost is the cost of an operation before it is made a price.
@@ -59,6 +75,24 @@ type BreakdownEntry struct {
 	// Whole says that the operation is too large to be taken apart further: Type and Field include all
 	// that lies below.
 	Whole bool `json:"whole,omitempty"`
+}
+
+// UnmarshalJSON reads an entry. More than 2000 names in its path, or costs of arguments, are an error.
+func (e *BreakdownEntry) UnmarshalJSON(data []byte) error {
+	type plain BreakdownEntry
+	wire := struct {
+		*plain
+
+		Path          json.RawMessage `json:"path"`
+		ArgumentCosts json.RawMessage `json:"argumentCosts"`
+	}{(*plain)(e), nil, nil}
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	if err := readList(&e.Path, wire.Path, maxEntries); err != nil {
+		return err
+	}
+	return readList(&e.ArgumentCosts, wire.ArgumentCosts, maxEntries)
 }
 
 // BreakdownArgumentCost is what one argument of a field, or of a directive in the query, costs.

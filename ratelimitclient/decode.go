@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // extensionKey is where the facts stand in the extensions of a response.
@@ -70,7 +73,7 @@ func FromExtensions(extensions any) (RateLimit, bool, error) {
 // The errors are raw JSON ([]byte or [json.RawMessage]), or the list of a client library, or any
 // other value that marshals to the same JSON array: an element has a message and extensions.
 //
-// Errors with other codes are none of ours. A refusal whose other extensions are malformed still is
+// What would command a terminal in the message is escaped. Errors with other codes are none of ours. A refusal whose other extensions are malformed still is
 // one: what cannot be read is left zero.
 func FromErrors(graphqlErrors any) (*Refusal, bool) {
 	// What is not JSON has no refusal: the data is empty then.
@@ -83,21 +86,76 @@ func FromErrors(graphqlErrors any) (*Refusal, bool) {
 	if start, err := elements.Token(); err != nil || start != json.Delim('[') {
 		return nil, false //nolint:nilerr // what is no list has no refusal
 	}
+	type graphqlError struct {
+		Message    string            `json:"message"`
+		Extensions refusalExtensions `json:"extensions"`
+	}
+	var wire graphqlError
 	for elements.More() {
-		var wire struct {
-			Message    string            `json:"message"`
-			Extensions refusalExtensions `json:"extensions"`
-		}
+		wire = graphqlError{}
 		var malformed *json.UnmarshalTypeError
 		if err := elements.Decode(&wire); err != nil && !errors.As(err, &malformed) {
 			return nil, false
 		}
 		if IsCode(wire.Extensions.Code) {
-			refusal := wire.Extensions.refusal(wire.Message)
+			refusal := wire.Extensions.refusal(printable(wire.Message))
 			return &refusal, true
 		}
 	}
 	return nil, false
+}
+
+// Servers send at most 64 limits and 1000 entries. A list of many small elements is much larger decoded than as JSON, so that
+// one that is too long is not decoded to its end.
+const (
+	maxLimits  = 256
+	maxEntries = 2000
+)
+
+var errTooLong = errors.New("ratelimitclient: a list is too long")
+
+// readList reads a list of at most so many elements. No list, and null, leave the list as it is.
+func readList[T any](list *[]T, data json.RawMessage, most int) error {
+	if len(data) == 0 || string(data) == "null" {
+		return nil
+	}
+	elements := json.NewDecoder(bytes.NewReader(data))
+	if start, err := elements.Token(); err != nil || start != json.Delim('[') {
+		return fmt.Errorf("ratelimitclient: no list: %.20s", data)
+	}
+	read := []T{}
+	for elements.More() {
+		if len(read) == most {
+			return fmt.Errorf("%w: more than %d elements", errTooLong, most)
+		}
+		var element T
+		if err := elements.Decode(&element); err != nil {
+			return err
+		}
+		read = append(read, element)
+	}
+	*list = read
+	return nil
+}
+
+// printable escapes what a terminal or a log would obey: control characters, and those that turn the direction of text.
+func printable(text string) string {
+	obeyed := func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+	}
+	if !strings.ContainsFunc(text, obeyed) {
+		return text
+	}
+	var escaped strings.Builder
+	for _, r := range text {
+		if obeyed(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			escaped.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			escaped.WriteRune(r)
+		}
+	}
+	return escaped.String()
 }
 
 // rawJSON returns the value as JSON.

@@ -108,7 +108,8 @@ type Limit struct {
 
 // UnmarshalJSON reads the value of extensions.rateLimit. Amounts that exceed an int64 become the
 // largest or smallest int64, because a client that has decoded them into floating point numbers on
-// the way may hand on such ones.
+// the way may hand on such ones. More than 256 limits are an error, and what would command a terminal in the message of a
+// warning is escaped.
 func (r *RateLimit) UnmarshalJSON(data []byte) error {
 	type plain RateLimit
 	wire := struct {
@@ -120,14 +121,22 @@ func (r *RateLimit) UnmarshalJSON(data []byte) error {
 		Refunded  amount  `json:"refunded"`
 		Limit     amount  `json:"limit"`
 		Remaining amount  `json:"remaining"`
-	}{(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Refunded), amount(r.Limit), amount(r.Remaining)}
+
+		Limits json.RawMessage `json:"limits"`
+	}{
+		(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Refunded), amount(r.Limit), amount(r.Remaining),
+		nil,
+	}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	r.Cost, r.Charged, r.Actual = int64(wire.Cost), int64(wire.Charged), (*int64)(wire.Actual)
 	r.Refunded = int64(wire.Refunded)
 	r.Limit, r.Remaining = int64(wire.Limit), int64(wire.Remaining)
-	return nil
+	if r.Warning != nil {
+		r.Warning.Message = printable(r.Warning.Message)
+	}
+	return readList(&r.Limits, wire.Limits, maxLimits)
 }
 
 // UnmarshalJSON reads one element of extensions.rateLimit.limits, with amounts as

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -55,7 +56,7 @@ func TestRefusalSurvivesARoundTrip(t *testing.T) {
 		millis := rapid.Int64Range(0, math.MaxInt64/int64(time.Millisecond)).Draw(t, "retry after in ms")
 		want := ratelimitclient.Refusal{
 			Code:       rapid.SampledFrom(codeNames()).Draw(t, "code"),
-			Message:    rapid.String().Draw(t, "message"),
+			Message:    rapid.StringOf(rapid.RuneFrom(nil, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Zs)).Draw(t, "message"),
 			RetryAfter: time.Duration(millis) * time.Millisecond,
 			Limit:      rapid.String().Draw(t, "limit"),
 			Level:      rapid.String().Draw(t, "level"),
