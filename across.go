@@ -37,8 +37,8 @@ func (e *Extension) takeAcross(ctx context.Context, op *operation, amounts bucke
 	result, took, err := shared.store.TakeShared(ctx, &take, d.Subject.Tenant)
 	d.StoreDuration = took
 	switch {
-	case errors.Is(err, backend.ErrBusy):
-		d.Refuse(refusedBusy())
+	case errors.Is(err, backend.ErrTenantBusy):
+		d.Refuse(refusedTenantBusy())
 	case err != nil:
 		e.acrossAway(ctx, op, shared.store, &take, err)
 	default:
@@ -63,15 +63,14 @@ func (e *Extension) acrossAway(ctx context.Context, op *operation, store *backen
 	d := &op.decision
 	rules := tiers.Rules{Buckets: take.Buckets}
 	d.StoreErr, d.FailMode = err, awayMode(&rules, err)
-	result, outcome, refusal := judgeAway(store, take, d.FailMode)
+	result, outcome, refusal := judgeAway(store, take, d.FailMode, err)
 	if refusal == nil {
 		d.Note(d.WouldRefuseBy(result.Limits))
 		return
 	}
 	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
 	d.Refuse(refusal)
-	store.Decided(d.Outcome, d.Points)
-	e.reporter.DecidedAway(ctx, d)
+	e.decidedWithout(ctx, store, d, d.Points)
 }
 
 // settle gives back what was charged for an operation that does not run after all, or that an earlier attempt has paid.

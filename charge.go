@@ -74,7 +74,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	var would *decision.Refusal
 	switch {
 	case err != nil:
-		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode)
+		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode, err)
 	default:
 		after.Refusal = refusedBy(&result)
 	}

@@ -126,20 +126,25 @@ func (s *SettlementConfig) validate(estimateOnly bool, fail failFunc) {
 	within(fail, "Settlement.MaxWaiting", s.MaxWaiting, 0, mostWaiting)
 }
 
-// OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local while
-// a store is away, the memory of what a store has refused, and how many calls of one tenant a store has at once.
+// OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local or
+// open while a store cannot answer, the memory of what a store has refused, and how many calls of one tenant a store has
+// at once.
 // Everything is on in the zero value. A bucket.Memory is always asked, because that costs nothing.
 //
 // [Extension.Run] does in the background what the shares need, and otherwise requests do.
 type OutageConfig struct {
 	// Instances is how many instances share the stores, at most 1000. Zero counts them by the
 	// heartbeats that they send through the store, if it counts them as those of package bucket do; until the first was
-	// answered nothing is admitted by limits that fail local.
+	// answered nothing is admitted by limits that fail local, and each instance has each limit that fails open once.
 	Instances int
 	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
 	// to one process and one store have the same.
 	Instance [8]byte
-	// Percent is how much of each limit all instances together may admit by themselves, from 1 to 100.
+	// OpenMultiple is how many times a limit that fails open all instances together may admit by themselves, in any time:
+	// each has as much divided by their number, full when it is first needed. At most 100; zero means 2. What bounds
+	// nothing is bucket.FailUnbounded.
+	OpenMultiple int
+	// Percent is how much of each limit that fails local all instances together may admit by themselves, from 1 to 100.
 	// Zero means 70. What is missing to 100 covers what others have taken since this
 	// instance was last told what is left.
 	Percent int
@@ -178,7 +183,7 @@ type OutageConfig struct {
 
 func (c *OutageConfig) local() fleet.Config {
 	return fleet.Config{
-		Instances: c.Instances, Instance: c.Instance, Percent: c.Percent,
+		Instances: c.Instances, Instance: c.Instance, OpenMultiple: c.OpenMultiple, Percent: c.Percent,
 		KnownFor: c.KnownFor, MaxOwners: c.MaxOwners, Clock: c.Clock,
 	}
 }

@@ -144,10 +144,11 @@ const (
 	// OutcomeRepeated: the operation runs again on the charge of an attempt under its key that was abandoned, as when its
 	// server died.
 	OutcomeRepeated = Outcome(decision.Repeated)
-	// OutcomeUnjudged: the operation runs because the store is away and its limits fail open.
+	// OutcomeUnjudged: the operation runs because the store did not answer, and no limit can refuse it that does not fail
+	// unbounded.
 	OutcomeUnjudged = Outcome(decision.Unjudged)
-	// OutcomeAdmittedLocally: the operation runs because the store is away and this instance's share of its limits,
-	// which fail local, had the amount. The store is charged when it is back.
+	// OutcomeAdmittedLocally: the operation runs because the store did not answer and this instance's share of its limits,
+	// which fail open or local, had the amount. The store is charged when it is back.
 	OutcomeAdmittedLocally = Outcome(decision.AdmittedLocally)
 	// OutcomeExempt: the subject is not subject to limits at all.
 	OutcomeExempt = Outcome(decision.Exempt)
@@ -160,12 +161,15 @@ const (
 	OutcomeQueryLimited = Outcome(decision.QueryLimited)
 	// OutcomeBlocked: the tenant may not use the API.
 	OutcomeBlocked = Outcome(decision.Blocked)
-	// OutcomeLimitedLocally: the store is away, and this instance's share of a limit that fails local does not have
-	// the amount now.
+	// OutcomeLimitedLocally: the store is away, and has refused such an operation before, or this instance's share of a
+	// limit that fails open or local does not have the amount now.
 	OutcomeLimitedLocally = Outcome(decision.LimitedLocally)
-	// OutcomeUnavailable: the store is away and a limit fails closed, or fails local and this instance's share of it is
-	// too small for the operation.
+	// OutcomeUnavailable: the store is away and a limit fails closed, or this instance's share of one that fails open or
+	// local is too small for the operation.
 	OutcomeUnavailable = Outcome(decision.Unavailable)
+	// OutcomeOverloaded: this process was too busy to ask the store in time, and nothing that it knows admits the
+	// operation: a limit fails closed, or this instance's share of it does not have the amount.
+	OutcomeOverloaded = Outcome(decision.Overloaded)
 	// OutcomeSubjectUnknown: nobody could be found who pays, or the caller's authentication failed.
 	OutcomeSubjectUnknown = Outcome(decision.SubjectUnknown)
 	// OutcomeValidated: the client asked for the price of the operation instead of running it, by GraphQL-Cost:

@@ -50,6 +50,7 @@
 // # When the store is away
 //
 // A call to the store has a deadline of ten milliseconds. If it fails, the fail mode of the limits
-// decides: open admits the operation and says so, closed refuses it, and local judges it by this
-// instance's share of the limit. The server starts and serves without its store.
+// decides: open admits by this instance's part of twice the limit and says so, closed refuses, local judges by this
+// instance's share of what was left, and unbounded admits everything. Whom the store has blocked or refused stays so.
+// The server starts and serves without its store.
 package ratelimit

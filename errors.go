@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -78,15 +79,30 @@ func refusedError(d *decision.Decision, r *decision.Refusal, message string) *Re
 	}
 }
 
-// retrySoon is how long a client should wait for a store that is away, or for the other calls of its tenant, which end
-// within the timeout of the store.
-const retrySoon = time.Second
+const (
+	// retrySoon is how long a client should wait for a store that is away, or for the other calls of its tenant, which
+	// end within the timeout of the store.
+	retrySoon = time.Second
+	// retryBusy is how long a client should wait for a busy process at least, and busySpread by how much more at most:
+	// those who are refused together must not come back together.
+	retryBusy  = 50 * time.Millisecond
+	busySpread = 200 * time.Millisecond
+)
 
 func refusedUnavailable() *decision.Refusal {
 	return &decision.Refusal{Outcome: decision.Unavailable, RetryAfter: retrySoon}
 }
 
-func refusedBusy() *decision.Refusal {
+// refusedUnjudged refuses what the store has not judged, because of the error.
+func refusedUnjudged(err error) *decision.Refusal {
+	if !errors.Is(err, bucket.ErrBusy) {
+		return refusedUnavailable()
+	}
+	wait := retryBusy + rand.N(busySpread) //nolint:gosec // It spreads load and is no secret.
+	return &decision.Refusal{Outcome: decision.Overloaded, RetryAfter: wait.Truncate(time.Millisecond)}
+}
+
+func refusedTenantBusy() *decision.Refusal {
 	return &decision.Refusal{Outcome: decision.Busy, RetryAfter: retrySoon}
 }
 

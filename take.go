@@ -58,13 +58,11 @@ func (e *Extension) takeOwn(
 	result, took, err := op.store.Take(ctx, take)
 	d.StoreDuration += took
 	switch {
-	case err != nil && take.Buckets == nil && take.Claim == nil:
-		// The store was asked for the candidate alone, which decides nothing.
-		d.StoreErr, d.FailMode = err, awayMode(&op.rules, err)
-		d.Admit()
+	case errors.Is(err, backend.ErrTenantBusy):
+		e.tenantBusy(op, take)
 		return nil
-	case errors.Is(err, backend.ErrBusy):
-		e.busy(op)
+	case err != nil && take.Buckets == nil && take.Claim == nil:
+		e.candidateUnknown(op, take, err)
 		return nil
 	case err != nil:
 		e.storeAway(ctx, op, take, points, err)
@@ -228,93 +226,4 @@ func tried(would *decision.Candidate, take *bucket.Take, result *bucket.Result) 
 	default:
 	}
 	return would
-}
-
-// storeAway decides by the fail mode. A keyed mutation is refused whatever the mode, because it may
-// be a repeat of one that ran.
-func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.Take, points int64, err error) {
-	d := &op.decision
-	mode := awayMode(&op.rules, err)
-	d.StoreErr, d.FailMode = err, mode
-	if op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed {
-		mode = bucket.FailClosed
-	}
-	if mode == bucket.FailLocal && !op.store.Counted() {
-		e.warnOnce(ctx, oddity{what: "instances", name: d.Store}, "limits fail local, and nobody knows yet how many instances "+
-			"share the store, so that they refuse: run limiter.Run in the background, or set Config.Outage.Instances")
-	}
-	result, outcome, refusal := judgeAway(op.store, take, mode)
-	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
-	if refusal != nil {
-		d.Refuse(refusal)
-	} else {
-		d.Note(d.WouldRefuseBy(result.Limits))
-		d.Pay(result.Limits, points)
-	}
-	// A mutation that runs without its claim is left to the lease, as one whose server has died.
-	if op.claim != nil && errors.Is(err, bucket.ErrAmbiguous) && (d.Refusal != nil || !op.mutation()) {
-		op.unclaim(ctx)
-	}
-	op.claim = nil
-	op.store.Decided(d.Outcome, points)
-	e.reporter.DecidedAway(ctx, d)
-}
-
-// busy decides about an operation of a tenant that has too many calls under way. No fail mode applies: a
-// tenant that could ask itself past its limits would. Nor do the modes of the policy: an override record that
-// enforces or blocks is known to nobody but the store. Only where nothing is judged the operation runs, except
-// for a keyed mutation that may be a repeat.
-func (e *Extension) busy(op *operation) {
-	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
-	op.claim = nil
-	if unclaimed || judged(&op.rules) != nil {
-		op.decision.Refuse(refusedBusy())
-		return
-	}
-	op.decision.Outcome = decision.Unjudged
-}
-
-// judgeAway judges a take that the store has not answered, where its limits fail local by this instance's share of
-// them. A share that can never hold the amount says nothing about the limit: the operation passes when the store is back.
-func judgeAway(store *backend.Store, take *bucket.Take, mode bucket.FailMode) (bucket.Result, decision.Outcome, *decision.Refusal) {
-	switch mode {
-	case bucket.FailClosed:
-		return bucket.Result{}, decision.Unavailable, refusedUnavailable()
-	case bucket.FailLocal:
-	default:
-		return bucket.Result{}, decision.Unjudged, nil
-	}
-	result := store.TakeLocally(take)
-	refusal := refusedBy(&result)
-	switch result.Verdict {
-	case bucket.Admitted:
-		return result, decision.AdmittedLocally, nil
-	case bucket.Limited:
-		refusal.Outcome = decision.LimitedLocally
-	case bucket.Never:
-		result, refusal = bucket.Result{}, refusedUnavailable()
-	default:
-	}
-	return result, refusal.Outcome, refusal
-}
-
-// awayMode is what an error of the store does to what it was asked about. A call that was wrong in itself is
-// a mistake of this library, which must not open the gate.
-func awayMode(rules *tiers.Rules, err error) bucket.FailMode {
-	if errors.Is(err, bucket.ErrInvalid) {
-		return bucket.FailClosed
-	}
-	buckets := judged(rules)
-	if buckets == nil {
-		// Without limits there is nothing to have a share of.
-		if rules.Mode == bucket.Enforce && rules.FailMode == bucket.FailClosed {
-			return bucket.FailClosed
-		}
-		return bucket.FailOpen
-	}
-	mode := bucket.FailOpen
-	for i := range buckets {
-		mode = mode.Strictest(buckets[i].Limits.FailMode())
-	}
-	return mode
 }

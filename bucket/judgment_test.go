@@ -96,7 +96,7 @@ func TestABulkheadBoundsTheConnectionsIntoAStoreThatDoesNotAnswer(t *testing.T) 
 		calls.Go(func() {
 			_, _, err := gate.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)})
 			switch {
-			case errors.Is(err, backend.ErrBusy):
+			case errors.Is(err, backend.ErrTenantBusy):
 				busy.Add(1)
 			case err != nil:
 				failed.Add(1)

@@ -57,35 +57,50 @@ func (m Mode) String() string { return wordOf("mode", modeWords[:], m) }
 
 var modeWords = [...]string{Enforce: "enforce", Warn: "warn", Shadow: "shadow", Off: "off"}
 
-// FailMode is what happens to an operation while the store cannot answer. The zero value admits.
+// FailMode is what happens to an operation while the store cannot answer. The zero value is [FailOpen]. Whom the store
+// has blocked stays blocked under each of them.
 type FailMode uint8
 
 const (
-	// FailOpen admits the operation unjudged and says so.
+	// FailOpen judges the operation in this process by its part of a stated multiple of the limit, which starts full: the
+	// API stays up, and no outage gives away more than that.
 	FailOpen FailMode = iota
 	// FailClosed refuses the operation.
 	FailClosed
-	// FailLocal judges the operation by this instance's share of the limit.
+	// FailLocal judges the operation by this instance's share of what the store last said was left of the limit: together
+	// the instances stay within it.
 	FailLocal
+	// FailUnbounded admits everything, unjudged, and settles nothing afterwards.
+	FailUnbounded
 )
 
-// Strictest returns which of two fail modes decides about an operation that is under both: closed beats
-// local, and local beats open.
+// Strictest returns which of two fail modes decides about an operation that is under both: closed beats local, local
+// beats open, and open beats unbounded.
 func (f FailMode) Strictest(other FailMode) FailMode {
-	switch {
-	case f == FailClosed || other == FailClosed:
-		return FailClosed
-	case f == FailLocal || other == FailLocal:
-		return FailLocal
+	if f.strictness() >= other.strictness() {
+		return f
+	}
+	return other
+}
+
+// strictness orders the fail modes.
+func (f FailMode) strictness() int {
+	switch f {
+	case FailClosed:
+		return 3
+	case FailLocal:
+		return 2
+	case FailOpen:
+		return 1
 	default:
-		return FailOpen
+		return 0
 	}
 }
 
 // String returns the word the policy document uses.
 func (f FailMode) String() string { return wordOf("failmode", failModeWords[:], f) }
 
-var failModeWords = [...]string{FailOpen: "open", FailClosed: "closed", FailLocal: "local"}
+var failModeWords = [...]string{FailOpen: "open", FailClosed: "closed", FailLocal: "local", FailUnbounded: "unbounded"}
 
 // Limit is one budget rule of an owner: a token bucket that holds at most Capacity and gains Refill
 // each Period, continuously, or with Window an amount of Capacity for each window. The zero value is
@@ -115,7 +130,7 @@ type Limit struct {
 	// Strictest is the strictest mode that an [Override] can give the limit: a policy that was eased in an
 	// emergency stays so. The zero value allows every mode. It does not change Mode itself.
 	Strictest Mode
-	// FailMode is what happens while the store is away.
+	// FailMode is what happens while the store cannot answer.
 	FailMode FailMode
 
 	// overrides are the records that have changed the limit, nil if none has.

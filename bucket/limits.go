@@ -30,9 +30,10 @@ type Limits struct {
 	// them. It is boxed once, here, because it is an argument of every call.
 	compiled *state.Rules
 	packed   any
-	// failMode is that of the limits that refuse, and local says that any limit at all fails local.
-	failMode FailMode
-	local    bool
+	// failMode is that of the limits that refuse. local says that any limit at all fails local, and shared that any
+	// fails local or open, so that it is judged in this process while the store cannot answer.
+	failMode      FailMode
+	local, shared bool
 }
 
 // rule is a limit in the terms of the arithmetic.
@@ -102,9 +103,11 @@ func Compile(limits ...Limit) (*Limits, error) {
 	}
 	l.compiled = state.NewRules(compiled)
 	l.packed = l.compiled.Packed
+	l.failMode = FailUnbounded
 	for i := range l.rules {
 		limit := l.rules[i].limit
 		l.local = l.local || limit.FailMode == FailLocal
+		l.shared = l.shared || limit.FailMode == FailLocal || limit.FailMode == FailOpen
 		if limit.Mode == Enforce {
 			l.failMode = l.failMode.Strictest(limit.FailMode)
 		}
@@ -129,11 +132,11 @@ func (l *Limits) Len() int {
 	return len(l.rules)
 }
 
-// FailMode returns what happens to an operation under the limits while the store is away: the strictest
-// fail mode of those that can refuse it. It is [FailOpen] without any.
+// FailMode returns what happens to an operation under the limits while the store cannot answer: the strictest
+// fail mode of those that can refuse it. It is [FailUnbounded] without any.
 func (l *Limits) FailMode() FailMode {
 	if l == nil {
-		return FailOpen
+		return FailUnbounded
 	}
 	return l.failMode
 }

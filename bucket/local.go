@@ -28,16 +28,17 @@ const (
 	offsetEvery = 64
 )
 
-// local judges takes in this process while the store is away, for limits that fail local ([FailLocal]): by
-// this instance's share of what the store has last said is left, and of the refill. What it admits it remembers,
+// local judges takes in this process while the store cannot answer. Limits that fail local ([FailLocal]) it judges by
+// this instance's share of what the store has last said is left, and of the refill; limits that fail open
+// ([FailOpen]) by its share of a multiple of the limit, which starts full. What it admits it remembers,
 // to settle it with the store once that is back.
 //
 // The caller tells it of each answer of the store ([local.Learn]), asks it where there was none
 // ([local.Take]), and settles ([local.Settle]) when there are answers again. It starts no goroutine, its memory
 // is bounded, and it is safe for concurrent use.
 //
-// It judges each limit by Percent of its capacity and refill, divided by the number of instances, in exact
-// integers: capacities are rounded down, and a share of nothing refuses. Its time is that of the store, as far
+// A share is Percent, or OpenMultiple times, the capacity and refill of the limit, divided by the number of instances,
+// in exact integers: capacities are rounded down, and a share of nothing refuses. Its time is that of the store, as far
 // as it was told. A process that ends loses what it has not settled.
 type local struct {
 	store  Store
@@ -55,8 +56,10 @@ type local struct {
 	away    atomic.Int64
 	failed  atomic.Int64
 	absence atomic.Int64
-	// owing is how many tenants have something to settle.
-	owing  atomic.Int64
+	// owing is how many tenants have something to settle, blocking how many owners a record blocks, and ruled of how
+	// many it is known that records change their limits.
+	owing, blocking, ruled atomic.Int64
+
 	beat   heartbeat
 	shares shares
 }
@@ -73,6 +76,8 @@ type localShard struct {
 	learned   int
 	// blocked are the owners that a record blocks, as the store has said last, and the record.
 	blocked map[localKey]*Override
+	// blocks is the length of blocked, for those who need not look.
+	blocks atomic.Int64
 }
 
 type localKey struct {
@@ -94,11 +99,19 @@ type localOwner struct {
 	absence int64
 	used    int64
 	ledger  state.Owner
-	// begun are the limits that were judged since then, by id, and have what they spent in the ledger.
-	begun []uint16
+	// begun are the limits that have what they spent in the ledger: those that fail local since the share began, and
+	// those that fail open since they were first judged here.
+	begun []begunLimit
 	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
 	taken []localSpend
 	owes  bool
+}
+
+// begunLimit is a limit that was judged here. open says that it fails open: what it spent stays in the ledger until it
+// has come back, whatever the store answers meanwhile. A share that started full after each answer would be no bound.
+type begunLimit struct {
+	id   uint16
+	open bool
 }
 
 // knownLimit is what the store has said of a limit: what is spent, in tokens, and when its window ends, or when all of
@@ -119,6 +132,9 @@ func NewLocal(store Store, config fleet.Config) (*local, error) {
 	}
 	if config.Instance == ([8]byte{}) {
 		config.Instance = fleet.NewInstance()
+	}
+	if config.OpenMultiple == 0 {
+		config.OpenMultiple = fleet.DefaultOpenMultiple
 	}
 	if config.Percent == 0 {
 		config.Percent = fleet.DefaultPercent
@@ -170,6 +186,15 @@ func (l *local) present() {
 	}
 }
 
+// late returns the same as [local.missed] for a call that has not left this process, which says nothing of the store: if
+// that was there when it was last asked, the absence is as short as can be, and another one each time.
+func (l *local) late(now int64) (since, absence int64) {
+	if since = l.away.Load(); since != 0 {
+		return since, l.absence.Load()
+	}
+	return now, l.absence.Add(1)
+}
+
 // missed notes that the store has not answered, and returns since when it does not and which absence that is.
 func (l *local) missed(now int64) (since, absence int64) {
 	last := l.failed.Swap(now)
@@ -184,13 +209,34 @@ func (l *local) missed(now int64) (since, absence int64) {
 }
 
 // Learn takes in what the store has answered to a take. It costs next to nothing if no limit of it fails
-// local. What was answered in the place of the store is no answer of it. owes says that the tenant has something to be settled, and beat that a heartbeat is due.
+// local. What was answered in the place of the store is no answer of it. owes says that the tenant has something to be
+// settled, and beat that a heartbeat is due.
 func (l *local) Learn(take *Take, result *Result) (owes, beat bool) {
 	l.present()
-	if !failLocal(take.Buckets) {
+	local, shared := judgedHere(take.Buckets)
+	switch {
+	case local || shared && (l.ruled.Load() > 0 || anyOverridden(result.Limits)):
+		l.learn(take, result)
+	case l.blocking.Load() > 0 || result.Verdict == Blocked:
+		l.shard(take.Tenant).block(l, take, result)
+	}
+	if !shared {
 		return false, false
 	}
+	now := result.now
+	if now == 0 {
+		now = l.now()
+	}
+	if beat = l.beatDue(now); beat && result.now != 0 {
+		l.heard(now)
+	}
+	return l.owes(take.Tenant), beat
+}
+
+// learn takes in what the store has answered to a take of limits that are judged here in an absence.
+func (l *local) learn(take *Take, result *Result) {
 	s := l.shard(take.Tenant)
+	s.block(l, take, result)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := result.now
@@ -199,29 +245,37 @@ func (l *local) Learn(take *Take, result *Result) (owes, beat bool) {
 	} else if s.learned++; s.learned%offsetEvery == 1 {
 		l.heard(now)
 	}
-	s.block(l, take, result)
 	states := result.Limits
 	for i := range take.Buckets {
 		b, n := &take.Buckets[i], 0
 		for n < len(states) && states[n].Owner == b.Owner {
 			n++
 		}
-		if b.Limits.local && n > 0 {
+		key := localKey{take.Tenant, b.Owner}
+		// Of limits that fail open it matters only which records change them.
+		if n > 0 && (b.Limits.local || b.Limits.shared && (anyOverridden(states[:n]) || s.owners[key] != nil)) {
 			governed := b.Limits
 			if len(result.Receipt.buckets) == len(take.Buckets) {
 				governed = result.Receipt.buckets[i].Limits
 			}
-			s.learn(l, localKey{take.Tenant, b.Owner}, b.Limits, governed, states[:n], now)
+			s.learn(l, key, b.Limits, governed, states[:n], now)
 		}
 		states = states[n:]
 	}
-	return s.debts[take.Tenant] != nil, l.beatDue(now)
 }
 
-// failLocal says whether any limit fails local.
-func failLocal(buckets []Bucket) bool {
+// judgedHere says whether any limit fails local, and whether any is judged here at all in an absence.
+func judgedHere(buckets []Bucket) (local, shared bool) {
 	for i := range buckets {
-		if buckets[i].Limits.local {
+		local = local || buckets[i].Limits.local
+		shared = shared || buckets[i].Limits.shared
+	}
+	return local, shared
+}
+
+func anyOverridden(states []LimitState) bool {
+	for i := range states {
+		if states[i].Overridden {
 			return true
 		}
 	}
@@ -237,7 +291,7 @@ func (s *localShard) learn(l *local, key localKey, policy, governed *Limits, sta
 	if governed == policy {
 		governed = o.governed(policy, states)
 	}
-	o.policy, o.limits = policy, governed
+	o.govern(l, policy, governed)
 	o.learn(states, now)
 	if !o.owes {
 		o.share = nil
@@ -305,6 +359,17 @@ func (s *localShard) owner(l *local, key localKey, judged bool) *localOwner {
 	return o
 }
 
+// govern sets the limits that the owner is under, and what override records make of them.
+func (o *localOwner) govern(l *local, policy, limits *Limits) {
+	switch was, is := o.policy != o.limits, policy != limits; {
+	case is && !was:
+		l.ruled.Add(1)
+	case was && !is:
+		l.ruled.Add(-1)
+	}
+	o.policy, o.limits = policy, limits
+}
+
 // forgetSample is among how many owners, as the map yields them, the one to be forgotten is chosen.
 const forgetSample = 8
 
@@ -314,7 +379,7 @@ func (s *localShard) forget(l *local, judged bool) bool {
 	var oldest *localOwner
 	looked := 0
 	for _, o := range s.owners {
-		if !o.owes && (judged || o.share == nil) &&
+		if !o.owes && (judged || o.share == nil && !o.hasSpent(l.now())) &&
 			(oldest == nil || max(o.at, o.used) < max(oldest.at, oldest.used)) {
 			oldest = o
 		}
@@ -325,9 +390,10 @@ func (s *localShard) forget(l *local, judged bool) bool {
 	if oldest == nil {
 		return false
 	}
-	if oldest.share != nil {
-		s.forgotten = max(s.forgotten, l.now())
+	if now := l.now(); oldest.share != nil || oldest.hasSpent(now) {
+		s.forgotten = max(s.forgotten, now)
 	}
+	oldest.govern(l, nil, nil)
 	delete(s.owners, oldest.key)
 	return true
 }

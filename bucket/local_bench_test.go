@@ -49,7 +49,7 @@ func BenchmarkLocal(b *testing.B) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			judge.Take(&take)
+			judge.Take(&take, false)
 		}
 	})
 }

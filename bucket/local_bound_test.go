@@ -96,7 +96,7 @@ func TestWhatManyTakeAtOnceIsSettledToTheToken(t *testing.T) {
 					result, err := s.store.Take(context.Background(), take)
 					if err == nil {
 						r.local.Learn(&take, &result)
-					} else if result = r.local.Take(&take); result.Verdict == bucket.Admitted {
+					} else if result = r.local.Take(&take, false); result.Verdict == bucket.Admitted {
 						locally.Add(n)
 					}
 					if result.Verdict == bucket.Admitted {

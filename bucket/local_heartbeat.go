@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +64,9 @@ func (l *local) Beat(ctx context.Context) error {
 	}
 	instances, before, err := l.fleet.Beat(ctx, l.beat.instance)
 	if err != nil {
-		l.missed(l.now())
+		if !errors.Is(err, ErrBusy) {
+			l.missed(l.now())
+		}
 		l.beat.due.CompareAndSwap(now+fleet.BeatEvery.Milliseconds(), now+time.Second.Milliseconds())
 		return err
 	}

@@ -126,7 +126,7 @@ func TestNamesThatArePartOfALongTextDoNotKeepIt(t *testing.T) {
 		require.NoError(t, err)
 		result.Limits[1].Owner = take.Buckets[1].Owner
 		r.local.Learn(&take, &result)
-		require.Equal(t, bucket.Admitted, r.local.Take(&take).Verdict)
+		require.Equal(t, bucket.Admitted, r.local.Take(&take, false).Verdict)
 	}()
 	require.Eventually(t, func() bool {
 		runtime.GC()

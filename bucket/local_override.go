@@ -1,6 +1,9 @@
 package bucket
 
-import "strings"
+import (
+	"crypto/sha256"
+	"strings"
+)
 
 // governed returns what override records make of the limits of the policy, as the states show it: a refusal has no
 // receipt that says it.
@@ -75,29 +78,51 @@ next:
 // blocked. It remembers as many as the shard remembers owners.
 func (s *localShard) block(l *local, take *Take, result *Result) {
 	by := result.blockedBy
-	if result.Verdict != Blocked || by == nil {
-		if len(s.blocked) > 0 {
-			take.owners(func(owner Owner) bool {
-				delete(s.blocked, localKey{take.Tenant, owner})
-				return true
-			})
-		}
+	blocked := result.Verdict == Blocked && by != nil
+	if !blocked && s.blocks.Load() == 0 {
 		return
 	}
-	if len(take.Tenant) > maxLocalName {
-		return
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if blocked {
+		s.keepBlock(l.perShard, blockKey(take.Tenant, by.Owner), by)
+	} else {
+		take.owners(func(owner Owner) bool {
+			delete(s.blocked, blockKey(take.Tenant, owner))
+			return true
+		})
 	}
-	key := localKey{strings.Clone(take.Tenant), by.Owner}
+	l.blocking.Add(int64(len(s.blocked)) - s.blocks.Swap(int64(len(s.blocked))))
+}
+
+// keepBlock keeps the record of an owner, in the place of another if there are as many as may be.
+func (s *localShard) keepBlock(most int, key localKey, by *Override) {
 	if s.blocked == nil {
 		s.blocked = make(map[localKey]*Override)
 	}
-	if s.blocked[key] == nil && len(s.blocked) >= l.perShard {
+	if s.blocked[key] == nil && len(s.blocked) >= most {
 		for other := range s.blocked {
 			delete(s.blocked, other)
 			break
 		}
 	}
+	key.tenant, key.owner.Name = strings.Clone(key.tenant), strings.Clone(key.owner.Name)
 	s.blocked[key] = by
+}
+
+// blockKey names an owner by no more bytes than are remembered of a name: a long one does not unblock.
+func blockKey(tenant string, owner Owner) localKey {
+	owner.Name = shortName(owner.Name)
+	return localKey{shortName(tenant), owner}
+}
+
+// shortName bounds the length of a name.
+func shortName(name string) string {
+	if len(name) <= maxLocalName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return string(sum[:])
 }
 
 // blocking returns the record that blocks an owner of the take, as far as the store has said so.
@@ -106,7 +131,7 @@ func (s *localShard) blocking(take *Take, now int64) (by *Override) {
 		return nil
 	}
 	take.owners(func(owner Owner) bool {
-		record := s.blocked[localKey{take.Tenant, owner}]
+		record := s.blocked[blockKey(take.Tenant, owner)]
 		if record != nil && record.holds(now) {
 			by = record
 		}

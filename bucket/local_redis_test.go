@@ -97,7 +97,7 @@ func TestARepeatedSettlementIsAppliedOnceInRedis(t *testing.T) {
 	r := &replica{t: t, store: store, local: local}
 	require.Equal(t, bucket.Admitted, r.take(100, b).Verdict)
 	take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{b}, Amounts: points(200)}
-	require.Equal(t, bucket.Admitted, local.Take(&take).Verdict)
+	require.Equal(t, bucket.Admitted, local.Take(&take, false).Verdict)
 	lossy.lost = 2
 	for range 2 {
 		_, _, err := local.Settle(ctx, "acme")

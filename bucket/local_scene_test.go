@@ -82,13 +82,13 @@ func (r *replica) takeAs(tenant string, n int64, buckets ...bucket.Bucket) bucke
 	take := bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: points(n)}
 	if r.local.Owes(&take) {
 		if _, _, err := r.local.Settle(context.Background(), tenant); err != nil {
-			return r.local.Take(&take)
+			return r.local.Take(&take, false)
 		}
 	}
 	result, err := r.store.Take(context.Background(), take)
 	if err != nil {
 		require.NotErrorIs(r.t, err, bucket.ErrInvalid)
-		return r.local.Take(&take)
+		return r.local.Take(&take, false)
 	}
 	owes, beat := r.local.Learn(&take, &result)
 	if beat {

@@ -76,6 +76,17 @@ func (l *local) Debtors(most int) []string {
 	return names
 }
 
+// owes reports whether the tenant has something to settle.
+func (l *local) owes(tenant string) bool {
+	if l.Owing() == 0 {
+		return false
+	}
+	s := l.shard(tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.debts[tenant] != nil
+}
+
 // Owes reports whether an owner of the take has something to settle here. Settle it before the store is asked for
 // the take: it would admit what was taken here already. The next [local.Settle] that starts afresh has these owners.
 func (l *local) Owes(take *Take) bool {
@@ -147,7 +158,7 @@ func (s *localShard) settled(l *local, tenant string, batch *localBatch, settled
 	switch {
 	case errors.Is(err, ErrInvalid):
 		debt.batch = nil
-	case err != nil && (batch.ambiguous || !errors.Is(err, ErrUnavailable)):
+	case err != nil && (batch.ambiguous || !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy)):
 		batch.ambiguous = true
 		return
 	case err != nil:

@@ -25,7 +25,7 @@ type shareKey struct {
 
 // share is what one instance judges an owner by.
 type share struct {
-	// limits are the shares of those that fail local, and of the places of these among the rules of the whole.
+	// limits are the shares of those that fail local or open, and of the places of these among the rules of the whole.
 	limits *Limits
 	of     []int
 	// none are limits that refuse and whose share is nothing.
@@ -43,20 +43,30 @@ func (l *local) share(limits *Limits, instances int) *share {
 	if len(l.shares.made) >= maxShares {
 		clear(l.shares.made)
 	}
-	made := newShare(limits, int64(l.config.Percent), int64(instances))
+	made := l.newShare(limits, int64(instances))
 	l.shares.made[key] = made
 	return made
 }
 
-func newShare(whole *Limits, percent, instances int64) *share {
+// newShare works out the share of one of so many instances, of which nobody knows how many there are if that is zero:
+// then nothing is a safe share of a limit that fails local, and of one that fails open each instance has the whole.
+func (l *local) newShare(whole *Limits, instances int64) *share {
 	s := &share{}
 	var parts []Limit
 	for j := range whole.rules {
 		limit := whole.rules[j].limit
-		if limit.FailMode != FailLocal {
+		var part Limit
+		var ok bool
+		switch {
+		case limit.FailMode == FailOpen && instances == 0:
+			part, ok = *limit, true
+		case limit.FailMode == FailOpen:
+			part, ok = multipleOf(*limit, int64(l.config.OpenMultiple), instances)
+		case limit.FailMode == FailLocal && instances > 0:
+			part, ok = shareOf(*limit, int64(l.config.Percent), 100*instances)
+		case limit.FailMode != FailLocal:
 			continue
 		}
-		part, ok := shareOf(*limit, percent, 100*instances)
 		if ok {
 			parts, s.of = append(parts, part), append(s.of, j)
 		} else if limit.Mode == Enforce && !limit.Soft {
@@ -78,6 +88,16 @@ func limitsOf(whole *Limits) []*Limit {
 		all[j] = whole.rules[j].limit
 	}
 	return all
+}
+
+// multipleOf returns the share of one of so many instances in a multiple of a limit. Where the multiple is larger than a
+// limit can be it is the limit itself, which is less.
+func multipleOf(limit Limit, multiple, instances int64) (Limit, bool) {
+	part, ok := shareOf(limit, multiple, instances)
+	if ok && len(mistakesOf(part)) == 0 {
+		return part, true
+	}
+	return limit, multiple >= instances
 }
 
 // shareOf returns a part of a limit, of which the capacity is rounded down. The refill is exact where it can
@@ -103,7 +123,7 @@ func shareOf(limit Limit, part, of int64) (Limit, bool) {
 	return limit, limit.Capacity > 0 && limit.Refill > 0 && len(mistakesOf(limit)) == 0
 }
 
-// portion returns n × part / of, rounded down, for a part of at most the whole.
+// portion returns n × part / of, rounded down, for an n of at most 2^53 and a part of at most 1000.
 func portion(n, part, of int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(part))
 	quotient, _ := bits.Div64(hi, lo, uint64(of))
@@ -134,40 +154,81 @@ func (l *local) believes(limit *Limit, instances int, age int64) bool {
 	}
 }
 
-// begin makes the share what the owner is judged by. The store is away since a time.
+// begin makes the share what the owner is judged by in the take.
 //
-// A limit that was not judged here before starts with its share of what is known to be left. One that was goes on
-// from there, under whatever policy.
-func (o *localOwner) begin(l *local, s *share, instances int, since, absence, now int64) {
+// A limit that was not judged here before starts with its share of what is known to be left, or full if it fails open.
+// One that was goes on from there, under whatever policy.
+func (o *localOwner) begin(j *localTake, s *share) {
 	switch {
 	case o.share == nil:
-		o.ledger, o.begun = state.Owner{}, nil
-	case instances != 1 && o.absence != absence:
-		o.resume(l, s, instances, since, now)
+		o.dropLocal()
+	case j.instances != 1 && o.absence != j.absence:
+		o.resume(j, s)
 	}
-	o.share, o.absence = s, absence
+	o.share, o.absence = s, j.absence
 	rules, fresh := s.limits.rules, uint64(0)
 	var spends spentArray
-	for j := range rules {
-		if !slices.Contains(o.begun, rules[j].ID) {
-			spends[j] = o.start(l, j, instances, since, now)
-			fresh, o.begun = fresh|1<<j, append(o.begun, rules[j].ID)
+	for i := range rules {
+		if o.hasBegun(rules[i].ID) {
+			continue
 		}
+		open := rules[i].limit.FailMode == FailOpen
+		if open {
+			spends[i] = j.startOpen(&rules[i])
+		} else {
+			spends[i] = o.start(j, i)
+		}
+		fresh, o.begun = fresh|1<<i, append(o.begun, begunLimit{rules[i].ID, open})
 	}
 	if fresh != 0 {
-		o.ledger.Store(s.limits.compiled, spends[:len(rules)], fresh, now)
+		o.ledger.Store(s.limits.compiled, spends[:len(rules)], fresh, j.now)
 	}
 }
 
-// start returns what a limit of the share has spent that is judged here for the first time.
-func (o *localOwner) start(l *local, j, instances int, since, now int64) state.Spent {
-	rule := &o.share.limits.rules[j]
-	known := o.find(rule.ID)
-	if known == nil || !l.believes(rule.limit, instances, since-o.at) {
-		return rule.from(rule.empty(since), since, now)
+func (o *localOwner) hasBegun(id uint16) bool {
+	return slices.ContainsFunc(o.begun, func(b begunLimit) bool { return b.id == id })
+}
+
+// hasSpent reports whether anything of a limit that fails open is still spent here.
+func (o *localOwner) hasSpent(now int64) bool {
+	return slices.ContainsFunc(o.begun, func(b begunLimit) bool {
+		e := o.ledger.Find(b.id, 0)
+		return b.open && e != nil && e.Gone() > now
+	})
+}
+
+// dropLocal forgets what was spent here of limits that fail local: it starts anew from what the store has said.
+func (o *localOwner) dropLocal() {
+	kept := o.begun[:0]
+	for _, b := range o.begun {
+		if b.open {
+			kept = append(kept, b)
+			continue
+		}
+		o.ledger.Entries = slices.DeleteFunc(o.ledger.Entries, func(e state.Entry) bool { return e.ID == b.id })
 	}
-	whole := o.limits.rules[o.share.of[j]].Capacity
-	percent, of := int64(l.config.Percent), 100*int64(instances)
+	o.begun = kept
+}
+
+// startOpen returns what a limit that fails open has spent that is judged here for the first time: nothing, unless it
+// may have been forgotten.
+func (j *localTake) startOpen(r *rule) state.Spent {
+	if forgotten := j.shard.forgotten; forgotten > 0 {
+		return r.from(r.empty(forgotten), forgotten, j.now)
+	}
+	return state.Spent{}
+}
+
+// start returns what a limit of the share has spent that is judged here for the first time.
+func (o *localOwner) start(j *localTake, i int) state.Spent {
+	rule := &o.share.limits.rules[i]
+	since := max(j.since, j.shard.forgotten)
+	known := o.find(rule.ID)
+	if known == nil || !j.local.believes(rule.limit, j.instances, since-o.at) {
+		return rule.from(rule.empty(since), since, j.now)
+	}
+	whole := o.limits.rules[o.share.of[i]].Capacity
+	percent, of := int64(j.local.config.Percent), 100*int64(j.instances)
 	tokens := rule.Capacity - portion(max(0, whole-known.spent), percent, of)
 	if known.spent > whole {
 		// Under a larger policy that is not beyond the capacity.
@@ -175,40 +236,42 @@ func (o *localOwner) start(l *local, j, instances int, since, now int64) state.S
 	}
 	if rule.Tag == state.TokenBucket && known.end > 0 {
 		// Nobody knows its terms: as a window it does not come back too early.
-		return rule.Read(&state.Entry{ID: rule.ID, Terms: state.Terms{Tag: state.FixedWindow, Length: known.end - o.at}, Debt: tokens, End: known.end}, now)
+		return rule.Read(&state.Entry{ID: rule.ID, Terms: state.Terms{Tag: state.FixedWindow, Length: known.end - o.at}, Debt: tokens, End: known.end}, j.now)
 	}
-	return rule.from(state.Spent{Debt: state.Product(tokens, rule.Unit()), End: known.end}, o.at, now)
+	return rule.from(state.Spent{Debt: state.Product(tokens, rule.Unit()), End: known.end}, o.at, j.now)
 }
 
-// resume goes on with what was spent here when the store has answered others in between: nobody knows what of this
-// owner's budget it has given them, so that what came back meanwhile does not count. Limits that the share
-// lacks start with nothing if they are judged again.
-func (o *localOwner) resume(l *local, s *share, instances int, since, now int64) {
+// resume goes on with what was spent here of limits that fail local when the store has answered others in between:
+// nobody knows what of this owner's budget it has given them, so that what came back meanwhile does not count. Limits
+// that the share lacks start with nothing if they are judged again.
+func (o *localOwner) resume(j *localTake, s *share) {
 	rules, begun := s.limits.rules, uint64(0)
+	since := max(j.since, j.shard.forgotten)
 	var spends spentArray
 	o.ledger.Load(s.limits.compiled.All, spends[:len(rules)], o.used)
-	for j := range rules {
-		rule := &rules[j]
-		if !slices.Contains(o.begun, rule.ID) {
+	for i := range rules {
+		rule := &rules[i]
+		if !slices.Contains(o.begun, begunLimit{id: rule.ID}) {
 			continue
 		}
-		if other := spends[j].Other; other != nil {
+		if other := spends[i].Other; other != nil {
 			is := other.At(o.used)
-			spends[j].Other = &is
+			spends[i].Other = &is
 		}
-		if !l.believes(rule.limit, instances, since-o.used) {
-			spends[j] = rule.empty(since)
+		if !j.local.believes(rule.limit, j.instances, since-o.used) {
+			spends[i] = rule.empty(since)
 		}
-		spends[j] = rule.from(spends[j], since, now)
-		begun |= 1 << j
+		spends[i] = rule.from(spends[i], since, j.now)
+		begun |= 1 << i
 	}
-	o.ledger, o.begun, o.known = state.Owner{}, o.begun[:0], o.known[:0]
-	for j := range rules {
-		if begun>>j&1 == 1 {
-			o.begun = append(o.begun, rules[j].ID)
+	o.dropLocal()
+	o.known = o.known[:0]
+	for i := range rules {
+		if begun>>i&1 == 1 {
+			o.begun = append(o.begun, begunLimit{id: rules[i].ID})
 		}
 	}
-	o.ledger.Store(s.limits.compiled, spends[:len(rules)], begun, now)
+	o.ledger.Store(s.limits.compiled, spends[:len(rules)], begun, j.now)
 }
 
 // find returns what the store has said of a limit, nil if it has said nothing.

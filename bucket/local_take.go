@@ -1,30 +1,42 @@
 package bucket
 
-// Take judges a take while the store is away, by this instance's share of the limits that fail local; those
-// that do not are not judged, and there has to be one that does. The verdict is [Admitted], [Limited],
-// [Blocked] where the last answer of the store was, or [Never] where the share is too small to wait for: there it is no verdict on the limit itself. The states of
-// the limits show the limits themselves, with what is left of the share. Claims and candidates are ignored,
-// and override records hold as the last answer of the store has shown them.
+// Take judges a take that the store cannot answer, by this instance's shares of the limits that fail local or open;
+// others are not judged. late says that the call has not left this process, which says nothing of the store. The verdict
+// is [Admitted], [Limited], [Blocked] where the last answer of the store was, or [Never] where the share is too small to
+// wait for: there it is no verdict on the limit itself. The states of the limits show the limits themselves, with what is
+// left of the share. Claims and candidates are ignored, and override records hold as the last answer of the store has
+// shown them.
 //
 // A take that may have been charged by the store nevertheless is charged here once more.
-func (l *local) Take(take *Take) Result {
-	now := l.now()
-	since, absence := l.missed(now)
-	instances := l.Instances()
-	if instances == 0 {
-		return Result{Verdict: Never, now: now}
+func (l *local) Take(take *Take, late bool) Result {
+	j := localTake{local: l, shard: l.shard(take.Tenant), take: take, now: l.now(), instances: l.Instances()}
+	if late {
+		j.since, j.absence = l.late(j.now)
+	} else {
+		j.since, j.absence = l.missed(j.now)
 	}
-	s := l.shard(take.Tenant)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if by := s.blocking(take, now); by != nil {
-		return Result{Verdict: Blocked, blockedBy: by, now: now}
+	j.shard.mu.Lock()
+	defer j.shard.mu.Unlock()
+	if by := j.shard.blocking(take, j.now); by != nil {
+		return Result{Verdict: Blocked, blockedBy: by, now: j.now}
 	}
-	j := localTake{local: l, shard: s, take: take, now: now}
-	if !j.gather(instances, max(since, s.forgotten), absence) {
-		return Result{Verdict: Never, now: now}
+	if !j.gather() {
+		return Result{Verdict: Never, now: j.now}
 	}
 	return j.judge()
+}
+
+// Blocked returns the answer to a take that a record blocks, as far as the store has said so. It returns false if none
+// is known to.
+func (l *local) Blocked(take *Take) (Result, bool) {
+	if l.blocking.Load() == 0 {
+		return Result{}, false
+	}
+	s, now := l.shard(take.Tenant), l.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by := s.blocking(take, now)
+	return Result{Verdict: Blocked, blockedBy: by, now: now}, by != nil
 }
 
 // Instances returns how many instances share the store, as far as it is known: zero if nothing is.
@@ -41,7 +53,11 @@ type localTake struct {
 	shard *localShard
 	take  *Take
 	now   int64
-	// owners are those that have limits which fail local, and buckets their shares.
+	// The store is away since a time, which begins an absence with a number.
+	since, absence int64
+	// instances is how many there are, zero if nobody knows.
+	instances int
+	// owners are those that have limits which are judged here, and buckets their shares.
 	owners  []*localOwner
 	buckets []Bucket
 	spends  spentArray
@@ -49,11 +65,11 @@ type localTake struct {
 
 // gather finds the owners and what they have spent. It returns false if a limit refuses of which there is no
 // share, or no room to count it.
-func (j *localTake) gather(instances int, since, absence int64) bool {
+func (j *localTake) gather() bool {
 	l, k := j.local, 0
 	for i := range j.take.Buckets {
 		b := &j.take.Buckets[i]
-		if !b.Limits.local {
+		if !b.Limits.shared {
 			continue
 		}
 		o := j.shard.owner(l, localKey{j.take.Tenant, b.Owner}, true)
@@ -61,13 +77,13 @@ func (j *localTake) gather(instances int, since, absence int64) bool {
 			return false
 		}
 		if o.policy != b.Limits {
-			o.policy, o.limits = b.Limits, o.under(b.Limits, j.now)
+			o.govern(l, b.Limits, o.under(b.Limits, j.now))
 		}
-		share := l.share(o.limits, instances)
+		share := l.share(o.limits, j.instances)
 		if share.lacks(b, j.take.Amounts) {
 			return false
 		}
-		o.begin(l, share, instances, since, absence, j.now)
+		o.begin(j, share)
 		rules := share.limits.rules
 		o.ledger.Load(share.limits.compiled.All, j.spends[k:k+len(rules)], j.now)
 		k += len(rules)
@@ -105,7 +121,10 @@ func (j *localTake) judge() Result {
 	for _, o := range j.owners {
 		for _, n := range o.share.of {
 			rule := &o.limits.rules[n]
-			result.Limits[k].Limit, result.Limits[k].Overridden = rule.limit, rule.overridden
+			shown := &result.Limits[k]
+			shown.Limit, shown.Overridden = rule.limit, rule.overridden
+			// Of a multiple more may be left than the whole limit.
+			shown.Remaining = min(shown.Remaining, rule.Capacity)
 			k++
 		}
 	}

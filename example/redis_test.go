@@ -64,13 +64,13 @@ func TestTwoProcessesOnOneRedisReplayOneKey(t *testing.T) {
 func TestTheServerStartsWithoutRedisAndServesByItsFailModes(t *testing.T) {
 	t.Parallel()
 	// A port that is freed for the test could be taken by another one; nothing listens on port 1.
-	i := startExample(t, "-redis", "127.0.0.1:1")
+	i := startEnding(t, exitFailed, "-redis", "127.0.0.1:1")
 
 	open := post(t, i.url, request{key: "demo-free", query: `{ viewer { login } }`})
 	require.Equal(t, http.StatusOK, open.status, open.body)
 	require.JSONEq(t, `{"data":{"viewer":{"login":"mira"}}}`, withoutRateLimit(t, open.body))
 	require.True(t, open.rateLimit(t).StoreUnavailable)
-	require.Zero(t, open.rateLimit(t).Charged)
+	require.EqualValues(t, 3, open.rateLimit(t).Charged)
 
 	for name, closed := range map[string]request{
 		"an anonymous caller":                {query: `{ viewer { login } }`},
@@ -83,6 +83,8 @@ func TestTheServerStartsWithoutRedisAndServesByItsFailModes(t *testing.T) {
 		require.JSONEq(t, `null`, data(t, got), name)
 		require.True(t, got.rateLimit(t).StoreUnavailable, name)
 	}
+	i.stop()
+	require.Contains(t, i.stderr.String(), "what was admitted while the default store was away is not charged (tenants: 1)")
 }
 
 func TestTheServerCountsAsSoonAsRedisAnswers(t *testing.T) {

@@ -89,13 +89,19 @@ type instance struct {
 // startExample runs the command inside this process, on a free port until the test ends.
 func startExample(t *testing.T, args ...string) *instance {
 	t.Helper()
+	return startEnding(t, exitOK, args...)
+}
+
+// startEnding is the same for a command that ends with another code.
+func startEnding(t *testing.T, want int, args ...string) *instance {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var stdout, stderr lockedBuffer
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, onFreePort(args), &stdout, &stderr) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
-		require.Equal(t, exitOK, <-code, stderr.String())
+		require.Equal(t, want, <-code, stderr.String())
 	})
 	t.Cleanup(stop)
 	return started(t, &stdout, &stderr, stop)

@@ -16,6 +16,9 @@ const (
 	CodeTenantBlocked = "TENANT_BLOCKED"
 	// CodeUnavailable (503): the server cannot judge the operation now and did not run it. Try again.
 	CodeUnavailable = "RATE_LIMIT_UNAVAILABLE"
+	// CodeOverloaded (503): the server is too busy to judge the operation and did not run it. Try again after
+	// Refusal.RetryAfter, which is a fraction of a second.
+	CodeOverloaded = "OVERLOADED"
 	// CodeSubjectUnknown (401): the server could not tell who pays. Send valid credentials.
 	CodeSubjectUnknown = "SUBJECT_UNKNOWN"
 	// CodeKeyInvalid (400): the idempotency key is malformed, or missing where the server asks for one.
@@ -48,6 +51,7 @@ var codes = map[string]struct {
 	CodeQueryLimitExceeded:   {http.StatusBadRequest, false},
 	CodeTenantBlocked:        {http.StatusForbidden, false},
 	CodeUnavailable:          {http.StatusServiceUnavailable, true},
+	CodeOverloaded:           {http.StatusServiceUnavailable, true},
 	CodeSubjectUnknown:       {http.StatusUnauthorized, false},
 	CodeKeyInvalid:           {http.StatusBadRequest, false},
 	CodeKeyReused:            {http.StatusUnprocessableEntity, false},

@@ -318,7 +318,7 @@ func (c *checker) modes(at path, mode, enforceFrom, failMode string) {
 		}
 	}
 	if _, ok := parseFailMode(failMode); !ok {
-		c.fail(at.to("failMode"), "fail mode %s is unknown; open, closed or local fits", echo(failMode))
+		c.fail(at.to("failMode"), "fail mode %s is unknown; open, closed, local or unbounded fits", echo(failMode))
 	}
 }
 

@@ -65,6 +65,8 @@ func parseFailMode(word string) (bucket.FailMode, bool) {
 		return bucket.FailClosed, true
 	case bucket.FailLocal.String():
 		return bucket.FailLocal, true
+	case bucket.FailUnbounded.String():
+		return bucket.FailUnbounded, true
 	default:
 		return 0, false
 	}

@@ -188,8 +188,21 @@ func (b *Store) Counted() bool { return b.local.Instances() > 0 }
 // Instances returns how many instances are known to share the store, 0 if that is not known.
 func (b *Store) Instances() int { return b.local.Instances() }
 
-// TakeLocally judges a take by this instance's share of its limits, while the store is away.
-func (b *Store) TakeLocally(take *bucket.Take) bucket.Result { return b.local.Take(take) }
+// Known answers a take that the store cannot answer by what it has answered before: whom a record blocks stays blocked in
+// every fail mode, and who was refused stays refused in all but bucket.FailUnbounded, as long as nothing of what was
+// missing can have come back with time. It returns false if the take may pass.
+func (b *Store) Known(take *bucket.Take, mode bucket.FailMode) (bucket.Result, bool) {
+	if result, blocked := b.local.Blocked(take); blocked || mode == bucket.FailUnbounded {
+		return result, blocked
+	}
+	return b.gate.Known(take)
+}
+
+// TakeLocally judges a take that the store cannot answer by this instance's shares of its limits. err is that of the
+// store.
+func (b *Store) TakeLocally(take *bucket.Take, err error) bucket.Result {
+	return b.local.Take(take, errors.Is(err, bucket.ErrBusy))
+}
 
 // Settle asks the store at once; [Store.Offer] does it later. A panic of the store, which outside of any request would
 // end the process, is an error.
@@ -219,11 +232,16 @@ func (b *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 	return held, err
 }
 
-// called tells of a call of the store, and whether that is there.
+// called tells of a call of the store, and whether that is there. A call that has not left this process in time says
+// nothing of it.
 func (b *Store) called(ctx context.Context, call string, took time.Duration, err error) {
 	if errors.Is(err, bucket.ErrInvalid) {
 		b.watcher.StoreCalled(ctx, b.name, call, took, 0, err)
 		b.log.ErrorContext(ctx, "ratelimit: the store was called wrongly", slog.String("error", err.Error()))
+		return
+	}
+	if errors.Is(err, bucket.ErrBusy) {
+		b.watcher.StoreCalled(ctx, b.name, call, took, 0, err)
 		return
 	}
 	now := time.Now()

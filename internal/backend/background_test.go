@@ -77,7 +77,7 @@ func newIndebted(t *testing.T, byName map[string]bucket.Store, dead, well int, l
 			_, _, err := stores.Named(name).Take(t.Context(), &take)
 			require.NoError(t, err)
 			take.Amounts = points(10)
-			result := stores.Named(name).TakeLocally(&take)
+			result := stores.Named(name).TakeLocally(&take, bucket.ErrUnavailable)
 			require.Equal(t, bucket.Admitted, result.Verdict)
 		}
 	}

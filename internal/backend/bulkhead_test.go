@@ -77,7 +77,7 @@ func TestATenantWhoseCallsAreStuckTakesNoMoreThanItsShareOfThem(t *testing.T) {
 	}
 	for range 100 {
 		err := take("slow")
-		require.ErrorIs(t, err, backend.ErrBusy)
+		require.ErrorIs(t, err, backend.ErrTenantBusy)
 		require.NotErrorIs(t, err, bucket.ErrUnavailable, "no fail mode may make it a free pass")
 		require.NoError(t, take("quick"), "other tenants are not held up")
 	}
@@ -107,7 +107,7 @@ func TestABusyTenantIsNotRememberedAsRefused(t *testing.T) {
 	first.Go(func() { _, _ = ask(gate, context.Background(), take) })
 	<-store.entered
 	_, err := ask(gate, t.Context(), take)
-	require.ErrorIs(t, err, backend.ErrBusy)
+	require.ErrorIs(t, err, backend.ErrTenantBusy)
 	close(store.released)
 	first.Wait()
 	result, err := ask(gate, t.Context(), take)

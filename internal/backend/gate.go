@@ -26,10 +26,10 @@ const (
 	DefaultMaxConcurrent = 256
 )
 
-// ErrBusy says that the tenant has as many calls under way as a [Gate] lets it have: the store was
+// ErrTenantBusy says that the tenant has as many calls under way as a [Gate] lets it have: the store was
 // not asked. It is the tenant's own doing, so that no fail mode applies: whoever admits on it gives
 // budget to those who ask most.
-var ErrBusy = errors.New("too many calls of the tenant are under way")
+var ErrTenantBusy = errors.New("too many calls of the tenant are under way")
 
 // GateConfig configures a [Gate]: ratelimit.OutageConfig says what each field means.
 type GateConfig struct {
@@ -52,7 +52,7 @@ const (
 	// calls to the store: the budget does not suffice, but claim and candidate were not looked at, and
 	// owners that the gate does not know are not shown.
 	FromCap Origin = "cap"
-	// FromBulkhead is [ErrBusy].
+	// FromBulkhead is [ErrTenantBusy].
 	FromBulkhead Origin = "busy"
 )
 
@@ -83,7 +83,7 @@ func NewGate(store bucket.Store, cfg GateConfig) *Gate {
 }
 
 // Take is that of the store, unless the tenant is known to be refused, and says where the verdict was reached.
-// Beyond the bound of a tenant it fails at once with [ErrBusy].
+// Beyond the bound of a tenant it fails at once with [ErrTenantBusy].
 func (g *Gate) Take(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
 	return g.take(ctx, take, g.ask)
 }
@@ -102,17 +102,26 @@ func (g *Gate) take(ctx context.Context, take bucket.Take, ask asking) (result b
 	} else {
 		result, origin, err = g.refusals.take(ctx, take, ask)
 	}
-	if errors.Is(err, ErrBusy) {
+	if errors.Is(err, ErrTenantBusy) {
 		origin = FromBulkhead
 	}
 	return result, origin, err
+}
+
+// Known answers a take that the store cannot answer, if the store has refused such a one before and it is certain that
+// nothing of what was missing has come back with time since. However old the refusal is, it is the last that is known.
+func (g *Gate) Known(take *bucket.Take) (bucket.Result, bool) {
+	if g.refusals == nil {
+		return bucket.Result{}, false
+	}
+	return g.refusals.known(take)
 }
 
 // ask asks the store.
 func (g *Gate) ask(ctx context.Context, take bucket.Take) (bucket.Result, error) {
 	place, ok := g.bulkhead.enter(take.Tenant, false)
 	if !ok {
-		return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrBusy, g.bulkhead.most)
+		return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrTenantBusy, g.bulkhead.most)
 	}
 	defer g.bulkhead.leave(place)
 	return g.store.Take(ctx, take)
@@ -144,6 +153,14 @@ func (g *Gate) Renew(ctx context.Context, tenant string, claim *idempotency.Clai
 	place, _ := g.bulkhead.enter(tenant, true)
 	defer g.bulkhead.leave(place)
 	return g.store.Renew(ctx, tenant, claim)
+}
+
+// Doubt has the store asked again about what it has refused to a tenant, who was charged for what it was admitted without
+// the store: what is owed may come back faster since. While the store cannot answer that is no reason to admit more.
+func (g *Gate) Doubt(tenant string) {
+	if g.refusals != nil {
+		g.refusals.doubt(tenant)
+	}
 }
 
 // Forget drops what is known of the refusals of a tenant: it may have been given budget.

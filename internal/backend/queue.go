@@ -218,7 +218,7 @@ func (q *queue) try(item *settlement) decision.SettlementResult {
 		return item.told.Result
 	}
 	ambiguous := errors.Is(err, bucket.ErrAmbiguous)
-	if !ambiguous && !errors.Is(err, bucket.ErrUnavailable) {
+	if !ambiguous && !errors.Is(err, bucket.ErrUnavailable) && !errors.Is(err, bucket.ErrBusy) {
 		return decision.SettlementFailed
 	}
 	item.lost = item.lost || ambiguous

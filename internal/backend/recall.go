@@ -31,7 +31,7 @@ func (g *Gate) TakeShared(ctx context.Context, take bucket.Take, payer string) (
 	return g.take(ctx, take, func(ctx context.Context, take bucket.Take) (bucket.Result, error) {
 		place, ok := g.bulkhead.enter(payer, false)
 		if !ok {
-			return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrBusy, g.bulkhead.most)
+			return bucket.Result{}, fmt.Errorf("%w: %d at once", ErrTenantBusy, g.bulkhead.most)
 		}
 		defer g.bulkhead.leave(place)
 		return g.store.Take(ctx, take)

@@ -79,7 +79,7 @@ func TestACallOfSharedBudgetsCountsAsOneOfThePayer(t *testing.T) {
 		<-store.entered
 	}
 	_, origin, err := gate.TakeShared(t.Context(), take, "acme")
-	require.ErrorIs(t, err, backend.ErrBusy)
+	require.ErrorIs(t, err, backend.ErrTenantBusy)
 	require.Equal(t, backend.FromBulkhead, origin)
 	close(store.released)
 	require.NoError(t, <-done)

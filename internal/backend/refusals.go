@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -76,6 +77,9 @@ func (c *refusals) take(ctx context.Context, take bucket.Take, ask func(context.
 	if next.capped && (result.Verdict == bucket.Admitted || result.Verdict == bucket.Replayed) && err == nil {
 		s.giveBack(tenant, c.every)
 	}
+	if next.expired && result.Verdict == bucket.Admitted && err == nil {
+		c.dropExpired(s, tenant, &take)
+	}
 	if result.Judgment != nil {
 		c.remember(s, tenant, &take, &result, next.version, sent)
 		result.Judgment = nil
@@ -92,6 +96,9 @@ type plan struct {
 	version uint64
 	// observeAdmitted says that the judgment of an admission is to be remembered.
 	observeAdmitted bool
+	// expired says that a refusal is known that is too old, which is kept for when the store cannot say whether it still
+	// holds.
+	expired bool
 	// capped says that the call to the store counts as one of those that are capped.
 	capped bool
 
@@ -130,12 +137,7 @@ func (c *refusals) plan(s *refusalShard, tenant string, take *bucket.Take) plan 
 		return p
 	}
 	r := s.find(t, c.shape(take), take)
-	if r != nil && r.expired(now, c.age) {
-		s.remove(t, r)
-		s.leave(tenant, t, now)
-		r = nil
-	}
-	if r == nil {
+	if p.expired = r != nil && r.expired(now, c.age); r == nil || p.expired {
 		if part, elapsed := t.evidence(take, now, c.age); part != nil {
 			c.cap(&p, t, take, part, elapsed, now)
 		}
@@ -155,6 +157,47 @@ func (c *refusals) plan(s *refusalShard, tenant string, take *bucket.Take) plan 
 	default:
 		p.judgment, p.elapsed, p.origin = r.judgment, earliest, FromMemory
 	}
+	return p
+}
+
+// forever is an age that no refusal reaches.
+const forever = time.Duration(math.MaxInt64)
+
+// retryClaim is when it is looked up again what became of a key, once the store answers.
+const retryClaim = time.Second
+
+// known answers a take that the store cannot answer by what it has refused, however long ago.
+func (c *refusals) known(take *bucket.Take) (bucket.Result, bool) {
+	tenant, s := c.shard(take.Tenant)
+	if s.tenants.Load() == 0 || take.Check() != nil {
+		return bucket.Result{}, false
+	}
+	p := c.knownPlan(s, tenant, take)
+	if p.judgment == nil {
+		return bucket.Result{}, false
+	}
+	if take.Claim != nil {
+		p.again = retryClaim
+	}
+	return p.answer(take), true
+}
+
+func (c *refusals) knownPlan(s *refusalShard, tenant string, take *bucket.Take) (p plan) {
+	now := c.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.byTenant[tenant]
+	if t == nil {
+		return p
+	}
+	if r := s.find(t, c.shape(take), take); r != nil && !r.expired(now, forever) {
+		latest, earliest := r.elapsed(now)
+		if r.judgment.Refuses(take, latest) {
+			p.judgment, p.elapsed = r.judgment, earliest
+			return p
+		}
+	}
+	p.judgment, p.elapsed = t.evidence(take, now, forever)
 	return p
 }
 

@@ -59,8 +59,8 @@ type refusal struct {
 	owners  []bucket.Owner
 	// sent and received are when the store was asked and when it had answered, refused when it last refused.
 	sent, received, refused time.Duration
-	// renewing says that a take is on its way to find out what holds now.
-	renewing bool
+	// renewing says that a take is on its way to find out what holds now, and doubted that it counts as too old.
+	renewing, doubted bool
 }
 
 // shard returns the shard of a tenant, and the name under which it is kept there.
@@ -120,7 +120,7 @@ func (s *refusalShard) find(t *refusedTenant, shape uint64, take *bucket.Take) *
 
 // expired reports whether the refusal is too old, or of a clock that was set back since.
 func (r *refusal) expired(now, age time.Duration) bool {
-	return now-r.received >= age || now < r.received
+	return now < r.received || age != forever && (r.doubted || now-r.received >= age)
 }
 
 // elapsed returns how many milliseconds have passed at most and at least, by the clock of the store, since
@@ -188,7 +188,7 @@ func (c *refusals) remember(s *refusalShard, tenant string, take *bucket.Take, r
 // hold replaces the judgment, which is about the owners that the refusal has.
 func (r *refusal) hold(j *bucket.Judgment, sent, received time.Duration) {
 	j.KeepNames(r.buckets)
-	r.judgment, r.sent, r.received, r.renewing = j, sent, received, false
+	r.judgment, r.sent, r.received, r.renewing, r.doubted = j, sent, received, false, false
 }
 
 // rememberable reports whether the names of the take are few and short enough to be kept.
@@ -300,6 +300,22 @@ func (s *refusalShard) dropOthers(tenant string, take *bucket.Take) {
 	}
 }
 
+// dropExpired forgets what is known of the owners of a take that was admitted since it was refused, if it is too old to
+// be known any better.
+func (c *refusals) dropExpired(s *refusalShard, tenant string, take *bucket.Take) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.byTenant[tenant]
+	if t == nil {
+		return
+	}
+	now := c.clock()
+	if r := s.find(t, c.shape(take), take); r != nil && r.expired(now, c.age) {
+		s.remove(t, r)
+		s.leave(tenant, t, now)
+	}
+}
+
 // leave forgets a tenant without refusals, unless it has used calls up.
 func (s *refusalShard) leave(tenant string, t *refusedTenant, now time.Duration) {
 	if len(t.byShape) == 0 && t.nextCall <= now {
@@ -322,6 +338,19 @@ func (s *refusalShard) giveBack(tenant string, every time.Duration) {
 	defer s.mu.Unlock()
 	if t := s.byTenant[tenant]; t != nil {
 		t.nextCall -= every
+	}
+}
+
+// doubt has the store asked again about what is known of the tenant, as long as it can answer.
+func (c *refusals) doubt(tenant string) {
+	tenant, s := c.shard(tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version.Add(1)
+	if t := s.byTenant[tenant]; t != nil {
+		for _, r := range t.byShape {
+			r.doubted = true
+		}
 	}
 }
 

@@ -9,13 +9,16 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// shares judge takes in this process while a store is away, for limits that fail local: what bucket.NewLocal returns.
+// shares judge takes in this process while a store cannot answer, for limits that fail local or open: what
+// bucket.NewLocal returns.
 type shares interface {
 	// Learn takes in what the store has answered. owes says that the tenant has something to be settled, and beat
 	// that a heartbeat is due.
 	Learn(take *bucket.Take, result *bucket.Result) (owes, beat bool)
-	// Take judges a take while the store is away.
-	Take(take *bucket.Take) bucket.Result
+	// Take judges a take that the store cannot answer. late says that the call has not left this process.
+	Take(take *bucket.Take, late bool) bucket.Result
+	// Blocked answers a take that a record blocks, as far as the store has said so.
+	Blocked(take *bucket.Take) (bucket.Result, bool)
 	// Owes reports whether an owner of the take has something to settle.
 	Owes(take *bucket.Take) bool
 	// Settle charges the store for what the tenant has taken here, once. lost says that something was given up.
@@ -51,7 +54,11 @@ func (b *Store) settleBefore(ctx context.Context, take *bucket.Take) error {
 		}
 		if err := b.settleLocal(ctx, take.Tenant); err != nil && !errors.Is(err, bucket.ErrInvalid) {
 			// Of the take itself it is known that it was not applied.
-			return fmt.Errorf("%w: settling: %v", bucket.ErrUnavailable, err) //nolint:errorlint // It may match ErrAmbiguous.
+			kind := bucket.ErrUnavailable
+			if errors.Is(err, bucket.ErrBusy) {
+				kind = bucket.ErrBusy
+			}
+			return fmt.Errorf("%w: settling: %v", kind, err) //nolint:errorlint // It may match ErrAmbiguous.
 		}
 	}
 	return nil
@@ -65,7 +72,7 @@ func (b *Store) settleLocal(ctx context.Context, tenant string) error {
 		b.called(ctx, "settle_local", time.Since(start), err)
 	}
 	if limits != nil {
-		b.gate.Forget(tenant)
+		b.gate.Doubt(tenant)
 	}
 	b.watcher.LocallySettled(ctx, b.name, tenant, limits, lost)
 	return err

@@ -23,6 +23,7 @@ const (
 	Blocked              Outcome = "blocked"
 	LimitedLocally       Outcome = "limited_locally"
 	Busy                 Outcome = "busy"
+	Overloaded           Outcome = "overloaded"
 	Unavailable          Outcome = "unavailable"
 	SubjectUnknown       Outcome = "subject_unknown"
 	KeyInvalid           Outcome = "key_invalid"
@@ -42,6 +43,7 @@ var codes = map[Outcome]string{
 	Blocked:              ratelimitclient.CodeTenantBlocked,
 	LimitedLocally:       ratelimitclient.CodeRateLimited,
 	Busy:                 ratelimitclient.CodeRateLimited,
+	Overloaded:           ratelimitclient.CodeOverloaded,
 	Unavailable:          ratelimitclient.CodeUnavailable,
 	SubjectUnknown:       ratelimitclient.CodeSubjectUnknown,
 	KeyInvalid:           ratelimitclient.CodeKeyInvalid,

@@ -111,7 +111,7 @@ func TestALimitThatFailsLocalIsJudgedByTheShareOfTheInstance(t *testing.T) {
 	})
 }
 
-func TestClosedBeatsLocalAndLocalBeatsOpen(t *testing.T) {
+func TestClosedBeatsLocalLocalBeatsOpenAndOpenBeatsUnbounded(t *testing.T) {
 	t.Parallel()
 	limit := func(failMode string) *tiers.Limit {
 		return &tiers.Limit{Capacity: 100, Per: tiers.Minute, FailMode: failMode}
@@ -120,9 +120,14 @@ func TestClosedBeatsLocalAndLocalBeatsOpen(t *testing.T) {
 		limits map[string]*tiers.Limit
 		want   ratelimit.Outcome
 	}{
-		"open":           {map[string]*tiers.Limit{"a": limit("open")}, ratelimit.OutcomeUnjudged},
-		"local and open": {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local")}, ratelimit.OutcomeAdmittedLocally},
-		"all":            {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local"), "c": limit("closed")}, ratelimit.OutcomeUnavailable},
+		"unbounded":          {map[string]*tiers.Limit{"a": limit("unbounded")}, ratelimit.OutcomeUnjudged},
+		"open":               {map[string]*tiers.Limit{"a": limit("open")}, ratelimit.OutcomeAdmittedLocally},
+		"open and unbounded": {map[string]*tiers.Limit{"a": limit("open"), "b": limit("unbounded")}, ratelimit.OutcomeAdmittedLocally},
+		"local and open":     {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local")}, ratelimit.OutcomeAdmittedLocally},
+		"all":                {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local"), "c": limit("closed")}, ratelimit.OutcomeUnavailable},
+		"open in shadow": {map[string]*tiers.Limit{
+			"a": limit("unbounded"), "b": {Capacity: 100, Per: tiers.Minute, FailMode: "open", Mode: "shadow"},
+		}, ratelimit.OutcomeUnjudged},
 		"closed in shadow": {map[string]*tiers.Limit{
 			"a": limit("local"), "b": {Capacity: 100, Per: tiers.Minute, FailMode: "closed", Mode: "shadow"},
 		}, ratelimit.OutcomeAdmittedLocally},

@@ -29,6 +29,7 @@ tiers:
   capped: {maxCost: 2, limits: {minute: {capacity: 100, per: minute}}}
   blocked: {blocked: true}
   closed: {failMode: closed, limits: {minute: {capacity: 100, per: minute}}}
+  unbounded: {failMode: unbounded, limits: {minute: {capacity: 100, per: minute}}}
   local: {failMode: local, limits: {minute: {capacity: 30, per: minute}}}
 tenants:
   limited: {tier: limited}
@@ -38,6 +39,7 @@ tenants:
   capped: {tier: capped}
   blocked: {tier: blocked}
   closed: {tier: closed}
+  unbounded: {tier: unbounded}
   local: {tier: local}
 `
 
@@ -119,6 +121,7 @@ var outcomeCases = []outcomeCase{
 		status:    http.StatusConflict, code: ratelimitclient.CodeOutcomeUnknown,
 	},
 	{name: "store-away-open", before: storeAway, status: http.StatusOK, runs: true},
+	{name: "store-away-unbounded", tenant: "unbounded", before: storeAway, status: http.StatusOK, runs: true},
 	{
 		name: "store-away-closed", tenant: "closed", before: storeAway,
 		status: http.StatusServiceUnavailable, code: ratelimitclient.CodeUnavailable,

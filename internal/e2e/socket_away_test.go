@@ -21,7 +21,7 @@ func TestAWebSocketOutlivesTheStore(t *testing.T) {
 			// charged is of the operation that comes while the store is away.
 			charged float64
 		}{
-			"open":   {},
+			"open":   {charged: 3},
 			"closed": {code: ratelimitclient.CodeUnavailable},
 			"local":  {charged: 3},
 		} {

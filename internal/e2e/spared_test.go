@@ -79,17 +79,18 @@ func TestARefusalFromMemorySaysNothingOfAStoreThatIsAway(t *testing.T) {
 	f.post(request{Query: listQuery})
 	f.post(request{Query: listQuery})
 	store.away.Store(true)
-	require.Equal(t, true, f.post(request{Query: cheapQuery}).rateLimit(t)["storeUnavailable"])
 	require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: listQuery}).errorCode(t))
+	require.Equal(t, true, f.post(request{Query: cheapQuery}).rateLimit(t)["storeUnavailable"])
 	require.Equal(t, map[string]float64{"unavailable": 1}, i.sums("ratelimit.store.errors", "ratelimit.store.result"))
 	require.Positive(t, i.sums("ratelimit.store.spared", "ratelimit.store.spared_by")["cache"])
+	require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: listQuery}).errorCode(t), "the share has the amount, and the store had not")
 }
 
 func TestATenantThatIsBusyIsRefusedWhateverTheFailMode(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}
 	f := newFixture(t, i.configure)
-	f.store.Fail(backend.ErrBusy)
+	f.store.Fail(backend.ErrTenantBusy)
 	for _, tenant := range []string{"free", "closed"} {
 		answer := f.post(request{Query: cheapQuery, Tenant: tenant})
 		require.Equal(t, http.StatusTooManyRequests, answer.Status, tenant)
@@ -117,7 +118,7 @@ func TestABusyTenantIsRefusedInEachModeBecauseARecordMayEnforceOrBlock(t *testin
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, underLimits(t, limits))
-			f.store.Fail(backend.ErrBusy)
+			f.store.Fail(backend.ErrTenantBusy)
 			require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: cheapQuery}).errorCode(t))
 		})
 	}
@@ -189,7 +190,7 @@ func (s *heldStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, 
 func TestABusyTenantOfWhomNothingIsJudgedRunsUnlessItsMutationMayBeARepeat(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	f.store.Fail(backend.ErrBusy)
+	f.store.Fail(backend.ErrTenantBusy)
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "unlimited", Key: "query-0001"}).errorCode(t))
 	require.Empty(t, f.post(request{Query: createUser, Tenant: "unlimited"}).errorCode(t))

@@ -117,7 +117,7 @@ func TestMetricsCountDecisionsCostsAndStoreCalls(t *testing.T) {
 	f.store.Fail(redisclient.ErrBreakerOpen)
 	f.post(request{Query: cheapQuery})
 
-	require.Equal(t, map[string]float64{"admitted": 1, "limited": 1, "unjudged": 2},
+	require.Equal(t, map[string]float64{"admitted": 1, "limited": 1, "admitted_locally": 2},
 		i.sums("ratelimit.decisions", "ratelimit.outcome"))
 	require.Equal(t, map[string]float64{"free": 62 + 62 + 3 + 3}, i.sums("ratelimit.operation.cost", "ratelimit.tier"))
 	require.Equal(t, map[string]float64{"ok": 2, "ambiguous": 1, "breaker_open": 1}, i.sums("ratelimit.store.duration", "ratelimit.store.result"))

@@ -37,7 +37,7 @@ const (
 )
 
 // modes are the fail modes.
-var modes = []string{"open", "closed", "local"}
+var modes = []string{"open", "closed", "local", "unbounded"}
 
 // compile returns a policy with a tier for each fail mode. The limit by the hour is there for clocks that are
 // wrong.

@@ -125,12 +125,14 @@ func outcomeOf(body []byte) (ratelimit.Outcome, error) {
 	if err != nil || answer.RateLimit == nil {
 		return "", fmt.Errorf("an answer without a rate limit: %w: %s", err, body)
 	}
-	away, local := answer.RateLimit.StoreUnavailable, answer.RateLimit.Tier == "local"
+	away, unbounded := answer.RateLimit.StoreUnavailable, answer.RateLimit.Tier == "unbounded"
 	switch {
 	case answer.Refusal == nil:
-		return pick(away && local, ratelimit.OutcomeAdmittedLocally, pick(away, ratelimit.OutcomeUnjudged, ratelimit.OutcomeAdmitted)), nil
+		return pick(away, pick(unbounded, ratelimit.OutcomeUnjudged, ratelimit.OutcomeAdmittedLocally), ratelimit.OutcomeAdmitted), nil
 	case answer.Refusal.Code == ratelimitclient.CodeRateLimited:
-		return pick(away && local, ratelimit.OutcomeLimitedLocally, ratelimit.OutcomeLimited), nil
+		return pick(away, ratelimit.OutcomeLimitedLocally, ratelimit.OutcomeLimited), nil
+	case answer.Refusal.Code == ratelimitclient.CodeOverloaded:
+		return ratelimit.OutcomeOverloaded, nil
 	case answer.Refusal.Code == ratelimitclient.CodeUnavailable:
 		return ratelimit.OutcomeUnavailable, nil
 	default:
@@ -210,7 +212,7 @@ func (l *load) waitSettled(t *testing.T, f *fleet, admin redis.UniversalClient) 
 	t.Helper()
 	for tenant, s := range l.seen {
 		tier, _, _ := strings.Cut(tenant, "-")
-		if tier != "local" {
+		if tier != "local" && tier != "open" {
 			continue
 		}
 		price := f.told[tier].price

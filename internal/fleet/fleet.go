@@ -13,6 +13,10 @@ import (
 const (
 	// DefaultPercent is how much of a limit all instances together may admit by themselves.
 	DefaultPercent = 70
+	// DefaultOpenMultiple is how many times a limit that fails open all instances together may admit by themselves.
+	DefaultOpenMultiple = 2
+	// MaxOpenMultiple is the largest multiple: a larger one bounds nothing.
+	MaxOpenMultiple = 100
 	// DefaultOwners is how many owners are remembered.
 	DefaultOwners = 50_000
 	// MaxInstances is the largest fleet.
@@ -25,12 +29,13 @@ const (
 
 // Config configures local shares: ratelimit.OutageConfig says what each field means.
 type Config struct {
-	Instances int
-	Instance  [8]byte
-	Percent   int
-	KnownFor  time.Duration
-	MaxOwners int
-	Clock     func() time.Time
+	Instances    int
+	Instance     [8]byte
+	OpenMultiple int
+	Percent      int
+	KnownFor     time.Duration
+	MaxOwners    int
+	Clock        func() time.Time
 }
 
 // Mistakes returns what is wrong with the configuration, one text for each field.
@@ -39,7 +44,10 @@ func (c *Config) Mistakes() []string {
 	for _, number := range []struct {
 		name        string
 		value, most int
-	}{{"Instances", c.Instances, MaxInstances}, {"Percent", c.Percent, 100}, {"MaxOwners", c.MaxOwners, 1 << 30}} {
+	}{
+		{"Instances", c.Instances, MaxInstances}, {"OpenMultiple", c.OpenMultiple, MaxOpenMultiple},
+		{"Percent", c.Percent, 100}, {"MaxOwners", c.MaxOwners, 1 << 30},
+	} {
 		if number.value < 0 || number.value > number.most {
 			mistakes = append(mistakes, fmt.Sprintf("%s is %d, want 0 to %d", number.name, number.value, number.most))
 		}

@@ -12,6 +12,7 @@ import (
 var messages = map[decision.Outcome]string{
 	decision.Blocked:     "this account may not use the API: contact support",
 	decision.Unavailable: "rate limiting is temporarily unavailable: nothing was run, try again",
+	decision.Overloaded:  "the server is busy: nothing was run, try again shortly",
 	decision.Busy:        "too many concurrent requests for this account: nothing was run, try again",
 	// Without a limit, this is what each server lets a tenant have of stored answers.
 	decision.Limited: "this account has asked for too many answers again: the operation ran before and was not run now, " +

@@ -5,7 +5,7 @@ export const ATTEMPTS = 5;
 const LONGEST_WAIT = 30_000;
 
 // The codes of refusals after which the same request can pass. Nothing has run.
-const TEMPORARY = new Set(["RATE_LIMITED", "RATE_LIMIT_UNAVAILABLE", "IDEMPOTENCY_IN_FLIGHT"]);
+const TEMPORARY = new Set(["RATE_LIMITED", "RATE_LIMIT_UNAVAILABLE", "OVERLOADED", "IDEMPOTENCY_IN_FLIGHT"]);
 
 // retryDelay returns how long to wait before the operation is sent again, or undefined if it is not to be.
 // attempt counts from 1. errors are those of a GraphQL answer, undefined if none came. repeatable says whether

@@ -5,7 +5,7 @@ import { ATTEMPTS, retryDelay } from "./refusal.mjs";
 const refusal = (code, retryAfter) => [{ message: "no", extensions: { code, retryAfter } }];
 
 test("a refusal that passes with time is waited for a little longer than it says", () => {
-  for (const code of ["RATE_LIMITED", "RATE_LIMIT_UNAVAILABLE", "IDEMPOTENCY_IN_FLIGHT"]) {
+  for (const code of ["RATE_LIMITED", "RATE_LIMIT_UNAVAILABLE", "OVERLOADED", "IDEMPOTENCY_IN_FLIGHT"]) {
     const delay = retryDelay(1, [{ message: "other" }, ...refusal(code, 2)], false);
     assert.ok(delay > 2000 && delay <= 2500, `${code}: ${delay}`);
   }
