@@ -25,8 +25,9 @@ type ObserveConfig struct {
 	// Tenants are the tenants that metrics name, at most 1000; all others are "other". Metrics name no
 	// tenant if both Tenants and TopTenants are empty.
 	Tenants []string
-	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. At most four times as many
-	// names are handed out over the life of the process, so that the number of series is bounded.
+	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. Who is among them is looked at every
+	// ten seconds, and a tenant keeps its name for an hour after it was. At most four times as many have a name at once, and
+	// five times as many get one within an hour: many exporters keep the series of each as long as the process lives.
 	TopTenants int
 	// Operations are the names of operations that the metrics of actual cost tell apart, at most 1000; all
 	// others are "other". Clients choose these names, so metrics name none without it: they tell

@@ -83,11 +83,12 @@ func (m *metrics) decided(ctx context.Context, d *decision.Decision, tenants *te
 	if !m.decisions.Enabled(ctx) && !m.costs.Enabled(ctx) {
 		return
 	}
-	l, tenant := &decisionLabels, ""
+	l, tenant, cache := &decisionLabels, "", &m.sets
 	if tenants != nil {
 		l, tenant = &tenantLabels, tenants.name(d.Subject.Tenant)
+		cache = tenants.sets.Load()
 	}
-	set := m.sets.of(l, string(d.Outcome), d.Tier, d.Mode.String(), string(d.Kind), tenant)
+	set := cache.of(l, string(d.Outcome), d.Tier, d.Mode.String(), string(d.Kind), tenant)
 	m.decisions.Add(ctx, 1, set)
 	if d.Kind != "" {
 		m.costs.Record(ctx, d.Points, set)

@@ -1,0 +1,136 @@
+package observe_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// traffic counts decisions of tenants, of which metrics name the busiest.
+type traffic struct {
+	t        *testing.T
+	reporter *observe.Reporter
+	reader   *sdk.ManualReader
+}
+
+func newTraffic(t *testing.T, top int) *traffic {
+	t.Helper()
+	reader := sdk.NewManualReader()
+	r, err := observe.New(observe.Config{
+		Logger: slog.New(slog.DiscardHandler), TopTenants: top,
+		MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithCardinalityLimit(0)),
+	})
+	require.NoError(t, err)
+	return &traffic{t, r, reader}
+}
+
+func (f *traffic) of(tenant string, operations int) {
+	f.t.Helper()
+	for range operations {
+		ctx, span := f.reporter.Start(f.t.Context())
+		f.reporter.Decided(ctx, span, &decision.Decision{
+			Outcome: decision.Admitted, Subject: tiers.Subject{Tenant: tenant}, Kind: "query", Rules: &tiers.Rules{},
+		})
+	}
+}
+
+// counts returns how many operations metrics have by the name of a tenant.
+func (f *traffic) counts() map[string]int64 {
+	f.t.Helper()
+	var collected metricdata.ResourceMetrics
+	require.NoError(f.t, f.reader.Collect(f.t.Context(), &collected))
+	counts := map[string]int64{}
+	for _, m := range collected.ScopeMetrics[0].Metrics {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "ratelimit.decisions" {
+			for _, p := range sum.DataPoints {
+				name, _ := p.Attributes.Value("ratelimit.tenant")
+				counts[name.AsString()] += p.Value
+			}
+		}
+	}
+	return counts
+}
+
+// pass moves the clock of a synctest bubble.
+func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // see above
+
+func TestABurstOfManyTenantsDoesNotHideTheOneThatComesAfterThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraffic(t, 5)
+		for i := range 200 {
+			f.of(fmt.Sprint("puppet-", i), 3)
+		}
+		f.of("customer", 600)
+		pass(10 * time.Second)
+		f.of("customer", 600)
+		counts := f.counts()
+		require.EqualValues(t, 600, counts["customer"])
+		require.LessOrEqual(t, len(counts), 1+5+5, "other, the first five, and the busiest five")
+	})
+}
+
+func TestNamesOfTenantsThatAreNotBusyAnyMoreAgeOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraffic(t, 2)
+		// Eight puppets, each busier than all before, take every name there is, and then those that may change in an hour.
+		for i := range 40 {
+			f.of(fmt.Sprint("puppet-", i), 100*(i+1))
+			pass(10 * time.Second)
+			f.of(fmt.Sprint("puppet-", i), 1)
+		}
+		named := len(f.counts()) - 1
+		require.Equal(t, 2*4+2, named)
+		f.of("customer", 50_000)
+		pass(10 * time.Second)
+		f.of("customer", 1)
+		require.Zero(t, f.counts()["customer"], "no more names change in this hour")
+		for range 9 {
+			pass(10 * time.Minute)
+			f.of("customer", 50)
+		}
+		require.Positive(t, f.counts()["customer"])
+		f.of("puppet-39", 1)
+		before := f.counts()
+		f.of("puppet-0", 1)
+		require.Equal(t, before["puppet-0"], f.counts()["puppet-0"], "the first has lost its name")
+	})
+}
+
+func TestHoweverTenantsTakeTurnsFewGetANameInAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const top, hours = 3, 6
+		f := newTraffic(t, top)
+		for i := range hours * 360 {
+			f.of(fmt.Sprint("puppet-", i), 20)
+			pass(10 * time.Second)
+			f.of(fmt.Sprint("puppet-", i), 1)
+		}
+		named := len(f.counts()) - 1
+		require.LessOrEqual(t, named, hours*5*top)
+		require.Greater(t, named, 4*top, "and they change")
+	})
+}
+
+func TestATenantThatStaysBusyKeepsItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraffic(t, 1)
+		total := int64(0)
+		for i := range 100 {
+			f.of("customer", 100)
+			f.of(fmt.Sprint("other-", i), 10)
+			total += 100
+			pass(3 * time.Minute)
+		}
+		require.Equal(t, total, f.counts()["customer"])
+	})
+}
