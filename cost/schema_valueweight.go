@@ -21,6 +21,8 @@ type valueWeights struct {
 	weights map[string]float64
 	// other is the weight with any other value, and with null. dearest is the largest of all.
 	other, dearest float64
+	// longest is how long the longest value is that has a weight.
+	longest int
 	// spelled tells them from others.
 	spelled string
 }
@@ -58,6 +60,9 @@ func (w *valueWeights) of(value any) float64 {
 	}
 	switch w.typeName {
 	case "Int":
+		if len(text) > maxDigits {
+			return w.dearest
+		}
 		// A server reads numbers in strings, with signs and zeros before them.
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -68,6 +73,10 @@ func (w *valueWeights) of(value any) float64 {
 		if text != "true" && text != "false" {
 			return w.dearest
 		}
+	}
+	// A long text is not read, because a document may use it in hundreds of calls.
+	if len(text) > w.longest {
+		return w.other
 	}
 	if weight, ok := w.weights[text]; ok {
 		return weight
@@ -123,6 +132,7 @@ func (b *builder) valueWeights(f *inputField, directives ast.DirectiveList) *val
 		}
 		w.weights[value] = weight
 		w.dearest = max(w.dearest, weight)
+		w.longest = max(w.longest, len(value))
 		spelled = append(spelled, fmt.Sprintf("%q %v", value, weight))
 	}
 	if len(b.errs) > before {

@@ -79,6 +79,8 @@ func TestTheWeightOfAnArgumentFollowsItsValue(t *testing.T) {
 		{"query ($n: Int) { level(n: $n) }", map[string]any{"n": "+03"}, 7},
 		{"query ($n: Int) { level(n: $n) }", map[string]any{"n": uint8(3)}, 7},
 		{"query ($n: Int) { level(n: $n) }", map[string]any{"n": "three"}, 7},
+		{"query ($n: Int) { level(n: $n) }", map[string]any{"n": strings.Repeat("0", 100) + "1"}, 7},
+		{"query ($r: Region) { level(region: $r) }", map[string]any{"r": strings.Repeat("eu", 100)}, 0},
 		{"query ($i: ID) { level(id: $i) }", map[string]any{"i": int64(5)}, 4},
 		{"{ configured(model: LARGE) }", nil, 30},
 		{"query ($m: Model!) { configured(model: $m) }", nil, 300},
