@@ -87,7 +87,7 @@ func (b *heartbeat) count(instances int64, before bool) {
 	case instances > fleet.MaxInstances:
 		// The store counts no further, so that nobody knows how small a share would be safe.
 		instances = 0
-	case known == 0 && !(before && answered):
+	case known == 0 && (!before || !answered):
 		return
 	case instances < known && before && last > 0:
 		instances = max(instances, last)

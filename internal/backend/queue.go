@@ -239,7 +239,7 @@ func (q *queue) shut() {
 
 // close waits until nothing waits. What waits longer than the context is dropped.
 func (q *queue) close(ctx context.Context) error {
-	defer q.wake()
+	defer q.wake() //nolint:contextcheck // what is dropped is told as those that wait are
 	defer q.stop()
 	if err := q.pending.Wait(ctx); err != nil {
 		return fmt.Errorf("ratelimit: settlements still waited for the store and were dropped: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
@@ -35,11 +37,20 @@ func (s *sharded) Settle(ctx context.Context, settlement bucket.Settlement) (buc
 
 // settlements counts what became of settlements, by their tier.
 type settlements struct {
-	watch
-
 	mu      sync.Mutex
 	results map[string]int
 }
+
+func (*settlements) StoreCalled(context.Context, string, string, time.Duration, time.Duration, error) {
+}
+
+func (*settlements) StoreSpared(context.Context, string, string) {}
+
+func (*settlements) StoreAway(context.Context, string, time.Time, error) {}
+
+func (*settlements) StoreBack(context.Context, event.StoreBack) {}
+
+func (*settlements) LocallySettled(context.Context, string, string, []bucket.LimitState, bool) {}
 
 func (s *settlements) Settled(_ context.Context, settlement *decision.Settlement) {
 	s.mu.Lock()
@@ -47,7 +58,14 @@ func (s *settlements) Settled(_ context.Context, settlement *decision.Settlement
 	s.results[settlement.Tier+" "+string(settlement.Result)]++
 }
 
-// got returns the results, and how many there are of the tier.
+// all returns a copy of the results.
+func (s *settlements) all() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.results)
+}
+
+// got returns how many results there are of the tier.
 func (s *settlements) got(tier string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,9 +115,9 @@ func TestSettlementsOfAShardThatIsAwayHoldUpNoOthers(t *testing.T) {
 			}
 			store.back.Store(true)
 			require.NoError(t, stores.AwaitSettled(t.Context()))
-			require.Equal(t, 2000, told.results["well settled"])
-			require.Equal(t, test.dead, told.results["dead settled"]+told.results["dead dropped_full"])
-			require.GreaterOrEqual(t, told.results["dead settled"], min(test.dead, 4000), "what waited is settled when the shard is back")
+			require.Equal(t, 2000, told.all()["well settled"])
+			require.Equal(t, test.dead, told.all()["dead settled"]+told.all()["dead dropped_full"])
+			require.GreaterOrEqual(t, told.all()["dead settled"], min(test.dead, 4000), "what waited is settled when the shard is back")
 		})
 	}
 }
@@ -116,9 +134,9 @@ func TestWhatTheStoreDidNotTakeGivesItsRoomToWhatWasNotTried(t *testing.T) {
 			require.True(t, offer("well"))
 			synctest.Wait()
 		}
-		require.Equal(t, map[string]int{"well settled": 3, "dead dropped_full": 1}, told.results)
+		require.Equal(t, map[string]int{"well settled": 3, "dead dropped_full": 1}, told.all())
 		require.NoError(t, stores.AwaitSettled(t.Context()))
-		require.Equal(t, map[string]int{"well settled": 3, "dead dropped_full": 1, "dead dropped_away": 3}, told.results)
+		require.Equal(t, map[string]int{"well settled": 3, "dead dropped_full": 1, "dead dropped_away": 3}, told.all())
 	})
 }
 
@@ -133,6 +151,6 @@ func TestShutdownDropsWhatWaitsToBeTriedAgain(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, stores.Shutdown(grace), context.DeadlineExceeded)
 		synctest.Wait()
-		require.Equal(t, map[string]int{"dead dropped_closed": 20}, told.results)
+		require.Equal(t, map[string]int{"dead dropped_closed": 20}, told.all())
 	})
 }

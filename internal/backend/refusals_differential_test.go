@@ -32,7 +32,6 @@ type differential struct {
 	owners   []bucket.Owner
 	policies [2][]*bucket.Limits
 	receipts []bothReceipts
-	log      []string
 
 	takes, spared, stale int
 }
@@ -44,7 +43,7 @@ type bothReceipts struct {
 
 func newDifferential(t *testing.T, seed uint64, run int) *differential {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, uint64(run))) //nolint:gosec // It draws cases.
+	random := rand.New(rand.NewPCG(seed, uint64(run)))
 	d := &differential{
 		t: t, random: random, age: time.Duration(1+random.IntN(20)) * 100 * time.Millisecond, foreign: run%3 == 0, behind: -1 << 60,
 		owners: []bucket.Owner{{}, {Level: bucket.User, Name: "ann"}, {Level: bucket.User, Name: "bob"}},
