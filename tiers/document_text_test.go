@@ -1,12 +1,9 @@
 package tiers_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/lexer"
 
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -43,53 +40,5 @@ func TestDocumentsThatSayOtherThingsHaveOtherIDs(t *testing.T) {
 		id := tiers.DocumentID(text)
 		require.Empty(t, seen[id], "%q", text)
 		seen[id] = text + " "
-	}
-}
-
-// FuzzStripIgnored holds what is stripped against the lexer that servers read with.
-func FuzzStripIgnored(f *testing.F) {
-	for _, seed := range []string{
-		"{a b}", "query Q($a: Int = 1) @d { ...F, ... on T { x(s: \"\\\"#\", b: \"\"\" a\n\n  b \\\"\"\" \"\"\") } } # end", "{a(n:-0.1e-9)...F}", "\uFEFF{a}",
-		`"""` + "\n\n  \t\"", `{a(l:[A-1 B"x"])}`, "1...", "\"a\nb",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		stripped := tiers.StripIgnored(text)
-		if len(stripped) > 2*len(text) {
-			t.Fatalf("%q became longer: %q", text, stripped)
-		}
-		before, valid := tokens(text)
-		// Where four quotes follow each other gqlparser looks for the end of a block string after them.
-		if !valid || strings.Contains(text, `""""`) {
-			return
-		}
-		after, stillValid := tokens(stripped)
-		if !stillValid || before != after {
-			t.Fatalf("%q became %q: %s, %s", text, stripped, before, after)
-		}
-		if again := tiers.StripIgnored(stripped); again != stripped {
-			t.Fatalf("%q, stripped again, became %q", stripped, again)
-		}
-	})
-}
-
-// tokens spells the tokens of a text, if it consists of tokens.
-func tokens(text string) (string, bool) {
-	lex := lexer.New(&ast.Source{Input: text})
-	var spelled strings.Builder
-	for {
-		token, err := lex.ReadToken()
-		switch {
-		case err != nil:
-			return "", false
-		case token.Kind == lexer.EOF:
-			return spelled.String(), true
-		case token.Kind == lexer.BlockString:
-			// Here gqlparser does not indent as the specification says.
-			spelled.WriteString(strings.Join(strings.Fields(token.Value), "") + "\n")
-		case token.Kind != lexer.Comment:
-			spelled.WriteString(token.Kind.String() + " " + token.Value + "\n")
-		}
 	}
 }

@@ -37,8 +37,16 @@ func TestDifferentValuesHaveBudgetsOfTheirOwn(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, value := range []any{
 		nil, "", "a", "b", "ab", "a b", true, false, 1, -1, 1.5, json.Number("123456789012345678901234567890"), json.Number("123456789012345678901234567891"),
-		[]any{}, []any{"a"}, []any{[]any{"a"}}, []any{"a", "b"}, []any{"ab"}, map[string]any{}, map[string]any{"a": "b"}, map[string]any{"ab": ""},
-		map[string]any{"a": []any{"b"}}, math.Inf(1), strings.Repeat("x", 1024), strings.Repeat("x", 1023),
+		[]any{},
+		[]any{"a"},
+		[]any{[]any{"a"}},
+		[]any{"a", "b"},
+		[]any{"ab"},
+		map[string]any{},
+		map[string]any{"a": "b"},
+		map[string]any{"ab": ""},
+		map[string]any{"a": []any{"b"}},
+		math.Inf(1), strings.Repeat("x", 1024), strings.Repeat("x", 1023),
 	} {
 		part := tiers.PartOf("p", value)
 		require.False(t, seen[part], "%v", value)

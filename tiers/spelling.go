@@ -102,9 +102,7 @@ func eachOwnerLimits(at path, x *OwnerException, before map[string]*Limit, yield
 func (o *oversight) spelling(p *Policy) {
 	charged := slices.Clone(ownUnits)
 	computed := p.computes()
-	for _, unit := range slices.Sorted(maps.Keys(computed)) {
-		charged = append(charged, unit)
-	}
+	charged = append(charged, slices.Sorted(maps.Keys(computed))...)
 	p.eachLimits(func(at path, limits, before map[string]*Limit) {
 		for _, name := range sorted(limits) {
 			if len(o.odd) >= maxWarnings {
