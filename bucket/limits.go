@@ -34,6 +34,8 @@ type Limits struct {
 	// fails local or open, so that it is judged in this process while the store cannot answer.
 	failMode      FailMode
 	local, shared bool
+	// mode is the strictest of those that are judged.
+	mode Mode
 }
 
 // rule is a limit in the terms of the arithmetic.
@@ -103,9 +105,10 @@ func Compile(limits ...Limit) (*Limits, error) {
 	}
 	l.compiled = state.NewRules(compiled)
 	l.packed = l.compiled.Packed
-	l.failMode = FailUnbounded
+	l.failMode, l.mode = FailUnbounded, Off
 	for i := range l.rules {
 		limit := l.rules[i].limit
+		l.mode = min(l.mode, limit.Mode)
 		l.local = l.local || limit.FailMode == FailLocal
 		l.shared = l.shared || limit.FailMode == FailLocal || limit.FailMode == FailOpen
 		if limit.Mode == Enforce {
@@ -139,6 +142,14 @@ func (l *Limits) FailMode() FailMode {
 		return FailUnbounded
 	}
 	return l.failMode
+}
+
+// Mode returns the strictest mode of the limits, [Off] without any that is judged.
+func (l *Limits) Mode() Mode {
+	if l == nil {
+		return Off
+	}
+	return l.mode
 }
 
 // newRule expects a limit without mistakes.

@@ -105,3 +105,14 @@ func TestCompileFillsInDefaultsAndKeepsLimitsThatAreOff(t *testing.T) {
 	require.Zero(t, none.Len())
 	require.Empty(t, none.All())
 }
+
+func TestTheModeOfLimitsIsTheStrictestThatIsJudged(t *testing.T) {
+	t.Parallel()
+	limit := func(name string, mode bucket.Mode) bucket.Limit {
+		return bucket.Limit{Name: name, Capacity: 1, Period: time.Second, Mode: mode}
+	}
+	require.Equal(t, bucket.Off, (*bucket.Limits)(nil).Mode())
+	require.Equal(t, bucket.Off, compile(t, limit("a", bucket.Off)).Mode())
+	require.Equal(t, bucket.Shadow, compile(t, limit("a", bucket.Off), limit("b", bucket.Shadow)).Mode())
+	require.Equal(t, bucket.Enforce, compile(t, limit("a", bucket.Warn), limit("b", bucket.Enforce)).Mode())
+}

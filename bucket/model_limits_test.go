@@ -2,6 +2,7 @@ package bucket_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,23 @@ var edges = []bucket.Limit{
 	{Capacity: 625_499_939, Period: time.Hour, Window: bucket.Window{Kind: bucket.SlidingWindow}},
 	{Capacity: 7_135, Period: maxPeriod / 24, Window: bucket.Window{Kind: bucket.SlidingWindow}},
 	{Capacity: 1 << 52, Window: bucket.Window{Kind: bucket.DayWindow}},
+}
+
+// asked is what a take asks of an owner.
+func (r *run) asked(i int, amount int64) int64 {
+	if i == 0 || *r.halves < 0 {
+		return amount
+	}
+	return amount / 2 * *r.halves
+}
+
+// asking returns the buckets with what a take asks.
+func (r *run) asking(amount int64) []bucket.Bucket {
+	buckets := slices.Clone(r.buckets)
+	for i := range buckets {
+		if own := r.asked(i, amount); own != amount {
+			buckets[i].Amounts = bucket.Amounts{{Unit: bucket.Points, N: own}}
+		}
+	}
+	return buckets
 }

@@ -22,8 +22,7 @@ import (
 type modelReceipt struct {
 	stores  [2]bucket.Receipt
 	takenAt int64
-	// buckets and limits are those of the take, asked is what each of the limits was asked for, and charged what it was
-	// charged.
+	// buckets and limits are those of the take, asked and charged what each of the limits was asked for and charged.
 	buckets        []bucket.Bucket
 	limits         [][]modelLimit
 	asked, charged []int64
@@ -39,7 +38,7 @@ type run struct {
 	tenant  string
 	buckets []bucket.Bucket
 	owners  []*modelOwner
-	// halves says that the user is asked for an amount of its own: so many halves of that of the tenant.
+	// halves, if not negative, says that the user is asked for so many halves of what the tenant is.
 	halves   *int64
 	receipts []modelReceipt
 	calls    *atomic.Int64
@@ -71,25 +70,6 @@ func (r *run) compare(want, got []bucket.LimitState, what string) {
 		want[i].Limit = got[i].Limit
 		require.Equal(r, want[i], got[i], "%s: limit %d, %+v", what, i, *got[i].Limit)
 	}
-}
-
-// asked is what a take asks of an owner.
-func (r *run) asked(i int, amount int64) int64 {
-	if i == 0 || *r.halves < 0 {
-		return amount
-	}
-	return amount / 2 * *r.halves
-}
-
-// asking returns the buckets with what a take asks of them.
-func (r *run) asking(amount int64) []bucket.Bucket {
-	buckets := slices.Clone(r.buckets)
-	for i := range buckets {
-		if r.asked(i, amount) != amount {
-			buckets[i].Amounts = bucket.Amounts{{Unit: bucket.Points, N: r.asked(i, amount)}}
-		}
-	}
-	return buckets
 }
 
 // take takes under the live policy, and beside it under the candidate if it is to be tried.

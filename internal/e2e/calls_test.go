@@ -98,7 +98,8 @@ func TestACallIsWhatExecutionRuns(t *testing.T) {
 		"those that are skipped do not": {
 			`mutation($no: Boolean!) { a: createUser(input: {name: "x"}) { id } b: createUser(input: {name: "x"}) @skip(if: $no) { id }
 			   c: createUser(input: {name: "x"}) @include(if: $no) { id } d: createUser(input: {name: "x"}) @include(if: false) { id } }`,
-			map[string]any{"no": true}, 2,
+			map[string]any{"no": true},
+			2,
 		},
 		"those of other fields do not": {
 			`mutation { a: createUser(input: {name: "x"}) { id } b: createAndFail(name: "x") { id } }`, nil, 1,

@@ -27,12 +27,12 @@ func seen(d *decision.Decision) *decision.Decision {
 	if d.Openly == 0 {
 		open.Refunded = 0
 	}
-	if d.Hide.Owners && d.Rules != nil {
-		// Rules whose names are hidden are numbered, and a number left out would tell of a trial.
+	if d.Rules != nil && (d.Hide.Owners || slices.ContainsFunc(d.Rules.Buckets, func(b bucket.Bucket) bool { return b.Owner.Part != "" })) {
+		// Rules whose names are hidden, and parts of rules, are numbered, and a number left out would tell of a trial.
 		rules := *d.Rules
 		rules.Buckets = slices.DeleteFunc(slices.Clone(rules.Buckets), func(b bucket.Bucket) bool {
 			judged := slices.ContainsFunc(open.Limits, func(l bucket.LimitState) bool { return l.Owner == b.Owner })
-			return !judged && strictest(b.Limits) > bucket.Warn
+			return !judged && b.Limits.Mode() > bucket.Warn
 		})
 		open.Rules = &rules
 	}
@@ -72,21 +72,12 @@ func openMode(d *decision.Decision) bucket.Mode {
 		}
 		for i := range d.Rules.Buckets {
 			if !d.Rules.Unlimited {
-				mode = min(mode, strictest(d.Rules.Buckets[i].Limits))
+				mode = min(mode, d.Rules.Buckets[i].Limits.Mode())
 			}
 		}
 	}
 	if onTrial(mode) {
 		return bucket.Off
-	}
-	return mode
-}
-
-// strictest is the strictest mode of limits, off if there are none.
-func strictest(limits *bucket.Limits) bucket.Mode {
-	mode := bucket.Off
-	for _, l := range limits.All() {
-		mode = min(mode, l.Mode)
 	}
 	return mode
 }
