@@ -17,20 +17,30 @@ the definitions of @cost and @listSize; they are added.
 
 Variables are read from JSON files beside the operations: Search.variables.json for the
 operation Search, queries.variables.json for all operations in queries.graphql. An optional
-variable without a value is absent, or has its default. A required one without a value is
-reported if it can change the price, and the operation is priced as if the argument were not
-given: that is no upper bound, and with -max-cost the operation fails.
+variable without a value is absent, or has its default; -variable first=50 gives one to all
+variables of the name. A required input without a value is priced with what its type requires.
+If a required variable without a value decides how long a list is, or what is selected, the
+operation is priced as if it were not given: that is no upper bound, and with -max-cost the
+operation fails.
+
+Directives that Apollo Client keeps to itself, such as @client and @connection, are left out
+with what they mark, unless the schema defines them. -client-directive and -client-only name
+others.
 
 -config prices a schema without directives. For connections in the way of Relay:
 
     connections:
       slicingArguments: [first, last]
       sizedFields: [nodes, edges]
+    listSizes:
+      "*.errors": 1
     weights:
       Query.search: 10
+    variables:
+      first: 50
 
 The exit code is 1 if an operation is above -max-cost or may be, does not fit the schema, or
-is one that a server refuses.
+is one that a server refuses, or if a file cannot be read or parsed: the others are priced.
 
 Examples:
 
@@ -78,7 +88,8 @@ func runCost(c console, args []string) error {
 	if err != nil {
 		return err
 	}
-	operations, err := source.LoadOperations(operands, schemas)
+	var operations []*source.Operation
+	operations, costs.Broken, err = source.LoadOperations(operands, schemas, cfg.Client.Without(schema))
 	if err != nil {
 		return err
 	}

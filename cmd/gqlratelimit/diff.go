@@ -19,7 +19,7 @@ configuration holds for both versions.
 
 The exit code is 1 if the price of an operation rises by more than -max-rise, which is 10%
 unless given, or if an operation that a server accepts under the old version does not fit the
-new one or is refused under it.
+new one or is refused under it, or if a file of operations cannot be read or parsed.
 
 Example, for continuous integration:
 
@@ -60,16 +60,19 @@ func runDiff(c console, args []string) error {
 	if err != nil {
 		return err
 	}
-	operations, err := source.LoadOperations(operands, append(oldSchemas, newSchemas...))
+	var schemas [2]*source.Schema
+	for i, files := range []paths{oldSchemas, newSchemas} {
+		if schemas[i], err = source.LoadSchema(files); err != nil {
+			return err
+		}
+	}
+	var operations []*source.Operation
+	operations, changes.Broken, err = source.LoadOperations(operands, append(oldSchemas, newSchemas...), cfg.Client.Without(schemas[:]...))
 	if err != nil {
 		return err
 	}
 	var results [2][]pricing.Result
-	for i, files := range []paths{oldSchemas, newSchemas} {
-		schema, err := source.LoadSchema(files)
-		if err != nil {
-			return err
-		}
+	for i, schema := range schemas {
 		pricer, err := pricing.New(schema.Schema, cfg, variables)
 		if err != nil {
 			return err

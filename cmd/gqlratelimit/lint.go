@@ -20,6 +20,7 @@ Reports what is wrong, missing or useless in the directives that price a schema:
     warning  unsized-list         nothing says how long a list is
     warning  repeated-field       a field that its type defines twice in the same way; the second is dropped
     warning  useless-list-size    @listSize on a field of an interface, missing on its object types
+    warning  unread-file          a file of operations that cannot be read or parsed
     warning  unpriced-operation   an operation that does not fit the schema
     note     useless-list-size    @listSize without an effect
     note     useless-weight       @cost with the weight that holds without it
@@ -94,12 +95,13 @@ func inspect(c console, schemas, operands []string, inputs pricingInputs, share 
 	}
 	schema := loaded.Schema
 	var operations []*source.Operation
+	var broken []*source.FileError
 	if len(operands) > 0 {
-		if operations, err = source.LoadOperations(operands, schemas); err != nil {
+		if operations, broken, err = source.LoadOperations(operands, schemas, cfg.Client.Without(loaded)); err != nil {
 			return nil, err
 		}
 	}
-	findings := lint.Schema(loaded, cfg)
+	findings := append(lint.Schema(loaded, cfg.Config), lint.ByFiles(broken)...)
 	if slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Severity == doctor.Error }) {
 		return findings, nil
 	}
@@ -110,7 +112,7 @@ func inspect(c console, schemas, operands []string, inputs pricingInputs, share 
 		}
 		findings = append(findings, lint.ByOperations(schema, priceAll(c, pricer, operations), share)...)
 	} else {
-		estimator, err := cost.New(schema, cfg)
+		estimator, err := cost.New(schema, cfg.Config)
 		if err != nil {
 			return nil, source.Located(schema, err)
 		}

@@ -9,8 +9,9 @@
 // Each sub-command says more with -h. docs/reference/command.md shows them at work.
 //
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above
-// the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting), and 2 if the command
-// could not do its work because of its arguments or because a file cannot be read.
+// the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting, a file of
+// operations that does not parse beside others that do), and 2 if the command could not do its work because of its arguments or
+// because a file that it needs cannot be read.
 package main
 
 import (
@@ -113,7 +114,7 @@ func writeUsage(w io.Writer) {
 Run gqlratelimit SUB-COMMAND -h for the arguments of one.
 
 The exit code is 0 if all is well, 1 if something was found, and 2 if the arguments
-make no sense or a file cannot be read.
+make no sense or what is needed cannot be read.
 `)
 	_, _ = io.WriteString(w, b.String())
 }

@@ -33,6 +33,8 @@ const (
 	UnusedAssumedSize Rule = "unused-assumed-size"
 	// Overridden is a directive that the configuration replaces.
 	Overridden Rule = "overridden"
+	// UnreadFile is a file of operations that cannot be read or parsed.
+	UnreadFile Rule = "unread-file"
 	// UnpricedOperation is an operation that has no price, so that it is not looked at.
 	UnpricedOperation Rule = "unpriced-operation"
 	// DominantField is a field that makes up most of what operations cost.
@@ -92,6 +94,18 @@ func Schema(loaded *source.Schema, cfg cost.Config) []Finding {
 	l.listSizes()
 	Sort(l.findings)
 	return l.findings
+}
+
+// ByFiles reports the files whose operations nobody has looked at.
+func ByFiles(broken []*source.FileError) []Finding {
+	findings := make([]Finding, len(broken))
+	for i, problem := range broken {
+		findings[i] = Finding{
+			Severity: doctor.Warning, Rule: UnreadFile, Coordinate: problem.File, Message: problem.Message,
+			File: problem.File, Line: problem.Line, Column: problem.Column,
+		}
+	}
+	return findings
 }
 
 // Sort puts findings in the order of their positions.

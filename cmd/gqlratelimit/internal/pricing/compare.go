@@ -39,25 +39,32 @@ func (c Change) Rise() float64 {
 // Exceeds says whether the price rose by more than the share allowed.
 func (c Change) Exceeds(allowed float64) bool { return c.Rise() > allowed }
 
-// Cause is a call, and by how much more or less it adds to the cost than before.
+// Cause is a path in the response, and by how much more or less what is called there adds to the cost than before.
 type Cause struct {
-	Path       string
-	Coordinate string
-	Old, New   float64
+	Path string
+	// Coordinates are the fields that are called, sorted. They are several where an abstract type costs the maximum
+	// over its object types and not the same one is the dearest in both schemas or in both components.
+	Coordinates []string
+	Old, New    float64
 }
 
-// Causes returns the calls that add more than before, those with the largest difference first. Calls
+// Causes returns the paths at which more is added than before, those with the largest difference first. Calls
 // that a breakdown left out are not among them.
 func (c Change) Causes() []Cause {
 	byPath := map[string]*Cause{}
 	add := func(b cost.Breakdown, to func(*Cause) *float64) {
 		for i := range b.Entries {
 			entry := &b.Entries[i]
-			key := strings.Join(entry.Path, ".") + " " + entry.Coordinate
-			if byPath[key] == nil {
-				byPath[key] = &Cause{Path: strings.Join(entry.Path, "."), Coordinate: entry.Coordinate}
+			path := strings.Join(entry.Path, ".")
+			cause := byPath[path]
+			if cause == nil {
+				cause = &Cause{Path: path}
+				byPath[path] = cause
 			}
-			*to(byPath[key]) += entry.Type + entry.Field
+			if at, known := slices.BinarySearch(cause.Coordinates, entry.Coordinate); !known {
+				cause.Coordinates = slices.Insert(cause.Coordinates, at, entry.Coordinate)
+			}
+			*to(cause) += entry.Type + entry.Field
 		}
 	}
 	add(c.Old.Breakdown, func(cause *Cause) *float64 { return &cause.Old })
@@ -69,7 +76,7 @@ func (c Change) Causes() []Cause {
 		}
 	}
 	slices.SortFunc(causes, func(x, y Cause) int {
-		return cmp.Or(cmp.Compare(y.New-y.Old, x.New-x.Old), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Coordinate, y.Coordinate))
+		return cmp.Or(cmp.Compare(y.New-y.Old, x.New-x.Old), cmp.Compare(x.Path, y.Path))
 	})
 	return causes
 }

@@ -22,16 +22,17 @@ type Pricer struct {
 	schema    *ast.Schema
 	estimator *cost.Estimator
 	variables *source.Variables
+	byName    map[string]any
 }
 
 // New returns the pricer of a schema. The error joins a [source.FileError] for each mistake in the
 // directives and in the configuration, with its position in the schema.
-func New(schema *ast.Schema, cfg cost.Config, variables *source.Variables) (*Pricer, error) {
-	estimator, err := cost.New(schema, cfg)
+func New(schema *ast.Schema, cfg source.Config, variables *source.Variables) (*Pricer, error) {
+	estimator, err := cost.New(schema, cfg.Config)
 	if err != nil {
 		return nil, source.Located(schema, err)
 	}
-	return &Pricer{schema: schema, estimator: estimator, variables: variables}, nil
+	return &Pricer{schema: schema, estimator: estimator, variables: variables, byName: cfg.Variables}, nil
 }
 
 // maxMerged is how many selections an operation may have, with its fragments each once, to be checked for
@@ -45,9 +46,12 @@ type Result struct {
 	// Cost is what the operation costs, and Points the price. They mean nothing if the result is Fatal.
 	Cost   cost.Cost
 	Points int64
-	// Missing are the required variables that have no value and can change the price. A list that they size
-	// is priced with the size that it has without them, so that the price is not a bound.
+	// Missing are the required variables that have no value and decide more than the weights of inputs. A list that
+	// they size is priced with the size that it has without them, so that the price is not a bound.
 	Missing []string
+	// Assumed are the required variables that have no value and only add weights of inputs. They are priced with what
+	// their types require.
+	Assumed []string
 	// Breakdown says what the cost consists of. It has no entries if the operation is too large for one.
 	Breakdown cost.Breakdown
 	// Problems are why the operation has no price, or why a server refuses it although it has one.
@@ -64,6 +68,10 @@ type Result struct {
 // Price validates and prices an operation.
 func (p *Pricer) Price(op *source.Operation) Result {
 	result := Result{Operation: op}
+	if op.Local {
+		result.Cost.Free = true
+		return result
+	}
 	doc, err := op.Document()
 	if err != nil {
 		return result.fail(err)
@@ -81,7 +89,7 @@ func (p *Pricer) Price(op *source.Operation) Result {
 	if err != nil {
 		return result.fail(err)
 	}
-	values, result.Missing, err = source.Coerce(p.schema, op, values)
+	values, result.Missing, err = source.Coerce(p.schema, op, values, p.byName)
 	if err != nil {
 		return result.fail(err)
 	}
@@ -100,8 +108,15 @@ func (p *Pricer) evaluate(result Result, doc *ast.QueryDocument, values map[stri
 	if err != nil {
 		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
 	}
+	outline, err := p.estimator.Outline(doc, op.Definition)
+	if err != nil {
+		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
+	}
 	complete := len(result.Missing) == 0
-	result.Missing = decisive(plan, op, values, result.Missing)
+	result.Missing, result.Assumed = used(outline, op, result.Missing)
+	if !decide(plan, op, values, result.Missing) {
+		result.Missing = nil
+	}
 	result.Cost, err = plan.Evaluate(values)
 	result.Points = result.Cost.Points()
 	result.Breakdown.Cost = result.Cost
@@ -115,27 +130,37 @@ func (p *Pricer) evaluate(result Result, doc *ast.QueryDocument, values map[stri
 	case err != nil:
 		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
 	}
-	outline, err := p.estimator.Outline(doc, op.Definition)
-	if err != nil {
-		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
-	}
 	result.Breakdown = outline.Explain(values, cost.ExplainOptions{})
 	return result
 }
 
-// decisive returns those of the variables without a value that can change the price, or break a limit. Of
+// used returns those of the variables without a value that decide more than what inputs weigh, and those that can
+// only add the weights of what is in them: of input objects, and of lists.
+func used(outline *cost.Outline, op *source.Operation, missing []string) (deciding, adding []string) {
+	for _, use := range outline.VariableUses() {
+		variable := op.Definition.VariableDefinitions.ForName(use.Name)
+		switch {
+		case !slices.Contains(missing, use.Name):
+		case len(use.Sizes) > 0 || use.Includes || use.Represents || use.Computes:
+			deciding = append(deciding, use.Name)
+		case use.Weighs && (variable.Type.Elem != nil || !variable.Definition.IsLeafType()):
+			adding = append(adding, use.Name)
+		}
+	}
+	return deciding, adding
+}
+
+// decide says whether the variables, which have no values, can change the price, or break a limit. Of
 // values that are no input objects, lists or conditions only the extremes matter: where the operation costs
 // the same with the smallest and the largest numbers as with none, none of them does.
-func decisive(plan *cost.Plan, op *source.Operation, values map[string]any, missing []string) []string {
-	read := plan.Variables()
-	missing = slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return !slices.Contains(read, name) })
+func decide(plan *cost.Plan, op *source.Operation, values map[string]any, missing []string) bool {
 	if len(missing) == 0 {
-		return nil
+		return false
 	}
 	without, err := plan.Evaluate(values)
 	var broken *cost.ShapeError
 	if err != nil && (!errors.As(err, &broken) || broken.Rule != cost.RuleSlicingArguments) {
-		return missing
+		return true
 	}
 	for _, number := range []int64{0, math.MaxInt32} {
 		given := maps.Clone(values)
@@ -145,19 +170,38 @@ func decisive(plan *cost.Plan, op *source.Operation, values map[string]any, miss
 			case variable.Type.NamedType == "Int":
 				given[name] = number
 			case variable.Type.NamedType == "Boolean" || !variable.Definition.IsLeafType():
-				return missing
+				return true
 			case variable.Type.Elem != nil:
-				return missing
+				return true
 			default:
 				// It only matters that there is one.
 				given[name] = ""
 			}
 		}
 		if with, err := plan.Evaluate(given); err != nil || with != without {
-			return missing
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// Dearest returns the call that adds most to the cost, and the longest of the lists in which it lies or which it
+// returns; nil where there is none. Whoever makes the operation cheaper begins there.
+func (r Result) Dearest() (call, list *cost.Entry) {
+	entries := r.Breakdown.Entries
+	for i := range entries {
+		if e := &entries[i]; call == nil || e.Type+e.Field > call.Type+call.Field {
+			call = e
+		}
+	}
+	for i := range entries {
+		e := &entries[i]
+		above := len(e.Path) <= len(call.Path) && slices.Equal(e.Path, call.Path[:len(e.Path)])
+		if above && e.List != nil && (list == nil || e.List.Size > list.List.Size) {
+			list = e
+		}
+	}
+	return call, list
 }
 
 // selections counts the selections of a document.

@@ -17,6 +17,8 @@ import (
 type Costs struct {
 	// Results are the operations in the order of the report.
 	Results []pricing.Result
+	// Broken are the files that cannot be read or parsed, so that nobody knows what stands in them.
+	Broken []*source.FileError
 	// Top is how many of them are shown, 0 for all. All are counted in the summary.
 	Top int
 	// Calls is how many calls of each operation the table shows.
@@ -50,10 +52,10 @@ func (c Costs) Unknown(r pricing.Result) bool {
 	return c.MaxCost > 0 && !r.Fatal && len(r.Missing) > 0 && !c.Over(r)
 }
 
-// Failed says whether something is wrong with any operation: it has no price, breaks a rule, is above the
-// bound, or may be.
+// Failed says whether a file is broken or something is wrong with any operation: it has no price, breaks a rule,
+// is above the bound, or may be.
 func (c Costs) Failed() bool {
-	return slices.ContainsFunc(c.Results, func(r pricing.Result) bool {
+	return len(c.Broken) > 0 || slices.ContainsFunc(c.Results, func(r pricing.Result) bool {
 		return len(r.Problems) > 0 || c.Over(r) || c.Unknown(r)
 	})
 }
@@ -76,6 +78,7 @@ func (c Costs) shown() []pricing.Result {
 func (c Costs) WriteTable(w io.Writer, style Style) error {
 	var b strings.Builder
 	b.WriteString(style.bold(row("POINTS", "TYPE", "FIELD", "OPERATION")) + "\n")
+	writeBroken(&b, c.Broken, style)
 	for _, r := range c.shown() {
 		c.writeOperation(&b, r, style)
 	}
@@ -85,6 +88,21 @@ func (c Costs) WriteTable(w io.Writer, style Style) error {
 	b.WriteString("\n" + c.summary(style) + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeBroken writes a line for each file that has no operations because it cannot be read.
+func writeBroken(b *strings.Builder, broken []*source.FileError, style Style) {
+	for _, problem := range broken {
+		b.WriteString(row(style.red(pad("-")), "", "", style.red("! "+problem.Error())) + "\n")
+	}
+}
+
+// brokenFiles says in the summary how many files were left out.
+func brokenFiles(broken []*source.FileError, style Style) string {
+	if len(broken) == 0 {
+		return ""
+	}
+	return ", " + style.red(count(len(broken), "file")+" left out")
 }
 
 func (c Costs) writeOperation(b *strings.Builder, r pricing.Result, style Style) {
@@ -103,7 +121,14 @@ func (c Costs) writeOperation(b *strings.Builder, r pricing.Result, style Style)
 		b.WriteString(row("", "", "", style.red("! "+problem.Error())) + "\n")
 	}
 	if c.Over(r) {
-		b.WriteString(row("", "", "", style.red("! above the maximum of "+points(c.MaxCost))) + "\n")
+		b.WriteString(row("", "", "", style.red("! above the maximum of "+points(c.MaxCost)+remedy(r))) + "\n")
+	}
+	if r.Operation.Local {
+		b.WriteString(row("", "", "", style.yellow("? nothing of it is sent: the client answers all")) + "\n")
+	}
+	if len(r.Assumed) > 0 {
+		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Assumed, ", $")+
+			": priced with what is required in it; optional inputs and elements of lists add to that")) + "\n")
 	}
 	switch {
 	case c.Unknown(r):
@@ -123,6 +148,21 @@ func (c Costs) writeOperation(b *strings.Builder, r pricing.Result, style Style)
 	}
 }
 
+// remedy says where an operation that costs too much can be made cheaper.
+func remedy(r pricing.Result) string {
+	call, list := r.Dearest()
+	if call == nil {
+		return ""
+	}
+	text := ": most by " + pathOf(call) + ", " + number(call.Type+call.Field)
+	if list != nil {
+		text += "; the longest list is " + pathOf(list) + ", " + number(list.List.Size) + " (" + list.List.String() + ")"
+	}
+	return text
+}
+
+func pathOf(e *cost.Entry) string { return cmp.Or(strings.Join(e.Path, "."), e.Coordinate) }
+
 // writeCalls writes the dearest calls of an operation, and what the others add.
 func writeCalls(b *strings.Builder, r pricing.Result, limit int, style Style) {
 	if r.Cost.Base > 0 {
@@ -133,14 +173,18 @@ func writeCalls(b *strings.Builder, r pricing.Result, limit int, style Style) {
 		return cmp.Compare(y.Type+y.Field, x.Type+x.Field)
 	})
 	entries = slices.DeleteFunc(entries, func(e cost.Entry) bool { return e.Type == 0 && e.Field == 0 })
+	times := map[string]int{}
+	for i := range entries {
+		times[pathOf(&entries[i])]++
+	}
 	rest, typ, field := r.Breakdown.Omitted, r.Breakdown.OmittedType, r.Breakdown.OmittedField
 	for i, e := range entries {
 		if i < limit {
-			path := strings.Join(e.Path, ".")
-			if path == "" {
-				path = e.Coordinate
+			line := "  " + pathOf(&e)
+			if times[pathOf(&e)] > 1 {
+				// Of an abstract type one object type may be the dearest to return and another the dearest to call.
+				line += "  of " + strings.SplitN(e.Coordinate, ".", 2)[0]
 			}
-			line := "  " + path
 			if why := explain(e); why != "" {
 				line += "  " + why
 			}
@@ -200,6 +244,7 @@ func (c Costs) summary(style Style) string {
 		}
 	}
 	text := count(len(c.Results), "operation") + ", " + number(total) + " points in all"
+	text += brokenFiles(c.Broken, style)
 	if failed > 0 {
 		text += ", " + style.red(fmt.Sprintf("%d with problems", failed))
 	}

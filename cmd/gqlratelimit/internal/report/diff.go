@@ -19,6 +19,8 @@ const maxCauses = 3
 // Changes is what a comparison of two schemas is reported as.
 type Changes struct {
 	List []pricing.Change
+	// Broken are the files that cannot be read or parsed, so that nobody knows what stands in them.
+	Broken []*source.FileError
 	// MaxRise is the share by which a price may rise.
 	MaxRise float64
 	// All shows the operations whose price is the same, too.
@@ -38,9 +40,9 @@ func SortByRise(list []pricing.Change) {
 	})
 }
 
-// Failed says whether an operation broke or became too much dearer.
+// Failed says whether a file is broken, or an operation broke or became too much dearer.
 func (c Changes) Failed() bool {
-	return slices.ContainsFunc(c.List, c.failed)
+	return len(c.Broken) > 0 || slices.ContainsFunc(c.List, c.failed)
 }
 
 func (c Changes) failed(change pricing.Change) bool {
@@ -51,6 +53,7 @@ func (c Changes) failed(change pricing.Change) bool {
 func (c Changes) WriteTable(w io.Writer, style Style) error {
 	var b strings.Builder
 	b.WriteString(style.bold(row("OLD", "NEW", "RISE", "OPERATION")) + "\n")
+	writeBroken(&b, c.Broken, style)
 	same, unpriced, failed := 0, 0, 0
 	for _, change := range c.List {
 		if c.failed(change) {
@@ -68,6 +71,7 @@ func (c Changes) WriteTable(w io.Writer, style Style) error {
 		c.writeChange(&b, change, style)
 	}
 	text := count(len(c.List), "operation") + fmt.Sprintf(", %d with the same price", same)
+	text += brokenFiles(c.Broken, style)
 	if unpriced > 0 {
 		text += fmt.Sprintf(", %d not valid under the old schema", unpriced)
 	}
@@ -119,8 +123,9 @@ func (c Changes) writeChange(b *strings.Builder, change pricing.Change, style St
 			b.WriteString(row("", "", "", style.dim("  and "+count(len(causes)-i, "other call"))) + "\n")
 			break
 		}
-		path := cmp.Or(cause.Path, cause.Coordinate)
-		b.WriteString(style.dim(row(number(cause.Old), number(cause.New), "", "  "+path+"  "+cause.Coordinate)) + "\n")
+		fields := strings.Join(cause.Coordinates, ", ")
+		path := cmp.Or(cause.Path, fields)
+		b.WriteString(style.dim(row(number(cause.Old), number(cause.New), "", "  "+path+"  "+fields)) + "\n")
 	}
 }
 
@@ -132,20 +137,29 @@ func signed(rise float64) string {
 	return Percent(rise)
 }
 
-// Percent writes a share, such as 0.1 for 10%.
+// Percent writes a share, such as 0.1 for 10%, to a tenth of a per cent. One that is smaller has its first
+// digit, since it is not nothing.
 func Percent(share float64) string {
-	if math.IsInf(share, 0) {
+	switch {
+	case math.IsInf(share, 0):
 		return "∞"
+	case share != 0 && math.Abs(share) < 0.0005:
+		short, err := strconv.ParseFloat(strconv.FormatFloat(share*100, 'e', 0, 64), 64)
+		if err != nil {
+			short = share * 100
+		}
+		return strconv.FormatFloat(short, 'f', -1, 64) + "%"
 	}
 	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + "%"
 }
 
 // changesJSON is the JSON of the sub-command diff.
 type changesJSON struct {
-	Version    int          `json:"version"`
-	MaxRise    float64      `json:"maxRise"`
-	Failed     bool         `json:"failed"`
-	Operations []changeJSON `json:"operations"`
+	Version    int                 `json:"version"`
+	MaxRise    float64             `json:"maxRise"`
+	Failed     bool                `json:"failed"`
+	Broken     []*source.FileError `json:"broken,omitempty"`
+	Operations []changeJSON        `json:"operations"`
 }
 
 // changeJSON is one operation. Old and New are absent if there is no such price; Rise is absent if
@@ -163,17 +177,19 @@ type changeJSON struct {
 	Problems []*source.FileError `json:"problems,omitempty"`
 }
 
-// causeJSON is a call that adds more than before.
+// causeJSON is what at a path adds more than before. Coordinate is the first field; where calls of several object types
+// stand there, Coordinates are all.
 type causeJSON struct {
-	Path       string  `json:"path"`
-	Coordinate string  `json:"coordinate"`
-	Old        float64 `json:"old"`
-	New        float64 `json:"new"`
+	Path        string   `json:"path"`
+	Coordinate  string   `json:"coordinate"`
+	Coordinates []string `json:"coordinates,omitempty"`
+	Old         float64  `json:"old"`
+	New         float64  `json:"new"`
 }
 
 // WriteJSON writes the report as JSON, with all operations.
 func (c Changes) WriteJSON(w io.Writer) error {
-	out := changesJSON{Version: formatVersion, MaxRise: c.MaxRise, Failed: c.Failed(), Operations: []changeJSON{}}
+	out := changesJSON{Version: formatVersion, MaxRise: c.MaxRise, Failed: c.Failed(), Broken: c.Broken, Operations: []changeJSON{}}
 	for _, change := range c.List {
 		op := change.Old.Operation
 		one := changeJSON{Name: op.Name, File: op.File, Line: op.Line, Column: op.Column, Failed: c.failed(change)}
@@ -189,7 +205,11 @@ func (c Changes) WriteJSON(w io.Writer) error {
 		one.Problems = slices.Concat(change.Old.Problems, change.New.Problems)
 		if change.Rise() > 0 {
 			for _, cause := range change.Causes() {
-				one.Causes = append(one.Causes, causeJSON{cause.Path, cause.Coordinate, finite(cause.Old), finite(cause.New)})
+				written := causeJSON{Path: cause.Path, Coordinate: cause.Coordinates[0], Old: finite(cause.Old), New: finite(cause.New)}
+				if len(cause.Coordinates) > 1 {
+					written.Coordinates = cause.Coordinates
+				}
+				one.Causes = append(one.Causes, written)
 			}
 		}
 		out.Operations = append(out.Operations, one)

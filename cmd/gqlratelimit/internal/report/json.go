@@ -17,8 +17,10 @@ const formatVersion = 1
 type costsJSON struct {
 	Version    int             `json:"version"`
 	Operations []operationJSON `json:"operations"`
-	MaxCost    int64           `json:"maxCost,omitempty"`
-	Failed     bool            `json:"failed"`
+	// Broken are files that cannot be read or parsed.
+	Broken  []*source.FileError `json:"broken,omitempty"`
+	MaxCost int64               `json:"maxCost,omitempty"`
+	Failed  bool                `json:"failed"`
 }
 
 // operationJSON is an operation and its price. An operation without a price has no points.
@@ -36,7 +38,11 @@ type operationJSON struct {
 	Approximate      bool                `json:"approximate,omitempty"`
 	Unmerged         bool                `json:"unmerged,omitempty"`
 	OverMaxCost      bool                `json:"overMaxCost,omitempty"`
+	DearestCall      *cost.Entry         `json:"dearestCall,omitempty"`
+	LongestList      *cost.Entry         `json:"longestList,omitempty"`
 	MissingVariables []string            `json:"missingVariables,omitempty"`
+	AssumedVariables []string            `json:"assumedVariables,omitempty"`
+	Local            bool                `json:"local,omitempty"`
 	Problems         []*source.FileError `json:"problems,omitempty"`
 	Calls            []cost.Entry        `json:"calls,omitempty"`
 	Omitted          int                 `json:"omitted,omitempty"`
@@ -52,6 +58,8 @@ func operation(r pricing.Result) operationJSON {
 		Line:             r.Operation.Line,
 		Column:           r.Operation.Column,
 		MissingVariables: r.Missing,
+		AssumedVariables: r.Assumed,
+		Local:            r.Operation.Local,
 		Problems:         r.Problems,
 		Unmerged:         r.Unmerged,
 	}
@@ -68,10 +76,13 @@ func operation(r pricing.Result) operationJSON {
 
 // WriteJSON writes the report as JSON, with every call of the breakdown.
 func (c Costs) WriteJSON(w io.Writer) error {
-	out := costsJSON{Version: formatVersion, Operations: []operationJSON{}, MaxCost: c.MaxCost, Failed: c.Failed()}
+	out := costsJSON{Version: formatVersion, Operations: []operationJSON{}, Broken: c.Broken, MaxCost: c.MaxCost, Failed: c.Failed()}
 	for _, r := range c.shown() {
 		op := operation(r)
-		op.OverMaxCost = c.Over(r)
+		if c.Over(r) {
+			op.OverMaxCost = true
+			op.DearestCall, op.LongestList = r.Dearest()
+		}
 		out.Operations = append(out.Operations, op)
 	}
 	return writeJSON(w, out)

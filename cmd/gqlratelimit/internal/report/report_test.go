@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -84,4 +85,14 @@ func TestProgressThatNobodySawLeavesNothing(t *testing.T) {
 	silent := report.Progress{}
 	silent.Step(0, 1, "Search")
 	silent.Done()
+}
+
+func TestASmallShareIsNotNothing(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[float64]string{
+		0: "0%", 0.1: "10%", -0.3684: "-36.8%", 22.0 / 72489: "0.03%", 0.0005: "0.1%", 0.00049: "0.05%", -0.0001: "-0.01%", 1e-9: "0.0000001%",
+		math.Inf(1): "∞",
+	} {
+		require.Equal(t, want, report.Percent(share))
+	}
 }

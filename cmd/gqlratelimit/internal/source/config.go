@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +14,22 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
+// Config is a pricing configuration.
+type Config struct {
+	// Config is that of the library.
+	cost.Config
+	// Variables are the values of variables by name, for operations that have no other value for them.
+	Variables map[string]any
+	// Client are the directives that clients keep to themselves.
+	Client Client
+}
+
 // pricing is the file of a pricing configuration, in YAML or JSON: the fields of [cost.Config] that
-// change prices.
+// change prices, and what the command alone is told about operations.
 type pricing struct {
+	Variables          map[string]any                `yaml:"variables"`
+	ClientDirectives   []string                      `yaml:"clientDirectives"`
+	ClientOnly         []string                      `yaml:"clientOnly"`
 	DefaultListSize    int                           `yaml:"defaultListSize"`
 	Weights            map[string]float64            `yaml:"weights"`
 	ValueWeights       map[string]map[string]float64 `yaml:"valueWeights"`
@@ -68,6 +83,25 @@ type listSize struct {
 	RequireOneSlicingArgument *bool    `yaml:"requireOneSlicingArgument"`
 }
 
+// UnmarshalYAML reads a number as the assumedSize, and refuses unknown keys, with their lines.
+func (s *listSize) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		s.AssumedSize = new(int)
+		return node.Decode(s.AssumedSize)
+	}
+	if node.Kind == yaml.MappingNode {
+		for i := 0; i < len(node.Content); i += 2 {
+			switch key := node.Content[i]; key.Value {
+			case "assumedSize", "slicingArguments", "sizedFields", "requireOneSlicingArgument", "<<":
+			default:
+				return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: a list size has no %s", key.Line, key.Value)}}
+			}
+		}
+	}
+	type plain listSize
+	return node.Decode((*plain)(s))
+}
+
 type connections struct {
 	SlicingArguments []string `yaml:"slicingArguments"`
 	SizedFields      []string `yaml:"sizedFields"`
@@ -75,19 +109,19 @@ type connections struct {
 
 // LoadConfig reads a pricing configuration. An empty path is the default. Unknown keys are refused,
 // because a misspelt one would silently change prices.
-func LoadConfig(path string) (cost.Config, error) {
+func LoadConfig(path string) (Config, error) {
 	if path == "" {
-		return cost.Config{}, nil
+		return Config{Client: DefaultClient()}, nil
 	}
 	text, err := read(path, maxConfigBytes)
 	if err != nil {
-		return cost.Config{}, err
+		return Config{}, err
 	}
 	var file pricing
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return cost.Config{}, yamlProblem(path, err)
+		return Config{}, yamlProblem(path, err)
 	}
 	cfg := cost.Config{
 		DefaultListSize:    file.DefaultListSize,
@@ -107,7 +141,29 @@ func LoadConfig(path string) (cost.Config, error) {
 	for coordinate, size := range file.ListSizes {
 		cfg.ListSizes[coordinate] = cost.ListSize(size)
 	}
-	return cfg, nil
+	client := DefaultClient()
+	client.Dropped = append(client.Dropped, file.ClientDirectives...)
+	client.Local = append(client.Local, file.ClientOnly...)
+	variables, err := asJSON(file.Variables)
+	if err != nil {
+		return Config{}, &FileError{File: path, Message: "the configuration is not valid: variables: " + err.Error()}
+	}
+	return Config{Config: cfg, Variables: variables, Client: client}, nil
+}
+
+// asJSON returns values of YAML as files of variables have them.
+func asJSON(values map[string]any) (map[string]any, error) {
+	if values == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var found map[string]any
+	return found, decoder.Decode(&found)
 }
 
 // yamlProblem keeps the first of the mistakes that yaml reports, with its line.

@@ -70,8 +70,13 @@ func At(pos *ast.Position, message string) *FileError {
 	return p
 }
 
-// FromGraphQL returns an error of gqlparser as a FileError. The file is used if the error names none.
+// FromGraphQL returns an error of gqlparser as a FileError, and one that is a FileError as it is. The file is
+// used if the error names none.
 func FromGraphQL(err error, file string) *FileError {
+	var known *FileError
+	if errors.As(err, &known) {
+		return known
+	}
 	var parsed *gqlerror.Error
 	if !errors.As(err, &parsed) {
 		return &FileError{File: file, Message: err.Error()}

@@ -31,60 +31,80 @@ type Operation struct {
 	Column int
 	// Definition is the parsed operation. Validation writes into it.
 	Definition *ast.OperationDefinition
+	// Local says that a client answers all of it, so that nothing is sent.
+	Local bool
 
 	library *library
 }
 
 // library is all fragments of a run.
 type library struct {
-	byFile map[string]ast.FragmentDefinitionList
+	byFile map[string]map[string]ast.FragmentDefinitionList
 	byName map[string]ast.FragmentDefinitionList
 }
 
 // LoadOperations reads the operations in files and directories, in the order of the files. A file can
 // hold several, and a fragment can stand in any of the files, as in code bases that keep them beside
-// their components. Files of the schema are left out, which may lie in the same directories. The error
-// joins a [FileError] for each file that cannot be read.
-func LoadOperations(paths, schema []string) ([]*Operation, error) {
+// their components. Files of the schema are left out, which may lie in the same directories. What clients
+// do not send is left out of the operations.
+//
+// Broken has a [FileError] for each file that cannot be read or parsed; the others are read all the same. If
+// none has an operation, they are the error.
+func LoadOperations(paths, schema []string, client Client) (operations []*Operation, broken []*FileError, err error) {
 	files, err := Files(paths, operationExtensions...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ofSchema, err := Files(schema, schemaExtensions...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(ofSchema, file) })
-	lib := &library{byFile: map[string]ast.FragmentDefinitionList{}, byName: map[string]ast.FragmentDefinitionList{}}
-	var operations []*Operation
-	var problems []error
+	lib := &library{byFile: map[string]map[string]ast.FragmentDefinitionList{}, byName: map[string]ast.FragmentDefinitionList{}}
 	for _, file := range files {
-		text, err := readDocument(file, maxOperationBytes)
-		if err != nil {
-			problems = append(problems, err)
+		doc, problem := parseOperations(file)
+		if problem != nil {
+			broken = append(broken, problem)
 			continue
 		}
-		doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: file, Input: text}, maxOperationTokens)
-		if err != nil {
-			problems = append(problems, misplaced(FromGraphQL(err, file), []string{"type", "schema", "directive", "scalar", "interface", "union", "enum", "input", "extend"},
-				"this looks like a schema, which is named by a flag"))
-			continue
-		}
-		lib.byFile[file] = doc.Fragments
-		for _, fragment := range doc.Fragments {
-			lib.byName[fragment.Name] = append(lib.byName[fragment.Name], fragment)
-		}
+		lib.add(file, doc.Fragments)
 		for _, definition := range doc.Operations {
 			operations = append(operations, newOperation(file, definition, lib))
 		}
 	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
+	switch {
+	case len(operations) > 0:
+		client.reduce(operations, lib)
+		return operations, broken, nil
+	case len(broken) > 0:
+		problems := make([]error, len(broken))
+		for i, problem := range broken {
+			problems[i] = problem
+		}
+		return nil, broken, errors.Join(problems...)
 	}
-	if len(operations) == 0 {
-		return nil, &FileError{File: strings.Join(paths, ", "), Message: "no operation stands there, only fragments or nothing"}
+	return nil, nil, &FileError{File: strings.Join(paths, ", "), Message: "no operation stands there, only fragments or nothing"}
+}
+
+func parseOperations(file string) (*ast.QueryDocument, *FileError) {
+	text, err := readDocument(file, maxOperationBytes)
+	if err != nil {
+		return nil, FromGraphQL(err, file)
 	}
-	return operations, nil
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Name: file, Input: text}, maxOperationTokens)
+	if err != nil {
+		return nil, misplaced(FromGraphQL(err, file), []string{"type", "schema", "directive", "scalar", "interface", "union", "enum", "input", "extend"},
+			"this looks like a schema, which is named by a flag")
+	}
+	return doc, nil
+}
+
+func (l *library) add(file string, fragments ast.FragmentDefinitionList) {
+	l.byFile[file] = make(map[string]ast.FragmentDefinitionList, len(fragments))
+	for _, fragment := range fragments {
+		l.byFile[file][fragment.Name] = append(l.byFile[file][fragment.Name], fragment)
+		l.byName[fragment.Name] = append(l.byName[fragment.Name], fragment)
+	}
 }
 
 func newOperation(file string, definition *ast.OperationDefinition, lib *library) *Operation {
@@ -139,13 +159,7 @@ func (op *Operation) Document() (*ast.QueryDocument, error) {
 // find returns the fragments of a name as the file sees them: more than one only if the file itself
 // defines it twice, which validation refuses.
 func (l *library) find(file string, spread *ast.FragmentSpread) (ast.FragmentDefinitionList, error) {
-	var own ast.FragmentDefinitionList
-	for _, fragment := range l.byFile[file] {
-		if fragment.Name == spread.Name {
-			own = append(own, fragment)
-		}
-	}
-	if len(own) > 0 {
+	if own := l.byFile[file][spread.Name]; len(own) > 0 {
 		return own, nil
 	}
 	others := l.byName[spread.Name]

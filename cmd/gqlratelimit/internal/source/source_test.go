@@ -162,7 +162,7 @@ func TestHostileOperationsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(write(t, map[string]string{"op.graphql": c.text}), "op.graphql")
-			_, err := source.LoadOperations([]string{file}, nil)
+			_, _, err := source.LoadOperations([]string{file}, nil, source.Client{})
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, file)
 		})
@@ -205,7 +205,7 @@ func TestFragmentsAreFoundInAllFiles(t *testing.T) {
 		"e.graphql": "query E { ...Missing }",
 		"f.graphql": "query F { ...Twice } fragment Twice on Query { a } fragment Twice on Query { b }",
 	})
-	operations, err := source.LoadOperations([]string{dir}, nil)
+	operations, _, err := source.LoadOperations([]string{dir}, nil, source.Client{})
 	require.NoError(t, err)
 	require.Len(t, operations, 4)
 
@@ -233,7 +233,7 @@ func TestAnOperationReachesABoundedNumberOfFragments(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&text, " fragment F%d on Query { ...F%d }", i, i+1)
 	}
-	operations, err := source.LoadOperations([]string{write(t, map[string]string{"a.graphql": text.String()})}, nil)
+	operations, _, err := source.LoadOperations([]string{write(t, map[string]string{"a.graphql": text.String()})}, nil, source.Client{})
 	require.NoError(t, err)
 	_, err = operations[0].Document()
 	require.NoError(t, err)
@@ -244,7 +244,7 @@ func TestAnOperationReachesABoundedNumberOfFragments(t *testing.T) {
 func TestFilesOfTheSchemaHoldNoOperations(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"schema.graphql": "type Query { a: Int }", "a.graphql": "{ a }"})
-	operations, err := source.LoadOperations([]string{dir}, []string{filepath.Join(dir, "schema.graphql")})
+	operations, _, err := source.LoadOperations([]string{dir}, []string{filepath.Join(dir, "schema.graphql")}, source.Client{})
 	require.NoError(t, err)
 	require.Len(t, operations, 1)
 	require.Equal(t, "a", operations[0].Name, "after its file")
