@@ -23,6 +23,7 @@ func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext)
 	d.Kind, d.Name = opCtx.Operation.Operation, opCtx.Operation.Name
 	ctx, span := e.reporter.Start(ctx)
 	answer := e.judge(ctx, opCtx, op)
+	e.nameDearest(opCtx, d)
 	e.reporter.Decided(ctx, span, d)
 	return op, answer
 }

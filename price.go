@@ -143,7 +143,7 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	if asked == "" || asked == costReport && !op.rules.CostReport {
 		return nil
 	}
-	d.Breakdown = e.breakdown(opCtx)
+	d.Breakdown = e.breakdown(opCtx, cost.ExplainOptions{})
 	if asked == costReport {
 		return nil
 	}
@@ -153,13 +153,32 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	return &graphql.Response{Data: []byte("null")}
 }
 
+// nameDearest notes which call is the most expensive one where the price alone refuses, or will.
+func (e *Extension) nameDearest(opCtx *graphql.OperationContext, d *decision.Decision) {
+	because := d.Because()
+	if because == nil || because.Outcome != decision.TooExpensive || because.Mode > bucket.Warn ||
+		because.Limit != nil && because.Limit.Unit != bucket.Points {
+		return
+	}
+	breakdown := d.Breakdown
+	if breakdown == nil {
+		breakdown = e.breakdown(opCtx, cost.ExplainOptions{MaxEntries: dearestOf, MaxBytes: 1 << 20})
+	}
+	if breakdown != nil {
+		because.Dearest = decision.DearestOf(breakdown)
+	}
+}
+
+// dearestOf is how many calls are looked at for the most expensive one, which are the most expensive ones.
+const dearestOf = 100
+
 // breakdown explains the price of an operation. It returns nil for one that cannot be priced.
-func (e *Extension) breakdown(opCtx *graphql.OperationContext) *cost.Breakdown {
+func (e *Extension) breakdown(opCtx *graphql.OperationContext, bounds cost.ExplainOptions) *cost.Breakdown {
 	outline, err := e.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
 	if err != nil {
 		return nil
 	}
-	breakdown := outline.Explain(opCtx.Variables, cost.ExplainOptions{})
+	breakdown := outline.Explain(opCtx.Variables, bounds)
 	return &breakdown
 }
 

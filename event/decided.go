@@ -49,6 +49,8 @@ type Decided struct {
 	Amounts []Amount
 	// MaxCost is the maximum cost that was exceeded, zero if none was.
 	MaxCost int64
+	// Dearest is the field whose calls add most to a price that is too high. It is empty otherwise.
+	Dearest string
 	// Rule is the limit or rule of shape that was broken. It is empty if none was.
 	Rule string
 	// RetryAfter is when the operation can pass, and ClearsAt the same as a time. They are zero if waiting
@@ -153,6 +155,7 @@ func (e Decided) LogValue() slog.Value {
 	a.flag("keyed", e.Keyed)
 	a = append(a, slog.Int64("cost", e.Cost), slog.Int64("charged", e.Charged))
 	a.number("maxCost", e.MaxCost)
+	a.text("dearest", e.Dearest)
 	a.text("rule", e.Rule)
 	a.duration("retryAfter", e.RetryAfter)
 	a.time("clearsAt", e.ClearsAt)

@@ -31,6 +31,10 @@ type Refusal struct { //nolint:errname // a client says refusal, as the document
 	// MaxCost is what one operation may cost in points, where that is the reason. It is zero
 	// otherwise.
 	MaxCost int64
+	// Dearest is the field, such as Query.search, whose calls add most to a price that is too high, and DearestList how many
+	// elements the list has that it returns. They are empty and zero otherwise.
+	Dearest     string
+	DearestList int64
 	// Rule is the limit or rule of shape that the operation breaks: depth, introspectionDepth, aliases,
 	// rootFields, directives, listNodes, slicingArguments or representations. It is empty if it was not
 	// that.
@@ -66,6 +70,8 @@ type refusalExtensions struct {
 	Unit       string      `json:"unit,omitempty"`
 	Cost       looseAmount `json:"cost,omitempty"`
 	MaxCost    looseAmount `json:"maxCost,omitempty"`
+	Dearest    string      `json:"dearest,omitempty"`
+	List       looseAmount `json:"dearestList,omitempty"`
 	Rule       string      `json:"rule,omitempty"`
 	Given      looseAmount `json:"given,omitempty"`
 	Allowed    looseAmount `json:"allowed,omitempty"`
@@ -78,12 +84,12 @@ func (r Refusal) Extensions() map[string]any {
 	if r.RetryAfter > 0 {
 		extensions["retryAfter"] = Seconds(r.RetryAfter)
 	}
-	for key, text := range map[string]string{"refusalId": r.ID, "limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit, "rule": r.Rule} {
+	for key, text := range map[string]string{"refusalId": r.ID, "limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit, "rule": r.Rule, "dearest": r.Dearest} {
 		if text != "" {
 			extensions[key] = text
 		}
 	}
-	for key, n := range map[string]int64{"cost": r.Cost, "maxCost": r.MaxCost} {
+	for key, n := range map[string]int64{"cost": r.Cost, "maxCost": r.MaxCost, "dearestList": r.DearestList} {
 		if n != 0 {
 			extensions[key] = n
 		}
@@ -114,7 +120,7 @@ func (e *refusalExtensions) refusal(message string) Refusal {
 	return Refusal{
 		Code: e.Code, Message: message, ID: e.ID, RetryAfter: fromSeconds(e.RetryAfter),
 		Limit: e.Limit, Level: e.Level, Owner: e.Owner, Unit: e.Unit,
-		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost),
+		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost), Dearest: e.Dearest, DearestList: int64(e.List),
 		Rule: e.Rule, Given: int64(e.Given), Allowed: int64(e.Allowed),
 	}
 }

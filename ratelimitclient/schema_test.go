@@ -100,7 +100,7 @@ func TestThePublishedSchemaHasTheKeysOfARefusal(t *testing.T) {
 	t.Parallel()
 	full := ratelimitclient.Refusal{
 		Code: ratelimitclient.CodeRateLimited, ID: "A", RetryAfter: 1, Limit: "minute", Level: "team", Owner: "web", Unit: "points",
-		Cost: 1, MaxCost: 1, Rule: "depth", Given: 2, Allowed: 1,
+		Cost: 1, MaxCost: 1, Dearest: "Query.search", DearestList: 9, Rule: "depth", Given: 2, Allowed: 1,
 	}
 	value := reflect.ValueOf(full)
 	for i := range value.NumField() {

@@ -25,6 +25,8 @@ type Refusal struct {
 
 	Cost, MaxCost int64
 	Shape         *cost.ShapeError
+	// Dearest is the call that adds most to a price that refused or warns, nil if it is not known.
+	Dearest *Dearest
 
 	Mode        bucket.Mode
 	EnforceFrom time.Time
@@ -35,6 +37,43 @@ type Refusal struct {
 	Cause error
 	// Presented is the error as the server's own code wants the client to see it. It is nil for all others.
 	Presented *gqlerror.Error
+}
+
+// Dearest is the most expensive call of an operation. All its names are those of the schema.
+type Dearest struct {
+	// Coordinate is the field, and Percent its share of the cost, without what is below it.
+	Coordinate string
+	Percent    int
+	// Calls is how often it happens, and ListSize how many elements it returns each time, zero if it returns no list.
+	Calls, ListSize float64
+	// Argument is the slicing argument that sized the list, empty if none did.
+	Argument string
+}
+
+// DearestOf returns the most expensive call of a breakdown, nil if no call costs anything.
+func DearestOf(b *cost.Breakdown) *Dearest {
+	var most *cost.Entry
+	total := b.OmittedType + b.OmittedField + b.Cost.Base
+	for i := range b.Entries {
+		entry := &b.Entries[i]
+		own := entry.Type + entry.Field
+		total += own
+		if own > 0 && len(entry.Path) > 0 && (most == nil || own > most.Type+most.Field) {
+			most = entry
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	dearest := &Dearest{Coordinate: most.Coordinate, Calls: most.Calls}
+	// Costs beyond any number have no shares.
+	if share := (most.Type + most.Field) / total; share >= 0 && share <= 1 {
+		dearest.Percent = int(100 * share)
+	}
+	if most.List != nil {
+		dearest.ListSize, dearest.Argument = most.List.Size, most.List.Argument
+	}
+	return dearest
 }
 
 // AdmittedAs returns the outcome of an operation that runs although this would have refused it.

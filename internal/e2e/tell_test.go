@@ -46,14 +46,15 @@ func TestEveryRefusalSaysWhatHelps(t *testing.T) {
 			request{Query: cheapQuery},
 			request{Query: `{ users(first: 100) { name } }`},
 			false, ratelimitclient.CodeCostLimitExceeded,
-			`the operation needs 102 points, more than the limit "minute" of this tenant can ever hold (100): ask for less at a time`,
+			`the operation needs 102 points, more than the limit "minute" of this tenant can ever hold (100): ask for less at a time; 99 % of that is Query.users, a list of 100 (first)`,
 			`the operation needs more points than the limit "minute" of this tenant can ever hold: ask for less at a time`,
 		},
 		"too expensive": {
 			request{Query: cheapQuery},
 			request{Query: `{ users(first: 1000) { name } }`},
 			false, ratelimitclient.CodeCostLimitExceeded,
-			"the operation costs 1002 points, the limit for one operation is 500: ask for fewer list items or fields",
+			"the operation costs 1002 points, the limit for one operation is 500: ask for fewer list items or fields; " +
+				"99 % of that is Query.users, a list of 1000 (first)",
 			"the operation costs more than one operation may: ask for fewer list items or fields",
 		},
 		"shape": {

@@ -25,6 +25,9 @@ func decidedEvent(d *decision.Decision) event.Decided {
 	}
 	if because := d.Because(); because != nil {
 		e.RefusalID, e.Code, e.MaxCost = because.ID, because.Outcome.Code(), because.MaxCost
+		if because.Dearest != nil {
+			e.Dearest = because.Dearest.Coordinate
+		}
 		if because.Shape != nil {
 			e.Rule = string(because.Shape.Rule)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -21,6 +22,9 @@ func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
 		refusal.Limit, refusal.Level, refusal.Unit = r.Limit.Name, r.Owner.Level.String(), string(r.Limit.Unit)
 	}
 	refusal.Cost, refusal.MaxCost = costs(r, d.Hide)
+	if r.Dearest != nil && !d.Hide.Cost {
+		refusal.Dearest, refusal.DearestList = r.Dearest.Coordinate, int64(min(r.Dearest.ListSize, cost.MaxPoints))
+	}
 	if r.Shape != nil {
 		refusal.Rule, refusal.Given, refusal.Allowed = string(r.Shape.Rule), int64(r.Shape.Given), int64(r.Shape.Allowed)
 	}

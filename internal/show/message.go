@@ -31,6 +31,34 @@ var messages = map[decision.Outcome]string{
 // Message is what the client of a refusal reads: what refuses, how much was asked for and is left, when to come back,
 // and what to change. What is hidden is left out.
 func Message(d *decision.Decision, r *decision.Refusal) string {
+	if r.Dearest != nil && !d.Hide.Cost {
+		return message(d, r) + dearestText(r.Dearest)
+	}
+	return message(d, r)
+}
+
+// dearestText says which call the client had better make smaller.
+func dearestText(dearest *decision.Dearest) string {
+	text := "; "
+	if dearest.Percent > 0 {
+		text += fmt.Sprintf("%d %% of that is ", dearest.Percent)
+	} else {
+		text += "most of that is "
+	}
+	text += dearest.Coordinate
+	if dearest.ListSize > 0 {
+		text += fmt.Sprintf(", a list of %.0f", finite(dearest.ListSize))
+		if dearest.Argument != "" {
+			text += " (" + dearest.Argument + ")"
+		}
+	}
+	if dearest.Calls > 1 {
+		text += fmt.Sprintf(", called %.0f times", finite(dearest.Calls))
+	}
+	return text
+}
+
+func message(d *decision.Decision, r *decision.Refusal) string {
 	hide := d.Hide
 	switch {
 	case r.Shape != nil && r.Shape.Coordinate == "" && hide.Limits:
