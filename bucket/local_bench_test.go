@@ -32,7 +32,7 @@ func BenchmarkLocal(b *testing.B) {
 	for _, bench := range []struct {
 		name   string
 		limits *bucket.Limits
-	}{{"learn no limit", open}, {"learn four limits", local}} {
+	}{{"learn limits that fail open", open}, {"learn four limits", local}} {
 		b.Run(bench.name, func(b *testing.B) {
 			take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: bench.limits}}, Amounts: points(1)}
 			result, err := store.Take(ctx, take)

@@ -45,8 +45,10 @@ func (c *Config) Mistakes() []string {
 		name        string
 		value, most int
 	}{
-		{"Instances", c.Instances, MaxInstances}, {"OpenMultiple", c.OpenMultiple, MaxOpenMultiple},
-		{"Percent", c.Percent, 100}, {"MaxOwners", c.MaxOwners, 1 << 30},
+		{"Instances", c.Instances, MaxInstances},
+		{"OpenMultiple", c.OpenMultiple, MaxOpenMultiple},
+		{"Percent", c.Percent, 100},
+		{"MaxOwners", c.MaxOwners, 1 << 30},
 	} {
 		if number.value < 0 || number.value > number.most {
 			mistakes = append(mistakes, fmt.Sprintf("%s is %d, want 0 to %d", number.name, number.value, number.most))
