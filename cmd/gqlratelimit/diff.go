@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,18 +57,35 @@ func runDiff(c console, args []string) error {
 		return err
 	}
 
+	if err := compare(c, &changes, inputs, [2]paths{oldSchemas, newSchemas}, operands); err != nil {
+		return err
+	}
+	report.SortByRise(changes.List)
+	if asJSON {
+		err = changes.WriteJSON(c.stdout)
+	} else {
+		err = changes.WriteTable(c.stdout, report.StyleFor(c.stdout, c.getenv))
+	}
+	if err == nil && changes.Failed() {
+		return errFound
+	}
+	return err
+}
+
+// compare prices the operations under the old and the new schema.
+func compare(c console, changes *report.Changes, inputs pricingInputs, files [2]paths, operands []string) error {
 	cfg, variables, err := inputs.load()
 	if err != nil {
 		return err
 	}
 	var schemas [2]*source.Schema
-	for i, files := range []paths{oldSchemas, newSchemas} {
-		if schemas[i], err = source.LoadSchema(files); err != nil {
+	for i := range files {
+		if schemas[i], err = source.LoadSchema(files[i]); err != nil {
 			return err
 		}
 	}
 	var operations []*source.Operation
-	operations, changes.Broken, err = source.LoadOperations(operands, append(oldSchemas, newSchemas...), cfg.Client.Without(schemas[:]...))
+	operations, changes.Broken, err = source.LoadOperations(operands, slices.Concat(files[0], files[1]), cfg.Client.Without(schemas[:]...))
 	if err != nil {
 		return err
 	}
@@ -82,16 +100,7 @@ func runDiff(c console, args []string) error {
 	for i := range operations {
 		changes.List = append(changes.List, pricing.Change{Old: results[0][i], New: results[1][i]})
 	}
-	report.SortByRise(changes.List)
-	if asJSON {
-		err = changes.WriteJSON(c.stdout)
-	} else {
-		err = changes.WriteTable(c.stdout, report.StyleFor(c.stdout, c.getenv))
-	}
-	if err == nil && changes.Failed() {
-		return errFound
-	}
-	return err
+	return nil
 }
 
 // parseShare reads the value of a flag such as 10% or 0.1. A number above 1 without % is refused, because
