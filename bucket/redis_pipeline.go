@@ -241,8 +241,11 @@ func (b *batch) give(err error) {
 // send sends the commands of those who still wait, and reports whether the node was silent. The patience of the batch is
 // that of the last of them.
 func (b *batch) send(p *pipeline, node *deadline.Node) (silent bool) {
-	waiters, until := b.waiters[:0], time.Time{}
+	waiters, until, now := b.waiters[:0], time.Time{}, time.Now()
 	for _, w := range b.waiters {
+		if !now.Before(w.call.Until()) && w.withdraw() {
+			w.err = context.DeadlineExceeded
+		}
 		if w.withdrawn() {
 			continue
 		}
