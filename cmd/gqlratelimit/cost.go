@@ -18,10 +18,10 @@ the definitions of @cost and @listSize; they are added.
 Variables are read from JSON files beside the operations: Search.variables.json for the
 operation Search, queries.variables.json for all operations in queries.graphql. An optional
 variable without a value is absent, or has its default; -variable first=50 gives one to all
-variables of the name. A required input without a value is priced with what its type requires.
-If a required variable without a value decides how long a list is, or what is selected, the
-operation is priced as if it were not given: that is no upper bound, and with -max-cost the
-operation fails.
+variables of the name. A required input without a value is priced with what its type requires,
+a required Boolean with the dearer value. If a required variable without a value decides how
+long a list is, the operation is priced as if it were not given: that is no upper bound, and
+with -max-cost the operation fails.
 
 Directives that Apollo Client keeps to itself, such as @client and @connection, are left out
 with what they mark, unless the schema defines them. -client-directive and -client-only name

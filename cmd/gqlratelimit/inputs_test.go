@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ type priced struct {
 		Local                              bool
 		OverMaxCost                        bool
 		MissingVariables, AssumedVariables []string
+		ChosenVariables                    []string
 		Problems                           []struct{ Message string }
 		DearestCall, LongestList           *struct{ Path []string }
 	}
@@ -118,6 +120,43 @@ func TestARequiredInputWithoutAValueIsPricedAsPresentAndOnlyAListSizeIsMissed(t 
 		require.Equal(t, exitOK, run(c, []string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), dir}))
 		require.Equal(t, want.assumed != nil, strings.Contains(stdout.String(), "priced with what is required in it"), operation)
 	}
+}
+
+func TestARequiredBooleanWithoutAValueHasTheDearerOne(t *testing.T) {
+	t.Parallel()
+	for operation, want := range map[string]struct {
+		points          int64
+		missing, chosen []string
+	}{
+		`query ($b: Boolean!) { books(first: 30) @include(if: $b) { name } }`:                                                                        {32, nil, []string{"b"}},
+		`query ($b: Boolean!) { books(first: 30) @skip(if: $b) { name } }`:                                                                           {32, nil, []string{"b"}},
+		`query ($a: Boolean!, $b: Boolean!) { x: books(first: 30) @skip(if: $b) { name } books(first: 20) @include(if: $b) @skip(if: $a) { name } }`: {32, nil, []string{"a", "b"}},
+		// The cheaper choice has a list that may have any size.
+		`query ($b: Boolean!, $n: Int!) { x: books(first: 30) @skip(if: $b) { name } books(first: $n) @include(if: $b) { name } }`: {32, []string{"n"}, []string{"b"}},
+	} {
+		dir := files(t, map[string]string{"schema.graphqls": shelf, "operation.graphql": operation})
+		code := exitOK
+		if want.missing != nil {
+			code = exitFound
+		}
+		one := price(t, dir, code, "-max-cost", "32").Operations[0]
+		require.Equal(t, want.points, *one.Points, operation)
+		require.Equal(t, want.missing, one.MissingVariables, operation)
+		require.Equal(t, want.chosen, one.ChosenVariables, operation)
+		require.True(t, price(t, dir, exitFound, "-max-cost", "31").Operations[0].OverMaxCost, operation)
+	}
+
+	// More than can be tried.
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, " b%d: books(first: 1) @include(if: $v%d) { name }", i, i)
+	}
+	query := "query ($v0: Boolean!"
+	for i := 1; i < 20; i++ {
+		query += fmt.Sprintf(", $v%d: Boolean!", i)
+	}
+	dir := files(t, map[string]string{"schema.graphqls": shelf, "many.graphql": query + ") {" + text.String() + " }"})
+	require.NotEmpty(t, price(t, dir, exitFound, "-max-cost", "1000").Operations[0].MissingVariables)
 }
 
 func TestVariablesHaveValuesByTheirNames(t *testing.T) {

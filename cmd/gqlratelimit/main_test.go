@@ -117,7 +117,7 @@ func TestAnOperationWhosePriceAMissingVariableDecidesIsNotBelowAnyMaximum(t *tes
 		`query ($a: String!) { users(first: 1, after: $a) { name } }`:                  false,
 		`query ($id: ID!) { user(id: $id) { name } }`:                                  false,
 		`query ($n: Int!) { names(first: $n) }`:                                        false,
-		`query ($b: Boolean!) { user(id: 1) @include(if: $b) { name } }`:               true,
+		`query ($b: Boolean!) { user(id: 1) @include(if: $b) { name } }`:               false,
 		`query ($f: Filter!) { find(filter: $f) { name } }`:                            false,
 		`query ($t: String!) { find(filter: {text: $t}) { name } }`:                    false,
 		`query ($t: String!) { text(text: $t) { name } }`:                              false,

@@ -52,6 +52,9 @@ type Result struct {
 	// Assumed are the required variables that have no value and only add weights of inputs. They are priced with what
 	// their types require.
 	Assumed []string
+	// Chosen are the required Booleans that have no value. Of all their values those were taken at which the operation
+	// costs most.
+	Chosen []string
 	// Breakdown says what the cost consists of. It has no entries if the operation is too large for one.
 	Breakdown cost.Breakdown
 	// Problems are why the operation has no price, or why a server refuses it although it has one.
@@ -113,8 +116,9 @@ func (p *Pricer) evaluate(result Result, doc *ast.QueryDocument, values map[stri
 		return result.fail(op.Error(strings.TrimPrefix(err.Error(), "cost: ")))
 	}
 	complete := len(result.Missing) == 0
-	result.Missing, result.Assumed = used(outline, op, result.Missing)
-	if !decide(plan, op, values, result.Missing) {
+	result.Missing, result.Chosen, result.Assumed = used(outline, op, result.Missing)
+	values, decided := dearest(plan, op, values, result.Chosen, result.Missing)
+	if !decided {
 		result.Missing = nil
 	}
 	result.Cost, err = plan.Evaluate(values)
@@ -134,20 +138,46 @@ func (p *Pricer) evaluate(result Result, doc *ast.QueryDocument, values map[stri
 	return result
 }
 
-// used returns those of the variables without a value that decide more than what inputs weigh, and those that can
-// only add the weights of what is in them: of input objects, and of lists.
-func used(outline *cost.Outline, op *source.Operation, missing []string) (deciding, adding []string) {
+// maxChosen is how many Booleans are tried in all their values, which are 2 to the power of it.
+const maxChosen = 8
+
+// used returns those of the variables without a value that decide more than what inputs weigh, but for Booleans that can
+// be tried in both values, and those that can only add the weights of what is in them: of input objects, and of lists.
+func used(outline *cost.Outline, op *source.Operation, missing []string) (deciding, choices, adding []string) {
 	for _, use := range outline.VariableUses() {
 		variable := op.Definition.VariableDefinitions.ForName(use.Name)
 		switch {
 		case !slices.Contains(missing, use.Name):
 		case len(use.Sizes) > 0 || use.Includes || use.Represents || use.Computes:
-			deciding = append(deciding, use.Name)
+			if variable.Type.NamedType == "Boolean" && len(choices) < maxChosen {
+				choices = append(choices, use.Name)
+			} else {
+				deciding = append(deciding, use.Name)
+			}
 		case use.Weighs && (variable.Type.Elem != nil || !variable.Definition.IsLeafType()):
 			adding = append(adding, use.Name)
 		}
 	}
-	return deciding, adding
+	return deciding, choices, adding
+}
+
+// dearest returns the values with those of the choices at which the operation costs most. Decided says whether the missing
+// variables matter at any choice.
+func dearest(plan *cost.Plan, op *source.Operation, values map[string]any, choices, missing []string) (dear map[string]any, decided bool) {
+	highest := int64(-1)
+	for choice := range 1 << len(choices) {
+		chosen := maps.Clone(values)
+		for i, name := range choices {
+			chosen[name] = choice>>i&1 == 1
+		}
+		// A broken rule does not change the cost.
+		price, _ := plan.Evaluate(chosen)
+		if points := price.Points(); points > highest {
+			dear, highest = chosen, points
+		}
+		decided = decided || decide(plan, op, chosen, missing)
+	}
+	return dear, decided
 }
 
 // decide says whether the variables, which have no values, can change the price, or break a limit. Of

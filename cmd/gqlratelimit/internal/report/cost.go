@@ -130,6 +130,9 @@ func (c Costs) writeOperation(b *strings.Builder, r pricing.Result, style Style)
 		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Assumed, ", $")+
 			": priced with what is required in it; optional inputs and elements of lists add to that")) + "\n")
 	}
+	if len(r.Chosen) > 0 {
+		b.WriteString(row("", "", "", style.yellow("? no value for $"+strings.Join(r.Chosen, ", $")+": priced with the dearer value")) + "\n")
+	}
 	switch {
 	case c.Unknown(r):
 		b.WriteString(row("", "", "", style.red("! no value for $"+strings.Join(r.Missing, ", $")+

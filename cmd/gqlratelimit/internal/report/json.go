@@ -42,6 +42,7 @@ type operationJSON struct {
 	LongestList      *cost.Entry         `json:"longestList,omitempty"`
 	MissingVariables []string            `json:"missingVariables,omitempty"`
 	AssumedVariables []string            `json:"assumedVariables,omitempty"`
+	ChosenVariables  []string            `json:"chosenVariables,omitempty"`
 	Local            bool                `json:"local,omitempty"`
 	Problems         []*source.FileError `json:"problems,omitempty"`
 	Calls            []cost.Entry        `json:"calls,omitempty"`
@@ -59,6 +60,7 @@ func operation(r pricing.Result) operationJSON {
 		Column:           r.Operation.Column,
 		MissingVariables: r.Missing,
 		AssumedVariables: r.Assumed,
+		ChosenVariables:  r.Chosen,
 		Local:            r.Operation.Local,
 		Problems:         r.Problems,
 		Unmerged:         r.Unmerged,
