@@ -100,7 +100,7 @@ func (c *compiler) slice(field *ast.Field, s *slicer) (found any, b bound) {
 			return nil, b
 		case literal == nil:
 			b.defaulted = true
-			found, _ = follow(fallback, steps)
+			found = follow(fallback, steps)
 			return found, b
 		case literal.Kind == ast.Variable:
 			b.lookup = int32(len(c.form.lookups))

@@ -141,7 +141,7 @@ func (m *machine) lookup(l *lookup) any {
 		value = l.fallback
 	}
 	if len(l.steps) > 0 {
-		value, _ = follow(value, l.steps)
+		value = follow(value, l.steps)
 	}
 	return value
 }

@@ -150,23 +150,23 @@ type step struct {
 	defaults bool
 }
 
-// follow walks a path into a value as coerced: absent input fields have their defaults. It says
-// whether there is something at the end, which may be null.
-func follow(value any, steps []step) (end any, present bool) {
+// follow walks a path into a value as coerced: absent input fields have their defaults. It returns what stands at the
+// end, nil if that is null or nothing does.
+func follow(value any, steps []step) any {
 	for i := range steps {
 		object, ok := value.(map[string]any)
 		if !ok {
-			return nil, false
+			return nil
 		}
 		value, ok = object[steps[i].name]
 		if !ok {
 			if !steps[i].defaults {
-				return nil, false
+				return nil
 			}
 			value = steps[i].fallback
 		}
 	}
-	return value, true
+	return value
 }
 
 // remember puts a value into a map that is made when it is first needed: few operations need all.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,7 +70,7 @@ func TestWithoutConfigurationTheIDOfARefusalLeadsToALineOfTheLog(t *testing.T) {
 		answer := r.post(request{Query: listQuery})
 		id := refusalIDOf(t, answer.Body)
 		require.Equal(t, 1, r.lines())
-		require.Regexp(t, regexp.MustCompile("refusalId="+id+` outcome=limited code=RATE_LIMITED tenant=free.* limits\.0\.refuses=true`), r.log.String())
+		require.Regexp(t, "refusalId="+id+` outcome=limited code=RATE_LIMITED tenant=free.* limits\.0\.refuses=true`, r.log.String())
 		require.NotContains(t, r.log.String(), "threshold_crossed", "other facts are for observers")
 	})
 }

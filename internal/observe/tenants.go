@@ -98,8 +98,9 @@ func (t *tenantNames) name(tenant string) string {
 // look gives names to the busiest, and takes them from those that have not been among these for long.
 func (t *tenantNames) look(now time.Time) {
 	t.looked = now
-	if halvings := now.Sub(t.halved) / halveEvery; halvings > 0 {
-		t.halved = t.halved.Add(halvings * halveEvery)
+	if passed := now.Sub(t.halved).Truncate(halveEvery); passed > 0 {
+		t.halved = t.halved.Add(passed)
+		halvings := passed / halveEvery
 		for i := range t.ranking {
 			t.ranking[i].count >>= min(halvings, 63)
 		}
