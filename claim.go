@@ -12,7 +12,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // claims finds the claim that the operation asks for, if it has a key that is honoured.
@@ -21,7 +21,7 @@ func (op *operation) claims(opCtx *graphql.OperationContext) error {
 	if op.extension.cfg.Idempotency.Keys == KeysIgnored {
 		return nil
 	}
-	claim, err := op.extension.claims.Claim(opCtx, d.Subject, sink.Upgrades(opCtx.Headers))
+	claim, err := op.extension.claims.Claim(opCtx, d.Subject, inbound.Upgrades(opCtx.Headers))
 	if err == nil && op.claimable(d.Points) {
 		op.claim, d.Keyed = claim, claim != nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // priced is what the mutator leaves for the decision.
@@ -108,7 +108,7 @@ var (
 // about what happens.
 func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 	values, sent := opCtx.Headers[headerCost]
-	word, inUpgrade := strings.Join(values, ","), sink.Upgrades(opCtx.Headers)
+	word, inUpgrade := strings.Join(values, ","), inbound.Upgrades(opCtx.Headers)
 	if value, found := opCtx.Extensions[costExtension]; found && inUpgrade {
 		if word, sent = value.(string); !sent {
 			return "", fmt.Errorf("extensions.%s is not a string: %w", costExtension, errCostRequest)

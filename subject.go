@@ -9,6 +9,7 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -100,10 +101,6 @@ type PeerConfig struct {
 	Tier string
 }
 
-// ipv6Client is the prefix that counts as one client: a household or a host usually has a /64 to
-// itself, and could otherwise choose a fresh budget 2^64 times.
-const ipv6Client = 64
-
 // ByPeer returns a function for callers that nobody knows: the tenant is "ip:" and the client's
 // address, for IPv6 "ip:" and its /64 network, and the subject is anonymous. It needs the [Handler], which
 // sees the connection; without it, and on a Unix socket, the error matches [ErrNoPeer]. Behind proxies it needs
@@ -113,18 +110,8 @@ func ByPeer(cfg PeerConfig) SubjectFunc {
 		if !r.Client.IsValid() {
 			return Subject{}, ErrNoPeer
 		}
-		return Subject{Tenant: "ip:" + clientName(r.Client), Tier: cfg.Tier, Anonymous: true}, nil
+		return Subject{Tenant: "ip:" + inbound.Network(r.Client, inbound.ClientBits), Tier: cfg.Tier, Anonymous: true}, nil
 	}
-}
-
-func clientName(addr netip.Addr) string {
-	if addr.Is6() {
-		prefix, err := addr.WithZone("").Prefix(ipv6Client)
-		if err == nil {
-			return prefix.String()
-		}
-	}
-	return addr.String()
 }
 
 // FirstOf returns a function that asks each function in turn until one knows the caller. An error

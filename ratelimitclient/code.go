@@ -19,6 +19,10 @@ const (
 	// CodeOverloaded (503): the server is too busy to judge the operation and did not run it. Try again after
 	// Refusal.RetryAfter, which is a fraction of a second.
 	CodeOverloaded = "OVERLOADED"
+	// CodePayloadTooLarge (413): the request, its headers or its document are larger than the server takes. Send less.
+	CodePayloadTooLarge = "PAYLOAD_TOO_LARGE"
+	// CodePayloadTooSlow (408): the body of the request did not arrive in the time that the server gives it. Nothing was run.
+	CodePayloadTooSlow = "PAYLOAD_TOO_SLOW"
 	// CodeSubjectUnknown (401): the server could not tell who pays. Send valid credentials.
 	CodeSubjectUnknown = "SUBJECT_UNKNOWN"
 	// CodeKeyInvalid (400): the idempotency key is malformed, or missing where the server asks for one.
@@ -52,6 +56,8 @@ var codes = map[string]struct {
 	CodeTenantBlocked:        {http.StatusForbidden, false},
 	CodeUnavailable:          {http.StatusServiceUnavailable, true},
 	CodeOverloaded:           {http.StatusServiceUnavailable, true},
+	CodePayloadTooLarge:      {http.StatusRequestEntityTooLarge, false},
+	CodePayloadTooSlow:       {http.StatusRequestTimeout, false},
 	CodeSubjectUnknown:       {http.StatusUnauthorized, false},
 	CodeKeyInvalid:           {http.StatusBadRequest, false},
 	CodeKeyReused:            {http.StatusUnprocessableEntity, false},

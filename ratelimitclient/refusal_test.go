@@ -59,6 +59,7 @@ func TestRefusalSurvivesARoundTrip(t *testing.T) {
 			Message:    rapid.StringOf(rapid.RuneFrom(nil, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Zs)).Draw(t, "message"),
 			RetryAfter: time.Duration(millis) * time.Millisecond,
 			Limit:      rapid.String().Draw(t, "limit"),
+			Layer:      rapid.String().Draw(t, "layer"),
 			Level:      rapid.String().Draw(t, "level"),
 			Owner:      rapid.String().Draw(t, "owner"),
 			Unit:       rapid.String().Draw(t, "unit"),

@@ -37,12 +37,27 @@ func TestASubscriptionReportsWithItsFirstEventOnly(t *testing.T) {
 
 func TestAKeyInTheUpgradeHeaderIsNotAKeyOfItsOperations(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, nil)
-	s := f.dial("free", http.Header{"Idempotency-Key": {"upgrade-key-1"}})
-	const mutation = `mutation { createUser(input: {name: "Grace"}) { id } }`
-	s.run("1", request{Query: mutation})
-	s.run("2", request{Query: mutation})
-	if created := f.resolver.Created.Load(); created != 2 {
-		t.Fatalf("two mutations of one connection ran %d times", created)
+	for _, upgrade := range []string{"websocket", "foo, WebSocket"} {
+		f := newFixture(t, nil)
+		f.client.Transport = upgradesTo{upgrade, f.client.Transport}
+		s := f.dial("free", http.Header{"Idempotency-Key": {"upgrade-key-1"}})
+		const mutation = `mutation { createUser(input: {name: "Grace"}) { id } }`
+		s.run("1", request{Query: mutation})
+		s.run("2", request{Query: mutation})
+		if created := f.resolver.Created.Load(); created != 2 {
+			t.Fatalf("%s: two mutations of one connection ran %d times", upgrade, created)
+		}
 	}
+}
+
+// upgradesTo sends another Upgrade than the client does, which takes any that lists a WebSocket.
+type upgradesTo struct {
+	upgrade string
+	http.RoundTripper
+}
+
+func (u upgradesTo) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Upgrade", u.upgrade)
+	return u.RoundTripper.RoundTrip(r)
 }

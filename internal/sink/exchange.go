@@ -7,19 +7,20 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // Handler gives each request of the handler an [Exchange], and holds its answer back until that is decided. A
 // WebSocket is passed through.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &Exchange{response: w, peer: peerOf(r)}
+		x := &Exchange{response: w, peer: inbound.Peer(r)}
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-		if Upgrades(r.Header) {
+		if inbound.Upgrades(r.Header) {
 			x.passed = true
 			next.ServeHTTP(w, r)
 			return
@@ -27,11 +28,6 @@ func Handler(next http.Handler) http.Handler {
 		defer x.release()
 		next.ServeHTTP(heldWriter{x}, r)
 	})
-}
-
-// Upgrades says whether the headers are those of a request for a WebSocket.
-func Upgrades(header http.Header) bool {
-	return strings.EqualFold(header.Get("Upgrade"), "websocket")
 }
 
 // maxHeld bounds what is held back. gqlgen writes at most a preamble before the decision; anything
@@ -174,12 +170,4 @@ func (w heldWriter) Flush() {
 	if w.decided {
 		w.passHeld()
 	}
-}
-
-func peerOf(r *http.Request) netip.Addr {
-	addrPort, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return addrPort.Addr()
 }

@@ -1,0 +1,3 @@
+// Package inbound reads from a request what both the front door and the limiter have to know, so that they agree: whose
+// address it comes from, which networks are one client, and whether it becomes a WebSocket.
+package inbound
