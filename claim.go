@@ -135,9 +135,11 @@ func (e *Extension) replay(ctx context.Context, op *operation, points int64, kep
 	answer, err := e.claims.Answer(context.WithoutCancel(ctx), name, kept)
 	switch {
 	case err != nil && !op.mutation():
-		e.cfg.Observe.Logger.WarnContext(ctx, "ratelimit: a stored answer cannot be had: its query runs again",
-			slog.String("error", err.Error()))
-		return e.takeFor(ctx, op, points)
+		e.warnOnce(ctx, oddity{what: "answer", tenant: d.Subject.Tenant}, "a stored answer cannot be had: its query runs again",
+			slog.String("tenant", shortened(d.Subject.Tenant)), slog.String("error", err.Error()))
+		// Of budgets that all tenants share the operation has been charged already.
+		take, would := e.newTake(op, points)
+		return e.takeOwn(ctx, op, &take, would, points)
 	case errors.Is(err, claims.ErrUnreadable):
 		d.Refuse(&decision.Refusal{Outcome: decision.AnswerUnavailable, Cause: err})
 		return nil

@@ -86,10 +86,9 @@ type PricingConfig struct {
 // each charge at its estimate: that bounds the work, where a response tells only what came of it.
 //
 // Nothing is given back where the operation had errors, whether or not the response shows them, because these hide
-// calls that were made, where there is no data, where the
-// actual cost is not known, for a subscription or a deferred part that the client has left, and under an
-// idempotency key for a query, which may be repeated uncharged, and for an answer in parts. What was taken
-// with [Charge] stays taken, and so do requests. No limit ever gets more back than it is still owed.
+// calls that were made, where there is no data, where the actual cost is not known, for a subscription or a deferred
+// part that the client has left, and under an idempotency key for an answer in parts. What was taken with [Charge]
+// stays taken, and so do requests. No limit ever gets more back than it is still owed.
 //
 // The store is asked after the response, which does not wait for it, under an idempotency key with the end
 // of the claim. [Extension.Shutdown] waits for what is under way.

@@ -16,17 +16,7 @@ import (
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
 	d := &op.decision
-	take := bucket.Take{
-		Tenant: d.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim,
-		States: op.states[:], Owners: op.members(op.owners[:]),
-	}
-	would := e.try(op, &take, points)
-	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
-	take.Amounts = op.amounts[:]
-	if op.claim == nil {
-		take.Amounts = op.amounts[:2:2]
-	}
-	take.Amounts = append(take.Amounts, op.rules.Amounts...)
+	take, would := e.newTake(op, points)
 	if op.rules.Across == nil {
 		return e.takeOwn(ctx, op, &take, would, points)
 	}
@@ -42,6 +32,22 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 	answer := e.takeOwn(ctx, op, &take, would, points)
 	shared.settle(ctx, d)
 	return answer
+}
+
+// newTake returns what the store is asked for the operation, and what is known of the candidate already.
+func (e *Extension) newTake(op *operation, points int64) (take bucket.Take, would *decision.Candidate) {
+	take = bucket.Take{
+		Tenant: op.decision.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim,
+		States: op.states[:], Owners: op.members(op.owners[:]),
+	}
+	would = e.try(op, &take, points)
+	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
+	take.Amounts = op.amounts[:]
+	if op.claim == nil {
+		take.Amounts = op.amounts[:2:2]
+	}
+	take.Amounts = append(take.Amounts, op.rules.Amounts...)
+	return take, would
 }
 
 // takeOwn asks the store for what is the tenant's own.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Parts of operation rules begin with what they are, so that no user is called like the value of an argument.
@@ -140,10 +141,14 @@ func (p *parter) reflected(v reflect.Value, depth int) {
 	}
 }
 
-// normalText folds case and cuts blanks, and what is too long.
+// normalText folds case and cuts blanks, and what is too long. All texts that begin with more blanks than are looked at are
+// one: a server that trims them would else take for one account what is cut at another place with each further blank.
 func normalText(text string) string {
-	text = strings.TrimSpace(text[:min(len(text), 2*maxPartText)])
-	return strings.ToLower(strings.ToUpper(text[:min(len(text), maxPartText)]))
+	begun := strings.TrimLeftFunc(text[:min(len(text), 2*maxPartText)], unicode.IsSpace)
+	if len(text) > 2*maxPartText && len(begun) < maxPartText {
+		return ""
+	}
+	return strings.ToLower(strings.ToUpper(strings.TrimSpace(begun[:min(len(begun), maxPartText)])))
 }
 
 // normalNumber returns one spelling of a number: whole ones exactly, in whatever length.

@@ -32,6 +32,19 @@ func TestSpellingsOfOneValueShareABudget(t *testing.T) {
 	}
 }
 
+func TestBlanksBeforeAnAccountMakeNoMoreThanOneOtherBudget(t *testing.T) {
+	t.Parallel()
+	const account = "victim@example.org"
+	parts := map[string]bool{}
+	for blanks := range 5000 {
+		for _, after := range []string{"", strings.Repeat(" ", 3000)} {
+			parts[tiers.PartOf("p", strings.Repeat(" ", blanks)+account+after)] = true
+		}
+	}
+	require.LessOrEqual(t, len(parts), 2, "a server that trims them takes all of these for one account")
+	require.True(t, parts[tiers.PartOf("p", account)])
+}
+
 func TestDifferentValuesHaveBudgetsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)

@@ -158,7 +158,7 @@ type UserRule struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed or local, for the limits that name none. Empty means that of the tenant.
+	// FailMode is open, closed, local or unbounded, for the limits that name none. Empty means that of the tenant.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Limits are the budgets of each user by name.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`

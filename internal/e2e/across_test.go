@@ -11,6 +11,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 )
@@ -130,6 +131,27 @@ func TestAReplayIsNoAttempt(t *testing.T) {
 	require.Equal(t, ratelimitclient.CodeKeyReused, reused.errorCode(t))
 	require.NoError(t, f.limiter.AwaitSettled(t.Context()))
 	require.EqualValues(t, 4, f.attempts())
+}
+
+func TestAQueryWhoseStoredAnswerIsLostIsOneAttempt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy = policyOf(t, `
+version: 1
+default: free
+tiers:
+  free:
+    limits: {minute: {capacity: 100000, per: minute}}
+    operations:
+      Query.users:
+        limits: {page: {capacity: 10, per: hour, unit: requests, by: first, across: true}}
+`)
+		cfg.Idempotency.Answers = &answerMap{getErr: idempotency.ErrNoAnswer}
+	})
+	for run := range 3 {
+		require.Equal(t, http.StatusOK, f.post(request{Query: `{ users(first: 1) { name } }`, Key: testKey}).Status)
+		require.EqualValues(t, 10-(run+1), f.attempts(), "each run is asked for once")
+	}
 }
 
 func TestAnOverrideRecordOfNobodyIsAboutSharedBudgets(t *testing.T) {
