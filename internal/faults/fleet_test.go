@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -111,7 +112,11 @@ func startFleet(t *testing.T, s *site) *fleet {
 		server.AddTransport(transport.POST{})
 		server.SetQueryCache(lru.New[*ast.QueryDocument](1))
 		extension := ratelimit.New(ratelimit.Config{
-			Store: store, Policy: f.policy, Subject: tierOfTenant, Observe: ratelimit.ObserveConfig{Observer: f, Admissions: 1, Logger: slog.New(slog.DiscardHandler)},
+			Store: store, Policy: f.policy, Subject: tierOfTenant,
+			// Every decision is told, and not a sample of them: the table compares them with what clients saw.
+			Observe: ratelimit.ObserveConfig{
+				Observer: f, Admissions: 1, Refusals: math.MaxInt32, TenantRefusals: ratelimit.None, Logger: slog.New(slog.DiscardHandler),
+			},
 			Outage: ratelimit.OutageConfig{Instances: replicas},
 		})
 		server.Use(extension)
