@@ -2,6 +2,7 @@ package bucket_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -27,6 +28,8 @@ type wire struct {
 	answers func(tenant string) time.Duration
 	// late is by how much the process comes too late when a first deadline of reading has passed.
 	late time.Duration
+	// protocol is the version of RESP. Zero means that of redisclient.Open.
+	protocol int
 }
 
 // answered is what the server says to a script.
@@ -35,7 +38,7 @@ const answered = "ERR nothing was done"
 // client returns a client of the server with breakers, which open after five failures.
 func (s *wire) client(t testing.TB) *redis.Client {
 	t.Helper()
-	options := &redis.Options{Addr: "10.0.0.7:6379", Protocol: 2}
+	options := &redis.Options{Addr: "10.0.0.7:6379", Protocol: cmp.Or(s.protocol, 3)}
 	redisclient.Bound(options)
 	options.MinIdleConns = 0
 	options.Dialer = func(context.Context, string, string) (net.Conn, error) {
@@ -143,19 +146,21 @@ func takeOf(t testing.TB, tenant string) bucket.Take {
 
 func TestASilentNodeOfAQuietProcessEndsACallSoonAndOpensTheBreaker(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := &wire{answers: func(string) time.Duration { return -1 }}
-		store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t)})
-		require.NoError(t, err)
-		for range breakerFailures {
-			start := time.Now()
-			_, err := store.Take(t.Context(), takeOf(t, "acme"))
-			require.ErrorIs(t, err, bucket.ErrAmbiguous)
-			require.LessOrEqual(t, time.Since(start), 15*time.Millisecond)
-		}
-		_, err = store.Take(t.Context(), takeOf(t, "acme"))
-		require.ErrorIs(t, err, redisclient.ErrBreakerOpen)
-	})
+	for _, protocol := range []int{2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &wire{answers: func(string) time.Duration { return -1 }, protocol: protocol}
+			store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t)})
+			require.NoError(t, err)
+			for range breakerFailures {
+				start := time.Now()
+				_, err := store.Take(t.Context(), takeOf(t, "acme"))
+				require.ErrorIs(t, err, bucket.ErrAmbiguous)
+				require.LessOrEqual(t, time.Since(start), 15*time.Millisecond, "RESP%d", protocol)
+			}
+			_, err = store.Take(t.Context(), takeOf(t, "acme"))
+			require.ErrorIs(t, err, redisclient.ErrBreakerOpen)
+		})
+	}
 }
 
 func TestACallWaitsForANodeThatAnswersOthers(t *testing.T) {

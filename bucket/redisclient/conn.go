@@ -85,11 +85,16 @@ type conn struct {
 	// wrote is when something was written last, until when what was written waits in all, and silent
 	// when the node has been silent for too long.
 	wrote, until, silent time.Time
+	// tick is the deadline of the socket: when to see next whether this process is late.
+	tick time.Time
+	// ended is the verdict on what was written last, nil while there is none: go-redis reads again after it, since it looks
+	// for push messages before each reply of RESP3.
+	ended error
 }
 
 // SetDeadline implements net.Conn.
 func (c *conn) SetDeadline(t time.Time) error {
-	c.until, c.silent = t, t
+	c.until, c.silent, c.tick, c.ended = t, t, t, nil
 	return c.Conn.SetDeadline(t)
 }
 
@@ -101,16 +106,17 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
-	c.silent = t
-	return c.Conn.SetReadDeadline(c.tick(c.wrote, t))
+	c.silent, c.ended = t, nil
+	return c.arm(c.wrote, t)
 }
 
-// tick is when to see next whether this process is late, while it waits for something until due since it was written.
-func (c *conn) tick(from, due time.Time) time.Time {
+// arm sets the next tick, while something is waited for until due.
+func (c *conn) arm(from, due time.Time) error {
+	c.tick = due
 	if tick := from.Add(c.step()); !due.IsZero() && tick.After(from) && tick.Before(due) {
-		return tick
+		c.tick = tick
 	}
-	return due
+	return c.Conn.SetReadDeadline(c.tick)
 }
 
 // step is the time between two ticks.
@@ -118,13 +124,16 @@ func (c *conn) step() time.Duration { return c.silent.Sub(c.wrote) / ticks }
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
-	c.wrote = time.Now()
+	c.wrote, c.ended = time.Now(), nil
 	return c.Conn.Write(b)
 }
 
 // Read implements net.Conn. It ends when its node has been silent for as long as it may be, or when the patience of the
 // command has run out, and its error says which of them.
 func (c *conn) Read(b []byte) (int, error) {
+	if c.ended != nil {
+		return 0, c.ended
+	}
 	n, err := c.Conn.Read(b)
 	if n == 0 && isDeadline(err) && !c.silent.IsZero() {
 		n, err = c.wait(b)
@@ -135,13 +144,13 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wait reads on after the first tick.
+// wait reads on after a tick.
 func (c *conn) wait(b []byte) (int, error) {
-	began, due, tick := c.wrote, c.silent, c.tick(c.wrote, c.silent)
+	began, due := c.wrote, c.silent
 	silence := due.Sub(began)
 	for {
 		now := time.Now()
-		c.process.Note(tick, now, c.step())
+		c.process.Note(c.tick, now, c.step())
 		if !now.Before(due) {
 			// The runtime ends a read without looking at the socket, in which the reply may lie.
 			if n, err := c.look(b); n > 0 || !isDeadline(err) {
@@ -154,23 +163,28 @@ func (c *conn) wait(b []byte) (int, error) {
 			case c.node.HeardSince(began):
 				began = heard
 			default:
-				return 0, &timeout{error: os.ErrDeadlineExceeded, kind: deadline.ErrSilent}
+				return 0, c.end(deadline.ErrSilent)
 			}
 			if due = began.Add(silence); due.After(c.until) {
 				due = c.until
 			}
 			if !due.After(now) {
-				return 0, &timeout{error: os.ErrDeadlineExceeded, kind: c.verdict(now)}
+				return 0, c.end(c.verdict(now))
 			}
 		}
-		tick = c.tick(now, due)
-		if err := c.Conn.SetReadDeadline(tick); err != nil {
+		if err := c.arm(now, due); err != nil {
 			return 0, err
 		}
 		if n, err := c.Conn.Read(b); n > 0 || !isDeadline(err) {
 			return n, err
 		}
 	}
+}
+
+// end keeps the verdict for whoever reads again.
+func (c *conn) end(kind error) error {
+	c.ended = &timeout{error: os.ErrDeadlineExceeded, kind: kind}
+	return c.ended
 }
 
 // verdict says what it means that the patience of a command has run out: a process that is late is not late for ever.
