@@ -284,10 +284,11 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// stores are all stores by name, with the default one under the empty name.
+// stores are all stores by name that there are, with the default one under the empty name.
 func (c *Config) stores() map[string]bucket.Store {
 	all := map[string]bucket.Store{"": c.Store}
 	maps.Copy(all, c.Stores)
+	maps.DeleteFunc(all, func(_ string, store bucket.Store) bool { return absent(store) })
 	return all
 }
 

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 
@@ -95,22 +96,47 @@ func known(
 	return Subject{}, ErrNoSubject
 }
 
-// PeerConfig says what [ByPeer] makes of an address.
+// PeerConfig says what [ByPeer] makes of an address. The zero value counts each IPv4 address, and each /64 of IPv6 within
+// its /56. A mistake is the error of every call of the function that ByPeer returns, which refuses all operations.
 type PeerConfig struct {
 	// Tier is the tier of every subject found by address. Empty leaves it to the policy.
 	Tier string
+	// IPv6Client is how many bits of an IPv6 address make one client, 1 to 128. Zero means 64: a host has a /64 to
+	// itself, and could otherwise choose a fresh budget 2^64 times.
+	IPv6Client int
+	// IPv6Site is how many bits make the site that the client is in, at most as many as IPv6Client. Zero means 56, or IPv6Client
+	// if that is less: a household has a /56 or more, and would have 256 budgets by its /64 alone. [None] means no level
+	// above the client. Who can have a /48, as any tunnel gives it, has 256 sites of a /56: set 48 where a site has a
+	// budget that is enough for the clients of a mobile network, which may share a /48.
+	IPv6Site int
 }
 
-// ByPeer returns a function for callers that nobody knows: the tenant is "ip:" and the client's
-// address, for IPv6 "ip:" and its /64 network, and the subject is anonymous. It needs the [Handler], which
-// sees the connection; without it, and on a Unix socket, the error matches [ErrNoPeer]. Behind proxies it needs
-// [Config.Proxies] too.
+// ByPeer returns a function for callers that nobody knows, by the address of the client. The tenant is "ip:" and the site, the
+// user is the client, and the subject is anonymous. Of IPv4 both are the address. Of IPv6 they are networks: the client
+// 2001:db8:1:203::/64 is a user of ip:2001:db8:1:200::/56. So limits of a tier bound a site, and those of its users
+// each client in it.
+//
+// An IPv6 address that leads to an IPv4 address counts as that: ::ffff:0:0/96, NAT64 (64:ff9b::/96, RFC 6052), 6to4
+// (2002::/16, RFC 3056) and Teredo (2001::/32, RFC 4380).
+//
+// It needs the [Handler], which sees the connection; without it, and on a Unix socket, the error matches [ErrNoPeer].
+// Behind proxies it needs [Config.Proxies] too.
 func ByPeer(cfg PeerConfig) SubjectFunc {
+	levels := inbound.Levels{Client: cfg.IPv6Client, Site: cfg.IPv6Site}
+	var mistakes []error
+	levels.Check("PeerConfig.IPv6Client", "PeerConfig.IPv6Site", func(format string, args ...any) {
+		mistakes = append(mistakes, fmt.Errorf("ratelimit: "+format, args...))
+	})
+	mistake := errors.Join(mistakes...)
 	return func(_ context.Context, r *Request) (Subject, error) {
+		if mistake != nil {
+			return Subject{}, mistake
+		}
 		if !r.Client.IsValid() {
 			return Subject{}, ErrNoPeer
 		}
-		return Subject{Tenant: "ip:" + inbound.Network(r.Client, inbound.ClientBits), Tier: cfg.Tier, Anonymous: true}, nil
+		client, site := levels.Names(r.Client)
+		return Subject{Tenant: "ip:" + site, User: client, Tier: cfg.Tier, Anonymous: true}, nil
 	}
 }
 

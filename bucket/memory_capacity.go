@@ -104,6 +104,9 @@ func (s *shard) evict(kind poolKind, spared *entry) bool {
 		}
 	}
 	p.cursor += evictionSample
+	if kind == bucketPool && first.expires > s.now() {
+		s.store.evicted.Add(1)
+	}
 	s.remove(first)
 	return true
 }

@@ -54,3 +54,11 @@ type Store interface {
 	// Reset makes the buckets full again by forgetting them.
 	Reset(ctx context.Context, tenant string, buckets []Bucket) error
 }
+
+// EvictionCounter is a [Store] that forgets budgets when it has no more room, and says how many. Package ratelimit logs the first
+// of each store, and has a metric of them.
+type EvictionCounter interface {
+	// Evicted is how many budgets were forgotten so far of which something was spent. Each is full again, as if nobody had
+	// used it. It never becomes less, and is read after each call, so that it must be quick.
+	Evicted() uint64
+}

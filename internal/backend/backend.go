@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -69,6 +70,9 @@ type Store struct {
 	gate    *Gate
 	local   shares
 	queue   *queue
+	// evictions is nil for a store that does not count them. Whether they were logged is in full.
+	evictions bucket.EvictionCounter
+	full      atomic.Bool
 	// background has room for one: who sends heartbeats, or who settles what is left.
 	background chan struct{}
 }
@@ -100,6 +104,7 @@ func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	if name != "" {
 		b.log = cfg.Logger.With(slog.String("store", name))
 	}
+	b.evictions, _ = store.(bucket.EvictionCounter)
 	// Each store has a queue of its own: what waits for one that is away holds up no other.
 	b.queue = newQueue(cfg.MaxWaiting, b.Settle, cfg.Watcher.Settled)
 	return b, nil
@@ -179,7 +184,17 @@ func (b *Store) take(
 	if err == nil {
 		b.learn(ctx, take, &result)
 	}
+	b.warnOfEvictions(ctx)
 	return result, took, err
+}
+
+// warnOfEvictions logs once that the store has no room for all budgets.
+func (b *Store) warnOfEvictions(ctx context.Context) {
+	if b.evictions == nil || b.evictions.Evicted() == 0 || b.full.Load() || b.full.Swap(true) {
+		return
+	}
+	b.log.WarnContext(ctx, "ratelimit: the store has no room for all budgets: some that were not full were forgotten, and are full again; "+
+		"raise bucket.MemoryConfig.MaxEntries, or look for one who has many addresses or names. The metric ratelimit.store.evicted counts them")
 }
 
 // Counted reports whether it is known how many instances share the store, without which limits that fail local refuse.

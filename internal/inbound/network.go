@@ -5,9 +5,13 @@ import (
 	"net/netip"
 )
 
-// ClientBits is the prefix of IPv6 that counts as one client: a household or a host usually has a /64 to itself, and could
+// ClientBits is the prefix of IPv6 that counts as one client: a host has a /64 to itself (RFC 4291, section 2.5.4), and could
 // otherwise choose a fresh budget 2^64 times.
 const ClientBits = 64
+
+// HouseholdBits is the prefix of IPv6 that one household is given at least (RIPE-690, section 4.2), and 256 telephones
+// share at most.
+const HouseholdBits = 56
 
 // SiteBits is the prefix of IPv6 that one organisation, or one tunnel, is given at most (RFC 6177), and has 65 536 times
 // [ClientBits] in it.
@@ -23,10 +27,11 @@ func Peer(r *http.Request) netip.Addr {
 }
 
 // Network returns the name of the network that an address belongs to: of an IPv6 address the prefix of so many bits, without a
-// zone, and of an IPv4 address the address itself.
+// zone, and of an IPv4 address the address itself. An IPv6 address that leads to an IPv4 address counts as that.
 func Network(addr netip.Addr, bits int) string {
+	addr = embedded(addr.Unmap().WithZone(""))
 	if addr.Is6() {
-		prefix, err := addr.WithZone("").Prefix(bits)
+		prefix, err := addr.Prefix(bits)
 		if err == nil {
 			return prefix.String()
 		}

@@ -44,11 +44,19 @@ func (m *meter) histogram(name, unit, description string, bounds ...float64) met
 	return h
 }
 
+// source is what an observable counter reads, and the set of attributes by which it is counted.
+type source struct {
+	read func() uint64
+	set  metric.MeasurementOption
+}
+
 // observable is read when metrics are collected, and so by nobody where there is no provider.
-func (m *meter) observable(name, unit, description string, read func() uint64) {
+func (m *meter) observable(name, unit, description string, sources ...source) {
 	_, err := m.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(min(read(), math.MaxInt64)))
+			for _, s := range sources {
+				o.Observe(int64(min(s.read(), math.MaxInt64)), s.set)
+			}
 			return nil
 		}))
 	m.errs = append(m.errs, err)

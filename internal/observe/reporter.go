@@ -62,8 +62,8 @@ type Reporter struct {
 // scopeName is the instrumentation scope of spans and metrics.
 const scopeName = "github.com/gqlgen-ratelimit/ratelimit"
 
-// New returns a reporter. The error says which instruments the meter refused.
-func New(cfg Config) (*Reporter, error) {
+// New returns a reporter, of stores by their names. The error says which instruments the meter refused.
+func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 	tracers, meters := cfg.TracerProvider, cfg.MeterProvider
 	if tracers == nil {
 		tracers = otel.GetTracerProvider()
@@ -85,7 +85,11 @@ func New(cfg Config) (*Reporter, error) {
 	m := &meter{Meter: meters.Meter(scopeName)}
 	r.metrics = newMetrics(m)
 	if counter, ok := cfg.Observer.(event.DropCounter); ok {
-		m.observable("ratelimit.events.dropped", "{event}", "Events that the observer had no room for.", counter.Dropped)
+		m.observable("ratelimit.events.dropped", "{event}", "Events that the observer had no room for.", source{counter.Dropped, r.metrics.sets.of(&labels{})})
+	}
+	if evictions := r.evictions(stores); len(evictions) > 0 {
+		m.observable("ratelimit.store.evicted", "{budget}",
+			"Budgets that a store forgot for want of room, although something of them was spent: each is full again.", evictions...)
 	}
 	if err := errors.Join(m.errs...); err != nil {
 		return nil, fmt.Errorf("ratelimit: the meter provider: %w", err)

@@ -51,10 +51,10 @@ func TestAnInstrumentThatTheMeterRefusesIsAnErrorWhicheverItIs(t *testing.T) {
 	for _, name := range []string{
 		"ratelimit.decisions", "ratelimit.settlements", "ratelimit.excess", "ratelimit.store.spared", "ratelimit.local.settled",
 	} {
-		_, err := observe.New(observe.Config{MeterProvider: refusing{name: name}})
+		_, err := observe.New(observe.Config{MeterProvider: refusing{name: name}}, nil)
 		require.ErrorIs(t, err, errRefused, name)
 	}
-	_, err := observe.New(observe.Config{MeterProvider: refusing{}})
+	_, err := observe.New(observe.Config{MeterProvider: refusing{}}, nil)
 	require.NoError(t, err)
 }
 
@@ -85,7 +85,7 @@ func TestOneCallTellsMetricsAndObserverOfADecision(t *testing.T) {
 			}
 			told = append(told, e.Name())
 		}),
-	})
+	}, nil)
 	require.NoError(t, err)
 	for range 3 {
 		ctx, span := r.Start(t.Context())

@@ -32,6 +32,17 @@ func (r *Reporter) StoreCalled(ctx context.Context, store, call string, took, aw
 	}
 }
 
+// evictions are the stores that forget budgets.
+func (r *Reporter) evictions(stores map[string]bucket.Store) []source {
+	var all []source
+	for name, store := range stores {
+		if counter, ok := store.(bucket.EvictionCounter); ok {
+			all = append(all, source{counter.Evicted, r.metrics.sets.of(&storeLabels, name)})
+		}
+	}
+	return all
+}
+
 // StoreSpared counts a take that was decided without asking the store.
 func (r *Reporter) StoreSpared(ctx context.Context, store, by string) {
 	if r.metrics.spared.Enabled(ctx) {

@@ -29,7 +29,7 @@ func newTraffic(t *testing.T, top int) *traffic {
 	r, err := observe.New(observe.Config{
 		Logger: slog.New(slog.DiscardHandler), TopTenants: top,
 		MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithCardinalityLimit(0)),
-	})
+	}, nil)
 	require.NoError(t, err)
 	return &traffic{t, r, reader}
 }
