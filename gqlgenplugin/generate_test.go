@@ -58,9 +58,10 @@ func TestAUserCanGenerateServersWithThePlugin(t *testing.T) {
 	// Beside other fields rateLimit adds nothing, by itself it costs nothing, whatever the query type is called.
 	require.Contains(t, answers["beside"], `"rateLimit":{"cost":8,"limit":100,"remaining":92}`)
 	require.Contains(t, answers["reading"], `"rateLimit":{"cost":0,"remaining":100}`)
-	// The subgraph imports @cost, and has to define @listSize.
-	require.Contains(t, answers["sdl"], "directive @listSize")
-	require.NotContains(t, answers["sdl"], "directive @cost")
+	// The subgraph imports @cost, and has to define the others.
+	require.Contains(t, answers["sdl"], "directive @listSize(")
+	require.Contains(t, answers["sdl"], "directive @costWhen(")
+	require.NotContains(t, answers["sdl"], "directive @cost(")
 }
 
 // shop copies the module below testdata into a directory of its own. It has the requirements of this
