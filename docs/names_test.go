@@ -25,7 +25,7 @@ type library struct {
 // folders are those packages, by name.
 var folders = []string{
 	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "cost", "event",
-	"idempotency", "lua", "ratelimitclient", "ratelimittest", "gqlgenplugin",
+	"idempotency", "lua", "edge", "ratelimitclient", "ratelimittest", "gqlgenplugin",
 }
 
 func readLibrary(t *testing.T) *library {

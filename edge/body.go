@@ -1,0 +1,183 @@
+package edge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+)
+
+// headerBytes is the size of what comes before the body of a request, nearly: HTTP/2 packs it.
+func headerBytes(r *http.Request) int64 {
+	const line = int64(len(": \r\n"))
+	size := int64(len(r.Method)+len(r.RequestURI)+len(r.Proto)+len("Host")+len(r.Host)) + 2*line
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += int64(len(name)+len(value)) + line
+		}
+	}
+	return size
+}
+
+// tooLarge refuses a request for what is known of its size before its body is read.
+func (d *Door) tooLarge(r *http.Request, header int64) *refusal {
+	cfg := &d.cfg.Request
+	most := cfg.MaxBody
+	if isUpload(r) {
+		most = cfg.MaxUpload
+	}
+	switch {
+	case len(r.URL.RawQuery) > cfg.MaxQuery:
+		return tooLargeFor("the query string of the URL", int64(cfg.MaxQuery))
+	case header > int64(cfg.MaxHeader):
+		return tooLargeFor("the URL and the headers together", int64(cfg.MaxHeader))
+	case r.ContentLength > most:
+		return tooLargeFor("the body", most)
+	default:
+		return nil
+	}
+}
+
+func isUpload(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && media == "multipart/form-data"
+}
+
+// bodies are buffers that were used, so that a body that is held is no garbage.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// largestKept is the largest buffer that is used again.
+const largestKept = 64 << 10
+
+// readBody reads the body of a request within its time, and gives the request what was read. What is released must not
+// be used any more. A body of multipart/form-data is passed on.
+func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (release func(), refusal *refusal) {
+	release = func() {}
+	if r.Body == nil || r.Body == http.NoBody {
+		return release, nil
+	}
+	deadline := &readDeadline{door: d, controller: http.NewResponseController(w)}
+	if isUpload(r) {
+		deadline.set(time.Now().Add(d.cfg.Request.UploadTime))
+		r.Body = &upload{ReadCloser: http.MaxBytesReader(w, r.Body, d.cfg.Request.MaxUpload), deadline: deadline, arrival: a, r: r}
+		return release, nil
+	}
+	deadline.set(time.Now().Add(d.cfg.Request.BodyTime))
+	buffer, _ := bodies.Get().(*bytes.Buffer)
+	buffer.Reset()
+	release = func() {
+		if buffer.Cap() <= largestKept {
+			bodies.Put(buffer)
+		}
+	}
+	most := d.cfg.Request.MaxBody
+	read, err := buffer.ReadFrom(io.LimitReader(r.Body, most+1))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return release, refused(ratelimitclient.CodePayloadTooSlow, LayerDocument, "the body did not arrive in time", 0)
+	case err != nil:
+		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body cannot be read")
+	case read > most:
+		return release, tooLargeFor("the body", most)
+	}
+	// The operation takes its own time, in which the server still sees whether the client leaves.
+	deadline.set(time.Time{})
+	if r.ContentLength < 0 {
+		if refusal := a.take(r.Context(), Bytes, read); refusal != nil {
+			return release, refusal
+		}
+	}
+	if streamsEvents(r) && !isJSON(buffer.Bytes()) {
+		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body is not JSON")
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(buffer.Bytes())), read, nil
+	return release, nil
+}
+
+// streamsEvents says whether gqlgen answers the request with server-sent events, in which case it would write a body that is not
+// JSON to the log of the process.
+func streamsEvents(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && media == plainJSON && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// isJSON says whether a body begins with a value of JSON, as gqlgen reads it.
+func isJSON(body []byte) bool {
+	var value json.RawMessage
+	return json.NewDecoder(bytes.NewReader(body)).Decode(&value) == nil
+}
+
+// readDeadline is the one of the connection, or of the stream of HTTP/2, that a request came on.
+type readDeadline struct {
+	door       *Door
+	controller *http.ResponseController
+}
+
+func (d *readDeadline) set(at time.Time) {
+	if err := d.controller.SetReadDeadline(at); errors.Is(err, http.ErrNotSupported) {
+		d.door.noDeadline.Do(func() {
+			d.door.cfg.Observe.Logger.Warn("edge: the server has no deadline for a single request (http.ResponseController): a body may " +
+				"take as long as the server lets it")
+		})
+	}
+}
+
+// upload is a body that is passed on as it comes.
+type upload struct {
+	io.ReadCloser
+
+	deadline *readDeadline
+	arrival  *arrival
+	r        *http.Request
+	// unpaid is how many bytes have come that nobody knew of before.
+	unpaid int64
+}
+
+// errNoBytesLeft ends what is passed on when there are no bytes left for it.
+var errNoBytesLeft = errors.New("edge: too many bytes from this address or API key")
+
+// step is how many bytes that nobody knew of before are taken at once.
+const step = 64 << 10
+
+// Read passes bytes on, and takes them from the limits if nobody has said how many there are.
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if u.r.ContentLength < 0 {
+		u.unpaid += int64(n)
+	}
+	if u.unpaid >= step || err == io.EOF {
+		if refusal := u.arrival.take(u.r.Context(), Bytes, u.unpaid); refusal != nil {
+			u.arrival.door.reporter.told(u.r.Context(), u.arrival, refusal, 0)
+			return 0, errNoBytesLeft
+		}
+		u.unpaid = 0
+	}
+	if err == io.EOF {
+		u.deadline.set(time.Time{})
+	}
+	return n, err
+}
+
+// patience is how long the rest of a body that nobody reads may take, which net/http throws away before it answers.
+const patience = time.Second
+
+// hurry lets a refused request have little time for what is left of its body, and a body that is too large or too slow
+// none.
+func (d *Door) hurry(w http.ResponseWriter, r *http.Request, code string) {
+	if r.ProtoMajor != 1 || r.ContentLength == 0 {
+		return
+	}
+	if code == ratelimitclient.CodePayloadTooLarge || code == ratelimitclient.CodePayloadTooSlow {
+		w.Header().Set("Connection", "close")
+		return
+	}
+	(&readDeadline{door: d, controller: http.NewResponseController(w)}).set(time.Now().Add(patience))
+}

@@ -1,0 +1,186 @@
+package edge
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
+)
+
+// Door bounds what requests take before they have a price. Make it with [New], wrap the handler of the server with
+// [Door.Handler], and give it to srv.Use before any other extension: it is where operations on a WebSocket pass. It is
+// safe for concurrent use, starts no goroutine and has nothing to close.
+type Door struct {
+	cfg     Config
+	proxies *inbound.Proxies
+	levels  inbound.Levels
+	budgets *budgets
+	// limits are those of clients, sites, keys and connections.
+	client, site, key, connection *bucket.Limits
+	underWay, sockets             *occupancy
+	reporter                      *reporter
+	secret                        [32]byte
+
+	// connections numbers the WebSockets.
+	connections atomic.Uint64
+	// lookedAt says that the server was.
+	lookedAt sync.Once
+	// said are the oddities that were logged.
+	noAddress, noHandler, noDeadline sync.Once
+}
+
+var _ interface {
+	graphql.HandlerExtension
+	graphql.OperationParameterMutator
+	graphql.OperationInterceptor
+} = (*Door)(nil)
+
+// New returns a door. The error has every mistake in the configuration.
+func New(cfg Config) (*Door, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	reporter, err := newReporter(&cfg.Observe)
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{
+		cfg: cfg, proxies: (*inbound.Proxies)(&cfg.Proxies), levels: cfg.Address.levels(), reporter: reporter,
+		underWay: newOccupancy(cfg.Request.UnderWay, cfg.Address.UnderWay),
+		sockets:  newOccupancy(cfg.Connection.All, cfg.Address.Connections),
+		budgets:  newBudgets(&cfg),
+	}
+	// It was checked that they compile.
+	d.client, _ = bucket.Compile(cfg.Address.Limits...)
+	d.site, _ = bucket.Compile(cfg.Address.SiteLimits...)
+	d.key, _ = bucket.Compile(cfg.Key.Limits...)
+	d.connection, _ = bucket.Compile(cfg.Connection.Limits...)
+	_, _ = rand.Read(d.secret[:]) // never fails
+	if err := reporter.observe(d); err != nil {
+		return nil, err
+	}
+	if cfg.Server == nil {
+		cfg.Observe.Logger.Info("edge: Config.Server is nil: whether http.Server.MaxHeaderBytes and ReadHeaderTimeout are set is " +
+			"seen with the first request, and not at the start")
+	}
+	return d, nil
+}
+
+// ExtensionName returns FrontDoor.
+func (d *Door) ExtensionName() string { return "FrontDoor" }
+
+// Validate does nothing: [New] reports mistakes.
+func (d *Door) Validate(graphql.ExecutableSchema) error { return nil }
+
+// MutateOperationParameters takes an operation on a WebSocket from the limits of its connection, address and key. A
+// request of HTTP has passed the [Door.Handler].
+func (d *Door) MutateOperationParameters(ctx context.Context, _ *graphql.RawParams) *gqlerror.Error {
+	a := arrivalFrom(ctx)
+	if a == nil {
+		d.noHandler.Do(func() {
+			d.cfg.Observe.Logger.Warn("edge: the server is not behind Door.Handler, without which nothing is bounded: " +
+				"serve door.Handler(ratelimit.Handler(srv)) instead of srv")
+		})
+		return nil
+	}
+	if a.socket == nil {
+		return nil
+	}
+	if refusal := a.socket.operation(ctx); refusal != nil {
+		return d.refuseOperation(ctx, a, refusal)
+	}
+	return nil
+}
+
+// InterceptOperation bounds what runs at once on a WebSocket.
+func (d *Door) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
+	a := arrivalFrom(ctx)
+	if a == nil || a.socket == nil {
+		return next(ctx)
+	}
+	if refusal := a.socket.begin(ctx); refusal != nil {
+		return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{d.refuseOperation(ctx, a, refusal)}})
+	}
+	return next(ctx)
+}
+
+// Handler wraps the handler of the server, which is usually ratelimit.Handler(srv). What it refuses does not reach the
+// handler: put what every answer needs, such as the headers of CORS, around it.
+func (d *Door) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.lookAt(r)
+		a := d.arrive(r)
+		r = r.WithContext(context.WithValue(r.Context(), arrivalKey{}, a))
+		if refusal := d.admit(r, a); refusal != nil {
+			d.refuse(w, r, a, refusal)
+			return
+		}
+		if r.Header.Get("Upgrade") != "" {
+			if inbound.Upgrades(r.Header) {
+				d.upgrade(w, r, a, next)
+				return
+			}
+			r = withoutUpgrade(r)
+		}
+		d.serve(w, r, a, next)
+	})
+}
+
+// admit takes the request from the limits, with as many of its bytes as are known.
+func (d *Door) admit(r *http.Request, a *arrival) *refusal {
+	if refusal := a.take(r.Context(), bucket.Requests, 1); refusal != nil {
+		return refusal
+	}
+	size := headerBytes(r)
+	if refusal := d.tooLarge(r, size); refusal != nil {
+		return refusal
+	}
+	return a.take(r.Context(), Bytes, size+max(0, r.ContentLength))
+}
+
+// serve lets a request that is no WebSocket pass when its body has come.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next http.Handler) {
+	switch d.underWay.enter(a.client, a.site) {
+	case roomless:
+		d.refuse(w, r, a, overloaded("the server has too many requests under way"))
+		return
+	case crowded:
+		d.refuse(w, r, a, tooMany(LayerAddress, "too many requests of this address are under way"))
+		return
+	default:
+	}
+	defer d.underWay.leave(a.client, a.site)
+	release, refusal := d.readBody(w, r, a)
+	defer release()
+	if refusal != nil {
+		d.refuse(w, r, a, refusal)
+		return
+	}
+	next.ServeHTTP(w, r)
+}
+
+// lookAt says once what the server of the request does not bound.
+func (d *Door) lookAt(r *http.Request) {
+	if d.cfg.Server != nil {
+		return
+	}
+	d.lookedAt.Do(func() {
+		server, known := r.Context().Value(http.ServerContextKey).(*http.Server)
+		if !known {
+			d.cfg.Observe.Logger.Warn("edge: the server is none of net/http: the door cannot see whether it bounds headers and how long it waits for them")
+			return
+		}
+		for _, mistake := range serverMistakes(server, d.cfg.Request.MaxHeader) {
+			d.cfg.Observe.Logger.Warn("edge: http.Server."+mistake, slog.String("addr", server.Addr))
+		}
+	})
+}
