@@ -171,7 +171,7 @@ func (c *call) numbers(before, now int64) []byte {
 // clock was wrong, or the records have changed: both are learned from that reply, and the script is sent
 // once more. Records may change as often as they like: a call that has met others so many times is done under those that
 // it was told last. They held after it began, so that it counts as one that came before the next change.
-func (c *call) do(ctx context.Context) (reply, error) {
+func (c *call) do(ctx context.Context) (reply, error) { //nolint:contextcheck // the call of a deadline is the context of its command
 	if err := c.core.check(ctx); err != nil {
 		return reply{}, err
 	}

@@ -67,8 +67,8 @@ func (r *redisAnswers) do(ctx context.Context, verb, key string, args ...any) (s
 	}
 	call := deadline.Begin(ctx, r.bounds)
 	defer call.End()
-	w := newWaiter(call, append([]any{verb, key}, args...), answerKey)
-	err := r.pipeline.process(w, key)
+	w := newWaiter(call, append([]any{verb, key}, args...), answerKey) //nolint:contextcheck // the call of a deadline is the context of its command
+	err := r.pipeline.process(w, key)                                  //nolint:contextcheck // the call of a deadline is the context of its command
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "", idempotency.ErrNoAnswer

@@ -32,10 +32,10 @@ const callHead = 3
 // was just promoted or flushed. NOSCRIPT means that nothing was run, so that this is no retry.
 func (r *Redis) run(_ context.Context, c *call) (reply, error) {
 	group := r.group(c)
-	text, err := r.send(c, group, "evalsha", c.script.SHA)
+	text, err := r.send(c, group, "evalsha", c.script.SHA) //nolint:contextcheck // the call of a deadline is the context of its command
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		c.sent = time.Now()
-		text, err = r.send(c, group, "eval", c.script.Source)
+		text, err = r.send(c, group, "eval", c.script.Source) //nolint:contextcheck // the call of a deadline is the context of its command
 	}
 	if err != nil {
 		return reply{}, classify(err)
@@ -111,7 +111,7 @@ func (r *Redis) remove(ctx context.Context, tenant string, keys []address) error
 	}
 	call := deadline.Begin(ctx, r.administration)
 	defer call.End()
-	return classify(r.pipeline.alone(newWaiter(call, args, len(args)-1)))
+	return classify(r.pipeline.alone(newWaiter(call, args, len(args)-1))) //nolint:contextcheck // the call of a deadline is the context of its command
 }
 
 // classify wraps an error reply in what it means for the charge, and a context that ended before anything was sent; all

@@ -60,7 +60,7 @@ func (h *nodeHook) bound(ctx context.Context) (context.Context, context.CancelFu
 func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if p := h.outer(ctx); p != nil {
-			return p.handshake(next(step(ctx), cmd)) //nolint:contextcheck // a step is part of its call
+			return p.handshake(next(step(ctx), cmd))
 		}
 		ctx, cancel := h.bound(ctx)
 		defer cancel()
@@ -83,7 +83,7 @@ func (h *nodeHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (h *nodeHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if p := h.outer(ctx); p != nil {
-			return p.handshake(next(step(ctx), cmds)) //nolint:contextcheck // a step is part of its call
+			return p.handshake(next(step(ctx), cmds))
 		}
 		ctx, cancel := h.bound(ctx)
 		defer cancel()

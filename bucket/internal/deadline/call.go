@@ -229,7 +229,7 @@ func (c *Call) Silence(err error) bool {
 		return false
 	case !left:
 		// Setting up a connection had the time of a step.
-		return errors.Is(err, os.ErrDeadlineExceeded) && !(c.hurried && !now.Before(c.until))
+		return errors.Is(err, os.ErrDeadlineExceeded) && (!c.hurried || now.Before(c.until))
 	case c.until.Before(silent), now.Before(silent):
 		return false
 	default:

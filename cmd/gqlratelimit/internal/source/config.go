@@ -163,7 +163,8 @@ func asJSON(values map[string]any) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var found map[string]any
-	return found, decoder.Decode(&found)
+	err = decoder.Decode(&found)
+	return found, err
 }
 
 // yamlProblem keeps the first of the mistakes that yaml reports, with its line.
