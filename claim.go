@@ -63,7 +63,7 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
 		return op.charged.receipt, bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
-	case op.correction.points != 0:
+	case !op.correction.none():
 		return op.charged.receipt, op.worth(op.correction)
 	default:
 		return bucket.Receipt{}, nil
@@ -113,7 +113,7 @@ func (op *operation) fits(ctx context.Context, bytes int) bool {
 
 // Settled counts the correction that was to be made with the end of the claim.
 func (op *operation) Settled(ctx context.Context, settled *bucket.Settled, tries int, err error) {
-	if op.correction.points == 0 {
+	if op.correction.none() {
 		return
 	}
 	told := decision.Settlement{Tier: op.rules.Tier, Reason: op.correction.reason}

@@ -52,6 +52,8 @@ type Config struct {
 	// Response configures what clients are told: headers, statuses, and what stands in answers. The zero
 	// value sends the headers of the current draft.
 	Response ResponseConfig
+	// Answer bounds what leaves the server, in bytes. The zero value bounds each answer to 8 MiB.
+	Answer AnswerConfig
 	// Outage configures what this process decides by itself, because a store is away or need not be asked.
 	Outage OutageConfig
 	// Observe configures what operators are told, and by what means. The zero value uses slog.Default() and the
@@ -223,6 +225,7 @@ func (c Config) withDefaults() Config {
 	c.Idempotency = c.Idempotency.withDefaults()
 	c.Settlement.MaxWaiting = cmp.Or(c.Settlement.MaxWaiting, defaultMaxWaiting)
 	c.Response.Headers = cmp.Or(c.Response.Headers, HeadersDraft10)
+	c.Answer.MaxBytes = cmp.Or(c.Answer.MaxBytes, defaultMaxAnswer)
 	c.Observe = c.Observe.withDefaults()
 	return c
 }
@@ -277,6 +280,7 @@ func (c *Config) validate() error {
 	countOrNone(fail, "Pricing.InvalidDocument", c.Pricing.InvalidDocument)
 	c.Proxies.validate(fail)
 	c.Response.validate(fail)
+	c.Answer.validate(fail)
 	c.Idempotency.validate(fail)
 	c.Outage.validate(fail)
 	c.Observe.validate(fail)

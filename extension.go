@@ -153,6 +153,9 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	case d.Refusal != nil:
 		return next(ctx)
 	}
+	if e.cfg.Answer.MaxBytes > 0 {
+		op.size.limit(e.cfg.Answer.MaxBytes, opCtx)
+	}
 	e.follow(ctx, opCtx, op)
 	if op.claim == nil {
 		return next(ctx)
@@ -174,13 +177,12 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 		}
 		return e.refuse(ctx, op)
 	}
-	response := next(ctx)
-	e.add(ctx, op, response)
+	response := e.nextAnswer(ctx, op, next)
 	if response == nil || !first {
 		return response
 	}
 	var actual *int64
-	if points, known := op.actual.points(ctx, e); known {
+	if points, known := op.spent(ctx); known {
 		actual = &points
 	}
 	d, recharged := op.report(actual)
@@ -188,6 +190,25 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 		e.signal(sink.From(ctx), &d)
 	}
 	return withExtension(response, &d)
+}
+
+// nextAnswer returns the next answer of an operation that runs, as far as it may leave, nil if there is none.
+func (e *Extension) nextAnswer(ctx context.Context, op *operation, next graphql.ResponseHandler) *graphql.Response {
+	if op.stream.counts {
+		return e.nextEvent(ctx, op, next)
+	}
+	response := next(ctx)
+	e.leave(ctx, op, response)
+	return response
+}
+
+// leave bounds, counts and prices an answer; nil says that there are no more.
+func (e *Extension) leave(ctx context.Context, op *operation, response *graphql.Response) {
+	if response != nil && !op.size.leaves(response, op.decision.Kind == ast.Subscription) {
+		op.responses.cut.Store(true)
+		e.tooLarge(ctx, op, response)
+	}
+	e.add(ctx, op, response)
 }
 
 // refuse returns the answer to a refused operation, with the error as the server presents it.
@@ -229,12 +250,17 @@ func (e *Extension) interceptUndecided(ctx context.Context, next graphql.Respons
 	return withExtension(response, &d)
 }
 
-// InterceptRootField notes that a resolver may have run, after which a claim is not released.
+// InterceptRootField notes that a resolver may have run, after which a claim is not released, and bounds what the field
+// writes.
 func (e *Extension) InterceptRootField(ctx context.Context, next graphql.RootResolver) graphql.Marshaler {
-	if op := operationFrom(ctx); op != nil && op.claim != nil {
+	op := operationFrom(ctx)
+	if op == nil {
+		return next(ctx)
+	}
+	if op.claim != nil {
 		op.started.Store(true)
 	}
-	return next(ctx)
+	return op.size.bounded(next(ctx))
 }
 
 // Handler wraps the HTTP handler of a gqlgen server and gives the extension what gqlgen does not:

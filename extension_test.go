@@ -214,9 +214,10 @@ func TestNoneIsNoMistakeWhereAFieldSaysSo(t *testing.T) {
 			KnownFor: ratelimit.None, RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None,
 		},
 		Observe: ratelimit.ObserveConfig{RepeatedRefusals: ratelimit.None},
+		Answer:  ratelimit.AnswerConfig{MaxBytes: ratelimit.None},
 	}).Validate(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	require.ErrorContains(t, err, "Config.Store is nil", "it is checked at all")
-	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxReplays", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "RepeatedRefusals"} {
+	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxReplays", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "RepeatedRefusals", "MaxBytes"} {
 		require.NotContains(t, err.Error(), field)
 	}
 }
@@ -238,13 +239,14 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		},
 		Pricing: ratelimit.PricingConfig{Cost: cost.Config{Weights: map[string]float64{"Query.nothing": 1}}, InvalidDocument: -2},
 		Outage:  ratelimit.OutageConfig{KnownFor: -2, RefusalAge: -2, MaxRefusals: -1, CappedCalls: 5000, MaxConcurrent: -2},
+		Answer:  ratelimit.AnswerConfig{MaxBytes: -2},
 	}).Validate(schema)
 	for _, part := range []string{
 		"Store", "Policy", "Subject", "Response.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
 		"Headers has", "MaxAnswers is -3", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
 		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
 		"RepeatedRefusals is -2", "InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",
-		"MaxRefusals is -1", "CappedCalls is 5000",
+		"MaxRefusals is -1", "CappedCalls is 5000", "MaxBytes is -2",
 	} {
 		require.ErrorContains(t, err, part)
 	}

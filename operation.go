@@ -26,7 +26,7 @@ type operation struct {
 	// buckets, amounts and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
 	buckets [4]bucket.Bucket
-	amounts [3]bucket.Amount
+	amounts [5]bucket.Amount
 	owners  [6]bucket.Owner
 	states  [4]bucket.LimitState
 	claim   *idempotency.Claim
@@ -40,6 +40,9 @@ type operation struct {
 	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
 	charged   charged
 	responses responses
+	// size bounds and counts what leaves, and stream is what a subscription has taken for its events.
+	size   answerSize
+	stream stream
 	// trial is the candidate that has admitted the operation as well.
 	trial *bucket.Candidate
 	// started says that a root resolver may have run.

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -23,14 +24,20 @@ type charged struct {
 	limits uint64
 	// count is how many limits the decision had.
 	count int
+	// bytes says that limits count what leaves, of which one byte was charged.
+	bytes bool
 }
 
 // keep notes what the take has charged.
 func (c *charged) keep(result *bucket.Result, points int64) {
 	c.receipt, c.points, c.count = result.Receipt, points, len(result.Limits)
 	for i := range result.Limits {
-		if l := &result.Limits[i]; l.Limit.Unit == bucket.Points && l.Charged > 0 {
+		switch l := &result.Limits[i]; {
+		case l.Charged <= 0:
+		case l.Limit.Unit == bucket.Points:
 			c.limits |= 1 << i
+		case l.Limit.Unit == bucket.ResponseBytes:
+			c.bytes = true
 		}
 	}
 }
@@ -39,8 +46,13 @@ func (c *charged) keep(result *bucket.Result, points int64) {
 type correction struct {
 	// points are given back. They are charged on if negative. Zero leaves the charge as it is.
 	points int64
+	// bytes are what the answers came to, 0 if no limit counts them.
+	bytes  int64
 	reason string
 }
+
+// none says that nothing is corrected.
+func (c correction) none() bool { return c.points == 0 && c.bytes == 0 }
 
 // Why a charge is corrected, in the words that metrics carry.
 const (
@@ -49,6 +61,8 @@ const (
 	reasonFailed   = "failed"
 	reasonCanceled = "canceled"
 	reasonReleased = "released"
+	// reasonBytes: nothing but the bytes of the answers is charged on.
+	reasonBytes = "bytes"
 	// reasonRefused: a budget that all tenants share was charged for what the tenant's own then refused.
 	reasonRefused = "refused"
 	// reasonUnclaimed: nothing is corrected but the claim of a take whose reply was lost.
@@ -59,6 +73,8 @@ const (
 type responses struct {
 	// spoiled says that something failed, whether or not one of them tells it, delivered that one had data.
 	spoiled, delivered atomic.Bool
+	// cut says that an answer was larger than it may be. What it came to is not known.
+	cut atomic.Bool
 	// finished says that the account of the operation is closed.
 	finished atomic.Bool
 }
@@ -109,25 +125,30 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 		ctx = context.WithoutCancel(ctx)
 	}
 	a := op.actual
-	points, known := a.points(ctx, e)
+	points, known := op.spent(ctx)
 	estimate := op.charged.points
 	if known {
 		d := op.snapshot()
 		estimate = a.estimate(ctx, e, &d)
 		e.reporter.Spent(ctx, &d, estimate, points)
 	}
-	if op.charged.limits == 0 {
-		return
+	var c correction
+	if op.charged.limits != 0 {
+		unused := int64(0)
+		if known {
+			unused = max(0, op.charged.points-points)
+		}
+		c = e.correction(op, last, unused, left, gone)
+		if excess := points - estimate; known && c.points == 0 && excess > 0 && e.cfg.Settlement.ChargeExcess {
+			c = correction{points: -excess, reason: reasonExcess}
+		}
 	}
-	unused := int64(0)
-	if known {
-		unused = max(0, op.charged.points-points)
+	if op.charged.bytes {
+		// One was charged before.
+		c.bytes = max(1, op.size.left.Load()-op.stream.charged.Load())
+		c.reason = cmp.Or(c.reason, reasonBytes)
 	}
-	c := e.correction(op, last, unused, left, gone)
-	if excess := points - estimate; known && c.points == 0 && excess > 0 && e.cfg.Settlement.ChargeExcess {
-		c = correction{points: -excess, reason: reasonExcess}
-	}
-	if c.points != 0 && e.settle(ctx, op, c) {
+	if !c.none() && e.settle(ctx, op, c) {
 		op.show(c)
 	}
 }
@@ -137,6 +158,8 @@ func (e *Extension) correction(op *operation, last *graphql.Response, unused int
 	s, stream := &e.cfg.Settlement, op.decision.Kind == ast.Subscription
 	spoiled := op.responses.spoiled.Load()
 	switch {
+	case op.responses.cut.Load():
+		return correction{}
 	case op.claim != nil && last != nil && !op.Ran(last):
 		return correction{points: op.charged.points, reason: reasonReleased}
 	case left, stream && (gone || op.actual == nil || op.actual.events.Load() == 0):
@@ -181,11 +204,18 @@ func (op *operation) leaveToClaim(c correction) bool {
 
 // worth is what the operation was worth after a correction.
 func (op *operation) worth(c correction) bucket.Amounts {
-	return bucket.Amounts{{Unit: bucket.Points, N: op.charged.points - c.points}}
+	worth := bucket.Amounts{{Unit: bucket.Points, N: op.charged.points - c.points}}
+	if c.bytes > 0 {
+		worth = append(worth, bucket.Amount{Unit: bucket.ResponseBytes, N: c.bytes})
+	}
+	return worth
 }
 
 // show changes what clients are told into what the correction will lead to.
 func (op *operation) show(c correction) {
+	if c.points == 0 {
+		return
+	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	d := &op.decision
@@ -297,6 +327,14 @@ func (e *Extension) over(ctx context.Context, op *operation, last *graphql.Respo
 		op.actual.forget()
 	}
 	e.finish(ctx, op, last, false)
+}
+
+// spent returns what the operation came to so far, in points. It returns false if nobody knows, as where an answer was cut.
+func (op *operation) spent(ctx context.Context) (int64, bool) {
+	if op.responses.cut.Load() {
+		return 0, false
+	}
+	return op.actual.points(ctx, op.extension)
 }
 
 // points returns the price of what was added up so far. It returns false if it is unknown.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
@@ -41,13 +42,32 @@ func (e *Extension) newTake(op *operation, points int64) (take bucket.Take, woul
 		States: op.states[:], Owners: op.members(op.owners[:]),
 	}
 	would = e.try(op, &take, points)
-	op.amounts = [...]bucket.Amount{{Unit: bucket.Points, N: points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.Records, N: 1}}
-	take.Amounts = op.amounts[:]
-	if op.claim == nil {
-		take.Amounts = op.amounts[:2:2]
-	}
-	take.Amounts = append(take.Amounts, op.rules.Amounts...)
+	take.Amounts = append(op.asked(points), op.rules.Amounts...)
 	return take, would
+}
+
+// asked returns what an operation takes, besides what operation rules compute. What leaves is asked for only where a limit
+// counts it: a byte of the answer, which is charged on, and the first event.
+func (op *operation) asked(points int64) bucket.Amounts {
+	asked := append(op.amounts[:0], bucket.Amount{Unit: bucket.Points, N: points}, bucket.Amount{Unit: bucket.Requests, N: 1})
+	if op.claim != nil {
+		asked = append(asked, bucket.Amount{Unit: bucket.Records, N: 1})
+	}
+	if op.plan == nil {
+		return asked
+	}
+	buckets, stream := judged(&op.rules), op.decision.Kind == ast.Subscription
+	bytes, events := counts(buckets, bucket.ResponseBytes), stream && counts(buckets, bucket.Events)
+	if bytes {
+		asked = append(asked, bucket.Amount{Unit: bucket.ResponseBytes, N: 1})
+	}
+	if events {
+		asked = append(asked, bucket.Amount{Unit: bucket.Events, N: 1})
+	}
+	if op.stream.counts = stream && (bytes || events); events {
+		op.stream.paid = 1
+	}
+	return slices.Clip(asked)
 }
 
 // takeOwn asks the store for what is the tenant's own.

@@ -17,6 +17,13 @@ const (
 	AnswerBytes Unit = "answer_bytes"
 	// Replays counts answers that come from the store.
 	Replays Unit = "replays"
+	// ResponseBytes counts the bytes of answers as they leave: their data and the messages of their errors, before they are
+	// compressed. One is taken before an operation runs, and the rest charged on afterwards, which cannot be refused and may
+	// overdraw the limit: whoever has none left waits.
+	ResponseBytes Unit = "response_bytes"
+	// Events counts the events of subscriptions, the first when one begins, and then in batches of at most
+	// sixteen.
+	Events Unit = "events"
 )
 
 // Amount is a quantity of one unit.

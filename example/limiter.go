@@ -19,6 +19,9 @@ import (
 // anonymousTier is the tier of callers without a key.
 const anonymousTier = "anonymous"
 
+// maxAnswer bounds what one operation is answered. Prices count issues, and not how long they are.
+const maxAnswer = 1 << 20
+
 //go:embed policy.yaml
 var builtInPolicy []byte
 
@@ -47,6 +50,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		// Every list of this schema has a size; a new one without would be a mistake.
 		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
 		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
+		Answer:   ratelimit.AnswerConfig{MaxBytes: maxAnswer},
 		// What led to a refusal is a line with the id that its client was given, and so is a limit that is nearly used up. However
 		// many requests are refused, the lines are bounded.
 		Observe: ratelimit.ObserveConfig{Logger: logger, Observer: event.NewLogger(logger)},

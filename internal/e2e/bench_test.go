@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -137,3 +138,36 @@ type discarding struct{ header http.Header }
 func (w discarding) Header() http.Header          { return w.header }
 func (discarding) Write(text []byte) (int, error) { return len(text), nil }
 func (discarding) WriteHeader(int)                {}
+
+// BenchmarkAnswer serves an answer of 201 fields with and without a bound on its bytes.
+func BenchmarkAnswer(b *testing.B) {
+	policy, err := tiers.Parse([]byte(fourLimits))
+	require.NoError(b, err)
+	snapshot, err := tiers.Compile(policy)
+	require.NoError(b, err)
+	body, err := json.Marshal(request{Query: `{ users(first: 100) { id name } }`}.body())
+	require.NoError(b, err)
+	for _, bench := range []struct {
+		name string
+		most int64
+	}{{"unbounded", ratelimit.None}, {"bounded", 0}} {
+		server := newGraphQLServer(&testserver.Resolver{})
+		server.Use(ratelimit.New(ratelimit.Config{
+			Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader,
+			Answer: ratelimit.AnswerConfig{MaxBytes: bench.most},
+		}))
+		handler := ratelimit.Handler(server)
+		b.Run(bench.name, func(b *testing.B) {
+			r := httptest.NewRequest(http.MethodPost, "/", nil)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("X-Tenant", "bench")
+			w := discarding{http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				clear(w.header)
+				handler.ServeHTTP(w, r)
+			}
+		})
+	}
+}
