@@ -44,7 +44,7 @@ func (s *wire) client(t testing.TB) *redis.Client {
 	options.Dialer = func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
 		go s.serve(far)
-		return &starved{Conn: near, late: s.late}, nil
+		return &starved{Conn: near, server: s}, nil
 	}
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
@@ -115,9 +115,9 @@ func readCommand(in *bufio.Reader) ([]string, error) {
 type starved struct {
 	net.Conn
 
-	late  time.Duration
-	until time.Time
-	wrote bool
+	server *wire
+	until  time.Time
+	wrote  bool
 }
 
 func (c *starved) Write(b []byte) (int, error) {
@@ -131,9 +131,9 @@ func (c *starved) SetReadDeadline(t time.Time) error {
 }
 
 func (c *starved) Read(b []byte) (int, error) {
-	if c.late > 0 && c.wrote {
+	if c.server.late > 0 && c.wrote {
 		c.wrote = false
-		pass(time.Until(c.until) + c.late)
+		pass(time.Until(c.until) + c.server.late)
 		return 0, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
 	}
 	return c.Conn.Read(b)
@@ -213,6 +213,37 @@ func TestALateProcessWaitsOnForItsNodeAndCountsNoFailure(t *testing.T) {
 			_, err := store.Take(t.Context(), takeOf(t, "acme"))
 			require.ErrorContains(t, err, answered)
 		}
+	})
+}
+
+func TestAProcessThatWasLateInTheLastSecondsGivesItsNodeMoreTimeAndNotForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		delay := time.Millisecond
+		server := &wire{answers: func(string) time.Duration { return delay }, late: bucket.DefaultTimeout}
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t)})
+		require.NoError(t, err)
+		take := func() (time.Duration, error) {
+			start := time.Now()
+			_, err := store.Take(t.Context(), takeOf(t, "acme"))
+			return time.Since(start), err
+		}
+		_, err = take()
+		require.ErrorContains(t, err, answered)
+		server.late, delay = 0, 7*bucket.DefaultTimeout
+		for range 5 {
+			pass(700 * time.Millisecond)
+			_, err = take()
+			require.ErrorContains(t, err, answered)
+		}
+		delay = -1
+		took, err := take()
+		require.ErrorIs(t, err, bucket.ErrAmbiguous)
+		require.Less(t, took, bucket.DefaultPatience)
+		pass(10 * time.Second)
+		took, err = take()
+		require.ErrorIs(t, err, bucket.ErrAmbiguous)
+		require.LessOrEqual(t, took, 15*time.Millisecond)
 	})
 }
 

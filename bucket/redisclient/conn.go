@@ -16,7 +16,8 @@ import (
 // that this is only for how long a node that is silent is given in addition.
 const lastLook = time.Millisecond
 
-// longSilence is for how long a node has to be silent to be taken for silent also by a process that is late.
+// longSilence is for how long a node has to be silent to be taken for silent also by a process that is late, or was in the
+// seconds before: that is more than the turns of others that a process waits for on a machine without processor time.
 const longSilence = 250 * time.Millisecond
 
 // ticks is how often in the time in which a node may be silent a connection sees whether this process is late.
@@ -158,7 +159,7 @@ func (c *conn) wait(b []byte) (int, error) {
 			}
 			now = time.Now()
 			switch heard := c.node.Heard(); {
-			case c.process.LateSince(began):
+			case c.process.LateSince(began), now.Sub(c.wrote) < longSilence && c.process.StarvedSince(c.wrote):
 				began = now
 			case c.node.HeardSince(began):
 				began = heard

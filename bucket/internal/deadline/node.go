@@ -36,8 +36,12 @@ func (n *Node) Heard() time.Time { return n.epoch.Add(time.Duration(n.heard.Load
 // HeardSince reports whether the node was heard after that time.
 func (n *Node) HeardSince(t time.Time) bool { return n.heard.Load() > 0 && n.Heard().After(t) }
 
-// lateFor is for how long a process counts as late that was: who gets no processor now and then, gets none just after.
-const lateFor = 250 * time.Millisecond
+// lateFor is for how long a process counts as late that was, and starvedFor for how long as one that may be again: who gets
+// no processor now and then, gets none just after, and neither does a node on the same machine.
+const (
+	lateFor    = 250 * time.Millisecond
+	starvedFor = 5 * time.Second
+)
 
 // Process is what is known of this process. It is safe for concurrent use.
 type Process struct {
@@ -57,7 +61,12 @@ func (p *Process) Note(due, now time.Time, after time.Duration) {
 }
 
 // LateSince reports whether the process was late after that time, or shortly before.
-func (p *Process) LateSince(t time.Time) bool {
+func (p *Process) LateSince(t time.Time) bool { return p.within(lateFor, t) }
+
+// StarvedSince reports whether the process was late after that time, or in the seconds before.
+func (p *Process) StarvedSince(t time.Time) bool { return p.within(starvedFor, t) }
+
+func (p *Process) within(d time.Duration, t time.Time) bool {
 	late := p.late.Load()
-	return late > 0 && p.epoch.Add(time.Duration(late)+lateFor).After(t)
+	return late > 0 && p.epoch.Add(time.Duration(late)+d).After(t)
 }
