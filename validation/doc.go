@@ -3,8 +3,9 @@
 //
 //	srv.SetValidationRulesFn(validation.Rules)
 //
-// These are the rules of gqlparser, with one in another form. The check that fields can be merged
+// These are the rules of gqlparser, with two in another form. The check that fields can be merged
 // (https://spec.graphql.org/draft/#sec-Field-Selection-Merging) compares all pairs of fields there, again in each
 // selection set above them: 3.6 kB of valid query keep a processor busy for two seconds. [OverlappingFieldsCanBeMerged]
-// compares sets.
+// compares sets. The bound of introspection follows each path through fragments there: one kilobyte keeps a processor busy
+// for five seconds, and each further fragment doubles that. [MaxIntrospectionDepth] reads each fragment once.
 package validation

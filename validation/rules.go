@@ -6,12 +6,13 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
-// Rules returns the rules of gqlparser with [OverlappingFieldsCanBeMerged] in the place of its own. Each call returns
-// another set, which is the caller's to change. It is a function for SetValidationRulesFn of a gqlgen server, and safe for
+// Rules returns the rules of gqlparser with [OverlappingFieldsCanBeMerged] and [MaxIntrospectionDepth] in the place of its
+// own. Each call returns another set, which is the caller's to change. It is a function for SetValidationRulesFn of a gqlgen server, and safe for
 // concurrent use.
 func Rules() *rules.Rules {
 	all := rules.NewDefaultRules()
 	all.ReplaceRule(OverlappingFieldsCanBeMerged.Name, OverlappingFieldsCanBeMerged.RuleFunc)
+	all.ReplaceRule(MaxIntrospectionDepth.Name, MaxIntrospectionDepth.RuleFunc)
 	return all
 }
 
