@@ -83,7 +83,7 @@ func (r *reporter) observe(d *Door) error {
 			}))
 		return err
 	}
-	_, err := r.meter.Int64ObservableCounter("ratelimit.edge.evictions", metric.WithUnit("{budget}"),
+	_, err := r.meter.Int64ObservableCounter("ratelimit.edge.evicted", metric.WithUnit("{budget}"),
 		metric.WithDescription("Budgets of the front door that gave way before they were full, because there are too many (Config.MaxBudgets)."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(int64(min(d.budgets.store.Evicted(), math.MaxInt64)))

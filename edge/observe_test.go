@@ -99,7 +99,7 @@ func TestABudgetThatGivesWayIsCountedAndLoggedOnce(t *testing.T) {
 	require.NoError(t, reader.Collect(t.Context(), &collected))
 	evicted := int64(0)
 	for _, m := range collected.ScopeMetrics[0].Metrics {
-		if m.Name == "ratelimit.edge.evictions" {
+		if m.Name == "ratelimit.edge.evicted" {
 			evicted = m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
 		}
 	}
