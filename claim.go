@@ -62,9 +62,11 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	switch {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
-		return op.charged.receipt, bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
+		return op.charged.receipt, op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, op.parsed)
 	case !op.correction.none():
-		return op.charged.receipt, op.worth(op.correction)
+		return op.charged.receipt, op.withParsed(op.worth(op.correction), op.parsed)
+	case op.parsed > 1:
+		return op.charged.receipt, op.withParsed(nil, op.parsed)
 	default:
 		return bucket.Receipt{}, nil
 	}

@@ -26,6 +26,9 @@ func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext)
 	answer := e.judge(ctx, opCtx, op)
 	e.nameDearest(opCtx, d)
 	e.reporter.Decided(ctx, span, d)
+	if price, ok := opCtx.Stats.GetExtension(extensionName).(*priced); ok {
+		price.admitted = d.Refusal == nil && d.Outcome != decision.Validated
+	}
 	return op, answer
 }
 
@@ -71,6 +74,9 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		d.Refuse(&decision.Refusal{Outcome: decision.KeyInvalid, Detail: "invalid idempotency key: " + wrong})
 		return nil
 	}
+	if !e.takeParsed(ctx, opCtx, op) {
+		return nil
+	}
 	return e.takeFor(ctx, op, d.Points)
 }
 
@@ -81,7 +87,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	d := &op.decision
 	ctx, span := e.reporter.Start(ctx)
 	d.Points = e.cfg.Pricing.InvalidDocument
-	if e.identify(ctx, opCtx, op) {
+	if e.identify(ctx, opCtx, op) && e.takeParsed(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
 	if d.Outcome == decision.SubjectUnknown && inbound.Upgrades(opCtx.Headers) {

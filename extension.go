@@ -223,14 +223,19 @@ func (e *Extension) refuse(ctx context.Context, op *operation) *graphql.Response
 // validate is charged a flat amount; what another extension refused, and a body that is not JSON,
 // is not.
 func (e *Extension) interceptUndecided(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
-	if !graphql.HasOperationContext(ctx) || e.cfg.Pricing.InvalidDocument < 0 {
+	if !graphql.HasOperationContext(ctx) {
 		return next(ctx)
 	}
 	opCtx := graphql.GetOperationContext(ctx)
+	if op := e.decideUnread(ctx, opCtx); op != nil {
+		d := op.snapshot()
+		e.signal(sink.From(ctx), &d)
+		return e.refuse(graphql.WithFreshResponseContext(ctx), op)
+	}
 	// Without a text an extension has refused the parameters. With an operation and its variables the
 	// document was valid, and an extension has refused it.
 	invalid := opCtx.RawQuery != "" && (opCtx.Operation == nil || opCtx.Variables == nil)
-	if !invalid {
+	if !invalid || e.cfg.Pricing.InvalidDocument < 0 {
 		return next(ctx)
 	}
 	op := e.decideInvalid(ctx, opCtx)

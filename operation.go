@@ -37,6 +37,8 @@ type operation struct {
 	// plan is the compiled operation, nil if it could not be compiled, and document the text that it came in.
 	plan     *cost.Plan
 	document string
+	// parsed is how many milliseconds of parsing the claim of the operation pays for.
+	parsed int64
 	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
 	charged   charged
 	responses responses

@@ -25,6 +25,8 @@ type priced struct {
 	cost   cost.Cost
 	points int64
 	err    error
+	// admitted is what was decided about it.
+	admitted bool
 }
 
 // MutateOperationContext prices the operation and does nothing else: an operation that another

@@ -42,7 +42,7 @@ func (e *Extension) newTake(op *operation, points int64) (take bucket.Take, woul
 		States: op.states[:], Owners: op.members(op.owners[:]),
 	}
 	would = e.try(op, &take, points)
-	take.Amounts = append(op.asked(points), op.rules.Amounts...)
+	take.Amounts = op.withParsed(append(op.asked(points), op.rules.Amounts...), 1)
 	return take, would
 }
 

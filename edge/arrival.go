@@ -28,6 +28,18 @@ func arrivalFrom(ctx context.Context) *arrival {
 	return a
 }
 
+// names are for whom something counts: a client, its site and its key. An empty one is nobody.
+type names [3]string
+
+func (a *arrival) names() (whose names) {
+	for i, of := range [...]struct{ prefix, name string }{{"client ", a.client}, {"site ", a.site}, {"key ", a.key}} {
+		if of.name != "" {
+			whose[i] = of.prefix + of.name
+		}
+	}
+	return whose
+}
+
 func (d *Door) arrive(r *http.Request) *arrival {
 	a := &arrival{door: d, key: d.keyOf(r)}
 	address := d.proxies.Client(inbound.Peer(r), r.Header)

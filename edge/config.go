@@ -37,6 +37,8 @@ type Config struct {
 	Request RequestConfig
 	// Connection bounds a WebSocket.
 	Connection ConnectionConfig
+	// Documents bounds what a document takes before it has a price.
+	Documents DocumentConfig
 	// Observe says who is told of refusals.
 	Observe ObserveConfig
 
@@ -194,6 +196,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Connection.Operations = cmp.Or(c.Connection.Operations, defaultOperations)
 	c.Connection.All = cmp.Or(c.Connection.All, defaultAll)
+	c.Documents = c.Documents.withDefaults()
 	c.MaxBudgets = cmp.Or(c.MaxBudgets, defaultBudgets)
 	c.Observe.Refusals = cmp.Or(c.Observe.Refusals, defaultRefusals)
 	if c.Observe.Logger == nil {
@@ -238,6 +241,7 @@ func (c *Config) validate() error {
 	checkLimits(fail, "Address.SiteLimits", c.Address.SiteLimits, most)
 	checkLimits(fail, "Key.Limits", c.Key.Limits, most)
 	checkLimits(fail, "Connection.Limits", c.Connection.Limits, 0)
+	c.Documents.check(fail)
 	countOrNone(fail, "Connection.Operations", c.Connection.Operations)
 	countOrNone(fail, "Connection.All", c.Connection.All)
 	countOrNone(fail, "Observe.Refusals", c.Observe.Refusals)

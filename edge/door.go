@@ -27,6 +27,7 @@ type Door struct {
 	client, site, key, connection *bucket.Limits
 	underWay, sockets             *occupancy
 	reporter                      *reporter
+	documents                     *gate
 	secret                        [32]byte
 
 	// connections numbers the WebSockets.
@@ -40,7 +41,9 @@ type Door struct {
 var _ interface {
 	graphql.HandlerExtension
 	graphql.OperationParameterMutator
+	graphql.OperationContextMutator
 	graphql.OperationInterceptor
+	graphql.ResponseInterceptor
 } = (*Door)(nil)
 
 // New returns a door. The error has every mistake in the configuration.
@@ -57,7 +60,7 @@ func New(cfg Config) (*Door, error) {
 		cfg: cfg, proxies: (*inbound.Proxies)(&cfg.Proxies), levels: cfg.Address.levels(), reporter: reporter,
 		underWay: newOccupancy(cfg.Request.UnderWay, cfg.Address.UnderWay),
 		sockets:  newOccupancy(cfg.Connection.All, cfg.Address.Connections),
-		budgets:  newBudgets(&cfg),
+		budgets:  newBudgets(&cfg), documents: newGate(&cfg.Documents),
 	}
 	// It was checked that they compile.
 	d.client, _ = bucket.Compile(cfg.Address.Limits...)
@@ -78,39 +81,60 @@ func New(cfg Config) (*Door, error) {
 // ExtensionName returns FrontDoor.
 func (d *Door) ExtensionName() string { return "FrontDoor" }
 
-// Validate does nothing: [New] reports mistakes.
-func (d *Door) Validate(graphql.ExecutableSchema) error { return nil }
+// Validate notes the schema: what the door knows of documents holds for one. [New] reports mistakes.
+func (d *Door) Validate(schema graphql.ExecutableSchema) error {
+	return d.documents.serve(schema.Schema())
+}
 
-// MutateOperationParameters takes an operation on a WebSocket from the limits of its connection, address and key. A
-// request of HTTP has passed the [Door.Handler].
-func (d *Door) MutateOperationParameters(ctx context.Context, _ *graphql.RawParams) *gqlerror.Error {
+// MutateOperationParameters takes an operation on a WebSocket from the limits of its connection, address and key, which a
+// request of HTTP has passed in the [Door.Handler]. It refuses documents that need not be parsed, and waits for the turn
+// of one that has to be.
+func (d *Door) MutateOperationParameters(ctx context.Context, params *graphql.RawParams) *gqlerror.Error {
 	a := arrivalFrom(ctx)
 	if a == nil {
 		d.noHandler.Do(func() {
 			d.cfg.Observe.Logger.Warn("edge: the server is not behind Door.Handler, without which nothing is bounded: " +
 				"serve door.Handler(ratelimit.Handler(srv)) instead of srv")
 		})
-		return nil
+		a = &arrival{door: d}
 	}
-	if a.socket == nil {
-		return nil
+	if a.socket != nil {
+		if refusal := a.socket.operation(ctx); refusal != nil {
+			return d.refuseOperation(ctx, a, refusal)
+		}
 	}
-	if refusal := a.socket.operation(ctx); refusal != nil {
+	refusal, err := d.documents.enter(ctx, a, params)
+	if refusal != nil {
 		return d.refuseOperation(ctx, a, refusal)
 	}
+	return err
+}
+
+// MutateOperationContext ends the turn of a document that is valid.
+func (d *Door) MutateOperationContext(_ context.Context, operation *graphql.OperationContext) *gqlerror.Error {
+	d.documents.leave(passageOf(operation))
 	return nil
 }
 
-// InterceptOperation bounds what runs at once on a WebSocket.
+// InterceptOperation bounds what runs at once on a WebSocket, and has the documents of operations kept that are admitted.
 func (d *Door) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
 	a := arrivalFrom(ctx)
-	if a == nil || a.socket == nil {
+	if a != nil && a.socket != nil {
+		if refusal := a.socket.begin(ctx); refusal != nil {
+			return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{d.refuseOperation(ctx, a, refusal)}})
+		}
+	}
+	responses := next(ctx)
+	d.documents.decided(graphql.GetOperationContext(ctx))
+	return responses
+}
+
+// InterceptResponse ends the turn of a document that is not valid, and remembers it.
+func (d *Door) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	if !graphql.HasOperationContext(ctx) {
 		return next(ctx)
 	}
-	if refusal := a.socket.begin(ctx); refusal != nil {
-		return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{d.refuseOperation(ctx, a, refusal)}})
-	}
-	return next(ctx)
+	return d.documents.answer(ctx, graphql.GetOperationContext(ctx), next)
 }
 
 // Handler wraps the handler of the server, which is usually ratelimit.Handler(srv). What it refuses does not reach the

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -36,6 +37,75 @@ func (g *Gate) TakeShared(ctx context.Context, take bucket.Take, payer string) (
 		defer g.bulkhead.leave(place)
 		return g.store.Take(ctx, take)
 	})
+}
+
+// Foresee answers a take that is certain to be refused, without a call to a store that is outside of this process: as far
+// as this instance remembers what such a one has refused to any operation of the tenant. It changes nothing. It returns false
+// if the take may pass.
+func (b *Store) Foresee(ctx context.Context, take *bucket.Take) (bucket.Result, bool) {
+	result, ok := b.gate.Foresee(ctx, take)
+	if ok {
+		b.watcher.StoreSpared(ctx, b.name, string(FromMemory))
+	}
+	return result, ok
+}
+
+// Foresee is [Store.Foresee].
+func (g *Gate) Foresee(ctx context.Context, take *bucket.Take) (bucket.Result, bool) {
+	if memory, near := g.store.(*bucket.Memory); near {
+		return foreseeNear(ctx, memory, take)
+	}
+	if g.refusals == nil {
+		return bucket.Result{}, false
+	}
+	return g.refusals.foresee(take)
+}
+
+// foreseeNear asks a store in this process, which costs no more than remembering. It is asked for the take only where a
+// limit has too little, and gets back what time has brought in between.
+func foreseeNear(ctx context.Context, memory *bucket.Memory, take *bucket.Take) (bucket.Result, bool) {
+	states, err := memory.Peek(ctx, take.Tenant, take.Buckets)
+	if err != nil || !slices.ContainsFunc(states, func(l bucket.LimitState) bool {
+		return l.Limit.Mode == bucket.Enforce && !l.Limit.Soft && slices.ContainsFunc(take.Amounts, func(a bucket.Amount) bool {
+			return a.Unit == l.Limit.Unit && a.N > l.Remaining
+		})
+	}) {
+		return bucket.Result{}, false
+	}
+	result, err := memory.Take(ctx, *take)
+	if err != nil {
+		return bucket.Result{}, false
+	}
+	if result.Verdict != bucket.Admitted {
+		return result, true
+	}
+	nothing := make(bucket.Amounts, len(take.Amounts))
+	for i, a := range take.Amounts {
+		nothing[i] = bucket.Amount{Unit: a.Unit}
+	}
+	// A store in this process does not fail, and what it kept would be one request.
+	_, _ = memory.Settle(ctx, bucket.Settlement{Receipt: result.Receipt, Actual: nothing})
+	return bucket.Result{}, false
+}
+
+// foresee answers a take by what was refused to others of the tenant with the same owners among theirs.
+func (c *refusals) foresee(take *bucket.Take) (bucket.Result, bool) {
+	tenant, s := c.shard(take.Tenant)
+	if s.tenants.Load() == 0 || take.Check() != nil {
+		return bucket.Result{}, false
+	}
+	now := c.clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.byTenant[tenant]
+	if t == nil {
+		return bucket.Result{}, false
+	}
+	known, elapsed := t.evidence(take, now, c.age)
+	if known == nil {
+		return bucket.Result{}, false
+	}
+	return known.Answer(take, elapsed), true
 }
 
 // Recall is [Store.Recall].

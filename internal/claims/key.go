@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -67,6 +68,15 @@ func (k *Keeper) Claim(opCtx *graphql.OperationContext, subject tiers.Subject, w
 		claim.RefuseAbandoned = k.cfg.RefuseAbandoned
 	}
 	return claim, nil
+}
+
+// Carries says whether an operation of which nothing is read but its parameters carries anything in the place of a key.
+func (k *Keeper) Carries(headers http.Header, extensions map[string]any, webSocket bool) bool {
+	if webSocket {
+		_, found := extensions[keyExtension]
+		return found
+	}
+	return slices.ContainsFunc(k.cfg.Headers, func(name string) bool { return len(headers.Values(name)) > 0 })
 }
 
 // keyOfMessage returns the key in the extensions of an operation, where a WebSocket carries it: its headers belong to the

@@ -1,0 +1,130 @@
+package edge
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+)
+
+// DocumentConfig bounds what a document takes before it has a price: its size, how many are parsed at once, and what is
+// parsed although its refusal is known. The zero value bounds all of it. [None] in a bound takes it away.
+//
+// A document that is in the cache passes all of this for a look into a map.
+type DocumentConfig struct {
+	// MaxBytes is the length of the longest document, without its variables. 0 means 64 KiB. A longer one is answered
+	// with PAYLOAD_TOO_LARGE.
+	MaxBytes int
+	// MaxTokens is how many tokens a document has at most, counted as the GraphQL specification does, without comments.
+	// 0 means 2 000. What is beyond this and the following bounds is answered with QUERY_LIMIT_EXCEEDED.
+	MaxTokens int
+	// MaxDepth is how deep braces, brackets and parentheses may be in each other. 0 means 64.
+	MaxDepth int
+	// MaxOperations is how many operations a document has at most, of which a request runs one. 0 means 16.
+	MaxOperations int
+	// MaxFragments is how many fragments a document defines at most. 0 means 128. gqlparser walks each fragment again for
+	// every operation and for every fragment that spreads it, so that its time grows with the product.
+	MaxFragments int
+
+	// MaxParsing is how many documents are parsed and validated at once. 0 means one for each processor that Go uses, and
+	// at least two. One address, and one key, has at most half of them.
+	MaxParsing int
+	// MaxWaiting is how many more wait for that. 0 means 64, and [None] lets nobody wait. Half of them may be of one address or
+	// key, and whoever has fewest documents under way is next.
+	MaxWaiting int
+	// MaxWait is how long one waits at most, before it is answered with OVERLOADED. 0 means 250 milliseconds. On a WebSocket
+	// the connection reads nothing else meanwhile.
+	MaxWait time.Duration
+
+	// RememberInvalid is how many bytes are kept to know documents that did not parse or validate. They are refused without
+	// being parsed for a minute, whoever sends them and whatever the variables are. 0 means 4 MiB, and [None] remembers
+	// none. The limiter charges for them as if they had been parsed.
+	RememberInvalid int
+	// MaxErrors is how many errors the answer to an invalid document lists. 0 means 100, as graphql-js does it. 12 kB of a
+	// document made 350 kB of errors.
+	MaxErrors int
+
+	// Cache is the document cache of the server, the same that is given to SetQueryCache. Nil means that the door knows
+	// no cache: then every document takes its turn.
+	Cache *Documents
+	// Limiter is asked what is known to be refused, and what was admitted. A *ratelimit.Extension is one. Nil means that
+	// nobody is asked.
+	Limiter Limiter
+}
+
+// Limiter is what the door asks of the limiter behind it. Both methods are called for documents that are not in the
+// cache, by many goroutines at once, and must not wait for anything: on a WebSocket they hold up the whole connection.
+type Limiter interface {
+	// RefusesUnread returns the answer to an operation of which only the parameters were read, if the limiter is
+	// certain to refuse it whatever its document says. Nil means that it may pass. The limiter
+	// keeps nothing of the parameters.
+	RefusesUnread(ctx context.Context, params *graphql.RawParams) *gqlerror.Error
+	// Admitted reports whether the operation, which the limiter has decided about, was admitted at its price.
+	Admitted(operation *graphql.OperationContext) bool
+}
+
+// The defaults of DocumentConfig.
+const (
+	defaultMaxBytes        = 64 << 10
+	defaultMaxTokens       = 2000
+	defaultMaxDepth        = 64
+	defaultMaxOperations   = 16
+	defaultMaxFragments    = 128
+	defaultMaxWaiting      = 64
+	defaultMaxWait         = 250 * time.Millisecond
+	defaultRememberInvalid = 4 << 20
+	defaultMaxErrors       = 100
+	// maxMaxWait keeps a WebSocket alive, whose pings wait as well.
+	maxMaxWait = 5 * time.Second
+)
+
+// check reports every mistake.
+func (c *DocumentConfig) check(fail failFunc) {
+	for _, bound := range []struct {
+		name  string
+		value int
+	}{
+		{"MaxBytes", c.MaxBytes},
+		{"MaxTokens", c.MaxTokens},
+		{"MaxDepth", c.MaxDepth},
+		{"MaxOperations", c.MaxOperations},
+		{"MaxFragments", c.MaxFragments},
+		{"MaxParsing", c.MaxParsing},
+		{"MaxWaiting", c.MaxWaiting},
+		{"RememberInvalid", c.RememberInvalid},
+		{"MaxErrors", c.MaxErrors},
+	} {
+		countOrNone(fail, "Documents."+bound.name, bound.value)
+	}
+	if c.MaxWait < 0 || c.MaxWait > maxMaxWait {
+		fail("Documents.MaxWait is %s: write at most %s, or 0 for %s", c.MaxWait, maxMaxWait, defaultMaxWait)
+	}
+}
+
+// withDefaults returns the configuration with the defaults in place. A bound that was taken away is negative.
+func (c DocumentConfig) withDefaults() DocumentConfig {
+	for _, bound := range []struct {
+		value     *int
+		otherwise int
+	}{
+		{&c.MaxBytes, defaultMaxBytes},
+		{&c.MaxTokens, defaultMaxTokens},
+		{&c.MaxDepth, defaultMaxDepth},
+		{&c.MaxOperations, defaultMaxOperations},
+		{&c.MaxFragments, defaultMaxFragments},
+		{&c.MaxParsing, max(2, runtime.GOMAXPROCS(0))},
+		{&c.MaxWaiting, defaultMaxWaiting},
+		{&c.RememberInvalid, defaultRememberInvalid},
+		{&c.MaxErrors, defaultMaxErrors},
+	} {
+		if *bound.value == 0 {
+			*bound.value = bound.otherwise
+		}
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = defaultMaxWait
+	}
+	return c
+}

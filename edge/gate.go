@@ -1,0 +1,174 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+)
+
+// gate is the part of the door that documents pass.
+type gate struct {
+	cfg     DocumentConfig
+	slots   *slots
+	invalid *invalids
+
+	mu     sync.Mutex
+	schema *ast.Schema
+}
+
+// newGate returns a gate. Defaults have been filled in.
+func newGate(cfg *DocumentConfig) *gate {
+	g := &gate{cfg: *cfg}
+	if cfg.MaxParsing > 0 {
+		g.slots = newSlots(cfg.MaxParsing, max(0, cfg.MaxWaiting), cfg.MaxWait)
+	}
+	if cfg.RememberInvalid > 0 {
+		g.invalid = newInvalids(cfg.RememberInvalid)
+	}
+	return g
+}
+
+// serve notes the schema, of which a gate has one.
+func (g *gate) serve(schema *ast.Schema) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.schema != nil && g.schema != schema {
+		return errors.New("edge: the door serves another schema already: make one with edge.New for each server")
+	}
+	g.schema = schema
+	return nil
+}
+
+// passageName is where the statistics of an operation keep its passage.
+const passageName = "FrontDoor.document"
+
+// passage is what the gate knows of one operation whose document was not in the cache.
+type passage struct {
+	whom   names
+	digest digest
+	// slot is the turn of the document. It is nil before and after.
+	slot *slot
+	// known is what else is wrong with a document that is known to be invalid.
+	known gqlerror.List
+	// refused says that the gate has refused the operation.
+	refused bool
+	// document is what the cache keeps if the operation is admitted, and text what it was parsed from.
+	cache    *Documents
+	text     string
+	document *ast.QueryDocument
+}
+
+// passageIn returns the passage of the operation that ctx belongs to, nil if there is none.
+func passageIn(ctx context.Context) *passage {
+	if !graphql.HasOperationContext(ctx) {
+		return nil
+	}
+	return passageOf(graphql.GetOperationContext(ctx))
+}
+
+func passageOf(operation *graphql.OperationContext) *passage {
+	p, _ := operation.Stats.GetExtension(passageName).(*passage)
+	return p
+}
+
+// enter refuses what need not be parsed, and waits for the turn of what has to be. An error is the answer of the limiter,
+// or that to an invalid document.
+func (g *gate) enter(ctx context.Context, a *arrival, params *graphql.RawParams) (*refusal, *gqlerror.Error) {
+	if g.cfg.Cache.has(params.Query) {
+		return nil, nil
+	}
+	operation, p := graphql.GetOperationContext(ctx), &passage{whom: a.names(), refused: true}
+	if passageOf(operation) != nil {
+		return nil, gqlerror.Errorf("edge: the server uses a door twice: call srv.Use with one edge.Door, once")
+	}
+	operation.Stats.SetExtension(passageName, p)
+	if broken := g.cfg.count(params.Query); broken != nil {
+		return broken.refusal(), nil
+	}
+	// A text that is a part of a larger one, such as of a URL, would keep all of that in memory.
+	params.Query = strings.Clone(params.Query)
+	if err := g.known(ctx, operation, params, p); err != nil {
+		return nil, err
+	}
+	if g.slots != nil {
+		if p.slot = g.slots.enter(ctx, p.whom); p.slot == nil {
+			return overloadedParser(), nil
+		}
+	}
+	p.refused = false
+	return nil, nil
+}
+
+// known returns the answer to what the limiter refuses whatever the document says, and to what is known to be invalid. The
+// limiter decides about both: what it refuses is its own affair, and an invalid document has a price.
+func (g *gate) known(ctx context.Context, operation *graphql.OperationContext, params *graphql.RawParams, p *passage) *gqlerror.Error {
+	if g.cfg.Limiter != nil {
+		if err := g.cfg.Limiter.RefusesUnread(ctx, params); err != nil {
+			return err
+		}
+	}
+	if g.invalid == nil {
+		return nil
+	}
+	p.digest = digestOf(params.Query)
+	known := g.invalid.find(p.digest)
+	if known == nil {
+		return nil
+	}
+	// As gqlgen leaves it for an operation whose document has failed.
+	operation.RawQuery, operation.OperationName = params.Query, params.OperationName
+	operation.Extensions, operation.Headers = params.Extensions, params.Headers
+	answer := known.answer(p.whom)
+	p.known = answer[1:]
+	return answer[0]
+}
+
+// leave ends the turn of a document, if it has one.
+func (g *gate) leave(p *passage) {
+	if p != nil && p.slot != nil {
+		g.slots.leave(p.slot)
+		p.slot = nil
+	}
+}
+
+// decided keeps the document of an operation that was admitted.
+func (g *gate) decided(operation *graphql.OperationContext) {
+	p := passageOf(operation)
+	if p == nil || p.document == nil {
+		return
+	}
+	if g.cfg.Limiter == nil || g.cfg.Limiter.Admitted(operation) {
+		p.cache.keep(p.text, p.document)
+	}
+	p.cache, p.document = nil, nil
+}
+
+// answer ends the turn of a document that has failed, and remembers that.
+func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, next graphql.ResponseHandler) *graphql.Response {
+	p := passageOf(operation)
+	if p == nil {
+		return next(ctx)
+	}
+	g.leave(p)
+	// With a document it is valid, and without a text the parameters were refused.
+	if operation.Doc != nil || operation.RawQuery == "" {
+		return next(ctx)
+	}
+	for _, err := range p.known {
+		graphql.AddError(ctx, err)
+	}
+	if failed := graphql.GetErrors(ctx); !p.refused && g.invalid != nil {
+		g.invalid.remember(p.digest, p.whom, failed)
+	}
+	response := next(ctx)
+	if most := g.cfg.MaxErrors; response != nil && most > 0 && len(response.Errors) > most {
+		more := len(response.Errors) - most
+		response.Errors = append(response.Errors[:most:most], gqlerror.Errorf("%d more errors are not listed", more))
+	}
+	return response
+}

@@ -1,0 +1,219 @@
+package e2e_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/validator/core"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+var _ edge.Limiter = (*ratelimit.Extension)(nil)
+
+// doorPolicy has limits in all that matters before a document has a price.
+const doorPolicy = `
+version: 1
+default: requests
+tiers:
+  requests:
+    limits:
+      minute: {unit: requests, capacity: 3, per: minute}
+  points:
+    limits:
+      minute: {capacity: 3, per: minute}
+  parsing:
+    limits:
+      parsing: {unit: parse_ms, capacity: 2, per: hour}
+      records: {unit: records, capacity: 100, per: minute}
+  blocked: {blocked: true}
+tenants:
+  points: {tier: points}
+  parsing: {tier: parsing}
+  blocked: {tier: blocked}
+`
+
+// doored is a fixture behind a door, which counts what it validates.
+type doored struct {
+	*fixture
+
+	documents *edge.Documents
+	validated atomic.Int64
+	slow      *slow
+}
+
+// slow has documents parsed so much longer ago.
+type slow struct{ by time.Duration }
+
+func (*slow) ExtensionName() string                   { return "Slow" }
+func (*slow) Validate(graphql.ExecutableSchema) error { return nil }
+
+func (s *slow) MutateOperationContext(_ context.Context, operation *graphql.OperationContext) *gqlerror.Error {
+	operation.Stats.Parsing.Start = operation.Stats.Parsing.Start.Add(-s.by)
+	return nil
+}
+
+func (s *slow) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	if operation := graphql.GetOperationContext(ctx); operation.Operation == nil && !operation.Stats.Parsing.Start.IsZero() {
+		_ = s.MutateOperationContext(ctx, operation)
+	}
+	return next(ctx)
+}
+
+func newDoored(t *testing.T, configure func(*ratelimit.Config)) *doored {
+	t.Helper()
+	var limiter struct{ *ratelimit.Extension }
+	d := &doored{documents: edge.NewDocuments(0), slow: &slow{}}
+	door, err := edge.New(edge.Config{Observe: edge.ObserveConfig{Logger: discard}, Documents: edge.DocumentConfig{Cache: d.documents, Limiter: &limiter}})
+	require.NoError(t, err)
+	d.fixture = newFixtureWithin(t, func(cfg *ratelimit.Config) {
+		policy, err := tiers.Parse([]byte(doorPolicy))
+		require.NoError(t, err)
+		cfg.Policy, err = tiers.Compile(policy)
+		require.NoError(t, err)
+		cfg.Store = bucket.NewMemory(bucket.MemoryConfig{Clock: cfg.Outage.Clock})
+		if configure != nil {
+			configure(cfg)
+		}
+	}, door, d.slow)
+	limiter.Extension = d.limiter
+	d.server.SetQueryCache(d.documents)
+	d.server.SetValidationRulesFn(func() *rules.Rules {
+		all := rules.NewDefaultRules()
+		all.AddRule("Counting", func(*core.Events, core.AddErrFunc) {
+			d.validated.Add(1)
+		})
+		return all
+	})
+	return d
+}
+
+// distinct is a query that no other has been, of n bytes at least.
+func distinct(name string, n int) string { return "{me{id}}#" + name + strings.Repeat("x", n) }
+
+func TestABlockedTenantIsRefusedWithoutBeingParsed(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	for _, name := range []string{"a", "b"} {
+		answer := d.post(request{Query: distinct(name, 0), Tenant: "blocked"})
+		require.Equal(t, ratelimitclient.CodeTenantBlocked, answer.errorCode(t))
+		require.Equal(t, http.StatusForbidden, answer.Status)
+	}
+	require.Zero(t, d.validated.Load())
+}
+
+func TestATenantWithoutRequestsIsRefusedWithoutBeingParsed(t *testing.T) {
+	t.Parallel()
+	for name, remembering := range map[string]func(*ratelimit.Config){
+		"in a store in this process": nil,
+		"in one that is elsewhere":   func(cfg *ratelimit.Config) { cfg.Store = &elsewhere{cfg.Store} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDoored(t, remembering)
+			for _, query := range []string{"{me{id}}", "{me{name}}", "{users(first:1){id}}"} {
+				require.Equal(t, http.StatusOK, d.post(request{Query: query}).Status)
+			}
+			asked := d.post(request{Query: "{me{id}}"})
+			require.Equal(t, http.StatusTooManyRequests, asked.Status)
+			before := d.validated.Load()
+			for _, name := range []string{"a", "b", "c"} {
+				answer := d.post(request{Query: distinct(name, 0)})
+				require.Equal(t, ratelimitclient.CodeRateLimited, answer.errorCode(t))
+				require.Equal(t, http.StatusTooManyRequests, answer.Status)
+				require.Equal(t, asked.Header.Get("Retry-After"), answer.Header.Get("Retry-After"))
+				require.NotEmpty(t, answer.rateLimit(t))
+			}
+			require.Equal(t, before, d.validated.Load())
+			require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("d", 0), Key: "0123456789abcdef"}).Status)
+			require.Equal(t, before+1, d.validated.Load(), "what has a key may be a replay")
+
+			d.clock.Advance(time.Minute)
+			require.Equal(t, http.StatusOK, d.post(request{Query: distinct("e", 0)}).Status)
+		})
+	}
+}
+
+// elsewhere hides that a store is in this process.
+type elsewhere struct{ bucket.Store }
+
+func TestATenantWithoutPointsIsParsed(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	for _, query := range []string{"{me{id}}", "{me{id}} "} {
+		d.post(request{Query: query, Tenant: "points"})
+	}
+	before := d.validated.Load()
+	require.Equal(t, http.StatusOK, d.post(request{Query: "{__typename}", Tenant: "points"}).Status, "operations of 0 points pass")
+	require.Equal(t, before+1, d.validated.Load())
+}
+
+func TestTheDocumentCacheKeepsNothingThatTheLimiterRefuses(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	require.Equal(t, http.StatusOK, d.post(request{Query: distinct("a", 0), Tenant: "points"}).Status)
+	require.Equal(t, 1, d.documents.Len())
+	for _, name := range []string{"b", "c", "b", "c"} {
+		require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct(name, 10_000), Tenant: "points"}).Status)
+	}
+	require.Equal(t, 1, d.documents.Len())
+}
+
+func TestAnInvalidDocumentThatIsKnownIsChargedAsItWas(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	for range 3 {
+		answer := d.post(request{Query: "{nope}"})
+		require.Equal(t, http.StatusUnprocessableEntity, answer.Status)
+		require.Contains(t, answer.Body, "nope")
+	}
+	require.EqualValues(t, 1, d.validated.Load())
+	require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: "{nope}"}).Status, "three of three requests are spent")
+}
+
+func TestParsingIsChargedWhereTheDocumentIsNotInTheCache(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	d.slow.by = 20 * time.Millisecond
+	left := func(answer reply) float64 {
+		require.Equal(t, http.StatusOK, answer.Status, answer.Body)
+		return answer.rateLimit(t)["remaining"].(float64)
+	}
+	query := "{me{id}}"
+	small := left(d.post(request{Query: query, Tenant: "parsing"}))
+	require.GreaterOrEqual(t, small, 1.0, "a busy machine is not its affair: eight bytes take less than a millisecond")
+	require.Equal(t, small, left(d.post(request{Query: query, Tenant: "parsing"})), "it is in the cache")
+}
+
+func TestParsingMayOverdrawAndIsRefusedUntilTheDebtIsPaid(t *testing.T) {
+	t.Parallel()
+	for name, query := range map[string]string{"a valid document": distinct("", 5_000), "an invalid one": "{nope}#" + strings.Repeat("x", 5_000)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDoored(t, nil)
+			d.slow.by = 20 * time.Millisecond
+			require.NotEqual(t, http.StatusTooManyRequests, d.post(request{Query: query, Tenant: "parsing"}).Status)
+			require.NoError(t, d.limiter.AwaitSettled(t.Context()))
+			before := d.validated.Load()
+			refused := d.post(request{Query: distinct("other", 5_000), Tenant: "parsing"})
+			require.Equal(t, http.StatusTooManyRequests, refused.Status)
+			require.Contains(t, refused.Body, "parse_ms")
+			require.Equal(t, before, d.validated.Load(), "nor is it parsed")
+			d.clock.Advance(time.Hour + time.Minute)
+			require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("other", 5_000), Tenant: "parsing"}).Status,
+				"five milliseconds were spent of two an hour")
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package ratelimit
+
+import (
+	"context"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// unreadName is where the statistics of an operation keep what was refused before it was read.
+const unreadName = extensionName + ".unread"
+
+// RefusesUnread returns the answer to an operation of which only the parameters are known, if the extension is certain to
+// refuse it whatever its document says: the tenant is blocked, or a limit of its own in requests, or in
+// [bucket.ParseTime], has nothing left, as far as this server remembers. It returns nil for all others, and for every operation that
+// carries an idempotency key, which may be a replay. An empty limit in points does not count: operations of 0 points
+// pass it.
+//
+// It is for what stands before the parser, as package edge does, which calls it for documents that are not in the cache:
+// [Config.Subject] then runs a second time for those that are parsed after all. It takes nothing, and asks no store
+// that is outside of this process. Its answer is to be returned from MutateOperationParameters: the extension reports the
+// refusal, with the status and headers that belong to it, in InterceptResponse.
+func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams) *gqlerror.Error {
+	if e.carriesKey(params) || e.hasCandidate() {
+		return nil
+	}
+	op := e.newOperation()
+	read := &graphql.OperationContext{Headers: params.Headers, Extensions: params.Extensions}
+	if !e.identify(ctx, read, op) && op.decision.Outcome != decision.Blocked || op.decision.Subject.Exempt {
+		return nil
+	}
+	if op.decision.Refusal == nil && !op.refusedUnread(ctx) {
+		return nil
+	}
+	graphql.GetOperationContext(ctx).Stats.SetExtension(unreadName, op)
+	return graphQLError(&op.decision)
+}
+
+// Admitted reports whether the operation was decided about and admitted at its price, so that its document is worth
+// keeping. One that was only priced ([TierConfig] of the policy may permit that) is not.
+func (e *Extension) Admitted(opCtx *graphql.OperationContext) bool {
+	p, _ := opCtx.Stats.GetExtension(extensionName).(*priced)
+	return p != nil && p.admitted
+}
+
+// carriesKey says whether there may be an idempotency key.
+func (e *Extension) carriesKey(params *graphql.RawParams) bool {
+	return e.cfg.Idempotency.Keys != KeysIgnored && e.claims.Carries(params.Headers, params.Extensions, inbound.Upgrades(params.Headers))
+}
+
+// hasCandidate says whether another policy is tried, which is to be told of every operation.
+func (e *Extension) hasCandidate() bool {
+	source, ok := e.cfg.Policy.(tiers.CandidateSource)
+	if !ok {
+		return false
+	}
+	_, candidate := source.Candidate()
+	return candidate != nil
+}
+
+// refusedUnread refuses the operation if the store would refuse any that has no price and is not in the cache of documents.
+func (op *operation) refusedUnread(ctx context.Context) bool {
+	d := &op.decision
+	take := bucket.Take{
+		Tenant: d.Subject.Tenant, Buckets: unasked(judged(&op.rules)), States: op.states[:], Owners: op.members(op.owners[:]),
+		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.ParseTime, N: 1}},
+	}
+	if take.Buckets == nil {
+		return false
+	}
+	result, ok := op.store.Foresee(ctx, &take)
+	if !ok {
+		return false
+	}
+	d.Asked, d.Limits, d.Overridden, d.BlockedBy = take.Amounts, result.Limits, overridden(&result), result.BlockedBy()
+	d.Refuse(refusedBy(&result))
+	return true
+}
+
+// decideUnread reports what was refused before it was read.
+func (e *Extension) decideUnread(ctx context.Context, opCtx *graphql.OperationContext) *operation {
+	op, _ := opCtx.Stats.GetExtension(unreadName).(*operation)
+	if op == nil {
+		return nil
+	}
+	ctx, span := e.reporter.Start(ctx)
+	e.reporter.Decided(ctx, span, &op.decision)
+	return op
+}
