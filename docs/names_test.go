@@ -145,7 +145,7 @@ var (
 )
 
 // TestEveryNameOfGoThatPagesUseIsThere finds what a change of the API leaves behind in pages. A name without its
-// package is one of any package, or a field of ratelimit.Config.
+// package is one of any package, or a field of ratelimit.Config or edge.Config.
 func TestEveryNameOfGoThatPagesUseIsThere(t *testing.T) {
 	t.Parallel()
 	l := readLibrary(t)
@@ -178,10 +178,12 @@ func TestEveryNameOfGoThatPagesUseIsThere(t *testing.T) {
 	require.Greater(t, checked, 100)
 }
 
-// somewhere says whether a package has the type with these members, or ratelimit.Config such a field.
+// somewhere says whether a package has the type with these members, or ratelimit.Config or edge.Config such a field.
 func (l *library) somewhere(name string, members []string) bool {
-	if l.has("ratelimit.Config", append([]string{name}, members...)) {
-		return true
+	for _, config := range []string{"ratelimit.Config", "edge.Config"} {
+		if l.has(config, append([]string{name}, members...)) {
+			return true
+		}
 	}
 	for self := range l.names {
 		if strings.HasSuffix(self, "."+name) && l.has(self, members) {

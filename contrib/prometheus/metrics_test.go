@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -169,6 +171,12 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	require.NoError(t, err)
 	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	srv.AddTransport(transport.POST{})
+	door, err := edge.New(edge.Config{
+		Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "minute", Unit: bucket.Requests, Capacity: 2, Period: time.Minute}}},
+		Observe: edge.ObserveConfig{MeterProvider: meter, Observer: event.NewChannel(10)},
+	})
+	require.NoError(t, err)
+	srv.Use(door)
 	srv.Use(ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Observe: ratelimit.ObserveConfig{
@@ -178,7 +186,7 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 			Observer:      event.NewChannel(10),
 		},
 	}))
-	return ratelimit.Handler(srv)
+	return door.Handler(ratelimit.Handler(srv))
 }
 
 // export returns a provider of meters and what Prometheus scrapes of it.
@@ -276,4 +284,16 @@ func (r *recorder) Int64ObservableCounter(
 		require.NoError(t, err)
 	})
 	return r.Meter.Int64ObservableCounter(name, options...)
+}
+
+func (r *recorder) Int64ObservableGauge(
+	name string, options ...metric.Int64ObservableGaugeOption,
+) (metric.Int64ObservableGauge, error) {
+	cfg := metric.NewInt64ObservableGaugeConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
+		_, err := m.Int64ObservableGauge(name, options...)
+		require.NoError(t, err)
+	})
+	return r.Meter.Int64ObservableGauge(name, options...)
 }
