@@ -1,11 +1,13 @@
 package edge_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -306,4 +308,55 @@ func TestBytesOfAWebSocketEndIt(t *testing.T) {
 	_, _, err := c.conn.Read(ctx)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// TestWhatComesWithTheHandshakeIsRead sends a message before it is told that there is a WebSocket.
+func TestWhatComesWithTheHandshakeIsRead(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{}, nil)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	message := `{"type":"connection_init"}`
+	// A frame of text whose mask changes nothing (RFC 6455, section 5.2).
+	frame := append([]byte{0x81, 0x80 | byte(len(message)), 0, 0, 0, 0}, message...)
+	_, err = conn.Write(append([]byte("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"), frame...))
+	require.NoError(t, err)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	_, err = reader.ReadString('{')
+	require.NoError(t, err)
+	rest, err := reader.ReadString('}')
+	require.NoError(t, err)
+	require.Contains(t, rest, "connection_ack")
+}
+
+// noting is a writer that only notes a status, as that of gin does.
+type noting struct {
+	http.ResponseWriter
+
+	status, written int
+}
+
+func (n *noting) WriteHeader(status int) { n.status = status }
+func (n *noting) WriteHeaderNow()        { n.written = n.status }
+
+func TestAWriterThatOnlyNotesItsStatusIsToldToWriteIt(t *testing.T) {
+	t.Parallel()
+	h := newDoor(t, edge.Config{}).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/query", http.NoBody)
+	for name, value := range map[string]string{
+		"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+	} {
+		r.Header.Set(name, value)
+	}
+	w := &noting{ResponseWriter: httptest.NewRecorder()}
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusSwitchingProtocols, w.written)
 }

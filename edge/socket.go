@@ -142,6 +142,8 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	ahead, _ := buffered.Peek(buffered.Reader.Buffered()) // which it has
 	w.socket.unpaid.Add(int64(len(ahead)))
 	buffered.Reader.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), counted))
+	// WebSocket libraries look for what is buffered, and may read the rest of the connection itself.
+	_, _ = buffered.Peek(len(ahead))
 	return counted, buffered, nil
 }
 
