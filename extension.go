@@ -33,6 +33,8 @@ type Extension struct {
 	claims    *claims.Keeper
 	// replays counts the stored answers of tenants.
 	replays *recent.Counter[string]
+	// explained counts the refusals of tenants whose most expensive call was looked for.
+	explained *recent.Counter[string]
 	// answers counts the bytes of those that this instance has stored.
 	answers *recent.Counter[storedAnswers]
 	// warned are the oddities that were logged.
@@ -55,11 +57,12 @@ func New(cfg Config) *Extension {
 	return &Extension{cfg: cfg.withDefaults(), life: newLifecycle()}
 }
 
-// How many tenants are remembered whose replays are counted, and how many for the bytes of their answers, which are
-// counted for longer.
+// How many tenants are remembered whose replays or explained refusals are counted, and how many for the bytes of their
+// answers, which are counted for longer.
 const (
-	replaySlots = 1024
-	answerSlots = 4096
+	replaySlots  = 1024
+	explainSlots = 1024
+	answerSlots  = 4096
 )
 
 // extensionName is the name that gqlgen and the operation's statistics know.
@@ -103,7 +106,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	e.estimator, e.reporter = estimator, reporter
 	e.claims = claims.New(e.cfg.Idempotency.claims(e.cfg.Observe.Logger))
 	e.replays, e.answers = recent.NewCounter[string](replaySlots), recent.NewCounter[storedAnswers](answerSlots)
-	e.warned = recent.NewCounter[oddity](oddities)
+	e.explained, e.warned = recent.NewCounter[string](explainSlots), recent.NewCounter[oddity](oddities)
 	e.stores = stores
 	if e.life.begin(schema.Schema()) {
 		stores.End()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -155,7 +156,8 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	return &graphql.Response{Data: []byte("null")}
 }
 
-// nameDearest notes which call is the most expensive one where the price alone refuses, or will.
+// nameDearest notes which call is the most expensive one where the price alone refuses, or will. It takes up to a millisecond
+// and more for an operation that costs its client nothing, so that it is done for a few of a tenant in a second.
 func (e *Extension) nameDearest(opCtx *graphql.OperationContext, d *decision.Decision) {
 	because := d.Because()
 	if because == nil || because.Outcome != decision.TooExpensive || because.Mode > bucket.Warn ||
@@ -164,6 +166,9 @@ func (e *Extension) nameDearest(opCtx *graphql.OperationContext, d *decision.Dec
 	}
 	breakdown := d.Breakdown
 	if breakdown == nil {
+		if n, _ := e.explained.Count(d.Subject.Tenant, time.Now(), time.Second); n > explainedASecond {
+			return
+		}
 		breakdown = e.breakdown(opCtx, cost.ExplainOptions{MaxEntries: dearestOf, MaxBytes: 1 << 20})
 	}
 	if breakdown != nil {
@@ -171,8 +176,12 @@ func (e *Extension) nameDearest(opCtx *graphql.OperationContext, d *decision.Dec
 	}
 }
 
-// dearestOf is how many calls are looked at for the most expensive one, which are the most expensive ones.
-const dearestOf = 100
+const (
+	// dearestOf is how many calls are looked at for the most expensive one, which are the most expensive ones.
+	dearestOf = 100
+	// explainedASecond is for how many operations of a tenant it is looked for in a second.
+	explainedASecond = 10
+)
 
 // breakdown explains the price of an operation. It returns nil for one that cannot be priced.
 func (e *Extension) breakdown(opCtx *graphql.OperationContext, bounds cost.ExplainOptions) *cost.Breakdown {

@@ -1,12 +1,16 @@
 package e2e_test
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -29,6 +33,26 @@ func TestARefusalForItsPriceNamesTheMostExpensiveCallAndItsList(t *testing.T) {
 	limited := f.post(request{Query: dear})
 	require.NotContains(t, limited.message(t), "Query.users", "it passes later as it is")
 	require.NotContains(t, limited.Body, "dearest")
+}
+
+func TestTheMostExpensiveCallIsLookedForInAFewOperationsOfATenantInASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newInProcess(t, ratelimittest.NewStore(nil), nil)
+		named := func(tenant string) (n int) {
+			for range 50 {
+				reply := f.post(request{Query: `{ users(first: 900) { name } }`, Tenant: tenant})
+				require.Equal(t, ratelimitclient.CodeCostLimitExceeded, reply.errorCode(t))
+				if strings.Contains(reply.Body, "Query.users") {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, 10, named("free"))
+		require.Equal(t, 10, named("other"), "the flood of one tenant is no matter of another")
+		sleep(time.Second)
+		require.Equal(t, 10, named("free"))
+	})
 }
 
 func TestAWarningForItsPriceNamesTheMostExpensiveCallToo(t *testing.T) {
