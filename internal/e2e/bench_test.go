@@ -122,6 +122,8 @@ func BenchmarkExtension(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			request := httptest.NewRequest(http.MethodPost, "/", nil)
 			request.Header.Set("X-Tenant", "bench")
+			// The server makes one for each response: that is no work of the extension.
+			request = request.WithContext(graphql.WithFreshResponseContext(request.Context()))
 			w := discarding{http.Header{}}
 			b.ReportAllocs()
 			for b.Loop() {
