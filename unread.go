@@ -26,7 +26,7 @@ const unreadName = extensionName + ".unread"
 // that is outside of this process. Its answer is to be returned from MutateOperationParameters: the extension reports the
 // refusal, with the status and headers that belong to it, in InterceptResponse.
 func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams) *gqlerror.Error {
-	if e.carriesKey(params) || e.hasCandidate() {
+	if e.stores == nil || e.carriesKey(params) || e.hasCandidate() {
 		return nil
 	}
 	op := e.newOperation()

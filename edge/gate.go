@@ -49,8 +49,7 @@ const passageName = "FrontDoor.document"
 
 // passage is what the gate knows of one operation whose document was not in the cache.
 type passage struct {
-	whom   names
-	digest digest
+	whom names
 	// slot is the turn of the document. It is nil before and after.
 	slot *slot
 	// known is what else is wrong with a document that is known to be invalid.
@@ -112,11 +111,11 @@ func (g *gate) known(ctx context.Context, operation *graphql.OperationContext, p
 			return err
 		}
 	}
-	if g.invalid == nil {
+	// An empty text is that of a persisted query, which an extension fills in.
+	if g.invalid == nil || params.Query == "" {
 		return nil
 	}
-	p.digest = digestOf(params.Query)
-	known := g.invalid.find(p.digest)
+	known := g.invalid.find(digestOf(params.Query))
 	if known == nil {
 		return nil
 	}
@@ -162,8 +161,8 @@ func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, 
 	for _, err := range p.known {
 		graphql.AddError(ctx, err)
 	}
-	if failed := graphql.GetErrors(ctx); !p.refused && g.invalid != nil {
-		g.invalid.remember(p.digest, p.whom, failed)
+	if !p.refused && g.invalid != nil {
+		g.invalid.remember(digestOf(operation.RawQuery), p.whom, graphql.GetErrors(ctx))
 	}
 	response := next(ctx)
 	if most := g.cfg.MaxErrors; response != nil && most > 0 && len(response.Errors) > most {

@@ -256,6 +256,29 @@ func TestWhatTheLimiterRefusesUnreadIsNotParsed(t *testing.T) {
 	require.Zero(t, g.validated.Load())
 }
 
+// persisted stands for persisted queries: an empty text is that of a document.
+type persisted struct{ text string }
+
+func (*persisted) ExtensionName() string                   { return "Persisted" }
+func (*persisted) Validate(graphql.ExecutableSchema) error { return nil }
+func (k *persisted) MutateOperationParameters(_ context.Context, params *graphql.RawParams) *gqlerror.Error {
+	if params.Query == "" {
+		params.Query = k.text
+	}
+	return nil
+}
+
+func TestAnEmptyTextThatAnExtensionFillsInIsNotTakenForTheLastOne(t *testing.T) {
+	t.Parallel()
+	p := &persisted{text: "{nope}"}
+	g := newGuarded(t, edge.DocumentConfig{}, p)
+	require.Equal(t, "GRAPHQL_VALIDATION_FAILED", g.ask(t, "192.0.2.1", "").code())
+	p.text = "{a}"
+	require.Nil(t, g.ask(t, "192.0.2.1", "").code())
+	require.Equal(t, "GRAPHQL_VALIDATION_FAILED", g.ask(t, "192.0.2.1", "{nope}").code())
+	require.EqualValues(t, 2, g.validated.Load(), "what it filled in is known by its own text")
+}
+
 // keeping notes the text that it is shown.
 type keeping struct{ text string }
 
