@@ -30,14 +30,15 @@ type Request struct {
 	// InitPayload is what a WebSocket client sent when it connected. It is nil on other transports.
 	InitPayload transport.InitPayload
 	// Operation is the operation that was selected. It is nil for a document that failed to parse or
-	// validate, which is charged a flat amount.
+	// validate, which is charged a flat amount, and for one that is not parsed yet.
 	Operation *ast.OperationDefinition
 	// Variables are the coerced variables of the operation.
 	Variables map[string]any
 }
 
 // SubjectFunc decides who pays. It runs once for each operation, before anything is charged, and
-// must be safe for concurrent use and quick: it has no deadline of its own.
+// must be safe for concurrent use and quick: it has no deadline of its own. Where a door asks what is refused unread
+// ([Extension.RefusesUnread]) it runs a second time, without the operation, for documents that are not in the cache.
 //
 // An error that matches [ErrNoSubject] lets [FirstOf] ask the next function, and refuses the
 // operation with ratelimitclient.CodeSubjectUnknown if there is none. An error that is a *gqlerror.Error is

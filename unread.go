@@ -42,7 +42,7 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 }
 
 // Admitted reports whether the operation was decided about and admitted at its price, so that its document is worth
-// keeping. One that was only priced ([TierConfig] of the policy may permit that) is not.
+// keeping. One that was only priced, which the policy may permit, is not.
 func (e *Extension) Admitted(opCtx *graphql.OperationContext) bool {
 	p, _ := opCtx.Stats.GetExtension(extensionName).(*priced)
 	return p != nil && p.admitted

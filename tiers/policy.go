@@ -227,7 +227,8 @@ type OperationRule struct {
 // with Window all of it at the end of each window.
 type Limit struct {
 	// Unit is what the limit counts: points, requests, what idempotency keys cost (records, answer_bytes
-	// and replays), what leaves (response_bytes and events), a unit that an operation rule computes, or one that the server charges itself. Empty means points.
+	// and replays), what leaves (response_bytes and events), the time to parse documents (parse_ms), a unit that an
+	// operation rule computes, or one that the server charges itself. Empty means points.
 	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
 	// Capacity is the largest amount that can be taken at once. It is required.
 	Capacity int64 `yaml:"capacity" json:"capacity"`
