@@ -19,6 +19,7 @@ import (
 
 // The door bounds what documents take before they have a price, and asks the limiter what it would refuse anyway.
 func ExampleDocumentConfig() {
+	mux := http.NewServeMux()
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
 		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
@@ -46,13 +47,13 @@ func ExampleDocumentConfig() {
 	srv.SetQueryCache(documents)
 	srv.Use(door) // after automatic persisted queries, before all others
 	srv.Use(limiter)
-	http.Handle("/query", door.Handler(ratelimit.Handler(srv)))
+	mux.Handle("/query", door.Handler(ratelimit.Handler(srv)))
 
 	// A document of twenty operations, of which a request runs one.
 	r := httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(`{"query":"`+strings.Repeat("{me{id}}", 20)+`"}`))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	http.DefaultServeMux.ServeHTTP(w, r)
+	mux.ServeHTTP(w, r)
 	fmt.Println(w.Code, w.Body)
 	// Output:
 	// 400 {"errors":[{"message":"the document has more than 16 operations","extensions":{"allowed":16,"code":"QUERY_LIMIT_EXCEEDED","given":17,"layer":"document","rule":"operations"}}],"data":null}
