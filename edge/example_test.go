@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -63,7 +64,9 @@ func Example() {
 // A server behind a load balancer, whose clients send API keys. What stands for ratelimit.Handler(srv) here answers
 // everything.
 func ExampleConfig() {
-	graphQL := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"data":{}}`) })
+	graphQL := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data":{}}`)
+	})
 	server := &http.Server{MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 5 * time.Second}
 
 	door, err := edge.New(edge.Config{

@@ -218,10 +218,10 @@ func (c *socket) start(id, query string) {
 	c.send(map[string]any{"id": id, "type": "subscribe", "payload": map[string]any{"query": query}})
 }
 
-// run starts an operation and returns its first message, after it has ended.
-func (c *socket) run(id, query string) string {
+// run starts a query and returns its first message, after it has ended.
+func (c *socket) run(id string) string {
 	c.t.Helper()
-	c.start(id, query)
+	c.start(id, "{ me { id } }")
 	first := c.receive()
 	for last := first; !strings.Contains(last, `"complete"`) && !strings.Contains(last, `"error"`); {
 		last = c.receive()
@@ -235,9 +235,9 @@ func TestAnOperationOnAWebSocketIsARequestOfItsAddress(t *testing.T) {
 		s := serve(t, edge.Config{Address: edge.AddressConfig{Limits: requests(4)}}, nil)
 		c, _ := s.dial(t, upgrade)
 		for _, id := range []string{"1", "2", "3"} {
-			require.Contains(t, c.run(id, "{ me { id } }"), `"me"`, upgrade)
+			require.Contains(t, c.run(id), `"me"`, upgrade)
 		}
-		refused := c.run("4", "{ me { id } }")
+		refused := c.run("4")
 		require.Contains(t, refused, `"code":"RATE_LIMITED"`)
 		require.Contains(t, refused, `"layer":"address"`)
 		require.Equal(t, http.StatusTooManyRequests, s.post(t, strings.NewReader(document)).status, "it is one budget")
@@ -249,10 +249,10 @@ func TestAWebSocketHasItsOperationsASecond(t *testing.T) {
 	t.Parallel()
 	s := serve(t, edge.Config{Connection: edge.ConnectionConfig{Limits: requests(1)}}, nil)
 	c, _ := s.dial(t, "websocket")
-	require.Contains(t, c.run("1", "{ me { id } }"), `"me"`)
-	require.Contains(t, c.run("2", "{ me { id } }"), `"layer":"connection"`)
+	require.Contains(t, c.run("1"), `"me"`)
+	require.Contains(t, c.run("2"), `"layer":"connection"`)
 	other, _ := s.dial(t, "websocket")
-	require.Contains(t, other.run("1", "{ me { id } }"), `"me"`)
+	require.Contains(t, other.run("1"), `"me"`)
 }
 
 func TestAWebSocketHasItsOperationsAtOnce(t *testing.T) {
@@ -265,12 +265,12 @@ func TestAWebSocketHasItsOperationsAtOnce(t *testing.T) {
 		c.start(id, subscription)
 	}
 	require.Eventually(t, func() bool { return s.resolver.Asked.Load() == 2 }, time.Minute, time.Millisecond)
-	refused := c.run("3", "{ me { id } }")
+	refused := c.run("3")
 	require.Contains(t, refused, `"layer":"connection"`)
 	require.Contains(t, refused, `"code":"RATE_LIMITED"`)
 	c.send(map[string]any{"id": "1", "type": "complete"})
 	require.Contains(t, c.receive(), `"id":"1"`)
-	require.Eventually(t, func() bool { return strings.Contains(c.run("4", "{ me { id } }"), `"me"`) }, time.Minute, time.Millisecond,
+	require.Eventually(t, func() bool { return strings.Contains(c.run("4"), `"me"`) }, time.Minute, time.Millisecond,
 		"what has ended makes room")
 }
 
@@ -327,6 +327,7 @@ func TestWhatComesWithTheHandshakeIsRead(t *testing.T) {
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
+	defer response.Body.Close()
 	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 	_, err = reader.ReadString('{')
 	require.NoError(t, err)
@@ -342,6 +343,8 @@ type noting struct {
 	status, written int
 }
 
+func (n *noting) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, http.ErrNotSupported }
+
 func (n *noting) WriteHeader(status int) { n.status = status }
 func (n *noting) WriteHeaderNow()        { n.written = n.status }
 
@@ -350,13 +353,28 @@ func TestAWriterThatOnlyNotesItsStatusIsToldToWriteIt(t *testing.T) {
 	h := newDoor(t, edge.Config{}).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusSwitchingProtocols)
 	}))
+	w := &noting{ResponseWriter: httptest.NewRecorder()}
+	h.ServeHTTP(w, handshake(t))
+	require.Equal(t, http.StatusSwitchingProtocols, w.written)
+}
+
+func handshake(t *testing.T) *http.Request {
+	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/query", http.NoBody)
 	for name, value := range map[string]string{
 		"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
 	} {
 		r.Header.Set(name, value)
 	}
-	w := &noting{ResponseWriter: httptest.NewRecorder()}
-	h.ServeHTTP(w, r)
-	require.Equal(t, http.StatusSwitchingProtocols, w.written)
+	return r
+}
+
+// TestAWriterThatGivesNoConnectionAwayIsToldBeforeTheAnswerBegins has that of http.TimeoutHandler, among others.
+func TestAWriterThatGivesNoConnectionAwayIsToldBeforeTheAnswerBegins(t *testing.T) {
+	t.Parallel()
+	next := &passed{}
+	w := httptest.NewRecorder()
+	http.TimeoutHandler(newDoor(t, edge.Config{}).Handler(next), time.Minute, "").ServeHTTP(w, handshake(t))
+	require.Equal(t, http.StatusNotImplemented, w.Code)
+	require.Empty(t, next.bodies)
 }

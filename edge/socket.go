@@ -38,10 +38,28 @@ func isHandshake(r *http.Request) bool {
 	return err == nil && len(nonce) == 16
 }
 
+// hijacks says whether a connection can be taken over from the writer, as far as that can be known before.
+func hijacks(w http.ResponseWriter) bool {
+	for {
+		switch beneath := w.(type) {
+		case http.Hijacker:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = beneath.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
 // upgrade lets a WebSocket in, for as long as the handler runs.
 func (d *Door) upgrade(w http.ResponseWriter, r *http.Request, a *arrival, next http.Handler) {
 	if !isHandshake(r) {
 		d.refuse(w, r, a, unreadable(http.StatusBadRequest, LayerConnection, "this is no handshake of a WebSocket (RFC 6455, section 4.2.1)"))
+		return
+	}
+	if !hijacks(w) {
+		d.refuse(w, r, a, unreadable(http.StatusNotImplemented, LayerConnection, "a middleware of this server lets no WebSocket through"))
 		return
 	}
 	switch d.sockets.enter(a.client, a.site) {

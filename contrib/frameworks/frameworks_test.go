@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -74,6 +76,9 @@ func newAPI(t *testing.T) *api {
 	srv.AddTransport(transport.Websocket{})
 	srv.AddTransport(transport.SSE{})
 	srv.AddTransport(transport.POST{})
+	door, err := edge.New(edge.Config{Observe: edge.ObserveConfig{Logger: slog.New(slog.DiscardHandler)}})
+	require.NoError(t, err)
+	srv.Use(door)
 	srv.Use(ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy,
 		Subject: func(ctx context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
@@ -83,7 +88,7 @@ func newAPI(t *testing.T) *api {
 			return ratelimit.Subject{Tenant: "tenant-" + r.Header.Get("X-Tenant")}, nil
 		},
 	}))
-	a.handler = ratelimit.Handler(srv)
+	a.handler = door.Handler(ratelimit.Handler(srv))
 	return a
 }
 
