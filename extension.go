@@ -37,6 +37,8 @@ type Extension struct {
 	explained *recent.Counter[string]
 	// answers counts the bytes of those that this instance has stored.
 	answers *recent.Counter[storedAnswers]
+	// misshapen are operations that break a rule of shape.
+	misshapen misshapen
 	// warned are the oddities that were logged.
 	warned *recent.Counter[oddity]
 	// stores are nil until srv.Use.

@@ -47,6 +47,7 @@ func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.O
 	} else {
 		p.points = cost.MaxPoints
 	}
+	e.misshapen.note(opCtx, p)
 	// An operation that has no price is refused when it is decided about, with everything else.
 	opCtx.Stats.SetExtension(extensionName, p)
 	return nil

@@ -16,8 +16,9 @@ import (
 const unreadName = extensionName + ".unread"
 
 // RefusesUnread returns the answer to an operation of which only the parameters are known, if the extension is certain to
-// refuse it whatever its document says: the tenant is blocked, or a limit of its own in requests, or in
-// [bucket.ParseTime], has nothing left, as far as this server remembers. It returns nil for all others, and for every operation that
+// refuse it, whatever its variables are: the tenant is blocked, or a limit of its own in requests, or in
+// [bucket.ParseTime], has nothing left, as far as this server remembers, or the operation has broken an enforced rule of
+// shape before. It returns nil for all others, and for every operation that
 // carries an idempotency key, which may be a replay. An empty limit in points does not count: operations of 0 points
 // pass it.
 //
@@ -34,7 +35,9 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 	if !e.identify(ctx, read, op) && op.decision.Outcome != decision.Blocked || op.decision.Subject.Exempt {
 		return nil
 	}
-	if op.decision.Refusal == nil && !op.refusedUnread(ctx) {
+	// Nobody knows what it costs.
+	op.decision.Hide.Cost = true
+	if op.decision.Refusal == nil && !op.refusedByShape(e.misshapen.find(params)) && !op.refusedUnread(ctx, read) {
 		return nil
 	}
 	graphql.GetOperationContext(ctx).Stats.SetExtension(unreadName, op)
@@ -63,9 +66,26 @@ func (e *Extension) hasCandidate() bool {
 	return candidate != nil
 }
 
-// refusedUnread refuses the operation if the store would refuse any that has no price and is not in the cache of documents.
-func (op *operation) refusedUnread(ctx context.Context) bool {
+// refusedByShape refuses the operation if what is known of its shape is enforced.
+func (op *operation) refusedByShape(err error) bool {
+	if err == nil {
+		return false
+	}
+	refusal := op.tooExpensive(&priced{err: err})
+	if refusal == nil || refusal.Mode != bucket.Enforce {
+		return false
+	}
+	op.decision.Refuse(refusal)
+	return true
+}
+
+// refusedUnread refuses the operation if the store would refuse any that has no price and is not in the cache of documents. A
+// question about a price, where it may be asked, takes nothing of the store.
+func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationContext) bool {
 	d := &op.decision
+	if asked, err := costRequestOf(read); op.rules.CostValidate && (asked != "" || err != nil) {
+		return false
+	}
 	take := bucket.Take{
 		Tenant: d.Subject.Tenant, Buckets: unasked(judged(&op.rules)), States: op.states[:], Owners: op.members(op.owners[:]),
 		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.ParseTime, N: 1}},

@@ -95,6 +95,10 @@ func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 	return cost, err
 }
 
+// BreaksShape returns the limit of the [Shape] that the operation breaks whatever its variables are, nil if there is none. It
+// may be shared and must not be modified.
+func (p *Plan) BreaksShape() *ShapeError { return p.shape }
+
 // broken returns the first limit or rule of a field that is broken, nil if only calls break rules that the
 // variables exclude. Without a machine no call breaks a rule.
 func (p *Plan) broken(m *machine) error {

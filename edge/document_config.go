@@ -58,7 +58,7 @@ type DocumentConfig struct {
 // cache, by many goroutines at once, and must not wait for anything: on a WebSocket they hold up the whole connection.
 type Limiter interface {
 	// RefusesUnread returns the answer to an operation of which only the parameters were read, if the limiter is
-	// certain to refuse it whatever its document says. Nil means that it may pass. The limiter
+	// certain to refuse it without parsing its document. Nil means that it may pass. The limiter
 	// keeps nothing of the parameters.
 	RefusesUnread(ctx context.Context, params *graphql.RawParams) *gqlerror.Error
 	// Admitted reports whether the operation, which the limiter has decided about, was admitted at its price.

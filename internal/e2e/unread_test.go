@@ -39,7 +39,14 @@ tiers:
       parsing: {unit: parse_ms, capacity: 2, per: hour}
       records: {unit: records, capacity: 100, per: minute}
   blocked: {blocked: true}
+  warned: {mode: warn, limits: {minute: {capacity: 100, per: minute}}}
+  asking:
+    costValidate: true
+    limits:
+      minute: {unit: requests, capacity: 2, per: minute}
 tenants:
+  warned: {tier: warned}
+  asking: {tier: asking}
   points: {tier: points}
   parsing: {tier: parsing}
   blocked: {tier: blocked}
@@ -144,6 +151,58 @@ func TestATenantWithoutRequestsIsRefusedWithoutBeingParsed(t *testing.T) {
 			require.Equal(t, http.StatusOK, d.post(request{Query: distinct("e", 0)}).Status)
 		})
 	}
+}
+
+func TestAnOperationOfTheWrongShapeIsNotParsedAgainWhereShapeIsEnforced(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, func(cfg *ratelimit.Config) { cfg.Pricing.Cost.Shape.MaxAliases = 1 })
+	query := "query A($first:Int){a:users(first:$first){id} b:users{id}}"
+	var first reply
+	for i, tenant := range []string{"free", "points", "free", "parsing"} {
+		answer := d.post(request{Query: query, Tenant: tenant, Variables: map[string]any{"first": i}})
+		require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, answer.errorCode(t))
+		require.Equal(t, http.StatusBadRequest, answer.Status)
+		if i == 0 {
+			first = answer
+		}
+	}
+	require.EqualValues(t, 1, d.validated.Load())
+	require.Contains(t, first.Body, "aliases")
+	require.Equal(t, http.StatusOK, d.post(request{Query: query, Tenant: "warned"}).Status, "it is not enforced for all")
+	require.EqualValues(t, 2, d.validated.Load())
+}
+
+func TestAQuestionAboutAPriceIsAnsweredWithoutRequests(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	for range 2 {
+		require.Equal(t, http.StatusOK, d.post(request{Query: distinct("", 0), Tenant: "asking", Cost: "validate"}).Status)
+		d.post(request{Query: "{me{id}}", Tenant: "asking"})
+	}
+	require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("other", 0), Tenant: "asking"}).Status)
+	require.Equal(t, 1, d.documents.Len(), "what is only priced costs nothing and is not kept")
+}
+
+func TestOnAWebSocketAKnownRefusalIsToldInItsMessages(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	for range 3 {
+		d.post(request{Query: "{me{id}}"})
+	}
+	before := d.validated.Load()
+	socket := d.dial("free", http.Header{"X-Tenant": {"free"}})
+	require.Contains(t, socket.run("1", request{Query: distinct("socket", 0)})[0], ratelimitclient.CodeRateLimited)
+	require.Equal(t, before, d.validated.Load())
+}
+
+func TestAKeyedOperationPaysForItsParsingWhenItsClaimEnds(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, nil)
+	d.slow.by = 20 * time.Millisecond
+	keyed := request{Query: distinct("", 5_000), Tenant: "parsing", Key: "0123456789abcdef"}
+	require.Equal(t, http.StatusOK, d.post(keyed).Status)
+	require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("other", 5_000), Tenant: "parsing"}).Status)
+	require.Equal(t, http.StatusOK, d.post(keyed).Status, "a replay is refused by no limit")
 }
 
 // elsewhere hides that a store is in this process.
