@@ -20,6 +20,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -81,14 +82,16 @@ func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
 		},
 	})
 	require.NoError(b, err)
+	keys, err := account.NewGate(func(*http.Request) (ratelimit.Subject, error) { return ratelimit.Subject{}, nil })
+	require.NoError(b, err)
 	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 		Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "bench"}, nil
 		},
 		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
-	}))
-	return newMux(ratelimit.Handler(api))
+	}), keys)
+	return newMux(ratelimit.Handler(api), keys)
 }
 
 // exampleQuery is a query of the example, as the body of a request.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/netip"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -28,6 +30,7 @@ var builtInPolicy []byte
 // limiter is the extension with what it stands on, which has to be closed.
 type limiter struct {
 	extension *ratelimit.Extension
+	keys      *account.Gate
 	close     []func() error
 }
 
@@ -35,6 +38,14 @@ type limiter struct {
 // starts, and serves by the fail modes of its policy, whether Redis is there or not.
 func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	l := &limiter{}
+	proxies, byPeer := opts.proxies, ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})
+	keys, err := account.NewGate(func(r *http.Request) (ratelimit.Subject, error) {
+		return byPeer(r.Context(), &ratelimit.Request{Header: r.Header, Client: clientOf(r, &proxies)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.keys = keys
 	policy, err := l.policy(opts.policy, logger)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -46,7 +57,8 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	l.extension = ratelimit.New(ratelimit.Config{
 		Store:   store,
 		Policy:  policy,
-		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})),
+		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), byPeer),
+		Proxies: proxies,
 		// Every list of this schema has a size; a new one without would be a mistake.
 		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
 		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
@@ -58,8 +70,17 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	return l, nil
 }
 
+// clientOf is the address of the client, invalid where the listener has none.
+func clientOf(r *http.Request, proxies *ratelimit.ProxyConfig) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return proxies.Client(peer.Addr(), r.Header)
+}
+
 // subjectOfAccount says who pays for a request with a key. The key was checked before, by
-// account.Handler or account.Init: an unknown one never comes so far.
+// Gate.Handler or Gate.Init of package account: an unknown one never comes so far.
 func subjectOfAccount(ctx context.Context) (ratelimit.Subject, bool) {
 	caller, ok := account.FromContext(ctx)
 	return ratelimit.Subject{Tenant: caller.Tenant, User: caller.Login}, ok

@@ -64,7 +64,7 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 	}
 	defer func() { err = errors.Join(err, limits.Close()) }()
 	store := codehost.NewStore(codehost.Config{Seed: seed})
-	api := newAPI(store, limits.extension)
+	api := newAPI(store, limits.extension, limits.keys)
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", opts.addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -75,7 +75,7 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 	}
 	printWelcome(stdout, baseURL(listener.Addr()))
 	go limits.extension.Run(context.WithoutCancel(ctx)) // until Shutdown
-	served := serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api)), store)
+	served := serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api), limits.keys), store)
 	// No more requests come: what is still to be settled is settled before the connections are closed.
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()

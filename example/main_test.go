@@ -27,6 +27,7 @@ func TestOptionsAreRefusedWithAReason(t *testing.T) {
 		"a port that is no number":  {[]string{"-addr", ":http"}, `-addr ":http": the port has to be a number from 0 to 65535`},
 		"a port that is too large":  {[]string{"-addr", ":65536"}, "the port has to be a number from 0 to 65535"},
 		"an empty Redis address":    {[]string{"-redis", "a:1,,b:1"}, "-redis has an empty address between its commas"},
+		"a network without bits":    {[]string{"-proxies", "10.0.0.1"}, "write a network such as 10.0.0.0/8"},
 		"an argument":               {[]string{"serve"}, `unexpected argument "serve": there are only flags, see -help`},
 	}
 	for name, test := range tests {
@@ -58,7 +59,7 @@ func TestHelpSucceedsAndNamesEveryFlag(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"-help"}, io.Discard, &stderr))
-	for _, name := range []string{"-addr", "-redis", "-policy", "-status-ok"} {
+	for _, name := range []string{"-addr", "-redis", "-policy", "-proxies", "-status-ok"} {
 		require.Contains(t, stderr.String(), name)
 	}
 }

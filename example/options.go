@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
 )
 
 // errHelp says that the flags asked for nothing but the help text.
@@ -22,6 +25,8 @@ type options struct {
 	redis []string
 	// policy is the path of the policy document. Empty means the one that is built in.
 	policy string
+	// proxies are those that stand in front of the server.
+	proxies ratelimit.ProxyConfig
 	// statusOK answers refusals with status 200.
 	statusOK bool
 }
@@ -38,6 +43,11 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		"the `address` or URL of Redis, several with commas between them for a cluster; without it budgets are kept in memory")
 	flags.StringVar(&opts.policy, "policy", "",
 		"the policy `file`, read again whenever it changes; without it the policy that is built in")
+	flags.Func("proxies", "the `networks` of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8, with commas between them",
+		func(list string) (err error) {
+			opts.proxies.Trusted, err = splitNetworks(list)
+			return err
+		})
 	flags.BoolVar(&opts.statusOK, "status-ok", false,
 		"answer refusals with status 200, for clients that take any other for a broken connection")
 	if err := flags.Parse(args); err != nil {
@@ -63,6 +73,18 @@ func checkAddr(addr string) error {
 		return fmt.Errorf("-addr %q: the port has to be a number from 0 to 65535", addr)
 	}
 	return nil
+}
+
+func splitNetworks(list string) ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for text := range strings.SplitSeq(list, ",") {
+		network, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("write a network such as 10.0.0.0/8: %w", err)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
 }
 
 func splitAddresses(list string) ([]string, error) {

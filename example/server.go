@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -19,16 +18,20 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/generated"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/resolver"
+	"github.com/gqlgen-ratelimit/ratelimit/validation"
 )
 
 const (
-	// maxTokens bounds the work that a document makes before it has a price: validation runs before
-	// any hook and takes time with the square of the document's length. The worst document of 2000
-	// tokens takes a fifth of a second, that of 15000 a quarter of a minute.
+	// maxTokens bounds the work that a document makes before it has a price: parsing and validation run before
+	// any hook. validation.Rules checks merged fields in linear time; what is left of gqlparser still walks a fragment
+	// again from each fragment that spreads it.
 	maxTokens = 2000
 	// maxBody bounds what is read into memory before anyone knows who sent it. A document of maxTokens
 	// tokens and its variables fit well.
 	maxBody = 64 << 10
+	// maxHeader is the same for a GET, whose document stands in the URL: net/http counts the URL with the headers, and
+	// lets in 1 MB unless told otherwise.
+	maxHeader = 16 << 10
 	// cachedDocuments is how many parsed and validated documents are kept. A repeated query skips both.
 	cachedDocuments = 1000
 )
@@ -46,7 +49,7 @@ const (
 )
 
 // newAPI returns the GraphQL server of the store, behind the limiter.
-func newAPI(store *codehost.Store, limiter graphql.HandlerExtension) *handler.Server {
+func newAPI(store *codehost.Store, limiter graphql.HandlerExtension, keys *account.Gate) *handler.Server {
 	srv := handler.New(generated.NewExecutableSchema(generated.Config{
 		Resolvers: &resolver.Resolver{Store: store},
 	}))
@@ -54,7 +57,7 @@ func newAPI(store *codehost.Store, limiter graphql.HandlerExtension) *handler.Se
 	// an Accept header of their own, so they stand before POST.
 	messageLimit := int64(maxBody)
 	srv.AddTransport(transport.Websocket{
-		InitFunc:              account.Init,
+		InitFunc:              keys.Init,
 		InitTimeout:           headerTimeout,
 		KeepAlivePingInterval: pingInterval,
 		PingPongInterval:      pingInterval,
@@ -68,6 +71,7 @@ func newAPI(store *codehost.Store, limiter graphql.HandlerExtension) *handler.Se
 	srv.AddTransport(transport.POST{})
 
 	srv.SetParserTokenLimit(maxTokens)
+	srv.SetValidationRulesFn(validation.Rules)
 	srv.SetQueryCache(lru.New[*ast.QueryDocument](cachedDocuments))
 	srv.SetErrorPresenter(resolver.PresentError)
 	// The limiter comes first: what the others do does not happen for an operation that is refused.
@@ -77,10 +81,10 @@ func newAPI(store *codehost.Store, limiter graphql.HandlerExtension) *handler.Se
 }
 
 // newMux returns the handler of all paths: GraphiQL at /, the API at /query.
-func newMux(api http.Handler) *http.ServeMux {
+func newMux(api http.Handler, keys *account.Gate) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", playground.Handler("Code host", "/query"))
-	mux.Handle("/query", limitStreams(http.MaxBytesHandler(account.Handler(api), maxBody)))
+	mux.Handle("/query", limitStreams(http.MaxBytesHandler(keys.Handler(api), maxBody)))
 	return mux
 }
 
@@ -88,36 +92,11 @@ func newMux(api http.Handler) *http.ServeMux {
 func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
+		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
-}
-
-// limitStreams gives streams, which are slow by nature, a longer time than the server gives other
-// requests, and ends them when it is over: a client that still listens connects again.
-func limitStreams(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isStream(r) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
-		defer cancel()
-		// The last message still has to leave after ctx is done. A writer without deadlines has
-		// nothing to extend.
-		deadline := time.Now().Add(streamTimeout + writeTimeout)
-		controller := http.NewResponseController(w)
-		_ = controller.SetReadDeadline(deadline)
-		_ = controller.SetWriteDeadline(deadline)
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
-
-func isStream(r *http.Request) bool {
-	accept := r.Header.Get("Accept")
-	return r.Header.Get("Upgrade") != "" ||
-		strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "multipart/mixed")
 }

@@ -53,7 +53,7 @@ func newHandler(t *testing.T) http.Handler {
 	t.Cleanup(func() { require.NoError(t, limits.Close()) })
 	store := codehost.NewStore(codehost.Config{Seed: seed, Now: func() time.Time { return fixedTime }})
 	t.Cleanup(store.Close)
-	return newMux(ratelimit.Handler(newAPI(store, limits.extension)))
+	return newMux(ratelimit.Handler(newAPI(store, limits.extension, limits.keys)), limits.keys)
 }
 
 // lockedBuffer is a buffer that one goroutine writes while another reads.

@@ -7,9 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // Header is the name under which a client sends its key: an HTTP header, or an entry of the payload
@@ -57,59 +62,111 @@ func Lookup(key string) (Account, error) {
 	return account, nil
 }
 
-type contextKey struct{}
+// ErrTooManyKeys says that so many unknown keys came from the address that none is looked up for a while. Its text is fit for
+// clients.
+var ErrTooManyKeys = errors.New("too many unknown keys came from this address: wait a few seconds")
+
+// CloseTooManyKeys is the code with which a WebSocket is closed for that.
+const CloseTooManyKeys = 4429
+
+// Gate lets callers act for the account of their key. It is safe for concurrent use.
+type Gate struct{ guesses *guesses }
+
+// NewGate returns a gate. caller says by the address of a request who guesses, as ratelimit.ByPeer does: the tenant is the
+// site, and the user is the client.
+func NewGate(caller func(*http.Request) (ratelimit.Subject, error)) (*Gate, error) {
+	guesses, err := newGuesses(caller)
+	if err != nil {
+		return nil, err
+	}
+	return &Gate{guesses}, nil
+}
+
+type (
+	accountKey struct{}
+	callerKey  struct{}
+)
 
 // FromContext returns the account of a request. It returns false for an anonymous one.
 func FromContext(ctx context.Context) (Account, bool) {
-	account, ok := ctx.Value(contextKey{}).(Account)
+	account, ok := ctx.Value(accountKey{}).(Account)
 	return account, ok
 }
 
 // Handler returns a handler that puts the account of the key into the context of next. A request
 // without a key passes as anonymous; one with an unknown key is answered with a GraphQL error and
-// 401, so that a mistyped key does not look like a small budget.
-func Handler(next http.Handler) http.Handler {
+// 401, so that a mistyped key does not look like a small budget. After too many of them the answer is 429.
+func (g *Gate) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key := r.Header.Get(Header)
-		if key == "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		account, err := Lookup(key)
+		caller, err := g.guesses.caller(r)
 		if err != nil {
-			refuse(w, err)
+			http.Error(w, "the server does not know who asks", http.StatusServiceUnavailable)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, account)))
+		// The key of a WebSocket may come later, where nothing tells the address.
+		ctx := context.WithValue(r.Context(), callerKey{}, caller)
+		if key := r.Header.Get(Header); key != "" {
+			account, err := g.lookup(ctx, key)
+			if err != nil {
+				refuse(w, err)
+				return
+			}
+			ctx = context.WithValue(ctx, accountKey{}, account)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// lookup is [Lookup] for a caller that may be guessing.
+func (g *Gate) lookup(ctx context.Context, key string) (Account, error) {
+	caller, _ := ctx.Value(callerKey{}).(ratelimit.Subject)
+	left, err := g.guesses.left(ctx, &caller)
+	if err != nil {
+		return Account{}, err
+	}
+	if !left {
+		return Account{}, ErrTooManyKeys
+	}
+	account, unknown := Lookup(key)
+	if unknown != nil {
+		return Account{}, errors.Join(unknown, g.guesses.wrong(ctx, &caller))
+	}
+	return account, nil
 }
 
 // Init reads the key from the payload of a WebSocket client, for those that sent none in a header.
 // It is a [transport.WebsocketInitFunc].
-func Init(ctx context.Context, payload transport.InitPayload) (context.Context, *transport.InitPayload, error) {
+func (g *Gate) Init(ctx context.Context, payload transport.InitPayload) (context.Context, *transport.InitPayload, error) {
 	key := payload.GetString(Header)
 	if key == "" {
 		return ctx, nil, nil
 	}
-	account, err := Lookup(key)
+	account, err := g.lookup(ctx, key)
 	if err != nil {
 		// The protocol has no message for a refused introduction: the reason of the close frame, which
 		// has room for 123 bytes, is all that the client is told.
-		ctx = transport.WithWebsocketCloseCode(ctx, CloseUnknownKey)
+		code := CloseUnknownKey
+		if errors.Is(err, ErrTooManyKeys) {
+			code = CloseTooManyKeys
+		}
+		ctx = transport.WithWebsocketCloseCode(ctx, code)
 		return transport.AppendCloseReason(ctx, err.Error()), nil, err
 	}
-	return context.WithValue(ctx, contextKey{}, account), nil, nil
+	return context.WithValue(ctx, accountKey{}, account), nil, nil
 }
 
 func refuse(w http.ResponseWriter, err error) {
+	status, extensions := http.StatusUnauthorized, map[string]any{"code": CodeUnknownKey}
+	if errors.Is(err, ErrTooManyKeys) {
+		refusal := ratelimitclient.Refusal{Code: ratelimitclient.CodeRateLimited, Layer: "address", RetryAfter: guessPause}
+		status, extensions = http.StatusTooManyRequests, refusal.Extensions()
+		w.Header().Set("Retry-After", strconv.Itoa(int(guessPause/time.Second)))
+	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusUnauthorized)
+	w.WriteHeader(status)
 	// The client is gone if this fails: there is nobody to tell.
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"errors": []any{map[string]any{
-			"message":    err.Error(),
-			"extensions": map[string]any{"code": CodeUnknownKey},
-		}},
-		"data": nil,
+		"errors": []any{map[string]any{"message": err.Error(), "extensions": extensions}},
+		"data":   nil,
 	})
 }
