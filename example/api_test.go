@@ -88,9 +88,9 @@ func TestAPIAnswersOverHTTP(t *testing.T) {
 				"extensions":{"code":"NOT_FOUND"}}],"data":null}`,
 		},
 		"a document has a largest number of tokens": {
-			query: `{` + strings.Repeat(` viewer { id }`, maxTokens/4) + ` }`, status: 422, points: 1,
-			want: `{"errors":[{"message":"exceeded token limit of 2000",
-				"extensions":{"code":"GRAPHQL_PARSE_FAILED"}}],"data":null}`,
+			query: `{` + strings.Repeat(` viewer { id }`, maxTokens/4) + ` }`, status: 400,
+			want: `{"errors":[{"message":"the document has more than 2000 tokens","extensions":{"allowed":2000,
+				"code":"QUERY_LIMIT_EXCEEDED","given":2001,"layer":"document","rule":"tokens"}}],"data":null}`,
 		},
 	}
 	for name, test := range tests {
@@ -126,9 +126,9 @@ func TestAnonymousCallersHaveABudgetForEachAddress(t *testing.T) {
 
 func TestAPIReadsNoBodyBeyondItsLimit(t *testing.T) {
 	t.Parallel()
-	// The status is gqlgen's: it answers 200 when it cannot read a body.
 	got := post(t, startAPI(t), request{query: "{ viewer { id } } #" + strings.Repeat("x", maxBody)})
-	require.Contains(t, got.body, "http: request body too large")
+	require.Equal(t, http.StatusRequestEntityTooLarge, got.status)
+	require.Equal(t, ratelimitclient.CodePayloadTooLarge, got.refusal(t).Code)
 }
 
 func TestAPIAnswersAGetAndRefusesItsMutation(t *testing.T) {

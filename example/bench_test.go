@@ -20,7 +20,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -82,16 +81,15 @@ func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
 		},
 	})
 	require.NoError(b, err)
-	keys, err := account.NewGate(func(*http.Request) (ratelimit.Subject, error) { return ratelimit.Subject{}, nil })
-	require.NoError(b, err)
-	api := newAPI(codehost.NewStore(codehost.Config{}), ratelimit.New(ratelimit.Config{
+	limits := &limiter{extension: ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 		Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "bench"}, nil
 		},
 		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
-	}), keys)
-	return newMux(ratelimit.Handler(api), keys)
+	})}
+	require.NoError(b, limits.open(options{}, slog.New(slog.DiscardHandler)))
+	return newMux(newAPI(codehost.NewStore(codehost.Config{}), limits), limits)
 }
 
 // exampleQuery is a query of the example, as the body of a request.

@@ -13,6 +13,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -31,6 +32,8 @@ var builtInPolicy []byte
 type limiter struct {
 	extension *ratelimit.Extension
 	keys      *account.Gate
+	door      *edge.Door
+	documents *edge.Documents
 	close     []func() error
 }
 
@@ -38,14 +41,6 @@ type limiter struct {
 // starts, and serves by the fail modes of its policy, whether Redis is there or not.
 func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	l := &limiter{}
-	proxies, byPeer := opts.proxies, ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})
-	keys, err := account.NewGate(func(r *http.Request) (ratelimit.Subject, error) {
-		return byPeer(r.Context(), &ratelimit.Request{Header: r.Header, Client: clientOf(r, &proxies)})
-	})
-	if err != nil {
-		return nil, err
-	}
-	l.keys = keys
 	policy, err := l.policy(opts.policy, logger)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -58,7 +53,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		Store:   store,
 		Policy:  policy,
 		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), byPeer),
-		Proxies: proxies,
+		Proxies: opts.proxies,
 		// Every list of this schema has a size; a new one without would be a mistake.
 		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
 		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
@@ -67,7 +62,35 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		// many requests are refused, the lines are bounded.
 		Observe: ratelimit.ObserveConfig{Logger: logger, Observer: event.NewLogger(logger)},
 	})
+	if err := l.open(opts, logger); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
+}
+
+// byPeer says who pays for an operation without a key.
+var byPeer = ratelimit.ByPeer(ratelimit.PeerConfig{Tier: anonymousTier})
+
+// open builds what stands before the extension: the front door, the documents that it lets in, and the check of keys.
+func (l *limiter) open(opts options, logger *slog.Logger) (err error) {
+	proxies := opts.proxies
+	l.keys, err = account.NewGate(func(r *http.Request) (ratelimit.Subject, error) {
+		return byPeer(r.Context(), &ratelimit.Request{Header: r.Header, Client: clientOf(r, &proxies)})
+	})
+	if err != nil {
+		return err
+	}
+	l.documents = edge.NewDocuments(cachedBytes)
+	l.door, err = edge.New(edge.Config{
+		Proxies:   edge.ProxyConfig(opts.proxies),
+		Key:       edge.KeyConfig{Header: account.Header},
+		Request:   edge.RequestConfig{MaxBody: maxBody, MaxHeader: maxHeader, BodyTime: readTimeout},
+		Documents: edge.DocumentConfig{MaxTokens: maxTokens, Cache: l.documents, Limiter: l.extension},
+		Observe:   edge.ObserveConfig{Logger: logger},
+		Server:    newServer(context.Background(), nil),
+		StatusOK:  opts.statusOK,
+	})
+	return err
 }
 
 // clientOf is the address of the client, invalid where the listener has none.

@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 )
 
@@ -64,7 +63,7 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 	}
 	defer func() { err = errors.Join(err, limits.Close()) }()
 	store := codehost.NewStore(codehost.Config{Seed: seed})
-	api := newAPI(store, limits.extension, limits.keys)
+	api := newAPI(store, limits)
 
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", opts.addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -75,7 +74,7 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 	}
 	printWelcome(stdout, baseURL(listener.Addr()))
 	go limits.extension.Run(context.WithoutCancel(ctx)) // until Shutdown
-	served := serveUntilDone(ctx, listener, newMux(ratelimit.Handler(api), limits.keys), store)
+	served := serveUntilDone(ctx, listener, newMux(api, limits), store)
 	// No more requests come: what is still to be settled is settled before the connections are closed.
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()

@@ -6,15 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/extension"
-	"github.com/99designs/gqlgen/graphql/handler/lru"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 	"github.com/99designs/gqlgen/graphql/playground"
-	"github.com/vektah/gqlparser/v2/ast"
 
-	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
+	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/generated"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/resolver"
@@ -32,8 +29,8 @@ const (
 	// maxHeader is the same for a GET, whose document stands in the URL: net/http counts the URL with the headers, and
 	// lets in 1 MB unless told otherwise.
 	maxHeader = 16 << 10
-	// cachedDocuments is how many parsed and validated documents are kept. A repeated query skips both.
-	cachedDocuments = 1000
+	// cachedBytes is how much memory parsed and validated documents may take. A repeated query skips both.
+	cachedBytes = 64 << 20
 )
 
 // Times after which a client is too slow.
@@ -48,8 +45,8 @@ const (
 	pingInterval = 15 * time.Second
 )
 
-// newAPI returns the GraphQL server of the store, behind the limiter.
-func newAPI(store *codehost.Store, limiter graphql.HandlerExtension, keys *account.Gate) *handler.Server {
+// newAPI returns the GraphQL server of the store, behind the front door and the limiter.
+func newAPI(store *codehost.Store, limits *limiter) *handler.Server {
 	srv := handler.New(generated.NewExecutableSchema(generated.Config{
 		Resolvers: &resolver.Resolver{Store: store},
 	}))
@@ -57,7 +54,7 @@ func newAPI(store *codehost.Store, limiter graphql.HandlerExtension, keys *accou
 	// an Accept header of their own, so they stand before POST.
 	messageLimit := int64(maxBody)
 	srv.AddTransport(transport.Websocket{
-		InitFunc:              keys.Init,
+		InitFunc:              limits.keys.Init,
 		InitTimeout:           headerTimeout,
 		KeepAlivePingInterval: pingInterval,
 		PingPongInterval:      pingInterval,
@@ -72,19 +69,21 @@ func newAPI(store *codehost.Store, limiter graphql.HandlerExtension, keys *accou
 
 	srv.SetParserTokenLimit(maxTokens)
 	srv.SetValidationRulesFn(validation.Rules)
-	srv.SetQueryCache(lru.New[*ast.QueryDocument](cachedDocuments))
+	srv.SetQueryCache(limits.documents)
 	srv.SetErrorPresenter(resolver.PresentError)
-	// The limiter comes first: what the others do does not happen for an operation that is refused.
-	srv.Use(limiter)
+	// The door comes first, because it is asked before a document is parsed, and then the limiter: what the others do does
+	// not happen for an operation that is refused.
+	srv.Use(limits.door)
+	srv.Use(limits.extension)
 	srv.Use(extension.Introspection{})
 	return srv
 }
 
 // newMux returns the handler of all paths: GraphiQL at /, the API at /query.
-func newMux(api http.Handler, keys *account.Gate) *http.ServeMux {
+func newMux(api http.Handler, limits *limiter) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", playground.Handler("Code host", "/query"))
-	mux.Handle("/query", limitStreams(http.MaxBytesHandler(keys.Handler(api), maxBody)))
+	mux.Handle("/query", limitStreams(limits.door.Handler(limits.keys.Handler(ratelimit.Handler(api)))))
 	return mux
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
@@ -53,7 +52,7 @@ func newHandler(t *testing.T) http.Handler {
 	t.Cleanup(func() { require.NoError(t, limits.Close()) })
 	store := codehost.NewStore(codehost.Config{Seed: seed, Now: func() time.Time { return fixedTime }})
 	t.Cleanup(store.Close)
-	return newMux(ratelimit.Handler(newAPI(store, limits.extension, limits.keys)), limits.keys)
+	return newMux(newAPI(store, limits), limits)
 }
 
 // lockedBuffer is a buffer that one goroutine writes while another reads.

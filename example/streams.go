@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 )
 
 // limitStreams gives streams, which are slow by nature, a longer time than the server gives other requests, and ends them
-// when it is over: a client that still listens connects again. What a client of a stream can be slow with stays bounded: its
-// body comes within readTimeout as any other, and it takes in what is written within writeTimeout.
+// when it is over: a client that still listens connects again. What a client of a stream can be slow with stays bounded: the
+// door gives its body readTimeout as any other, and it takes in what is written within writeTimeout.
 func limitStreams(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		upgrade := r.Header.Get("Upgrade") != ""
@@ -25,7 +23,6 @@ func limitStreams(next http.Handler) http.Handler {
 		if !upgrade {
 			// A connection that becomes a WebSocket loses its deadlines, and one that does not shall keep them.
 			w = streamWriter{w}
-			r.Body = &streamBody{ReadCloser: r.Body, controller: http.NewResponseController(w)}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -34,23 +31,6 @@ func limitStreams(next http.Handler) http.Handler {
 func isStream(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
 	return strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "multipart/mixed")
-}
-
-// streamBody moves the end of reading when the whole body has come. From then on the server reads to see whether the client
-// leaves, and would take that end for it.
-type streamBody struct {
-	io.ReadCloser
-
-	controller *http.ResponseController
-}
-
-func (b *streamBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		// A writer without deadlines has nothing to move.
-		_ = b.controller.SetReadDeadline(time.Now().Add(streamTimeout + writeTimeout))
-	}
-	return n, err
 }
 
 // streamWriter gives each message the time that other requests have for their whole answer.
