@@ -47,6 +47,9 @@ func (d *Door) tooLarge(r *http.Request, header int64) *refusal {
 }
 
 func isUpload(r *http.Request) bool {
+	if r.Header.Get("Content-Type") == plainJSON {
+		return false
+	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == "multipart/form-data"
 }
@@ -73,7 +76,9 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	deadline.set(time.Now().Add(d.cfg.Request.BodyTime))
 	buffer, _ := bodies.Get().(*bytes.Buffer)
 	buffer.Reset()
+	held := &heldBody{}
 	release = func() {
+		_ = held.Close() // never fails
 		if buffer.Cap() <= largestKept {
 			bodies.Put(buffer)
 		}
@@ -98,8 +103,40 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	if streamsEvents(r) && !isJSON(buffer.Bytes()) {
 		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body is not JSON")
 	}
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(buffer.Bytes())), read, nil
+	held.unread = buffer.Bytes()
+	r.Body, r.ContentLength, r.TransferEncoding = held, read, nil
 	return release, nil
+}
+
+// heldBody is a body that was read. A handler that goes on after its request has ended, as one within http.TimeoutHandler
+// does, must not read what is another request's by then.
+type heldBody struct {
+	mu     sync.Mutex
+	unread []byte
+	closed bool
+}
+
+// Read implements io.Reader.
+func (b *heldBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case len(b.unread) == 0:
+		return 0, io.EOF
+	}
+	n := copy(p, b.unread)
+	b.unread = b.unread[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *heldBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unread, b.closed = nil, true
+	return nil
 }
 
 // streamsEvents says whether gqlgen answers the request with server-sent events, in which case it would write a body that is not

@@ -148,11 +148,12 @@ func (d *Door) Handler(next http.Handler) http.Handler {
 			d.refuse(w, r, a, refusal)
 			return
 		}
-		if r.Header.Get("Upgrade") != "" {
-			if inbound.Upgrades(r.Header) {
-				d.upgrade(w, r, a, next)
-				return
-			}
+		switch {
+		case len(r.Header["Upgrade"]) == 0:
+		case inbound.Upgrades(r.Header):
+			d.upgrade(w, r, a, next)
+			return
+		default:
 			r = withoutUpgrade(r)
 		}
 		d.serve(w, r, a, next)

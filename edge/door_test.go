@@ -324,3 +324,21 @@ func TestWhoHasLeftIsNobodysRefusal(t *testing.T) {
 	cancel()
 	require.Equal(t, http.StatusOK, ask(t, h, "192.0.2.1", func(r *http.Request) { *r = *r.WithContext(ctx) }).status)
 }
+
+func TestABodyIsNobodysWhenItsRequestHasEnded(t *testing.T) {
+	t.Parallel()
+	var kept []io.Reader
+	h := newDoor(t, edge.Config{}).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.CopyN(io.Discard, r.Body, 1)
+		require.NoError(t, err)
+		kept = append(kept, r.Body)
+	}))
+	for range 10 {
+		ask(t, h, "192.0.2.1", body("the secret of a client", true))
+	}
+	for _, late := range kept {
+		got, err := io.ReadAll(late)
+		require.ErrorIs(t, err, http.ErrBodyReadAfterClose)
+		require.Empty(t, got)
+	}
+}
