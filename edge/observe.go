@@ -91,6 +91,8 @@ func (r *reporter) observe(d *Door) error {
 		}))
 	return errors.Join(err,
 		gauge("ratelimit.edge.under_way", "{request}", "Requests that are under way, streams included.", d.underWay.total),
+		gauge("ratelimit.edge.parsing", "{document}", "Documents that are parsed and validated.", func() int { return d.documents.slots.runs() }),
+		gauge("ratelimit.edge.waiting", "{document}", "Documents that wait for their turn to be parsed.", func() int { return d.documents.slots.waits() }),
 		gauge("ratelimit.edge.connections", "{connection}", "WebSockets that are open.", d.sockets.total),
 	)
 }

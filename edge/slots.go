@@ -88,6 +88,25 @@ func (s *slots) leave(w *slot) {
 	s.grant()
 }
 
+// runs is how many documents are parsed, none where that is not bounded, and waits how many wait for it.
+func (s *slots) runs() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running)
+}
+
+func (s *slots) waits() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}
+
 // grant gives free slots to those who wait.
 func (s *slots) grant() {
 	for len(s.running) < s.most {
