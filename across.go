@@ -86,7 +86,11 @@ func (a *across) settle(ctx context.Context, d *decision.Decision) {
 			}
 		}
 	}
-	a.store.Offer(ctx, bucket.Settlement{Receipt: a.receipt.Clone(), Actual: nothing}, reasonRefused, d.Tier)
+	// Before the answer: whoever is refused could hold what others share for as long as it waits in a queue.
+	back := bucket.Settlement{Receipt: a.receipt.Clone(), Actual: nothing}
+	if _, err := a.store.Settle(context.WithoutCancel(ctx), back); err != nil {
+		a.store.Offer(ctx, back, reasonRefused, d.Tier)
+	}
 }
 
 // tooManyValues returns why the operation is refused whose arguments have more values than a limit can be divided by, nil

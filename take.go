@@ -26,6 +26,11 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 		// The shared budgets are not asked for an operation that would get them back at once.
 		return e.judgedBy(ctx, op, &take, &known, would, points)
 	}
+	if take.Claim == nil && take.Candidate == nil {
+		if known, ok := op.store.Foresee(ctx, &take); ok {
+			return e.judgedBy(ctx, op, &take, &known, would, points)
+		}
+	}
 	shared, ok := e.takeAcross(ctx, op, take.Amounts)
 	if !ok {
 		return nil

@@ -123,7 +123,7 @@ func BenchmarkExtension(b *testing.B) {
 			request := httptest.NewRequest(http.MethodPost, "/", nil)
 			request.Header.Set("X-Tenant", "bench")
 			// The server makes one for each response: that is no work of the extension.
-			request = request.WithContext(graphql.WithFreshResponseContext(request.Context()))
+			request = request.WithContext(graphql.WithResponseContext(request.Context(), graphql.DefaultErrorPresenter, graphql.DefaultRecover))
 			w := discarding{http.Header{}}
 			b.ReportAllocs()
 			for b.Loop() {

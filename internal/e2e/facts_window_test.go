@@ -137,3 +137,25 @@ func texts(events []event.Event) []string {
 	}
 	return told
 }
+
+func TestHoweverManyReachTheirLimitsTheObserverIsToldABoundedNumberASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, told := observed(t, func(cfg *ratelimit.Config) {
+			cfg.Policy = onlyTier(t, "minute: {capacity: 22, per: minute}")
+			cfg.Observe.Thresholds = nil
+			cfg.Observe.RepeatedRefusals = -1
+		})
+		reach := func(tenants int) int {
+			for i := range tenants {
+				for range 4 {
+					server.post(request{Query: half, Tenant: fmt.Sprint("t", i)})
+				}
+			}
+			return names(told())["limit_reached"]
+		}
+		require.Equal(t, 250, reach(1000))
+		time.Sleep(2 * time.Second) //nolint:forbidigo // the clock of a synctest bubble
+		require.Positive(t, reach(1000), "what found no room is told when it happens again")
+	})
+}

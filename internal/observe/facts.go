@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -12,11 +13,22 @@ import (
 )
 
 // facts remembers which facts about limits are not new. Where many owners reach their limits at once, some are told more
-// than once in a period.
+// than once in a period, and of each kind at most maxFacts a second.
 type facts struct {
 	sent     *recent.Counter[fact]
 	refusals *recent.Counter[string]
+	// told counts the facts of each kind in each second.
+	told *recent.Counter[factsOf]
 }
+
+// factsOf is a kind of facts in one second of Unix time.
+type factsOf struct {
+	kind   factKind
+	second int64
+}
+
+// maxFacts is how many facts of a kind are told a second. What finds no room is told when it happens again.
+const maxFacts = 250
 
 // fact identifies an event that was sent.
 type fact struct {
@@ -40,17 +52,30 @@ const (
 )
 
 func newFacts() facts {
-	return facts{sent: recent.NewCounter[fact](4096), refusals: recent.NewCounter[string](1024)}
+	return facts{sent: recent.NewCounter[fact](4096), refusals: recent.NewCounter[string](1024), told: recent.NewCounter[factsOf](64)}
 }
 
 // isNew reports whether the fact was not sent within the time for which it holds.
 func (f *facts) isNew(key fact, now time.Time, holds time.Duration) bool {
+	// A fact that finds no room must not be taken for one that was told.
+	second := factsOf{key.kind, now.Unix()}
+	if !f.told.Fits(second, 0, maxFacts-1, now, time.Second) {
+		return false
+	}
 	n, _ := f.sent.Count(key, now, holds)
+	if n == 1 {
+		f.told.Count(second, now, time.Second)
+	}
 	return n == 1
 }
 
 func factOf(kind factKind, d *decision.Decision, l *bucket.LimitState) fact {
-	return fact{kind: kind, tenant: d.Subject.Tenant, owner: l.Owner, limit: l.Limit.Name, window: l.WindowEnd}
+	key := fact{kind: kind, tenant: d.Subject.Tenant, owner: l.Owner, limit: l.Limit.Name, window: l.WindowEnd}
+	if d.Rules != nil && slices.ContainsFunc(d.Rules.Across, func(b bucket.Bucket) bool { return b.Owner == l.Owner }) {
+		// It is one budget, whoever asks for it.
+		key.tenant = ""
+	}
+	return key
 }
 
 // holds is how long a fact about the limit is remembered: the period of its refill, or as long as its windows
