@@ -39,9 +39,10 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 	e.decidedWithout(ctx, op.store, d, points)
 }
 
-// decidedWithout counts what was decided while the store was away. Of a busy process nobody says that it was.
+// decidedWithout counts what was decided while the store was away. Of a process that is busy or late nobody says that it
+// was.
 func (e *Extension) decidedWithout(ctx context.Context, store *backend.Store, d *decision.Decision, points int64) {
-	if errors.Is(d.StoreErr, bucket.ErrBusy) {
+	if backend.SaysNothing(d.StoreErr) {
 		return
 	}
 	store.Decided(d.Outcome, points)

@@ -155,6 +155,7 @@ func TestASilentNodeOfAQuietProcessEndsACallSoonAndOpensTheBreaker(t *testing.T)
 				start := time.Now()
 				_, err := store.Take(t.Context(), takeOf(t, "acme"))
 				require.ErrorIs(t, err, bucket.ErrAmbiguous)
+				require.NotErrorIs(t, err, bucket.ErrLate)
 				require.LessOrEqual(t, time.Since(start), 15*time.Millisecond, "RESP%d", protocol)
 			}
 			_, err = store.Take(t.Context(), takeOf(t, "acme"))
@@ -214,6 +215,29 @@ func TestALateProcessWaitsOnForItsNodeAndCountsNoFailure(t *testing.T) {
 			require.ErrorContains(t, err, answered)
 		}
 	})
+}
+
+func TestACommandThatHasLeftAndEndsForWantOfTimeSaysNothingOfItsNode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		late, callers time.Duration
+	}{
+		"a late process with little patience": {late: bucket.DefaultTimeout, callers: time.Hour},
+		"a caller with little time":           {callers: bucket.DefaultTimeout / 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &wire{answers: func(string) time.Duration { return -1 }, late: c.late}
+			store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t), Patience: 5 * bucket.DefaultTimeout})
+			require.NoError(t, err)
+			for range 2 * breakerFailures {
+				ctx, cancel := context.WithTimeout(t.Context(), c.callers)
+				_, err := store.Take(ctx, takeOf(t, "acme"))
+				cancel()
+				require.ErrorIs(t, err, bucket.ErrAmbiguous, name)
+				require.ErrorIs(t, err, bucket.ErrLate, name)
+			}
+		})
+	}
 }
 
 func TestAProcessThatWasLateInTheLastSecondsGivesItsNodeMoreTimeAndNotForEver(t *testing.T) {

@@ -141,6 +141,8 @@ func (w *waiter) meaning(err error, node *deadline.Node) error {
 	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrAmbiguous), errors.Is(err, ErrBusy):
 		// What stands before the node knows that nothing was sent.
 		return err
+	case left > 0 && w.late(err):
+		return fmt.Errorf("%w: %w: %w", ErrAmbiguous, ErrLate, err)
 	case left > 0:
 		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
 	case w.busy(err, node):
@@ -148,6 +150,11 @@ func (w *waiter) meaning(err error, node *deadline.Node) error {
 	default:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+}
+
+// late reports whether a command that has left ended for want of time, and not by the silence of its node.
+func (w *waiter) late(err error) bool {
+	return deadline.IsTimeout(err) && !errors.Is(err, ErrLate) && !w.carrier.Silence(err)
 }
 
 // busy reports whether a command has not left because of this process: it waited for others to leave, or for a

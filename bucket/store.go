@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 )
 
@@ -17,6 +18,10 @@ var (
 	// for it: nothing was charged. It says nothing of the store, which may be well, so that it is neither an absence of
 	// the store nor a failure of its node.
 	ErrBusy = errors.New("bucket: this process was too busy to ask the store")
+	// ErrLate says of an [ErrAmbiguous] besides that the call did not end because its node was silent: this process was
+	// late, its caller had no more time, or the node answered others meanwhile. As with [ErrBusy], nothing is known of the
+	// store.
+	ErrLate = deadline.ErrLate
 	// ErrInvalid says that the call itself was wrong: a negative amount, two buckets of one owner.
 	// Nothing was charged.
 	ErrInvalid = errors.New("bucket: invalid call")

@@ -110,7 +110,7 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 	for _, disabled := range []bool{true, false} {
 		b.Run(fmt.Sprintf("breaker=%t", !disabled), func(b *testing.B) {
 			store, proxy := slowStore(b, slowBy, redisclient.BreakerConfig{Disabled: disabled})
-			buckets := aMinute(b, 100)
+			take := bucket.Take{Tenant: "acme", Buckets: aMinute(b, 100), Amounts: points(1)}
 			before, refused := proxy.Opened(), 0
 			answers := make(chan error, b.N)
 			ticker := time.NewTicker(every)
@@ -119,7 +119,7 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 			for range b.N {
 				<-ticker.C
 				go func() {
-					_, err := store.Peek(context.Background(), "acme", buckets)
+					_, err := store.Take(context.Background(), take)
 					answers <- err
 				}()
 			}

@@ -125,6 +125,21 @@ func TestWhatWasDecidedWithoutAStoreIsToldWhenItIsBackAndForgotten(t *testing.T)
 	})
 }
 
+func TestACallThatWasBusyOrLateIsNoAbsence(t *testing.T) {
+	t.Parallel()
+	late := fmt.Errorf("%w: %w", bucket.ErrAmbiguous, bucket.ErrLate)
+	for _, err := range []error{bucket.ErrBusy, late} {
+		synctest.Test(t, func(t *testing.T) {
+			_, w, take := watched(t)
+			take(err)
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
+			take(nil)
+			require.Empty(t, w.told)
+			require.Zero(t, w.away)
+		})
+	}
+}
+
 func TestACallThatWasWrongInItselfSaysNothingOfTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -247,15 +247,20 @@ func (b *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Cla
 	return held, err
 }
 
-// called tells of a call of the store, and whether that is there. A call that has not left this process in time says
-// nothing of it.
+// SaysNothing reports whether the error of a call says nothing of the store: this process was too busy or too late, which is
+// no absence.
+func SaysNothing(err error) bool {
+	return errors.Is(err, bucket.ErrBusy) || errors.Is(err, bucket.ErrLate)
+}
+
+// called tells of a call of the store, and whether that is there.
 func (b *Store) called(ctx context.Context, call string, took time.Duration, err error) {
 	if errors.Is(err, bucket.ErrInvalid) {
 		b.watcher.StoreCalled(ctx, b.name, call, took, 0, err)
 		b.log.ErrorContext(ctx, "ratelimit: the store was called wrongly", slog.String("error", err.Error()))
 		return
 	}
-	if errors.Is(err, bucket.ErrBusy) {
+	if SaysNothing(err) {
 		b.watcher.StoreCalled(ctx, b.name, call, took, 0, err)
 		return
 	}

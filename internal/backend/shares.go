@@ -55,7 +55,7 @@ func (b *Store) settleBefore(ctx context.Context, take *bucket.Take) error {
 		if err := b.settleLocal(ctx, take.Tenant); err != nil && !errors.Is(err, bucket.ErrInvalid) {
 			// Of the take itself it is known that it was not applied.
 			kind := bucket.ErrUnavailable
-			if errors.Is(err, bucket.ErrBusy) {
+			if SaysNothing(err) {
 				kind = bucket.ErrBusy
 			}
 			return fmt.Errorf("%w: settling: %v", kind, err) //nolint:errorlint // It may match ErrAmbiguous.
