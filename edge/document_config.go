@@ -40,7 +40,8 @@ type DocumentConfig struct {
 
 	// RememberInvalid is how many bytes are kept to know documents that did not parse or validate. They are refused without
 	// being parsed for a minute, whoever sends them and whatever the variables are. 0 means 4 MiB, and [None] remembers
-	// none. The limiter charges for them as if they had been parsed.
+	// none. The limiter charges for them as if they had been parsed. The error presenter of the server is called for each
+	// answer; its extensions are not kept, but for the code.
 	RememberInvalid int
 	// MaxErrors is how many errors the answer to an invalid document lists. 0 means 100, as graphql-js does it. 12 kB of a
 	// document made 350 kB of errors.

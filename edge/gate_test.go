@@ -181,6 +181,25 @@ func TestAnInvalidDocumentIsRememberedWhoeverSendsItAndWhateverItsVariablesAre(t
 	require.Equal(t, http.StatusUnprocessableEntity, g.ask(t, "192.0.2.2", "{").status)
 }
 
+func TestWhatAPresenterAddsToErrorsIsNotKept(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, edge.DocumentConfig{})
+	presented := 0
+	g.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error {
+		presented++
+		shown := graphql.DefaultErrorPresenter(ctx, err)
+		if presented == 1 {
+			shown.Extensions["secret"] = strings.Repeat("x", 1<<20)
+		}
+		return shown
+	})
+	require.Contains(t, g.ask(t, "192.0.2.1", "{nope}").Errors[0].Extensions, "secret")
+	again := g.ask(t, "192.0.2.1", "{nope}")
+	require.Equal(t, "GRAPHQL_VALIDATION_FAILED", again.code())
+	require.NotContains(t, again.Errors[0].Extensions, "secret")
+	require.Equal(t, 2, presented, "each answer is presented")
+}
+
 func TestWhatDependsOnVariablesOrTheNameOfTheOperationIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t, edge.DocumentConfig{})

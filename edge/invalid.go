@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"crypto/sha256"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ func digestOf(text string) digest { return sha256.Sum256([]byte(text)) }
 const (
 	invalidAge      = time.Minute
 	maxInvalidBytes = 4 << 10
+	maxLocations    = 8
 	// bytesPerInvalid and bytesPerError are what an entry and an error take beside their texts.
 	bytesPerInvalid = 512
 	bytesPerError   = 512
@@ -79,8 +82,7 @@ func (c *invalids) remember(d digest, whom names, errors gqlerror.List) {
 		if entry.bytes+size > maxInvalidBytes && i > 0 {
 			break
 		}
-		kept := copyOf(err)
-		kept.Message = kept.Message[:min(len(kept.Message), maxInvalidBytes)]
+		kept := keptOf(err)
 		entry.errors, entry.bytes = append(entry.errors, kept), entry.bytes+size
 	}
 	if entry.bytes > c.most {
@@ -130,9 +132,20 @@ func (i *invalid) answer(whom names) gqlerror.List {
 	return gqlerror.List{told}
 }
 
-// copyOf returns a copy that presenters may change. It keeps nothing of the document.
-func copyOf(err *gqlerror.Error) *gqlerror.Error {
-	return &gqlerror.Error{
-		Message: err.Message, Path: err.Path, Locations: err.Locations, Extensions: maps.Clone(err.Extensions), Rule: err.Rule,
+// keptOf returns what is kept of an error. What a presenter has put into its extensions may be of any size: the code alone
+// is kept.
+func keptOf(err *gqlerror.Error) *gqlerror.Error {
+	kept := &gqlerror.Error{
+		Message:   strings.Clone(err.Message[:min(len(err.Message), maxInvalidBytes)]),
+		Locations: slices.Clone(err.Locations[:min(len(err.Locations), maxLocations)]),
 	}
+	if code, ok := err.Extensions["code"].(string); ok {
+		kept.Extensions = map[string]any{"code": code}
+	}
+	return kept
+}
+
+// copyOf returns a copy that presenters may change.
+func copyOf(err *gqlerror.Error) *gqlerror.Error {
+	return &gqlerror.Error{Message: err.Message, Locations: slices.Clone(err.Locations), Extensions: maps.Clone(err.Extensions)}
 }
