@@ -26,7 +26,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test-tools
-test-tools: ## Install redis-server and curl if they are missing; start no service
+test-tools: ## Install redis-server, curl and nginx if they are missing; start no service
 	@scripts/install-test-tools
 
 .PHONY: test
