@@ -103,8 +103,8 @@ func TestABreakerSparesASlowStoreConnections(t *testing.T) {
 	}
 }
 
-// BenchmarkConnectionsToASlowStore asks a store that is 20 ms too slow 500 times a second. Its figures in
-// docs/guide/redis.md are those of -benchtime 1500x.
+// BenchmarkConnectionsToASlowStore asks a store that is 20 ms too slow 500 times a second. On a machine that does other
+// work the process is late, and waits for the store.
 func BenchmarkConnectionsToASlowStore(b *testing.B) {
 	const every = 2 * time.Millisecond
 	for _, disabled := range []bool{true, false} {
