@@ -100,6 +100,14 @@ bench-against: test-tools ## Compare our own benchmarks with those of the commit
 starved: test-tools ## Starve the example of processor time in several ways, and count how it decides; beside the commit BASE if one is given
 	@cd contrib/benchmarks && go run . -starved 30 -against '$(BASE)'
 
+.PHONY: worst
+worst: ## Search for the documents that take a server longest for each byte, for SECONDS altogether (default 600)
+	@cd contrib/benchmarks && go run . -worst $(or $(SECONDS),600)
+
+.PHONY: flood
+flood: ## Flood the example in several ways beside honest clients; beside the commit BASE if one is given
+	@cd contrib/benchmarks && go run . -flood 20 -against '$(BASE)'
+
 .PHONY: lint
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...

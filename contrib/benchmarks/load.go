@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -14,11 +15,13 @@ import (
 )
 
 // The parts that this program plays besides its own, named by a variable of the environment: it has the processes
-// that starve and ask a server, so that they can stand on other processors than it does.
+// that starve and ask a server, so that they can stand on other processors than it does, and those that may have to be killed.
 const (
-	role     = "BENCHMARKS_ROLE"
-	roleLoop = "loop"
-	roleLoad = "load"
+	role      = "BENCHMARKS_ROLE"
+	roleLoop  = "loop"
+	roleLoad  = "load"
+	roleTrial = "trial"
+	roleFlood = "flood"
 )
 
 // play plays the part that the environment names, and reports whether it names one.
@@ -33,6 +36,14 @@ func play() (bool, error) {
 			return true, err
 		}
 		return true, json.NewEncoder(os.Stdout).Encode(asked.run(context.Background()))
+	case roleFlood:
+		var asked flood
+		if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
+			return true, err
+		}
+		return true, json.NewEncoder(os.Stdout).Encode(asked.run(context.Background()))
+	case roleTrial:
+		return true, measureTrials(os.Stdin, os.Stdout)
 	default:
 		return false, nil
 	}
@@ -55,6 +66,8 @@ type load struct {
 // client asks in the name of one account, at moments that do not depend on the answers.
 type client struct {
 	Key string `json:"key"`
+	// From is the address of this machine that it asks from, empty for any.
+	From string `json:"from,omitempty"`
 	// PerSecond is how often it asks, evenly. Zero means in bursts: so many requests at once, again and again.
 	PerSecond   int `json:"perSecond"`
 	Burst       int `json:"burst"`
@@ -88,13 +101,10 @@ type counts struct {
 // run asks, and returns when all answers are there.
 func (l *load) run(ctx context.Context) *counts {
 	c := &counter{counts: counts{Clients: make([]answers, len(l.Clients))}}
-	web := &http.Client{
-		Timeout:   20 * time.Second,
-		Transport: &http.Transport{MaxIdleConns: 4096, MaxIdleConnsPerHost: 4096},
-	}
-	defer web.CloseIdleConnections()
 	var asking sync.WaitGroup
 	for i := range l.Clients {
+		web := webFrom(l.Clients[i].From)
+		defer web.CloseIdleConnections()
 		asking.Go(func() {
 			l.Clients[i].each(time.Duration(l.Seconds)*time.Second, func(n int) {
 				for range n {
@@ -107,6 +117,18 @@ func (l *load) run(ctx context.Context) *counts {
 	slices.Sort(c.took)
 	c.P50, c.P99 = quantile(c.took, 0.5), quantile(c.took, 0.99)
 	return &c.counts
+}
+
+// webFrom returns a client of HTTP whose connections come from an address of this machine, or from any.
+func webFrom(address string) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	if ip := net.ParseIP(address); ip != nil {
+		dialer.LocalAddr = &net.TCPAddr{IP: ip}
+	}
+	return &http.Client{
+		Timeout:   20 * time.Second,
+		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConns: 4096, MaxIdleConnsPerHost: 4096},
+	}
 }
 
 // each calls ask with a number of requests whenever these are due, for so long.

@@ -60,47 +60,72 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, args []string) error {
+// asked is what the flags ask for.
+type asked struct {
+	match, commit, keep           string
+	rounds, starved, worst, flood int
+}
+
+func parseFlags(args []string) (asked, error) {
+	var a asked
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
-	match := flags.String("match", everything, "regular `expression` that the names of sections have to match")
-	rounds := flags.Int("rounds", usual.rounds, "how many rounds each table takes")
-	commit := flags.String("against", "", "compare the benchmarks of the checkout with those of a `commit`, and nothing else; "+
+	flags.StringVar(&a.match, "match", everything, "regular `expression` that the names of sections have to match")
+	flags.IntVar(&a.rounds, "rounds", usual.rounds, "how many rounds each table takes")
+	flags.StringVar(&a.commit, "against", "", "compare the benchmarks of the checkout with those of a `commit`, and nothing else; "+
 		"-match then names benchmarks")
-	starve := flags.Int("starved", 0, "for so many `seconds` each, starve the server of the example in several ways and count how it decides, "+
+	flags.IntVar(&a.starved, "starved", 0, "for so many `seconds` each, starve the server of the example in several ways and count how it decides, "+
 		"and nothing else; with -against also that of the commit")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+	flags.IntVar(&a.flood, "flood", 0, "for so many `seconds` each, flood the server of the example in several ways beside honest clients, "+
+		"and nothing else; with -against also that of the commit")
+	flags.IntVar(&a.worst, "worst", 0, "for so many `seconds` altogether, search for the documents that take a server longest, and nothing else")
+	flags.StringVar(&a.keep, "keep", "", "with -worst, the `folder` that the documents found are written to")
+	err := flags.Parse(args)
+	if a.commit != "" && a.match == everything {
+		a.match = ownBenchmarks
+	}
+	a.rounds = max(1, a.rounds)
+	return a, err
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	a, err := parseFlags(args)
+	if errors.Is(err, flag.ErrHelp) {
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
-	if *commit != "" && *match == everything {
-		*match = ownBenchmarks
-	}
-	wanted, err := regexp.Compile(*match)
+	wanted, err := regexp.Compile(a.match)
 	if err != nil {
 		return err
 	}
 	e := usual
-	e.rounds = max(1, *rounds)
+	e.rounds = a.rounds
 	if _, err := io.WriteString(out, machine(ctx)); err != nil {
 		return err
 	}
-	if *starve > 0 {
-		text, err := starved(ctx, *commit, *starve)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(out, "\n"+text)
+	var text string
+	switch {
+	case a.starved > 0:
+		text, err = starved(ctx, a.commit, a.starved)
+	case a.flood > 0:
+		text, err = floods(ctx, a.commit, a.flood)
+	case a.worst > 0:
+		text, err = searchWorst(ctx, time.Duration(a.worst)*time.Second, a.keep)
+	case a.commit != "":
+		text, err = against(ctx, e, a.commit, wanted)
+	default:
+		return report(ctx, out, e, wanted)
+	}
+	if err != nil {
 		return err
 	}
-	if *commit != "" {
-		text, err := against(ctx, e, *commit, wanted)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(out, "\n"+text)
-		return err
-	}
+	_, err = io.WriteString(out, "\n"+text)
+	return err
+}
+
+// report writes the sections that are wanted.
+func report(ctx context.Context, out io.Writer, e effort, wanted *regexp.Regexp) error {
 	for _, s := range sections {
 		if !wanted.MatchString(s.name) {
 			continue

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
+)
+
+func TestEveryGenomeIsADocument(t *testing.T) {
+	t.Parallel()
+	s, err := newStation()
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(1, 1))
+	d, valid := randomGenome(r), 0
+	const genomes = 500
+	for range genomes {
+		text := newAuthor(s.schema, d, 4<<10).document()
+		_, err := parser.ParseQuery(&ast.Source{Input: text})
+		require.NoError(t, err, text)
+		if _, err := s.valid(text); err == nil {
+			valid++
+		}
+		d = d.child(r, randomGenome(r))
+	}
+	require.Greater(t, valid, genomes/10)
+}
+
+func TestAGenomeIsNotItsChild(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	parent := randomGenome(r)
+	before, err := json.Marshal(parent)
+	require.NoError(t, err)
+	for range 100 {
+		parent.child(r, randomGenome(r)).shrink()
+	}
+	after, err := json.Marshal(parent)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
+func TestTheSearchBeginsWithWhatIsKnownToBeDear(t *testing.T) {
+	t.Parallel()
+	s, err := newStation()
+	require.NoError(t, err)
+	var texts strings.Builder
+	for _, d := range beginnings() {
+		texts.WriteString(newAuthor(s.schema, d, mostDocument).document())
+	}
+	for _, part := range []string{"__schema", "not:{not:", "wwww", "on __Schema{...f0_1 ...f0_1 }", "on Query{...f0_1 ...f1_0 }", "query q159"} {
+		require.Contains(t, texts.String(), part)
+	}
+	for _, f := range families {
+		_, err := parse(f.text())
+		require.NoError(t, err, f.name)
+	}
+}
+
+func TestAStepIsMeasuredOnlyWithWhatComesToIt(t *testing.T) {
+	t.Parallel()
+	s, err := newStation()
+	require.NoError(t, err)
+	for i := range steps {
+		require.Positive(t, s.try(trial{Step: i, Text: "query q0{" + strings.Repeat(" id", 300) + "}"}).Nanos, steps[i].name)
+	}
+	require.Zero(t, s.try(trial{Step: 1, Text: "{"}).Nanos)
+	require.Zero(t, s.try(trial{Step: 3, Text: "{missing}"}).Nanos)
+}
