@@ -11,7 +11,7 @@ import (
 
 // slotLease is how long a slot is kept for a document of which nothing more is heard, as after a panic of a custom
 // validation rule. What the bounds let in takes a fraction of a second.
-const slotLease = 30 * time.Second
+const slotLease = 10 * time.Second
 
 // slots bounds how many documents are parsed at once. Those who wait are served by how little they have under way, so that
 // nobody who fills the queue keeps others from their turn.

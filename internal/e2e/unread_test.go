@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,9 +82,18 @@ func (s *slow) InterceptResponse(ctx context.Context, next graphql.ResponseHandl
 
 func newDoored(t *testing.T, configure func(*ratelimit.Config)) *doored {
 	t.Helper()
+	return newDooredRemembering(t, 0, configure)
+}
+
+// newDooredRemembering is newDoored with so many bytes for invalid documents. One document is parsed at once and none
+// waits, so that a slot that is not given back is noticed.
+func newDooredRemembering(t *testing.T, invalid int, configure func(*ratelimit.Config)) *doored {
+	t.Helper()
 	var limiter struct{ *ratelimit.Extension }
 	d := &doored{documents: edge.NewDocuments(0), slow: &slow{}}
-	door, err := edge.New(edge.Config{Observe: edge.ObserveConfig{Logger: discard}, Documents: edge.DocumentConfig{Cache: d.documents, Limiter: &limiter}})
+	door, err := edge.New(edge.Config{Observe: edge.ObserveConfig{Logger: discard}, Documents: edge.DocumentConfig{
+		Cache: d.documents, Limiter: &limiter, MaxParsing: 1, MaxWaiting: edge.None, RememberInvalid: invalid,
+	}})
 	require.NoError(t, err)
 	d.fixture = newFixtureWithin(t, func(cfg *ratelimit.Config) {
 		policy, err := tiers.Parse([]byte(doorPolicy))
@@ -193,6 +203,22 @@ func TestOnAWebSocketAKnownRefusalIsToldInItsMessages(t *testing.T) {
 	socket := d.dial("free", http.Header{"X-Tenant": {"free"}})
 	require.Contains(t, socket.run("1", request{Query: distinct("socket", 0)})[0], ratelimitclient.CodeRateLimited)
 	require.Equal(t, before, d.validated.Load())
+}
+
+func TestEachTransportGivesTheSlotsOfItsDocumentsBack(t *testing.T) {
+	t.Parallel()
+	d := newDooredRemembering(t, edge.None, nil)
+	for name, send := range map[string]func(request) reply{"POST": d.post, "GET": d.get, "SSE": d.sse, "multipart": d.multipartMixed} {
+		for _, query := range []string{"{", "{nope}", "{", "{me{id}}", "query($x:Int!){users(first:$x){id}}"} {
+			answer := send(request{Query: query, Tenant: "asking"})
+			require.NotContains(t, answer.Body, ratelimitclient.CodeOverloaded, name, query)
+			d.clock.Advance(time.Hour)
+		}
+	}
+	socket := d.dial("asking", nil)
+	for i, query := range []string{"{", "{nope}", "{", "{me{id}}"} {
+		require.NotContains(t, socket.run(strconv.Itoa(i), request{Query: query})[0], ratelimitclient.CodeOverloaded, query)
+	}
 }
 
 func TestAKeyedOperationPaysForItsParsingWhenItsClaimEnds(t *testing.T) {
