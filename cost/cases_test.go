@@ -38,6 +38,7 @@ type caseOptions struct {
 	RefuseOverWork     bool
 	FreeFields         []string
 	MaxRepresentations int
+	AliasWeight        float64
 	Limits             cost.Shape
 	// Operation is the name of the operation to price.
 	Operation string
@@ -177,6 +178,7 @@ func loadCase(t *testing.T, sections map[string]string) loadedCase {
 		RefuseOverWork:     options.RefuseOverWork,
 		FreeFields:         options.FreeFields,
 		MaxRepresentations: options.MaxRepresentations,
+		AliasWeight:        options.AliasWeight,
 		Shape:              options.Limits,
 	})
 	require.NoError(t, err)

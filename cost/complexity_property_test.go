@@ -87,7 +87,7 @@ func TestTheActualCostWithFunctionsIsNeverAboveTheEstimate(t *testing.T) {
 		require.NoError(t, err)
 		variables := drawVariables(t)
 		told, untold := outline.Tally(variables), outline.Tally(variables)
-		r := responder{oracle{schema: schema, doc: doc, variables: variables, typenames: true}, t, told.Observe}
+		r := responder{oracle{schema: schema, doc: doc, variables: variables}, t, told.Observe}
 		var b strings.Builder
 		r.object(&b, schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1, nil)
 		require.NoError(t, told.Add([]byte(b.String())))

@@ -7,6 +7,9 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
+// None is the value of a number for none at all, where a field says so. Zero is always the default.
+const None = -1
+
 // DefaultListSize is the size of a list that nothing sizes, unless [Config.DefaultListSize] says otherwise.
 const DefaultListSize = 10
 
@@ -17,6 +20,8 @@ const (
 	defaultMaxRepresentations = 10_000
 	defaultMaxValues          = 250_000
 	defaultOperationBase      = 10
+	defaultAliasWeight        = 0.1
+	defaultMaxAliases         = 200
 )
 
 // maxWeight bounds weights so that no sum of them overflows: only a product with list sizes can.
@@ -61,6 +66,10 @@ type Config struct {
 	// panics or cannot read its arguments prices the call at +Inf, and so does a cost below the call that
 	// exceeds 2^31 - 1, about which it is not asked.
 	Complexity map[string]ComplexityFunc
+	// AliasWeight is what each further alias of a field adds to the field cost, also where the field costs nothing: a field
+	// that is selected on an object under several response names, with whatever arguments, pays it for all of them but
+	// one. It bounds what aliases make of a text. Zero means 0.1, [None] nothing.
+	AliasWeight float64
 	// RequireListSizes makes a list that nothing sizes an error of [New].
 	RequireListSizes bool
 	// Base is the base cost by kind of operation. A kind that is absent has its default: 0 for a query,
@@ -90,7 +99,7 @@ type Config struct {
 	// 250 000, which take some milliseconds to read.
 	MaxValues int
 	// Shape bounds the shape of an operation: its depth, aliases, root fields, directives and the objects
-	// in its lists. The zero value bounds nothing.
+	// in its lists. The zero value bounds aliases alone.
 	Shape Shape
 }
 
@@ -122,6 +131,7 @@ type settings struct {
 	maxEntries int
 	maxValues  int
 	limits     Shape
+	alias      float64
 }
 
 func (b *builder) settings(cfg Config) settings {
@@ -135,6 +145,7 @@ func (b *builder) settings(cfg Config) settings {
 		maxEntries: b.count("Config.MaxRepresentations", cfg.MaxRepresentations, defaultMaxRepresentations),
 		maxValues:  b.count("Config.MaxValues", cfg.MaxValues, defaultMaxValues),
 		limits:     b.limits(cfg.Shape),
+		alias:      b.aliasWeight(cfg.AliasWeight),
 	}
 	if b.schema.Query != nil {
 		s.free[b.schema.Query.Name+".rateLimit"] = true
@@ -161,6 +172,18 @@ func (b *builder) settings(cfg Config) settings {
 		}
 	}
 	return s
+}
+
+func (b *builder) aliasWeight(given float64) float64 {
+	switch {
+	case given == 0:
+		return defaultAliasWeight
+	case given == None:
+		return 0
+	case !(given > 0 && given <= maxWeight):
+		b.fail("Config.AliasWeight", "%v is not between 0 and 2^53, nor None", given)
+	}
+	return given
 }
 
 func (b *builder) count(coordinate string, given, fallback int) int {

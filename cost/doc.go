@@ -17,6 +17,9 @@
 //	field = max(0, weight(f) + weights of arguments, input fields and query directives) + n × child.field
 //	type  = max(0, n × (weight(return type) + child.type))
 //
+// A field that is called under several response names on one object pays [Config.AliasWeight] for all of them but one, in field
+// cost.
+//
 // The operation costs the sum of its root calls; the weight of the root type itself is added to the
 // type cost. What has no weight counts 1 if its type is an object, interface, union or input object,
 // and 0 if it is a scalar or an enum. The weight and list size of a field selected through an
@@ -53,7 +56,7 @@
 // # Shape
 //
 // [Config.Shape] bounds the shape of an operation beside its cost: depth, aliases, root fields,
-// directives and list nodes. All are off in the zero value.
+// directives and list nodes. All but that of aliases are off in the zero value.
 //
 // # Bounds
 //

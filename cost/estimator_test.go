@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,8 +15,23 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
+// aliasWeight is that of tests that compare sums exactly, which the tenths of the default are not made for.
+const aliasWeight = 0.25
+
+// unlimitedAliases lets generated operations have as many as they like.
+var unlimitedAliases = cost.Shape{MaxAliases: cost.None}
+
+// withoutAliases neither prices nor bounds aliases, for tests that are about what is called under them.
+func withoutAliases(cfg cost.Config) cost.Config {
+	cfg.AliasWeight, cfg.Shape.MaxAliases = cost.None, cost.None
+	return cfg
+}
+
+// newEstimator returns an estimator of a schema of testdata/schemas. What is not about the alias weight has another one.
 func newEstimator(t testing.TB, schema string, cfg cost.Config) (*cost.Estimator, *ast.Schema) {
 	t.Helper()
+	cfg.AliasWeight = cmp.Or(cfg.AliasWeight, aliasWeight)
+	cfg.Shape.MaxAliases = cmp.Or(cfg.Shape.MaxAliases, cost.None)
 	loaded := loadShared(t, schema)
 	estimator, err := cost.New(loaded, cfg)
 	require.NoError(t, err)

@@ -222,8 +222,17 @@ func (o *object) listNodes() int {
 // price is what an object and the calls on it cost.
 func (e *execution) price(o *object) (typ, field float64) {
 	typ = weightOf(o.def.Directives, 1)
+	called := map[string]bool{}
 	for i := range o.calls {
 		c := &o.calls[i]
+		name := "__typename"
+		if !c.typename {
+			name = c.def.Name
+		}
+		if called[name] {
+			field += aliasWeight
+		}
+		called[name] = true
 		if c.typename {
 			continue
 		}

@@ -40,8 +40,9 @@ type include struct{ set, condition int32 }
 type call struct {
 	key  string
 	info *fieldInfo
-	// condition decides whether the call happens.
-	condition int32
+	// condition decides whether the call happens, and further whether it is one of a field that is called under another
+	// response name too, and pays for that: all of these but one do.
+	condition, further int32
 	// value is what is selected on what the call returns, -1 if nothing is, or nothing that has a price of
 	// its own.
 	value int32

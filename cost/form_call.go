@@ -4,7 +4,7 @@ import "github.com/vektah/gqlparser/v2/ast"
 
 // call appends one field call with its merged selections; what is selected below it is compiled later.
 func (c *compiler) call(key string, info *fieldInfo, members []occurrence) (err error) {
-	c.form.calls = append(c.form.calls, call{key: key, info: info, condition: c.anyOf(members), value: -1, slicing: -1, special: -1})
+	c.form.calls = append(c.form.calls, call{key: key, info: info, condition: c.anyOf(members), further: never, value: -1, slicing: -1, special: -1})
 	cl, field := &c.form.calls[len(c.form.calls)-1], members[0].field
 	if !info.argsFree {
 		if cl.own, err = c.ownArguments(field, info); err != nil {

@@ -154,8 +154,9 @@ func (c *compiler) costsNothing(field *ast.Field, info *fieldInfo) bool {
 
 // selected returns the field that is called, nil if the call is to be left out.
 func (c *compiler) selected(field *ast.Field, object *objectType) (*fieldInfo, error) {
+	keeps := c.whole || c.mayRepeat(field)
 	if field.Name == typenameField.name {
-		if c.whole {
+		if keeps {
 			return typenameField, nil
 		}
 		return nil, nil
@@ -168,7 +169,7 @@ func (c *compiler) selected(field *ast.Field, object *objectType) (*fieldInfo, e
 		return nil, malformed("%s needs a selection", info.coordinate)
 	}
 	// Those of the root tell what the operation does, whatever they cost.
-	if !c.whole && object != c.form.rootType && c.costsNothing(field, info) {
+	if !keeps && object != c.form.rootType && c.costsNothing(field, info) {
 		return nil, nil
 	}
 	return info, nil

@@ -156,18 +156,19 @@ func (c *compiler) set(members []occurrence, object *objectType) (int32, error) 
 	if members == nil {
 		c.keepRoots(c.collector.groups[lo:])
 	}
-	calls, err := c.addCalls(c.collector.groups[lo:])
+	calls, err := c.addCalls(c.collector.groups[lo:], object)
 	return push(&c.form.sets, set{calls: calls}), err
 }
 
 // addCalls compiles the calls of a set, which are neighbours: those below them come when all are known.
-func (c *compiler) addCalls(groups []group) (calls span, err error) {
+func (c *compiler) addCalls(groups []group, object *objectType) (calls span, err error) {
 	calls.lo = int32(len(c.form.calls))
 	for i := range groups {
 		if err := c.call(groups[i].key, groups[i].info, groups[i].members); err != nil {
 			return calls, err
 		}
 	}
+	groups = c.repeat(calls.lo, groups, object)
 	calls.hi = int32(len(c.form.calls))
 	for i := range groups {
 		g := &groups[i]

@@ -40,7 +40,7 @@ func (c *compiler) sum(key sumKey, selections ast.SelectionSet) (int32, error) {
 	if err := c.walk(&sum, selections, key.object, always, 0); err != nil {
 		return 0, err
 	}
-	calls, err := c.addCalls(sum.groups)
+	calls, err := c.addCalls(sum.groups, key.object)
 	if err != nil {
 		return 0, err
 	}

@@ -126,7 +126,7 @@ func TestSummingIsLinearInThePossibleTypes(t *testing.T) {
 	for _, types := range []int{125, 250, 500} {
 		schema := loadSchema(t, "type Query { node: Node } interface Node { name: String node: Node nodes(first: Int): Node list: [Node] }"+
 			repeat(types, ` type T%[1]d implements Node { name: String node: Node nodes(first: Int): Node @listSize(slicingArguments: ["first"], sizedFields: ["list"]) list: [Node] }`), "")
-		estimator, err := cost.New(schema, cost.Config{})
+		estimator, err := cost.New(schema, withoutAliases(cost.Config{}))
 		require.NoError(t, err)
 		doc := parse(t, schema, text, false)
 		_, work, err := estimator.CompileSummed(doc, doc.Operations[0])
@@ -148,7 +148,7 @@ func TestTypesWithEqualSelectionsTakeTheWorkOfOne(t *testing.T) {
 		" interface Other { id: ID }"+
 		repeat(types, ` type T%[1]d implements Node & Other { id: ID name(first: Int = 3): String node: Node own: Node`+
 			` list(first: Int): [Node] @listSize(slicingArguments: ["first"]) }`), "")
-	estimator, err := cost.New(schema, cost.Config{RefuseOverWork: true})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{RefuseOverWork: true}))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		text string
@@ -236,7 +236,7 @@ func TestWorkIsBoundedForEveryHostileDocument(t *testing.T) {
 // document uses it: neither less, which would escape the limit, nor the product of parts and uses.
 func TestEveryPartOfADocumentCountsAsWorkOnce(t *testing.T) {
 	t.Parallel()
-	estimator, err := cost.New(loadShared(t, "bypass"), cost.Config{WorkLimit: 1 << 30})
+	estimator, err := cost.New(loadShared(t, "bypass"), withoutAliases(cost.Config{WorkLimit: 1 << 30}))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
 		document func(n int) string
@@ -280,7 +280,7 @@ func TestWhatIsReadAgainCountsAgain(t *testing.T) {
 directive @log(level: Int = 3 @cost(weight: "4")) on FIELD
 input I { all: [I!] n: Int @cost(weight: "1") }
 type Query { a: Query f(i: I): Int list(i: I, first: Int): [Query] @listSize(slicingArguments: ["first"]) }`, "")
-	estimator, err := cost.New(schema, cost.Config{WorkLimit: 1 << 30})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{WorkLimit: 1 << 30}))
 	require.NoError(t, err)
 	const uses = 100
 	for name, tt := range map[string]struct {
@@ -325,7 +325,7 @@ func TestFieldsThatALiteralDoesNotHaveCountAsWork(t *testing.T) {
 	t.Parallel()
 	schema := loadSchema(t, "input I {"+repeat(40, ` n%[1]d: Int @cost(weight: "1")`)+" page: P } input P { first: Int } type Query { list(i: I): [Query] "+
 		`@listSize(slicingArguments: ["i.page.first"], requireOneSlicingArgument: false) }`, "")
-	estimator, err := cost.New(schema, cost.Config{WorkLimit: 1 << 30})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{WorkLimit: 1 << 30}))
 	require.NoError(t, err)
 	doc := raw(t, "{ list(i: {"+repeat(800, " x%[1]d: 1")+"}) { __typename } }")
 	work, err := estimator.Work(doc, doc.Operations[0])

@@ -25,7 +25,7 @@ func both(n int) map[string]any {
 
 func TestAVariableIsReadOnceHoweverOftenItIsUsed(t *testing.T) {
 	t.Parallel()
-	estimator, schema := newEstimator(t, "library", cost.Config{})
+	estimator, schema := newEstimator(t, "library", withoutAliases(cost.Config{}))
 	for _, uses := range []int{1, 2, 240} {
 		doc := parse(t, schema, "query ($b: Both) {"+repeat(uses, " x%[1]d: both(both: $b)")+" }", false)
 		plan, err := estimator.Compile(doc, doc.Operations[0])

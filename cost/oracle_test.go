@@ -21,8 +21,6 @@ type oracle struct {
 	weights map[string]float64
 	// nodes lets the type cost count the elements of lists of objects and nothing else.
 	nodes bool
-	// typenames collects __typename too.
-	typenames bool
 	// functions are those of Config.Complexity, for fields whose list is sized.
 	functions map[string]cost.ComplexityFunc
 }
@@ -69,7 +67,7 @@ func (o *oracle) collect(object *ast.Definition, set ast.SelectionSet, seen map[
 	for _, s := range set {
 		switch s := s.(type) {
 		case *ast.Field:
-			if o.included(s.Directives) && (o.typenames || s.Name != "__typename") {
+			if o.included(s.Directives) {
 				into[s.Alias] = append(into[s.Alias], s)
 			}
 		case *ast.InlineFragment:
@@ -94,7 +92,13 @@ func (o *oracle) price(object *ast.Definition, sets []ast.SelectionSet, sized fl
 	for _, set := range sets {
 		o.collect(object, set, seen, into)
 	}
+	if !o.nodes {
+		field += o.furtherAliases(into)
+	}
 	for _, fields := range into {
+		if fields[0].Name == "__typename" {
+			continue
+		}
 		def := object.Fields.ForName(fields[0].Name)
 		args := argumentMap(def, fields[0], o.variables)
 		n, below := sizes(def.Name, args, sized)
@@ -117,7 +121,7 @@ func (o *oracle) price(object *ast.Definition, sets []ast.SelectionSet, sized fl
 		typ += max(0, n*(weight+childTyp))
 		answer := -1
 		if function := o.functions[object.Name+"."+def.Name]; function != nil && def.Directives.ForName("cost") == nil {
-			answer, _ = function(int(childField), args)
+			answer, _ = function(int(math.Ceil(childField)), args)
 		}
 		if answer < 0 {
 			field += o.own(object, def, fields[0]) + n*childField
@@ -129,6 +133,17 @@ func (o *oracle) price(object *ast.Definition, sets []ast.SelectionSet, sized fl
 		}
 	}
 	return typ, field
+}
+
+// furtherAliases is what the calls of an object pay for all response names of each field but one.
+func (o *oracle) furtherAliases(into map[string][]*ast.Field) (price float64) {
+	names := map[string]int{}
+	for _, fields := range into {
+		if names[fields[0].Name]++; names[fields[0].Name] > 1 {
+			price += aliasWeight
+		}
+	}
+	return price
 }
 
 // sizes returns how long the list of a field may be, 1 if it is none, and the size that it gives to the

@@ -54,6 +54,9 @@ type Entry struct {
 	Weight        float64        `json:"weight"`
 	Arguments     float64        `json:"arguments,omitempty"`
 	ArgumentCosts []ArgumentCost `json:"argumentCosts,omitempty"`
+	// Alias is what the call pays in Field because its field is called under another response name too
+	// ([Config.AliasWeight]).
+	Alias float64 `json:"alias,omitempty"`
 	// TypeWeight is the weight of each object, or scalar, that the call returns.
 	TypeWeight float64 `json:"typeWeight,omitempty"`
 	// List says how many of them there are and why, nil if the field returns no list.

@@ -172,7 +172,8 @@ func told(b cost.Breakdown) []cost.Entry {
 
 func TestALiteralIsExplainedLikeTheSameValueInAVariable(t *testing.T) {
 	t.Parallel()
-	estimator, _ := newEstimator(t, "bypass", cost.Config{})
+	// Which of several aliases does not pay depends on what is skipped before it.
+	estimator, _ := newEstimator(t, "bypass", cost.Config{AliasWeight: cost.None})
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawDocument(t).String()
 		variables := drawVariables(t)

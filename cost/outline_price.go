@@ -74,7 +74,17 @@ func (r *reading) call(c *call, parent parentSizes) pair {
 
 // parts prices one call, by parts if its parent sizes the list.
 func (r *reading) parts(c *call, sizes *sizedFields) setPrice {
-	if !r.m.holds[c.condition] || c.info == typenameField {
+	if !r.m.holds[c.condition] {
+		return setPrice{}
+	}
+	price := r.withoutAlias(c, sizes)
+	price.rest.field += r.alias(c)
+	return price
+}
+
+// withoutAlias is parts without what the call pays for being one of a further alias.
+func (r *reading) withoutAlias(c *call, sizes *sizedFields) setPrice {
+	if c.info == typenameField {
 		return setPrice{}
 	}
 	own := pair{field: r.own(c)}

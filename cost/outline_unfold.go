@@ -131,7 +131,7 @@ func (u *unfolding) spread(at int32, given parentSizes, typ, field float64, path
 	}
 	set := &u.r.sets[at]
 	for i := set.calls.lo; i < set.calls.hi; i++ {
-		if c := &u.r.calls[i]; u.r.m.holds[c.condition] && c.info != typenameField {
+		if c := &u.r.calls[i]; u.r.m.holds[c.condition] {
 			add(branch{call: c, path: path + len(c.key) + nameBytes}, u.r.call(c, given), u.r.clamped(c, given))
 		}
 	}
@@ -165,6 +165,7 @@ func (u *unfolding) expand(b *branch) {
 		return
 	}
 	b.entry = u.describe(b)
+	u.withAlias(b)
 	switch c.info.kind {
 	case constant:
 	case entities:
@@ -249,12 +250,18 @@ func (u *unfolding) describe(b *branch) *Entry {
 	return e
 }
 
+// withAlias adds what a branch pays for being one of a further alias.
+func (u *unfolding) withAlias(b *branch) {
+	b.entry.Alias = u.r.alias(b.call)
+	b.entry.Field = finite(b.entry.Field + times(b.field, b.entry.Alias))
+}
+
 // keepWhole makes a branch an entry together with all that is below it.
 func (u *unfolding) keepWhole(b *branch) {
 	price := u.r.call(b.call, b.given)
 	b.entry = u.describe(b)
 	b.entry.Type, b.entry.Field = finite(times(b.typ, price.typ)), finite(times(b.field, price.field))
-	b.entry.Whole = true
+	b.entry.Whole, b.entry.Alias = true, u.r.alias(b.call)
 }
 
 // collect appends the entries of the branches that were taken, in the order of the response.

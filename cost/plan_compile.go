@@ -71,6 +71,7 @@ func (c *compiler) compile(doc *ast.QueryDocument) (*Plan, error) {
 		p.fields = append(p.fields, c.info.coordinate)
 		p.free = p.free && options.free[c.info.coordinate]
 	})
+	p.free = p.free && !f.repeats()
 	slices.Sort(p.fields)
 	p.fields = slices.Compact(p.fields)
 	var err error

@@ -108,6 +108,16 @@ func (l *lowering) set(key sizedSet) setCost {
 
 // call prices a call, by parts if its parent sizes lists.
 func (l *lowering) call(c *call, sizes *sizedFields) setCost {
+	cost := l.withoutAlias(c, sizes)
+	if c.further != never && !l.nodes {
+		further := polynomial{constant: pair{field: l.form.index.options.alias}}
+		cost.rest = l.add(cost.rest, l.when(c.further, further))
+	}
+	return cost
+}
+
+// withoutAlias is call without what it pays for being one of a further alias.
+func (l *lowering) withoutAlias(c *call, sizes *sizedFields) setCost {
 	if sizing := c.info.sizes; sizing != nil && sizing.one && !l.nodes {
 		l.rule(c)
 	}

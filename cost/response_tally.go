@@ -241,6 +241,12 @@ func (t *Tally) await(path uint64) {
 // own returns what a call costs without what is below it. A function says what it costs with it, which
 // is the whole of its field cost.
 func (t *Tally) own(at int32) (own float64, whole bool) {
+	own, whole = t.withoutAlias(at)
+	return own + t.r.alias(&t.r.calls[at]), whole
+}
+
+// withoutAlias is own without what the call pays for being one of a further alias.
+func (t *Tally) withoutAlias(at int32) (own float64, whole bool) {
 	c := &t.r.calls[at]
 	if c.info.complexity != nil {
 		if function := t.r.function(c); !function.none {

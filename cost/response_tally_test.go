@@ -31,6 +31,7 @@ func (r *responder) object(b *strings.Builder, object *ast.Definition, sets []as
 	for _, set := range sets {
 		r.collect(object, set, seen, into)
 	}
+	field = r.furtherAliases(into)
 	r.observe(path, object.Name)
 	b.WriteString("{")
 	for i, key := range rapid.Permutation(slices.Sorted(maps.Keys(into))).Draw(r.t, "order") {
@@ -111,7 +112,7 @@ func TestTheActualCostIsExactWhereTypesAreToldAndNeverAboveTheEstimate(t *testin
 				require.NoError(t, err)
 				variables := drawVariables(t)
 				told, untold := outline.Tally(variables), outline.Tally(variables)
-				o := oracle{schema: schema, doc: doc, variables: variables, weights: config.Weights, typenames: true}
+				o := oracle{schema: schema, doc: doc, variables: variables, weights: config.Weights}
 				r := responder{o, t, told.Observe}
 				var b strings.Builder
 				typ, field := r.object(&b, schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1, nil)
@@ -159,7 +160,7 @@ interface Node { next: Node name: String }
 type A implements Node { next: Node name: String a: Int @cost(weight: "1") }
 type B implements Node { next: Node name: String b: Int @cost(weight: "2") }
 type Query { node: Node }`, "")
-	estimator, err := cost.New(schema, cost.Config{})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{}))
 	require.NoError(t, err)
 	const depth = 100
 	last := " name ... on A { a } ... on B { b } }"
@@ -188,7 +189,7 @@ interface Node { price: Int next: Node }
 type A implements Node { price: Int @cost(weight: "1") next: Node }
 type B implements Node { price: Int @cost(weight: "5") next: Node }
 type Query { node: Node }`, "")
-	estimator, err := cost.New(schema, cost.Config{})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{}))
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		text, data string
@@ -221,7 +222,7 @@ type A implements Node { owner: User }
 type B implements Node { owner: User }
 type User { id: ID friend: User }
 type Query { node: Node }`, "")
-	estimator, err := cost.New(schema, cost.Config{})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{}))
 	require.NoError(t, err)
 	doc := parse(t, schema, `{ node { ... on A { owner { id } } ... on B { owner { friend { id } } } } }`, false)
 	outline, err := estimator.Outline(doc, doc.Operations[0])
@@ -250,7 +251,7 @@ union People = User | Guest
 union Groups = Team | Company
 type User { id: ID } type Guest { id: ID } type Team { members: User } type Company { members: User }
 type Query { node: Node }`, "")
-	estimator, err := cost.New(schema, cost.Config{})
+	estimator, err := cost.New(schema, withoutAliases(cost.Config{}))
 	require.NoError(t, err)
 	doc := parse(t, schema, `{ node { ... on A { owner { __typename ... on User { id } } }
 		... on B { owner { __typename ... on Team { members { id } } } } } }`, false)
@@ -289,7 +290,7 @@ func TestAnOperationThatIsSummedHasABreakdownAndAnActualCost(t *testing.T) {
 		requireSum(t, outline.Explain(variables, cost.ExplainOptions{MaxEntries: rapid.SampledFrom([]int{0, 3}).Draw(t, "max")}), "")
 
 		tally := outline.Tally(variables)
-		o := oracle{schema: schema, doc: doc, variables: variables, typenames: true}
+		o := oracle{schema: schema, doc: doc, variables: variables}
 		r := responder{o, t, tally.Observe}
 		var b strings.Builder
 		typ, field := r.object(&b, schema.Query, []ast.SelectionSet{doc.Operations[0].SelectionSet}, -1, nil)

@@ -182,6 +182,9 @@ func (v *responseVisit) together(classes []typeClass, path uint64) (total pair, 
 			return false
 		}
 		call, told := v.tell(&left, n, key)
+		if told {
+			total.field += v.t.r.alias(&v.t.r.calls[call])
+		}
 		if told || len(left) == 0 {
 			return told
 		}
@@ -277,14 +280,14 @@ func (v *responseVisit) unknown(key []byte) bool {
 // call prices a call with its value. Where selections are summed, others are of the same call.
 func (v *responseVisit) call(at int32, others []int32, path uint64) (pair, bool) {
 	c := &v.t.r.calls[at]
-	if c.info == typenameField {
-		return pair{}, v.skip()
-	}
 	own, whole := v.t.own(at)
 	if len(others) > 0 {
 		own = v.t.withOthers(own, others)
 	}
 	price := pair{field: own}
+	if c.info == typenameField {
+		return price, v.skip()
+	}
 	switch {
 	case v.null():
 		v.t.await(v.t.step(path, c.key, 0))

@@ -13,7 +13,7 @@ import (
 // requirePrice prices an operation, explains it, and requires its cost.
 func requirePrice(t testing.TB, schema *ast.Schema, cfg cost.Config, text string, variables map[string]any, want cost.Cost) cost.Breakdown {
 	t.Helper()
-	estimator, err := cost.New(schema, cfg)
+	estimator, err := cost.New(schema, withoutAliases(cfg))
 	require.NoError(t, err)
 	doc := parse(t, schema, text, false)
 	plan, err := estimator.Plan(doc, doc.Operations[0])

@@ -2,8 +2,8 @@ package cost
 
 import "math"
 
-// Shape bounds the shape of an operation beside its cost. Zero means no limit, so that the zero value
-// bounds nothing.
+// Shape bounds the shape of an operation beside its cost. Zero means no limit, but for MaxAliases, which has a
+// default.
 //
 // All but MaxListNodes are properties of the document: they are found when it is compiled, in one pass
 // that reads each selection once, and count selections whatever @skip and @include say. What a fragment
@@ -20,7 +20,7 @@ type Shape struct {
 	// MaxIntrospectionDepth is the same from __schema and __type on, which are the first level. The
 	// query that tools send to read a whole schema needs 15.
 	MaxIntrospectionDepth int
-	// MaxAliases is how many fields may have an alias that differs from their name.
+	// MaxAliases is how many fields may have an alias that differs from their name. Zero means 200, [None] no limit.
 	MaxAliases int
 	// MaxRootFields is how many calls the operation may make on its root type. Fields of one response
 	// name are one call.
@@ -65,7 +65,15 @@ func (b *builder) limits(l Shape) Shape {
 		"MaxDepth": l.MaxDepth, "MaxIntrospectionDepth": l.MaxIntrospectionDepth, "MaxAliases": l.MaxAliases,
 		"MaxRootFields": l.MaxRootFields, "MaxDirectives": l.MaxDirectives, "MaxListNodes": l.MaxListNodes,
 	} {
-		b.count("Config.Shape."+coordinate, limit, 0)
+		if coordinate != "MaxAliases" || limit != None {
+			b.count("Config.Shape."+coordinate, limit, 0)
+		}
+	}
+	switch l.MaxAliases {
+	case 0:
+		l.MaxAliases = defaultMaxAliases
+	case None:
+		l.MaxAliases = 0
 	}
 	return l
 }

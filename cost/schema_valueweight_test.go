@@ -92,7 +92,7 @@ func TestTheWeightOfAnArgumentFollowsItsValue(t *testing.T) {
 		}
 		require.Equal(t, tt.want, total, tt.text)
 
-		estimator, err := cost.New(schema, modelConfig)
+		estimator, err := cost.New(schema, withoutAliases(modelConfig))
 		require.NoError(t, err)
 		doc := parse(t, schema, tt.text, false)
 		outline, err := estimator.Outline(doc, doc.Operations[0])

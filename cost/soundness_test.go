@@ -28,7 +28,7 @@ func drawGenerated(t *rapid.T) generated {
 	var err error
 	g.schema, err = gqlparser.LoadSchema(directiveSource(""), &ast.Source{Name: "schema.graphqls", Input: g.sdl})
 	require.NoError(t, err, g.sdl)
-	g.estimator, err = cost.New(g.schema, cost.Config{DefaultListSize: generatedSize})
+	g.estimator, err = cost.New(g.schema, cost.Config{DefaultListSize: generatedSize, AliasWeight: aliasWeight, Shape: unlimitedAliases})
 	require.NoError(t, err, g.sdl)
 	return g
 }
@@ -91,7 +91,7 @@ func TestNoResponseCostsMoreThanThePrice(t *testing.T) {
 		require.NoError(t, err)
 		noLess(t, summed, price, d)
 
-		e := execution{oracle: oracle{schema: d.schema, doc: d.doc, variables: d.variables, typenames: true}, t: t, left: 300}
+		e := execution{oracle: oracle{schema: d.schema, doc: d.doc, variables: d.variables}, t: t, left: 300}
 		response := e.execute(d.schema.Query, []ast.SelectionSet{op.SelectionSet}, sizedBelow{size: -1})
 		typ, field := e.price(response)
 		spent := cost.Cost{Type: max(0, typ), Field: field}
@@ -125,7 +125,7 @@ func TestNoResponseHasMoreListNodesThanAreCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawPriced(t)
-		counting, err := cost.New(d.schema, cost.Config{DefaultListSize: generatedSize, Shape: cost.Shape{MaxListNodes: 1}})
+		counting, err := cost.New(d.schema, cost.Config{DefaultListSize: generatedSize, Shape: cost.Shape{MaxListNodes: 1, MaxAliases: cost.None}})
 		require.NoError(t, err)
 		plan, err := counting.Compile(d.doc, d.doc.Operations[0])
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestNoResponseHasMoreListNodesThanAreCounted(t *testing.T) {
 			require.ErrorAs(t, err, &limit)
 			counted = limit.Given
 		}
-		e := execution{oracle: oracle{schema: d.schema, doc: d.doc, variables: d.variables, typenames: true}, t: t, left: 300}
+		e := execution{oracle: oracle{schema: d.schema, doc: d.doc, variables: d.variables}, t: t, left: 300}
 		response := e.execute(d.schema.Query, []ast.SelectionSet{d.doc.Operations[0].SelectionSet}, sizedBelow{size: -1})
 		require.LessOrEqual(t, response.listNodes(), counted, d)
 	})

@@ -53,7 +53,7 @@ func TestAPIAnswersOverHTTP(t *testing.T) {
 		},
 		"any object is found by its id": {
 			query: `{ user: node(id: "U_1") { __typename id } issue: node(id: "I_1") { __typename }
-				comment: node(id: "C_1") { __typename } none: node(id: "X") { id } }`, status: 200, points: 9,
+				comment: node(id: "C_1") { __typename } none: node(id: "X") { id } }`, status: 200, points: 10,
 			want: `{"data":{"user":{"__typename":"User","id":"U_1"},"issue":{"__typename":"Issue"},
 				"comment":{"__typename":"Comment"},"none":null}}`,
 		},

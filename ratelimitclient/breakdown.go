@@ -58,6 +58,8 @@ type BreakdownEntry struct {
 	Weight        float64                 `json:"weight"`
 	Arguments     float64                 `json:"arguments,omitempty"`
 	ArgumentCosts []BreakdownArgumentCost `json:"argumentCosts,omitempty"`
+	// Alias is what the call pays in Field because its field is called under another response name too.
+	Alias float64 `json:"alias,omitempty"`
 	// TypeWeight is the weight of each object that the call returns.
 	TypeWeight float64 `json:"typeWeight,omitempty"`
 	// List says how many of them there are and why. It is nil if the field returns no list.

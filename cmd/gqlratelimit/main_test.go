@@ -177,7 +177,7 @@ func TestAnOperationThatIsTooLargeToMergeIsPricedByTheSumOfItsSelections(t *test
 	code := run(c, []string{"cost", "-schema", filepath.Join(dir, "schema.graphqls"), "-config", filepath.Join(dir, "pricing.yaml"), dir})
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout.String(), "too large to merge")
-	require.Contains(t, stdout.String(), "2         1         1    y", "there is a breakdown")
+	require.Contains(t, stdout.String(), "2.1         1       1.1    y", "there is a breakdown")
 }
 
 // TestAnOperationOfManyFieldsIsPricedWithoutTheCheckInPairs takes minutes if it is not.

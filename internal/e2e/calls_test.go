@@ -64,13 +64,14 @@ func (f *fixture) lastBucket() bucket.Bucket {
 	return buckets[len(buckets)-1]
 }
 
-func TestThreeHundredLogInsUnderAliasesCostThreeHundred(t *testing.T) {
+func TestTwoHundredLogInsUnderAliasesCostTwoHundred(t *testing.T) {
 	t.Parallel()
 	f := newFixtureUnder(t, "    operations: {Mutation.createUser: {limits: {minute: {capacity: 5, per: minute, unit: requests}}}}\n")
-	never := f.post(request{Query: logIn(guesses(300)...)})
+	require.Equal(t, ratelimitclient.CodeQueryLimitExceeded, f.post(request{Query: logIn(guesses(300)...)}).errorCode(t), "by the aliases alone")
+	never := f.post(request{Query: logIn(guesses(200)...)})
 	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, never.errorCode(t), never.Body)
 	require.Equal(t, http.StatusBadRequest, never.Status)
-	require.Contains(t, never.Body, "300 requests")
+	require.Contains(t, never.Body, "200 requests")
 	require.Zero(t, f.resolver.Created.Load(), "none of them ran")
 
 	require.Equal(t, http.StatusOK, f.post(request{Query: logIn(guesses(3)...)}).Status)

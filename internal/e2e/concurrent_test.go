@@ -42,7 +42,7 @@ func TestEachOf64CallersPaysForItsOwnVariables(t *testing.T) {
 		},
 		{
 			`query A($n: Int) { a: users(first: $n) { id } b: users(first: $n) { secret } } query B { me { id } }`, "A",
-			func(n int, _ bool) int { return 3 + 2*n + 3*n },
+			func(n int, _ bool) int { return 3 + 2*n + 3*n + 1 },
 		},
 	}
 	for _, cached := range []bool{true, false} {

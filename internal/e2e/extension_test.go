@@ -227,7 +227,7 @@ func TestAnAliasIsAnotherCallAndTheSameFieldIsNot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
 	require.EqualValues(t, 3, f.post(request{Query: `{ me { name } me { id } }`}).rateLimit(t)["cost"])
-	require.EqualValues(t, 5, f.post(request{Query: `{ me { name } again: me { id } }`}).rateLimit(t)["cost"])
+	require.EqualValues(t, 6, f.post(request{Query: `{ me { name } again: me { id } }`}).rateLimit(t)["cost"], "and a tenth for the alias")
 }
 
 func TestTheFieldsOfARefusalNameTheLimit(t *testing.T) {

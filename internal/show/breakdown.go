@@ -23,7 +23,7 @@ func breakdownOf(b *cost.Breakdown) *ratelimitclient.Breakdown {
 		entry := &b.Entries[i]
 		told.Entries[i] = ratelimitclient.BreakdownEntry{
 			Path: entry.Path, Coordinate: entry.Coordinate, Calls: entry.Calls, Weight: entry.Weight,
-			Arguments: entry.Arguments, TypeWeight: entry.TypeWeight,
+			Arguments: entry.Arguments, Alias: entry.Alias, TypeWeight: entry.TypeWeight,
 			Type: entry.Type, Field: entry.Field, Whole: entry.Whole,
 			TypeClamped: entry.TypeClamped, FieldClamped: entry.FieldClamped,
 			Complexity: entry.Complexity,

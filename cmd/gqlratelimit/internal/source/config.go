@@ -42,6 +42,7 @@ type pricing struct {
 	RefuseOverWork     bool                          `yaml:"refuseOverWork"`
 	MaxRepresentations int                           `yaml:"maxRepresentations"`
 	MaxValues          int                           `yaml:"maxValues"`
+	AliasWeight        float64                       `yaml:"aliasWeight"`
 	Shape              shape                         `yaml:"shape"`
 }
 
@@ -135,6 +136,7 @@ func LoadConfig(path string) (Config, error) {
 		RefuseOverWork:     file.RefuseOverWork,
 		MaxRepresentations: file.MaxRepresentations,
 		MaxValues:          file.MaxValues,
+		AliasWeight:        file.AliasWeight,
 		Shape:              cost.Shape(file.Shape),
 		ListSizes:          make(map[string]cost.ListSize, len(file.ListSizes)),
 	}

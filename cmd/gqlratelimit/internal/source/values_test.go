@@ -106,6 +106,7 @@ workLimit: 7
 refuseOverWork: true
 maxRepresentations: 8
 maxValues: 9
+aliasWeight: 0.5
 shape: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, maxDirectives: 5, maxListNodes: 6}
 `, "empty.yaml": "# nothing\n"})
 	cfg, err := source.LoadConfig(filepath.Join(dir, "c.yaml"))
@@ -127,6 +128,7 @@ shape: {maxDepth: 1, maxIntrospectionDepth: 2, maxAliases: 3, maxRootFields: 4, 
 		RefuseOverWork:     true,
 		MaxRepresentations: 8,
 		MaxValues:          9,
+		AliasWeight:        0.5,
 		Shape: cost.Shape{
 			MaxDepth: 1, MaxIntrospectionDepth: 2, MaxAliases: 3, MaxRootFields: 4, MaxDirectives: 5, MaxListNodes: 6,
 		},
