@@ -67,10 +67,11 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	if r.Body == nil || r.Body == http.NoBody {
 		return release, nil
 	}
+	// net/http lifts the deadline when the body has ended.
 	deadline := &readDeadline{door: d, controller: http.NewResponseController(w)}
 	if isUpload(r) {
 		deadline.set(time.Now().Add(d.cfg.Request.UploadTime))
-		r.Body = &upload{ReadCloser: http.MaxBytesReader(w, r.Body, d.cfg.Request.MaxUpload), deadline: deadline, arrival: a, r: r}
+		r.Body = &upload{ReadCloser: http.MaxBytesReader(w, r.Body, d.cfg.Request.MaxUpload), arrival: a, r: r}
 		return release, nil
 	}
 	deadline.set(time.Now().Add(d.cfg.Request.BodyTime))
@@ -93,8 +94,6 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	case read > most:
 		return release, tooLargeFor("the body", most)
 	}
-	// The operation takes its own time, in which the server still sees whether the client leaves.
-	deadline.set(time.Time{})
 	if r.ContentLength < 0 {
 		if refusal := a.take(r.Context(), Bytes, read); refusal != nil {
 			return release, refusal
@@ -171,9 +170,8 @@ func (d *readDeadline) set(at time.Time) {
 type upload struct {
 	io.ReadCloser
 
-	deadline *readDeadline
-	arrival  *arrival
-	r        *http.Request
+	arrival *arrival
+	r       *http.Request
 	// unpaid is how many bytes have come that nobody knew of before.
 	unpaid int64
 }
@@ -196,9 +194,6 @@ func (u *upload) Read(p []byte) (int, error) {
 			return 0, errNoBytesLeft
 		}
 		u.unpaid = 0
-	}
-	if err == io.EOF {
-		u.deadline.set(time.Time{})
 	}
 	return n, err
 }

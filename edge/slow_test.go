@@ -133,8 +133,8 @@ func TestAnUploadHasATimeOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestAnOperationMayTakeLongerThanItsBody would see the request end: net/http takes a deadline of reading for a client
-// that has left.
+// TestAnOperationMayTakeLongerThanItsBody would see the request end if the deadline held for longer than the body: net/http
+// takes it for a client that has left.
 func TestAnOperationMayTakeLongerThanItsBody(t *testing.T) {
 	t.Parallel()
 	for name, headers := range map[string]string{"body": "", "upload": "Content-Type: multipart/form-data; boundary=b\r\n"} {
