@@ -176,7 +176,7 @@ func TestABodyThatDripsIsCutWhateverItAccepts(t *testing.T) {
 						if _, err := io.WriteString(conn, " "); err != nil {
 							return
 						}
-						time.Sleep(time.Second)
+						time.Sleep(time.Second) //nolint:forbidigo // in a synctest bubble: it drips
 					}
 				})
 				_, _ = io.Copy(io.Discard, conn)
