@@ -23,7 +23,14 @@ var families = []struct {
 	{"a long name in a fragment of many operations", func() string {
 		return repeat(160, " query q%[1]d{...f}") + " fragment f on Query{" + strings.Repeat("x", 60_000) + "}"
 	}},
-	{"the same within the bounds of the front door", func() string {
+	{"fields that are not there, in a fragment of 100 fragments", func() string {
+		return "query q0{...f0}" + repeat(100, " fragment f%[1]d on Query{...f%[2]d ...g}") + " fragment f100 on Query{id} fragment g on Query{" +
+			strings.Repeat("w ", 600) + "}"
+	}},
+	{"a fragment of aliases in objects with other names", func() string {
+		return "query q0{" + repeat(150, " x%[1]d:query{...f ...f}") + "} fragment f on Query{" + repeat(120, " y%[1]d:id") + "}"
+	}},
+	{"a long name within the bounds of the front door", func() string {
 		return repeat(16, " query q%[1]d{...f0}") + repeat(100, " fragment f%[1]d on Query{...f%[2]d}") +
 			" fragment f100 on Query{" + strings.Repeat("x", 60_000) + "}"
 	}},

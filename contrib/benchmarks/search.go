@@ -62,24 +62,37 @@ func (t *trials) close() {
 	}
 }
 
-// ask returns how long a step takes with a document, in nanoseconds. What takes longer than longestTrial took that long.
+// ask returns how long a step takes with a document, in nanoseconds, and 0 if the document does not come to it in time. What
+// takes longer than longestTrial took that long.
 func (t *trials) ask(step int, text string) (float64, error) {
 	if t.command == nil {
 		if err := t.start(); err != nil {
 			return 0, err
 		}
 	}
+	if err := json.NewEncoder(t.in).Encode(trial{Step: step, Text: text}); err != nil {
+		return 0, err
+	}
+	if _, ended, err := t.read(); err != nil || !ended {
+		return 0, err
+	}
+	nanos, ended, err := t.read()
+	if !ended {
+		nanos = float64(longestTrial)
+	}
+	return nanos, err
+}
+
+// read reads a verdict, and reports whether it came in time.
+func (t *trials) read() (nanos float64, ended bool, err error) {
 	late := time.AfterFunc(longestTrial, func() { _ = t.command.Process.Kill() })
 	var v verdict
-	err := json.NewEncoder(t.in).Encode(trial{Step: step, Text: text})
-	if err == nil {
-		err = t.out.Decode(&v)
-	}
+	err = t.out.Decode(&v)
 	if late.Stop() {
-		return v.Nanos, err
+		return v.Nanos, true, err
 	}
 	t.close()
-	return float64(longestTrial), t.ctx.Err()
+	return 0, false, t.ctx.Err()
 }
 
 // candidate is a genome with its document, and what that takes.
