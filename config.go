@@ -156,8 +156,8 @@ type OutageConfig struct {
 	// what others took since does not matter, however unevenly the instances are used. A single instance always
 	// believes: nobody else takes from its budgets.
 	KnownFor time.Duration
-	// MaxOwners is how many owners are remembered for when a store goes away. Zero means 50 000: some 20 MB with short
-	// names, and 45 MB with names of 100 bytes.
+	// MaxOwners is how many owners are remembered for when a store goes away. Zero means 50 000: some 30 MB with short
+	// names, and 55 MB with names of 100 bytes. One tenant alone has at most half of them.
 	MaxOwners int
 
 	// RefusalAge is the longest time for which a refusal of the store is the ground of others, at most a

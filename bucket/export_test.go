@@ -190,6 +190,16 @@ func (l *local) Owners() int {
 	return n
 }
 
+// Held returns how many owners it has taken room for.
+func (l *local) Held() int {
+	return int(l.room.held.Load())
+}
+
+// StandIns returns how many owners stand in for values that found no room.
+func (l *local) StandIns() int {
+	return int(l.room.standIns.Load())
+}
+
 // TakeFast is Memory.takeFast.
 func (m *Memory) TakeFast(take Take) (result Result, ok bool) {
 	ok = m.takeFast(&take, &result)

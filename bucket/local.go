@@ -46,8 +46,7 @@ type local struct {
 	config fleet.Config
 	seed   maphash.Seed
 	shards [localShards]localShard
-	// perShard is how many owners each shard remembers.
-	perShard int
+	room   localRoom
 	// offset is the time of the store less that of the clock, in milliseconds, if told is set.
 	offset atomic.Int64
 	told   atomic.Bool
@@ -68,12 +67,12 @@ type local struct {
 type localShard struct {
 	mu     sync.Mutex
 	owners map[localKey]*localOwner
+	groups map[localGroupKey]*localGroup
 	// debts are the tenants that have something to settle.
-	debts map[string]*localDebt
-	// forgotten is when an owner was last forgotten that had been judged here: who is not known may have been
-	// that one, and starts with nothing from then on.
-	forgotten int64
-	learned   int
+	debts   map[string]*localDebt
+	learned int
+	// swept is when stand-ins were last looked for that are not needed.
+	swept int64
 	// blocked are the owners that a record blocks, as the store has said last, and the record.
 	blocked map[localKey]*Override
 	// blocks is the length of blocked, for those who need not look.
@@ -88,6 +87,11 @@ type localKey struct {
 // localOwner is what is known of one owner, and what it has taken here.
 type localOwner struct {
 	key localKey
+	// group are those that it shares room with, and next and before its neighbours there.
+	group        *localGroup
+	next, before *localOwner
+	// taking says that a take is under way that has found the owner, which must not be forgotten before it ends.
+	taking bool
 	// policy are the limits that the store was asked with last, and limits what override records made of them.
 	policy, limits *Limits
 	// known is what the store has said is left, as of a time of the store.
@@ -105,6 +109,8 @@ type localOwner struct {
 	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
 	taken []localSpend
 	owes  bool
+	// debtAt is its place among the owners of the debt, if it owes.
+	debtAt int
 }
 
 // begunLimit is a limit that was judged here. open says that it fails open: what it spent stays in the ledger until it
@@ -148,9 +154,10 @@ func NewLocal(store Store, config fleet.Config) (*local, error) {
 	l := &local{store: store, config: config, seed: maphash.MakeSeed(), beat: heartbeat{instance: config.Instance}}
 	l.fleet, _ = store.(counter)
 	l.shares.made = make(map[shareKey]*share)
-	l.perShard = max(1, config.MaxOwners/localShards)
+	l.room.seed, l.room.most = l.seed, int64(config.MaxOwners)
 	for i := range l.shards {
 		l.shards[i].owners = make(map[localKey]*localOwner)
+		l.shards[i].groups = make(map[localGroupKey]*localGroup)
 		l.shards[i].debts = make(map[string]*localDebt)
 	}
 	return l, nil
@@ -340,25 +347,6 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 	}
 }
 
-// owner returns what is known of an owner, and makes room for one that is not. It returns nil if there is no
-// room: owners that have something to settle make none.
-func (s *localShard) owner(l *local, key localKey, judged bool) *localOwner {
-	if o := s.owners[key]; o != nil {
-		return o
-	}
-	if len(key.tenant) > maxLocalName || len(key.owner.Name)+len(key.owner.Part) > maxLocalName {
-		return nil
-	}
-	if len(s.owners) >= l.perShard && !s.forget(l, judged) {
-		return nil
-	}
-	// A name may be part of a much longer text, which must not stay in memory with it.
-	key.tenant, key.owner.Name, key.owner.Part = strings.Clone(key.tenant), strings.Clone(key.owner.Name), strings.Clone(key.owner.Part)
-	o := &localOwner{key: key}
-	s.owners[key] = o
-	return o
-}
-
 // govern sets the limits that the owner is under, and what override records make of them.
 func (o *localOwner) govern(l *local, policy, limits *Limits) {
 	switch was, is := o.policy != o.limits, policy != limits; {
@@ -368,32 +356,4 @@ func (o *localOwner) govern(l *local, policy, limits *Limits) {
 		l.ruled.Add(-1)
 	}
 	o.policy, o.limits = policy, limits
-}
-
-// forgetSample is among how many owners, as the map yields them, the one to be forgotten is chosen.
-const forgetSample = 8
-
-// forget removes the owner of a sample that was heard of longest ago. One that was judged here makes room only
-// for another to be judged.
-func (s *localShard) forget(l *local, judged bool) bool {
-	var oldest *localOwner
-	looked := 0
-	for _, o := range s.owners {
-		if !o.owes && (judged || o.share == nil && !o.hasSpent(l.now())) &&
-			(oldest == nil || max(o.at, o.used) < max(oldest.at, oldest.used)) {
-			oldest = o
-		}
-		if looked++; looked == forgetSample {
-			break
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	if now := l.now(); oldest.share != nil || oldest.hasSpent(now) {
-		s.forgotten = max(s.forgotten, now)
-	}
-	oldest.govern(l, nil, nil)
-	delete(s.owners, oldest.key)
-	return true
 }

@@ -75,7 +75,8 @@ next:
 }
 
 // block notes what the store has said of the owners of a take: which of them a record blocks, or that none is
-// blocked. It remembers as many as the shard remembers owners.
+// blocked. Each shard
+// remembers as many as its part of all owners.
 func (s *localShard) block(l *local, take *Take, result *Result) {
 	by := result.blockedBy
 	blocked := result.Verdict == Blocked && by != nil
@@ -85,7 +86,7 @@ func (s *localShard) block(l *local, take *Take, result *Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if blocked {
-		s.keepBlock(l.perShard, blockKey(take.Tenant, by.Owner), by)
+		s.keepBlock(max(1, int(l.room.most)/localShards), blockKey(take.Tenant, by.Owner), by)
 	} else {
 		take.owners(func(owner Owner) bool {
 			delete(s.blocked, blockKey(take.Tenant, owner))

@@ -46,7 +46,8 @@ func (s *localShard) owe(l *local, o *localOwner) {
 		s.debts[o.key.tenant] = debt
 		l.owing.Add(1)
 	}
-	debt.owners, o.owes = append(debt.owners, o), true
+	o.debtAt, o.owes = len(debt.owners), true
+	debt.owners = append(debt.owners, o)
 }
 
 // Owing returns how many tenants have something to settle.
@@ -106,8 +107,9 @@ func (l *local) Owes(take *Take) bool {
 		if o == nil || !o.owes {
 			continue
 		}
-		at := slices.Index(debt.owners, o)
-		debt.owners[front], debt.owners[at] = o, debt.owners[front]
+		other := debt.owners[front]
+		debt.owners[front], debt.owners[o.debtAt] = o, other
+		other.debtAt, o.debtAt = o.debtAt, front
 		front++
 	}
 	return front > 0
@@ -335,6 +337,7 @@ func (s *localShard) paid(l *local, tenant string, debt *localDebt) {
 	left := debt.owners[:0]
 	for _, o := range debt.owners {
 		if o.owes = len(o.taken) > 0; o.owes {
+			o.debtAt = len(left)
 			left = append(left, o)
 		}
 	}

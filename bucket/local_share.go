@@ -174,7 +174,7 @@ func (o *localOwner) begin(j *localTake, s *share) {
 		}
 		open := rules[i].limit.FailMode == FailOpen
 		if open {
-			spends[i] = j.startOpen(&rules[i])
+			spends[i] = o.startOpen(j, &rules[i])
 		} else {
 			spends[i] = o.start(j, i)
 		}
@@ -197,6 +197,12 @@ func (o *localOwner) hasSpent(now int64) bool {
 	})
 }
 
+// isShare reports whether anything of a limit that fails local was judged here in the absence that lasts.
+func (o *localOwner) isShare(l *local) bool {
+	return o.share != nil && l.away.Load() != 0 && o.absence == l.absence.Load() &&
+		slices.ContainsFunc(o.begun, func(b begunLimit) bool { return !b.open })
+}
+
 // dropLocal forgets what was spent here of limits that fail local: it starts anew from what the store has said.
 func (o *localOwner) dropLocal() {
 	kept := o.begun[:0]
@@ -212,8 +218,8 @@ func (o *localOwner) dropLocal() {
 
 // startOpen returns what a limit that fails open has spent that is judged here for the first time: nothing, unless it
 // may have been forgotten.
-func (j *localTake) startOpen(r *rule) state.Spent {
-	if forgotten := j.shard.forgotten; forgotten > 0 {
+func (o *localOwner) startOpen(j *localTake, r *rule) state.Spent {
+	if forgotten := o.group.forgotten; forgotten > 0 {
 		return r.from(r.empty(forgotten), forgotten, j.now)
 	}
 	return state.Spent{}
@@ -222,7 +228,7 @@ func (j *localTake) startOpen(r *rule) state.Spent {
 // start returns what a limit of the share has spent that is judged here for the first time.
 func (o *localOwner) start(j *localTake, i int) state.Spent {
 	rule := &o.share.limits.rules[i]
-	since := max(j.since, j.shard.forgotten)
+	since := max(j.since, o.group.forgotten)
 	known := o.find(rule.ID)
 	if known == nil || !j.local.believes(rule.limit, j.instances, since-o.at) {
 		return rule.from(rule.empty(since), since, j.now)
@@ -246,7 +252,7 @@ func (o *localOwner) start(j *localTake, i int) state.Spent {
 // that the share lacks start with nothing if they are judged again.
 func (o *localOwner) resume(j *localTake, s *share) {
 	rules, begun := s.limits.rules, uint64(0)
-	since := max(j.since, j.shard.forgotten)
+	since := max(j.since, o.group.forgotten)
 	var spends spentArray
 	o.ledger.Load(s.limits.compiled.All, spends[:len(rules)], o.used)
 	for i := range rules {

@@ -20,6 +20,7 @@ func (l *local) Take(take *Take, late bool) Result {
 	if by := j.shard.blocking(take, j.now); by != nil {
 		return Result{Verdict: Blocked, blockedBy: by, now: j.now}
 	}
+	defer j.end()
 	if !j.gather() {
 		return Result{Verdict: Never, now: j.now}
 	}
@@ -63,8 +64,16 @@ type localTake struct {
 	spends  spentArray
 }
 
-// gather finds the owners and what they have spent. It returns false if a limit refuses of which there is no
-// share, or no room to count it.
+// end lets go of the owners: from now on they may be forgotten.
+func (j *localTake) end() {
+	for _, o := range j.owners {
+		o.taking = false
+	}
+}
+
+// gather finds the owners and what they have spent, and charges nothing. It returns false if a limit refuses of which
+// there is no share, or no room to count it. An owner that was found is not forgotten while the take lasts: it is the one
+// that was used longest ago if it is new.
 func (j *localTake) gather() bool {
 	l, k := j.local, 0
 	for i := range j.take.Buckets {
@@ -72,10 +81,12 @@ func (j *localTake) gather() bool {
 		if !b.Limits.shared {
 			continue
 		}
-		o := j.shard.owner(l, localKey{j.take.Tenant, b.Owner}, true)
-		if o == nil {
+		o := j.shard.judged(l, localKey{j.take.Tenant, b.Owner}, b.Limits, j.now)
+		if o == nil || o.taking {
 			return false
 		}
+		o.taking = true
+		j.owners = append(j.owners, o)
 		if o.policy != b.Limits {
 			o.govern(l, b.Limits, o.under(b.Limits, j.now))
 		}
@@ -87,7 +98,7 @@ func (j *localTake) gather() bool {
 		rules := share.limits.rules
 		o.ledger.Load(share.limits.compiled.All, j.spends[k:k+len(rules)], j.now)
 		k += len(rules)
-		j.owners, j.buckets = append(j.owners, o), append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits, Amounts: b.Amounts})
+		j.buckets = append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits, Amounts: b.Amounts})
 	}
 	return true
 }
@@ -106,7 +117,9 @@ func (j *localTake) judge() Result {
 				continue
 			}
 			changed |= 1 << n
-			o.spend(o.share.of[n], j.spends[k+n], short.Of(k+n, asked), j.now)
+			if !o.standsIn() {
+				o.spend(o.share.of[n], j.spends[k+n], short.Of(k+n, asked), j.now)
+			}
 		}
 		if verdict == Admitted {
 			o.ledger.Store(o.share.limits.compiled, j.spends[k:k+len(rules)], changed, j.now)

@@ -58,20 +58,28 @@ func (b *Store) run(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// settleDebtors settles some tenants. It goes on after failures, a few.
+// settleDebtors settles some tenants, and again those that owe more than one call can have. It goes on after failures,
+// a few.
 func (b *Store) settleDebtors(ctx context.Context, ended <-chan struct{}) {
 	failures := 0
-	for _, tenant := range b.local.Debtors(settledAtOnce) {
-		select {
-		case <-ctx.Done():
+	for left := settledAtOnce; left > 0; {
+		debtors := b.local.Debtors(left)
+		if len(debtors) == 0 {
 			return
-		case <-ended:
-			return
-		default:
 		}
-		if b.settleLocal(ctx, tenant) != nil {
-			if failures++; failures == failuresAtOnce {
+		left -= len(debtors)
+		for _, tenant := range debtors {
+			select {
+			case <-ctx.Done():
 				return
+			case <-ended:
+				return
+			default:
+			}
+			if b.settleLocal(ctx, tenant) != nil {
+				if failures++; failures == failuresAtOnce {
+					return
+				}
 			}
 		}
 	}
