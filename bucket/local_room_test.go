@@ -30,11 +30,11 @@ func values(limits *bucket.Limits, rule string, from, n int) []bucket.Bucket {
 	return buckets
 }
 
-// admitted counts how many of so many tenants are admitted, each with one take.
-func (r *replica) admitted(prefix string, n int, b bucket.Bucket) int {
+// admitted counts how many of 300 tenants are admitted, each with one take.
+func (r *replica) admitted(prefix string, b bucket.Bucket) int {
 	r.t.Helper()
 	admitted := 0
-	for i := range n {
+	for i := range 300 {
 		if r.takeAs(fmt.Sprint(prefix, i), 1, b).Verdict == bucket.Admitted {
 			admitted++
 		}
@@ -98,9 +98,9 @@ func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
 		for i := range 200 {
 			r.take(1, users(limits, 16*i, 16)...)
 		}
-		require.Equal(t, 300, r.admitted("known", 300, bucket.Bucket{Limits: limits}), mode)
+		require.Equal(t, 300, r.admitted("known", bucket.Bucket{Limits: limits}), mode)
 		if mode == bucket.FailOpen {
-			require.Equal(t, 300, r.admitted("new", 300, bucket.Bucket{Limits: limits}))
+			require.Equal(t, 300, r.admitted("new", bucket.Bucket{Limits: limits}))
 			require.Equal(t, bucket.Admitted, r.take(1, users(limits, 0, 16)...).Verdict, "who was judged stays known")
 		}
 		require.LessOrEqual(t, r.local.Owners(), 2048)
@@ -120,7 +120,7 @@ func TestWhatIsForgottenOfOneTenantEmptiesNoOther(t *testing.T) {
 	}
 	s.goAway()
 	require.Equal(t, bucket.Limited, r.take(1, users(limits, 10_000, 1)...).Verdict, "users of that tenant may be those that were forgotten")
-	require.Equal(t, 300, r.admitted("other", 300, bucket.Bucket{Limits: limits}))
+	require.Equal(t, 300, r.admitted("other", bucket.Bucket{Limits: limits}))
 }
 
 func TestValuesThatAllTenantsShareLockOutNoOthers(t *testing.T) {
@@ -144,12 +144,12 @@ func TestValuesThatAllTenantsShareLockOutNoOthers(t *testing.T) {
 	}
 	require.Equal(t, 200, fresh("Query.login", 100_000), "values of the same rule")
 	require.Equal(t, 200, fresh("Query.reset", 0), "values of another rule")
-	require.Equal(t, 300, r.admitted("tenant", 300, bucket.Bucket{Limits: limits}))
+	require.Equal(t, 300, r.admitted("tenant", bucket.Bucket{Limits: limits}))
 	s.comeBack()
 	s.settleAll()
 	s.goAway()
 	require.Equal(t, 200, fresh("Query.login", 200_000), "the next absence")
-	require.Equal(t, 300, r.admitted("next", 300, bucket.Bucket{Limits: limits}))
+	require.Equal(t, 300, r.admitted("next", bucket.Bucket{Limits: limits}))
 	require.Equal(t, r.local.Owners(), r.local.Held())
 	require.LessOrEqual(t, r.local.Held(), 2048)
 }
