@@ -55,7 +55,7 @@ func (a *answerSize) limit(most int64, opCtx *graphql.OperationContext) {
 // which may not leave costs nothing.
 func (a *answerSize) counting(next graphql.FieldMiddleware) graphql.FieldMiddleware {
 	return func(ctx context.Context, resolve graphql.Resolver) (any, error) {
-		if a.over.Load() && !(a.spared && atRoot(ctx)) {
+		if a.over.Load() && (!a.spared || !atRoot(ctx)) {
 			// gqlgen takes a marshaler for the result of any field, without the error that a nil would be.
 			return graphql.Null, nil
 		}
@@ -156,6 +156,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
+// WriteString implements io.StringWriter.
 func (c *countingWriter) WriteString(s string) (int, error) {
 	if !c.fits(len(s)) {
 		return len(s), nil

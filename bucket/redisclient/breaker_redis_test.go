@@ -28,7 +28,7 @@ func TestAFrozenShardOpensItsOwnBreakerAndItsReturnClosesIt(t *testing.T) {
 	const timeout = time.Second
 	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: timeout})
 	require.NoError(t, err)
-	take := bucket.Take{Buckets: aMinute(t, 1000), Amounts: points(1)}
+	take := bucket.Take{Buckets: aMinute(t, 1000), Amounts: onePoint}
 	tenants := map[int]string{}
 	for i := 0; len(tenants) < 3; i++ {
 		tenant := fmt.Sprintf("tenant-%d", i)
@@ -95,7 +95,7 @@ func TestABreakerSparesASlowStoreConnections(t *testing.T) {
 		store, proxy := slowStore(t, bucket.DefaultPatience, redisclient.BreakerConfig{Disabled: disabled, Delay: time.Minute})
 		before := proxy.Opened()
 		for range calls {
-			_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: aMinute(t, 100), Amounts: points(1)})
+			_, err := store.Take(context.Background(), bucket.Take{Tenant: "acme", Buckets: aMinute(t, 100), Amounts: onePoint})
 			require.Error(t, err)
 		}
 		opened := proxy.Opened() - before
@@ -110,7 +110,7 @@ func BenchmarkConnectionsToASlowStore(b *testing.B) {
 	for _, disabled := range []bool{true, false} {
 		b.Run(fmt.Sprintf("breaker=%t", !disabled), func(b *testing.B) {
 			store, proxy := slowStore(b, slowBy, redisclient.BreakerConfig{Disabled: disabled})
-			take := bucket.Take{Tenant: "acme", Buckets: aMinute(b, 100), Amounts: points(1)}
+			take := bucket.Take{Tenant: "acme", Buckets: aMinute(b, 100), Amounts: onePoint}
 			before, refused := proxy.Opened(), 0
 			answers := make(chan error, b.N)
 			ticker := time.NewTicker(every)

@@ -67,7 +67,7 @@ func TestTheReplicaThatTakesOverIsFoundThroughTheBreaker(t *testing.T) {
 		Timeout: 50 * time.Millisecond,
 	})
 	require.NoError(t, err)
-	take := bucket.Take{Tenant: "acme", Buckets: aMinute(t, 1<<30), Amounts: points(1)}
+	take := bucket.Take{Tenant: "acme", Buckets: aMinute(t, 1<<30), Amounts: onePoint}
 	works := func() bool {
 		_, err := store.Take(ctx, take)
 		return err == nil

@@ -54,6 +54,5 @@ func aMinute(t testing.TB, capacity int64) []bucket.Bucket {
 	return []bucket.Bucket{{Limits: limits}}
 }
 
-func points(n int64) bucket.Amounts {
-	return bucket.Amounts{{Unit: bucket.Points, N: n}}
-}
+// onePoint is what a take asks for.
+var onePoint = bucket.Amounts{{Unit: bucket.Points, N: 1}}
