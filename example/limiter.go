@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -83,7 +84,8 @@ func (l *limiter) open(opts options, logger *slog.Logger) (err error) {
 	l.documents = edge.NewDocuments(cachedBytes)
 	l.door, err = edge.New(edge.Config{
 		Proxies:   edge.ProxyConfig(opts.proxies),
-		Key:       edge.KeyConfig{Header: account.Header},
+		Address:   edge.AddressConfig{Limits: arrivals},
+		Key:       edge.KeyConfig{Header: account.Header, Limits: arrivals},
 		Request:   edge.RequestConfig{MaxBody: maxBody, MaxHeader: maxHeader, BodyTime: readTimeout},
 		Documents: edge.DocumentConfig{MaxTokens: maxTokens, Cache: l.documents, Limiter: l.extension},
 		Observe:   edge.ObserveConfig{Logger: logger},
@@ -91,6 +93,13 @@ func (l *limiter) open(opts options, logger *slog.Logger) (err error) {
 		StatusOK:  opts.statusOK,
 	})
 	return err
+}
+
+// arrivals are what may arrive from one address and with one key, whatever becomes of it: as much as the largest tier of the
+// policy may ask for, or the door would take away what a customer has paid for.
+var arrivals = []bucket.Limit{
+	{Name: "minute", Unit: bucket.Requests, Capacity: 12_000, Period: time.Minute},
+	{Name: "bytes", Unit: edge.Bytes, Capacity: 32 << 20, Period: time.Minute},
 }
 
 // clientOf is the address of the client, invalid where the listener has none.

@@ -69,6 +69,9 @@ func newAPI(store *codehost.Store, limits *limiter) *handler.Server {
 
 	srv.SetParserTokenLimit(maxTokens)
 	srv.SetValidationRulesFn(validation.Rules)
+	// What a misspelt name may have meant is looked for by comparing it with all names, once in each place: 16 operations with
+	// long names keep a processor busy for half a second.
+	srv.SetDisableSuggestion(true)
 	srv.SetQueryCache(limits.documents)
 	srv.SetErrorPresenter(resolver.PresentError)
 	// The door comes first, because it is asked before a document is parsed, and then the limiter: what the others do does

@@ -70,15 +70,16 @@ const (
 
 // situations are those of the report.
 func situations(seconds int) []situation {
+	// Each client has an address of its own, so that the bounds of addresses hold for it alone.
 	steady := load{Seconds: seconds, Clients: []client{
-		{Key: limitedKey, PerSecond: 100, Allowed: 50 + 50*float64(seconds)},
-		{Key: withinKey, PerSecond: 100},
-		{Key: blockedKey, PerSecond: 20},
+		{Key: limitedKey, From: "127.0.0.2", PerSecond: 100, Allowed: 50 + 50*float64(seconds)},
+		{Key: withinKey, From: "127.0.0.3", PerSecond: 100},
+		{Key: blockedKey, From: "127.0.0.4", PerSecond: 20},
 	}}
 	bursts := load{Seconds: seconds, Clients: []client{
-		{Key: limitedKey, Burst: 800, EveryMillis: 1300, Allowed: 60 + float64(seconds)},
-		{Key: withinKey, PerSecond: 50},
-		{Key: blockedKey, PerSecond: 20},
+		{Key: limitedKey, From: "127.0.0.2", Burst: 800, EveryMillis: 1300, Allowed: 60 + float64(seconds)},
+		{Key: withinKey, From: "127.0.0.3", PerSecond: 50},
+		{Key: blockedKey, From: "127.0.0.4", PerSecond: 20},
 	}}
 	return []situation{
 		{name: "quiet", server: anyProcessor, others: anyProcessor, policy: steadyPolicy, load: steady},
