@@ -195,7 +195,7 @@ func TestAReplyThatLiesInTheSocketWhenAStarvedProcessComesToItIsRead(t *testing.
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &wire{answers: func(string) time.Duration { return time.Millisecond }, late: 3 * bucket.DefaultTimeout}
-		store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t)})
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t), Patience: 5 * bucket.DefaultTimeout / 2})
 		require.NoError(t, err)
 		for range 2 * breakerFailures {
 			_, err := store.Take(t.Context(), takeOf(t, "acme"))
