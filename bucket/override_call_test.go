@@ -23,6 +23,10 @@ type aroundCalls struct {
 func (a *aroundCalls) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (a *aroundCalls) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if name := cmd.Name(); name != "evalsha" && name != "eval" {
+			// Another connection introduces itself.
+			return next(ctx, cmd)
+		}
 		n := a.n.Add(1) - 1
 		if a.before != nil {
 			a.before(n)
