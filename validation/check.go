@@ -311,7 +311,7 @@ func (c *check) oneCall(same []int) bool {
 
 // oneShape reports whether the answers of all have the same shape, and reports a conflict.
 func (c *check) oneShape(same []int) bool {
-	first, leaf := -1, -1
+	first, leaf, object := -1, -1, -1
 	for _, id := range same {
 		f := &c.selections.fields[id]
 		if f.definition == nil {
@@ -327,6 +327,14 @@ func (c *check) oneShape(same []int) bool {
 				leaf = id
 			}
 			other, conflicts = leaf, c.leaf(&c.selections.fields[leaf]) != named
+		} else if object < 0 {
+			object = id
+		}
+		if !conflicts && leaf >= 0 && object >= 0 && installed().leaves {
+			other, conflicts = min(leaf, object), true
+			if other == id {
+				other = max(leaf, object)
+			}
 		}
 		if conflicts {
 			c.conflict(other, id, fmt.Sprintf(`they return conflicting types "%s" and "%s"`,
@@ -349,7 +357,9 @@ func (c *check) leaf(f *field) string {
 // sameWrapping reports whether two types are the same but for the named ones in them.
 func sameWrapping(a, b *ast.Type) bool {
 	for a.Elem != nil && b.Elem != nil {
-		// gqlparser leaves out whether a list may be null.
+		if a.NonNull != b.NonNull && installed().lists {
+			return false
+		}
 		a, b = a.Elem, b.Elem
 	}
 	return a.Elem == nil && b.Elem == nil && a.NonNull == b.NonNull

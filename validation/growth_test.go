@@ -58,7 +58,9 @@ var worst = []struct {
 			" fragment G on N{" + repeated(n/4, " f#:s g#:s") + "}"
 	}},
 	{"merged objects with other fields each", func(n int) string { return "{" + repeated(n/2, " n{x#:s}") + "}" }},
-	{"deep objects", func(n int) string { return strings.Repeat("{n", n/2) + "{s}" + strings.Repeat(" n{s}}", n/2) }},
+	{"deep objects", func(n int) string {
+		return "{" + repeated(n/60, " u#:n"+strings.Repeat("{x#:s n", 20)+"{s}"+strings.Repeat(" n{s}}", 20)) + "}"
+	}},
 	{"a chain of fragments", func(n int) string {
 		var b strings.Builder
 		b.WriteString("{n{...F0}}")
@@ -78,7 +80,7 @@ var worst = []struct {
 		return b.String()
 	}},
 	{"fragments on two types", func(n int) string {
-		return "{" + repeated(n/4, " i{...on N{x#:s} ...on M{x#:n{s}}}") + "}"
+		return "{" + repeated(n/4, " i{...on N{x#:n{y:s}} ...on M{x#:n{z:s}}}") + "}"
 	}},
 	{"fragments on two types and their interface", func(n int) string {
 		return "{" + repeated(n/6, " i{...on N{n{x#:s}} ...on M{n{y#:s}} n{z#:s}}") + "}"

@@ -16,7 +16,8 @@ func Rules() *rules.Rules {
 	return all
 }
 
-// OverlappingFieldsCanBeMerged is the rule of gqlparser of that name, with the same verdict on each document and in a time
+// OverlappingFieldsCanBeMerged is the rule of gqlparser of that name, with the verdict of the version that is installed (older
+// ones let pass some of what the specification refuses) and in a time
 // that grows with the document. It knows each selection, and each set of selections that are merged, once, however often
 // the document has them, and compares the fields of a set with one of them and not with each other. The method is that of
 // Simon Adameit: "A vastly more performant algorithm for GraphQL field selection merging", 2019.

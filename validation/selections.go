@@ -129,26 +129,41 @@ func (s *selections) field(written *ast.Field) int {
 	return id
 }
 
-// argumentsOf returns a text that is the same for arguments that gqlparser takes for the same: names, kinds and texts of
-// values in any order. Lists and objects have no text, so that any two count as one.
+// argumentsOf returns a text that is the same for arguments that gqlparser takes for the same: names and values in any order.
 func argumentsOf(arguments ast.ArgumentList) string {
 	if len(arguments) == 0 {
 		return ""
 	}
 	all := make([]string, len(arguments))
 	for i, a := range arguments {
-		var b strings.Builder
-		b.WriteString(a.Name)
-		b.WriteByte(0)
-		if a.Value != nil {
-			b.WriteByte(byte('0' + a.Value.Kind))
-			b.Write(binary.AppendUvarint(nil, uint64(len(a.Value.Raw))))
-			b.WriteString(a.Value.Raw)
-		}
-		all[i] = b.String()
+		all[i] = string(appendValue(append([]byte(a.Name), 0), a.Value))
 	}
 	slices.Sort(all)
 	return strings.Join(all, "\x00")
+}
+
+// appendValue appends a text that is the same for the same values.
+func appendValue(b []byte, v *ast.Value) []byte {
+	if v == nil {
+		return b
+	}
+	b = append(b, byte('0'+v.Kind))
+	b = append(binary.AppendUvarint(b, uint64(len(v.Raw))), v.Raw...)
+	if !installed().values {
+		return b
+	}
+	children := make([]string, len(v.Children))
+	for i, child := range v.Children {
+		children[i] = string(appendValue(append([]byte(child.Name), 0), child.Value))
+	}
+	if v.Kind == ast.ObjectValue {
+		slices.Sort(children)
+	}
+	b = binary.AppendUvarint(b, uint64(len(children)))
+	for _, child := range children {
+		b = append(binary.AppendUvarint(b, uint64(len(child))), child...)
+	}
+	return b
 }
 
 // concrete reports whether the fields of the parent exclude those of other such parents.
