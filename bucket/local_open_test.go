@@ -146,7 +146,12 @@ func TestAnOpenOwnerThatWasForgottenDoesNotStartFullAgain(t *testing.T) {
 	}
 	require.Zero(t, r.drain(10, b))
 	s.clock.advance(time.Second)
-	require.EqualValues(t, 20, r.drain(10, b), "2 × 600 a minute")
+	// Whether it finds room is a matter of chance, what it then has is not.
+	admitted := int64(0)
+	for range 50 {
+		admitted += r.drain(10, b)
+	}
+	require.EqualValues(t, 20, admitted, "2 × 600 a minute")
 }
 
 func TestWhomARecordBlocksIsKnownUnderEveryFailModeAndName(t *testing.T) {
