@@ -11,7 +11,7 @@ export GOWORK := off
 PACKAGES ?= ./...
 # How long `make test-long` feeds each fuzz target.
 FUZZTIME ?= 2m
-# Which tables `make bench` prints (pricing, growth, server, memory, redis, pipelining), and of how many rounds.
+# Which tables `make bench` prints (pricing, growth, server, door, memory, redis, pipelining), and of how many rounds.
 BENCH ?= .
 BENCHCOUNT ?= 7
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
@@ -68,7 +69,7 @@ const (
 )
 
 // extensionName is the name that gqlgen and the operation's statistics know.
-const extensionName = "RateLimit"
+const extensionName = inbound.Limiter
 
 // ExtensionName returns RateLimit.
 func (e *Extension) ExtensionName() string { return extensionName }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -32,6 +34,28 @@ func Example_outages() {
 		_ = server.Shutdown(ctx)  // no more requests: nothing more is admitted
 		_ = limiter.Shutdown(ctx) // ends Run, and settles what waits and what was admitted while the store was away
 		_ = client.Close()        // the connections to Redis, last
+	}
+	// Output:
+}
+
+// The front door before the server of docs/guide/start.md.
+func Example_start() {
+	_ = func(srv *handler.Server, limiter *ratelimit.Extension) error {
+		server := &http.Server{MaxHeaderBytes: 16 << 10, ReadHeaderTimeout: 5 * time.Second}
+		documents := edge.NewDocuments(64 << 20) // bytes
+		door, err := edge.New(edge.Config{
+			Key:       edge.KeyConfig{Header: "X-API-Key"},
+			Documents: edge.DocumentConfig{Cache: documents, Limiter: limiter},
+			Server:    server,
+		})
+		if err != nil {
+			return err // every mistake in the configuration
+		}
+		srv.SetQueryCache(documents)
+		srv.Use(door) // first
+		srv.Use(limiter)
+		http.Handle("/query", door.Handler(ratelimit.Handler(srv)))
+		return nil
 	}
 	// Output:
 }

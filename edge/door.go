@@ -16,8 +16,9 @@ import (
 )
 
 // Door bounds what requests take before they have a price. Make it with [New], wrap the handler of the server with
-// [Door.Handler], and give it to srv.Use before any other extension: it is where operations on a WebSocket pass. It is
-// safe for concurrent use, starts no goroutine and has nothing to close.
+// [Door.Handler], and give it to srv.Use before any other extension: it is where operations on a WebSocket pass. After the
+// limiter it answers each operation with an error that says so. It is safe for concurrent use, starts no goroutine and has
+// nothing to close.
 type Door struct {
 	cfg     Config
 	proxies *inbound.Proxies
@@ -35,7 +36,7 @@ type Door struct {
 	// lookedAt says that the server was.
 	lookedAt sync.Once
 	// said are the oddities that were logged.
-	noAddress, noHandler, noDeadline sync.Once
+	noAddress, noHandler, noDeadline, order sync.Once
 }
 
 var _ interface {
@@ -110,10 +111,16 @@ func (d *Door) MutateOperationParameters(ctx context.Context, params *graphql.Ra
 	return err
 }
 
-// MutateOperationContext ends the turn of a document that is valid.
+// MutateOperationContext ends the turn of a document that is valid. It fails where the limiter was used before the door: what
+// that refuses would not be seen here, such as a document that is not valid and whose turn has to end.
 func (d *Door) MutateOperationContext(_ context.Context, operation *graphql.OperationContext) *gqlerror.Error {
 	d.documents.leave(passageOf(operation))
-	return nil
+	if operation.Stats.GetExtension(inbound.Limiter) == nil {
+		return nil
+	}
+	const mistake = "edge: the server uses the limiter before the door: call srv.Use(door) and then srv.Use(limiter)"
+	d.order.Do(func() { d.cfg.Observe.Logger.Error(mistake) })
+	return gqlerror.Errorf(mistake)
 }
 
 // InterceptOperation bounds what runs at once on a WebSocket, and has the documents of operations kept that are admitted.

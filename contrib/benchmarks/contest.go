@@ -151,12 +151,15 @@ func processorTime() time.Duration {
 }
 
 // median returns the median of a metric over the rounds.
-func (o *outcome) median(m metric) float64 {
+func (o *outcome) median(m metric) float64 { return median(o.values(m)) }
+
+// values returns the metric of each round.
+func (o *outcome) values(m metric) []float64 {
 	values := make([]float64, len(o.samples))
 	for i := range o.samples {
 		values[i] = o.samples[i][m]
 	}
-	return median(values)
+	return values
 }
 
 // ratio returns the median of the ratios of a metric to that of another contender.
@@ -178,12 +181,15 @@ func (o *outcome) ratios(to *outcome, m metric) []float64 {
 
 // difference returns the median over the rounds of the metric less that of another contender in the
 // same round.
-func (o *outcome) difference(to *outcome, m metric) float64 {
+func (o *outcome) difference(to *outcome, m metric) float64 { return median(o.differences(to, m)) }
+
+// differences returns the metric less that of another contender in the same round, for each round.
+func (o *outcome) differences(to *outcome, m metric) []float64 {
 	values := make([]float64, len(o.samples))
 	for i := range o.samples {
 		values[i] = o.samples[i][m] - to.samples[i][m]
 	}
-	return median(values)
+	return values
 }
 
 // median returns the median, and 0 if there is nothing.

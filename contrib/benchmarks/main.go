@@ -34,6 +34,7 @@ var sections = []section{
 	{"pricing", pricing},
 	{"growth", growth},
 	{"server", wholeServer},
+	{"door", frontDoor},
 	{"memory", memoryStores},
 	{"redis", redisStores},
 	{"pipelining", pipelining},

@@ -86,6 +86,17 @@ func plainServer() *handler.Server {
 }
 
 func limitedServer(noActualCost bool) (http.Handler, error) {
+	limiter, err := roomyLimiter(noActualCost)
+	if err != nil {
+		return nil, err
+	}
+	server := plainServer()
+	server.Use(limiter)
+	return ratelimit.Handler(server), nil
+}
+
+// roomyLimiter returns a limiter of roomyPolicy.
+func roomyLimiter(noActualCost bool) (*ratelimit.Extension, error) {
 	document, err := tiers.Parse([]byte(roomyPolicy))
 	if err != nil {
 		return nil, err
@@ -94,16 +105,14 @@ func limitedServer(noActualCost bool) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := plainServer()
-	server.Use(ratelimit.New(ratelimit.Config{
+	return ratelimit.New(ratelimit.Config{
 		Store:  bucket.NewMemory(bucket.MemoryConfig{}),
 		Policy: policy,
 		Subject: ratelimit.ByHeader("X-Tenant", func(_ context.Context, value string) (ratelimit.Subject, bool) {
 			return ratelimit.Subject{Tenant: value}, true
 		}),
 		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
-	}))
-	return ratelimit.Handler(server), nil
+	}), nil
 }
 
 var errNotServed = errors.New("the server answered with an error")
