@@ -53,6 +53,12 @@ type ObserveConfig struct {
 	// told all the same, as [event.Decided]: from 0 to 1, drawn at random for each.
 	// Zero means none.
 	Admissions float64
+	// Facts is how many facts about limits are remembered, so that each is told once in its period: a threshold that a limit
+	// of an owner has crossed, a limit that refuses, or would. What finds no room is not told, and counted in the metric
+	// ratelimit.events.untold. Of one tenant a 64th is remembered at most. Memory grows with the facts, to 8 bytes
+	// for each that is to be remembered. Zero means 262 144, which is 2 MiB and enough for 70 000 tenants of whom each has
+	// three facts at once; at least 2048 and at most 16 777 216 (128 MiB), rounded up to a power of two.
+	Facts int
 	// RepeatedRefusals is after how many refusals within RepeatedWithin it is told that a tenant is
 	// refused repeatedly, once in that time. Zero means 100, [None] means never.
 	RepeatedRefusals int
@@ -64,6 +70,9 @@ type ObserveConfig struct {
 // Defaults and bounds of an [ObserveConfig].
 const (
 	defaultRefusals         = 100
+	defaultFacts            = 1 << 18
+	maxFacts                = 1 << 24
+	minFacts                = 1 << 11
 	defaultRepeatedRefusals = 100
 	defaultRepeatedWithin   = time.Minute
 	maxThresholds           = 8
@@ -79,6 +88,7 @@ func (c ObserveConfig) withDefaults() ObserveConfig {
 		c.Thresholds = []float64{0.8, 1}
 	}
 	c.Refusals = cmp.Or(c.Refusals, defaultRefusals)
+	c.Facts = cmp.Or(c.Facts, defaultFacts)
 	c.RepeatedRefusals = cmp.Or(c.RepeatedRefusals, defaultRepeatedRefusals)
 	c.RepeatedWithin = cmp.Or(c.RepeatedWithin, defaultRepeatedWithin)
 	return c
@@ -96,6 +106,7 @@ func (c *ObserveConfig) validate(fail failFunc) {
 	countOrNone(fail, "Observe.Refusals", int64(c.Refusals))
 	countOrNone(fail, "Observe.TenantRefusals", int64(c.TenantRefusals))
 	within(fail, "Observe.RepeatedWithin", c.RepeatedWithin, time.Second, 24*time.Hour)
+	within(fail, "Observe.Facts", c.Facts, minFacts, maxFacts)
 	countOrNone(fail, "Observe.RepeatedRefusals", int64(c.RepeatedRefusals))
 	within(fail, "Observe.TopTenants", c.TopTenants, 0, maxTopTenants)
 	within(fail, "the number of Observe.Tenants", len(c.Tenants), 0, maxTopTenants)

@@ -12,10 +12,11 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
-// facts remembers which facts about limits are not new. Where many owners reach their limits at once, some are told more
-// than once in a period, and of each kind at most maxFacts a second.
+// facts remembers which facts about limits are not new, so that each is told once in its period, and of each kind at
+// most maxFacts a second. Where there is no room to remember one it is not told, and counted.
 type facts struct {
-	sent     *recent.Counter[fact]
+	// sent are the facts that were told, by tenant: none takes the room of all others.
+	sent     *recent.Set[string, fact]
 	refusals *recent.Counter[string]
 	// told counts the facts of each kind in each second.
 	told *recent.Counter[factsOf]
@@ -27,7 +28,7 @@ type factsOf struct {
 	second int64
 }
 
-// maxFacts is how many facts of a kind are told a second. What finds no room is told when it happens again.
+// maxFacts is how many facts of a kind are told a second. What comes beyond is told when it happens again.
 const maxFacts = 250
 
 // fact identifies an event that was sent.
@@ -51,22 +52,35 @@ const (
 	candidateDiffers
 )
 
-func newFacts() facts {
-	return facts{sent: recent.NewCounter[fact](4096), refusals: recent.NewCounter[string](1024), told: recent.NewCounter[factsOf](64)}
+// newFacts returns facts that remember so many.
+func newFacts(remembered int) facts {
+	return facts{
+		sent:     recent.NewSet[string, fact](remembered, time.Now()),
+		refusals: recent.NewCounter[string](1024),
+		told:     recent.NewCounter[factsOf](64),
+	}
 }
 
-// isNew reports whether the fact was not sent within the time for which it holds.
-func (f *facts) isNew(key fact, now time.Time, holds time.Duration) bool {
-	// A fact that finds no room must not be taken for one that was told.
-	second := factsOf{key.kind, now.Unix()}
-	if !f.told.Fits(second, 0, maxFacts-1, now, time.Second) {
+// isNew reports whether the fact was not sent within the time for which it holds, and is told now.
+func (r *Reporter) isNew(ctx context.Context, key fact, now time.Time, holds time.Duration) bool {
+	fits := func() bool {
+		return r.facts.told.Fits(factsOf{key.kind, now.Unix()}, 1, maxFacts, now, time.Second)
+	}
+	by := ""
+	switch r.facts.sent.Add(key.tenant, key, now, holds, fits) {
+	case recent.Added:
+		return true
+	case recent.Declined:
+		by = untoldByRate
+	case recent.Full:
+		by = untoldByRoom
+	case recent.Known:
 		return false
 	}
-	n, _ := f.sent.Count(key, now, holds)
-	if n == 1 {
-		f.told.Count(second, now, time.Second)
+	if r.metrics.untoldFacts.Enabled(ctx) {
+		r.metrics.untoldFacts.Add(ctx, 1, r.metrics.sets.of(&untoldLabels, by))
 	}
-	return n == 1
+	return false
 }
 
 func factOf(kind factKind, d *decision.Decision, l *bucket.LimitState) fact {
@@ -106,7 +120,7 @@ func (r *Reporter) limits(ctx context.Context, d *decision.Decision) {
 	if would := d.WouldRefuse; would != nil && would.Limit == nil && d.Outcome != decision.Validated {
 		// No limit says how long, so that once a minute has to do.
 		code := would.Outcome.Code()
-		if r.facts.isNew(fact{tenant: d.Subject.Tenant, limit: code, kind: wouldRefuse}, now, time.Minute) {
+		if r.isNew(ctx, fact{tenant: d.Subject.Tenant, limit: code, kind: wouldRefuse}, now, time.Minute) {
 			budget := event.Budget{Tenant: eventName(d.Subject.Tenant), Tier: d.Tier, Mode: would.Mode.String()}
 			r.tell(ctx, event.WouldRefuse{Budget: budget, At: now, Code: code, EnforceFrom: would.EnforceFrom})
 		}
@@ -129,7 +143,7 @@ func (r *Reporter) crossed(ctx context.Context, d *decision.Decision, l *bucket.
 		}
 		crossing := factOf(thresholdCrossed, d, l)
 		crossing.threshold = threshold
-		if !r.facts.isNew(crossing, now, holds(l)) {
+		if !r.isNew(ctx, crossing, now, holds(l)) {
 			continue
 		}
 		r.metrics.crossings.Add(ctx, 1, r.metrics.limit(d.Tier, l, threshold))
@@ -149,12 +163,12 @@ func (r *Reporter) exceeded(ctx context.Context, d *decision.Decision, l *bucket
 		return
 	}
 	if l.Limit.Mode == bucket.Enforce {
-		if r.facts.isNew(factOf(limitReached, d, l), now, holds(l)) {
+		if r.isNew(ctx, factOf(limitReached, d, l), now, holds(l)) {
 			r.tell(ctx, event.LimitReached{Budget: budgetOf(d, l), At: now, RetryAfter: l.RetryAfter})
 		}
 		return
 	}
-	if !r.facts.isNew(factOf(wouldRefuse, d, l), now, holds(l)) {
+	if !r.isNew(ctx, factOf(wouldRefuse, d, l), now, holds(l)) {
 		return
 	}
 	would := event.WouldRefuse{
@@ -194,7 +208,7 @@ func (r *Reporter) candidate(ctx context.Context, d *decision.Decision) {
 	}
 	now := time.Now()
 	pair := would.ID + " " + string(d.Outcome) + " " + string(would.Outcome)
-	if r.facts.isNew(fact{tenant: d.Subject.Tenant, limit: pair, kind: candidateDiffers}, now, time.Minute) {
+	if r.isNew(ctx, fact{tenant: d.Subject.Tenant, limit: pair, kind: candidateDiffers}, now, time.Minute) {
 		r.tell(ctx, event.CandidateDiffers{
 			Tenant: eventName(d.Subject.Tenant), Tier: d.Tier, At: now,
 			Candidate: would.ID, Live: string(d.Outcome), Would: string(would.Outcome),

@@ -78,7 +78,9 @@ const (
 	// attrStoreName is that of a store of Config.Stores; the default one has none.
 	attrStoreName = "ratelimit.store.name"
 	// attrSparedBy says what decided instead of the store: cache, cap or busy.
-	attrSparedBy  = "ratelimit.store.spared_by"
+	attrSparedBy = "ratelimit.store.spared_by"
+	// attrUntoldBy says what an event about a limit had no room in.
+	attrUntoldBy  = "ratelimit.events.untold_by"
 	attrUnit      = "ratelimit.unit"
 	attrLimit     = "ratelimit.limit"
 	attrLevel     = "ratelimit.level"
@@ -101,6 +103,12 @@ const (
 	attrCalls            = "ratelimit.store.calls"
 )
 
+// The values of attrUntoldBy.
+const (
+	untoldByRate = "rate"
+	untoldByRoom = "room"
+)
+
 // labels name the attributes of an instrument.
 type labels [5]string
 
@@ -111,6 +119,7 @@ var (
 	candidateLabels  = labels{attrCandidate, attrOutcome, attrCandidateOutcome}
 	spentLabels      = labels{attrOperation, attrRoot, attrName}
 	tierLabels       = labels{attrTier}
+	untoldLabels     = labels{attrUntoldBy}
 	limitLabels      = labels{attrLimit, attrLevel, attrTier, attrMode}
 	settlementLabels = labels{attrTier, attrReason, attrSettlementResult}
 	storeLabels      = labels{attrStoreName}

@@ -18,7 +18,7 @@ type metrics struct {
 
 	used                         metric.Float64Histogram
 	exceeded, crossings, refused metric.Int64Counter
-	untold                       metric.Int64Counter
+	untold, untoldFacts          metric.Int64Counter
 
 	estimated, actual, difference metric.Int64Histogram
 
@@ -47,6 +47,8 @@ func newMetrics(m *meter) *metrics {
 			"Thresholds that the used share of a limit has risen over."),
 		untold: m.counter("ratelimit.refusals.untold", "{refusal}",
 			"Refusals that no event and no line tells of one by one, because there were too many."),
+		untoldFacts: m.counter("ratelimit.events.untold", "{event}",
+			"Events about limits that were not told: too many in a second (rate), or no room to remember them (room)."),
 		refused: m.counter("ratelimit.tenant.refused_repeatedly", "{tenant}", "Tenants that kept being refused."),
 
 		estimated: m.points("ratelimit.operation.estimated_cost",

@@ -40,6 +40,8 @@ type Config struct {
 	TenantRefusals int
 	Thresholds     []float64
 	Admissions     float64
+	// Facts is how many facts about limits are remembered.
+	Facts int
 	// RepeatedRefusals is negative where nobody is told of them.
 	RepeatedRefusals int
 	RepeatedWithin   time.Duration
@@ -73,7 +75,7 @@ func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 	}
 	r := &Reporter{
 		cfg: cfg, tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
-		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(),
+		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(cfg.Facts),
 		refusals: newSample(cfg.Refusals, cfg.TenantRefusals), keeper: event.NewLogger(cfg.Logger),
 	}
 	if cfg.Observer != nil {

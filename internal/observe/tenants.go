@@ -1,7 +1,9 @@
 package observe
 
 import (
-	"sort"
+	"hash/maphash"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,40 +14,37 @@ const otherTenants = "other"
 
 // tenantNames decides which tenants metrics name: those on a list, and the busiest of the rest.
 //
-// The busiest are found by the space-saving algorithm (Metwally, Agrawal, El Abbadi: Efficient
-// Computation of Frequent and Top-k Elements in Data Streams, 2005) with a fixed number of counters, which are halved as
-// time goes by. Who is among them is looked at now and then, so that a burst of many tenants, one after the other, takes
-// no names, and who was not among them for long has none. A name makes series, so their number is bounded at any time, and
-// how many change in an hour.
+// The busiest are found by counters whose values are halved as time goes by. Who is among them is looked at now and then,
+// so that a burst of many tenants, one after the other, takes no names, and who was not among them for long has none. A name
+// makes series, so their number is bounded at any time, and how many change in an hour. Decisions count without a lock;
+// tenants are told apart by 64 bits of a hash.
 type tenantNames struct {
 	listed map[string]bool
 	top    int
-	// sets are those of the tenants that have names.
-	sets atomic.Pointer[sets]
+	seed   maphash.Seed
+	// counts find the busiest.
+	counts counters
+	// names are those that are given out, in a map that never changes, and sets are those of the tenants that have names.
+	names atomic.Pointer[map[uint64]bool]
+	sets  atomic.Pointer[sets]
+	// free says that the first names are not all given out, and due is when the names follow the counters next.
+	free atomic.Bool
+	due  atomic.Int64
 
+	// mu guards what follows, which decisions do not read.
 	mu sync.Mutex
-	// ranking holds the counters, the highest first; place finds a tenant in it.
-	ranking []tenantCount
-	place   map[string]int
 	// named says when a tenant that has a name was last seen among the busiest.
-	named map[string]time.Time
-	// looked and halved are when that was last done, and hour is since when changed counts names that others have got.
-	looked, halved, hour time.Time
-	changed              int
-}
-
-type tenantCount struct {
-	tenant string
-	count  uint64
+	named map[uint64]time.Time
+	// halved is when the counters last were, and hour is since when changed counts names that others have got.
+	halved, hour time.Time
+	changed      int
 }
 
 const (
-	// countersPerName is how many candidates compete for each name.
-	countersPerName = 8
 	// namesPerPlace is how many tenants have names for each of the top places.
 	namesPerPlace = 4
 
-	// lookEvery is how often the names follow the ranking, and halveEvery how often its counts are halved.
+	// lookEvery is how often the names follow the counters, and halveEvery how often these are halved.
 	lookEvery  = 10 * time.Second
 	halveEvery = 10 * time.Minute
 	// nameHolds is for how long a tenant keeps its name that is not among the busiest any more.
@@ -59,10 +58,13 @@ func newTenantNames(listed []string, top int) *tenantNames {
 	}
 	now := time.Now()
 	t := &tenantNames{
-		listed: make(map[string]bool, len(listed)), top: top,
-		place: make(map[string]int), named: make(map[string]time.Time), looked: now, halved: now, hour: now,
+		listed: make(map[string]bool, len(listed)), top: max(0, top), seed: maphash.MakeSeed(),
+		counts: newCounters(max(0, top)), named: make(map[uint64]time.Time), halved: now, hour: now,
 	}
 	t.sets.Store(&sets{})
+	t.names.Store(&map[uint64]bool{})
+	t.free.Store(top > 0)
+	t.due.Store(now.Add(lookEvery).UnixNano())
 	for _, tenant := range listed {
 		t.listed[tenant] = true
 	}
@@ -77,53 +79,57 @@ func (t *tenantNames) name(tenant string) string {
 	if t.top <= 0 {
 		return otherTenants
 	}
-	now := time.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.count(tenant)
-	if now.Sub(t.looked) >= lookEvery {
+	id, now := maphash.String(t.seed, tenant), time.Now()
+	t.counts.count(id)
+	if due := t.due.Load(); now.UnixNano() >= due && t.due.CompareAndSwap(due, now.Add(lookEvery).UnixNano()) {
 		t.look(now)
 	}
-	if _, named := t.named[tenant]; named {
-		return boundedName(tenant)
-	}
-	// The first ones need not wait for the next look: they take a name from nobody.
-	if len(t.named) < t.top && t.place[tenant] < t.top {
-		t.named[tenant] = now
+	if (*t.names.Load())[id] || t.free.Load() && t.first(id, now) {
 		return boundedName(tenant)
 	}
 	return otherTenants
 }
 
+// first gives a name to one of the first tenants, which need not wait for the next look: they take it from nobody.
+func (t *tenantNames) first(id uint64, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, named := t.named[id]; named {
+		return true
+	}
+	if len(t.named) >= t.top {
+		t.free.Store(false)
+		return false
+	}
+	t.named[id] = now
+	t.publish()
+	return true
+}
+
 // look gives names to the busiest, and takes them from those that have not been among these for long.
 func (t *tenantNames) look(now time.Time) {
-	t.looked = now
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if passed := now.Sub(t.halved).Truncate(halveEvery); passed > 0 {
 		t.halved = t.halved.Add(passed)
-		halvings := passed / halveEvery
-		for i := range t.ranking {
-			t.ranking[i].count >>= min(halvings, 63)
-		}
+		t.counts.halve(int(min(passed/halveEvery, 63)))
 	}
 	if now.Sub(t.hour) >= time.Hour {
 		t.hour, t.changed = now, 0
 	}
-	busiest := t.ranking[:min(t.top, len(t.ranking))]
-	for _, b := range busiest {
-		if _, named := t.named[b.tenant]; named && b.count > 0 {
-			t.named[b.tenant] = now
+	busiest := t.counts.highest(t.top)
+	for _, id := range busiest {
+		if _, named := t.named[id]; named {
+			t.named[id] = now
 		}
 	}
-	for tenant, seen := range t.named {
-		if now.Sub(seen) >= nameHolds {
-			t.forget(tenant)
+	maps.DeleteFunc(t.named, func(_ uint64, seen time.Time) bool { return now.Sub(seen) >= nameHolds })
+	for _, id := range busiest {
+		if _, named := t.named[id]; !named && t.makeRoom(now) {
+			t.named[id] = now
 		}
 	}
-	for _, b := range busiest {
-		if _, named := t.named[b.tenant]; !named && b.count > 0 && t.makeRoom(now) {
-			t.named[b.tenant] = now
-		}
-	}
+	t.publish()
 }
 
 // makeRoom reports whether there is room for another name. It takes one from who is not among the busiest for longest, as
@@ -132,45 +138,113 @@ func (t *tenantNames) makeRoom(now time.Time) bool {
 	if len(t.named) < t.top*namesPerPlace {
 		return true
 	}
-	longest, since := "", now
-	for tenant, seen := range t.named {
+	longest, since := uint64(0), now
+	for id, seen := range t.named {
 		if seen.Before(since) {
-			longest, since = tenant, seen
+			longest, since = id, seen
 		}
 	}
-	if longest == "" || t.changed >= t.top {
+	if since.Equal(now) || t.changed >= t.top {
 		return false
 	}
 	t.changed++
-	t.forget(longest)
+	delete(t.named, longest)
 	return true
 }
 
-// forget takes the name of a tenant, and what was made for those that have one.
-func (t *tenantNames) forget(tenant string) {
-	delete(t.named, tenant)
-	t.sets.Store(&sets{})
+// publish tells decisions who has a name, and drops what was made for names that are gone.
+func (t *tenantNames) publish() {
+	was, names := *t.names.Load(), make(map[uint64]bool, len(t.named))
+	gone := len(was)
+	for id := range t.named {
+		names[id] = true
+		if was[id] {
+			gone--
+		}
+	}
+	t.names.Store(&names)
+	if gone > 0 {
+		t.sets.Store(&sets{})
+	}
 }
 
-// count adds one to the tenant's counter; a newcomer takes over the smallest one.
-func (t *tenantNames) count(tenant string) {
-	at, known := t.place[tenant]
-	if !known {
-		at = len(t.ranking)
-		if at < t.top*countersPerName {
-			t.ranking = append(t.ranking, tenantCount{tenant: tenant})
-		} else {
-			at--
-			delete(t.place, t.ranking[at].tenant)
-			t.ranking[at].tenant = tenant
-		}
-		t.place[tenant] = at
+// counters find the most frequent ids by the space-saving algorithm (Metwally, Agrawal, El Abbadi: Efficient Computation
+// of Frequent and Top-k Elements in Data Streams, 2005) in a fixed number of counters. An id has its counter in one of many
+// rows, where a newcomer takes over the smallest: whatever is more frequent than an eighth of its row keeps its counter. They
+// are counted by atomic operations alone. Two that take over one counter at once may lose a count of each other.
+type counters []counterRow
+
+// countersOfRow is how many counters a row has. There are as many rows as top places or more, so that as many
+// candidates compete for each place.
+const countersOfRow = 8
+
+type counterRow [countersOfRow]struct{ id, n atomic.Uint64 }
+
+// newCounters returns counters for a number of top places, none for none.
+func newCounters(top int) counters {
+	if top == 0 {
+		return nil
 	}
-	// Among equals the first moves, so that the ranking stays sorted.
-	count := t.ranking[at].count
-	first := sort.Search(at, func(i int) bool { return t.ranking[i].count <= count })
-	t.ranking[at], t.ranking[first] = t.ranking[first], t.ranking[at]
-	t.place[t.ranking[at].tenant] = at
-	t.place[tenant] = first
-	t.ranking[first].count++
+	rows := 1
+	for rows < top {
+		rows *= 2
+	}
+	return make(counters, rows)
+}
+
+// count adds one to the counter of an id.
+func (c counters) count(id uint64) {
+	row := &c[id%uint64(len(c))]
+	smallest, least := 0, row[0].n.Load()
+	for i := range row {
+		if row[i].id.Load() == id {
+			row[i].n.Add(1)
+			return
+		}
+		if n := row[i].n.Load(); n < least {
+			smallest, least = i, n
+		}
+	}
+	row[smallest].id.Store(id)
+	row[smallest].n.Add(1)
+}
+
+// halve halves all counters so many times.
+func (c counters) halve(times int) {
+	for r := range c {
+		for i := range c[r] {
+			n := &c[r][i].n
+			was := n.Load()
+			// What is counted meanwhile is not lost.
+			n.Add(was>>times - was)
+		}
+	}
+}
+
+// highest returns the ids with the highest counters that are not zero, at most so many.
+func (c counters) highest(most int) []uint64 {
+	type counted struct{ id, n uint64 }
+	var all []counted
+	for r := range c {
+		for i := range c[r] {
+			if n := c[r][i].n.Load(); n > 0 {
+				all = append(all, counted{c[r][i].id.Load(), n})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b counted) int {
+		switch {
+		case a.n > b.n:
+			return -1
+		case a.n < b.n:
+			return 1
+		default:
+			return 0
+		}
+	})
+	ids := make([]uint64, min(most, len(all)))
+	for i := range ids {
+		ids[i] = all[i].id
+	}
+	return ids
 }

@@ -3,6 +3,8 @@ package observe_test
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,4 +135,44 @@ func TestATenantThatStaysBusyKeepsItsName(t *testing.T) {
 		}
 		require.Equal(t, total, f.counts()["customer"])
 	})
+}
+
+func TestTheBusiestTenantIsFoundAmongManyThatAreCountedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraffic(t, 2)
+		var callers sync.WaitGroup
+		for caller := range 8 {
+			callers.Go(func() {
+				for i := range 500 {
+					f.of(fmt.Sprint("puppet-", caller, "-", i), 1)
+					f.of("customer", 1)
+				}
+			})
+		}
+		callers.Wait()
+		pass(10 * time.Second)
+		before := f.counts()["customer"]
+		f.of("customer", 100)
+		require.Equal(t, before+100, f.counts()["customer"])
+	})
+}
+
+func TestTenantsThatMetricsDoNotNameTakeNoMemory(t *testing.T) {
+	f := newTraffic(t, 10)
+	heap := func() (bytes, objects uint64) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, m.HeapObjects
+	}
+	f.of("first", 1)
+	bytes, objects := heap()
+	for i := range 50_000 {
+		f.of(fmt.Sprint("tenant-", i), 1)
+	}
+	bytesAfter, objectsAfter := heap()
+	require.Less(t, int64(bytesAfter)-int64(bytes), int64(256<<10))
+	require.Less(t, int64(objectsAfter)-int64(objects), int64(2_000))
+	runtime.KeepAlive(f)
 }
