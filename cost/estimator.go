@@ -35,9 +35,8 @@ func (e *Estimator) UnsizedLists() []string { return slices.Clone(e.index.unsize
 
 // Plan returns the compiled operation, from the cache if it was compiled before. The operation is
 // recognised by its pointer, so it pays to cache parsed documents, as gqlgen does; neither the
-// document nor the operation may change afterwards, and those of the last [Config.PlanCacheSize]
-// operations stay in memory. Errors are remembered too. Callers who ask for one operation at the same
-// time wait for one of them to compile it.
+// document nor the operation may change afterwards. The cache keeps neither in memory. Errors are
+// remembered too. Callers who ask for one operation at the same time wait for one of them to compile it.
 func (e *Estimator) Plan(doc *ast.QueryDocument, op *ast.OperationDefinition) (*Plan, error) {
 	return e.PlanText("", doc, op)
 }
@@ -51,13 +50,14 @@ func (e *Estimator) PlanText(text string, doc *ast.QueryDocument, op *ast.Operat
 		return e.Compile(doc, op)
 	}
 	entry := e.entry(text, doc, op)
+	e.plans.priced(entry, op)
 	return entry.plan, entry.err
 }
 
 // entry returns the operation from the cache, where it is compiled if it is new.
 func (e *Estimator) entry(text string, doc *ast.QueryDocument, op *ast.OperationDefinition) *planEntry {
-	key := planKey{op: op}
-	if known := e.plans.find(&key); known != nil && known.wait() {
+	key := keyOf(op)
+	if known := e.plans.find(&key, op); known != nil && known.wait() {
 		return known
 	}
 	named := text != "" && doc != nil && doc.Operations.ForName(op.Name) == op

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -15,16 +16,13 @@ const (
 	unitsPerPlan = 512
 	// bytesPerUnit is how much of a text counts as a unit.
 	bytesPerUnit = 100
-	// bytesPerDocumentUnit is how much of a text counts as a unit where the parsed document is kept, whose
-	// selections take several times the memory of their text.
-	bytesPerDocumentUnit = 16
 )
 
 // planCache keeps the plans of operations that are used, bounded in number and in size. A plan is
 // compiled once however many callers ask for it at the same time. What was used since it was last in
 // turn to go stays, which costs those who find a plan no more than a flag.
 type planCache struct {
-	// operations finds entries by the pointer of the operation, which takes no lock.
+	// operations finds entries by the address of the operation, which takes no lock.
 	operations sync.Map
 
 	// mu guards what follows.
@@ -38,26 +36,27 @@ type planCache struct {
 	units   int
 }
 
-// planKey names an operation: by its pointer, or by the text of its document and its own name.
+// planKey names an operation: by its address, or by the text of its document and its own name. An address keeps no
+// document in memory, whose selections take up to two hundred times that of their text.
 type planKey struct {
-	op         *ast.OperationDefinition
+	op         uintptr
 	text, name string
 }
 
-// units measures the memory that the key keeps, in the units of the cache.
-func (k *planKey) units() int {
-	if k.op != nil && k.op.Position != nil && k.op.Position.Src != nil {
-		return 1 + len(k.op.Position.Src.Input)/bytesPerDocumentUnit
-	}
-	return 1 + len(k.text)/bytesPerUnit
-}
+// keyOf names an operation by its address.
+func keyOf(op *ast.OperationDefinition) planKey { return planKey{op: reflect.ValueOf(op).Pointer()} }
+
+// unitsOf measures the memory of a text, in the units of the cache.
+func unitsOf(text string) int { return 1 + len(text)/bytesPerUnit }
 
 // planEntry is what compiling an operation led to, or the promise of it.
 type planEntry struct {
 	key planKey
+	// operation is whose address the key has. When it is gone, another one may have the address.
+	operation weak.Pointer[ast.OperationDefinition]
 	// used says that the entry was found since it was last in turn to go.
 	used atomic.Bool
-	// reader is the address of the operation that last found the entry by its text. It is only compared.
+	// reader is the address of the operation that was last priced by the entry. It is only compared.
 	reader atomic.Uintptr
 
 	// done is closed when plan and err are there, or when the caller who compiled has panicked.
@@ -85,13 +84,13 @@ func newPlanCache(size int) *planCache {
 	return &planCache{texts: map[planKey]*planEntry{}, max: size}
 }
 
-// find returns the entry of the key, nil if there is none. It may not be ready.
-func (c *planCache) find(key *planKey) *planEntry {
-	if key.op == nil {
+// find returns the entry of the key of an operation, nil if there is none. It may not be ready.
+func (c *planCache) find(key *planKey, op *ast.OperationDefinition) *planEntry {
+	if key.op == 0 {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 	}
-	entry := c.known(key)
+	entry := c.known(key, op)
 	if entry != nil && !entry.used.Load() {
 		// Only written when it changes, so that processors do not take it from each other.
 		entry.used.Store(true)
@@ -99,11 +98,19 @@ func (c *planCache) find(key *planKey) *planEntry {
 	return entry
 }
 
-func (c *planCache) known(key *planKey) *planEntry {
-	if key.op == nil {
+func (c *planCache) known(key *planKey, op *ast.OperationDefinition) *planEntry {
+	if key.op == 0 {
 		return c.texts[*key]
 	}
-	known, _ := c.operations.Load(key.op)
+	if entry := c.at(key.op); entry != nil && entry.operation.Value() == op {
+		return entry
+	}
+	return nil
+}
+
+// at returns the entry of an address, which may be that of an operation that is gone.
+func (c *planCache) at(address uintptr) *planEntry {
+	known, _ := c.operations.Load(address)
 	entry, _ := known.(*planEntry)
 	return entry
 }
@@ -111,25 +118,26 @@ func (c *planCache) known(key *planKey) *planEntry {
 // get returns the entry of an operation by the key, and compiles it if the cache does not have it. Callers
 // who ask for it meanwhile wait. If compile panics, one of them compiles again.
 func (c *planCache) get(key planKey, op *ast.OperationDefinition, compile func() (*Plan, *Outline, error)) *planEntry {
-	reader := reflect.ValueOf(op).Pointer()
 	for {
-		entry := c.find(&key)
+		entry := c.find(&key, op)
 		if entry == nil {
 			var own bool
-			if entry, own = c.promise(key); own {
-				entry.reader.Store(reader)
+			if entry, own = c.promise(key, op); own {
 				c.fulfil(entry, &planOutline{}, compile)
 				return entry
 			}
 		}
-		if !entry.wait() {
-			continue
+		if entry.wait() {
+			return entry
 		}
-		if key.op == nil && entry.reader.Swap(reader) == reader {
-			// Documents seem to be cached, so that the next request need not find the text.
-			c.share(planKey{op: op}, entry)
-		}
-		return entry
+	}
+}
+
+// priced notes that an operation was priced by the entry. One that was the last to be is of a document that seems to be
+// cached, so that the next request need not find the text.
+func (c *planCache) priced(entry *planEntry, op *ast.OperationDefinition) {
+	if address := keyOf(op); entry.key.op == 0 && entry.reader.Swap(address.op) == address.op {
+		c.share(address, op, entry)
 	}
 }
 
@@ -144,14 +152,24 @@ func (e *planEntry) wait() bool {
 
 // promise adds an entry that is not ready. It says whether the caller has to fulfil it, because it may
 // have been there already.
-func (c *planCache) promise(key planKey) (entry *planEntry, own bool) {
-	entry = &planEntry{key: key, done: make(chan struct{}), units: key.units()}
+func (c *planCache) promise(key planKey, op *ast.OperationDefinition) (entry *planEntry, own bool) {
+	entry = &planEntry{key: key, done: make(chan struct{}), units: unitsOf(key.text)}
+	if key.op != 0 {
+		entry.operation = weak.Make(op)
+		if op.Position != nil && op.Position.Src != nil {
+			// Names of the plan are parts of the text.
+			entry.units = unitsOf(op.Position.Src.Input)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.known(&key); known != nil {
+	if known := c.known(&key, op); known != nil {
 		return known, false
 	}
-	if key.op != nil {
+	if key.op != 0 {
+		if gone := c.at(key.op); gone != nil {
+			c.remove(gone)
+		}
 		c.operations.Store(key.op, entry)
 	} else {
 		c.texts[key] = entry
@@ -191,8 +209,8 @@ func (c *planCache) fulfil(entry *planEntry, outline *planOutline, compile func(
 }
 
 // share adds an entry with the result of another one.
-func (c *planCache) share(key planKey, from *planEntry) {
-	if entry, own := c.promise(key); own {
+func (c *planCache) share(key planKey, op *ast.OperationDefinition, from *planEntry) {
+	if entry, own := c.promise(key, op); own {
 		c.fulfil(entry, from.outline, func() (*Plan, *Outline, error) { return from.plan, nil, from.err })
 	}
 }
@@ -258,7 +276,7 @@ func (c *planCache) remove(entry *planEntry) {
 	c.entries = c.entries[:last]
 	c.units -= entry.units
 	entry.place = -1
-	if entry.key.op != nil {
+	if entry.key.op != 0 {
 		c.operations.Delete(entry.key.op)
 	} else {
 		delete(c.texts, entry.key)

@@ -2,6 +2,7 @@ package cost_test
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -126,6 +127,85 @@ func TestADocumentThatIsUsedAgainIsFoundByItsPointer(t *testing.T) {
 	require.Same(t, plan, again)
 }
 
+// A document takes up to two hundred times the memory of its text. How long one stays in memory is the affair of the cache of
+// documents, which counts it.
+func TestThePlanOfAnOperationKeepsNoDocumentInMemory(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	for name, ask := range map[string]func(text string, doc *ast.QueryDocument) error{
+		"by its pointer": func(_ string, doc *ast.QueryDocument) error {
+			_, err := estimator.Plan(doc, doc.Operations[0])
+			return err
+		},
+		"priced and outlined": func(text string, doc *ast.QueryDocument) error {
+			_, err := estimator.PlanText(text, doc, doc.Operations[0])
+			if err == nil {
+				_, err = estimator.OutlineText(text, doc, doc.Operations[0])
+			}
+			return err
+		},
+		"priced twice": func(text string, doc *ast.QueryDocument) error {
+			_, err := estimator.PlanText(text, doc, doc.Operations[0])
+			if err == nil {
+				_, err = estimator.PlanText(text, doc, doc.Operations[0])
+			}
+			return err
+		},
+	} {
+		text := fmt.Sprintf("{ e1 { id } } # %s", name)
+		doc := parse(t, schema, text, false)
+		require.NoError(t, ask(text, doc), name)
+		kept := weak.Make(doc.Operations[0])
+		doc = nil
+		runtime.GC()
+		require.Nil(t, kept.Value(), name)
+	}
+	runtime.KeepAlive(estimator)
+}
+
+// To price and to settle an operation is to use its document once: only one that is cached is used twice.
+func TestAnOperationThatIsPricedAndOutlinedHasOneEntry(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	const text = `{ e1 { id } }`
+	for range 3 {
+		doc := parse(t, schema, text, false)
+		_, err := estimator.PlanText(text, doc, doc.Operations[0])
+		require.NoError(t, err)
+		_, err = estimator.OutlineText(text, doc, doc.Operations[0])
+		require.NoError(t, err)
+		count, _ := estimator.Cached()
+		require.Equal(t, 1, count)
+	}
+}
+
+func TestAnOperationAtTheAddressOfOneThatIsGoneHasItsOwnPrice(t *testing.T) {
+	t.Parallel()
+	estimator, _ := newEstimator(t, "bypass", cost.Config{PlanCacheSize: 1 << 16})
+	seen, again := map[uintptr]bool{}, 0
+	const rounds, enough = 500, 10
+	for round := 0; round < rounds && again < enough; round++ {
+		for i := range 50 {
+			field := []string{"e1", "e2"}[(i+round)%2]
+			doc := raw(t, "{ "+field+" { id } }")
+			if address := reflect.ValueOf(doc.Operations[0]).Pointer(); seen[address] {
+				again++
+			} else {
+				seen[address] = true
+			}
+			plan, err := estimator.Plan(doc, doc.Operations[0])
+			require.NoError(t, err)
+			price, err := plan.Evaluate(nil)
+			require.NoError(t, err)
+			require.Equal(t, map[string]float64{"e1": 100, "e2": 200}[field], price.Field)
+		}
+		runtime.GC()
+	}
+	require.GreaterOrEqual(t, again, enough, "no address was used again")
+	count, _ := estimator.Cached()
+	require.LessOrEqual(t, count, len(seen))
+}
+
 // A plan must not be taken for that of another operation, whatever a caller says about the text.
 func TestATextThatDoesNotTellOperationsApartIsNotUsed(t *testing.T) {
 	t.Parallel()
@@ -153,18 +233,24 @@ func TestATextThatDoesNotTellOperationsApartIsNotUsed(t *testing.T) {
 	require.ErrorIs(t, err, cost.ErrMalformed)
 }
 
+// A plan has names that are parts of the text, and so keeps all of it.
 func TestPlansOfLongTextsFillTheCache(t *testing.T) {
 	t.Parallel()
-	estimator, schema := newEstimator(t, "bypass", cost.Config{PlanCacheSize: 8})
-	for i := range 8 {
-		text := fmt.Sprintf("{ x%d: e1 { id } } # %0100000d", i, 0)
-		doc := parse(t, schema, text, false)
-		_, err := estimator.PlanText(text, doc, doc.Operations[0])
-		require.NoError(t, err)
+	for _, known := range []bool{true, false} {
+		estimator, schema := newEstimator(t, "bypass", cost.Config{PlanCacheSize: 8})
+		for i := range 8 {
+			text := fmt.Sprintf("{ x%d: e1 { id } } # %0100000d", i, 0)
+			doc := parse(t, schema, text, false)
+			if !known {
+				text = ""
+			}
+			_, err := estimator.PlanText(text, doc, doc.Operations[0])
+			require.NoError(t, err)
+		}
+		count, units := estimator.Cached()
+		require.Equal(t, 4, count)
+		require.LessOrEqual(t, units, 8*512)
 	}
-	count, units := estimator.Cached()
-	require.Equal(t, 4, count)
-	require.LessOrEqual(t, units, 8*512)
 }
 
 func TestFindingAPlanAllocatesNothing(t *testing.T) {

@@ -84,7 +84,7 @@ func (p *Plan) Again(variables map[string]any) func() {
 
 // PlanWith is Plan with another compiler.
 func (e *Estimator) PlanWith(op *ast.OperationDefinition, compile func() (*Plan, error)) (*Plan, error) {
-	entry := e.plans.get(planKey{op: op}, op, func() (*Plan, *Outline, error) {
+	entry := e.plans.get(keyOf(op), op, func() (*Plan, *Outline, error) {
 		plan, err := compile()
 		return plan, nil, err
 	})

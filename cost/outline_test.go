@@ -142,20 +142,6 @@ func TestOutlinesLeaveWithTheirPlans(t *testing.T) {
 	}
 }
 
-// Where documents are cached a plan is found by its operation, and keeps the document.
-func TestADocumentCountsInTheCacheOfPlans(t *testing.T) {
-	t.Parallel()
-	estimator, _ := newEstimator(t, "bypass", cost.Config{PlanCacheSize: 8})
-	for i := range 20 {
-		doc := raw(t, fmt.Sprintf("{ f%d: __typename } #", i)+strings.Repeat("x", 16<<10))
-		_, err := estimator.Plan(doc, doc.Operations[0])
-		require.NoError(t, err)
-		plans, units := estimator.Cached()
-		require.LessOrEqual(t, plans, 3)
-		require.GreaterOrEqual(t, units, 1024)
-	}
-}
-
 // A server that follows its operations asks for each outline. It compiles an operation once.
 func TestWhereOutlinesAreAskedForNewOperationsAreCompiledWithTheirs(t *testing.T) {
 	t.Parallel()

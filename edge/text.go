@@ -54,14 +54,17 @@ func (c *DocumentConfig) count(document string) *bound {
 	return nil
 }
 
-// tokensOf counts the tokens of a text.
-func tokensOf(document string) (tokens int) {
+// countOf counts the tokens and the comments of a text.
+func countOf(document string) (tokens, comments int) {
 	for at := 0; at < len(document); at = endOfToken(document, at) {
-		if !ignored(document[at]) {
+		switch b := document[at]; {
+		case b == '#':
+			comments++
+		case !ignored(b):
 			tokens++
 		}
 	}
-	return tokens
+	return tokens, comments
 }
 
 // define counts a definition.
