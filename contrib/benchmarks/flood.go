@@ -165,8 +165,17 @@ func honest(url string, seconds int) load {
 	return l
 }
 
+// The processors of a flood. Strangers take all of theirs, so that an honest client beside them would measure how long it waits
+// for it and not how long the server takes. Beside the server it takes a hundredth or two of a processor that the server may
+// fill: the system lets whoever has used little go first.
+const (
+	floodedProcessor   = 0
+	honestProcessor    = floodedProcessor
+	strangersProcessor = 1
+)
+
 // floods shows what honest clients see of the example, with its memory store, while strangers flood it. With a commit it does
-// the same with the server of that one. The server has a processor of its own, and all clients together another one.
+// the same with the server of that one.
 func floods(ctx context.Context, commit string, seconds int) (string, error) {
 	room, err := os.MkdirTemp("", "flood")
 	if err != nil {
@@ -182,10 +191,12 @@ func floods(ctx context.Context, commit string, seconds int) (string, error) {
 	}
 	t := &table{
 		title: "A flood beside honest clients",
-		note: fmt.Sprintf("The example with its memory store, for %d s each. Three honest tenants ask 90 times a second together; strangers ask as fast as "+
-			"they are answered. Processor: of the server, for each second and for each answer to a stranger.", seconds),
+		note: fmt.Sprintf("The example with its memory store, for %d s each. Three honest tenants ask 90 times a second together, on the processor of the "+
+			"server; strangers ask as fast as they are answered, on another one. Processor: of the server, for each answer to a stranger and for each "+
+			"second. Load: how many processes the machine had to run on average, those of the flood included.", seconds),
 		header: []string{
-			"", "honest: served", "p50", "p99", "strangers: answers/s", "refused by status", "bytes of an answer", "processor", "for each answer", "memory at most",
+			"", "processor for each answer", "processor", "strangers: answers/s", "refused by status", "bytes of an answer", "honest: served", "p50", "p99",
+			"memory at most", "load",
 		},
 	}
 	for _, f := range floodsOf(seconds) {
@@ -218,7 +229,7 @@ func (f *flood) measure(ctx context.Context, room, binary string) ([]string, err
 		return nil, err
 	}
 	address := "127.0.0.1:" + ports[0]
-	if err := on.start(0, "", binary, "-addr", address, "-policy", filepath.Join(room, "policy.yaml")); err != nil {
+	if err := on.start(floodedProcessor, "", binary, "-addr", address, "-policy", filepath.Join(room, "policy.yaml")); err != nil {
 		return nil, err
 	}
 	if err := listens(ctx, address); err != nil {
@@ -233,8 +244,8 @@ func (f *flood) measure(ctx context.Context, room, binary string) ([]string, err
 		failed    [2]error
 		asking    sync.WaitGroup
 	)
-	asking.Go(func() { failed[0] = playPart(ctx, roleFlood, f, &strangers) })
-	asking.Go(func() { failed[1] = playPart(ctx, roleLoad, honest(f.URL, f.Seconds), &served) })
+	asking.Go(func() { failed[0] = playPart(ctx, strangersProcessor, roleFlood, f, &strangers) })
+	asking.Go(func() { failed[1] = playPart(ctx, honestProcessor, roleLoad, honest(f.URL, f.Seconds), &served) })
 	asking.Wait()
 	for _, err := range failed {
 		if err != nil {
@@ -245,8 +256,8 @@ func (f *flood) measure(ctx context.Context, room, binary string) ([]string, err
 	return f.cells(&strangers, &served, spent, long, peakOf(server)), nil
 }
 
-// playPart runs this program in a part on the second processor.
-func playPart(ctx context.Context, part string, asked, found any) error {
+// playPart runs this program in a part on a processor.
+func playPart(ctx context.Context, processor int, part string, asked, found any) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -255,7 +266,7 @@ func playPart(ctx context.Context, part string, asked, found any) error {
 	if err != nil {
 		return err
 	}
-	command := pinned(ctx, 1, self)
+	command := pinned(ctx, processor, self)
 	command.Env = append(os.Environ(), role+"="+part)
 	command.Stdin, command.Stderr = bytes.NewReader(text), os.Stderr
 	if text, err = command.Output(); err != nil {
@@ -277,10 +288,18 @@ func (f *flood) cells(strangers *told, served *counts, spent, long time.Duration
 		size = digits(float64(strangers.Bytes) / float64(strangers.Answers))
 	}
 	return []string{
-		percent(admitted, asked), duration(served.P50 * 1e6), duration(served.P99 * 1e6),
+		each, digits(100*spent.Seconds()/long.Seconds()) + " %",
 		digits(float64(strangers.Answers) / float64(f.Seconds)), percent(strangers.Refused, strangers.Answers), size,
-		digits(100*spent.Seconds()/long.Seconds()) + " %", each, digits(float64(peak)/(1<<20)) + " MiB",
+		percent(admitted, asked), duration(served.P50 * 1e6), duration(served.P99 * 1e6),
+		digits(float64(peak)/(1<<20)) + " MiB", loadOfMachine(),
 	}
+}
+
+// loadOfMachine returns how many processes had to run on average over the last minute, empty where nobody knows.
+func loadOfMachine() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }
 
 // processorOf returns the processor time of a process, 0 if it is gone.
