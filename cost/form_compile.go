@@ -34,6 +34,8 @@ type compiler struct {
 	merged map[string]int32
 	ids    map[*ast.Field]uint32
 	sums   map[sumKey]int32
+	// spreading are the first fields that select fragments and nothing else, by those fragments.
+	spreading map[string]*ast.Field
 	// partitions are how the fields and the type conditions of the document divide the possible types.
 	partitions map[partitionKey]partition
 	classified int
@@ -197,7 +199,10 @@ func unconditional(members []occurrence) {
 func (c *compiler) value(members []occurrence, output *outputType) (int32, error) {
 	key, long := singleKey{output: output}, ""
 	if len(members) == 1 {
-		key.field = members[0].field
+		var err error
+		if key.field, err = c.alike(members[0].field); err != nil {
+			return 0, err
+		}
 		if id, ok := c.single[key]; ok {
 			return id, nil
 		}
@@ -217,6 +222,33 @@ func (c *compiler) value(members []occurrence, output *outputType) (int32, error
 		c.merged = remember(c.merged, long, id)
 	}
 	return id, err
+}
+
+// alike returns the first field that selects the same, if that is fragments without a condition and nothing else, so that
+// what is spread under many aliases is merged once. A further spread of a fragment adds nothing to a set, as in execution.
+// Other fields are returned as they are, and all where selections are summed, which counts each spread.
+func (c *compiler) alike(field *ast.Field) (*ast.Field, error) {
+	if c.form.summed {
+		return field, nil
+	}
+	orders := make([]int, 0, 8)
+	for _, selection := range field.SelectionSet {
+		s, spread := selection.(*ast.FragmentSpread)
+		if !spread || len(s.Directives) > 0 {
+			return field, nil
+		}
+		// No two fragments have the same order, and sets are collected in it.
+		orders = append(orders, c.fragments[s.Name].order)
+	}
+	if err := c.spend(len(orders)); err != nil {
+		return nil, err
+	}
+	slices.Sort(orders)
+	var spelled []byte
+	for _, order := range slices.Compact(orders) {
+		spelled = binary.LittleEndian.AppendUint32(spelled, uint32(order))
+	}
+	return once(&c.spreading, string(spelled), func() *ast.Field { return field }), nil
 }
 
 func (c *compiler) addValue(members []occurrence, output *outputType) (int32, error) {
