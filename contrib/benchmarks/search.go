@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,7 +17,7 @@ import (
 )
 
 const (
-	// longestTrial is how long a document may take before its process is killed.
+	// longestTrial is how much time of the processor a document may take before its process ends itself.
 	longestTrial = 10 * time.Second
 	// population is how many genomes are kept.
 	population = 24
@@ -24,7 +25,7 @@ const (
 	leastDocument = 2 << 10
 )
 
-// trials asks a process of this program, which it kills and starts again if a document takes too long.
+// trials asks a process of this program, and starts another one if a document took too long.
 type trials struct {
 	ctx     context.Context
 	command *exec.Cmd
@@ -83,16 +84,23 @@ func (t *trials) ask(step int, text string) (float64, error) {
 	return nanos, err
 }
 
-// read reads a verdict, and reports whether it came in time.
+// read reads a verdict, and reports whether it came before the process ended itself, because it had taken too long.
 func (t *trials) read() (nanos float64, ended bool, err error) {
-	late := time.AfterFunc(longestTrial, func() { _ = t.command.Process.Kill() })
 	var v verdict
-	err = t.out.Decode(&v)
-	if late.Stop() {
-		return v.Nanos, true, err
+	if err := t.out.Decode(&v); err == nil {
+		return v.Nanos, true, nil
 	}
-	t.close()
-	return 0, false, t.ctx.Err()
+	var exit *exec.ExitError
+	err = t.command.Wait()
+	t.command = nil
+	switch {
+	case t.ctx.Err() != nil:
+		return 0, false, t.ctx.Err()
+	case errors.As(err, &exit) && exit.ExitCode() == exitLate:
+		return 0, false, nil
+	default:
+		return 0, false, fmt.Errorf("the process that tries documents has ended: %w", err)
+	}
 }
 
 // candidate is a genome with its document, and what that takes.

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -75,4 +80,35 @@ func TestAStepIsMeasuredOnlyWithWhatComesToIt(t *testing.T) {
 	}
 	require.Zero(t, nanos(1, "{"))
 	require.Zero(t, nanos(3, "{missing}"))
+}
+
+func TestATrialEndsByTheTimeOfTheProcessor(t *testing.T) {
+	t.Parallel()
+	var a allowance
+	a.begin()
+	begun := processorTime()
+	require.False(t, a.over(begun))
+	require.True(t, a.over(begun+longestTrial+time.Second))
+}
+
+func TestTheServersOfASearchAnswerADocumentTheyHaveNotSeen(t *testing.T) {
+	t.Parallel()
+	s, err := newStation()
+	require.NoError(t, err)
+	for _, server := range []http.Handler{s.open, s.guarded, s.whole} {
+		var answers []string
+		do, err := ask(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			require.NoError(t, err)
+			answers = append(answers, string(body))
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			kept := httptest.NewRecorder()
+			server.ServeHTTP(kept, r)
+			require.Equal(t, http.StatusOK, kept.Code, kept.Body)
+		}), "query q0{id}")
+		require.NoError(t, err)
+		do()
+		do()
+		require.NotEqual(t, answers[0], answers[1])
+	}
 }

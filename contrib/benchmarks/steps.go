@@ -5,12 +5,15 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -22,6 +25,7 @@ import (
 	"github.com/vektah/gqlparser/v2/validator"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
+	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
@@ -41,8 +45,9 @@ const (
 type station struct {
 	schema    *ast.Schema
 	estimator *cost.Estimator
-	// open and guarded are servers without and with a front door.
-	open, guarded http.Handler
+	// open and guarded are servers without and with a front door, and whole is one with a limiter as well, which suggests
+	// no names: the defaults of the example.
+	open, guarded, whole http.Handler
 }
 
 func newStation() (*station, error) {
@@ -54,6 +59,25 @@ func newStation() (*station, error) {
 	if err != nil {
 		return nil, err
 	}
+	guarded, err := searchedBehindDoor(bareServer(schema))
+	if err != nil {
+		return nil, err
+	}
+	limiter, err := roomyLimiter(false)
+	if err != nil {
+		return nil, err
+	}
+	limited := bareServer(schema)
+	limited.SetDisableSuggestion(true)
+	whole, err := searchedBehindDoor(limited, limiter)
+	if err != nil {
+		return nil, err
+	}
+	return &station{schema: schema, estimator: estimator, open: bareServer(schema), guarded: guarded, whole: whole}, nil
+}
+
+// searchedBehindDoor puts a door before a server, and other extensions behind it.
+func searchedBehindDoor(server *handler.Server, others ...graphql.HandlerExtension) (http.Handler, error) {
 	// What is measured is parsing: nobody is refused for how often they ask, and nothing is remembered.
 	none := []bucket.Limit{}
 	door, err := edge.New(edge.Config{
@@ -64,9 +88,11 @@ func newStation() (*station, error) {
 	if err != nil {
 		return nil, err
 	}
-	guarded := bareServer(schema)
-	guarded.Use(door)
-	return &station{schema: schema, estimator: estimator, open: bareServer(schema), guarded: door.Handler(guarded)}, nil
+	server.Use(door)
+	for _, other := range others {
+		server.Use(other)
+	}
+	return door.Handler(ratelimit.Handler(server)), nil
 }
 
 // bareServer reads and validates documents, and runs nothing.
@@ -121,6 +147,7 @@ var steps = []step{
 	}},
 	{"a server, answer included", func(s *station, text string) (func(), error) { return ask(s.open, text) }},
 	{"the same behind the front door", func(s *station, text string) (func(), error) { return ask(s.guarded, text) }},
+	{"the same with the defaults of the example, price included", func(s *station, text string) (func(), error) { return ask(s.whole, text) }},
 }
 
 func parse(text string) (*ast.QueryDocument, error) {
@@ -146,17 +173,24 @@ func (s *station) valid(text string) (*ast.QueryDocument, error) {
 	return document, nil
 }
 
+// ask asks a server with a text that it has not seen, each time.
 func ask(server http.Handler, text string) (func(), error) {
-	body, err := json.Marshal(map[string]string{"query": text, "operationName": "q0"})
+	quoted, err := json.Marshal(text)
 	if err != nil {
 		return nil, err
 	}
+	begin := `{"operationName":"q0","query":` + strings.TrimSuffix(string(quoted), `"`)
 	return func() {
-		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/query", strings.NewReader(string(body)))
+		body := fmt.Sprintf(`%s\n#%d"}`, begin, texts.Add(1))
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/query", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Tenant", "searching")
 		server.ServeHTTP(httptest.NewRecorder(), r)
 	}, nil
 }
+
+// texts counts those that servers were asked with.
+var texts atomic.Int64
 
 // trial is a document that is to be worked on, and verdict how long that took.
 type (
@@ -192,12 +226,45 @@ func (s *station) try(t trial, begin func() error) (verdict, error) {
 	return verdict{Nanos: float64(processorTime()-before) / float64(n)}, nil
 }
 
-// measureTrials is the part of a process that is asked for one document after the other, and killed if one takes too long.
+// exitLate is the status of a process that a document has kept too long.
+const exitLate = 3
+
+// allowance ends this process when a part of a trial has taken longestTrial of the processor. What other processes take
+// does not count.
+type allowance struct{ until atomic.Int64 }
+
+// begin is called where a part begins.
+func (a *allowance) begin() { a.until.Store(int64(processorTime() + longestTrial)) }
+
+func (a *allowance) over(spent time.Duration) bool { return int64(spent) > a.until.Load() }
+
+// watch looks at the time until the context ends.
+func (a *allowance) watch(ctx context.Context) {
+	tick := time.NewTicker(longestTrial / 200)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if a.over(processorTime()) {
+				os.Exit(exitLate)
+			}
+		}
+	}
+}
+
+// measureTrials is the part of a process that is asked for one document after the other, and that ends if one takes too long.
 func measureTrials(in io.Reader, out io.Writer) error {
 	s, err := newStation()
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var left allowance
+	left.begin()
+	go left.watch(ctx)
 	trials, verdicts := json.NewDecoder(in), json.NewEncoder(out)
 	for {
 		var t trial
@@ -206,7 +273,11 @@ func measureTrials(in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		v, err := s.try(t, func() error { return verdicts.Encode(verdict{Begun: true}) })
+		left.begin()
+		v, err := s.try(t, func() error {
+			left.begin()
+			return verdicts.Encode(verdict{Begun: true})
+		})
 		if err != nil {
 			return err
 		}
