@@ -68,6 +68,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestTheGateRefusesWhatTheStoreRefusesAsItDoes$$' -timeout 60m ./internal/backend -histories=40000
 	@# A hundred thousand random operations, whose price is computed and interpreted.
 	go test -v -run '^TestTheProgramOfAnOperationAndItsInterpreterAgree$$' -timeout 60m ./cost -rapid.checks=10000
+	@# A hundred thousand random documents, validated here and by gqlparser.
+	go test -v -run '^TestRandomDocumentsHaveTheVerdictOfGqlparser$$' -timeout 60m ./validation -rapid.checks=2000
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
 	@# The table of docs/reports/faults.md, printed and not written.

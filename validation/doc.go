@@ -8,4 +8,8 @@
 // selection set above them: 3.6 kB of valid query keep a processor busy for two seconds. [OverlappingFieldsCanBeMerged]
 // compares sets. The bound of introspection follows each path through fragments there: one kilobyte keeps a processor busy
 // for five seconds, and each further fragment doubles that. [MaxIntrospectionDepth] reads each fragment once.
+//
+// What takes long besides is ended: [MaxErrors] after 100 fields that are not there, and [MaxValues] where values are
+// nested so that gqlparser evaluates them over and over. gqlparser walks a fragment again from each operation and each
+// fragment that spreads it, which package edge bounds.
 package validation

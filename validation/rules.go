@@ -7,12 +7,24 @@ import (
 )
 
 // Rules returns the rules of gqlparser with [OverlappingFieldsCanBeMerged] and [MaxIntrospectionDepth] in the place of its
-// own. Each call returns another set, which is the caller's to change. It is a function for SetValidationRulesFn of a gqlgen server, and safe for
-// concurrent use.
+// own, and with [MaxErrors] and [MaxValues], which end the validation of a document that would take long. Each rule
+// reports 100 errors at most. Those about arguments, types and values suggest no names, for which gqlparser compares a
+// name with all others; those about fields are of gqlgen, which suggests names unless SetDisableSuggestion(true) was called.
+//
+// Each call returns another set, which is the caller's to change. It is a function for SetValidationRulesFn of a gqlgen
+// server, and safe for concurrent use.
 func Rules() *rules.Rules {
 	all := rules.NewDefaultRules()
 	all.ReplaceRule(OverlappingFieldsCanBeMerged.Name, OverlappingFieldsCanBeMerged.RuleFunc)
 	all.ReplaceRule(MaxIntrospectionDepth.Name, MaxIntrospectionDepth.RuleFunc)
+	all.ReplaceRule(rules.KnownArgumentNamesRule.Name, rules.KnownArgumentNamesRuleWithoutSuggestions.RuleFunc)
+	all.ReplaceRule(rules.KnownTypeNamesRule.Name, rules.KnownTypeNamesRuleWithoutSuggestions.RuleFunc)
+	all.ReplaceRule(rules.ValuesOfCorrectTypeRule.Name, rules.ValuesOfCorrectTypeRuleWithoutSuggestions.RuleFunc)
+	for name, rule := range all.GetInner() {
+		all.ReplaceRule(name, limited(rule))
+	}
+	all.AddRule(MaxErrors.Name, MaxErrors.RuleFunc)
+	all.AddRule(MaxValues.Name, MaxValues.RuleFunc)
 	return all
 }
 
