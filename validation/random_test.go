@@ -139,17 +139,56 @@ func validate(t require.TestingT, schema *ast.Schema, text string, by *rules.Rul
 	return validator.ValidateWithRules(schema, document, by)
 }
 
+// inlined returns what gqlparser says of a text whose fragments are written out where they are spread.
+func inlined(t require.TestingT, text string) gqlerror.List {
+	document, err := parser.ParseQuery(&ast.Source{Input: text})
+	require.NoError(t, err)
+	for _, operation := range document.Operations {
+		operation.SelectionSet = writtenOut(document, operation.SelectionSet)
+	}
+	document.Fragments = nil
+	return validator.ValidateWithRules(similarSchema, document, rules.NewRules(rules.OverlappingFieldsCanBeMergedRule))
+}
+
+func writtenOut(document *ast.QueryDocument, set ast.SelectionSet) ast.SelectionSet {
+	var all ast.SelectionSet
+	for _, selection := range set {
+		switch s := selection.(type) {
+		case *ast.Field:
+			field := *s
+			field.SelectionSet = writtenOut(document, s.SelectionSet)
+			all = append(all, &field)
+		case *ast.InlineFragment:
+			fragment := *s
+			fragment.SelectionSet = writtenOut(document, s.SelectionSet)
+			all = append(all, &fragment)
+		case *ast.FragmentSpread:
+			fragment := document.Fragments.ForName(s.Name)
+			all = append(all, &ast.InlineFragment{
+				TypeCondition: fragment.TypeCondition, SelectionSet: writtenOut(document, fragment.SelectionSet), Position: s.Position,
+			})
+		}
+	}
+	return all
+}
+
 // documentsPerCheck is how many documents each check of rapid writes: 5 000 in make test, and -rapid.checks=2000 makes 100 000.
 const documentsPerCheck = 50
 
 func TestRandomDocumentsHaveTheVerdictOfGqlparser(t *testing.T) {
 	t.Parallel()
-	documents, conflicts := 0, 0
+	documents, conflicts, missed := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		a := author{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))}
 		for range documentsPerCheck {
 			text := a.document()
 			want, got := validate(t, similarSchema, text, rules.NewDefaultRules()), validate(t, similarSchema, text, validation.Rules())
+			if len(want) == 0 && len(got) > 0 {
+				// gqlparser has one memory of the fragments that it has compared, in which those of nested fields stand beside
+				// those of the field above: some conflicts escape it, which it finds where there are no fragments.
+				want = inlined(t, text)
+				missed++
+			}
 			require.Equalf(t, len(want) > 0, len(got) > 0, "%s\ngqlparser: %v\nhere: %v", text, want, got)
 			for _, e := range want {
 				require.Equal(t, validation.OverlappingFieldsCanBeMerged.Name, e.Rule, text)
@@ -158,7 +197,22 @@ func TestRandomDocumentsHaveTheVerdictOfGqlparser(t *testing.T) {
 			conflicts += min(1, len(want))
 		}
 	})
-	t.Logf("%d of %d documents have conflicts", conflicts, documents)
+	t.Logf("%d of %d documents have conflicts, of which gqlparser misses %d unless fragments are written out", conflicts, documents, missed)
+	require.Less(t, missed, 1+documents/500)
 	require.Greater(t, conflicts, documents/10)
 	require.Less(t, conflicts, documents*9/10)
+}
+
+// TestAConflictIsFoundWhereGqlparserHasForgottenAFragment has a document of which a search of random ones found that gqlparser
+// takes it for valid.
+func TestAConflictIsFoundWhereGqlparserHasForgottenAFragment(t *testing.T) {
+	t.Parallel()
+	const text = `{ k0: n { ...FNode0 } k1: n { ...FA1 } k2: n { ...FNode2 }
+		p: a { __typename ... on Node { ...FNode0 n { x ...FA1 } ... on Any { ...FNode0 } } ...FA1 } }
+		fragment FNode0 on Node { n { ...FNode2 } }
+		fragment FA1 on A { n { x(p: null) } }
+		fragment FNode2 on Node { n { q: id } }`
+	require.NotEmpty(t, inlined(t, text))
+	require.NotEmpty(t, validate(t, similarSchema, text, validation.Rules()))
+	t.Logf("gqlparser: %v", validate(t, similarSchema, text, rules.NewDefaultRules()))
 }
