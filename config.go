@@ -78,9 +78,9 @@ type PricingConfig struct {
 	// InvalidDocument is how many points are charged for a document that failed to parse or validate, besides one
 	// request: it never runs, but it costs the server time. Zero means 1, [None] charges nothing.
 	InvalidDocument int64
-	// EstimateOnly turns off pricing responses as they leave. By default extensions.rateLimit says what an
-	// operation really came to, and metrics compare it with what was estimated; a subscription, which pays one
-	// event, is compared for as many events as it had.
+	// EstimateOnly turns off pricing responses as they leave. By default that is done wherever somebody reads what an
+	// operation really came to: [SettlementConfig] where it corrects charges by that, clients that ask for everything, and metrics,
+	// which compare it with what was estimated; a subscription, which pays one event, is compared for as many events as it had.
 	EstimateOnly bool
 }
 

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
@@ -26,6 +27,13 @@ type ResponseConfig struct {
 	// that stands there: from 400 to 599, or 200, which leaves the status that gqlgen chose. Codes that it
 	// does not name keep theirs.
 	Status map[string]int
+	// Full tells clients of every limit in each answer. By default answers are short: extensions.rateLimit has what the operation
+	// costs and the limit in points with the smallest share left, and headers name that limit and those of which more than half is
+	// used. A client that wants everything sends GraphQL-Cost: full.
+	Full bool
+	// HelpURL is the page on which clients read about the limits of this server: an absolute http or https URL of at most 256
+	// bytes, which stands in the error of each refusal as extensions.helpUrl. Empty means that there is none.
+	HelpURL string
 	// Hide is what no client is told, whatever its tier. What a tier hides, as the policy says, is hidden
 	// besides.
 	Hide tiers.Hide
@@ -45,7 +53,8 @@ type HeaderForm uint8
 
 const (
 	// HeadersDraft10 writes RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers-10
-	// does, about each limit that clients pace themselves by, with the unit in the parameter qu.
+	// does, with the unit in the parameter qu: about the limit at the top of extensions.rateLimit, and those that clients pace
+	// themselves by of which more than half is used or which refused; with GraphQL-Cost: full or [ResponseConfig.Full] about each.
 	HeadersDraft10 = HeaderForm(show.Draft10)
 	// HeadersDraft6 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset as the draft did up to
 	// its sixth version. Reset is in seconds from now.
@@ -60,6 +69,8 @@ const (
 	HeadersNone = HeaderForm(show.None)
 )
 
+const maxHelpURL = 256
+
 // validate reports every mistake.
 func (c *ResponseConfig) validate(fail failFunc) {
 	const all = HeadersNone<<1 - 1
@@ -70,6 +81,12 @@ func (c *ResponseConfig) validate(fail failFunc) {
 		fail("Response.Headers joins HeadersNone with other forms: leave one of them out")
 	case c.Headers&HeadersLegacy != 0 && c.Headers&HeadersGitHub != 0:
 		fail("Response.Headers joins HeadersLegacy with HeadersGitHub, which give X-RateLimit-Reset two meanings: choose one")
+	}
+	if help := c.HelpURL; help != "" {
+		page, err := url.Parse(help)
+		if err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" || len(help) > maxHelpURL {
+			fail("Response.HelpURL is %.64q, want an absolute http or https URL of at most %d bytes", help, maxHelpURL)
+		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(c.Status)) {
 		if !ratelimitclient.IsCode(code) {

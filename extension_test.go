@@ -118,7 +118,7 @@ func TestAnAdmittedOperationIsChargedItsPriceAndReported(t *testing.T) {
 	require.EqualValues(t, 62, signal["cost"])
 	require.EqualValues(t, 62, signal["charged"])
 	require.EqualValues(t, 38, signal["remaining"])
-	require.Equal(t, "free", signal["tier"])
+	require.Equal(t, "minute", signal["limit"])
 }
 
 func TestARefusalRunsNoResolverAndChargesNothing(t *testing.T) {
@@ -227,7 +227,7 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	schema := testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}})
 	err := ratelimit.New(ratelimit.Config{
 		Response: ratelimit.ResponseConfig{
-			Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimitclient.CodeRateLimited: 302},
+			HelpURL: "/limits", Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimitclient.CodeRateLimited: 302},
 		},
 		Idempotency: ratelimit.IdempotencyConfig{
 			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, MaxAnswers: -3, MaxReplays: -2, MaxAnswer: -2, Keys: 9,
@@ -242,7 +242,7 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 		Answer:  ratelimit.AnswerConfig{MaxBytes: -2},
 	}).Validate(schema)
 	for _, part := range []string{
-		"Store", "Policy", "Subject", "Response.Headers", `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
+		"Store", "Policy", "Subject", "Response.Headers", `HelpURL is "/limits"`, `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
 		"Headers has", "MaxAnswers is -3", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
 		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
 		"RepeatedRefusals is -2", "InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",

@@ -98,7 +98,8 @@ func (op *operation) report(actual *int64) (d decision.Decision, recharged bool)
 func (e *Extension) newOperation() *operation {
 	op := &operation{extension: e}
 	op.decision.Rules = &op.rules
-	op.decision.Hide, op.decision.ShowShadow = e.cfg.Response.Hide, e.cfg.Response.ShowShadow
+	told, d := &e.cfg.Response, &op.decision
+	d.Hide, d.ShowShadow, d.Full, d.HelpURL = told.Hide, told.ShowShadow, told.Full, told.HelpURL
 	return op
 }
 

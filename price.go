@@ -92,6 +92,8 @@ const (
 	// costValidate asks for the price and its breakdown instead of the operation, which is neither
 	// run nor charged.
 	costValidate = "validate"
+	// costFull asks for every limit, which anybody may.
+	costFull = "full"
 )
 
 const (
@@ -102,14 +104,14 @@ const (
 )
 
 var (
-	errCostRequest = errors.New("send report or validate")
+	errCostRequest = errors.New("send full, report or validate")
 	errCostUpgrade = errors.New("on a WebSocket say it in extensions.cost of the operation")
 )
 
 // costRequestOf returns the word that the client sent, empty if there is none. One that is not understood is an error: a
 // client that meant validate must not have its mutation run. For the same reason each operation of a WebSocket whose
-// upgrade carried the header has to say itself what it asks for. Only report is ignored there, which changes nothing
-// about what happens.
+// upgrade carried the header has to say itself what it asks for. Only report and full are ignored there, which change
+// nothing about what happens.
 func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 	values, sent := opCtx.Headers[headerCost]
 	word, inUpgrade := strings.Join(values, ","), inbound.Upgrades(opCtx.Headers)
@@ -121,11 +123,11 @@ func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 	}
 	asked := strings.ToLower(strings.TrimSpace(word))
 	switch {
-	case !sent, inUpgrade && asked == costReport:
+	case !sent, inUpgrade && (asked == costReport || asked == costFull):
 		return "", nil
 	case inUpgrade:
 		return "", fmt.Errorf("GraphQL-Cost is %.40q in the upgrade: %w", word, errCostUpgrade)
-	case asked != costReport && asked != costValidate:
+	case asked != costReport && asked != costValidate && asked != costFull:
 		return "", fmt.Errorf("GraphQL-Cost is %.40q: %w", word, errCostRequest)
 	}
 	return asked, nil
@@ -145,6 +147,9 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 		return nil
 	}
 	if asked == "" || asked == costReport && !op.rules.CostReport {
+		return nil
+	}
+	if d.Full = true; asked == costFull {
 		return nil
 	}
 	d.Breakdown = e.breakdown(opCtx, cost.ExplainOptions{})

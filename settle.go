@@ -77,6 +77,10 @@ type responses struct {
 	cut atomic.Bool
 	// finished says that the account of the operation is closed.
 	finished atomic.Bool
+	// count is how many there were that said anything.
+	count atomic.Int64
+	// forget ends the wait for a client that leaves in the middle of a stream.
+	forget func() bool
 }
 
 // note takes in a response under its own context. An operation is not clean because nobody sees its errors: extensions take
@@ -85,6 +89,7 @@ func (r *responses) note(ctx context.Context, response *graphql.Response) {
 	if response == nil {
 		return
 	}
+	r.count.Add(1)
 	data := hasData(response)
 	if !data || len(response.Errors) > 0 || len(graphql.GetErrors(ctx)) > 0 {
 		r.spoiled.Store(true)
@@ -124,12 +129,11 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 		// Metrics take nothing under a context that has ended.
 		ctx = context.WithoutCancel(ctx)
 	}
-	a := op.actual
 	points, known := op.spent(ctx)
 	estimate := op.charged.points
 	if known {
 		d := op.snapshot()
-		estimate = a.estimate(ctx, e, &d)
+		estimate = op.estimate(ctx, &d)
 		e.reporter.Spent(ctx, &d, estimate, points)
 	}
 	var c correction
@@ -162,7 +166,7 @@ func (e *Extension) correction(op *operation, last *graphql.Response, unused int
 		return correction{}
 	case op.claim != nil && last != nil && !op.Ran(last):
 		return correction{points: op.charged.points, reason: reasonReleased}
-	case left, stream && (gone || op.actual == nil || op.actual.events.Load() == 0):
+	case left, stream && (gone || e.cfg.Pricing.EstimateOnly || op.responses.count.Load() == 0):
 		// Starting it, and the event that may have been in the making, are paid.
 		return correction{}
 	case spoiled && gone:
@@ -249,30 +253,34 @@ func (op *operation) show(c correction) {
 type actual struct {
 	outline *cost.Outline
 	tally   *cost.Tally
-	// events counts the responses of a subscription.
-	events atomic.Int64
-	// forget ends the wait for a client that leaves in the middle of a stream.
-	forget func() bool
 }
 
-// follow begins to add up an operation that is about to run. It does nothing if nobody would be told.
+// follow begins to watch over an operation that is about to run, and to add up what it comes to if somebody reads that: the
+// settlement of its charge, a client that asks, or metrics.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
-	if e.cfg.Pricing.EstimateOnly {
-		return
+	s, d := &e.cfg.Settlement, &op.decision
+	settles := op.charged.limits != 0
+	d.Correctable = settles && (s.Refund || s.ChargeExcess)
+	if settles && s.Refund {
+		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
 	}
-	outline, err := e.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
+	if !e.cfg.Pricing.EstimateOnly && (d.Correctable || d.Full || e.reporter.ReadsSpent(ctx)) {
+		op.addUp(opCtx)
+	}
+	if d.Kind == ast.Subscription {
+		e.awaitLeave(ctx, op)
+	}
+}
+
+// addUp begins to add up what the operation comes to.
+func (op *operation) addUp(opCtx *graphql.OperationContext) {
+	outline, err := op.extension.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
 	if err != nil {
 		return
 	}
 	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
 	if outline.NeedsTypes() {
 		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
-	}
-	if e.cfg.Settlement.Refund && op.charged.limits != 0 {
-		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
-	}
-	if op.decision.Kind == ast.Subscription {
-		e.awaitLeave(ctx, op)
 	}
 }
 
@@ -291,10 +299,11 @@ func observing(next graphql.FieldMiddleware, outline *cost.Outline, tally *cost.
 }
 
 // awaitLeave ends the account of a stream when its client leaves, because then nobody asks for the
-// response that would say that the stream is over.
+// response that would say that the stream is over. It does nothing if there is nothing to account for.
 func (e *Extension) awaitLeave(ctx context.Context, op *operation) {
-	if op.actual.forget == nil {
-		op.actual.forget = context.AfterFunc(ctx, func() { e.finish(ctx, op, nil, true) })
+	accounts := op.actual != nil || op.charged.bytes
+	if accounts && op.responses.forget == nil {
+		op.responses.forget = context.AfterFunc(ctx, func() { e.finish(ctx, op, nil, true) })
 	}
 }
 
@@ -307,15 +316,12 @@ func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Re
 		return
 	}
 	if a != nil {
-		a.events.Add(1)
 		// What cannot be read makes the whole unknown, which Cost says.
 		_ = a.tally.AddAt(response.Path, response.Data)
 	}
 	switch {
 	case response.HasNext != nil && *response.HasNext:
-		if a != nil {
-			e.awaitLeave(ctx, op)
-		}
+		e.awaitLeave(ctx, op)
 	case op.decision.Kind != ast.Subscription:
 		e.over(ctx, op, response)
 	}
@@ -323,8 +329,8 @@ func (e *Extension) add(ctx context.Context, op *operation, response *graphql.Re
 
 // over says that the last response is on its way.
 func (e *Extension) over(ctx context.Context, op *operation, last *graphql.Response) {
-	if op.actual != nil && op.actual.forget != nil {
-		op.actual.forget()
+	if op.responses.forget != nil {
+		op.responses.forget()
 	}
 	e.finish(ctx, op, last, false)
 }
@@ -351,9 +357,9 @@ func (a *actual) points(ctx context.Context, e *Extension) (int64, bool) {
 
 // estimate returns what the operation was estimated at, in points. That of a subscription is the price of one
 // event, so that it is taken for as many events as there were.
-func (a *actual) estimate(ctx context.Context, e *Extension, d *decision.Decision) int64 {
+func (op *operation) estimate(ctx context.Context, d *decision.Decision) int64 {
 	if d.Kind != ast.Subscription {
 		return d.Points
 	}
-	return e.price(ctx, a.outline.Stream(d.Cost, a.events.Load()))
+	return op.extension.price(ctx, op.actual.outline.Stream(d.Cost, op.responses.count.Load()))
 }

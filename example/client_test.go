@@ -116,12 +116,17 @@ func (r reply) requireRefused(t *testing.T, points int64) {
 	require.Zero(t, got.Charged)
 }
 
-// limit returns the state of the limit with the name.
+// limit returns the state of the limit with the name, of a short answer the one that it is about.
 func limit(t *testing.T, state ratelimitclient.RateLimit, name string) ratelimitclient.Limit {
 	t.Helper()
 	for _, l := range state.Limits {
 		if l.Name == name {
 			return l
+		}
+	}
+	if state.Limits == nil && state.Limit == name {
+		return ratelimitclient.Limit{
+			Name: name, Unit: state.Unit, Capacity: state.Capacity, Remaining: state.Remaining, ResetAfter: state.ResetAfter,
 		}
 	}
 	require.Failf(t, "no such limit", "%s in %+v", name, state)

@@ -40,7 +40,7 @@ func pollLimit(t *testing.T, i *instance, capacity int64) {
 	poll(t, fmt.Sprintf("a limit of %d", capacity), func() bool {
 		got := post(t, i.url, request{key: "demo-free", query: `{ __typename }`})
 		got.requireCharged(t, 0)
-		return limit(t, got.rateLimit(t), "day").Limit == capacity
+		return limit(t, got.rateLimit(t), "day").Capacity == capacity
 	})
 }
 
@@ -79,7 +79,7 @@ func TestABrokenPolicyKeepsTheLastGoodOneAndSaysWhere(t *testing.T) {
 	require.Contains(t, i.stderr.String(), "tiers.anonymous.limits.day.capacity")
 	got := post(t, i.url, viewer)
 	got.requireCharged(t, 3)
-	require.EqualValues(t, 1000, limit(t, got.rateLimit(t), "day").Limit)
+	require.EqualValues(t, 1000, limit(t, got.rateLimit(t), "day").Capacity)
 
 	writePolicy(t, path, policyOf(1000))
 	poll(t, "the end of the error in the log", func() bool {

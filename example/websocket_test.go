@@ -23,7 +23,7 @@ func TestWebSocketActsForTheKeyInItsInitPayload(t *testing.T) {
 
 	got := ask(t, conn, "1", request{query: `{ viewer { login } }`})
 	require.JSONEq(t, `{"data":{"viewer":{"login":"jonas"}}}`, withoutRateLimit(t, got.body))
-	require.Equal(t, "pro", got.rateLimit(t).Tier)
+	require.EqualValues(t, 2500, got.rateLimit(t).Capacity, "of the tier pro")
 	got.requireCharged(t, 3)
 }
 
@@ -73,7 +73,7 @@ func TestWebSocketWithoutAKeyIsAnonymousByItsAddress(t *testing.T) {
 	require.JSONEq(t, `{"type":"connection_ack"}`, read(t, conn))
 	got := ask(t, conn, "1", request{query: `{ repositories(first: 90) { nodes { owner { login } } } }`})
 	got.requireCharged(t, 273)
-	require.Equal(t, "anonymous", got.rateLimit(t).Tier)
+	require.EqualValues(t, 300, got.rateLimit(t).Capacity, "of the tier anonymous")
 
 	// The same address over HTTP, whatever it says about itself, has what is left.
 	forged := newRequest(t, url, request{query: `{ repositories(first: 90) { nodes { owner { login } } } }`})

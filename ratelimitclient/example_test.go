@@ -19,7 +19,7 @@ func ExampleFromResponse() {
 			"extensions": {"code": "RATE_LIMITED", "retryAfter": 1.5, "limit": "minute", "level": "tenant", "unit": "points"}
 		}],
 		"data": null,
-		"extensions": {"rateLimit": {"cost": 42, "charged": 0, "limit": 1000, "remaining": 17, "resetAfter": 58.98,
+		"extensions": {"rateLimit": {"cost": 42, "charged": 0, "limit": "minute", "unit": "points", "capacity": 1000, "remaining": 17, "resetAfter": 58.98,
 			"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "retryAfter": 1.5}}
 	}`)
 
@@ -32,23 +32,23 @@ func ExampleFromResponse() {
 		fmt.Printf("%s: %s, wait %s\n", r.Code, r.Limit, r.RetryAfter)
 	}
 	if l := response.RateLimit; l != nil {
-		fmt.Printf("%d of %d points left, this costs %d\n", l.Remaining, l.Limit, l.Cost)
+		fmt.Printf("%d of %d %s left, this costs %d points\n", l.Remaining, l.Capacity, l.Unit, l.Cost)
 	}
 	// Output:
 	// RATE_LIMITED: minute, wait 1.5s
-	// 17 of 1000 points left, this costs 42
+	// 17 of 1000 points left, this costs 42 points
 }
 
 // Libraries such as genqlient and hasura/go-graphql-client hand out the extensions as a map.
 func ExampleFromExtensions() {
 	extensions := map[string]any{
-		"rateLimit": map[string]any{"cost": 7.0, "limit": 1000.0, "remaining": 993.0, "tier": "free"},
+		"rateLimit": map[string]any{"cost": 7.0, "limit": "minute", "unit": "points", "capacity": 1000.0, "remaining": 993.0},
 	}
 
 	limits, ok, err := ratelimitclient.FromExtensions(extensions)
-	fmt.Println(limits.Remaining, limits.Tier, ok, err)
+	fmt.Println(limits.Remaining, limits.Unit, ok, err)
 	// Output:
-	// 993 free true <nil>
+	// 993 points true <nil>
 }
 
 // Genqlient returns the errors of a response as a gqlerror.List.

@@ -6,31 +6,43 @@ import "encoding/json"
 // part of every response, of the first one where a response has several parts, except those to
 // subjects that the server exempts from limits or has only limits on trial for. A number that the server hides is absent from the
 // response, and zero here.
+//
+// It has two forms. The short one is about the limit that stands at its top, and has nothing that is empty, false or usual. The full
+// one has Limits, Tier, Mode and Replayed always. The server sends it with a refusal and a warning, where a limit is shown that counts
+// something else than the tightest one does, which is more than half used, and to whoever asks with GraphQL-Cost: full.
 type RateLimit struct {
 	// Cost is the price of the operation in points.
 	Cost int64 `json:"cost"`
 	// Charged is how many points were taken: 0 for a refusal and for a replay.
 	Charged int64 `json:"charged"`
 	// Actual is what the operation came to, in points, priced from this response: Cost is what it could at
-	// most have come to. A stream has what its first response came to. It is nil if it is not known.
+	// most have come to. A stream has what its first response came to. It is nil if it is not known, and in the short form
+	// where it cannot change what is charged.
 	Actual *int64 `json:"actual,omitempty"`
 	// Refunded is how many of the points charged are given back, because the operation came to less. What
 	// remains is reported as it will be then. Zero means that nothing is, or that a stream does not know yet.
 	Refunded int64 `json:"refunded,omitempty"`
-	// Limit is the capacity of the limit with the smallest remaining share, in its unit, of those that
-	// refuse; where none does, of those in mode warn, or else in mode shadow. If Limits is empty or has
-	// soft limits alone, this and the next two are absent from the response, and zero here.
-	Limit int64 `json:"limit"`
-	// Remaining is what is left of that limit.
+	// Limit is the name of the limit that a client should pace itself by, which the next fields are about: the one with the smallest
+	// remaining share of those that count points, so that Cost and Remaining can be compared; where none does, of all. It is one of
+	// those that refuse; where none does, of those in mode warn, or else in mode shadow. If no limit was judged, or soft ones
+	// alone, it is absent from the response with all that is about it, and empty here.
+	Limit string `json:"limit,omitempty"`
+	// Level is whose limit it is: team, user or operation. Empty means that it is the tenant's.
+	Level string `json:"level,omitempty"`
+	// Unit is what the limit counts: points, requests, or a unit of the server's own.
+	Unit string `json:"unit,omitempty"`
+	// Capacity is the largest amount that can be taken of the limit at once.
+	Capacity int64 `json:"capacity"`
+	// Remaining is what is left of the limit.
 	Remaining int64 `json:"remaining"`
-	// ResetAfter is the time in seconds after which that limit is full again if nothing is taken.
+	// ResetAfter is the time in seconds after which the limit is full again if nothing is taken.
 	ResetAfter float64 `json:"resetAfter"`
-	// Limits is the state of every limit that was judged.
-	Limits []Limit `json:"limits"`
-	// Tier is the name of the tier whose rules applied.
+	// Limits is the state of every limit that was judged. Nil means that the answer is short.
+	Limits []Limit `json:"limits,omitzero"`
+	// Tier is the name of the tier whose rules applied. It is empty if the answer is short.
 	Tier string `json:"tier"`
 	// Mode is what the rules do to an operation that exceeds a limit: enforce, warn, shadow or off.
-	// Further words may come.
+	// Further words may come. Empty, as in short answers, means enforce.
 	Mode string `json:"mode"`
 	// Replayed says that the answer is the stored one of an earlier attempt under the same
 	// idempotency key. Nothing ran and nothing was charged.
@@ -89,8 +101,8 @@ type Limit struct {
 	Owner string `json:"owner,omitempty"`
 	// Unit is what the limit counts: points, requests, or a unit of the server's own.
 	Unit string `json:"unit"`
-	// Limit is the capacity: the largest amount that can be taken at once.
-	Limit int64 `json:"limit"`
+	// Capacity is the largest amount that can be taken at once.
+	Capacity int64 `json:"capacity"`
 	// Remaining is what is left.
 	Remaining int64 `json:"remaining"`
 	// ResetAfter is the time in seconds after which the limit is full again if nothing is taken.
@@ -106,7 +118,7 @@ type Limit struct {
 	Overdraft int64 `json:"overdraft,omitempty"`
 }
 
-// UnmarshalJSON reads the value of extensions.rateLimit. Amounts that exceed an int64 become the
+// UnmarshalJSON reads the value of extensions.rateLimit in either form. Amounts that exceed an int64 become the
 // largest or smallest int64, because a client that has decoded them into floating point numbers on
 // the way may hand on such ones. More than 256 limits are an error, and what would command a terminal in the message of a
 // warning is escaped.
@@ -119,12 +131,12 @@ func (r *RateLimit) UnmarshalJSON(data []byte) error {
 		Charged   amount  `json:"charged"`
 		Actual    *amount `json:"actual"`
 		Refunded  amount  `json:"refunded"`
-		Limit     amount  `json:"limit"`
+		Capacity  amount  `json:"capacity"`
 		Remaining amount  `json:"remaining"`
 
-		Limits json.RawMessage `json:"limits"`
+		Limits json.RawMessage `json:"limits,omitzero"`
 	}{
-		(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Refunded), amount(r.Limit), amount(r.Remaining),
+		(*plain)(r), amount(r.Cost), amount(r.Charged), (*amount)(r.Actual), amount(r.Refunded), amount(r.Capacity), amount(r.Remaining),
 		nil,
 	}
 	if err := json.Unmarshal(data, &wire); err != nil {
@@ -132,7 +144,7 @@ func (r *RateLimit) UnmarshalJSON(data []byte) error {
 	}
 	r.Cost, r.Charged, r.Actual = int64(wire.Cost), int64(wire.Charged), (*int64)(wire.Actual)
 	r.Refunded = int64(wire.Refunded)
-	r.Limit, r.Remaining = int64(wire.Limit), int64(wire.Remaining)
+	r.Capacity, r.Remaining = int64(wire.Capacity), int64(wire.Remaining)
 	if r.Warning != nil {
 		r.Warning.Message = printable(r.Warning.Message)
 	}
@@ -146,12 +158,12 @@ func (l *Limit) UnmarshalJSON(data []byte) error {
 	wire := struct {
 		*plain
 
-		Limit     amount `json:"limit"`
+		Capacity  amount `json:"capacity"`
 		Remaining amount `json:"remaining"`
-	}{(*plain)(l), amount(l.Limit), amount(l.Remaining)}
+	}{(*plain)(l), amount(l.Capacity), amount(l.Remaining)}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
-	l.Limit, l.Remaining = int64(wire.Limit), int64(wire.Remaining)
+	l.Capacity, l.Remaining = int64(wire.Capacity), int64(wire.Remaining)
 	return nil
 }

@@ -12,23 +12,23 @@ import (
 
 // admitted is a response as the server sends it.
 const admitted = `{
-	"cost": 42, "charged": 42, "limit": 1000, "remaining": 958, "resetAfter": 2.52,
+	"cost": 42, "charged": 42, "limit": "minute", "unit": "points", "capacity": 1000, "remaining": 958, "resetAfter": 2.52,
 	"limits": [
-		{"name": "minute", "level": "tenant", "unit": "points", "limit": 1000, "remaining": 958, "resetAfter": 2.52},
+		{"name": "minute", "level": "tenant", "unit": "points", "capacity": 1000, "remaining": 958, "resetAfter": 2.52},
 		{"name": "burst", "level": "operation", "owner": "Mutation.checkout", "unit": "requests",
-		 "limit": 5, "remaining": 0, "resetAfter": 0.25, "exceeded": true}
+		 "capacity": 5, "remaining": 0, "resetAfter": 0.25, "exceeded": true}
 	],
 	"tier": "free", "mode": "shadow", "replayed": false, "wouldRefuse": "RATE_LIMITED"
 }`
 
 func admittedValue() ratelimitclient.RateLimit {
 	return ratelimitclient.RateLimit{
-		Cost: 42, Charged: 42, Limit: 1000, Remaining: 958, ResetAfter: 2.52,
+		Cost: 42, Charged: 42, Limit: "minute", Unit: "points", Capacity: 1000, Remaining: 958, ResetAfter: 2.52,
 		Limits: []ratelimitclient.Limit{
-			{Name: "minute", Level: "tenant", Unit: "points", Limit: 1000, Remaining: 958, ResetAfter: 2.52},
+			{Name: "minute", Level: "tenant", Unit: "points", Capacity: 1000, Remaining: 958, ResetAfter: 2.52},
 			{
 				Name: "burst", Level: "operation", Owner: "Mutation.checkout", Unit: "requests",
-				Limit: 5, Remaining: 0, ResetAfter: 0.25, Exceeded: true,
+				Capacity: 5, Remaining: 0, ResetAfter: 0.25, Exceeded: true,
 			},
 		},
 		Tier: "free", Mode: "shadow", WouldRefuse: "RATE_LIMITED",
@@ -57,8 +57,8 @@ func TestRateLimitHasTheDocumentedForm(t *testing.T) {
 		data, err := json.Marshal(ratelimitclient.RateLimit{Limits: []ratelimitclient.Limit{{Name: "day"}}})
 		require.NoError(t, err)
 		require.JSONEq(t, `{
-			"cost": 0, "charged": 0, "limit": 0, "remaining": 0, "resetAfter": 0, "tier": "", "mode": "", "replayed": false,
-			"limits": [{"name": "day", "level": "", "unit": "", "limit": 0, "remaining": 0, "resetAfter": 0}]
+			"cost": 0, "charged": 0, "capacity": 0, "remaining": 0, "resetAfter": 0, "tier": "", "mode": "", "replayed": false,
+			"limits": [{"name": "day", "level": "", "unit": "", "capacity": 0, "remaining": 0, "resetAfter": 0}]
 		}`, string(data))
 	})
 
@@ -70,7 +70,7 @@ func TestRateLimitHasTheDocumentedForm(t *testing.T) {
 		data, err := json.Marshal(want)
 		require.NoError(t, err)
 		require.JSONEq(t, `{
-			"cost": 0, "charged": 0, "limit": 0, "remaining": 0, "resetAfter": 0, "tier": "", "mode": "",
+			"cost": 0, "charged": 0, "capacity": 0, "remaining": 0, "resetAfter": 0, "tier": "", "mode": "",
 			"limits": [], "replayed": true, "retryAfter": 1.5, "storeUnavailable": true
 		}`, string(data))
 		var got ratelimitclient.RateLimit
@@ -79,14 +79,33 @@ func TestRateLimitHasTheDocumentedForm(t *testing.T) {
 	})
 }
 
+func TestAShortAnswerIsReadAsOneAndWrittenWithoutAListOfLimits(t *testing.T) {
+	t.Parallel()
+	const short = `{"cost": 42, "charged": 42, "actual": 17, "limit": "minute", "level": "user", "unit": "points",
+		"capacity": 1000, "remaining": 983, "resetAfter": 1.02}`
+	var got ratelimitclient.RateLimit
+	require.NoError(t, json.Unmarshal([]byte(short), &got))
+	actual := int64(17)
+	require.Equal(t, ratelimitclient.RateLimit{
+		Cost: 42, Charged: 42, Actual: &actual, Limit: "minute", Level: "user", Unit: "points",
+		Capacity: 1000, Remaining: 983, ResetAfter: 1.02,
+	}, got)
+	data, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.NotContains(t, string(data), `"limits"`)
+
+	require.NoError(t, json.Unmarshal([]byte(`{"limits": []}`), &got))
+	require.NotNil(t, got.Limits, "a full answer without limits is no short one")
+}
+
 func TestRateLimitIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
 	var got ratelimitclient.RateLimit
 	require.NoError(t, json.Unmarshal([]byte(`{"cost": 3, "actual": 2e2, "refunded": 1e30, "new": {"deep": [1, {}]}, "limits": [
-		{"name": "day", "limit": 9, "mode": "warn", "pace": "slow"}]}`), &got))
+		{"name": "day", "capacity": 9, "mode": "warn", "pace": "slow"}]}`), &got))
 	actual := int64(200)
 	require.Equal(t, ratelimitclient.RateLimit{
-		Cost: 3, Actual: &actual, Refunded: math.MaxInt64, Limits: []ratelimitclient.Limit{{Name: "day", Limit: 9, Mode: "warn"}},
+		Cost: 3, Actual: &actual, Refunded: math.MaxInt64, Limits: []ratelimitclient.Limit{{Name: "day", Capacity: 9, Mode: "warn"}},
 	}, got)
 }
 
@@ -108,11 +127,11 @@ func TestRateLimitReadsAnyWholeNumberAndSaturates(t *testing.T) {
 		t.Run(written, func(t *testing.T) {
 			t.Parallel()
 			var got ratelimitclient.RateLimit
-			require.NoError(t, json.Unmarshal([]byte(`{"cost":`+written+`,"charged":`+written+`,"limit":`+written+
-				`,"remaining":`+written+`,"limits":[{"limit":`+written+`,"remaining":`+written+`}]}`), &got))
+			require.NoError(t, json.Unmarshal([]byte(`{"cost":`+written+`,"charged":`+written+`,"capacity":`+written+
+				`,"remaining":`+written+`,"limits":[{"capacity":`+written+`,"remaining":`+written+`}]}`), &got))
 			require.Equal(t, ratelimitclient.RateLimit{
-				Cost: want, Charged: want, Limit: want, Remaining: want,
-				Limits: []ratelimitclient.Limit{{Limit: want, Remaining: want}},
+				Cost: want, Charged: want, Capacity: want, Remaining: want,
+				Limits: []ratelimitclient.Limit{{Capacity: want, Remaining: want}},
 			}, got)
 		})
 	}
@@ -120,7 +139,7 @@ func TestRateLimitReadsAnyWholeNumberAndSaturates(t *testing.T) {
 
 func TestRateLimitRefusesWhatIsNoWholeNumber(t *testing.T) {
 	t.Parallel()
-	for _, field := range []string{"cost", "charged", "limit", "remaining"} {
+	for _, field := range []string{"cost", "charged", "capacity", "remaining"} {
 		for _, written := range []string{"1.5", `"7"`, "true", "[]", "{}"} {
 			t.Run(field+" "+written, func(t *testing.T) {
 				t.Parallel()
@@ -129,7 +148,7 @@ func TestRateLimitRefusesWhatIsNoWholeNumber(t *testing.T) {
 			})
 		}
 	}
-	for _, field := range []string{"limit", "remaining"} {
+	for _, field := range []string{"capacity", "remaining"} {
 		t.Run("limits "+field, func(t *testing.T) {
 			t.Parallel()
 			var got ratelimitclient.RateLimit

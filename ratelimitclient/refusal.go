@@ -15,6 +15,8 @@ type Refusal struct { //nolint:errname // a client says refusal, as the document
 	// ID names this refusal: an operator finds by it what led to it. It is 26 letters and digits drawn at
 	// random, and empty if the server sent none, as it does under a flood of refusals.
 	ID string
+	// HelpURL is the page on which the operator explains its limits. It is empty if the server sent none.
+	HelpURL string
 	// Layer is what refused before the budgets were asked: address, key, connection, document or parser. It is empty if
 	// the budgets refused. Further words may come.
 	Layer string
@@ -66,6 +68,7 @@ func (r *Refusal) Temporary() bool {
 type refusalExtensions struct {
 	Code       string      `json:"code"`
 	ID         string      `json:"refusalId,omitempty"`
+	HelpURL    string      `json:"helpUrl,omitempty"`
 	Layer      string      `json:"layer,omitempty"`
 	RetryAfter float64     `json:"retryAfter,omitempty"`
 	Limit      string      `json:"limit,omitempty"`
@@ -88,7 +91,10 @@ func (r Refusal) Extensions() map[string]any {
 	if r.RetryAfter > 0 {
 		extensions["retryAfter"] = Seconds(r.RetryAfter)
 	}
-	for key, text := range map[string]string{"refusalId": r.ID, "layer": r.Layer, "limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit, "rule": r.Rule, "dearest": r.Dearest} {
+	for key, text := range map[string]string{
+		"refusalId": r.ID, "helpUrl": r.HelpURL, "layer": r.Layer, "limit": r.Limit, "level": r.Level, "owner": r.Owner, "unit": r.Unit,
+		"rule": r.Rule, "dearest": r.Dearest,
+	} {
 		if text != "" {
 			extensions[key] = text
 		}
@@ -122,7 +128,7 @@ func (r *Refusal) UnmarshalJSON(data []byte) error {
 
 func (e *refusalExtensions) refusal(message string) Refusal {
 	return Refusal{
-		Code: e.Code, Message: message, ID: e.ID, Layer: e.Layer, RetryAfter: fromSeconds(e.RetryAfter),
+		Code: e.Code, Message: message, ID: e.ID, HelpURL: e.HelpURL, Layer: e.Layer, RetryAfter: fromSeconds(e.RetryAfter),
 		Limit: e.Limit, Level: e.Level, Owner: e.Owner, Unit: e.Unit,
 		Cost: int64(e.Cost), MaxCost: int64(e.MaxCost), Dearest: e.Dearest, DearestList: int64(e.List),
 		Rule: e.Rule, Given: int64(e.Given), Allowed: int64(e.Allowed),

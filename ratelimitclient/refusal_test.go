@@ -31,10 +31,11 @@ var codes = map[string]bool{
 func TestRefusalHasTheDocumentedForm(t *testing.T) {
 	t.Parallel()
 	const form = `{"code": "RATE_LIMITED", "retryAfter": 1.5, "limit": "minute", "level": "operation",
-		"owner": "Mutation.checkout", "unit": "points", "cost": 42, "maxCost": 500}`
+		"owner": "Mutation.checkout", "unit": "points", "cost": 42, "maxCost": 500, "helpUrl": "https://example.com/limits"}`
 	refusal := ratelimitclient.Refusal{
 		Code: ratelimitclient.CodeRateLimited, RetryAfter: 1500 * time.Millisecond,
 		Limit: "minute", Level: "operation", Owner: "Mutation.checkout", Unit: "points", Cost: 42, MaxCost: 500,
+		HelpURL: "https://example.com/limits",
 	}
 
 	data, err := json.Marshal(refusal)

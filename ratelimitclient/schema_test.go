@@ -99,7 +99,7 @@ func schemaTypeOf(goType reflect.Type) (kind, of string) {
 func TestThePublishedSchemaHasTheKeysOfARefusal(t *testing.T) {
 	t.Parallel()
 	full := ratelimitclient.Refusal{
-		Code: ratelimitclient.CodeRateLimited, ID: "A", Layer: "address", RetryAfter: 1, Limit: "minute", Level: "team", Owner: "web", Unit: "points",
+		Code: ratelimitclient.CodeRateLimited, ID: "A", HelpURL: "https://example.com/limits", Layer: "address", RetryAfter: 1, Limit: "minute", Level: "team", Owner: "web", Unit: "points",
 		Cost: 1, MaxCost: 1, Dearest: "Query.search", DearestList: 9, Rule: "depth", Given: 2, Allowed: 1,
 	}
 	value := reflect.ValueOf(full)

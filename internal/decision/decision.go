@@ -36,6 +36,8 @@ type Decision struct {
 	// Openly is what of Charged limits were charged that the client is told of: those that refuse or warn.
 	Openly int64
 	Actual *int64
+	// Correctable says that what the operation comes to can change what it is charged.
+	Correctable bool
 
 	// Asked are the amounts that the store was asked for.
 	Asked      bucket.Amounts
@@ -52,6 +54,10 @@ type Decision struct {
 	// Hide is what the client is not told. ShowShadow says that it is told of what is in mode shadow or off.
 	Hide       tiers.Hide
 	ShowShadow bool
+	// Full says that the client is told of every limit, because it or the server asks for that.
+	Full bool
+	// HelpURL is the page that explains a refusal, empty if there is none.
+	HelpURL string
 
 	// Store is the name of the store, empty for the default one.
 	Store         string
@@ -83,6 +89,11 @@ func (d *Decision) Pay(limits []bucket.LimitState, points int64) {
 	if openly {
 		d.Openly += points
 	}
+}
+
+// StoreAway says that the store was not asked although it should have been, so that what is left is not known.
+func (d *Decision) StoreAway() bool {
+	return d.Outcome == Unjudged || d.Outcome == Unavailable || d.Outcome.Locally()
 }
 
 // Because returns what refused, or else what would have, nil if nothing.

@@ -44,7 +44,7 @@ func TestTheActualCostIsThatOfTheResponse(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			signal := f.post(request{Query: test.query, Tenant: plenty}).rateLimit(t)
+			signal := f.post(request{Query: test.query, Tenant: plenty, Cost: "full"}).rateLimit(t)
 			require.InDelta(t, test.cost, signal["cost"], 0)
 			require.InDelta(t, test.actual, signal["actual"], 0)
 		})
@@ -54,7 +54,7 @@ func TestTheActualCostIsThatOfTheResponse(t *testing.T) {
 func TestAnOperationThatDoesNotRunHasNoActualCost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	mutation := request{Query: `mutation { createUser(input: {name: "Grace"}) { id } }`, Key: testKey}
+	mutation := request{Query: `mutation { createUser(input: {name: "Grace"}) { id } }`, Key: testKey, Cost: "full"}
 	require.Contains(t, f.post(mutation).rateLimit(t), "actual")
 	require.NotContains(t, f.post(mutation).rateLimit(t), "actual", "a replay")
 	require.NotContains(t, f.post(request{Query: `{ users(first: 600) { name } }`}).rateLimit(t), "actual", "a refusal")
@@ -67,7 +67,7 @@ func TestTheActualCostCanBeTurnedOff(t *testing.T) {
 		i.configure(cfg)
 		cfg.Pricing.EstimateOnly = true
 	})
-	require.NotContains(t, f.post(request{Query: cheapQuery}).rateLimit(t), "actual")
+	require.NotContains(t, f.post(request{Query: cheapQuery, Cost: "full"}).rateLimit(t), "actual")
 	require.Empty(t, i.sums("ratelimit.operation.actual_cost", "ratelimit.root_field"))
 }
 
@@ -196,7 +196,7 @@ func TestTypesAreTakenFromConcurrentExecution(t *testing.T) {
 	for n := range 32 {
 		running.Go(func() {
 			query := fmt.Sprintf(`{ search(first: %d) { ... on User { name friends(first: 1) { name } } ... on Repository { name } } }`, n)
-			body := f.post(request{Query: query, Tenant: plenty}).Body
+			body := f.post(request{Query: query, Tenant: plenty, Cost: "full"}).Body
 			repositories := strings.Count(body, `"repository `)
 			users := n - repositories
 			// For each user: itself, its call, its friend; for each repository its weight of 3.

@@ -83,7 +83,7 @@ func TestALimitThatFailsLocalIsJudgedByTheShareOfTheInstance(t *testing.T) {
 			facts := admitted.rateLimit(t)
 			require.Equal(t, true, facts["storeUnavailable"])
 			require.EqualValues(t, 22, facts["charged"])
-			require.EqualValues(t, 100, facts["limit"])
+			require.EqualValues(t, 100, facts["capacity"])
 			require.EqualValues(t, left, facts["remaining"])
 		}
 		refused := post(half)

@@ -248,7 +248,8 @@ func TestTheFieldsOfARefusalNameTheLimit(t *testing.T) {
 func TestWhereNoLimitWasJudgedNoBudgetIsShown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
-	signal := f.post(request{Query: cheapQuery, Tenant: "unlimited"}).rateLimit(t)
+	require.Equal(t, map[string]any{"cost": 3.0, "charged": 0.0}, f.post(request{Query: cheapQuery, Tenant: "unlimited"}).rateLimit(t))
+	signal := f.post(request{Query: cheapQuery, Tenant: "unlimited", Cost: "full"}).rateLimit(t)
 	require.Equal(t, map[string]any{
 		"cost": 3.0, "charged": 0.0, "actual": 3.0, "limits": []any{}, "tier": "unlimited", "mode": "enforce", "replayed": false,
 	}, signal)

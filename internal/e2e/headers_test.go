@@ -47,6 +47,7 @@ var headerOutcomes = []struct {
 	{name: "warned", requests: []request{{Query: half, Tenant: "warned"}, {Query: half, Tenant: "warned"}}},
 	{name: "shadowed", requests: []request{{Query: half, Tenant: "shadow"}, {Query: half, Tenant: "shadow"}}},
 	{name: "several levels", requests: []request{{Query: cheapQuery, Tenant: "levels", Team: "web", User: "ada"}}},
+	{name: "several levels, all asked for", requests: []request{{Query: cheapQuery, Tenant: "levels", Team: "web", User: "ada", Cost: "full"}}},
 	{name: "replayed", requests: []request{{Query: mutate, Key: testKey}, {Query: mutate, Key: testKey}}},
 	{name: "unlimited", requests: []request{{Query: cheapQuery, Tenant: "unlimited"}}},
 	{name: "store away, open", requests: []request{{Query: cheapQuery}}, away: true},

@@ -65,7 +65,7 @@ func toldTo() map[string][]request {
 // secrets are what must not stand in an answer from which a part is hidden.
 var secrets = map[string]*regexp.Regexp{
 	"cost":      regexp.MustCompile(`4513|8002|9102|9001|"(cost|charged|actual|refunded|maxCost|breakdown)":[^{n]`),
-	"limits":    regexp.MustCompile(`7919|7907|7901|7883|9001|"allowed"|;q=|"limit":\d|-Limit:|"used":\d|-Used:`),
+	"limits":    regexp.MustCompile(`7919|7907|7901|7883|9001|"allowed"|;q=|"(limit|capacity)":\d|-Limit:|"used":\d|-Used:`),
 	"remaining": regexp.MustCompile(`3393|3381|3375|3357|"resetAfter":\d|"resetAt":"|;r=|-Remaining:|-Reset:|-Used:|"used":\d`),
 	"owners":    regexp.MustCompile(`secret-user|Query\.us\*|Query\.use\*`),
 }
@@ -77,6 +77,7 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 		"nothing": {}, "cost": {Cost: true}, "limits": {Limits: true}, "remaining": {Remaining: true}, "owners": {Owners: true},
 		"everything": {Cost: true, Limits: true, Remaining: true, Owners: true},
 	} {
+		// Short answers are those of the policy, whole ones those of the server.
 		for _, globally := range []bool{false, true} {
 			shown := map[string]bool{}
 			for name, requests := range toldTo() {
@@ -87,7 +88,7 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 							Headers: ratelimit.HeadersDraft10 | ratelimit.HeadersDraft6 | ratelimit.HeadersGitHub,
 						}
 						if globally {
-							cfg.Policy, cfg.Response.Hide = tellingPolicy(t, tiers.Hide{}), hide
+							cfg.Policy, cfg.Response.Hide, cfg.Response.Full = tellingPolicy(t, tiers.Hide{}), hide, true
 						} else {
 							cfg.Policy = tellingPolicy(t, hide)
 						}
@@ -129,7 +130,7 @@ func TestWhatIsHiddenStandsNowhere(t *testing.T) {
 func TestEveryNumberOfTheExtensionIsKnownToWhatHides(t *testing.T) {
 	t.Parallel()
 	// retryAfter is never hidden.
-	known := []string{"cost", "charged", "actual", "refunded", "limit", "remaining", "resetAfter", "retryAfter"}
+	known := []string{"cost", "charged", "actual", "refunded", "capacity", "remaining", "resetAfter", "retryAfter"}
 	goType := reflect.TypeFor[ratelimitclient.RateLimit]()
 	for i := range goType.NumField() {
 		field := goType.Field(i)
@@ -156,7 +157,7 @@ func TestAnOverdraftIsHiddenWithWhatRemains(t *testing.T) {
 		require.NoError(t, err)
 		f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = snapshot })
 		f.post(request{Query: `{ users(first: 6) { name } }`})
-		reply := f.post(request{Query: `{ users(first: 6) { name } }`})
+		reply := f.post(request{Query: `{ users(first: 6) { name } }`, Cost: "full"})
 		require.Equal(t, !hidden, strings.Contains(reply.Body, `"overdraft":6`), reply.Body)
 	}
 }

@@ -166,7 +166,7 @@ func TestAClaimWhoseReplyWasLostIsReleasedWhereNothingRanUnderIt(t *testing.T) {
 		require.NoError(t, server.extension.AwaitSettled(t.Context()))
 		again := server.post(request{Query: query, Key: testKey})
 		require.Equal(t, http.StatusOK, again.Status, "%s: %s", name, again.Body)
-		require.Equal(t, false, again.rateLimit(t)["replayed"], name)
+		require.NotContains(t, again.rateLimit(t), "replayed", name)
 	}
 }
 

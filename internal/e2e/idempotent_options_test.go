@@ -79,13 +79,13 @@ func TestOnAWebSocketAKeyBelongsToOneOperation(t *testing.T) {
 	// The header of the upgrade is that of all operations: it is no key of any.
 	s := f.dial("free", http.Header{"Idempotency-Key": {testKey}})
 	for _, id := range []string{"1", "2"} {
-		require.Contains(t, s.run(id, request{Query: createUser})[0], `"replayed":false`)
+		require.NotContains(t, s.run(id, request{Query: createUser})[0], `"replayed"`)
 	}
 	require.EqualValues(t, 2, f.resolver.Created.Load())
 	first := s.run("3", request{Query: createUser, Key: testKey})[0]
-	require.Contains(t, first, `"replayed":false`)
+	require.NotContains(t, first, `"replayed"`)
 	require.Contains(t, s.run("4", request{Query: createUser, Key: testKey})[0], `"replayed":true`)
 	require.Contains(t, s.run("5", request{Query: createOther, Key: testKey})[0], ratelimitclient.CodeKeyReused)
-	require.Contains(t, s.run("6", request{Query: createUser, Key: testKey + "6"})[0], `"replayed":false`)
+	require.NotContains(t, s.run("6", request{Query: createUser, Key: testKey + "6"})[0], `"replayed"`)
 	require.EqualValues(t, 4, f.resolver.Created.Load())
 }

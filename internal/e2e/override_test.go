@@ -39,12 +39,12 @@ func TestAClientSeesTheLimitThatAnOverrideMakes(t *testing.T) {
 		require.Equal(t, "minute", first["name"])
 		return first
 	}
-	require.EqualValues(t, 100, minute(f.post(request{Query: half}))["limit"])
+	require.EqualValues(t, 100, minute(f.post(request{Query: half, Cost: "full"}))["capacity"])
 	require.False(t, last.Overridden)
 
 	f.override(bucket.Override{Limit: "minute", Capacity: 500})
-	reply := f.post(request{Query: half})
-	require.EqualValues(t, 500, minute(reply)["limit"])
+	reply := f.post(request{Query: half, Cost: "full"})
+	require.EqualValues(t, 500, minute(reply)["capacity"])
 	require.EqualValues(t, 500-2*22, minute(reply)["remaining"], "what was spent is kept")
 	require.Contains(t, reply.Header.Get("RateLimit-Policy"), `"minute";q=500`)
 	require.True(t, last.Overridden)

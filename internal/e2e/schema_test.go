@@ -55,13 +55,17 @@ func TestTheSchemaRefusesWhatIsNoAnswer(t *testing.T) {
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal([]byte(ratelimitclient.JSONSchema), &schema))
 	for text, want := range map[string]string{
-		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "later": 1}`:       "",
-		`{"limits": [], "tier": "free", "mode": "enforce"}`:                                      "required replayed",
-		`{"limits": {}, "tier": "free", "mode": "enforce", "replayed": false}`:                   "limits: type",
-		`{"limits": [{"name": "a"}], "tier": "free", "mode": "enforce", "replayed": false}`:      "limits: items: required level",
-		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "cost": -1}`:       "cost: minimum",
-		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "remaining": 1.5}`: "remaining: type",
-		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": "no"}`:                    "replayed: type",
+		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "later": 1}`: "",
+		`{"limits": [], "tier": "free", "mode": "enforce"}`:                                "limits needs required replayed",
+		`{"cost": 3, "charged": 3}`:                                                        "",
+		`{"limit": "minute", "unit": "points", "capacity": 9}`:                             "",
+		`{"capacity": 9}`:                "capacity needs required limit",
+		`{"limit": 9, "unit": "points"}`: "limit: type",
+		`{"limits": {}, "tier": "free", "mode": "enforce", "replayed": false}`:                 "limits: type",
+		`{"limits": [{"name": "a"}], "tier": "free", "mode": "enforce", "replayed": false}`:    "limits: items: required level",
+		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "cost": -1}`:     "cost: minimum",
+		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": false, "charged": 1.5}`: "charged: type",
+		`{"limits": [], "tier": "free", "mode": "enforce", "replayed": "no"}`:                  "replayed: type",
 	} {
 		var value any
 		require.NoError(t, json.Unmarshal([]byte(text), &value))
@@ -108,6 +112,8 @@ func mismatch(root, schema map[string]any, value any) string {
 			if number, isNumber := value.(float64); isNumber && number < argument.(float64) {
 				problem = "minimum"
 			}
+		case "dependentRequired":
+			problem = lackingBeside(argument.(map[string]any), value)
 		case "required":
 			problem = lacking(argument.([]any), value)
 		case "properties":
@@ -134,6 +140,19 @@ func lacking(required []any, value any) string {
 	for _, key := range required {
 		if _, found := object[key.(string)]; !found {
 			return "required " + key.(string)
+		}
+	}
+	return ""
+}
+
+// lackingBeside says which key is missing that another one needs.
+func lackingBeside(dependent map[string]any, value any) string {
+	object, _ := value.(map[string]any)
+	for key, required := range dependent {
+		if _, found := object[key]; found {
+			if missing := lacking(required.([]any), value); missing != "" {
+				return key + " needs " + missing
+			}
 		}
 	}
 	return ""
@@ -189,9 +208,11 @@ func TestWhatTheReferenceShowsHolds(t *testing.T) {
 
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal([]byte(ratelimitclient.JSONSchema), &schema))
-	var shown any
-	require.NoError(t, json.Unmarshal([]byte(block("json", `"limits"`)), &shown))
-	require.Empty(t, mismatch(schema, schema, shown))
+	for _, form := range []string{`{"cost"`, `"limits"`} {
+		var shown any
+		require.NoError(t, json.Unmarshal([]byte(block("json", form)), &shown))
+		require.Empty(t, mismatch(schema, schema, shown))
+	}
 
 	for _, code := range regexp.MustCompile("\\| `([A-Z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		require.True(t, ratelimitclient.IsCode(code[1]), code[1])

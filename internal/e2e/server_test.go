@@ -111,7 +111,7 @@ type request struct {
 	Team      string
 	User      string
 	Key       string
-	// Cost is what the client asks about the price: report or validate.
+	// Cost is what the client asks about the price: full, report or validate.
 	Cost   string
 	Header http.Header
 }

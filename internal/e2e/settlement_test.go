@@ -87,7 +87,7 @@ func TestWhatAnOperationDidNotComeToIsGivenBack(t *testing.T) {
 	for name, want := range map[string]float64{"cost": 302, "charged": 302, "actual": 102, "refunded": 200, "remaining": 898} {
 		require.InDelta(t, want, signal[name], 0, name)
 	}
-	require.Equal(t, `"minute";r=898;t=1, "requests";r=5999;t=1`, got.Header.Get("RateLimit"))
+	require.Equal(t, `"minute";r=898;t=1`, got.Header.Get("RateLimit"))
 	require.EqualValues(t, 102, f.spent("free"))
 	require.Len(t, f.store.Settlements(), 1)
 }

@@ -66,7 +66,7 @@ func TestASoftLimitReportsAndPacesNobody(t *testing.T) {
 	t.Parallel()
 	f := limited(t, "minute: {capacity: 100, per: minute}, report: {capacity: 30, per: hour, window: fixed, soft: true}")
 	f.post(request{Query: half})
-	second := f.post(request{Query: half})
+	second := f.post(request{Query: half, Cost: "full"})
 	require.Equal(t, http.StatusOK, second.Status)
 	signal := second.rateLimit(t)
 	require.Nil(t, signal["wouldRefuse"])
@@ -91,14 +91,14 @@ func TestLimitsThatRefuseNothingPaceNobodyBesideOthers(t *testing.T) {
 		require.NotContains(t, second.Header.Get("RateLimit"), "trial")
 		require.NotContains(t, second.Header.Get("RateLimit-Policy"), "trial")
 		signal := second.rateLimit(t)
-		require.EqualValues(t, 1000, signal["limit"])
+		require.EqualValues(t, 1000, signal["capacity"])
 		require.EqualValues(t, 956, signal["remaining"])
 		require.Equal(t, ratelimitclient.CodeRateLimited, signal["wouldRefuse"])
 		limits, _ := signal["limits"].([]any)
 		require.Len(t, limits, 2, "they stay where each limit is told")
 
 		only := shown(t, "trial: {capacity: 22, per: day, mode: "+mode+"}, report: {capacity: 10, per: day, soft: true}").post(request{Query: half})
-		require.EqualValues(t, 22, only.rateLimit(t)["limit"], "what is to come, where nothing refuses")
+		require.EqualValues(t, 22, only.rateLimit(t)["capacity"], "what is to come, where nothing refuses")
 		require.Equal(t, `"trial";r=0;t=3928`, only.Header.Get("RateLimit"))
 	}
 	both := shown(t, "soon: {capacity: 50, per: day, mode: warn}, later: {capacity: 30, per: day, mode: shadow}").post(request{Query: half})
@@ -121,19 +121,20 @@ func TestMoreOfAWindowComesAtItsExactEndUnlessItRefused(t *testing.T) {
 	start := f.clock.Now()
 	midnight := int(start.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(start).Seconds())
 	sliding := 3600 + 164 // One of 22 is back after 1/22 of the next window.
-	require.Equal(t, map[string]int{"f": 3600, "d": midnight, "s": sliding, "n": 1}, times(f.post(request{Query: half})))
+	require.Equal(t, map[string]int{"f": 3600, "d": midnight, "s": sliding, "n": 1}, times(f.post(request{Query: half, Cost: "full"})))
 
-	refused := f.post(request{Query: half})
+	require.Equal(t, map[string]int{"n": 1}, times(f.post(request{Query: half})), "of others less than half is used")
+	refused := f.post(request{Query: half, Cost: "full"})
 	require.Equal(t, "1", refused.Header.Get("Retry-After"))
 	require.Equal(t, map[string]int{"f": 3600, "d": midnight, "s": sliding, "n": 1}, times(refused), "no other has more in a second")
 
 	f.clock.Advance(90 * time.Minute)
 	// Half of the window before covers 11, and another 22 come; the current one ends in half an hour.
-	got := times(f.post(request{Query: half}))
+	got := times(f.post(request{Query: half, Cost: "full"}))
 	require.Equal(t, 3600, got["f"])
 	require.Equal(t, midnight-5400, got["d"])
 	require.Equal(t, 1800+110, got["s"], "at most so late, by 33 that are used")
 	f.clock.Advance(time.Hour)
-	got = times(f.post(request{Query: `{ __typename }`}))
+	got = times(f.post(request{Query: `{ __typename }`, Cost: "full"}))
 	require.Equal(t, 180, got["s"], "11 are left for half an hour")
 }

@@ -108,13 +108,19 @@ const severalRoots = "several"
 // otherOperations stands for all operations that metrics do not name.
 const otherOperations = "other"
 
+// ReadsSpent reports whether [Reporter.Spent] tells anybody.
+func (r *Reporter) ReadsSpent(ctx context.Context) bool {
+	m := r.metrics
+	return m.actual.Enabled(ctx) || m.estimated.Enabled(ctx) || m.difference.Enabled(ctx)
+}
+
 // Spent compares what an operation that ran to its end was estimated at with what it came to, so that a team sees which
 // weights and assumed sizes are wrong. Both are points, of a subscription for as many events as it had.
 func (r *Reporter) Spent(ctx context.Context, d *decision.Decision, estimated, actual int64) {
-	m := r.metrics
-	if !m.actual.Enabled(ctx) && !m.estimated.Enabled(ctx) && !m.difference.Enabled(ctx) {
+	if !r.ReadsSpent(ctx) {
 		return
 	}
+	m := r.metrics
 	root, name := severalRoots, ""
 	if len(d.RootFields) == 1 {
 		root = d.RootFields[0]

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
@@ -19,10 +18,7 @@ func Budget(d *decision.Decision, now time.Time) *ratelimitclient.Budget {
 	if !d.Hide.Cost {
 		budget.Cost = graphQLInt(d.Points)
 	}
-	l := headline(d, bucket.Points)
-	if l == nil {
-		l = headline(d, "")
-	}
+	l := pace(d)
 	if l == nil {
 		return budget
 	}

@@ -17,7 +17,9 @@ func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
 	if r.Presented != nil {
 		return presentedWithID(r)
 	}
-	refusal := ratelimitclient.Refusal{Code: r.Outcome.Code(), ID: r.ID, RetryAfter: RetryAfter(d, r), Owner: owner(d, r.Owner)}
+	refusal := ratelimitclient.Refusal{
+		Code: r.Outcome.Code(), ID: r.ID, HelpURL: d.HelpURL, RetryAfter: RetryAfter(d, r), Owner: owner(d, r.Owner),
+	}
 	if r.Limit != nil {
 		refusal.Limit, refusal.Level, refusal.Unit = r.Limit.Name, r.Owner.Level.String(), string(r.Limit.Unit)
 	}

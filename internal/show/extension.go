@@ -24,12 +24,85 @@ func Extension(d *decision.Decision) any {
 		unpriced := *d
 		unpriced.Hide.Cost, d = true, &unpriced
 	}
-	top := headline(d, "")
+	top := pace(d)
+	hides, full := d.Hide != (tiers.Hide{}), asked || tellsAll(d, top)
+	if !full && !hides && top != nil && !d.StoreAway() && d.Outcome != decision.Replayed {
+		return short(d, top)
+	}
 	all := whole(d, top)
-	if top != nil && d.Hide == (tiers.Hide{}) {
+	if full && !hides && top != nil {
 		return all
 	}
-	return partial(d, all, top != nil)
+	p := partial(d, &all, top)
+	if !full {
+		p.shorten(d, top)
+	}
+	return p
+}
+
+// tellsAll says that the client is told of every limit: it or the server asks for that, something refuses or warns, or
+// the client paces itself by another limit than the one that will refuse it.
+func tellsAll(d *decision.Decision, top *bucket.LimitState) bool {
+	if d.Full || d.Because() != nil {
+		return true
+	}
+	tightest := headline(d, "")
+	return tightest != nil && tightest.Limit.Unit != top.Limit.Unit && overHalf(tightest)
+}
+
+// overHalf says that more than half of a limit is used.
+func overHalf(l *bucket.LimitState) bool { return l.Remaining < l.Limit.Capacity-l.Remaining }
+
+// shortRateLimit is extensions.rateLimit of most answers: nothing is hidden, and what is absent is empty, false or usual. It is
+// a struct because encoding/json compacts what marshals itself, which costs more than the reflection.
+type shortRateLimit struct {
+	Cost       int64   `json:"cost"`
+	Charged    int64   `json:"charged"`
+	Actual     *int64  `json:"actual,omitempty"`
+	Refunded   int64   `json:"refunded,omitempty"`
+	Limit      string  `json:"limit"`
+	Level      string  `json:"level,omitempty"`
+	Unit       string  `json:"unit"`
+	Mode       string  `json:"mode,omitempty"`
+	Capacity   int64   `json:"capacity"`
+	Remaining  int64   `json:"remaining"`
+	ResetAfter float64 `json:"resetAfter"`
+}
+
+func short(d *decision.Decision, top *bucket.LimitState) shortRateLimit {
+	return shortRateLimit{
+		Cost: d.Points, Charged: d.Charged, Actual: shortActual(d), Refunded: d.Refunded,
+		Limit: top.Limit.Name, Level: topLevel(top), Unit: string(top.Limit.Unit), Mode: shortMode(d, top),
+		Capacity: top.Limit.Capacity, Remaining: top.Remaining, ResetAfter: ratelimitclient.Seconds(top.ResetAfter),
+	}
+}
+
+// shortActual is what the operation came to, nil where that changes nothing for the client.
+func shortActual(d *decision.Decision) *int64 {
+	if !d.Correctable {
+		return nil
+	}
+	return d.Actual
+}
+
+// topLevel is the level of the limit at the top, empty for that of a tenant, which is usual.
+func topLevel(top *bucket.LimitState) string {
+	if top.Owner.Level == bucket.Tenant {
+		return ""
+	}
+	return top.Owner.Level.String()
+}
+
+// shortMode is what the limit at the top does when it is exceeded, empty for refusing, which is usual.
+func shortMode(d *decision.Decision, top *bucket.LimitState) string {
+	mode := d.Mode
+	if top != nil {
+		mode = top.Limit.Mode
+	}
+	if mode == bucket.Enforce {
+		return ""
+	}
+	return mode.String()
 }
 
 // whole returns the extension with nothing hidden, and the limit at its top.
@@ -43,7 +116,7 @@ func whole(d *decision.Decision, top *bucket.LimitState) ratelimitclient.RateLim
 		Tier:             d.Tier,
 		Mode:             d.Mode.String(),
 		Replayed:         d.Outcome == decision.Replayed,
-		StoreUnavailable: d.Outcome == decision.Unjudged || d.Outcome == decision.Unavailable || d.Outcome.Locally(),
+		StoreUnavailable: d.StoreAway(),
 		Validated:        d.Outcome == decision.Validated,
 		Breakdown:        breakdownOf(d.Breakdown),
 	}
@@ -51,8 +124,8 @@ func whole(d *decision.Decision, top *bucket.LimitState) ratelimitclient.RateLim
 		e.Limits[i] = limit(d, &d.Limits[i])
 	}
 	if top != nil {
-		e.Limit = top.Limit.Capacity
-		e.Remaining = top.Remaining
+		e.Limit, e.Level, e.Unit = top.Limit.Name, topLevel(top), string(top.Limit.Unit)
+		e.Capacity, e.Remaining = top.Limit.Capacity, top.Remaining
 		e.ResetAfter = ratelimitclient.Seconds(top.ResetAfter)
 	}
 	if d.Refusal != nil {
@@ -72,7 +145,7 @@ func limit(d *decision.Decision, l *bucket.LimitState) ratelimitclient.Limit {
 		Level:      l.Owner.Level.String(),
 		Owner:      owner(d, l.Owner),
 		Unit:       string(l.Limit.Unit),
-		Limit:      l.Limit.Capacity,
+		Capacity:   l.Limit.Capacity,
 		Remaining:  l.Remaining,
 		ResetAfter: ratelimitclient.Seconds(l.ResetAfter),
 		Exceeded:   l.Exceeded,
@@ -86,51 +159,64 @@ func limit(d *decision.Decision, l *bucket.LimitState) ratelimitclient.Limit {
 }
 
 // partialRateLimit is extensions.rateLimit without what is hidden, or where no limit was judged that is not
-// soft: its fields hide those of the same key, and what is nil is absent, because a remaining of 0 would
-// read as an empty budget.
+// soft, or short with something that is rare: its fields hide those of the same key, and what is nil is absent, because a
+// remaining of 0 would read as an empty budget.
 type partialRateLimit struct {
-	Cost       *int64         `json:"cost,omitempty"`
-	Charged    *int64         `json:"charged,omitempty"`
-	Limit      *int64         `json:"limit,omitempty"`
-	Remaining  *int64         `json:"remaining,omitempty"`
-	ResetAfter *float64       `json:"resetAfter,omitempty"`
-	Limits     []partialLimit `json:"limits"`
+	Cost    *int64 `json:"cost,omitempty"`
+	Charged *int64 `json:"charged,omitempty"`
+	// These are only here for their place in the answer.
+	Actual   *int64 `json:"actual,omitempty"`
+	Refunded int64  `json:"refunded,omitempty"`
+	Limit    string `json:"limit,omitempty"`
+	Level    string `json:"level,omitempty"`
+	Unit     string `json:"unit,omitempty"`
+
+	Capacity   *int64          `json:"capacity,omitempty"`
+	Remaining  *int64          `json:"remaining,omitempty"`
+	ResetAfter *float64        `json:"resetAfter,omitempty"`
+	Limits     *[]partialLimit `json:"limits,omitempty"`
+	Tier       *string         `json:"tier,omitempty"`
+	Mode       *string         `json:"mode,omitempty"`
+	Replayed   *bool           `json:"replayed,omitempty"`
 	// What the keys above do not hide, in the order of answers that hide nothing.
-	ratelimitclient.RateLimit
+	*ratelimitclient.RateLimit
 }
 
-// wireLimit has a name of its own, because it is embedded beside a field Limit.
+// wireLimit has a name of its own, because a field of ratelimitclient.RateLimit is called Limit.
 type wireLimit = ratelimitclient.Limit
 
 // partialLimit is the same of one limit.
 type partialLimit struct {
 	wireLimit
 
-	Limit      *int64   `json:"limit,omitempty"`
+	Capacity   *int64   `json:"capacity,omitempty"`
 	Remaining  *int64   `json:"remaining,omitempty"`
 	ResetAfter *float64 `json:"resetAfter,omitempty"`
 }
 
 // partial leaves out what is hidden, and the budget if there is none.
-func partial(d *decision.Decision, whole ratelimitclient.RateLimit, budget bool) partialRateLimit {
-	p := partialRateLimit{RateLimit: whole, Limits: make([]partialLimit, len(whole.Limits))}
-	shown := &p.RateLimit
+func partial(d *decision.Decision, shown *ratelimitclient.RateLimit, top *bucket.LimitState) partialRateLimit {
+	limits := make([]partialLimit, len(shown.Limits))
+	p := partialRateLimit{
+		Limit: shown.Limit, Level: shown.Level, Unit: shown.Unit,
+		Limits: &limits, Tier: &shown.Tier, Mode: &shown.Mode, Replayed: &shown.Replayed, RateLimit: shown,
+	}
 	if d.Hide.Cost {
-		shown.Actual, shown.Refunded, shown.Breakdown = nil, 0, nil
+		shown.Breakdown = nil
 	} else {
-		p.Cost, p.Charged = &shown.Cost, &shown.Charged
+		p.Cost, p.Charged, p.Actual, p.Refunded = &shown.Cost, &shown.Charged, shown.Actual, shown.Refunded
 	}
-	if budget && !d.Hide.Limits {
-		p.Limit = &shown.Limit
+	if top != nil && !d.Hide.Limits {
+		p.Capacity = &shown.Capacity
 	}
-	if budget && !d.Hide.Remaining {
+	if top != nil && !d.Hide.Remaining {
 		p.Remaining, p.ResetAfter = &shown.Remaining, &shown.ResetAfter
 	}
-	for i := range p.Limits {
-		l := &p.Limits[i]
-		l.wireLimit = whole.Limits[i]
+	for i := range limits {
+		l := &limits[i]
+		l.wireLimit = shown.Limits[i]
 		if !d.Hide.Limits {
-			l.Limit = &l.wireLimit.Limit
+			l.Capacity = &l.wireLimit.Capacity
 		}
 		if d.Hide.Remaining {
 			l.Overdraft = 0
@@ -139,6 +225,20 @@ func partial(d *decision.Decision, whole ratelimitclient.RateLimit, budget bool)
 		}
 	}
 	return p
+}
+
+// shorten leaves out what short answers do not have.
+func (p *partialRateLimit) shorten(d *decision.Decision, top *bucket.LimitState) {
+	p.Limits, p.Tier = nil, nil
+	if p.RateLimit.Mode = shortMode(d, top); p.RateLimit.Mode == "" {
+		p.Mode = nil
+	}
+	if !p.RateLimit.Replayed {
+		p.Replayed = nil
+	}
+	if !d.Hide.Cost {
+		p.Actual = shortActual(d)
+	}
 }
 
 // owner is the name of an owner as the client may know it. Operation rules, of which an operation can have several, are

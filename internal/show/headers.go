@@ -64,7 +64,8 @@ func Headers(header http.Header, d *decision.Decision, forms Form) {
 	}
 }
 
-// draft10 sets RateLimit and RateLimit-Policy.
+// draft10 sets RateLimit and RateLimit-Policy of few limits: the one at the top of the extension, and those that will refuse
+// or have. Who asks for everything is told of all.
 func draft10(d *decision.Decision, header http.Header) {
 	mode := pacingMode(d)
 	if mode == bucket.Off {
@@ -72,18 +73,19 @@ func draft10(d *decision.Decision, header http.Header) {
 	}
 	// Room for the usual few limits, so that nothing but the values is allocated.
 	var stateRoom, policyRoom [256]byte
-	state, policy := stateRoom[:0], policyRoom[:0]
+	state, policy, top := stateRoom[:0], policyRoom[:0], pace(d)
 	for i := range d.Limits {
-		if !paces(&d.Limits[i], mode) {
+		l := &d.Limits[i]
+		if !paces(l, mode) || !d.Full && l != top && !l.Exceeded && !overHalf(l) {
 			continue
 		}
 		if len(state) > 0 {
 			state = append(state, ", "...)
 			policy = append(policy, ", "...)
 		}
-		name := owner(d, d.Limits[i].Owner)
-		state = appendState(state, d, name, &d.Limits[i])
-		policy = appendPolicy(policy, name, &d.Limits[i])
+		name := owner(d, l.Owner)
+		state = appendState(state, d, name, l)
+		policy = appendPolicy(policy, name, l)
 	}
 	// Each value has no room behind it, so that whoever adds another does not write into its neighbour.
 	values := []string{string(state), string(policy)}
@@ -141,7 +143,7 @@ func singled(d *decision.Decision) *bucket.LimitState {
 			}
 		}
 	}
-	return headline(d, "")
+	return pace(d)
 }
 
 // appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the
