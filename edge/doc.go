@@ -14,5 +14,6 @@
 // at once is bounded, and so are its WebSockets and what runs on each.
 //
 // A refusal is a GraphQL response whose error has a code of package ratelimitclient, and the name of the layer
-// that refused in extensions.layer: see the Layer constants.
+// that refused in extensions.layer: see the Layer constants. It is answered at once and leaves the connection open, which may
+// be that of a proxy for all its clients; only a body that is too large or too slow closes it.
 package edge

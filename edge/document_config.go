@@ -17,8 +17,8 @@ type DocumentConfig struct {
 	// MaxBytes is the length of the longest document, without its variables. 0 means 64 KiB. A longer one is answered
 	// with PAYLOAD_TOO_LARGE.
 	MaxBytes int
-	// MaxTokens is how many tokens a document has at most, counted as the GraphQL specification does, without comments.
-	// 0 means 2 000. What is beyond this and the following bounds is answered with QUERY_LIMIT_EXCEEDED.
+	// MaxTokens is how many tokens a document has at most. A comment is one, as for the token limit of gqlparser, which
+	// keeps it with what follows. 0 means 2 000. What is beyond this and the following bounds is answered with QUERY_LIMIT_EXCEEDED.
 	MaxTokens int
 	// MaxDepth is how deep braces, brackets and parentheses may be in each other. 0 means 64.
 	MaxDepth int

@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -165,6 +166,28 @@ func TestAnOperationMayTakeLongerThanItsBody(t *testing.T) {
 }
 
 // TestARefusedBodyIsNotWaitedFor holds net/http to a second, which reads what is left of a body before it answers.
+// The connection of a proxy is used by all its clients.
+func TestARefusedRequestLeavesItsConnectionToTheNext(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{Address: edge.AddressConfig{Limits: requests(1)}}, nil)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests, http.StatusTooManyRequests} {
+		const request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+		_, err := fmt.Fprintf(conn, request, len(document), document)
+		require.NoError(t, err, i)
+		response, err := http.ReadResponse(answers, nil)
+		require.NoError(t, err, i)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err, i)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode)
+		require.False(t, response.Close, i)
+	}
+}
+
 func TestARefusedBodyIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, length := range []string{"50", "1000000"} {

@@ -32,7 +32,7 @@ func (c *DocumentConfig) count(document string) *bound {
 		b := document[at]
 		at = endOfToken(document, at)
 		switch {
-		case ignored(b):
+		case ignored(b) && b != '#':
 			continue
 		case b == '{' || b == '(' || b == '[':
 			if b == '{' && nesting == 0 {
