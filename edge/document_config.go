@@ -43,8 +43,9 @@ type DocumentConfig struct {
 	// none. The limiter charges for them as if they had been parsed. The error presenter of the server is called for each
 	// answer; its extensions are not kept, but for the code.
 	RememberInvalid int
-	// MaxErrors is how many errors the answer to an invalid document lists. 0 means 100, as graphql-js does it. 12 kB of a
-	// document made 350 kB of errors.
+	// MaxErrors is how many errors the answer to an invalid document lists, and fewer where their messages would have more
+	// than 64 KiB together. 0 means 100, as graphql-js does it. 12 kB of a document made 350 kB of errors, and one name of
+	// 50 kB in a hundred errors 5 MB.
 	MaxErrors int
 
 	// Cache is the document cache of the server, the same that is given to SetQueryCache. Nil means that the door knows
@@ -77,6 +78,8 @@ const (
 	defaultMaxWait         = 250 * time.Millisecond
 	defaultRememberInvalid = 4 << 20
 	defaultMaxErrors       = 100
+	// maxErrorBytes is how many bytes the messages of the errors that are listed have together, beyond which one is listed.
+	maxErrorBytes = 64 << 10
 	// maxMaxWait keeps a WebSocket alive, whose pings wait as well.
 	maxMaxWait = 5 * time.Second
 )

@@ -232,6 +232,17 @@ func TestTheAnswerToAnInvalidDocumentListsSoManyErrors(t *testing.T) {
 	require.Equal(t, "7 more errors are not listed", a.Errors[3].Message)
 }
 
+// gqlparser looks at a fragment again for each that spreads it, and says the name each time.
+func TestALongNameIsNotToldAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for length, listed := range map[int]int{20_000: 3, 60_000: 1} {
+		g := newGuarded(t, edge.DocumentConfig{})
+		a := g.ask(t, "192.0.2.1", "{...f0}"+strings.Replace(chain(10, ""), "{a}", "{"+strings.Repeat("x", length)+"}", 1))
+		require.Len(t, a.Errors, listed+1)
+		require.Contains(t, a.Errors[listed].Message, "more errors are not listed")
+	}
+}
+
 // refusing is a limiter that admits what it is told to.
 type refusing struct {
 	admits, unread bool
