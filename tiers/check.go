@@ -340,11 +340,20 @@ func (c *checker) label(at path, what, name string) {
 
 // longName checks a name that only this package compares.
 func (c *checker) longName(at path, what, name string) {
+	if problem := longNameProblem(what, name); problem != "" {
+		c.fail(at, "%s", problem)
+	}
+}
+
+// longNameProblem returns what is wrong with a name that only this package compares, empty if nothing is.
+func longNameProblem(what, name string) string {
 	switch {
 	case len(name) > MaxLongName:
-		c.fail(at, "%s", tooLong(what, name, MaxLongName))
+		return tooLong(what, name, MaxLongName)
 	case name == "", !utf8.ValidString(name), strings.IndexFunc(name, unicode.IsControl) >= 0:
-		c.fail(at, "%s is valid UTF-8 without control characters, and not empty", what)
+		return what + " is valid UTF-8 without control characters, and not empty"
+	default:
+		return ""
 	}
 }
 

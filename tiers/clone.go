@@ -2,24 +2,15 @@ package tiers
 
 import "slices"
 
-// clone returns a copy of the policy that shares nothing with it, so that a snapshot can be compiled
-// from it later.
-func (p Policy) clone() Policy {
-	p.Tiers = cloneMap(p.Tiers, func(t Tier) Tier {
+// cloneTiers returns a copy that shares nothing with them, so that a snapshot can be compiled from it later.
+func cloneTiers(tiers map[string]Tier) map[string]Tier {
+	return cloneMap(tiers, func(t Tier) Tier {
 		t.Limits = cloneLimits(t.Limits)
 		t.Teams, t.Users = clonePointer(t.Teams, OwnerRule.clone), clonePointer(t.Users, UserRule.clone)
 		t.Operations = cloneMap(t.Operations, OperationRule.clone)
 		t.Hide = clonePointer(t.Hide, Hide.clone)
 		return t
 	})
-	p.Tenants = cloneMap(p.Tenants, func(x Exception) Exception {
-		x.Limits = cloneLimits(x.Limits)
-		x.Teams, x.Users = clonePointer(x.Teams, OwnerException.clone), clonePointer(x.Users, UserException.clone)
-		x.Operations = cloneMap(x.Operations, OperationRule.clone)
-		x.Hide = clonePointer(x.Hide, Hide.clone)
-		return x
-	})
-	return p
 }
 
 func (o OwnerRule) clone() OwnerRule {
@@ -30,18 +21,6 @@ func (o OwnerRule) clone() OwnerRule {
 func (u UserRule) clone() UserRule {
 	u.Limits, u.Operations = cloneLimits(u.Limits), cloneMap(u.Operations, OwnerRule.clone)
 	return u
-}
-
-func (x UserException) clone() UserException {
-	x.Limits, x.Operations = cloneLimits(x.Limits), cloneMap(x.Operations, OwnerRule.clone)
-	x.ByName = cloneMap(x.ByName, OwnerRule.clone)
-	return x
-}
-
-func (x OwnerException) clone() OwnerException {
-	x.Limits = cloneLimits(x.Limits)
-	x.ByName = cloneMap(x.ByName, OwnerRule.clone)
-	return x
 }
 
 func (o OperationRule) clone() OperationRule {

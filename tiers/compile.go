@@ -38,83 +38,126 @@ type compiler struct {
 	// day is the one as of which modes hold, strictest the strictest of them.
 	day       time.Time
 	strictest bucket.Mode
-	// enforced is when limits in mode warn become enforced, those that nobody knows of left out.
-	enforced map[limitOf]time.Time
+	// into is the snapshot that is made.
+	into *Snapshot
+	// trial says that what is compiled is not kept, so that others need not share it.
+	trial bool
+	// again says that a policy is compiled once more to find all that is wrong, and that its size was found to fit.
+	again bool
 }
 
 func newCompiler(p *Policy) *compiler {
 	return &compiler{
-		checker:  checker{policy: p, unfit: make(map[*Limit]bool), days: make(map[time.Time]bool)},
-		broken:   make(map[string]bool),
-		enforced: make(map[limitOf]time.Time),
+		checker: checker{policy: p, unfit: make(map[*Limit]bool), days: make(map[time.Time]bool)},
+		broken:  make(map[string]bool),
+		into:    newSnapshot(p),
 	}
 }
 
 // compile returns a family, which is of use only if there are no findings.
 func compile(p Policy) (*family, []finding) {
-	p = p.clone()
-	c := newCompiler(&p)
-	c.check()
-	// The number of tiers is a factor of all that follows.
-	if len(p.Tiers) > maxTiers {
-		return nil, c.findings
+	listed, firsts := newRegister(&p)
+	each := p
+	each.Tenants = firsts
+	c := newCompiler(&each)
+	c.all()
+	if len(c.findings) > 0 && len(firsts) < len(p.Tenants) {
+		fits := c.compiled <= maxCompiled
+		each.Tenants = listed.alike(&p, firsts, c.findings)
+		c = newCompiler(&each)
+		c.again = fits
+		c.all()
 	}
-	first := c.snapshot()
 	if len(c.findings) > 0 {
 		return nil, c.findings
 	}
-	f := newFamily(p, slices.SortedFunc(maps.Keys(c.days), time.Time.Compare))
-	f.odd = c.odd()
-	f.keep(first, 0, bucket.Enforce)
+	f := newFamily(each, listed, slices.SortedFunc(maps.Keys(c.days), time.Time.Compare))
+	if f.odd = c.odd(); len(f.odd) > 0 {
+		each.Tenants = listed.alike(&p, firsts, f.odd)
+		f.odd = c.odd()
+	}
 	return f, nil
 }
 
-// snapshot compiles all tiers and exceptions.
-func (c *compiler) snapshot() *Snapshot {
-	p := c.policy
-	s := &Snapshot{tiers: make(map[string]*ruleSet, len(p.Tiers)), tenants: make(map[string]*tenant, len(p.Tenants))}
-	for _, name := range sorted(p.Tiers) {
-		found := len(c.findings)
-		s.tiers[name] = c.ruleSet(path("").to("tiers").to(name), name, merge(p.Tiers[name], Exception{}))
-		c.broken[name] = len(c.findings) > found
+// all checks and compiles everything, to find what is wrong.
+func (c *compiler) all() {
+	c.check()
+	// The number of tiers is a factor of all that follows.
+	if len(c.policy.Tiers) > maxTiers {
+		return
 	}
-	s.fallback = s.tiers[p.Default]
-	for _, name := range sorted(p.Tenants) {
-		s.tenants[name] = c.tenant(s, path("").to("tenants").to(name), p.Tenants[name])
+	c.tiers()
+	c.trial = true
+	for _, name := range sorted(c.policy.Tenants) {
+		c.tenant(path("").to("tenants").to(name), c.policy.Tenants[name])
 		if c.compiled > maxCompiled {
-			c.fail(path("").to("tenants"), "the policy comes to more than %d limits, operation rules, and named teams "+
-				"and users, exceptions counted once for each tier; assign more tenants to tiers", maxCompiled)
+			if !c.again {
+				c.fail(path("").to("tenants"), "the policy comes to more than %d limits, operation rules, and named teams "+
+					"and users, different exceptions counted once for each tier; assign more tenants to tiers", maxCompiled)
+			}
 			break
 		}
 	}
-	if len(c.enforced) > 0 {
-		s.enforced = c.enforced
+}
+
+// newSnapshot returns a snapshot without rules, of no family.
+func newSnapshot(p *Policy) *Snapshot {
+	return &Snapshot{tiers: make(map[string]*ruleSet, len(p.Tiers)), shared: newShared()}
+}
+
+// compile returns a snapshot of the policy, which has compiled before: modes are no part of what can be wrong.
+func (f *family) compile(phase int, strictest bucket.Mode) *Snapshot {
+	s := newSnapshot(&f.policy)
+	s.family, s.phase, s.strictest = f, phase, strictest
+	s.exceptions = make([]exceptionRules, len(f.listed.kinds))
+	s.compiler().tiers()
+	for i := range f.listed.kinds {
+		if k := &f.listed.kinds[i]; k.text == "" {
+			s.exceptions[i].assigned.Store(s.tiers[k.tier])
+		}
 	}
 	return s
 }
 
-// tenant compiles an exception in every tier that a subject may carry.
-func (c *compiler) tenant(s *Snapshot, at path, x Exception) *tenant {
-	assigned := cmp.Or(x.Tier, c.policy.Default)
-	if x.changesNothing() {
-		return &tenant{assigned: s.tiers[assigned]}
+// compiler returns one that compiles what belongs to the snapshot.
+func (s *Snapshot) compiler() *compiler {
+	c := newCompiler(&s.family.policy)
+	c.day, c.strictest, c.into = s.day(), s.strictest, s
+	return c
+}
+
+// tiers compiles the tiers.
+func (c *compiler) tiers() {
+	for _, name := range sorted(c.policy.Tiers) {
+		found := len(c.findings)
+		t := merge(c.policy.Tiers[name], Exception{})
+		set := c.ruleSet(path("").to("tiers").to(name), name, t)
+		set.foresee()
+		c.into.tiers[name] = set
+		c.broken[name] = len(c.findings) > found
 	}
-	byTier := make(map[string]*ruleSet, len(s.tiers))
+	c.into.fallback = c.into.tiers[c.policy.Default]
+}
+
+// tenant compiles an exception in every tier that a subject may carry, to find what is wrong with it.
+func (c *compiler) tenant(at path, x Exception) {
+	if x.changesNothing() {
+		return
+	}
 	found := len(c.findings)
 	for _, name := range sorted(c.policy.Tiers) {
 		if c.broken[name] {
 			continue
 		}
 		if c.compiled > maxCompiled {
-			break
+			return
 		}
-		byTier[name] = c.ruleSet(at, name, merge(c.policy.Tiers[name], x))
+		c.ruleSet(at, name, merge(c.policy.Tiers[name], x))
 		if len(c.findings) > found {
 			// The other tiers would say the same.
-			break
+			return
 		}
 	}
-	return &tenant{assigned: byTier[assigned], byTier: byTier}
 }
 
 // ruleSet compiles what holds for the tenants of a tier, or for one of them.
@@ -143,7 +186,7 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	set.teams = c.owners(at.to("teams"), t.teams, inherited)
 	set.users = c.owners(at.to("users"), t.users, inherited)
 	if len(t.Operations) > 0 || len(t.personal) > 0 {
-		set.operations = c.operationRules(at, &t, set.rules.Buckets, inherited)
+		set.operations = c.operationRules(at, name, &t, inherited)
 	}
 	return set
 }
@@ -187,6 +230,10 @@ func (c *compiler) bucketLimits(at path, limits map[string]*Limit, inherited set
 	}
 	slices.SortStableFunc(all, func(a, b bucket.Limit) int { return cmp.Compare(rank(&a), rank(&b)) })
 	c.compiled += len(all)
+	key := c.into.shared.key(all, days)
+	if equal, found := c.into.shared.limits[key]; found {
+		return equal
+	}
 	compiled, err := bucket.Compile(all...)
 	for _, mistake := range limitErrors(err) {
 		c.fail(at.to("limits").to(mistake.Limit), "%s", mistake.Reason)
@@ -195,7 +242,10 @@ func (c *compiler) bucketLimits(at path, limits map[string]*Limit, inherited set
 		return nil
 	}
 	for name, day := range days {
-		c.enforced[limitOf{compiled, name}] = day
+		c.into.enforced.Store(limitOf{compiled, name}, day)
+	}
+	if !c.trial && err == nil {
+		c.into.shared.limits[key] = compiled
 	}
 	return compiled
 }

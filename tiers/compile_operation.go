@@ -9,14 +9,21 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// operationRules compiles the operation rules, of which there is one at least.
-func (c *compiler) operationRules(at path, t *ruleSource, tenant []bucket.Bucket, inherited setting) *operationRules {
-	o := &operationRules{exact: make(map[string]uint64), units: t.computed(), tenant: tenant}
+// operationRules compiles the operation rules, of which there is one at least. Those of a tier are shared by the exceptions
+// that change nothing about them.
+func (c *compiler) operationRules(at path, name string, t *ruleSource, inherited setting) *operationRules {
+	users := inherited.with(t.users.Mode, t.users.EnforceFrom, t.users.FailMode)
+	o := &operationRules{exact: make(map[string]uint64), units: t.computed()}
+	key := operationsKey{tier: name, inherited: inherited, users: users, units: fmt.Sprint(o.units)}
+	if equal := c.into.shared.operations[key]; equal != nil && !t.changed {
+		c.compiled += equal.compiled
+		return equal
+	}
+	before, found := c.compiled, len(c.findings)
 	for _, spelling := range sorted(t.Operations) {
 		rule := t.Operations[spelling]
 		c.operationRule(o, at.to("operations").to(spelling), spelling, &rule, inherited)
 	}
-	users := inherited.with(t.users.Mode, t.users.EnforceFrom, t.users.FailMode)
 	for _, spelling := range sorted(t.personal) {
 		rule := t.personal[spelling]
 		c.compiled++
@@ -27,7 +34,9 @@ func (c *compiler) operationRules(at path, t *ruleSource, tenant []bucket.Bucket
 		o.personal |= 1 << len(o.rules)
 		o.add(spelling, operationRule{bucket: ownedBy(spelling, limits), counted: o.count(spelling, limits)})
 	}
-	o.foresee()
+	if o.compiled = c.compiled - before; !t.changed && len(c.findings) == found {
+		c.into.shared.operations[key] = o
+	}
 	return o
 }
 
@@ -72,7 +81,7 @@ func (c *compiler) group(spelling string, d division, limits *bucket.Limits, cou
 		}
 		if g.excess.Limit == "" || mode < g.excess.Mode {
 			g.excess.Limit, g.excess.Mode = l.Name, mode
-			g.excess.EnforceFrom = c.enforced[limitOf{limits, l.Name}]
+			g.excess.EnforceFrom = c.into.enforcedFrom(limits, l.Name)
 		}
 	}
 	return g

@@ -13,7 +13,9 @@ import (
 // family are the snapshots of one policy: one for each time between the days on which enforcement
 // begins, and for each mode that an operator permits at most. Those that nobody asks for are not made.
 type family struct {
+	// policy is without its tenants, which are listed.
 	policy Policy
+	listed *register
 	// days are those on which enforcement begins, in order. Before the first one is phase 0.
 	days       []time.Time
 	generation uint64
@@ -22,8 +24,9 @@ type family struct {
 	documents bool
 	// stores are the names of the stores that the policy asks for.
 	stores []string
-	// units are what its limits count.
-	units []bucket.Unit
+	// units are what its limits count, and computed those that operation rules compute.
+	units    []bucket.Unit
+	computed map[bucket.Unit]bool
 	// odd are the warnings before it is known where they stand.
 	odd []finding
 
@@ -35,11 +38,15 @@ type family struct {
 // strictnesses is how many modes there are to permit at most.
 const strictnesses = int(bucket.Off) + 1
 
-func newFamily(p Policy, days []time.Time) *family {
-	return &family{
-		policy: p, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(), units: p.units(),
-		members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
+// newFamily expects the policy with a tenant of each kind that is listed.
+func newFamily(p Policy, listed *register, days []time.Time) *family {
+	f := &family{
+		listed: listed, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(), units: p.units(),
+		computed: p.computes(), members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
 	}
+	p.Tiers, p.Tenants = cloneTiers(p.Tiers), nil
+	f.policy = p
+	return f
 }
 
 // phase returns how many of the days have come.
@@ -55,8 +62,7 @@ func (f *family) at(now time.Time, strictest bucket.Mode) *Snapshot {
 	return f.member(f.phase(now), strictest)
 }
 
-// member returns a snapshot, which is compiled when it is asked for first. That takes as long as loading
-// the policy does, once, and others who ask for the same wait for it.
+// member returns a snapshot, whose tiers are compiled when it is asked for first. Others who ask for the same wait for it.
 func (f *family) member(phase int, strictest bucket.Mode) *Snapshot {
 	place := &f.members[phase*strictnesses+int(strictest)]
 	if s := place.Load(); s != nil {
@@ -67,19 +73,8 @@ func (f *family) member(phase int, strictest bucket.Mode) *Snapshot {
 	if s := place.Load(); s != nil {
 		return s
 	}
-	c := newCompiler(&f.policy)
-	if phase > 0 {
-		c.day = f.days[phase-1]
-	}
-	c.strictest = strictest
-	// It has compiled before: modes are no part of what can be wrong.
-	return f.keep(c.snapshot(), phase, strictest)
-}
-
-// keep enters a snapshot into the family.
-func (f *family) keep(s *Snapshot, phase int, strictest bucket.Mode) *Snapshot {
-	s.family, s.phase, s.strictest = f, phase, strictest
-	f.members[phase*strictnesses+int(strictest)].Store(s)
+	s := f.compile(phase, strictest)
+	place.Store(s)
 	return s
 }
 

@@ -12,6 +12,8 @@ type ruleSource struct {
 	teams, users OwnerException
 	// personal are the operation rules of users.
 	personal map[string]OwnerRule
+	// changed says that the operation rules, those of users included, are not those of the tier.
+	changed bool
 }
 
 // changesNothing reports whether an exception only assigns a tier.
@@ -49,7 +51,7 @@ func merge(t Tier, x Exception) ruleSource {
 	changedUsers, changedPersonal := x.Users.split()
 	return ruleSource{
 		Tier: t, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(users, changedUsers),
-		personal: mergePersonal(personal, changedPersonal),
+		personal: mergePersonal(personal, changedPersonal), changed: len(x.Operations) > 0 || len(changedPersonal) > 0,
 	}
 }
 

@@ -19,15 +19,12 @@ type operationRules struct {
 	units []bucket.Unit
 	// groups are the limits that have a bucket for each value of an argument.
 	groups []group
+	// compiled is how many limits and rules they come to.
+	compiled int
 	// limited are the rules with one bucket for each tenant, counting those of them that count their calls.
 	limited, counting uint64
 	// personal are the rules with a bucket for each user, and reading those that look at arguments.
 	personal, reading uint64
-	// tenant is the bucket of the tenant, or none.
-	tenant []bucket.Bucket
-	// combined are the buckets of the sets of limited rules that were foreseen: those of each rule alone, and of each
-	// coordinate that a rule names.
-	combined map[uint64][]bucket.Bucket
 }
 
 type pattern struct {
@@ -108,14 +105,6 @@ func (o *operationRules) once(set uint64, selected *Selection) bool {
 	return once == set && twice == 0
 }
 
-// withTenant returns the buckets of the tenant and of a set of limited rules.
-func (o *operationRules) withTenant(set uint64) []bucket.Bucket {
-	if foreseen, found := o.combined[set]; found {
-		return foreseen
-	}
-	return o.combine(set)
-}
-
 // match returns the rules that match a coordinate.
 func (o *operationRules) match(field string) uint64 {
 	matched := o.exact[field]
@@ -125,11 +114,6 @@ func (o *operationRules) match(field string) uint64 {
 		}
 	}
 	return matched
-}
-
-func (o *operationRules) combine(set uint64) []bucket.Bucket {
-	buckets := make([]bucket.Bucket, 0, len(o.tenant)+bits.OnesCount64(set))
-	return o.appendTo(append(buckets, o.tenant...), set)
 }
 
 // appendTo appends the buckets of the set in the order of their spelling.
@@ -151,12 +135,17 @@ func (o *operationRules) add(spelling string, rule operationRule) {
 	}
 }
 
-// foresee combines the sets that most operations come to.
-func (o *operationRules) foresee() {
-	o.combined = make(map[uint64][]bucket.Bucket)
+// foresee combines the buckets of the tenant with those of the sets that most operations come to: of each rule alone, and
+// of each coordinate that a rule names.
+func (set *ruleSet) foresee() {
+	o := set.operations
+	if o == nil {
+		return
+	}
+	set.foreseen = make(map[uint64][]bucket.Bucket)
 	add := func(matched uint64) {
-		if matched &= o.limited; matched != 0 && o.combined[matched] == nil {
-			o.combined[matched] = o.combine(matched)
+		if matched &= o.limited; matched != 0 && set.foreseen[matched] == nil {
+			set.foreseen[matched] = set.buckets(nil, [2]owned{}, matched)
 		}
 	}
 	for field := range o.exact {

@@ -225,7 +225,7 @@ func TestNamedTeamsAndUsersAreBounded(t *testing.T) {
 	}
 	policy.Tenants["acme"] = tiers.Exception{Users: &tiers.UserException{ByName: named}}
 	_, err := tiers.Compile(policy)
-	require.ErrorContains(t, err, "tenants: the policy comes to more than 262144 limits")
+	require.ErrorContains(t, err, "tenants: the policy comes to more than 524288 limits")
 }
 
 func BenchmarkRulesAtAllLevels(b *testing.B) {

@@ -155,11 +155,11 @@ func TestDocumentsAreBounded(t *testing.T) {
 		for i := range 32 {
 			policy.Tiers[fmt.Sprintf("t%d", i)] = tiers.Tier{Limits: limits}
 		}
-		for i := range 300 {
-			policy.Tenants[fmt.Sprint(i)] = tiers.Exception{MaxCost: 1}
+		for i := range 600 {
+			policy.Tenants[fmt.Sprint(i)] = tiers.Exception{MaxCost: int64(i + 1)}
 		}
 		_, err := tiers.Compile(policy)
-		require.ErrorContains(t, err, "tenants: the policy comes to more than 262144 limits")
+		require.ErrorContains(t, err, "tenants: the policy comes to more than 524288 limits")
 	})
 }
 

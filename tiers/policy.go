@@ -26,7 +26,7 @@ const (
 	// maxDays is how many different days a policy may name on which enforcement begins.
 	maxDays = 16
 	// maxCompiled is how many limits, operation rules, and named teams and users a policy may come to in all.
-	maxCompiled = 1 << 18
+	maxCompiled = 1 << 19
 )
 
 // Policy is the document: tiers with limits, and the tenants that are exceptions. [Compile] says
@@ -34,8 +34,8 @@ const (
 //
 // It has bounds, so that a hostile or broken document does not take the server with it: 1 MiB of text, 64 tiers, 64 operation
 // rules that hold for one tenant, 16 different days on which enforcement begins, names of 64 bytes for tiers, limits and units
-// and of 256 for others, and 262 144 limits, operation rules, and named teams and users in all, where those of each
-// exception that changes more than the tier count once for every tier: a tenant may carry any of them.
+// and of 256 for others, and 524 288 limits, operation rules, and named teams and users in all, where those of
+// different exceptions that change more than the tier count once for every tier: a tenant may carry any of them.
 type Policy struct {
 	// Version is that of the document: 1. Zero means 1 in Go values; a document must name it.
 	Version int `yaml:"version" json:"version"`

@@ -128,7 +128,7 @@ type trace struct {
 func newTrace(r *Rules, subject Subject) *trace {
 	p := &r.from.family.policy
 	t := &trace{
-		from: r.from, tier: p.Tiers[r.Tier], exception: p.Tenants[subject.Tenant], by: path("").to("default").String(),
+		from: r.from, tier: p.Tiers[r.Tier], exception: r.from.family.listed.exception(subject.Tenant), by: path("").to("default").String(),
 		tierAt: path("").to("tiers").to(r.Tier), exceptionAt: path("").to("tenants").to(subject.Tenant),
 	}
 	switch {

@@ -3,6 +3,7 @@ package tiers
 import (
 	"math/bits"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -25,9 +26,13 @@ type Snapshot struct {
 
 	tiers    map[string]*ruleSet
 	fallback *ruleSet
-	tenants  map[string]*tenant
-	// enforced is when limits in mode warn become enforced. Nil means that of none it is known.
-	enforced map[limitOf]time.Time
+	// exceptions are the rules of each kind of tenants that is listed.
+	exceptions []exceptionRules
+	// making is held by whoever compiles an exception, and shared is what exceptions have in common.
+	making sync.Mutex
+	shared *shared
+	// enforced is when limits in mode warn become enforced, by limitOf. Those of which nobody knows it are not in it.
+	enforced sync.Map
 }
 
 var _ Source = (*Snapshot)(nil)
@@ -38,20 +43,14 @@ type limitOf struct {
 	name   string
 }
 
-// tenant is what a policy says about one tenant.
-type tenant struct {
-	assigned *ruleSet
-	// byTier are the rules in each tier that a subject may carry. It is nil if the tenant changes
-	// nothing but the tier.
-	byTier map[string]*ruleSet
-}
-
 // ruleSet is a tier, or what an exception makes of it.
 type ruleSet struct {
 	rules        Rules
 	teams, users ownerLimits
 	// operations is nil if there are no operation rules.
 	operations *operationRules
+	// foreseen are the buckets of the tenant with those of sets of operation rules. Exceptions have none.
+	foreseen map[uint64][]bucket.Bucket
 }
 
 // Rules is what holds for one subject and operation. Its buckets are shared and must not be changed.
@@ -106,11 +105,17 @@ func (r *Rules) LimitEnforcedFrom(owner bucket.Owner, limit string) time.Time {
 	for _, buckets := range [...][]bucket.Bucket{r.Buckets, r.Across} {
 		for i := range buckets {
 			if buckets[i].Owner == owner {
-				return r.from.enforced[limitOf{buckets[i].Limits, limit}]
+				return r.from.enforcedFrom(buckets[i].Limits, limit)
 			}
 		}
 	}
 	return time.Time{}
+}
+
+func (s *Snapshot) enforcedFrom(limits *bucket.Limits, limit string) time.Time {
+	day, _ := s.enforced.Load(limitOf{limits, limit})
+	from, _ := day.(time.Time)
+	return from
 }
 
 // Snapshot returns the snapshot as it holds now, which makes it a [Source]: it is itself unless a day
@@ -173,7 +178,8 @@ func (s *Snapshot) Warnings() []Warning {
 // The tier is the one that the subject carries if the policy knows it, else the one that the policy
 // assigns to the tenant, else the default. An exempt subject has no limits and no maximum cost.
 //
-// Rules takes no lock. It allocates the buckets of a subject that has a team or a user with limits,
+// Rules takes no lock, but when the first subject asks for what an exception makes of its tier: that is compiled then. It
+// allocates the buckets of a subject that has a team or a user with limits,
 // for which [Snapshot.RulesInto] takes room instead, those of an operation that matches several
 // operation rules in a combination that no single root field named by the policy matches, and those of an operation of
 // which a rule counts several calls, reads the arguments, or has a budget for the user.
@@ -208,7 +214,11 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 	case team != nil || user != nil:
 		rules.Buckets = set.buckets(room, owners, charging)
 	case charging != 0:
-		rules.Buckets = set.operations.withTenant(charging)
+		if foreseen, found := set.foreseen[charging]; found {
+			rules.Buckets = foreseen
+		} else {
+			rules.Buckets = set.buckets(room, owners, charging)
+		}
 	}
 	return rules
 }
@@ -238,18 +248,19 @@ func (set *ruleSet) buckets(room []bucket.Bucket, owners [2]owned, charging uint
 }
 
 func (s *Snapshot) find(subject *Subject) *ruleSet {
-	tenant := s.tenants[subject.Tenant]
-	if subject.Tier != "" {
-		byTier := s.tiers
-		if tenant != nil && tenant.byTier != nil {
-			byTier = tenant.byTier
-		}
-		if set := byTier[subject.Tier]; set != nil {
+	place, listed := s.family.listed.find(subject.Tenant)
+	carried := s.tiers[subject.Tier]
+	switch {
+	case !listed && carried != nil:
+		return carried
+	case !listed:
+		return s.fallback
+	case carried == nil:
+		if set := s.exceptions[place].assigned.Load(); set != nil {
 			return set
 		}
+		return s.exception(place, s.family.listed.kinds[place].tier)
+	default:
+		return s.exception(place, subject.Tier)
 	}
-	if tenant != nil {
-		return tenant.assigned
-	}
-	return s.fallback
 }

@@ -19,9 +19,8 @@ var ownUnits = []bucket.Unit{
 // policy besides points, requests, records, answer_bytes, replays, response_bytes, events and parse_ms and those that operation
 // rules compute, sorted. The slice is the caller's own.
 func (s *Snapshot) Units() []bucket.Unit {
-	computed := s.family.policy.computes()
 	return slices.DeleteFunc(slices.Clone(s.family.units), func(u bucket.Unit) bool {
-		return slices.Contains(ownUnits, u) || computed[u]
+		return slices.Contains(ownUnits, u) || s.family.computed[u]
 	})
 }
 

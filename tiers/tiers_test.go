@@ -16,7 +16,7 @@ const (
 	maxDocument     = 1 << 20
 	maxTiers        = 64
 	maxName         = 64
-	maxCompiled     = 1 << 18
+	maxCompiled     = 1 << 19
 	defaultInterval = 2 * time.Second
 )
 

@@ -1,9 +1,11 @@
-package observe
+package observe_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 )
 
 // Names of tenants as traffic asks for them: one hot tenant, few that are busy, and a million in any order.
@@ -22,11 +24,11 @@ func BenchmarkTenantName(b *testing.B) {
 			tenants[i] = fmt.Sprint("tenant-", traffic.draw())
 		}
 		b.Run(traffic.name, func(b *testing.B) {
-			names := newTenantNames(nil, 10)
+			names := observe.NewTenantNames(10)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := rand.IntN(len(tenants)); pb.Next(); i++ {
-					names.name(tenants[i%len(tenants)])
+					names.Name(tenants[i%len(tenants)])
 				}
 			})
 		})
@@ -35,11 +37,11 @@ func BenchmarkTenantName(b *testing.B) {
 
 // The names follow the counters once in ten seconds, in a decision.
 func BenchmarkTenantLook(b *testing.B) {
-	names := newTenantNames(nil, 1000)
+	names := observe.NewTenantNames(1000)
 	for i := range 100_000 {
-		names.name(fmt.Sprint("tenant-", i))
+		names.Name(fmt.Sprint("tenant-", i))
 	}
 	for b.Loop() {
-		names.look(names.halved)
+		names.Look()
 	}
 }

@@ -41,13 +41,13 @@ const (
 type Verdict uint8
 
 const (
-	// Added: the key is remembered from now on.
+	// Added says that the key is remembered from now on.
 	Added Verdict = iota
-	// Known: it is remembered from before.
+	// Known says that it is remembered from before.
 	Known
-	// Declined: it was not known, and the caller did not want it.
+	// Declined says that it was not known, and the caller did not want it.
 	Declined
-	// Full: it was not known, and there is no room for it.
+	// Full says that it was not known, and there is no room for it.
 	Full
 )
 
