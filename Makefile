@@ -70,6 +70,9 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestTheProgramOfAnOperationAndItsInterpreterAgree$$' -timeout 60m ./cost -rapid.checks=10000
 	@# A hundred thousand random documents, validated here and by gqlparser.
 	go test -v -run '^TestRandomDocumentsHaveTheVerdictOfGqlparser$$' -timeout 60m ./validation -rapid.checks=2000
+	@# Searches for the operation that buys most bytes for a point, of the example and of a schema that is nothing but texts.
+	go test -v -run '^TestAPointOfTheExampleBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./example -documents=50000 -search-seed=$$RANDOM
+	go test -v -run '^TestAPointBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./cost -documents=500000 -search-seed=$$RANDOM
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
 	@# The table of docs/reports/faults.md, printed and not written.

@@ -1,10 +1,7 @@
 package cost_test
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -123,67 +120,4 @@ func TestPricingAliasesAgainAllocatesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1+7*9.9, price.Field, 1e-6)
 	require.Zero(t, testing.AllocsPerRun(100, plan.Again(variables)))
-}
-
-const (
-	// longestText is how many bytes a text of the schema has at most, as JSON.
-	longestText = 1000
-	// longestName is that of a response name.
-	longestName = 10
-)
-
-// bytesDocument draws an operation, and returns how many bytes its answer has where each list and each text is as long
-// as it may be.
-func bytesDocument(random *rand.Rand, b *strings.Builder, depth int, aliases *int) int {
-	b.WriteString("{ __typename ")
-	bytes := len(`{"__typename":"Issue"},`)
-	name := func() string {
-		*aliases++
-		return fmt.Sprintf("a%d", *aliases)
-	}
-	for range random.IntN(1 + []int{2, 20, 60}[random.IntN(3)]) {
-		field := []string{"title", "body"}[random.IntN(2)]
-		if depth == 0 {
-			break
-		}
-		alias := name()
-		fmt.Fprintf(b, "%s: %s ", alias, field)
-		bytes += len(alias) + len(`"":,`) + longestText
-	}
-	for range random.IntN(3) {
-		if depth == 3 {
-			break
-		}
-		alias, first := name(), []int{0, 1, 5, 50}[random.IntN(4)]
-		fmt.Fprintf(b, "%s: issues(first: %d) ", alias, first)
-		bytes += len(alias) + len(`"":[],`) + first*bytesDocument(random, b, depth+1, aliases)
-	}
-	b.WriteString("} ")
-	return bytes
-}
-
-// A point buys so many texts: as many as an object has, or ten further aliases, with their names and what is around them.
-func TestAPointBuysNoMoreBytesThanThePageSays(t *testing.T) {
-	t.Parallel()
-	schema := loadSchema(t, aliasSchema, "")
-	estimator, err := cost.New(schema, cost.Config{Shape: cost.Shape{MaxAliases: cost.None}})
-	require.NoError(t, err)
-	const most = 10*(longestText+longestName+4) + longestName + len(`{"__typename":"Issue"},`) + 9
-	random, worst := rand.New(rand.NewPCG(13, 3)), 0.0
-	for range 3000 {
-		var b strings.Builder
-		aliases := 0
-		bytes := bytesDocument(random, &b, 0, &aliases)
-		doc := raw(t, b.String())
-		plan, err := estimator.Plan(doc, doc.Operations[0])
-		require.NoError(t, err)
-		price, err := plan.Evaluate(nil)
-		require.NoError(t, err)
-		// An operation that reads nothing costs nothing, and has a request to pay.
-		points := int(max(1, price.Points()))
-		worst = max(worst, float64(bytes)/float64(points))
-		require.LessOrEqual(t, bytes, points*most, b.String())
-	}
-	t.Logf("%.0f of %d bytes a point", worst, most)
-	require.Greater(t, worst, 0.6*float64(most), "the search comes near it")
 }

@@ -1,18 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
@@ -59,7 +52,13 @@ func TestMergedFieldsAreCheckedInTimeThatGrowsWithTheDocument(t *testing.T) {
 // guess asks with a key from an address.
 func guess(t *testing.T, handler http.Handler, key, from string) reply {
 	t.Helper()
-	r := newRequest(t, "/query", request{key: key, query: `{ viewer { login } }`})
+	return askFrom(t, handler, from, request{key: key, query: `{ viewer { login } }`})
+}
+
+// askFrom asks from an address.
+func askFrom(t *testing.T, handler http.Handler, from string, asked request) reply {
+	t.Helper()
+	r := newRequest(t, "/query", asked)
 	r.RemoteAddr = from
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, r)
@@ -121,88 +120,4 @@ func closedWith(t *testing.T, url, key string) websocket.StatusCode {
 	t.Helper()
 	_, _, err := dial(t, url, `{"X-API-Key": "`+key+`"}`).Read(t.Context())
 	return websocket.CloseStatus(err)
-}
-
-// pipes is a listener in memory, so that time passes at once in a bubble.
-type pipes struct{ accepted chan net.Conn }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	conn, open := <-p.accepted
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return fromAddress{conn}, nil
-}
-func (*pipes) Close() error   { return nil }
-func (*pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-type fromAddress struct{ net.Conn }
-
-func (fromAddress) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1000} }
-
-// servePipes serves the example in a bubble, and returns what opens a connection to it.
-func servePipes(t *testing.T) (open func() net.Conn) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	server, listener := newServer(ctx, newHandler(t)), &pipes{accepted: make(chan net.Conn)}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		cancel()
-		close(listener.accepted)
-		require.ErrorIs(t, <-served, net.ErrClosed)
-		require.NoError(t, server.Close())
-	})
-	return func() net.Conn {
-		client, conn := net.Pipe()
-		listener.accepted <- conn
-		t.Cleanup(func() { _ = client.Close() })
-		return client
-	}
-}
-
-func TestABodyThatDripsIsCutWhateverItAccepts(t *testing.T) {
-	t.Parallel()
-	for _, header := range []string{"", "Accept: text/event-stream\r\n", "Accept: multipart/mixed\r\n", "Upgrade: x\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\n"} {
-		t.Run(header, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				conn := servePipes(t)()
-				began := time.Now()
-				var dripping sync.WaitGroup
-				dripping.Go(func() {
-					_, _ = io.WriteString(conn, "POST /query HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"+header+"Content-Length: 5000\r\n\r\n{")
-					for {
-						if _, err := io.WriteString(conn, " "); err != nil {
-							return
-						}
-						time.Sleep(time.Second) //nolint:forbidigo // in a synctest bubble: it drips
-					}
-				})
-				_, _ = io.Copy(io.Discard, conn)
-				require.LessOrEqual(t, time.Since(began), readTimeout+time.Second)
-				require.NoError(t, conn.Close())
-				dripping.Wait()
-			})
-		})
-	}
-}
-
-func TestAStreamWhoseBodyHasComeStaysOpen(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		conn := servePipes(t)()
-		const body = `{"query": "subscription { issueCreated { title } }"}`
-		go func() {
-			_, _ = fmt.Fprintf(conn, "POST /query HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"+
-				"Accept: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		}()
-		began := time.Now()
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, response.Body.Close()) }()
-		_, err = io.Copy(io.Discard, response.Body)
-		require.NoError(t, err)
-		require.Equal(t, streamTimeout, time.Since(began).Truncate(time.Second))
-	})
 }

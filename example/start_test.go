@@ -47,11 +47,23 @@ func startAPI(t *testing.T) string {
 // newHandler returns the handler of a fresh store behind a fresh limiter, as serve wires them.
 func newHandler(t *testing.T) http.Handler {
 	t.Helper()
-	limits, err := newLimiter(options{}, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, limits.Close()) })
+	return handlerOf(t, newStore(t), options{})
+}
+
+// newStore returns a fresh store.
+func newStore(t *testing.T) *codehost.Store {
+	t.Helper()
 	store := codehost.NewStore(codehost.Config{Seed: seed, Now: func() time.Time { return fixedTime }})
 	t.Cleanup(store.Close)
+	return store
+}
+
+// handlerOf returns the handler of a store behind a fresh limiter.
+func handlerOf(t *testing.T, store *codehost.Store, opts options) http.Handler {
+	t.Helper()
+	limits, err := newLimiter(opts, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, limits.Close()) })
 	return newMux(newAPI(store, limits), limits)
 }
 
