@@ -270,6 +270,10 @@ func (c *Config) validate() error {
 	case c.Policy.Snapshot() == nil:
 		fail("Policy has no snapshot: compile or load it before srv.Use")
 	default:
+		// A source that checks may have another policy, which fits: it is asked last.
+		if _, checks := c.Policy.(tiers.Checker); checks {
+			break
+		}
 		if err := c.checkStores(c.Policy.Snapshot()); err != nil {
 			errs = append(errs, err)
 		}

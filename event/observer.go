@@ -100,8 +100,12 @@ func (l *Logger) Observe(ctx context.Context, e Event) { l.Keep(ctx, e) }
 func (l *Logger) Keep(ctx context.Context, e Event) bool {
 	level := slog.LevelInfo
 	switch e := e.(type) {
-	case RefusedRepeatedly, StoreAway:
+	case RefusedRepeatedly, StoreAway, PolicyRefused:
 		level = slog.LevelWarn
+	case PolicyState:
+		if e.To != PolicyCurrent {
+			level = slog.LevelWarn
+		}
 	case BreakerChanged:
 		if e.To == BreakerOpen {
 			level = slog.LevelWarn

@@ -30,6 +30,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -165,7 +166,7 @@ func TestPrometheusReadsTheQueriesOfThePage(t *testing.T) {
 // newServer returns a server whose tenant can pay for two queries.
 func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	t.Helper()
-	policy, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
+	limits, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
 		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
 	}})
 	require.NoError(t, err)
@@ -177,8 +178,13 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	})
 	require.NoError(t, err)
 	srv.Use(door)
+	follower, err := policy.Follow(t.Context(), noFeed{}, policy.Config{First: limits, Observe: policy.ObserveConfig{
+		Name: "main", MeterProvider: meter, Observer: event.NewChannel(10),
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = follower.Close() })
 	srv.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: policy, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: follower, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter,
 			TopTenants:    10,
@@ -188,6 +194,15 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	}))
 	return door.Handler(ratelimit.Handler(srv))
 }
+
+// noFeed is a feed that is away.
+type noFeed struct{}
+
+func (noFeed) Newest(context.Context, policy.Head) (*policy.Revision, error) {
+	return nil, policy.ErrEmpty
+}
+
+func (noFeed) Hints(context.Context, func()) error { return policy.ErrNoHints }
 
 // export returns a provider of meters and what Prometheus scrapes of it.
 func export(t *testing.T) (*prometheus.Registry, *sdk.MeterProvider) {
@@ -292,8 +307,29 @@ func (r *recorder) Int64ObservableGauge(
 	cfg := metric.NewInt64ObservableGaugeConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
 		t.Helper()
+		if len(cfg.Callbacks()) == 0 {
+			options = append(options, metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+				o.Observe(1)
+				return nil
+			}))
+		}
 		_, err := m.Int64ObservableGauge(name, options...)
 		require.NoError(t, err)
 	})
 	return r.Meter.Int64ObservableGauge(name, options...)
+}
+
+func (r *recorder) Float64ObservableGauge(
+	name string, options ...metric.Float64ObservableGaugeOption,
+) (metric.Float64ObservableGauge, error) {
+	cfg := metric.NewFloat64ObservableGaugeConfig(options...)
+	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
+		t.Helper()
+		_, err := m.Float64ObservableGauge(name, append(options, metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(1)
+			return nil
+		}))...)
+		require.NoError(t, err)
+	})
+	return r.Meter.Float64ObservableGauge(name, options...)
 }

@@ -1,0 +1,203 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Follower is a tiers.Source that serves the newest valid revision of a feed. It is made by [Follow] and safe for
+// concurrent use. [Follower.Close] stops it.
+type Follower struct {
+	cfg  Config
+	feed Feed
+	told *teller
+	// current is what decisions read.
+	current atomic.Pointer[tiers.Snapshot]
+
+	// asking is held by whoever asks the feed, so that one answer is judged at a time.
+	asking sync.Mutex
+
+	// mu guards what follows. It is never held while the feed is asked.
+	mu     sync.Mutex
+	checks []func(*tiers.Snapshot) error
+	served candidate
+	// before is what holds again if the first checks that the follower is given refuse what it has started with, the best first.
+	// It is nil once another revision was applied.
+	before []candidate
+	// confirmed says that this feed has had what is served: it may be given back.
+	confirmed bool
+	// status is what Status returns, but for the state.
+	status Status
+	// anew says that what was refused is judged once more.
+	anew bool
+	// state is the one that was told.
+	state State
+	// shown is a copy of status for those who must not wait while a policy is compiled.
+	shown atomic.Pointer[Status]
+
+	// unrestored says that the feed could not be given back what it has lost. It belongs to the goroutine that polls.
+	unrestored bool
+	// saved is the revision on the disk. It belongs to the start, and then to the goroutine that saves.
+	saved Head
+	// woken, saveDue and reportDue have room for one sign each.
+	woken, saveDue, reportDue chan struct{}
+
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+// candidate is a policy that may be served.
+type candidate struct {
+	// revision is nil for [Config.First].
+	revision *Revision
+	snapshot *tiers.Snapshot
+	origin   string
+}
+
+// Where a policy comes from.
+const (
+	originFeed     = "feed"
+	originLastGood = "last_good"
+	originFirst    = "first"
+)
+
+func (c *candidate) head() Head {
+	if c.revision == nil {
+		return Head{}
+	}
+	return c.revision.Head()
+}
+
+var _ tiers.Checker = (*Follower)(nil)
+
+// Follow starts to follow a feed. It returns with a policy: the newest revision of the feed if it answers in time
+// ([Config.Patience]) and has a valid one, else what [Config.LastGood] has, else [Config.First]. Where there is none of these,
+// the error says of each why; so it does of mistakes in the configuration.
+//
+// The context bounds the start and nothing after it.
+func Follow(ctx context.Context, feed Feed, cfg Config) (*Follower, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(feed); err != nil {
+		return nil, err
+	}
+	f := &Follower{
+		cfg: cfg, feed: feed, told: newTeller(&cfg.Observe),
+		woken: make(chan struct{}, 1), saveDue: make(chan struct{}, 1), reportDue: make(chan struct{}, 1),
+	}
+	if err := errors.Join(f.told.prepare(), f.boot(ctx)); err != nil {
+		return nil, err
+	}
+	if err := f.told.observe(f.Status); err != nil {
+		return nil, err
+	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	f.ended.Go(func() { f.poll(life) })
+	f.ended.Go(func() { f.listen(life) })
+	if cfg.LastGood != "" {
+		f.ended.Go(func() { f.save(life) })
+	}
+	if cfg.Reporter != nil {
+		f.ended.Go(func() { f.report(life) })
+	}
+	return f, nil
+}
+
+// Snapshot returns the newest valid policy as it holds now, also after Close.
+func (f *Follower) Snapshot() *tiers.Snapshot {
+	return f.current.Load().Snapshot()
+}
+
+// Status returns what is served, and what is known of the feed.
+func (f *Follower) Status() Status {
+	s := *f.shown.Load()
+	s.State = f.stateOf(&s, time.Now())
+	return s
+}
+
+func (f *Follower) stateOf(s *Status, now time.Time) State {
+	after := f.cfg.staleAfter()
+	switch {
+	case s.Asked.IsZero():
+		return Never
+	case after > 0 && now.Sub(s.Asked) > after:
+		return Stale
+	default:
+		return Current
+	}
+}
+
+// Check implements tiers.Checker: from now on a revision that does not pass is refused as one that does not compile
+// is. If what the follower has started with does not pass, what it would have started with otherwise takes its place, if
+// that does: a new instance does not fail where the others go on. The error is that of the check if there is nothing else.
+func (f *Follower) Check(check func(*tiers.Snapshot) error) (err error) {
+	f.change(context.Background(), func() {
+		f.checks = append(f.checks, check)
+		if err = pass(f.served.snapshot, check); err != nil && f.fallBack(err) {
+			err = nil
+		}
+	})
+	return err
+}
+
+// fallBack takes what the follower has started with back, for what passes all checks, and returns whether there is any.
+func (f *Follower) fallBack(because error) bool {
+	for i, next := range f.before {
+		if f.passes(next.snapshot) == nil {
+			refused := f.served.revision
+			f.serve(next, f.before[i+1:])
+			f.refuse(refused.refuse(ReasonCheck, because))
+			return true
+		}
+	}
+	return false
+}
+
+// passes returns the first thing that the checks have against a policy.
+func (f *Follower) passes(s *tiers.Snapshot) error {
+	for _, check := range f.checks {
+		if err := pass(s, check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass calls a check. One that panics has not passed.
+func pass(s *tiers.Snapshot, check func(*tiers.Snapshot) error) error {
+	return guard.Call("a check of the policy", func() error { return check(s) })
+}
+
+// Reload asks the feed now, also after Close, and judges what was refused before once more. It asks twice, for a feed that
+// wants to see the same twice. It returns why the newest revision of the feed is not what holds.
+func (f *Follower) Reload(ctx context.Context) error {
+	f.change(ctx, func() { f.anew = true })
+	defer f.change(ctx, func() { f.anew = false })
+	if err := f.ask(ctx, false); err != nil && !errors.Is(err, ErrNotYet) {
+		return err
+	}
+	return f.ask(ctx, false)
+}
+
+// Close stops following and waits until that has ended; what is to be written to the disk is written before. It always
+// returns nil.
+func (f *Follower) Close() error {
+	f.stop()
+	f.ended.Wait()
+	f.told.close()
+	return nil
+}
+
+// sign puts a sign into a channel with room for one. It never blocks.
+func sign(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
