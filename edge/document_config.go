@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"time"
 
@@ -24,9 +25,17 @@ type DocumentConfig struct {
 	MaxDepth int
 	// MaxOperations is how many operations a document has at most, of which a request runs one. 0 means 16.
 	MaxOperations int
-	// MaxFragments is how many fragments a document defines at most. 0 means 128. gqlparser walks each fragment again for
-	// every operation and for every fragment that spreads it, so that its time grows with the product.
+	// MaxFragments is how many fragments a document defines at most. 0 means 128.
 	MaxFragments int
+	// MaxName is how many bytes a name or a number has at most. 0 means 256. A server that suggests names compares each that
+	// is not there with all that are, letter by letter.
+	MaxName int
+	// MaxReach is how many tokens all operations and fragments have at most, each counted with those of the fragments that
+	// it spreads, directly or not. A token of 64 bytes or more counts once more for each 64. gqlparser walks
+	// each fragment again from every operation and every fragment that reaches it, so that this is what its validation takes.
+	// 0 means 16 times MaxTokens, or MaxBytes where that is None: 32 000. A client that spreads each fragment once is
+	// within it while fragments are not deeper in each other than 15.
+	MaxReach int
 
 	// MaxParsing is how many documents are parsed and validated at once. 0 means one for each processor that Go uses, and
 	// at least two. One address, and one key, has at most half of them.
@@ -43,8 +52,9 @@ type DocumentConfig struct {
 	// none. The limiter charges for them as if they had been parsed. The error presenter of the server is called for each
 	// answer; its extensions are not kept, but for the code.
 	RememberInvalid int
-	// MaxErrors is how many errors the answer to an invalid document lists, and fewer where their messages would have more
-	// than 64 KiB together. 0 means 100, as graphql-js does it. 12 kB of a document made 350 kB of errors, and one name of
+	// MaxErrors is how many errors the answer to an invalid document lists. 0 means 100, as graphql-js does it. Its messages
+	// have 1 KiB each and 32 KiB altogether at most: longer ones are cut, and what is left is not listed. [None] takes all of this
+	// away. 12 kB of a document made 350 kB of errors, and one name of
 	// 50 kB in a hundred errors 5 MB.
 	MaxErrors int
 
@@ -74,12 +84,12 @@ const (
 	defaultMaxDepth        = 64
 	defaultMaxOperations   = 16
 	defaultMaxFragments    = 128
+	defaultMaxName         = 256
+	reachPerToken          = 16
 	defaultMaxWaiting      = 64
 	defaultMaxWait         = 250 * time.Millisecond
 	defaultRememberInvalid = 4 << 20
 	defaultMaxErrors       = 100
-	// maxErrorBytes is how many bytes the messages of the errors that are listed have together, beyond which one is listed.
-	maxErrorBytes = 64 << 10
 	// maxMaxWait keeps a WebSocket alive, whose pings wait as well.
 	maxMaxWait = 5 * time.Second
 )
@@ -95,6 +105,8 @@ func (c *DocumentConfig) check(fail failFunc) {
 		{"MaxDepth", c.MaxDepth},
 		{"MaxOperations", c.MaxOperations},
 		{"MaxFragments", c.MaxFragments},
+		{"MaxName", c.MaxName},
+		{"MaxReach", c.MaxReach},
 		{"MaxParsing", c.MaxParsing},
 		{"MaxWaiting", c.MaxWaiting},
 		{"RememberInvalid", c.RememberInvalid},
@@ -118,6 +130,7 @@ func (c DocumentConfig) withDefaults() DocumentConfig {
 		{&c.MaxDepth, defaultMaxDepth},
 		{&c.MaxOperations, defaultMaxOperations},
 		{&c.MaxFragments, defaultMaxFragments},
+		{&c.MaxName, defaultMaxName},
 		{&c.MaxParsing, max(2, runtime.GOMAXPROCS(0))},
 		{&c.MaxWaiting, defaultMaxWaiting},
 		{&c.RememberInvalid, defaultRememberInvalid},
@@ -130,5 +143,18 @@ func (c DocumentConfig) withDefaults() DocumentConfig {
 	if c.MaxWait == 0 {
 		c.MaxWait = defaultMaxWait
 	}
+	if c.MaxReach == 0 {
+		c.MaxReach = c.mostReach()
+	}
 	return c
+}
+
+// mostReach is the default of MaxReach. A document has no more tokens than bytes.
+func (c *DocumentConfig) mostReach() int {
+	for _, most := range []int{c.MaxTokens, c.MaxBytes} {
+		if most > 0 {
+			return min(most, math.MaxInt32/reachPerToken) * reachPerToken
+		}
+	}
+	return None
 }

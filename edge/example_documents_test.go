@@ -44,6 +44,7 @@ func ExampleDocumentConfig() {
 	srv := handler.New(schema)
 	srv.AddTransport(transport.POST{})
 	srv.SetValidationRulesFn(validation.Rules) // linear time
+	srv.SetDisableSuggestion(true)             // no names for strangers
 	srv.SetQueryCache(documents)
 	srv.Use(door) // after automatic persisted queries, before all others
 	srv.Use(limiter)

@@ -45,6 +45,7 @@ func Example() {
 	srv := handler.New(schema)
 	srv.AddTransport(transport.POST{})
 	srv.SetValidationRulesFn(validation.Rules)
+	srv.SetDisableSuggestion(true) // strangers are told no names
 	srv.Use(door)
 	srv.Use(limiter)
 	http.Handle("/query", door.Handler(ratelimit.Handler(srv)))

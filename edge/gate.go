@@ -165,27 +165,8 @@ func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, 
 		g.invalid.remember(digestOf(operation.RawQuery), p.whom, graphql.GetErrors(ctx))
 	}
 	response := next(ctx)
-	if response == nil {
-		return nil
-	}
-	if most := g.cfg.listed(response.Errors); most < len(response.Errors) {
-		more := len(response.Errors) - most
-		response.Errors = append(response.Errors[:most:most], gqlerror.Errorf("%d more errors are not listed", more))
+	if response != nil && g.cfg.MaxErrors > 0 {
+		response.Errors = listed(response.Errors, g.cfg.MaxErrors)
 	}
 	return response
-}
-
-// listed is how many of the errors of a document are listed.
-func (c *DocumentConfig) listed(errors gqlerror.List) int {
-	if c.MaxErrors < 0 {
-		return len(errors)
-	}
-	bytes := 0
-	for i, err := range errors {
-		bytes += len(err.Message)
-		if i == c.MaxErrors || i > 0 && bytes > maxErrorBytes {
-			return i
-		}
-	}
-	return len(errors)
 }

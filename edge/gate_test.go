@@ -78,6 +78,8 @@ func newGuarded(t *testing.T, cfg edge.DocumentConfig, others ...graphql.Handler
 type documentAnswer struct {
 	status int
 	header http.Header
+	// bytes is how many the answer has.
+	bytes  int
 	Data   json.RawMessage `json:"data"`
 	Errors []struct {
 		Message    string         `json:"message"`
@@ -103,7 +105,7 @@ func (g *guarded) ask(t testing.TB, address, document string) *documentAnswer {
 	r.RemoteAddr = address + ":4711"
 	w := httptest.NewRecorder()
 	g.door.Handler(sink.Handler(g)).ServeHTTP(w, r)
-	a := &documentAnswer{status: w.Code, header: w.Header()}
+	a := &documentAnswer{status: w.Code, header: w.Header(), bytes: w.Body.Len()}
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), a), w.Body.String())
 	return a
 }
@@ -124,6 +126,10 @@ func TestADocumentThatBreaksABoundIsRefusedWithoutBeingParsed(t *testing.T) {
 		{"operations", edge.DocumentConfig{MaxOperations: 1}, "query fragment{a}", "{a}{a}"},
 		{"fragments", edge.DocumentConfig{MaxFragments: 1}, "fragment  fragment on Query{a}{...fragment}", //nolint:dupword // it may have that name
 			"fragment F on Query{a} fragment G on Query{a} {...F ...G}"},
+		{"name", edge.DocumentConfig{MaxName: 3}, "{abc:a}", "{abcd:a}"},
+		{"name", edge.DocumentConfig{MaxName: 6}, `{a} # 1234567`, "{b(x:1234567)}"},
+		{"reach", edge.DocumentConfig{MaxReach: 18}, "{...F}fragment F on Query{a}", "{...F}fragment F on Query{a a}"},
+		{"reach", edge.DocumentConfig{MaxReach: 9}, `{b(x:"` + strings.Repeat("x", 61) + `")}`, `{b(x:"` + strings.Repeat("x", 128) + `")}`},
 	} {
 		g := newGuarded(t, c.bounds)
 		refused := g.ask(t, "192.0.2.1", c.document)
@@ -232,14 +238,29 @@ func TestTheAnswerToAnInvalidDocumentListsSoManyErrors(t *testing.T) {
 	require.Equal(t, "7 more errors are not listed", a.Errors[3].Message)
 }
 
-// gqlparser looks at a fragment again for each that spreads it, and says the name each time.
-func TestALongNameIsNotToldAgainAndAgain(t *testing.T) {
+func TestTheAnswerToAnInvalidDocumentIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
-	for length, listed := range map[int]int{20_000: 3, 60_000: 1} {
-		g := newGuarded(t, edge.DocumentConfig{})
-		a := g.ask(t, "192.0.2.1", "{...f0}"+strings.Replace(chain(10, ""), "{a}", "{"+strings.Repeat("x", length)+"}", 1))
-		require.Len(t, a.Errors, listed+1)
-		require.Contains(t, a.Errors[listed].Message, "more errors are not listed")
+	for name, document := range map[string]string{
+		"many long names":        "{" + strings.Repeat(" "+strings.Repeat("x", 250), 200) + "}",
+		"a name in fragments":    "{...f0}" + chainTo(10, strings.Repeat("x", 60_000)),
+		"a value that is wrong":  `{b(x:{x:["` + strings.Repeat("é", 10_000) + `"]})}`,
+		"wrong values in others": "{b(x:" + strings.Repeat("{i:", 20) + `{x:["` + strings.Repeat("x", 10_000) + `" 99999999999999999999]}` + strings.Repeat("}", 20) + ")}",
+		"a text that is no text": "{b(x:\"" + strings.Repeat("x", 60_000) + "\n",
+	} {
+		g := newGuarded(t, edge.DocumentConfig{MaxName: edge.None, MaxReach: edge.None})
+		for _, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.2"} {
+			a := g.ask(t, address, document)
+			require.NotEmpty(t, a.Errors, name)
+			require.NotEqual(t, "QUERY_LIMIT_EXCEEDED", a.code(), name)
+			told := 0
+			for _, err := range a.Errors {
+				require.LessOrEqual(t, len(err.Message), 1<<10, name)
+				require.NotContains(t, err.Message, "\ufffd", name)
+				told += len(err.Message)
+			}
+			require.LessOrEqual(t, told, 33<<10, name)
+			require.Less(t, a.bytes, 64<<10, name)
+		}
 	}
 }
 

@@ -132,6 +132,30 @@ func (i *invalid) answer(whom names) gqlerror.List {
 	return gqlerror.List{told}
 }
 
+// What the messages of an answer have at most, each and altogether.
+const (
+	maxMessage  = 1 << 10
+	maxMessages = 32 << 10
+)
+
+// listed returns the errors that an answer lists, with their messages cut.
+func listed(errors gqlerror.List, most int) gqlerror.List {
+	list, bytes := make(gqlerror.List, 0, min(len(errors), most)+1), 0
+	for i, err := range errors {
+		if len(err.Message) > maxMessage {
+			short := *err
+			short.Message = strings.ToValidUTF8(err.Message[:maxMessage-len("…")], "") + "…"
+			err = &short
+		}
+		bytes += len(err.Message)
+		if i == most || bytes > maxMessages {
+			return append(list, gqlerror.Errorf("%d more errors are not listed", len(errors)-i))
+		}
+		list = append(list, err)
+	}
+	return list
+}
+
 // keptOf returns what is kept of an error. What a presenter has put into its extensions may be of any size: the code alone
 // is kept.
 func keptOf(err *gqlerror.Error) *gqlerror.Error {

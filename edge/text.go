@@ -10,6 +10,8 @@ import (
 // text is what is known of the text of a document without parsing it.
 type text struct {
 	tokens, depth, operations, fragments int
+	// name is the length of the longest name or number.
+	name int
 }
 
 // bound is a bound that a text breaks.
@@ -26,29 +28,47 @@ func (c *DocumentConfig) count(document string) *bound {
 		return &bound{ruleBytes, len(document), c.MaxBytes}
 	}
 	var t text
+	var r reach
 	nesting, fragment, begun := 0, false, false
 	for at := 0; at < len(document); {
 		start := at
 		b := document[at]
 		at = endOfToken(document, at)
-		switch {
-		case ignored(b) && b != '#':
+		if ignored(b) && b != '#' {
 			continue
+		}
+		// A walker comes to no comment.
+		if b != '#' {
+			r.token(document[start:at])
+		}
+		switch {
 		case b == '{' || b == '(' || b == '[':
 			if b == '{' && nesting == 0 {
 				t.define(fragment)
+				r.begin()
 				fragment, begun = false, false
 			}
 			nesting++
 			t.depth = max(t.depth, nesting)
 		case b == '}' || b == ')' || b == ']':
 			nesting = max(0, nesting-1)
-		case nesting == 0 && !begun && inName(b):
-			fragment, begun = document[start:at] == "fragment", true
+			if nesting == 0 && b == '}' {
+				r.end()
+			}
+		case inName(b) || b == '-':
+			if nesting == 0 && !begun {
+				fragment, begun = document[start:at] == "fragment", true
+			}
+			t.name = max(t.name, at-start)
 		}
 		t.tokens++
 		if broken := c.broken(&t); broken != nil {
 			return broken
+		}
+	}
+	if c.MaxReach >= 0 {
+		if reached := r.sum(c.MaxReach); reached > c.MaxReach {
+			return &bound{ruleReach, reached, c.MaxReach}
 		}
 	}
 	return nil
@@ -83,6 +103,8 @@ func (c *DocumentConfig) broken(t *text) *bound {
 		return &bound{ruleTokens, t.tokens, c.MaxTokens}
 	case over(t.depth, c.MaxDepth):
 		return &bound{ruleNesting, t.depth, c.MaxDepth}
+	case over(t.name, c.MaxName):
+		return &bound{ruleName, t.name, c.MaxName}
 	case over(t.operations, c.MaxOperations):
 		return &bound{ruleOperations, t.operations, c.MaxOperations}
 	case over(t.fragments, c.MaxFragments):
@@ -168,8 +190,7 @@ func (b *bound) refusal() *refusal {
 	if b.rule == ruleBytes {
 		return tooLargeFor("the document", int64(b.allowed))
 	}
-	r := refused(ratelimitclient.CodeQueryLimitExceeded, LayerDocument,
-		fmt.Sprintf("the document has more than %d %s", b.allowed, nouns[b.rule]), 0)
+	r := refused(ratelimitclient.CodeQueryLimitExceeded, LayerDocument, fmt.Sprintf(complaints[b.rule], b.allowed), 0)
 	r.Rule, r.Given, r.Allowed = b.rule, int64(b.given), int64(b.allowed)
 	return r
 }
@@ -179,11 +200,19 @@ const (
 	ruleBytes      = "bytes"
 	ruleTokens     = "tokens"
 	ruleNesting    = "nesting"
+	ruleName       = "name"
 	ruleOperations = "operations"
 	ruleFragments  = "fragments"
+	ruleReach      = "reach"
 )
 
-// nouns are what the rules count, for people.
-var nouns = map[string]string{
-	ruleTokens: "tokens", ruleNesting: "levels of braces and brackets", ruleOperations: "operations", ruleFragments: "fragments",
+// complaints say to people what breaks a bound.
+var complaints = map[string]string{
+	ruleTokens:     "the document has more than %d tokens",
+	ruleNesting:    "the document has more than %d levels of braces and brackets",
+	ruleName:       "the document has a name or a number of more than %d bytes: shorten it",
+	ruleOperations: "the document has more than %d operations",
+	ruleFragments:  "the document has more than %d fragments",
+	ruleReach: "the operations and fragments of the document have more than %d tokens, counted with those of the fragments that each spreads: " +
+		"send one operation in a document, and spread large fragments from fewer others",
 }

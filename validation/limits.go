@@ -72,10 +72,13 @@ func limited(rule core.RuleFunc) core.RuleFunc {
 var MaxValues = core.Rule{Name: "MaxValues", RuleFunc: maxValues}
 
 func maxValues(events *core.Events, report core.AddErrFunc) {
-	v := values{weights: map[*ast.Value]weight{}}
+	var v values
 	events.OnValue(func(w *core.Walker, value *ast.Value) {
 		found := v.of(value)
 		if value.Kind == ast.ListValue || value.Kind == ast.ObjectValue {
+			if v.weights == nil {
+				v.weights = map[*ast.Value]weight{}
+			}
 			v.weights[value] = found
 		}
 		if !evaluated(value) {

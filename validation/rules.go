@@ -1,6 +1,10 @@
 package validation
 
 import (
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator/core"
 	"github.com/vektah/gqlparser/v2/validator/rules"
@@ -13,20 +17,23 @@ import (
 //
 // Each call returns another set, which is the caller's to change. It is a function for SetValidationRulesFn of a gqlgen
 // server, and safe for concurrent use.
-func Rules() *rules.Rules {
-	all := rules.NewDefaultRules()
-	all.ReplaceRule(OverlappingFieldsCanBeMerged.Name, OverlappingFieldsCanBeMerged.RuleFunc)
-	all.ReplaceRule(MaxIntrospectionDepth.Name, MaxIntrospectionDepth.RuleFunc)
-	all.ReplaceRule(rules.KnownArgumentNamesRule.Name, rules.KnownArgumentNamesRuleWithoutSuggestions.RuleFunc)
-	all.ReplaceRule(rules.KnownTypeNamesRule.Name, rules.KnownTypeNamesRuleWithoutSuggestions.RuleFunc)
-	all.ReplaceRule(rules.ValuesOfCorrectTypeRule.Name, rules.ValuesOfCorrectTypeRuleWithoutSuggestions.RuleFunc)
-	for name, rule := range all.GetInner() {
-		all.ReplaceRule(name, limited(rule))
+func Rules() *rules.Rules { return rules.NewRules(all()...) }
+
+// all are the rules, made once.
+var all = sync.OnceValue(func() []core.Rule {
+	of := rules.NewDefaultRules()
+	of.ReplaceRule(OverlappingFieldsCanBeMerged.Name, OverlappingFieldsCanBeMerged.RuleFunc)
+	of.ReplaceRule(MaxIntrospectionDepth.Name, MaxIntrospectionDepth.RuleFunc)
+	of.ReplaceRule(rules.KnownArgumentNamesRule.Name, rules.KnownArgumentNamesRuleWithoutSuggestions.RuleFunc)
+	of.ReplaceRule(rules.KnownTypeNamesRule.Name, rules.KnownTypeNamesRuleWithoutSuggestions.RuleFunc)
+	of.ReplaceRule(rules.ValuesOfCorrectTypeRule.Name, rules.ValuesOfCorrectTypeRuleWithoutSuggestions.RuleFunc)
+	made := []core.Rule{MaxErrors, MaxValues}
+	for name, rule := range of.GetInner() {
+		made = append(made, core.Rule{Name: name, RuleFunc: limited(rule)})
 	}
-	all.AddRule(MaxErrors.Name, MaxErrors.RuleFunc)
-	all.AddRule(MaxValues.Name, MaxValues.RuleFunc)
-	return all
-}
+	slices.SortFunc(made, func(x, y core.Rule) int { return strings.Compare(x.Name, y.Name) })
+	return made
+})
 
 // OverlappingFieldsCanBeMerged is the rule of gqlparser of that name, with the verdict of the version that is installed (older
 // ones let pass some of what the specification refuses) and in a time

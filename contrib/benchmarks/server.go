@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 
@@ -112,6 +113,8 @@ func roomyLimiter(noActualCost bool) (*ratelimit.Extension, error) {
 			return ratelimit.Subject{Tenant: value}, true
 		}),
 		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
+		// Documents of a search have more aliases than they may.
+		Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 	}), nil
 }
 

@@ -59,7 +59,7 @@ func newStation() (*station, error) {
 	if err != nil {
 		return nil, err
 	}
-	guarded, err := searchedBehindDoor(bareServer(schema))
+	guarded, err := guardedServer(bareServer(schema))
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func newStation() (*station, error) {
 	}
 	limited := bareServer(schema)
 	limited.SetDisableSuggestion(true)
-	whole, err := searchedBehindDoor(limited, limiter)
+	whole, err := guardedServer(limited, limiter)
 	if err != nil {
 		return nil, err
 	}
 	return &station{schema: schema, estimator: estimator, open: bareServer(schema), guarded: guarded, whole: whole}, nil
 }
 
-// searchedBehindDoor puts a door before a server, and other extensions behind it.
-func searchedBehindDoor(server *handler.Server, others ...graphql.HandlerExtension) (http.Handler, error) {
+// guardedServer puts a door before a server, and other extensions behind it.
+func guardedServer(server *handler.Server, others ...graphql.HandlerExtension) (http.Handler, error) {
 	// What is measured is parsing: nobody is refused for how often they ask, and nothing is remembered.
 	none := []bucket.Limit{}
 	door, err := edge.New(edge.Config{
