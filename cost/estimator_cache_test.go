@@ -156,7 +156,6 @@ func TestThePlanOfAnOperationKeepsNoDocumentInMemory(t *testing.T) {
 		doc := parse(t, schema, text, false)
 		require.NoError(t, ask(text, doc), name)
 		kept := weak.Make(doc.Operations[0])
-		doc = nil
 		runtime.GC()
 		require.Nil(t, kept.Value(), name)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
@@ -72,7 +71,7 @@ func TestADocumentCountsForWhatItTakesInMemory(t *testing.T) {
 		}
 		taken, counted := float64(heap()-before)/copies, float64(cache.Bytes())/copies
 		t.Logf("%-20s %6d bytes: takes %8.0f, counted %8.0f: %.2f", name, len(text), taken, counted, taken/counted)
-		assert.LessOrEqual(t, taken, counted, name)
+		require.LessOrEqual(t, taken, counted, name)
 		runtime.KeepAlive(cache)
 	}
 }
