@@ -118,7 +118,7 @@ func newByteSearch(t *testing.T) *byteSearch {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	writePolicy(t, path, policyOf(1_000_000_000))
 	s := &byteSearch{
-		schema: schema(), random: rand.New(rand.NewPCG(*searchSeed, 0)), //nolint:gosec // nobody gains by guessing it
+		schema: schema(), random: rand.New(rand.NewPCG(*searchSeed, 0)),
 		handler: withLongTexts(t, options{policy: path}, strings.Repeat("x", longText)),
 	}
 	s.text = longText + len(`""`)
