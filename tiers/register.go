@@ -49,7 +49,7 @@ func newRegister(p *Policy) (*register, map[string]Exception) {
 		place, known := places[k]
 		// A name that does not fit is a mistake of one tenant alone.
 		if !known || longNameProblem("", name) != "" {
-			place = uint32(len(r.kinds)) //nolint:gosec // no policy has as many
+			place = uint32(len(r.kinds))
 			places[k] = place
 			r.kinds = append(r.kinds, k)
 			firsts[name] = x

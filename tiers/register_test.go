@@ -49,12 +49,12 @@ func large(tenants int, exception func(i int) tiers.Exception) tiers.Policy {
 }
 
 // growth returns the bytes and objects of the heap that the results of a function keep alive.
-func growth(make func() any) (bytes, objects float64) {
+func growth(build func() any) (bytes, objects float64) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	kept := make()
+	kept := build()
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
