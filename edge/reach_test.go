@@ -60,7 +60,7 @@ func TestTheReachIsWhatAWalkerComesTo(t *testing.T) {
 		for i := range 1 + r.IntN(3) {
 			fmt.Fprintf(&b, "query q%d($i:In={x:[1]}){ FIELD%s}", i, spreads())
 		}
-		b.WriteString("fragment fragment on Query{ FIELD" + spreads() + "}")
+		b.WriteString("fragment fragment on Query{ FIELD" + spreads() + "}") //nolint:dupword // it has that name
 		for i := range n {
 			fmt.Fprintf(&b, "fragment f%d on Query{%s FIELD FIELD}", i, spreads())
 		}
@@ -117,7 +117,7 @@ func TestNoDocumentOfAClientComesNearTheBounds(t *testing.T) {
 	for _, folder := range []string{"../example", "../cmd", "../cost/testdata", "../contrib"} {
 		require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() && filepath.Ext(path) == ".graphql" {
-				text, err := os.ReadFile(path) //nolint:gosec // it is of this repository
+				text, err := os.ReadFile(path)
 				documents[path] = string(text)
 				return err
 			}
