@@ -42,7 +42,7 @@ type limiter struct {
 // starts, and serves by the fail modes of its policy, whether Redis is there or not.
 func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	l := &limiter{}
-	policy, err := l.policy(opts.policy, logger)
+	policy, err := l.policy(opts.policy, opts.policyMaxBytes, logger)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -118,8 +118,8 @@ func subjectOfAccount(ctx context.Context) (ratelimit.Subject, bool) {
 	return ratelimit.Subject{Tenant: caller.Tenant, User: caller.Login}, ok
 }
 
-// policy returns the built-in policy, or one that follows a file.
-func (l *limiter) policy(path string, logger *slog.Logger) (tiers.Source, error) {
+// policy returns the built-in policy, or one that follows a file of so many bytes at most.
+func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger) (tiers.Source, error) {
 	if path == "" {
 		policy, err := tiers.Parse(builtInPolicy)
 		if err != nil {
@@ -129,7 +129,7 @@ func (l *limiter) policy(path string, logger *slog.Logger) (tiers.Source, error)
 	}
 	// The first generation is 1. One that is told again was there before a mistake and holds still.
 	held := uint64(1)
-	file, err := tiers.OpenFile(path, tiers.FileConfig{OnReload: func(snapshot *tiers.Snapshot, err error) {
+	file, err := tiers.OpenFile(path, tiers.FileConfig{MaxDocument: maxBytes, OnReload: func(snapshot *tiers.Snapshot, err error) {
 		generation := slog.Uint64("generation", snapshot.Generation())
 		switch {
 		case err != nil:

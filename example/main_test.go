@@ -59,7 +59,7 @@ func TestHelpSucceedsAndNamesEveryFlag(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"-help"}, io.Discard, &stderr))
-	for _, name := range []string{"-addr", "-redis", "-policy", "-proxies", "-status-ok"} {
+	for _, name := range []string{"-addr", "-redis", "-policy", "-policy-max-bytes", "-proxies", "-status-ok"} {
 		require.Contains(t, stderr.String(), name)
 	}
 }

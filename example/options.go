@@ -25,6 +25,8 @@ type options struct {
 	redis []string
 	// policy is the path of the policy document. Empty means the one that is built in.
 	policy string
+	// policyMaxBytes is the size of the largest policy document. Zero means the default of package tiers.
+	policyMaxBytes int
 	// proxies are those that stand in front of the server.
 	proxies ratelimit.ProxyConfig
 	// statusOK answers refusals with status 200.
@@ -43,6 +45,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		"the `address` or URL of Redis, several with commas between them for a cluster; without it budgets are kept in memory")
 	flags.StringVar(&opts.policy, "policy", "",
 		"the policy `file`, read again whenever it changes; without it the policy that is built in")
+	flags.IntVar(&opts.policyMaxBytes, "policy-max-bytes", 0,
+		"the size in `bytes` of the largest policy file, at most 16777216; without it 1048576")
 	flags.Func("proxies", "the `networks` of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8, with commas between them",
 		func(list string) (err error) {
 			opts.proxies.Trusted, err = splitNetworks(list)

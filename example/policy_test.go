@@ -125,3 +125,13 @@ func TestAPolicyThatCannotBeReadIsSaidClearly(t *testing.T) {
 	require.Contains(t, runFails(t, "-policy", absent), absent)
 	require.Contains(t, runFails(t, "-policy", t.TempDir()), "not a regular file")
 }
+
+func TestAPolicyFileIsAsLargeAsTheFlagSays(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	document := policyOf(1000)
+	writePolicy(t, path, document+strings.Repeat("#", 1<<20))
+	require.Contains(t, runFails(t, "-policy", path), "larger than the 1048576 bytes")
+	require.Contains(t, runFails(t, "-policy", path, "-policy-max-bytes", "-1"), "MaxDocument of -1")
+	startExample(t, "-policy", path, "-policy-max-bytes", "2097152")
+}

@@ -56,6 +56,10 @@ type Config struct {
 	// built into the program, for example. Nil means that [Follow] fails then.
 	First *tiers.Snapshot
 
+	// MaxDocument is the size in bytes of the largest policy document that is read, as in [tiers.ParseConfig]; a larger
+	// one is refused. Zero means [tiers.DefaultMaxDocument], 1 MiB, and [tiers.MaxDocument] is the most, 16 MiB.
+	MaxDocument int
+
 	// Keys are the public keys of those who may publish, at most 16. A revision has to be signed by one of them. Empty
 	// means that none is signed.
 	Keys []ed25519.PublicKey
@@ -106,6 +110,9 @@ func (c *Config) validate(feed Feed) error {
 	}
 	if c.Patience < 0 || c.Patience > maxPatience {
 		fail("Config.Patience is %v: write at most %v, or 0 for %v", c.Patience, maxPatience, defaultPatience)
+	}
+	if c.MaxDocument < 0 || c.MaxDocument > tiers.MaxDocument {
+		fail("Config.MaxDocument is %d bytes: write at most %d, or 0 for %d", c.MaxDocument, tiers.MaxDocument, tiers.DefaultMaxDocument)
 	}
 	if len(c.Keys) > maxKeys {
 		fail("Config.Keys has %d keys: write at most %d", len(c.Keys), maxKeys)

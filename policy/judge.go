@@ -107,7 +107,7 @@ func (f *Follower) inspect(r *Revision) (*tiers.Snapshot, *RefusedError) {
 	}
 	var snapshot *tiers.Snapshot
 	err := guard.Call("the policy compiler", func() (err error) {
-		snapshot, err = r.Load()
+		snapshot, err = r.LoadWith(tiers.ParseConfig{MaxDocument: f.cfg.MaxDocument})
 		return err
 	})
 	if mistakes := (*tiers.PolicyError)(nil); errors.As(err, &mistakes) {

@@ -26,7 +26,7 @@ import (
 const revisionsAHistory = 100
 
 // tooLarge is a revision that is valid but for the size of its document.
-var tooLarge = other(1, append(document(1), bytes.Repeat([]byte("#"), tiers.MaxDocument)...))
+var tooLarge = other(1, append(document(1), bytes.Repeat([]byte("#"), tiers.DefaultMaxDocument)...))
 
 // history is a follower, its feed, and what it should serve.
 type history struct {

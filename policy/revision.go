@@ -112,13 +112,17 @@ func (r *Revision) Check() error {
 	return nil
 }
 
-// Load checks the revision and compiles its document. The snapshot has the number of the revision as its generation. The
-// error is a [*RefusedError], which unwraps to the *tiers.PolicyError of a document with mistakes.
-func (r *Revision) Load() (*tiers.Snapshot, error) {
+// Load is [Revision.LoadWith] with the default configuration.
+func (r *Revision) Load() (*tiers.Snapshot, error) { return r.LoadWith(tiers.ParseConfig{}) }
+
+// LoadWith checks the revision and compiles its document, if that is no larger than the configuration says. The snapshot has
+// the number of the revision as its generation. The error is a [*RefusedError], which unwraps to the *tiers.PolicyError of
+// a document with mistakes.
+func (r *Revision) LoadWith(cfg tiers.ParseConfig) (*tiers.Snapshot, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	snapshot, err := tiers.Load(r.Document, r.Number)
+	snapshot, err := cfg.Load(r.Document, r.Number)
 	if err != nil {
 		return nil, r.refuse(ReasonDocument, err)
 	}

@@ -23,6 +23,8 @@ type FileConfig struct {
 	// it, so after one interval at least and two at most. Zero means two seconds, -1 means
 	// never: only [File.Reload] loads it again.
 	Interval time.Duration
+	// MaxDocument is the size in bytes of the largest file, as in [ParseConfig]. Zero means 1 MiB, and 16 MiB is the most.
+	MaxDocument int
 	// OnReload is told each other policy that was loaded, with no error, and each failure to load one,
 	// with the policy that stays. A failure that lasts is told once, and so is its end when the content
 	// of that policy is back: with no error and the snapshot that holds, whose generation is the same.
@@ -42,7 +44,9 @@ type FileConfig struct {
 type File struct {
 	path     string
 	onReload func(*Snapshot, error)
-	current  atomic.Pointer[Snapshot]
+	// most is the size of the largest document.
+	most    int
+	current atomic.Pointer[Snapshot]
 
 	// mu guards the loading, not the lookup.
 	mu sync.Mutex
@@ -65,14 +69,18 @@ type File struct {
 var _ Checker = (*File)(nil)
 
 // OpenFile loads a policy file, YAML or JSON, as it is now, and follows it until [File.Close]. The file
-// must be a regular one of at most 1 MiB.
+// must be a regular one of at most [FileConfig.MaxDocument] bytes.
 //
 // An error is that of reading, or a [*PolicyError], and names the file: there is no last good policy yet.
 func OpenFile(path string, cfg FileConfig) (*File, error) {
+	most, err := documentBound("FileConfig", cfg.MaxDocument)
 	if cfg.Interval < -1 {
-		return nil, fmt.Errorf("tiers: a FileConfig.Interval of %v; 0 is the default, and -1 never looks again", cfg.Interval)
+		err = errors.Join(fmt.Errorf("tiers: a FileConfig.Interval of %v; 0 is the default, and -1 never looks again", cfg.Interval), err)
 	}
-	f := &File{path: path, onReload: cfg.OnReload, stop: make(chan struct{})}
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, onReload: cfg.OnReload, most: most, stop: make(chan struct{})}
 	data, digest, err := f.read()
 	if err != nil {
 		return nil, err
@@ -151,7 +159,7 @@ func (f *File) judge(data []byte, digest [sha256.Size]byte, err error) error {
 
 // load compiles the document. The error names the file.
 func (f *File) load(data []byte) (*Snapshot, error) {
-	_, snapshot, err := load(data)
+	_, snapshot, err := load(data, f.most)
 	if mistakes := (*PolicyError)(nil); errors.As(err, &mistakes) {
 		mistakes.File = f.path
 	}
@@ -208,7 +216,7 @@ func (f *File) tell(err error) {
 // read returns the content of the file and its digest. The content is compared and not the time of
 // the file: that is too coarse on some file systems, and the content is small.
 func (f *File) read() ([]byte, [sha256.Size]byte, error) {
-	data, err := readFile(f.path)
+	data, err := readFile(f.path, f.most)
 	if err != nil {
 		return nil, [sha256.Size]byte{}, fmt.Errorf("tiers: %w", err)
 	}
@@ -216,7 +224,7 @@ func (f *File) read() ([]byte, [sha256.Size]byte, error) {
 }
 
 // readFile reads at most one byte more than fits, which is enough for the parser to say so.
-func readFile(path string) ([]byte, error) {
+func readFile(path string, most int) ([]byte, error) {
 	// Opening a pipe would wait for its writer.
 	info, err := os.Stat(path)
 	if err != nil {
@@ -229,7 +237,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
+	data, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}

@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,19 +15,43 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// Parse reads a policy document, YAML or JSON, of at most 1 MiB. Anchors, aliases and
-// merge keys are not part of it.
+// ParseConfig is how a policy document is read. The zero value is the default in each field.
+type ParseConfig struct {
+	// MaxDocument is the size in bytes of the largest document. Zero means [DefaultMaxDocument], 1 MiB, and [MaxDocument] is the most, 16 MiB, which is
+	// half a million tenants that are assigned to tiers. Reading takes memory and time by the size: a second and
+	// 200 MB for 4 MB, until it is read.
+	MaxDocument int
+}
+
+// Parse reads a policy document with the default configuration: [ParseConfig.Parse].
+func Parse(data []byte) (Policy, error) {
+	return ParseConfig{}.Parse(data)
+}
+
+// Parse reads a policy document, YAML or JSON. Anchors, aliases and merge keys are not part of it.
 //
 // The error is a [*PolicyError] with everything that is wrong: unknown keys, wrong types and
-// duplicates as well as what [Compile] finds, each with its line.
-func Parse(data []byte) (Policy, error) {
-	policy, _, err := load(data)
+// duplicates as well as what [Compile] finds, each with its line; or it says that the configuration is wrong.
+func (c ParseConfig) Parse(data []byte) (Policy, error) {
+	most, err := documentBound("ParseConfig", c.MaxDocument)
+	if err != nil {
+		return Policy{}, err
+	}
+	policy, _, err := load(data, most)
 	return policy, err
 }
 
-// load reads and compiles a document.
-func load(data []byte) (Policy, *Snapshot, error) {
-	root, mistake := parseTree(data)
+// documentBound returns the size of the largest document by what a configuration of this name says of it.
+func documentBound(config string, maxDocument int) (int, error) {
+	if maxDocument < 0 || maxDocument > MaxDocument {
+		return 0, fmt.Errorf("tiers: a %s.MaxDocument of %d bytes; 0 is the default, and at most %d fit", config, maxDocument, MaxDocument)
+	}
+	return cmp.Or(maxDocument, DefaultMaxDocument), nil
+}
+
+// load reads and compiles a document of so many bytes at most.
+func load(data []byte, most int) (Policy, *Snapshot, error) {
+	root, mistake := parseTree(data, most)
 	if mistake != nil {
 		return Policy{}, nil, policyError([]Mistake{*mistake})
 	}
@@ -41,9 +66,13 @@ func load(data []byte) (Policy, *Snapshot, error) {
 }
 
 // parseTree returns the root of the only document in the data.
-func parseTree(data []byte) (*yaml.Node, *Mistake) {
-	if len(data) > maxDocument {
-		return nil, &Mistake{Problem: fmt.Sprintf("the document is larger than the %d bytes that fit", maxDocument)}
+func parseTree(data []byte, most int) (*yaml.Node, *Mistake) {
+	if len(data) > most {
+		problem := fmt.Sprintf("the document is larger than the %d bytes that fit", most)
+		if most < MaxDocument {
+			problem += fmt.Sprintf("; MaxDocument of tiers.FileConfig, tiers.ParseConfig or policy.Config permits up to %d", MaxDocument)
+		}
+		return nil, &Mistake{Problem: problem}
 	}
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
 		data = withoutTabs(data)

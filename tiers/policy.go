@@ -5,8 +5,6 @@ const version = 1
 
 // Bounds of a policy.
 const (
-	// maxDocument is the size in bytes of the largest document.
-	maxDocument = 1 << 20
 	// maxTiers is how many tiers a policy may have.
 	maxTiers = 64
 	// maxOperations is how many operation rules a tier may have, those of a tenant's exception
@@ -32,7 +30,8 @@ const (
 // Policy is the document: tiers with limits, and the tenants that are exceptions. [Compile] says
 // what is wrong with it.
 //
-// It has bounds, so that a hostile or broken document does not take the server with it: 1 MiB of text, 64 tiers, 64 operation
+// It has bounds, so that a hostile or broken document does not take the server with it: 1 MiB of text or what
+// [ParseConfig] and [FileConfig] say, 64 tiers, 64 operation
 // rules that hold for one tenant, 16 different days on which enforcement begins, names of 64 bytes for tiers, limits and units
 // and of 256 for others, and 524 288 limits, operation rules, and named teams and users in all, where those of
 // different exceptions that change more than the tier count once for every tier: a tenant may carry any of them.

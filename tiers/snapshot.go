@@ -179,10 +179,10 @@ func (s *Snapshot) Warnings() []Warning {
 // assigns to the tenant, else the default. An exempt subject has no limits and no maximum cost.
 //
 // Rules takes no lock, but when the first subject asks for what an exception makes of its tier: that is compiled then. It
-// allocates the buckets of a subject that has a team or a user with limits,
-// for which [Snapshot.RulesInto] takes room instead, those of an operation that matches several
-// operation rules in a combination that no single root field named by the policy matches, and those of an operation of
-// which a rule counts several calls, reads the arguments, or has a budget for the user.
+// allocates the buckets of a subject that has a team or a user with limits, those of an operation that matches several
+// operation rules in a combination that no single root field named by the policy matches, or any where the tenant has an
+// exception, for which [Snapshot.RulesInto] takes room instead, and those of an operation of which a rule counts several
+// calls, reads the arguments, or has a budget for the user.
 func (s *Snapshot) Rules(subject Subject, selected Selection) Rules {
 	return s.RulesInto(nil, subject, selected)
 }

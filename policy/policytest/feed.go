@@ -44,8 +44,8 @@ var feedTests = []test{
 		got := s.newest(s.Open(), policy.Head{})
 		s.true(bytes.Equal(got.Document, odd) && got.Hash == policy.HashOf(odd), "got %q", got.Document)
 	}},
-	{"the largest document comes whole", nil, func(s *scene) {
-		large := append(document(1), bytes.Repeat([]byte("#"), tiers.MaxDocument-len(document(1)))...)
+	{"a document of a megabyte comes whole", nil, func(s *scene) {
+		large := append(document(1), bytes.Repeat([]byte("#"), tiers.DefaultMaxDocument-len(document(1)))...)
 		s.put(other(1, large))
 		got := s.newest(s.Open(), policy.Head{})
 		s.true(bytes.Equal(got.Document, large), "got %d bytes", len(got.Document))
