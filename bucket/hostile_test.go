@@ -77,7 +77,7 @@ func TestAStateOfAnyBytesIsReadOrRefusedAndNeverCrashes(t *testing.T) {
 		runs++
 		tenant := fmt.Sprint("tenant-", runs)
 		for i := range buckets {
-			state := []byte(rapid.SampledFrom(append(seeds, strings.Repeat("\xff", 59), "\x02", "")).Draw(t, "state"))
+			state := []byte(rapid.SampledFrom(append(seeds, strings.Repeat("\xff", 60), "\x02", "")).Draw(t, "state"))
 			for range rapid.IntRange(0, 8).Draw(t, "changes") {
 				if len(state) > 0 {
 					state[rapid.IntRange(0, len(state)-1).Draw(t, "place")] = rapid.Byte().Draw(t, "byte")

@@ -148,3 +148,13 @@ func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, 
 		e.value = owner.Pack(buckets[i].Limits.compiled, now)
 	}
 }
+
+// FullAt returns when nothing of a stored state counts any more.
+func FullAt(text string) (int64, error) {
+	owner, err := state.ReadOwner([]byte(text))
+	full := int64(0)
+	for i := range owner.Entries {
+		full = max(full, owner.Entries[i].Gone())
+	}
+	return full, err
+}

@@ -10,7 +10,7 @@
 -- Reply, a string, big endian: outcome 1 byte (0 too late, 1 granted, 10 other window, 11 other
 -- overrides), now in Unix ms 6, and if granted the states of the owners before, and then after, see state.lua.
 --
--- Expiry: a state when every entry counts nothing any more.
+-- Expiry: a state as state.lua says.
 --
 -- Takes: now, pack, call, load, level, min, floor, overlap, restate, save, show
 -- Declares: all, earlier, later

@@ -17,7 +17,7 @@
 -- too old, or not the holder of the claim, 10 other window), now in Unix ms 6, and if applied the
 -- states of the owners before, and then after, see state.lua.
 --
--- Expiry: a state when every entry counts nothing any more, a marker after 60 s, a record at the end that it had.
+-- Expiry: a state as state.lua says, a marker after 60 s, a record at the end that it had.
 --
 -- Takes: now, extra, read, pack, call, load, decay, floor, min, room, adopts, adopt, restate, save, show
 -- Declares: taken, all, owed, earlier, later

@@ -2,20 +2,31 @@
 -- peek. Package internal/state has the same in Go, and a test compares both byte for byte.
 --
 -- State of an owner, a string, big endian. Of a fast owner, which has up to four token buckets, none of them soft,
--- in the terms of one policy, with p below 2^32, r below 2^16 and debts below 2^40, it is version 3, 59 bytes:
---   version   1 byte: 3
+-- in the terms of one policy, with p below 2^32, r below 2^16 and debts below 2^40, it is version 5, 60 bytes:
+--   version   1 byte: 5
+--   code      1 byte, the deadline, see below
 --   last      6 bytes, Unix ms, the date of the debts
 --   ids       4 times id 2 bytes, a hash of unit and name, p 4 and r 2: debt is in units of 1/p token, of
 --     which r decay each ms
 --   debts     4 times 5 bytes; unused places are zero
--- Of any other it is version 4, the mixed form:
---   version   1 byte: 4
+-- Of any other it is version 6, the mixed form:
+--   version   1 byte: 6
+--   deadline  6 bytes, Unix ms, 0 = not known
 --   and entries, at most one of each id, each with a tag of 1 byte:
+--   0 none, for a limit of the writer that counts nothing: nothing follows
 --   1 token bucket           id 2, date of the debt 6, p 5, r 7, debt 7
 --   2 fixed window           id 2, end in Unix ms 6, length in ms 5, used 7
 --   3 sliding window         the same, and used in the window before 7
 --   4 hour, 5 day, 6 month, 7 year   as 2: windows of the calendar
--- The key expires when every entry counts nothing any more: an absent key is a full bucket.
+-- Tags from 8 on, and versions from 7 on, are kept for what leases will hold: whoever does not know them does nothing and says
+-- so. Versions 3 and 4 are the same forms without code and deadline: they are read, and written in the newer ones.
+--
+-- The key expires when every entry counts nothing any more, or some time after: an absent key is a full bucket. Its
+-- deadline is when it expires. To set that is the dearest part of a write, so the deadline is some time late, and is left
+-- alone while it is not before the end of all entries, and no later after that than as long again and 8192 ms. The first
+-- write of a key sets it to that end. Any other that sets it takes a unit of 2^k ms, k at least 13, of which at most seven
+-- fit into the time that is left, and the first multiple of it after the end. The code is 8 times (k - 12), and the number
+-- of that multiple by 8; below 8 it is none. The date is that of the state, or now in the mixed form.
 --
 -- The terms of an entry are its tag, p and r, and length: how it comes back. They are those of the policy
 -- that charged it last, which need not be that of the caller. A limit reads an entry of other terms as what
@@ -39,12 +50,12 @@
 -- Numbers of an owner in ARGV[1]: for each place of its columns as many as the script says, then of
 -- each limit that has a window of the calendar its start and end in Unix ms, start included.
 --
--- States of owners in a reply: version 3, of a fast owner, or version 4, and then for each limit its
--- entry, or a byte of 0 if it has none.
+-- States of owners in a reply: version 5, of a fast owner, or version 6 with an entry or none for each limit. Code and
+-- deadline are 0 unless the call has written just that.
 --
 -- Takes: now, read, pack, rep
 -- Declares: floor, fmod, max, min, byte, sub, ceil_div, convert, decay, call, used_numbers, gone, overlap, count,
---   packed, find, enter, fast_entries, mixed_entries, load, level, spend, adopt, restate, most_sliding, adopts, room,
+--   packed, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, adopt, restate, most_sliding, adopts, room,
 --   kept, fits, fast_state, show, save
 
 local floor, fmod, max, min, byte, sub = math.floor, math.fmod, math.max, math.min, string.byte, string.sub
@@ -187,9 +198,14 @@ local function enter(owner, i, e)
   end
 end
 
--- Reads a state of version 3.
+-- Reads a state of version 5.
 local function fast_entries(owner, state)
-  local last = read(DATE_FORMAT, state, 2)
+  local code, last = byte(state, 2), read(DATE_FORMAT, state, FAST_DATE)
+  if code >= CODE_STEPS then
+    local unit = 2 ^ (floor(code / CODE_STEPS) + CODE_SHIFT)
+    local deadline = last - last % (CODE_STEPS * unit) + code % CODE_STEPS * unit
+    owner.code, owner.dated, owner.deadline = code, last, deadline > last and deadline or deadline + CODE_STEPS * unit
+  end
   for i = 1, FAST_LIMITS do
     local debt = read(FAST_DEBT_FORMAT, state, FAST_DEBTS + FAST_DEBT_SIZE * i)
     -- An unused place owes nothing.
@@ -200,29 +216,38 @@ local function fast_entries(owner, state)
   end
 end
 
--- Reads a state of version 4. An open window in the terms of its limit is the usual case, and needs no table.
-local function mixed_entries(owner, state)
-  local at, i = 2, 0
+-- Reads an entry, that of a limit if the order is that of the last writer, and returns where it ends. An open window in
+-- the terms of its limit is the usual case, and needs no table.
+local function read_entry(owner, i, state, start)
+  local tag, id, date, length, debt, at = read(ENTRY_FORMAT, state, start)
+  local limit, more = owner.limits[i], 0
+  if tag == TOKEN or tag == SLIDING then
+    more, at = read(DEBT_FORMAT, state, at)
+  elseif tag > YEAR then
+    error('entry of tag ' .. tag)
+  end
+  local raw = sub(state, start, at - 1)
+  if limit and limit.id == id and tag == limit.tag and date > now
+    and (tag < HOUR and length == limit.length and date - now <= length + AHEAD or date == limit.to) then
+    limit.debt, limit.previous, limit.finish, limit.raw = debt, more, date, raw
+    limit.ends = tag == SLIDING and debt > 0 and date + length or date
+  elseif tag == TOKEN then
+    enter(owner, i, {tag = tag, id = id, date = date, p = length, one = length, r = debt, debt = more, previous = 0, raw = raw})
+  else
+    enter(owner, i, {tag = tag, id = id, finish = date, length = length, one = 1, debt = debt, previous = more, raw = raw})
+  end
+  return at
+end
+
+-- Reads the entries of a state of version 6 from a place on.
+local function mixed_entries(owner, state, at)
+  local i = 0
   while at <= #state do
-    local start, more, limit = at, 0, nil
-    local tag, id, date, length, debt
     i = i + 1
-    tag, id, date, length, debt, at = read(ENTRY_FORMAT, state, at)
-    if tag == TOKEN or tag == SLIDING then
-      more, at = read(DEBT_FORMAT, state, at)
-    elseif tag == 0 or tag > YEAR then
-      error('entry of tag ' .. tag)
-    end
-    local raw = sub(state, start, at - 1)
-    limit = owner.limits[i]
-    if limit and limit.id == id and tag == limit.tag and date > now
-      and (tag < HOUR and length == limit.length and date - now <= length + AHEAD or date == limit.to) then
-      limit.debt, limit.previous, limit.finish, limit.raw = debt, more, date, raw
-      limit.ends = tag == SLIDING and debt > 0 and date + length or date
-    elseif tag == TOKEN then
-      enter(owner, i, {tag = tag, id = id, date = date, p = length, one = length, r = debt, debt = more, previous = 0, raw = raw})
+    if byte(state, at) == 0 then
+      at = at + 1
     else
-      enter(owner, i, {tag = tag, id = id, finish = date, length = length, one = 1, debt = debt, previous = more, raw = raw})
+      at = read_entry(owner, i, state, at)
     end
   end
 end
@@ -230,7 +255,9 @@ end
 -- Reads the state of an owner as it is now. values is how many numbers a limit has in ARGV[1]. It
 -- returns nil if now is not in a window of the calendar that the caller sent.
 --   key, rules
---   fast               whether its limits fit version 3
+--   fast               whether its limits fit version 5
+--   exists             whether it had a state
+--   deadline, code, dated  the deadline, or 0, and of version 5 its code, or 0, and its date
 --   first              the place before its first number in ARGV[1]
 --   text               the state for a reply, once it is written
 --   redated            whether an entry was dated anew, so that even a refusal must write it
@@ -256,7 +283,7 @@ local function load(key, rules, values)
   local limits = {}
   local owner = {
     key = key, rules = rules, fast = is_fast, limits = limits, first = used_numbers,
-    redated = false, foreign = {}, keep = 0,
+    redated = false, foreign = {}, keep = 0, deadline = 0, code = 0,
   }
   used_numbers = used_numbers + width * values
   for i = 1, n do
@@ -285,10 +312,16 @@ local function load(key, rules, values)
   local state = redis.call('GET', key)
   if state then
     local version = byte(state)
+    owner.exists = true
     if version == MIXED_VERSION then
-      mixed_entries(owner, state)
+      owner.deadline = read(DATE_FORMAT, state, 2)
+      mixed_entries(owner, state, MIXED_ENTRIES)
     elseif version == FAST_VERSION and #state == FAST_SIZE then
       fast_entries(owner, state)
+    elseif version == OLD_MIXED_VERSION then
+      mixed_entries(owner, state, OLD_MIXED_ENTRIES)
+    elseif version == OLD_FAST_VERSION and #state == FAST_SIZE - 1 then
+      fast_entries(owner, NO_CODE .. sub(state, OLD_FAST_DATE))
     else
       error('state of version ' .. version)
     end
@@ -397,7 +430,7 @@ local function kept(limit)
   return limit.part, limit.ends
 end
 
--- Whether the limits of an owner fit version 3.
+-- Whether the limits of an owner fit version 5.
 local function fits(owner)
   if not owner.fast then
     return false
@@ -412,8 +445,8 @@ local function fits(owner)
   return true
 end
 
--- The limits of an owner in version 3, and when the last of them owes nothing any more.
-local function fast_state(owner)
+-- The limits of an owner in version 5, when the last of them owes nothing any more, and their date.
+local function fast_state(owner, code)
   local limits, date, expiry = owner.limits, now, 0
   for i = 1, #limits do
     if limits[i].debt > 0 then
@@ -426,8 +459,8 @@ local function fast_state(owner)
     end
   end
   local a, b, c, d = limits[1], limits[2], limits[3], limits[4]
-  return pack(FAST_FORMAT, FAST_VERSION, date, owner.rules,
-    a and a.debt or 0, b and b.debt or 0, c and c.debt or 0, d and d.debt or 0), expiry
+  return pack(FAST_FORMAT, FAST_VERSION, code, date, owner.rules,
+    a and a.debt or 0, b and b.debt or 0, c and c.debt or 0, d and d.debt or 0), expiry, date
 end
 
 -- The state of an owner for a reply.
@@ -435,9 +468,9 @@ local function show(owner)
   if owner.text then
     return owner.text
   elseif fits(owner) then
-    return (fast_state(owner))
+    return (fast_state(owner, 0))
   end
-  local parts = {MIXED_STATE}
+  local parts = {pack(MIXED_FORMAT, MIXED_VERSION, 0)}
   for i = 1, #owner.limits do
     parts[i + 1] = kept(owner.limits[i]) or NO_ENTRY
   end
@@ -446,28 +479,46 @@ end
 
 -- Writes the state of an owner, or removes it when it means the same as none. It sets its text, the state for a reply.
 local function save(owner)
-  local state, expiry
+  local expiry, date, parts = owner.keep, now, nil
   if fits(owner) then
-    owner.text, expiry = fast_state(owner)
-    state = owner.text
+    owner.text, expiry, date = fast_state(owner, 0)
   end
-  if not state or owner.foreign[1] then
-    local parts, shown = {MIXED_STATE}, {MIXED_STATE}
-    expiry = owner.keep
+  if not owner.text or owner.foreign[1] then
+    expiry, date, parts = owner.keep, now, {}
     for i = 1, #owner.limits do
       local part, ends = kept(owner.limits[i])
-      shown[i + 1] = part or NO_ENTRY
-      if part then
-        parts[#parts + 1] = part
-        expiry = max(expiry, ends)
-      end
+      parts[i] = part or NO_ENTRY
+      expiry = max(expiry, part and ends or 0)
     end
-    owner.text = owner.text or table.concat(shown)
-    state = table.concat(parts) .. table.concat(owner.foreign)
   end
+  local deadline, code = owner.deadline, owner.code
   if expiry <= now then
     redis.call('DEL', owner.key)
-  else
-    redis.call('SET', owner.key, state, 'PXAT', expiry)
+    deadline = 0
+  end
+  local holds = deadline >= expiry and deadline - expiry <= expiry - date + DEADLINE_ROOM
+    and (parts or code > 0 and date >= owner.dated)
+  if not holds and expiry > now then
+    deadline, code = expiry, 0
+    if owner.exists then
+      local _, shift = math.frexp((expiry - date) / UNITS_LEFT)
+      shift = max(shift, UNIT_SHIFT)
+      local steps = floor(expiry / 2 ^ shift) + 1
+      deadline, code = steps * 2 ^ shift, CODE_STEPS * (shift - CODE_SHIFT) + steps % CODE_STEPS
+    end
+  end
+  local state
+  if parts then
+    state = pack(MIXED_FORMAT, MIXED_VERSION, deadline < END_OF_DATES and deadline or 0) .. table.concat(parts)
+    owner.text = owner.text or state
+    state = state .. table.concat(owner.foreign)
+  elseif expiry > now then
+    owner.text = pack(FAST_HEAD_FORMAT, FAST_VERSION, code) .. sub(owner.text, FAST_DATE)
+    state = owner.text
+  end
+  if holds then
+    redis.call('SET', owner.key, state, 'KEEPTTL')
+  elseif expiry > now then
+    redis.call('SET', owner.key, state, 'PXAT', deadline)
   end
 end

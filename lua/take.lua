@@ -40,7 +40,7 @@
 --   12 blocked       nothing was done; the reply ends after now
 --   13 unknown       an attempt was abandoned, and the claim refuses to run after it
 --
--- Expiry: a state when every entry counts nothing any more, a record at the end that its charge gave it.
+-- Expiry: a state as state.lua says, a record at the end that its charge gave it.
 -- A refusal writes nothing, except that an entry that lies too far in the future, which a clock that was set back leaves
 -- behind, is dated anew: a debt more than 5 s ahead, or a window that ends more than its length, or of the calendar
 -- twice its length, and 5 s ahead.

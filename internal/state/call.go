@@ -13,6 +13,9 @@ type Call struct {
 	Args []string
 	// Now is the time in Unix milliseconds.
 	Now int64
+	// Deadlines says that the store keeps the expiry of a key when it writes a value, and that states say when that is, as in
+	// Redis. Otherwise each write of a state has its expiry, and states say nothing of it.
+	Deadlines bool
 
 	// extra is the number whose meaning the script says, and next the offset of the first number that was not read.
 	extra int64
@@ -166,10 +169,13 @@ func (c *Call) readRules(o *loaded, packed string, values int) error {
 }
 
 // save writes the owner and notes it in the reply.
-func (r *Reply) save(o *loaded, now int64) {
+func (r *Reply) save(o *loaded, c *Call) {
 	w := Write{Key: o.key}
-	if until := o.Store(o.rules, o.spends, o.changed, now); until > now {
-		w.Value, w.Expiry = o.Pack(o.rules, now), until
+	if gone := o.Store(o.rules, o.spends, o.changed, c.Now); gone > c.Now {
+		if w.Expiry = gone; c.Deadlines {
+			w.Expiry = o.expire(o.rules, gone, c.Now)
+		}
+		w.Value = o.Pack(o.rules, c.Now)
 	}
 	r.Writes = append(r.Writes, w)
 }
@@ -192,7 +198,7 @@ func (c *Call) correct(all []*loaded, r *Reply, to func(rule *Rule, s Spent, num
 			o.set(i, to(&o.rules.All[i], o.spends[i], o.numbers[i]))
 		}
 		if o.changed > 0 {
-			r.save(o, c.Now)
+			r.save(o, c)
 		}
 		after = o.Append(after, o.rules, c.Now)
 	}

@@ -21,8 +21,8 @@ func (l *Rules) ReadStates(text string, spends []Spent, now int64) (rest string,
 			spends[i] = Spent{Debt: ReadUint(text[fastDebts+i*fastDebtSize:], fastDebtSize)}
 		}
 		return text[fastSize:], true
-	case text != "" && text[0] == mixedVersion:
-		return l.readMixed(text[1:], spends, now)
+	case len(text) >= mixedHead && text[0] == mixedVersion:
+		return l.readMixed(text[mixedHead:], spends, now)
 	default:
 		return "", false
 	}
@@ -52,41 +52,66 @@ func (l *Rules) readMixed(text string, spends []Spent, now int64) (rest string, 
 func ReadOwner(text []byte) (o Owner, err error) {
 	s := string(text)
 	if text != nil {
+		o.was.exists = true
 		// No entry is smaller.
 		o.Entries = make([]Entry, 0, max(FastLimits, len(s)/smallestEntry))
 	}
+	ok := true
 	switch {
 	case text == nil:
-		return Owner{}, nil
 	case len(s) == fastSize && s[0] == fastVersion:
-		for i := range FastLimits {
-			id := s[fastIDs+i*fastIDSize:]
-			e := Entry{ID: uint16(ReadUint(id, idSize)), Terms: Terms{
-				Tag: TokenBucket, P: ReadUint(id[idSize:], fastPSize), R: ReadUint(id[idSize+fastPSize:], fastRSize),
-			}}
-			e.Date, e.Debt = ReadUint(s[1:], DateSize), ReadUint(s[fastDebts+i*fastDebtSize:], fastDebtSize)
-			// An unused place owes nothing.
-			if e.Debt == 0 {
-				continue
-			}
-			if e.P == 0 || e.R == 0 {
-				return Owner{}, errMalformed
-			}
-			o.Entries = append(o.Entries, e)
-		}
-		return o, nil
-	case s != "" && s[0] == mixedVersion:
-		for s = s[1:]; s != ""; {
-			e, size := readEntry(s)
-			if size == 0 {
-				return Owner{}, errMalformed
-			}
-			o.Entries, s = append(o.Entries, e), s[size:]
-		}
-		return o, nil
+		o.was = readDeadline(s[1], ReadUint(s[2:], DateSize))
+		ok = o.readFast(s[2:])
+	case len(s) == fastSize-1 && s[0] == oldFastVersion:
+		ok = o.readFast(s[1:])
+	case len(s) >= mixedHead && s[0] == mixedVersion:
+		o.was.until = ReadUint(s[1:], DateSize)
+		ok = o.readMixed(s[mixedHead:])
+	case s != "" && s[0] == oldMixedVersion:
+		ok = o.readMixed(s[1:])
 	default:
+		ok = false
+	}
+	if !ok {
 		return Owner{}, errMalformed
 	}
+	return o, nil
+}
+
+// readFast reads a state of one date, from that on.
+func (o *Owner) readFast(s string) (ok bool) {
+	date, ids, debts := ReadUint(s, DateSize), s[DateSize:], s[fastDebts-fastIDs+DateSize:]
+	for i := range FastLimits {
+		id := ids[i*fastIDSize:]
+		e := Entry{Date: date, ID: uint16(ReadUint(id, idSize)), Terms: Terms{
+			Tag: TokenBucket, P: ReadUint(id[idSize:], fastPSize), R: ReadUint(id[idSize+fastPSize:], fastRSize),
+		}}
+		// An unused place owes nothing.
+		if e.Debt = ReadUint(debts[i*fastDebtSize:], fastDebtSize); e.Debt == 0 {
+			continue
+		}
+		if e.P == 0 || e.R == 0 {
+			return false
+		}
+		o.Entries = append(o.Entries, e)
+	}
+	return true
+}
+
+// readMixed reads the entries of a mixed state.
+func (o *Owner) readMixed(s string) (ok bool) {
+	for s != "" {
+		if Tag(s[0]) == tagNone {
+			s = s[tagSize:]
+			continue
+		}
+		e, size := readEntry(s)
+		if size == 0 {
+			return false
+		}
+		o.Entries, s = append(o.Entries, e), s[size:]
+	}
+	return true
 }
 
 // readEntry reads an entry and returns its size, zero if it is none.
@@ -144,9 +169,9 @@ func (e *Entry) append(b []byte) []byte {
 // Append appends the state as a reply shows it to who knows the rules.
 func (o *Owner) Append(b []byte, l *Rules, now int64) []byte {
 	if date, debts, _, ok := o.fast(l, now); ok {
-		return appendFast(b, l, date, debts)
+		return appendFast(b, l, o.is.code, date, debts)
 	}
-	b = append(b, mixedVersion)
+	b = AppendUint(append(b, mixedVersion), DateSize, o.is.until)
 	for i := range l.All {
 		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
 			b = e.append(b)
@@ -158,8 +183,8 @@ func (o *Owner) Append(b []byte, l *Rules, now int64) []byte {
 }
 
 // appendFast appends a state of one date.
-func appendFast(b []byte, l *Rules, date int64, debts [FastLimits]int64) []byte {
-	b = AppendUint(append(b, fastVersion), DateSize, date)
+func appendFast(b []byte, l *Rules, code byte, date int64, debts [FastLimits]int64) []byte {
+	b = AppendUint(append(b, fastVersion, code), DateSize, date)
 	b = append(b, l.Packed[:FastLimits*fastIDSize]...)
 	for _, debt := range debts {
 		b = AppendUint(b, fastDebtSize, debt)
@@ -170,12 +195,14 @@ func appendFast(b []byte, l *Rules, date int64, debts [FastLimits]int64) []byte 
 // Pack returns the state as it is stored after a call of these rules: their entries come first.
 func (o *Owner) Pack(l *Rules, now int64) []byte {
 	if date, debts, others, ok := o.fast(l, now); ok && !others {
-		return appendFast(make([]byte, 0, fastSize), l, date, debts)
+		return appendFast(make([]byte, 0, fastSize), l, o.is.code, date, debts)
 	}
-	b := append(make([]byte, 0, 1+len(o.Entries)*tokenSize), mixedVersion)
+	b := AppendUint(append(make([]byte, 0, mixedHead+max(len(l.All), len(o.Entries))*tokenSize), mixedVersion), DateSize, o.is.until)
 	for i := range l.All {
 		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
 			b = e.append(b)
+		} else {
+			b = append(b, byte(tagNone))
 		}
 	}
 	for i := range o.Entries {

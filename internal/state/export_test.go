@@ -6,6 +6,24 @@ func Quotient(a, by int64) (quotient, rest int64) {
 	return d.quotient(a)
 }
 
+// SetDeadline sets what a state that is packed says of the expiry of its key: of one date by the code, of a mixed one by
+// the date.
+func (o *Owner) SetDeadline(code byte, until int64) { o.was.code, o.was.until = code, until }
+
+// NextDeadline returns the code of the deadline after a time at which all is full.
+func NextDeadline(gone, date int64) byte {
+	d := next(gone, date)
+	return d.code
+}
+
+// Older returns a packed state in the form that was written before it.
+func Older(text []byte) []byte {
+	if text[0] == fastVersion {
+		return append([]byte{oldFastVersion}, text[2:]...)
+	}
+	return append([]byte{oldMixedVersion}, text[mixedHead:]...)
+}
+
 // PackFast packs entries of the rules as a state of one date.
 func PackFast(o *Owner, l *Rules, date int64) []byte {
 	var debts [FastLimits]int64
@@ -14,13 +32,17 @@ func PackFast(o *Owner, l *Rules, date int64) []byte {
 			debts[i] = e.Debt
 		}
 	}
-	return appendFast(nil, l, date, debts)
+	return appendFast(nil, l, o.was.code, date, debts)
 }
 
 // PackMixed packs entries in their order.
 func PackMixed(o *Owner) []byte {
-	b := []byte{mixedVersion}
+	b := AppendUint([]byte{mixedVersion}, DateSize, o.was.until)
 	for i := range o.Entries {
+		if i%3 == 1 && o.was.until%2 == 1 {
+			// No entry of another limit.
+			b = append(b, byte(tagNone))
+		}
 		b = o.Entries[i].append(b)
 	}
 	return b

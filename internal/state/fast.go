@@ -36,7 +36,7 @@ func (l *Rules) ReadTokens(stored []byte, debts []int64, now int64) bool {
 	case len(stored) != fastSize || stored[0] != fastVersion || string(stored[fastIDs:fastDebts]) != l.Packed[:FastLimits*fastIDSize]:
 		return false
 	}
-	elapsed := now - int64(binary.BigEndian.Uint64(stored)>>8&(1<<(8*DateSize)-1))
+	elapsed := now - int64(binary.BigEndian.Uint64(stored)&(1<<(8*DateSize)-1))
 	if elapsed < 0 {
 		return false
 	}
@@ -48,11 +48,11 @@ func (l *Rules) ReadTokens(stored []byte, debts []int64, now int64) bool {
 
 // readEntries reads a state in which each limit has an entry, in the order of the rules.
 func (l *Rules) readEntries(stored []byte, debts []int64, now int64) bool {
-	if len(stored) != 1+tokenSize*len(l.All) || stored[0] != mixedVersion {
+	if len(stored) != mixedHead+tokenSize*len(l.All) || stored[0] != mixedVersion {
 		return false
 	}
 	for i := range l.All {
-		r, e := &l.All[i], stored[1+i*tokenSize:]
+		r, e := &l.All[i], stored[mixedHead+i*tokenSize:]
 		date := uintBefore(e, tokenDateEnd, DateSize)
 		if Tag(e[0]) != TokenBucket || r.Tag != TokenBucket || r.Soft || binary.BigEndian.Uint16(e[tagSize:]) != r.ID ||
 			uintBefore(e, tokenPEnd, lengthSize) != r.P || uintBefore(e, tokenREnd, DebtSize) != r.R || date > now {
@@ -69,20 +69,20 @@ func (l *Rules) WriteTokens(stored []byte, debts []int64, changed uint64, now in
 	if stored == nil {
 		var all [FastLimits]int64
 		copy(all[:], debts)
-		return appendFast(make([]byte, 0, fastSize), l, now, all)
+		return appendFast(make([]byte, 0, fastSize), l, 0, now, all)
 	}
 	for i, debt := range debts {
 		switch {
 		case l.Fast:
 			putBefore(stored, fastDebts+(i+1)*fastDebtSize, fastDebtSize, debt)
 		case changed>>i&1 == 1:
-			e := stored[1+i*tokenSize:]
+			e := stored[mixedHead+i*tokenSize:]
 			putBefore(e, tokenDateEnd, DateSize, now)
 			putBefore(e, tokenSize, DebtSize, debt)
 		}
 	}
 	if l.Fast {
-		binary.BigEndian.PutUint64(stored, fastVersion<<56|uint64(now)<<8|uint64(stored[fastIDs]))
+		binary.BigEndian.PutUint64(stored, fastVersion<<56|uint64(now))
 	}
 	return stored
 }

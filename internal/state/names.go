@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // names are the numbers and formats of the wire by the names that the scripts have for them. A format is of Lua's
@@ -19,20 +20,25 @@ var names = map[string]any{
 	"RUNNING": Running, "DONE": Done, "ANSWERED": Answered, "FREE": Free,
 
 	"FAST_VERSION": fastVersion, "MIXED_VERSION": mixedVersion, "RECORD_VERSION": recordVersion,
+	"OLD_FAST_VERSION": oldFastVersion, "OLD_MIXED_VERSION": oldMixedVersion,
 	"OVERRIDES_VERSION": OverridesVersion,
 	"TOKEN":             TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
 	"LENIENT": flagLenient, "SOFT": flagSoft, "TAG": flagTag, "FAST_OWNER": fastOwner,
-	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "MIXED_STATE": `\` + strconv.Itoa(mixedVersion),
+	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "NO_CODE": `\0\0`,
 	"REFUSE_ABANDONED": refuseAbandoned, "RUN_AGAIN": runAgain,
 
 	"EXACT": int64(MaxExact), "AHEAD": maxAhead, "MAX_FAST_DEBT": int64(maxFastDebt), "MARKER_LIFE": MarkerLife,
 	"MAX_INSTANCES": MaxInstances, "MAX_OVERRIDE_BYTES": MaxOverrideBytes,
+
+	"CODE_SHIFT": codeShift, "CODE_STEPS": codeSteps, "UNIT_SHIFT": unitShift, "UNITS_LEFT": unitsLeft, "DEADLINE_ROOM": deadlineRoom,
+	"END_OF_DATES": int64(endOfDates),
 
 	"FAST_LIMITS": FastLimits, "FAST_SIZE": fastSize, "SHORT_SIZE": ShortSize, "GENERATION_SIZE": GenerationSize,
 	"RULE_SIZE": ruleSize, "RULE_ID_SIZE": fastIDSize, "RULE_NUMBERS_SIZE": rulesNumbers,
 	"FAST_DEBT_SIZE": fastDebtSize,
 	// The place of a limit before the first, to which the size of one is added for each.
 	"FAST_IDS": fastIDs + 1 - fastIDSize, "FAST_DEBTS": fastDebts + 1 - fastDebtSize,
+	"FAST_DATE": 2 + 1, "OLD_FAST_DATE": 1 + 1, "MIXED_ENTRIES": mixedHead + 1, "OLD_MIXED_ENTRIES": 1 + 1,
 	"FAST_FLAGS": FastLimits * (ruleSize - 1),
 	// The numbers that all scripts are sent first, and those of the limits of a fast owner.
 	"HEAD_NUMBERS": NumbersHead / DoubleSize, "KNOWN_PLACE": NumberGeneration + 1,
@@ -41,17 +47,19 @@ var names = map[string]any{
 	"HEAD_FORMAT": "<dd", "KNOWN_FORMAT": "<c8dd", "REPLY_FORMAT": ">BI6", "TAKE_FORMAT": ">BI6B", "TRIAL_FORMAT": ">BB",
 	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BI4", "RECORD_FORMAT": ">BBI6I6c16c16", "HOLDER_FORMAT": ">BBI6I6c16",
 	"HELD_FORMAT": ">BBI6I6c16c16I6BI4", "REPEATED_FORMAT": ">I6B", "END_FORMAT": ">c16B",
-	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BI6c32I5I5I5I5",
+	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BBI6c32I5I5I5I5", "FAST_HEAD_FORMAT": ">BB", "MIXED_FORMAT": ">BI6",
 	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<ddd", "RULE_ID_FORMAT": ">I2",
 	"ENTRY_FORMAT": ">BI2I6I5I7", "LONG_ENTRY_FORMAT": ">BI2I6I5I7I7", "DEBT_FORMAT": ">I7",
 	"INSTANCE_FORMAT": ">c8I6", "INSTANCES_FORMAT": ">BI6I2B", "OVERRIDE_FORMAT": ">I2I2c0I6", "LENGTH_FORMAT": ">I2",
 }
 
-var word = regexp.MustCompile(`'[^']*'|[A-Za-z_][A-Za-z0-9_]*`)
+var word = regexp.MustCompile(`'[^']*'|[A-Za-z_][A-Za-z0-9_]*|\s*(?:==|~=|<=|>=|[=<>+*/%,])\s*`)
 
-// Expand puts numbers and formats into the place of their names in the code of a script. What is none of them stays.
+// Expand puts numbers and formats into the place of their names in the code of a script, and leaves out the spaces around
+// operators. What is none of them stays.
 func Expand(code string) string {
 	return word.ReplaceAllStringFunc(code, func(word string) string {
+		word = strings.TrimSpace(word)
 		switch value := names[word].(type) {
 		case nil:
 			return word

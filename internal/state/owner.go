@@ -7,6 +7,9 @@ type Owner struct {
 	// Entries has one for each limit that has spent anything, also for those of other policies, and of a state of one
 	// date in memory one for each limit.
 	Entries []Entry
+
+	// was is what the state that was read says of the expiry of its key, and is what the one says that is written.
+	was, is deadline
 }
 
 // Find returns the entry of a limit, nil if it has none. The order is usually that of the last writer, who usually

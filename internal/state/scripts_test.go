@@ -97,7 +97,7 @@ func newComparison(t testing.TB, client *redis.Client, change ...mutant) *compar
 	// The marker of a receipt, and the instances, live by the clock of Redis.
 	require.NoError(t, luatest.Replace(&scripts.Settle, "'PX', MARKER_LIFE", "'PXAT', now + MARKER_LIFE"))
 	require.NoError(t, luatest.Replace(&scripts.Heartbeat, "'PX', extra", "'PXAT', now + extra"))
-	fast, _, found := strings.Cut(scripts.Take.Source, "local floor, fmod")
+	fast, _, found := strings.Cut(scripts.Take.Source, state.Expand("local floor, fmod"))
 	require.True(t, found, "the general path begins with state.lua")
 	var text strings.Builder
 	text.WriteString("local scripts = {}\n")
@@ -201,6 +201,7 @@ func (c *comparison) decide(call *call) []string {
 	values := make([][]byte, len(call.Values))
 	copy(values, call.Values)
 	expiries := make([]int64, len(values))
+	call.Deadlines = true
 	reply, err := decide(call.Call)
 	replies := []string{"-"}
 	if err == nil {
@@ -272,7 +273,7 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 	t.Parallel()
 	client := startRedis(t)
 	for _, m := range []mutant{
-		{"take", "now + full + -full % 1", "now + full - full % 1"},
+		{"take", "full = full + -full % 1", "full = full - full % 1"},
 		{"take", "charge == 0 or debt + charge <= full", "charge == 0 or debt + charge < full"},
 		{"take", "elapsed < 0 then", "elapsed < -1 then"},
 		{"take", "if d3 < 0 then d3 = 0 end", ""},
@@ -284,6 +285,18 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 		{"take", "2 * limit.capacity * limit.one - debt", "2 * limit.capacity * limit.one - debt - 1"},
 		{"take", "other.finish > limit.finish then", "other.finish < limit.finish then"},
 		{"take", "return e.finish + e.length", "return e.finish"},
+		{"take", "deadline > last and deadline or deadline + CODE_STEPS * unit", "deadline"},
+		{"take", "if deadline <= last then deadline = deadline + CODE_STEPS * unit end", ""},
+		{"take", "deadline >= full and", "deadline >= full / 2 and"},
+		{"take", "deadline <= 2 * full + DEADLINE_ROOM", "deadline <= 2 * full"},
+		{"take", "if code >= CODE_STEPS then\nlocal step", "if code > CODE_STEPS then\nlocal step"},
+		{"take", "if code >= CODE_STEPS then\nlocal unit", "if code > CODE_STEPS then\nlocal unit"},
+		{"take", "deadline = deadline - deadline % unit + unit", "deadline = deadline - -deadline % unit + unit"},
+		{"take", "frexp(full / UNITS_LEFT)", "frexp(full)"},
+		{"take", "deadline >= expiry", "deadline > expiry"},
+		{"take", "deadline - expiry <= expiry - date + DEADLINE_ROOM", "deadline - expiry < expiry - date + DEADLINE_ROOM"},
+		{"take", "date >= owner.dated", "date > owner.dated"},
+		{"take", "frexp((expiry - date) / UNITS_LEFT)", "frexp(expiry - date)"},
 		{"take", "limit.debt > MAX_FAST_DEBT", "limit.debt > 2 * MAX_FAST_DEBT"},
 		{"take", "rules < RUN_AGAIN", "rules <= RUN_AGAIN"},
 		{"take", "finish = nil", ""},

@@ -50,7 +50,7 @@ func Take(c Call) (Reply, error) {
 		t.sides = [2]side{{owners: all[:live]}, {owners: all[live:]}}
 		if judged {
 			for i := range t.sides {
-				t.sides[i].judge(r, c.Now)
+				t.sides[i].judge(r, &c)
 			}
 			t.outcome = t.sides[0].Outcome
 		}
@@ -89,12 +89,12 @@ func readClaim(text string) (c Claim, err error) {
 }
 
 // judge charges all owners of the side or none.
-func (s *side) judge(r *Reply, now int64) {
+func (s *side) judge(r *Reply, c *Call) {
 	s.Outcome = Admitted
 	k := 0
 	for _, o := range s.owners {
 		for i := range o.rules.All {
-			s.Limit(k, &o.rules.All[i], o.spends[i], o.numbers[i][0], now)
+			s.Limit(k, &o.rules.All[i], o.spends[i], o.numbers[i][0], c.Now)
 			k++
 		}
 	}
@@ -104,13 +104,13 @@ func (s *side) judge(r *Reply, now int64) {
 	k = 0
 	for _, o := range s.owners {
 		for i := range o.rules.All {
-			if s.Outcome == Admitted && o.rules.All[i].Take(&o.spends[i], &s.Short, k, o.numbers[i][0], now) {
+			if s.Outcome == Admitted && o.rules.All[i].Take(&o.spends[i], &s.Short, k, o.numbers[i][0], c.Now) {
 				o.changed |= 1 << i
 			}
 			k++
 		}
 		if o.changed > 0 || o.ahead {
-			r.save(o, now)
+			r.save(o, c)
 		}
 	}
 }

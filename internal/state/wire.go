@@ -97,9 +97,13 @@ const (
 const (
 	OverridesVersion = 1
 
-	fastVersion   = 3
-	mixedVersion  = 4
+	fastVersion   = 5
+	mixedVersion  = 6
 	recordVersion = 2
+
+	// The forms before these said nothing of the expiry of their key. They are read, and never written.
+	oldFastVersion  = 3
+	oldMixedVersion = 4
 )
 
 // The flags of a limit, of an owner in the number of its limits, and of a claim.
@@ -136,9 +140,11 @@ const (
 	fastRSize    = 2
 	fastIDSize   = idSize + fastPSize + fastRSize
 	fastDebtSize = 5
-	fastIDs      = 1 + DateSize
+	fastIDs      = 2 + DateSize
 	fastDebts    = fastIDs + FastLimits*fastIDSize
 	fastSize     = fastDebts + FastLimits*fastDebtSize
+	// mixedHead is what stands before the entries of a mixed state: version and deadline.
+	mixedHead = 1 + DateSize
 	// The columns of the rules: the ids, three doubles, and the flags of each limit.
 	rulesNumbers = 3 * DoubleSize
 	ruleSize     = fastIDSize + rulesNumbers + 1

@@ -215,6 +215,31 @@ func (w *world) entry(r *state.Rule, amounts []int64) state.Entry {
 	return e
 }
 
+// gone is when no entry counts anything any more.
+func gone(o *state.Owner) int64 {
+	until := int64(0)
+	for i := range o.Entries {
+		until = max(until, o.Entries[i].Gone())
+	}
+	return until
+}
+
+// code draws what a state of one date says of the expiry of its key: what a write says, or any other.
+func (w *world) code(o *state.Owner, date int64) byte {
+	if w.one(4) {
+		return byte(w.IntN(256))
+	}
+	return state.NextDeadline(gone(o), date-w.Int64N(8192))
+}
+
+// aged is a state in the form that is written, or now and then in the one before.
+func (w *world) aged(text []byte) []byte {
+	if w.one(8) {
+		return state.Older(text)
+	}
+	return text
+}
+
 // state draws one of an owner.
 func (w *world) state(p policy) []byte {
 	rules := p.rules
@@ -234,7 +259,8 @@ func (w *world) state(p policy) []byte {
 				ID: r.ID, Terms: state.Terms{Tag: r.Tag, P: r.P, R: r.R}, Date: min(date, w.now+debt/r.R), Debt: debt,
 			})
 		}
-		return state.PackFast(&o, rules, date)
+		o.SetDeadline(w.code(&o, date), 0)
+		return w.aged(state.PackFast(&o, rules, date))
 	}
 	known := map[uint16]bool{}
 	for i := range rules.All {
@@ -249,7 +275,13 @@ func (w *world) state(p policy) []byte {
 		}
 	}
 	w.Shuffle(len(o.Entries), func(i, j int) { o.Entries[i], o.Entries[j] = o.Entries[j], o.Entries[i] })
-	text := state.PackMixed(&o)
+	if gone := gone(&o); w.one(3) {
+		o.SetDeadline(0, gone+w.Int64N(3)-1)
+	} else if w.one(2) {
+		// As long again and some seconds is the most.
+		o.SetDeadline(0, max(0, 2*gone-w.now+8192+w.Int64N(3)-1))
+	}
+	text := w.aged(state.PackMixed(&o))
 	if w.one(100) {
 		// Something that nobody wrote.
 		text[w.IntN(2)%len(text)] ^= 8
