@@ -3,7 +3,6 @@ package bucket
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
@@ -84,11 +83,58 @@ func (m *Memory) Entries() int {
 	for i := range m.shards {
 		m.shards[i].mu.Lock()
 		for kind := range m.shards[i].pools {
-			n += len(m.shards[i].pools[kind].list)
+			n += m.shards[i].pools[kind].n
 		}
 		m.shards[i].mu.Unlock()
 	}
 	return n
+}
+
+// Index is the index of a shard.
+type Index struct{ index }
+
+// Insert is index.insert.
+func (x *Index) Insert(tag uint64, at uint32) bool { return x.insert(tag, placeOf(bucketPool, 0, at)) }
+
+// Remove is index.remove.
+func (x *Index) Remove(tag uint64, at uint32) { x.remove(tag, placeOf(bucketPool, 0, at)) }
+
+// Move is index.move.
+func (x *Index) Move(tag uint64, from, to uint32) {
+	x.move(tag, placeOf(bucketPool, 0, from), placeOf(bucketPool, 0, to))
+}
+
+// Has reports whether the place is found under the tag.
+func (x *Index) Has(tag uint64, at uint32) bool {
+	g := x.leaf(tag)
+	if g == nil {
+		return false
+	}
+	_, ok := g.find(tag<<placeBits | uint64(placeOf(bucketPool, 0, at)))
+	return ok
+}
+
+// Size returns how many places the index has, in how many leaves.
+func (x *Index) Size() (places, leaves int) {
+	seen := map[*leaf]bool{}
+	for _, g := range x.directory {
+		if !seen[g] {
+			seen[g] = true
+			places += int(g.n)
+		}
+	}
+	return places, len(seen)
+}
+
+// TagBits is the length of a tag.
+const TagBits = tagBits
+
+// HashOnly makes keys meet by using the first bits of their tags only.
+func (m *Memory) HashOnly(bits int) { m.hashed = ^uint64(1<<(64-bits) - 1) }
+
+// ShardOf returns which shard the tenant is in.
+func (m *Memory) ShardOf(tenant string) uint64 {
+	return m.tenant(memoryName(tenant)).hash % memoryShards
 }
 
 // ForgetExpired removes every entry that has expired.
@@ -98,10 +144,8 @@ func (m *Memory) ForgetExpired() {
 		s.mu.Lock()
 		now := s.now()
 		for kind := range s.pools {
-			for _, e := range slices.Clone(s.pools[kind].list) {
-				if e.expires <= now {
-					s.remove(e)
-				}
+			for _, key := range s.keys(poolKind(kind)) {
+				s.find(&key, now)
 			}
 		}
 		s.mu.Unlock()
@@ -211,8 +255,8 @@ func (m *Memory) StoredBytes(tenant string, owner Owner) string {
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	key := s.key(kept, keyKind(owner.Level), owner.Name)
-	if e := s.find(&key, now); e != nil {
-		return fmt.Sprintf("%d %q", e.expires, e.value)
+	if _, e := s.find(&key, now); e != nil {
+		return fmt.Sprintf("%d %q", e.expires(), s.valueOf(e))
 	}
 	return ""
 }

@@ -70,8 +70,8 @@ func (m *Memory) Stored(tenant string, owner Owner, unit Unit, name string) Stor
 	s, kept, _ := m.lock(tenant)
 	defer s.mu.Unlock()
 	key := s.key(kept, keyKind(owner.Level), owner.Name)
-	if e := s.lookup(&key); e != nil {
-		stored, _ := ReadStored(string(e.value), unit, name)
+	if _, e := s.lookup(&key); e != nil {
+		stored, _ := ReadStored(string(s.valueOf(e)), unit, name)
 		return stored
 	}
 	return Stored{}
@@ -132,20 +132,21 @@ func (m *Memory) spoil(tenant string, buckets []Bucket, change func(rule *rule, 
 	defer s.mu.Unlock()
 	for i := range buckets {
 		key := s.key(kept, keyKind(buckets[i].Owner.Level), buckets[i].Owner.Name)
-		e := s.lookup(&key)
-		if e == nil {
+		at, was := s.lookup(&key)
+		if at == 0 {
 			continue
 		}
 		// What cannot be read is left as it is.
-		owner, _ := state.ReadOwner(e.value)
+		owner, _ := state.ReadOwner(s.valueOf(was))
+		expires := was.expires()
 		for j := range buckets[i].Limits.rules {
 			rule := &buckets[i].Limits.rules[j]
 			if found := owner.Find(rule.ID, j); found != nil && found.Debt > 0 {
 				change(rule, found, now)
-				e.expires = max(e.expires, found.Gone())
+				expires = max(expires, found.Gone())
 			}
 		}
-		e.value = owner.Pack(buckets[i].Limits.compiled, now)
+		s.put(&key, at, owner.Pack(buckets[i].Limits.compiled, now), expires)
 	}
 }
 

@@ -5,7 +5,8 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"slices"
+	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,22 +14,35 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
-// defaultMaxEntries is how many entries a Memory holds unless told otherwise.
-const defaultMaxEntries = 200_000
+// What a Memory holds unless told otherwise, and the least that can be told.
+const (
+	defaultMaxEntries = 400_000
+	defaultMaxBytes   = 64 << 20
+	leastMaxBytes     = 1 << 20
+)
 
 // MemoryConfig configures a [Memory]. The zero value is ready to use.
 type MemoryConfig struct {
 	// Clock tells the time, in whole milliseconds from 1970 on; it may be called by several goroutines at once, and must not panic.
 	// Nil means the system's clock.
 	Clock func() time.Time
-	// MaxEntries bounds what is remembered: each owner, each record of an idempotency key and each
+	// MaxEntries bounds how much is remembered: each owner, each record of an idempotency key and each
 	// settled receipt is an entry, and a stored answer is one more for every 256 bytes. A quarter is for
-	// records, answers and receipts, the rest for owners; neither displaces the other. When a part is
-	// full, the entry that is nearest to being forgotten anyway, among a sample of those of the tenants
-	// with most, makes room. Choose it well above what is in use at once, because a budget that makes
-	// room is full again, and a key that does is new: [Memory.Evicted] counts such budgets. Zero means 200 000: some 45 MB. A negative number is a mistake, which
-	// every call reports as [ErrInvalid].
+	// records, answers and receipts, the rest for owners; neither displaces the other. There may be as many
+	// override records besides. Zero means 400 000: 300 000 owners. More than 2^29 count as 2^29. A negative
+	// number is a mistake, which every call reports as [ErrInvalid].
+	//
+	// When a part has no more room, in entries or in bytes, one of a sample of its entries makes some: one that has
+	// expired, else one of the tenant with most, and of these the one that is nearest to being forgotten anyway. Choose
+	// both bounds well above what is in use at once, because a budget that makes room is full again, and a key
+	// that does is new: [Memory.Evicted] counts such budgets.
 	MaxEntries int
+	// MaxBytes bounds the memory, in bytes, that entries take with their names and what finds them. Five
+	// eighths are for owners, two for records, answers and receipts, and one for override records. An owner of four
+	// token buckets and names of 20 bytes counts 128, of which it takes 100 to 120. The store takes a few MiB more
+	// at most, for pages that are used in part. Zero means 64 MiB: room for 330 000 such owners. A million needs 200 MiB, and a
+	// MaxEntries of 1 400 000. Less than 1 MiB is a mistake, which every call reports as [ErrInvalid].
+	MaxBytes int
 }
 
 // Memory is a [Store] in the memory of one process: for tests, for a single replica, and for running
@@ -41,8 +55,12 @@ type Memory struct {
 	clock  func() time.Time
 	seed   maphash.Seed
 	shards [memoryShards]shard
-	// left is the weight that all shards together have room for, by pool.
-	left [poolKinds]atomic.Int64
+	// left is what all shards together have room for, by pool.
+	left [poolKinds]room
+	// turn counts the looks of shards at others.
+	turn atomic.Uint32
+	// hashed has the bits of a hash that are used: tests clear some so that keys meet.
+	hashed uint64
 	// evicted is written where room is made and nowhere else, so that reading it costs a take next to nothing.
 	evicted atomic.Uint64
 }
@@ -56,22 +74,35 @@ var (
 
 // NewMemory returns an empty store.
 func NewMemory(cfg MemoryConfig) *Memory {
-	m := &Memory{core: core{scripts: lua.Load()}, clock: cfg.Clock, seed: maphash.MakeSeed()}
+	m := &Memory{core: core{scripts: lua.Load(), mistake: cfg.check()}, clock: cfg.Clock, seed: maphash.MakeSeed(), hashed: math.MaxUint64}
 	m.engine = m
-	if cfg.MaxEntries < 0 {
-		m.mistake = fmt.Errorf("%w: MemoryConfig.MaxEntries is %d; 1 or more fits, and 0 is the default", ErrInvalid, cfg.MaxEntries)
-	}
-	total := cmp.Or(max(0, cfg.MaxEntries), defaultMaxEntries)
-	m.left[overridePool].Store(int64(total))
-	records := max(1, total/recordShare)
-	m.largest = (records - 1) * answerUnit
-	m.left[recordPool].Store(int64(records))
-	m.left[bucketPool].Store(int64(max(1, total-records)))
+	entries := int64(min(cmp.Or(max(0, cfg.MaxEntries), defaultMaxEntries), maxMemoryEntries))
+	records := max(1, entries/recordShare)
+	eighth := int64(cmp.Or(max(0, cfg.MaxBytes), defaultMaxBytes)) / byteShare
+	m.left[bucketPool].add(weight{max(1, entries-records), eighth * (byteShare - recordBytes - overrideBytes)}, 1)
+	m.left[recordPool].add(weight{records, eighth * recordBytes}, 1)
+	m.left[overridePool].add(weight{entries, eighth * overrideBytes}, 1)
+	// Beside the largest answer stands what is kept of its key.
+	m.largest = int(min((records-1)*answerUnit, eighth*recordBytes/(unusedShare+1)*unusedShare-pageBytes))
 	for i := range m.shards {
 		m.shards[i].store = m
-		m.shards[i].index = make(map[uint64]*entry)
 	}
 	return m
+}
+
+// check returns what is wrong with the configuration.
+func (c *MemoryConfig) check() error {
+	var mistakes []string
+	if c.MaxEntries < 0 {
+		mistakes = append(mistakes, fmt.Sprintf("MemoryConfig.MaxEntries is %d; 1 or more fits, and 0 is the default", c.MaxEntries))
+	}
+	if c.MaxBytes != 0 && c.MaxBytes < leastMaxBytes {
+		mistakes = append(mistakes, fmt.Sprintf("MemoryConfig.MaxBytes is %d; %d or more fits, and 0 is the default", c.MaxBytes, leastMaxBytes))
+	}
+	if mistakes == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(mistakes, "; "))
 }
 
 // Evicted implements [EvictionCounter].
@@ -85,6 +116,7 @@ func (m *Memory) lock(name string) (*shard, tenantKey, int64) {
 	s.mu.Lock()
 	now := s.now()
 	s.sweep(now)
+	s.sweepOther()
 	return s, tenant, now
 }
 
@@ -107,7 +139,7 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 // SetOverride implements [OverrideStore]. All tenants together may have as many records as the store has
 // entries.
 func (m *Memory) SetOverride(ctx context.Context, tenant string, override Override) (*Override, error) {
-	if m.left[overridePool].Load() <= 0 {
+	if left := &m.left[overridePool]; left.entries.Load() <= 0 || left.bytes.Load() <= 0 {
 		// Those of tenants that never come back would hold room for ever.
 		m.sweepOverrides()
 	}
@@ -122,11 +154,19 @@ func (m *Memory) run(ctx context.Context, c *call) (reply, error) {
 	s, tenant, now := m.lock(c.tenant)
 	defer s.mu.Unlock()
 	if c.script == &m.scripts.Override {
-		c.extra = min(maxOverrides, m.left[overridePool].Load()+state.CountOverrides(s.overridesOf(tenant).state()))
+		c.extra = s.roomForOverrides(tenant)
 	}
-	values := make([][]byte, len(c.keys))
+	keys, values := make([]entryKey, len(c.keys)), make([][]byte, len(c.keys))
 	for i := range c.keys {
-		values[i] = s.value(tenant, &c.keys[i], now)
+		keys[i] = s.keyOf(tenant, &c.keys[i])
+	}
+	// What has expired is removed, and then others are elsewhere.
+	for removed := s.removed + 1; removed != s.removed; {
+		removed = s.removed
+		for i := range keys {
+			_, e := s.find(&keys[i], now)
+			values[i] = s.valueOf(e)
+		}
 	}
 	decided, err := c.script.Decide(state.Call{Values: values, Args: texts(c.arguments(0, now)), Now: now})
 	if err != nil {
@@ -134,8 +174,9 @@ func (m *Memory) run(ctx context.Context, c *call) (reply, error) {
 	}
 	for i := range decided.Writes {
 		w := &decided.Writes[i]
-		s.write(tenant, &c.keys[w.Key], w, now)
+		s.write(&keys[w.Key], w, now)
 	}
+	s.makeRoom()
 	return newReply(string(decided.Text))
 }
 
@@ -154,12 +195,22 @@ func texts(args []any) []string {
 }
 
 // overridesOf returns what is kept of the override records of a tenant, nil if there are none.
-func (s *shard) overridesOf(tenant tenantKey) *entry {
-	if len(s.pools[overridePool].list) == 0 {
+func (s *shard) overridesOf(tenant tenantKey) []byte {
+	if s.pools[overridePool].n == 0 {
 		return nil
 	}
 	key := s.key(tenant, overridesKey, "")
-	return s.lookup(&key)
+	_, e := s.lookup(&key)
+	return s.valueOf(e)
+}
+
+// roomForOverrides returns how many override records the tenant may have.
+func (s *shard) roomForOverrides(tenant tenantKey) int64 {
+	left := &s.store.left[overridePool]
+	if left.bytes.Load() <= 0 {
+		return 0
+	}
+	return min(maxOverrides, left.entries.Load()+state.CountOverrides(s.overridesOf(tenant)))
 }
 
 // sweepOverrides removes the override records of all tenants that have expired. No shard may be locked.
@@ -168,12 +219,13 @@ func (m *Memory) sweepOverrides() {
 		s := &m.shards[i]
 		s.mu.Lock()
 		now, next := s.now(), newGeneration()
-		for _, e := range slices.Clone(s.pools[overridePool].list) {
-			if e.key.kind != overridesKey {
+		for _, key := range s.keys(overridePool) {
+			if key.kind != overridesKey {
 				continue
 			}
-			if w, expired := state.ForgetExpired(e.value, string(next[:]), now); expired {
-				s.replace(&e.key, &w, now)
+			_, e := s.lookup(&key)
+			if w, expired := state.ForgetExpired(s.valueOf(e), string(next[:]), now); expired {
+				s.write(&key, &w, now)
 			}
 		}
 		s.mu.Unlock()
@@ -185,7 +237,8 @@ func (m *Memory) remove(_ context.Context, tenant string, keys []address) error 
 	s, kept, now := m.lock(tenant)
 	defer s.mu.Unlock()
 	for i := range keys {
-		s.write(kept, &keys[i], &state.Write{}, now)
+		key := s.keyOf(kept, &keys[i])
+		s.write(&key, &state.Write{}, now)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -17,60 +18,124 @@ const (
 	bucketPool poolKind = iota
 	recordPool
 	// overridePool is full when nothing more comes in: nothing in it makes room. The weight is that of the records. What
-	// counts the instances is in it too, and weighs nothing.
+	// counts the instances is in it too, and is no entry.
 	overridePool
 	poolKinds
 )
 
-// recordShare is the part of the capacity that is for records, answers and markers: one in so many.
-const recordShare = 4
+// The parts of the room for each pool: of the entries a quarter is for records, answers and markers, and of the bytes two eighths;
+// an eighth of these is for override records, of which there may be as many as all entries together.
+const (
+	recordShare   = 4
+	byteShare     = 8
+	recordBytes   = 2
+	overrideBytes = 1
+)
+
+// weight is how much room is taken, in both measures that bound it.
+type weight struct{ entries, bytes int64 }
+
+// room is a weight that several goroutines read and change.
+type room struct{ entries, bytes atomic.Int64 }
+
+func (r *room) add(w weight, sign int64) {
+	r.entries.Add(sign * w.entries)
+	r.bytes.Add(sign * w.bytes)
+}
+
+// short reports whether more is taken than there is, and of which measure: of entries first.
+func (r *room) short() (bytes, short bool) {
+	if r.entries.Load() < 0 {
+		return false, true
+	}
+	return true, r.bytes.Load() < 0
+}
+
+// of returns one of the measures.
+func (r *room) of(bytes bool) int64 {
+	if bytes {
+		return r.bytes.Load()
+	}
+	return r.entries.Load()
+}
+
+func (w *weight) of(bytes bool) int64 {
+	if bytes {
+		return w.bytes
+	}
+	return w.entries
+}
 
 // pool holds the entries of a shard that share a capacity.
 type pool struct {
-	// list has the entries in any order, for sweeping and sampling.
-	list   []*entry
-	cursor int
+	// slabs is nil as long as there was no entry.
+	slabs *[slabs]slab
+	// cursor is the place at which sweeping and sampling go on.
+	cursor place
+	// latest is the entry that the call under way has put last, which is to stay, or zero.
+	latest place
+	// n is the number of entries.
+	n int
 	// used is the weight of the entries. Other shards read it to find the fullest.
-	used atomic.Int64
+	used room
 }
 
-// weigh sets how much of the capacity the entry takes, and makes room for it: in the fullest shard, so
+// next returns the place of the entry at the cursor or the first one after it, of entries of which there is one.
+func (p *pool) next() place {
+	class, slot := p.cursor.class(), p.cursor.slot()
+	for slot >= p.slabs[class].n {
+		class, slot = (class+1)%slabs, 0
+	}
+	return placeOf(p.cursor.pool(), class, slot)
+}
+
+// pass moves the cursor past a place.
+func (p *pool) pass(at place) {
+	p.cursor = at + 1<<(placePool+placeSlab)
+}
+
+// makeRoom makes as much as the calls of this shard have taken too much: in the fullest shard, so
 // that a tenant with many entries does not displace those of tenants with few. If that shard is busy,
 // the room stays overdrawn until a later call makes it: waiting could wait for ever, and room made
 // elsewhere would be made by those who are not to blame.
-func (s *shard) weigh(e *entry, weight int64) {
-	kind := e.key.kind.pool()
-	s.pools[kind].used.Add(weight - e.weight)
-	left := &s.store.left[kind]
-	left.Add(e.weight - weight)
-	e.weight = weight
-	for kind != overridePool && left.Load() < 0 {
-		fullest := s.store.fullest(kind, s, weight)
-		if fullest == nil {
-			return
-		}
-		switch {
-		case fullest == s:
-			if !s.evict(kind, e) {
-				return
+func (s *shard) makeRoom() {
+	for kind := range overridePool {
+		p := &s.pools[kind]
+		for p.latest != 0 {
+			bytes, short := s.store.left[kind].short()
+			if !short || !s.makeRoomOnce(kind, bytes) {
+				p.latest = 0
 			}
-		case fullest.mu.TryLock():
-			fullest.evict(kind, nil)
-			fullest.mu.Unlock()
-		default:
-			return
 		}
 	}
 }
 
-// fullest returns the shard with most in the pool, of which a weight in the asking shard does not count
+// makeRoomOnce reports whether it made any.
+func (s *shard) makeRoomOnce(kind poolKind, bytes bool) bool {
+	latest := s.pools[kind].latest
+	stays := s.weigh(latest, s.at(latest))
+	fullest := s.store.fullest(kind, s, bytes, stays.of(bytes))
+	switch {
+	case fullest == nil:
+		return false
+	case fullest == s:
+		return s.evict(kind)
+	case fullest.mu.TryLock():
+		defer fullest.mu.Unlock()
+		return fullest.evict(kind)
+	default:
+		return false
+	}
+}
+
+// fullest returns the shard with most in the pool by one measure, of which a weight in the asking shard does not count
 // because it is to stay. It returns nil if there is nothing. The answer may be a little out of date.
-func (m *Memory) fullest(kind poolKind, asking *shard, stays int64) *shard {
+func (m *Memory) fullest(kind poolKind, asking *shard, bytes bool, stays int64) *shard {
 	var fullest *shard
 	most := int64(0)
 	for i := range m.shards {
 		s := &m.shards[i]
-		used := s.pools[kind].used.Load()
+		used := s.pools[kind].used.of(bytes)
 		if s == asking {
 			used -= stays
 		}
@@ -81,55 +146,68 @@ func (m *Memory) fullest(kind poolKind, asking *shard, stays int64) *shard {
 	return fullest
 }
 
-// evict removes an entry, other than the one spared, from a sample: one of the tenant with most in it,
+// evictable is an entry that may make room.
+type evictable struct {
+	entry
+	at      place
+	running bool
+}
+
+// evict removes an entry, other than the latest, from a sample: one that has expired, or one of the tenant with most in it,
 // and of these the one that expires first, which of budgets is the nearest to full and of records the
 // oldest. Records of operations that are running go last. It reports whether there was any.
-func (s *shard) evict(kind poolKind, spared *entry) bool {
-	p := &s.pools[kind]
-	var sample [evictionSample]*entry
-	n := 0
-	for i := range min(evictionSample, len(p.list)) {
-		if e := p.list[(p.cursor+i)%len(p.list)]; e != spared {
-			sample[n] = e
-			n++
+func (s *shard) evict(kind poolKind) bool {
+	p, now := &s.pools[kind], s.now()
+	var all [evictionSample]evictable
+	sample := all[:0]
+	for range min(evictionSample, p.n) {
+		at := p.next()
+		p.pass(at)
+		if at == p.latest {
+			continue
 		}
+		e := s.at(at)
+		running := e.kind() == recordKey && state.RecordState(s.valueOf(e)) == state.Running
+		sample = append(sample, evictable{e, at, running})
 	}
-	if n == 0 {
+	if len(sample) == 0 {
 		return false
 	}
-	first := sample[0]
-	for _, e := range sample[1:n] {
-		if goesBefore(e, first, sample[:n]) {
+	first := &sample[0]
+	for i := range sample[1:] {
+		if e := &sample[1+i]; e.goesBefore(first, sample, now) {
 			first = e
 		}
 	}
-	p.cursor += evictionSample
-	if kind == bucketPool && first.expires > s.now() {
-		s.store.evicted.Add(1)
-	}
-	s.remove(first)
+	s.drop(first.at)
 	return true
 }
 
-func goesBefore(e, other *entry, sample []*entry) bool {
-	if running := e.running(); running != other.running() {
-		return !running
+// drop removes an entry, and counts it if it is a budget that is not full.
+func (s *shard) drop(at place) {
+	if at.pool() == bucketPool && s.at(at).expires() > s.now() {
+		s.store.evicted.Add(1)
 	}
-	if many, few := sameTenant(e, sample), sameTenant(other, sample); many != few {
+	s.remove(at)
+}
+
+func (e *evictable) goesBefore(other *evictable, sample []evictable, now int64) bool {
+	if gone := e.expires() <= now; gone != (other.expires() <= now) {
+		return gone
+	}
+	if e.running != other.running {
+		return other.running
+	}
+	if many, few := e.sameTenant(sample), other.sameTenant(sample); many != few {
 		return many > few
 	}
-	return e.expires < other.expires
+	return e.expires() < other.expires()
 }
 
-// running says whether it is the record of an attempt that runs.
-func (e *entry) running() bool {
-	return e.key.kind == recordKey && state.RecordState(e.value) == state.Running
-}
-
-func sameTenant(e *entry, sample []*entry) int {
+func (e *evictable) sameTenant(sample []evictable) int {
 	n := 0
-	for _, other := range sample {
-		if other.key.tenant == e.key.tenant {
+	for i := range sample {
+		if bytes.Equal(sample[i].tenant(), e.tenant()) {
 			n++
 		}
 	}

@@ -1,14 +1,21 @@
 package bucket
 
-import "github.com/gqlgen-ratelimit/ratelimit/internal/state"
+import (
+	"slices"
 
-// fastLimits is how many limits a take of the fast kind has at most, so that their debts fit a small
-// array.
-const fastLimits = 16
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
+
+// So many limits and owners a take of the fast kind has at most, so that their debts and entries fit small
+// arrays.
+const (
+	fastLimits = 16
+	fastOwners = 8
+)
 
 // isFast reports whether the take may be a fast one, which has no account of what it does.
 func (t *Take) isFast() bool {
-	return t.Claim == nil && t.Candidate == nil && !t.ObserveAdmitted && len(t.Buckets) <= fastLimits && countLimits(t.Buckets) <= fastLimits
+	return t.Claim == nil && t.Candidate == nil && !t.ObserveAdmitted && len(t.Buckets) <= fastOwners && countLimits(t.Buckets) <= fastLimits
 }
 
 // takeFast does the fast take: of a tenant without override records, from owners who were charged by the same policy
@@ -23,17 +30,17 @@ func (m *Memory) takeFast(take *Take, result *Result) bool {
 	if s.overridesOf(tenant) != nil {
 		return false
 	}
-	var entries [fastLimits]*entry
+	var entries [fastOwners]entry
 	var debts [fastLimits]int64
-	var charges [fastLimits]uint64
+	var charges [fastOwners]uint16
 	states := take.scratch(countLimits(take.Buckets))
-	k, charged := 0, uint64(0)
+	k, charged, removed := 0, uint16(0), s.removed
 	for i := range take.Buckets {
 		b := &take.Buckets[i]
 		key := s.bucketKey(tenant, &b.Owner)
-		e := s.find(&key, now)
+		_, e := s.find(&key, now)
 		n := k + len(b.Limits.rules)
-		if !b.Limits.compiled.ReadTokens(e.state(), debts[k:n], now) {
+		if !b.Limits.compiled.ReadTokens(s.valueOf(e), debts[k:n], now) {
 			return false
 		}
 		changed, ok := b.tryFast(debts[k:n], states[k:n], take.Amounts)
@@ -49,28 +56,27 @@ func (m *Memory) takeFast(take *Take, result *Result) bool {
 	}
 	k = 0
 	for i := range take.Buckets {
-		n := k + len(take.Buckets[i].Limits.rules)
+		b := &take.Buckets[i]
+		n := k + len(b.Limits.rules)
 		if charges[i] != 0 {
-			s.charge(tenant, &take.Buckets[i], entries[i], debts[k:n], states[k:n], charges[i], now)
+			if s.removed != removed {
+				// What has expired, or made room, was somewhere before.
+				key := s.bucketKey(tenant, &b.Owner)
+				_, entries[i] = s.lookup(&key)
+			}
+			s.charge(tenant, b, entries[i], debts[k:n], states[k:n], charges[i], now)
 		}
 		k = n
 	}
+	s.makeRoom()
 	result.Verdict, result.Limits, result.now = Admitted, states, now
 	result.Receipt.issue(take, now, state.Shortfall{})
 	return true
 }
 
-// state is what is kept of an owner, nil if the entry is.
-func (e *entry) state() []byte {
-	if e == nil {
-		return nil
-	}
-	return e.value
-}
-
 // tryFast sets the debts and states after a charge, and returns a bit for each limit that there is anything to charge.
 // It returns false if a limit does not have the amount, or would have no entry any more.
-func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (changed uint64, ok bool) {
+func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (changed uint16, ok bool) {
 	for j := range b.Limits.rules {
 		rule, debt := &b.Limits.rules[j], debts[j]
 		amount := b.asked(amounts, rule.limit.Unit)
@@ -96,18 +102,22 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 }
 
 // charge keeps the debts of an owner, which the states show.
-func (s *shard) charge(tenant tenantKey, b *Bucket, e *entry, debts []int64, states []LimitState, changed uint64, now int64) {
-	// One that was found may have made room since for another of this call.
-	if e == nil || e.weight == 0 {
-		key := s.bucketKey(tenant, &b.Owner)
-		fresh := s.obtain(&key, now)
-		fresh.value = e.state()
-		e = fresh
+func (s *shard) charge(tenant tenantKey, b *Bucket, e entry, debts []int64, states []LimitState, changed uint16, now int64) {
+	stored := s.valueOf(e)
+	if stored == nil && !b.Limits.compiled.Fast {
+		// Since it was read it has made room for another of this call, which only keys that meet can bring about.
+		return
 	}
-	e.value = b.Limits.compiled.WriteTokens(e.value, debts, changed, now)
 	longest := int64(0)
 	for j := range debts {
 		longest = max(longest, states[j].ResetAfter.Milliseconds())
 	}
-	e.expires = now + longest
+	written := b.Limits.compiled.WriteTokens(stored, debts, uint64(changed), now)
+	if len(written) == len(stored) && &written[0] == &stored[0] {
+		e.expireAt(now + longest)
+		return
+	}
+	key := s.bucketKey(tenant, &b.Owner)
+	at, _ := s.lookup(&key)
+	s.put(&key, at, slices.Clone(written), now+longest)
 }

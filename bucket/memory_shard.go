@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"sync"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
@@ -16,21 +15,29 @@ const (
 	// sweepEvery is after how many calls as many are looked at even if there is no new one. Not after
 	// each, because an entry that was not used for a while is not in the cache of the processor.
 	sweepEvery = 8
+	// otherEvery is after how many calls of a shard another one is looked at, and otherStep how many entries of it are
+	// removed then at most, so that those of tenants who never come back leave too.
+	otherEvery = 32
+	otherStep  = 16
 	// answerUnit is how many bytes of an answer count as one more entry.
 	answerUnit = 256
 )
 
-// shard holds the entries of some tenants, all of those of each.
+// shard holds the entries of some tenants, all of those of each. Nothing in it that grows with their number has a pointer, but for
+// values that no slab has room for.
 type shard struct {
-	mu sync.Mutex
-	// index holds the entries by the hash of their key: a map of numbers takes half the time of one of
-	// keys. Of two entries of one hash the older makes room.
-	index map[uint64]*entry
+	mu    sync.Mutex
+	index index
 	pools [poolKinds]pool
+	// large has the values that no slab has room for, and free which of them there are none.
+	large [][]byte
+	free  []uint32
 	store *Memory
 	read  reading
 	// calls counts the calls, and due the entries to be looked at by the next one.
 	calls, due int
+	// removed counts the entries that were removed: a place is good as long as it does not change.
+	removed uint64
 }
 
 // sweep looks at a few entries and removes those that have expired.
@@ -47,92 +54,187 @@ func (s *shard) sweep(now int64) {
 	for kind := range s.pools {
 		p := &s.pools[kind]
 		for range due {
-			if len(p.list) == 0 {
+			if p.n == 0 {
 				break
 			}
-			if p.cursor >= len(p.list) {
-				p.cursor = 0
-			}
-			if e := p.list[p.cursor]; e.expires <= now {
-				s.remove(e)
+			at := p.next()
+			if s.at(at).expires() <= now {
+				s.remove(at)
 				// Where one has expired, more have.
 				s.due = sweepStep
 			} else {
-				p.cursor++
+				p.pass(at)
 			}
 		}
 	}
 }
 
-// value returns what is kept under a key of the tenant, nil if nothing is.
-func (s *shard) value(tenant tenantKey, a *address, now int64) []byte {
-	key := s.keyOf(tenant, a)
-	if e := s.find(&key, now); e != nil {
-		return e.value
-	}
-	return nil
-}
-
-// write keeps something else under a key of the tenant.
-func (s *shard) write(tenant tenantKey, a *address, w *state.Write, now int64) {
-	key := s.keyOf(tenant, a)
-	s.replace(&key, w, now)
-}
-
-func (s *shard) replace(key *entryKey, w *state.Write, now int64) {
-	if w.Value == nil {
-		if e := s.lookup(key); e != nil {
-			s.remove(e)
-		}
+// sweepOther removes some entries of the next shard that have expired, up to one that has not, unless it is busy.
+func (s *shard) sweepOther() {
+	if s.calls%otherEvery != 0 {
 		return
 	}
-	e := s.obtain(key, now)
-	if e.value = w.Value; w.Expiry != 0 {
-		e.expires = w.Expiry
+	other := &s.store.shards[s.store.turn.Add(1)%memoryShards]
+	if !other.mu.TryLock() {
+		return
 	}
-	weight := int64(1)
-	switch key.kind {
-	case recordKey:
-		weight += int64(state.AnswerSize(w.Value)+answerUnit-1) / answerUnit
-	case overridesKey:
-		weight = state.CountOverrides(w.Value)
-	case fleetKey:
-		weight = 0
-	default:
+	defer other.mu.Unlock()
+	now := other.now()
+	for kind := range other.pools {
+		p := &other.pools[kind]
+		for range min(otherStep, p.n) {
+			at := p.next()
+			if other.at(at).expires() > now {
+				p.pass(at)
+				break
+			}
+			other.remove(at)
+		}
 	}
-	s.weigh(e, weight)
 }
 
-// readingAge is how long a reading of the system's clock is used.
-const readingAge = 10 * time.Millisecond
-
-// reading is the system's clock, of which the monotonic half alone is read most of the time: that takes
-// half as long. A clock that was set is seen after readingAge.
-type reading struct {
-	at time.Time
-	// nanoseconds is at, since 1970.
-	nanoseconds int64
-}
-
-// now returns Unix milliseconds.
-func (r *reading) now() int64 {
-	elapsed := time.Since(r.at)
-	if elapsed > readingAge || elapsed < 0 {
-		r.at, elapsed = time.Now(), 0
-		r.nanoseconds = r.at.UnixNano()
+// lookup returns the entry of the key and its place, zero if there is none.
+func (s *shard) lookup(key *entryKey) (place, entry) {
+	g := s.index.leaf(key.tag)
+	if g == nil {
+		return 0, nil
 	}
-	return (r.nanoseconds + int64(elapsed)) / int64(time.Millisecond)
-}
-
-// now is the time of the store in Unix milliseconds.
-func (s *shard) now() int64 {
-	if s.store.clock != nil {
-		return dated(s.store.clock())
+	for i := home(key.tag); g.slots[i] != 0; i = after(i) {
+		if g.slots[i]>>placeBits != key.tag {
+			continue
+		}
+		at := place(g.slots[i] & (1<<placeBits - 1))
+		if e := s.at(at); e.is(key) {
+			return at, e
+		}
 	}
-	return s.read.now()
+	return 0, nil
 }
 
-// dated is a date in Unix milliseconds, of those that can be kept.
-func dated(t time.Time) int64 {
-	return min(max(0, t.UnixMilli()), maxDate-1)
+// find returns a living entry and its place, or zero. One that has expired is removed, as Redis does, so that a clock
+// that is set back does not bring it back.
+func (s *shard) find(key *entryKey, now int64) (place, entry) {
+	at, e := s.lookup(key)
+	if at != 0 && e.expires() <= now {
+		s.remove(at)
+		return 0, nil
+	}
+	return at, e
+}
+
+// keys returns the keys of a pool.
+func (s *shard) keys(kind poolKind) []entryKey {
+	p := &s.pools[kind]
+	keys := make([]entryKey, 0, p.n)
+	for range p.n {
+		at := p.next()
+		p.pass(at)
+		e := s.at(at)
+		keys = append(keys, e.key())
+	}
+	return keys
+}
+
+// write keeps something else under a key.
+func (s *shard) write(key *entryKey, w *state.Write, now int64) {
+	at, _ := s.find(key, now)
+	switch {
+	case w.Value != nil:
+		s.put(key, at, w.Value, w.Expiry)
+	case at != 0:
+		s.remove(at)
+	}
+}
+
+// put keeps a value, which stays the shard's, under a key whose entry is in a place, zero if there is none. An expiry of zero
+// leaves it as it was. Whoever calls it makes room afterwards.
+func (s *shard) put(key *entryKey, at place, value []byte, expires int64) {
+	class, whole := slabFor(key, len(value))
+	if at != 0 {
+		e := s.at(at)
+		if expires == 0 {
+			expires = e.expires()
+		}
+		if whole && class == at.class() && e.length() != largeValue {
+			s.account(at, e, -1)
+			e.set(value)
+			e.expireAt(expires)
+			s.account(at, e, 1)
+			s.pools[at.pool()].latest = at
+			return
+		}
+		s.remove(at)
+	}
+	s.insert(key, class, whole, value, expires)
+}
+
+// insert adds an entry of a key that has none.
+func (s *shard) insert(key *entryKey, class int, whole bool, value []byte, expires int64) {
+	kind := key.kind.pool()
+	p := &s.pools[kind]
+	if p.slabs == nil {
+		p.slabs, p.cursor = new([slabs]slab), placeOf(kind, 0, 0)
+	}
+	at := placeOf(kind, class, p.slabs[class].n)
+	for !s.index.insert(key.tag, at) {
+		// So many keys of one tag are too rare to be kept beside each other: an older one makes room.
+		s.drop(s.index.any(key.tag))
+		at = placeOf(kind, class, p.slabs[class].n)
+	}
+	s.due += sweepStep
+	p.slabs[class].push(class)
+	p.n++
+	e := s.at(at)
+	e.write(key)
+	e.expireAt(expires)
+	if whole {
+		e.set(value)
+	} else {
+		e.setLarge(s.keepLarge(value))
+	}
+	s.account(at, e, 1)
+	p.latest = at
+}
+
+// account notes that an entry takes room, or with -1 that it does not.
+func (s *shard) account(at place, e entry, sign int64) {
+	kind, w := at.pool(), s.weigh(at, e)
+	s.pools[kind].used.add(w, sign)
+	s.store.left[kind].add(w, -sign)
+}
+
+func (s *shard) keepLarge(value []byte) uint32 {
+	if last := len(s.free) - 1; last >= 0 {
+		number := s.free[last]
+		s.free, s.large[number] = s.free[:last], value
+		return number
+	}
+	s.large = append(s.large, value)
+	return uint32(len(s.large) - 1)
+}
+
+// remove forgets an entry. The last one of its slab takes its place.
+func (s *shard) remove(at place) {
+	s.removed++
+	e, kind, class := s.at(at), at.pool(), at.class()
+	p := &s.pools[kind]
+	s.account(at, e, -1)
+	if e.length() == largeValue {
+		s.large[e.large()] = nil
+		s.free = append(s.free, e.large())
+	}
+	s.index.remove(e.tag(), at)
+	if p.latest == at {
+		p.latest = 0
+	}
+	if last := placeOf(kind, class, p.slabs[class].n-1); last != at {
+		moved := s.at(last)
+		copy(e, moved)
+		s.index.move(moved.tag(), last, at)
+		if p.latest == last {
+			p.latest = at
+		}
+	}
+	p.slabs[class].pop(class)
+	p.n--
 }

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -10,12 +11,18 @@ import (
 // budgets are those of all that the door limits, in the memory of this process. What has one is a tenant there.
 type budgets struct{ store *bucket.Memory }
 
-// budgetShare is what [bucket.MemoryConfig.MaxEntries] has for owners: three of four.
-const budgetShare = 4.0 / 3
+// budgetShare is what [bucket.MemoryConfig.MaxEntries] has for owners, three of four, and budgetBytes what bounds the bytes so that
+// they bind no sooner: a name, and up to four limits.
+const (
+	budgetShare = 4.0 / 3
+	budgetBytes = 512
+)
 
 func newBudgets(cfg *Config) *budgets {
 	entries := int(float64(cfg.MaxBudgets)*budgetShare) + 1
-	return &budgets{store: bucket.NewMemory(bucket.MemoryConfig{Clock: cfg.Clock, MaxEntries: entries})}
+	return &budgets{store: bucket.NewMemory(bucket.MemoryConfig{
+		Clock: cfg.Clock, MaxEntries: entries, MaxBytes: max(1<<20, min(entries, math.MaxInt/budgetBytes)*budgetBytes),
+	})}
 }
 
 // take takes an amount from the limits of a name, and returns the refusal if there is not as much left.

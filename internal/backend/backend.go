@@ -194,7 +194,7 @@ func (b *Store) warnOfEvictions(ctx context.Context) {
 		return
 	}
 	b.log.WarnContext(ctx, "ratelimit: the store has no room for all budgets: some that were not full were forgotten, and are full again; "+
-		"raise bucket.MemoryConfig.MaxEntries, or look for one who has many addresses or names. The metric ratelimit.store.evicted counts them")
+		"raise bucket.MemoryConfig.MaxEntries and MaxBytes, or look for one who has many addresses or names. The metric ratelimit.store.evicted counts them")
 }
 
 // Counted reports whether it is known how many instances share the store, without which limits that fail local refuse.

@@ -44,6 +44,7 @@ func Run(records iter.Seq2[Record, error], policy *tiers.Snapshot) (Report, erro
 	store := bucket.NewMemory(bucket.MemoryConfig{
 		Clock:      func() time.Time { return now },
 		MaxEntries: math.MaxInt,
+		MaxBytes:   math.MaxInt,
 	})
 	s := newSimulation(policy, store)
 	for i := range all {
