@@ -11,6 +11,8 @@ import (
 // decoder turns the tree of a document into a policy. Unlike a decoder by reflection it goes on
 // after a mistake, and knows where each key stands.
 type decoder struct {
+	root *yaml.Node
+	// positions are where keys stand, once somebody asks: most documents have no mistakes.
 	positions map[path]position
 	findings  []finding
 	// broken has the paths that were reported here: nothing that follows from them is reported too.
@@ -23,9 +25,9 @@ type decoder struct {
 
 type position struct{ line, column int }
 
-func newDecoder() *decoder {
+func newDecoder(root *yaml.Node) *decoder {
 	return &decoder{
-		positions:  make(map[path]position),
+		root:       root,
 		broken:     make(map[path]bool),
 		spoiled:    make(map[path]bool),
 		misspelled: make(map[path]bool),
@@ -38,18 +40,18 @@ type field struct {
 	read func(path, *yaml.Node)
 }
 
-func (d *decoder) policy(root *yaml.Node) Policy {
+func (d *decoder) policy() Policy {
 	var p Policy
-	d.positions[""] = position{root.Line, root.Column}
-	d.fields("", root, []field{
-		{"version", func(at path, node *yaml.Node) { p.Version = d.version(at, node) }},
+	versioned := false
+	d.fields("", d.root, []field{
+		{"version", func(at path, node *yaml.Node) { p.Version, versioned = d.version(at, node), true }},
 		{"default", d.text(&p.Default)},
 		{"mode", d.text(&p.Mode)},
 		{"enforceFrom", d.date(&p.EnforceFrom)},
 		{"tiers", func(at path, node *yaml.Node) { p.Tiers = collect(d, at, node, d.tier) }},
 		{"tenants", func(at path, node *yaml.Node) { p.Tenants = collect(d, at, node, d.exception) }},
 	})
-	if _, found := d.positions[path("").to("version")]; !found && !d.broken[""] && !d.misspelled[""] {
+	if !versioned && !d.broken[""] && !d.misspelled[""] {
 		d.findings = append(d.findings, finding{path: path("").to("version"), problem: versionProblem})
 	}
 	return p
@@ -90,6 +92,11 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 
 func (d *decoder) exception(at path, node *yaml.Node) Exception {
 	var x Exception
+	if tier, only := onlyTier(node); only {
+		// Most of a large policy is this.
+		x.Tier = tier
+		return x
+	}
 	d.fields(at, node, []field{
 		{"tier", d.text(&x.Tier)},
 		{"mode", d.text(&x.Mode)},
@@ -250,22 +257,21 @@ func (d *decoder) mapping(at path, node *yaml.Node, visit func(name string, at p
 		d.fail(at, kindOf(node)+"; a mapping fits")
 		return
 	}
+	seen := newSeenKeys(node)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		here := position{key.Line, key.Column}
-		// A tenant named by a number means its digits as they are written.
-		if key.Kind != yaml.ScalarNode || key.Tag != "!!str" && key.Tag != "!!int" {
+		if !isKey(key) {
 			d.findings = append(d.findings, finding{path: at, problem: "the key is " + kindOf(key) + "; text fits", at: here})
 			d.misspelled[at] = true
 			continue
 		}
 		child := at.to(key.Value)
-		if first, found := d.positions[child]; found {
-			problem := fmt.Sprintf("duplicate key; the first stands in line %d", first.line)
+		if first := seen.first(node.Content[:i], key); first != nil {
+			problem := fmt.Sprintf("duplicate key; the first stands in line %d", first.Line)
 			d.findings = append(d.findings, finding{path: child, problem: problem, at: here})
 			continue
 		}
-		d.positions[child] = here
 		visit(key.Value, child, key, value)
 	}
 }
@@ -315,7 +321,7 @@ func (d *decoder) follows(f finding) bool {
 	case wrong:
 		return false
 	case missing:
-		_, found := d.positions[f.path]
+		_, found := d.position(f.path)
 		return !found && (d.misspelled[f.path.parent()] || d.broken[f.path.parent()])
 	case empty:
 		return d.misspelled[f.path] || d.spoiled[f.path]
@@ -326,7 +332,7 @@ func (d *decoder) follows(f finding) bool {
 // locate returns the position of a path, or of what it should stand in.
 func (d *decoder) locate(at path) position {
 	for {
-		if found, ok := d.positions[at]; ok || at == "" {
+		if found, ok := d.position(at); ok || at == "" {
 			return found
 		}
 		at = at.parent()

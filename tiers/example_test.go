@@ -108,3 +108,18 @@ func ExampleOpenFile() {
 	// generation 2 holds; mistake: true
 	// 700
 }
+
+// A document that lists many tenants is larger than what is read by default.
+func ExampleParseConfig() {
+	document := []byte("version: 1\ndefault: free\ntiers: {free: {maxCost: 100}, pro: {maxCost: 1000}}\ntenants:\n")
+	for i := range 50_000 {
+		document = fmt.Appendf(document, "  customer-%d: {tier: pro}\n", i)
+	}
+	_, err := tiers.Parse(document)
+	fmt.Println(err != nil)
+	policy, err := tiers.ParseConfig{MaxDocument: 4 << 20}.Parse(document)
+	fmt.Println(len(policy.Tenants), err)
+	// Output:
+	// true
+	// 50000 <nil>
+}

@@ -61,8 +61,10 @@ func (p *Policy) units() []bucket.Unit {
 
 // eachLimits yields all limits by what has them, with those of the tier that the limits of a tenant are merged with.
 func (p *Policy) eachLimits(yield func(at path, limits, before map[string]*Limit)) {
+	merged := make(map[string]ruleSource, len(p.Tiers))
 	for _, name := range sorted(p.Tiers) {
 		at, t := path("").to("tiers").to(name), merge(p.Tiers[name], Exception{})
+		merged[name] = t
 		yield(at.to("limits"), t.Limits, nil)
 		yield(at.to("teams").to("limits"), t.teams.Limits, nil)
 		yield(at.to("users").to("limits"), t.users.Limits, nil)
@@ -75,7 +77,7 @@ func (p *Policy) eachLimits(yield func(at path, limits, before map[string]*Limit
 	}
 	for _, name := range sorted(p.Tenants) {
 		at, x := path("").to("tenants").to(name), p.Tenants[name]
-		t := merge(p.Tiers[cmp.Or(x.Tier, p.Default)], Exception{})
+		t := merged[cmp.Or(x.Tier, p.Default)]
 		yield(at.to("limits"), x.Limits, t.Limits)
 		eachOwnerLimits(at.to("teams"), x.Teams, t.teams.Limits, yield)
 		users, personal := x.Users.split()
