@@ -258,7 +258,9 @@ func TestThePageOnKeysHasThoseOfTheCode(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("reference", "keys.md"))
 	require.NoError(t, err)
 	keys := 0
-	for _, text := range files(t, func(name string) bool { return strings.HasPrefix(name, "bucket/") && strings.HasSuffix(name, ".go") }) {
+	for _, text := range files(t, func(name string) bool {
+		return (strings.HasPrefix(name, "bucket/") || strings.HasPrefix(name, "policy/")) && strings.HasSuffix(name, ".go")
+	}) {
 		for _, m := range regexp.MustCompile(`(?m)^//\t(rl:NAMESPACE\S+)`).FindAllStringSubmatch(text, -1) {
 			require.Contains(t, string(page), "| `"+m[1]+"` |")
 			keys++

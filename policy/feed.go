@@ -13,7 +13,8 @@ import (
 // A feed may be a fmt.Stringer: what it returns then names it in errors and logs.
 type Feed interface {
 	// Newest returns the newest revision, or nil if that is the one that the follower has: of the same number and hash.
-	// It is the truth, in full and never a difference, and the caller's own. A feed without a revision returns [ErrEmpty].
+	// It is the truth, in full and never a difference, and the caller's own. A feed without a revision returns [ErrEmpty],
+	// and one whose newest revision is none, or larger than any that fits, a [*RefusedError].
 	Newest(ctx context.Context, have Head) (*Revision, error)
 	// Hints blocks while a subscription stands, and returns why it stands no longer. It calls wake when the
 	// subscription stands, so that what came before is read, and then whenever something may have changed. A hint is never the

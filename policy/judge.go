@@ -48,8 +48,14 @@ func (f *Follower) change(ctx context.Context, by func()) {
 
 // judge takes an answer of the feed. It returns the revision that the feed once had and has lost, nil if there is none.
 func (f *Follower) judge(have Head, answer *Revision, err error) (lost *Revision, _ error) {
+	refused := (*RefusedError)(nil)
 	switch {
 	case errors.Is(err, ErrNotYet):
+		return nil, err
+	case errors.As(err, &refused):
+		// The feed itself has seen that what it has is no revision.
+		f.heard()
+		f.refuse(refused)
 		return nil, err
 	case err != nil:
 		f.status.Failure = errorText(err, maxReportText)

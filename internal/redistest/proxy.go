@@ -114,6 +114,16 @@ func (p *Proxy) LoseReply(of string) {
 	p.losing = []byte(of)
 }
 
+// Sever ends all connections that are open, and returns how many these were. New ones pass.
+func (p *Proxy) Sever() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.close()
+	}
+	return len(p.links)
+}
+
 // Heal ends everything that the other methods have ordered.
 func (p *Proxy) Heal() {
 	p.delay.Store(0)

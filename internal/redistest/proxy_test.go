@@ -91,6 +91,17 @@ func TestWhatIsSentIntoACutNetworkArrivesWhenItIsHealed(t *testing.T) {
 	requireCount(t, direct, 3)
 }
 
+func TestSeveredConnectionsEndAndNewOnesPass(t *testing.T) {
+	t.Parallel()
+	proxy, client, direct := throughProxy(t)
+	require.NoError(t, incr(t, client, patience))
+	requireCount(t, direct, 1)
+	require.Equal(t, 1, proxy.Sever())
+	// The client may see first that its connection has ended.
+	require.Eventually(t, func() bool { return incr(t, client, patience) == nil }, patience, time.Millisecond)
+	require.EqualValues(t, 2, proxy.Opened())
+}
+
 func TestDroppedRepliesAreThoseOfRequestsThatWereApplied(t *testing.T) {
 	t.Parallel()
 	proxy, client, direct := throughProxy(t)

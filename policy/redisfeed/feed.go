@@ -1,0 +1,215 @@
+package redisfeed
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Config says where a [Feed] keeps the revision.
+type Config struct {
+	// Client is that of the Redis. It is required, and the caller's to close. redisclient.Open makes one whose calls
+	// end when their deadline does.
+	Client redis.UniversalClient
+	// Namespace is that of bucket.RedisConfig. Empty means main.
+	Namespace string
+	// Name tells several policies of one namespace apart: 1 to 64 characters of A-Z a-z 0-9 _ . and -. Empty means main.
+	Name string
+	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes, another one for each. Empty means the
+	// name of the machine and some random digits.
+	Instance string
+}
+
+// Feed is the policy.Feed, the policy.Publisher and the policy.Reporter of a Redis. It is made by [New] and safe for
+// concurrent use. Several followers may share one.
+type Feed struct {
+	client                          redis.UniversalClient
+	instance                        string
+	revision, instances, seen, hint string
+}
+
+var (
+	_ policy.Restorer  = (*Feed)(nil)
+	_ policy.Publisher = (*Feed)(nil)
+	_ policy.Reporter  = (*Feed)(nil)
+)
+
+// Bounds of what is read.
+const (
+	// maxField is how many bytes a part of a revision has besides the document.
+	maxField = 1024
+	// maxInstance is how many bytes the name of an instance has.
+	maxInstance = 128
+	// pingEvery is for how long a subscription is silent before it is asked whether it stands.
+	pingEvery = 5 * time.Second
+)
+
+//go:embed newest.lua
+var newestSource string
+
+var newestScript = redis.NewScript(newestSource)
+
+// New returns the feed of a Redis. It does not connect. The error has everything that is wrong with the configuration.
+func New(cfg Config) (*Feed, error) {
+	cfg.Namespace, cfg.Name = cmp.Or(cfg.Namespace, "main"), cmp.Or(cfg.Name, "main")
+	var errs []error
+	if cfg.Client == nil {
+		errs = append(errs, errors.New("redisfeed: Config.Client is nil: set the result of redisclient.Open"))
+	}
+	keys, err := keysOf(cfg.Namespace, cfg.Name)
+	errs = append(errs, err)
+	if len(cfg.Instance) > maxInstance {
+		errs = append(errs, fmt.Errorf("redisfeed: Config.Instance has %d bytes: write at most %d", len(cfg.Instance), maxInstance))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Feed{
+		client: cfg.Client, instance: cmp.Or(cfg.Instance, newInstance()),
+		revision: keys, instances: keys + ":instances", seen: keys + ":seen", hint: keys + ":hint",
+	}, nil
+}
+
+// bounded gives a call a deadline, without which clients for budgets give it a tenth of a second. One that the caller has
+// set holds if it is sooner.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
+}
+
+// keysOf is what the keys of a policy begin with, all in one slot of a cluster:
+//
+//	rl:NAMESPACE:policy:{NAME}            the revision
+//	rl:NAMESPACE:policy:{NAME}:instances  what instances say
+//	rl:NAMESPACE:policy:{NAME}:seen       when they last did
+//
+// The channel of hints is rl:NAMESPACE:policy:{NAME}:hint.
+func keysOf(namespace, name string) (string, error) {
+	// A name is judged as a namespace is.
+	_, err := bucket.ACLRules(namespace, false)
+	if err != nil {
+		err = fmt.Errorf("redisfeed: Config.Namespace: %w", err)
+	}
+	if _, wrong := bucket.ACLRules(name, false); wrong != nil {
+		err = errors.Join(err, fmt.Errorf("redisfeed: Config.Name %.80q: 1 to 64 characters of A-Z a-z 0-9 _ . - fit", name))
+	}
+	return "rl:" + namespace + ":policy:{" + name + "}", err
+}
+
+func newInstance() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "instance"
+	}
+	var random [4]byte
+	// It never fails.
+	_, _ = rand.Read(random[:])
+	return host[:min(len(host), maxInstance-2*len(random)-1)] + "-" + hex.EncodeToString(random[:])
+}
+
+// String returns the key of the revision.
+func (f *Feed) String() string { return f.revision }
+
+// Newest implements policy.Feed, in one call of the master.
+func (f *Feed) Newest(ctx context.Context, have policy.Head) (*policy.Revision, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	reply, err := newestScript.Run(ctx, f.client, []string{f.revision},
+		have.Number, have.Hash.String(), tiers.MaxDocument, maxField).StringSlice()
+	if err != nil {
+		return nil, fmt.Errorf("redisfeed: %w", err)
+	}
+	const none, same, large, whole = 0, 1, 2, 7
+	switch len(reply) {
+	case none:
+		return nil, policy.ErrEmpty
+	case same:
+		return nil, nil
+	case large:
+		return nil, malformed(reply, errors.New("the document, or what stands beside it, is larger than what fits"))
+	case whole:
+		return decode(reply)
+	default:
+		return nil, fmt.Errorf("redisfeed: a reply of %d parts", len(reply))
+	}
+}
+
+// decode reads number, hash, document, author, reason, time and signature. What a follower checks is not checked here.
+func decode(parts []string) (*policy.Revision, error) {
+	number, err := strconv.ParseUint(parts[0], 10, 64)
+	if err != nil {
+		return nil, malformed(parts, errors.New("its number is none"))
+	}
+	r := &policy.Revision{Number: number, Document: []byte(parts[2]), Author: parts[3], Reason: parts[4]}
+	if err := r.Hash.UnmarshalText([]byte(parts[1])); err != nil {
+		return nil, malformed(parts, err)
+	}
+	if parts[5] != "" && parts[5] != "0" {
+		ms, err := strconv.ParseInt(parts[5], 10, 64)
+		if err != nil {
+			return nil, malformed(parts, errors.New("its time is none"))
+		}
+		r.Published = time.UnixMilli(ms).UTC()
+	}
+	if parts[6] != "" {
+		r.Signature = []byte(parts[6])
+	}
+	return r, nil
+}
+
+// malformed is the refusal of what is no revision.
+func malformed(parts []string, err error) error {
+	refused := &policy.RefusedError{Reason: policy.ReasonMalformed, Err: err}
+	refused.Revision.Number, _ = strconv.ParseUint(parts[0], 10, 64)
+	// Of a hash that is none there is nothing to say.
+	_ = refused.Revision.Hash.UnmarshalText([]byte(parts[1]))
+	return refused
+}
+
+// errSilent is a subscription that has not answered.
+var errSilent = errors.New("redisfeed: the subscription is silent")
+
+// Hints implements policy.Feed: it subscribes, and wakes at each message. A connection that has broken without a word is noticed
+// within some seconds.
+func (f *Feed) Hints(ctx context.Context, wake func()) error {
+	subscription := f.client.Subscribe(ctx, f.hint)
+	defer func() { _ = subscription.Close() }()
+	// A read does not end with its context.
+	stop := context.AfterFunc(ctx, func() { _ = subscription.Close() })
+	defer stop()
+	silent := false
+	for ctx.Err() == nil {
+		message, err := subscription.ReceiveTimeout(ctx, pingEvery)
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			if silent {
+				return errSilent
+			}
+			silent = true
+			if err := subscription.Ping(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		silent = false
+		if _, pong := message.(*redis.Pong); !pong {
+			wake()
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,227 @@
+package redisfeed_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/policytest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
+)
+
+const key = "rl:main:policy:{main}"
+
+// connect returns a client as servers have it.
+func connect(t testing.TB, addr string) redis.UniversalClient {
+	t.Helper()
+	client, err := redisclient.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// plain returns a client for the test itself, which may wait.
+func plain(t testing.TB, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func open(t testing.TB, client redis.UniversalClient) *redisfeed.Feed {
+	t.Helper()
+	feed, err := redisfeed.New(redisfeed.Config{Client: client})
+	require.NoError(t, err)
+	return feed
+}
+
+// put writes a revision by hand.
+func put(client redis.UniversalClient, r *policy.Revision) error {
+	published := ""
+	if !r.Published.IsZero() {
+		published = fmt.Sprint(r.Published.UnixMilli())
+	}
+	return client.HSet(context.Background(), key, "number", r.Number, "hash", r.Hash.String(), "document", r.Document,
+		"author", r.Author, "reason", r.Reason, "published", published, "signature", r.Signature).Err()
+}
+
+func TestARedisIsAFeed(t *testing.T) {
+	t.Parallel()
+	policytest.Run(t, func(t *testing.T) policytest.Harness {
+		t.Helper()
+		server := redistest.Start(t)
+		client := plain(t, server.Addr)
+		return policytest.Harness{
+			Open:      func() policy.Feed { return open(t, connect(t, server.Addr)) },
+			Put:       func(r *policy.Revision) error { return put(client, r) },
+			Empty:     func() error { return client.FlushAll(context.Background()).Err() },
+			Publisher: open(t, client),
+			Restart: func() error {
+				server.Kill()
+				return server.Restart()
+			},
+		}
+	})
+}
+
+func TestAClientWithOptionsOfItsOwnFollowsAsWell(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2})
+	t.Cleanup(func() { _ = client.Close() })
+	feed := open(t, client)
+	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
+	f := follow(t, feed, policy.Config{Interval: policy.None})
+	require.NoError(t, feed.Publish(t.Context(), revision(2), 1))
+	require.Eventually(t, func() bool { return maxCost(f) == 2 }, patience, time.Millisecond)
+}
+
+func TestWhatSomebodyHasWrittenIntoTheKeyIsRefusedAndReplaced(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := plain(t, server.Addr)
+	feed := open(t, connect(t, server.Addr))
+	ctx := t.Context()
+	for name, fields := range map[string][]any{
+		"a number that is none": {"number", "seven"},
+		"a huge number":         {"number", strings.Repeat("9", 1<<20)},
+		"a negative number":     {"number", "-1"},
+		"a hash that is none":   {"number", 7, "hash", "sha256:x"},
+		"a time that is none":   {"number", 7, "hash", revision(7).Hash.String(), "published", "tomorrow"},
+		"a huge author":         {"number", 7, "hash", revision(7).Hash.String(), "author", strings.Repeat("a", 64<<20)},
+		"a huge document":       {"number", 7, "hash", revision(7).Hash.String(), "document", strings.Repeat("#", 64<<20)},
+	} {
+		require.NoError(t, client.HSet(ctx, key, fields...).Err())
+		_, err := feed.Newest(ctx, policy.Head{})
+		var refused *policy.RefusedError
+		require.ErrorAs(t, err, &refused, name)
+		require.Equal(t, policy.ReasonMalformed, refused.Reason)
+		require.Less(t, len(err.Error()), 2000)
+		require.NoError(t, client.Del(ctx, key).Err())
+	}
+	require.NoError(t, client.HSet(ctx, key, "number", "seven").Err())
+	require.NoError(t, feed.Publish(ctx, revision(1), 0), "it is in nobody's way")
+}
+
+func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := plain(t, server.Addr)
+	ctx := t.Context()
+	publisher := open(t, client)
+	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
+	for _, name := range []string{"b", "a"} {
+		feed, err := redisfeed.New(redisfeed.Config{Client: connect(t, server.Addr), Instance: name})
+		require.NoError(t, err)
+		follow(t, feed, policy.Config{Reporter: feed})
+	}
+	wrong := other(2, []byte(strings.Repeat("\x01", 10_000)))
+	require.NoError(t, publisher.Restore(ctx, wrong))
+	require.Eventually(t, func() bool {
+		instances, err := publisher.Instances(ctx)
+		require.NoError(t, err)
+		return len(instances) == 2 && instances[0].Name == "a" && instances[1].Name == "b" &&
+			instances[0].Status.Refused != nil && instances[1].Status.Refused != nil
+	}, patience, 5*time.Millisecond)
+	instances, err := publisher.Instances(ctx)
+	require.NoError(t, err)
+	s := instances[0].Status
+	require.Equal(t, policy.Current, s.State)
+	require.EqualValues(t, 1, s.Number)
+	require.Equal(t, revision(1).Hash, s.Hash)
+	require.Equal(t, wrong.Number, s.Refused.Number)
+	require.Equal(t, wrong.Hash, s.Refused.Hash)
+	require.Equal(t, policy.ReasonDocument, s.Refused.Cause)
+
+	require.NoError(t, client.HSet(ctx, key+":instances", "b", "{").Err())
+	instances, err = publisher.Instances(ctx)
+	require.ErrorContains(t, err, "the reports of 1 instances cannot be read")
+	require.Len(t, instances, 1)
+
+	// Who has said nothing for half a minute is forgotten.
+	require.NoError(t, client.ZAdd(ctx, key+":seen", redis.Z{Score: 1, Member: "c"}).Err())
+	require.NoError(t, client.HSet(ctx, key+":instances", "c", "{}").Err())
+	require.NoError(t, publisher.Report(ctx, policy.Status{}))
+	require.False(t, client.HExists(ctx, key+":instances", "c").Val())
+	life := client.PTTL(ctx, key+":instances").Val()
+	require.Greater(t, life, time.Duration(0))
+	require.LessOrEqual(t, life, 3*policy.ReportEvery)
+}
+
+func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := plain(t, server.Addr)
+	ctx := t.Context()
+	now := float64(time.Now().UnixMilli())
+	var members []redis.Z
+	for i := range 10_000 {
+		members = append(members, redis.Z{Score: now, Member: fmt.Sprint(i)})
+	}
+	require.NoError(t, client.ZAdd(ctx, key+":seen", members...).Err())
+	require.ErrorContains(t, open(t, client).Report(ctx, policy.Status{}), "more than 10000 instances")
+	known, err := redisfeed.New(redisfeed.Config{Client: client, Instance: "77"})
+	require.NoError(t, err)
+	require.NoError(t, known.Report(ctx, policy.Status{}))
+}
+
+func TestALongReportIsShortened(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	feed := open(t, connect(t, server.Addr))
+	long := strings.Repeat("\x01", 4000)
+	require.NoError(t, feed.Report(t.Context(), policy.Status{Failure: long, Unsaved: long, Refused: &policy.Refused{Number: 3, Error: long}}))
+	instances, err := feed.Instances(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 3, instances[0].Status.Refused.Number)
+	require.Less(t, len(instances[0].Status.String()), 1000)
+}
+
+func TestTheRightsOfTheListAreEnough(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := connect(t, server.Addr)
+	ctx := t.Context()
+	rules, err := bucket.ACLRules("", false)
+	require.NoError(t, err)
+	more, err := redisfeed.ACLRules("", "")
+	require.NoError(t, err)
+	user := []any{"ACL", "SETUSER", "instance", "on", ">secret"}
+	for _, rule := range append(rules, more...) {
+		user = append(user, rule)
+	}
+	require.NoError(t, admin.Do(ctx, user...).Err())
+	client, err := redisclient.Open(server.Addr, redisclient.Config{Username: "instance", Password: "secret"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	feed := open(t, client)
+	require.NoError(t, feed.Publish(ctx, revision(1), 0))
+	f := follow(t, feed, policy.Config{Interval: policy.None, Reporter: feed})
+	require.NoError(t, feed.Publish(ctx, revision(2), 1))
+	require.Eventually(t, func() bool { return maxCost(f) == 2 }, patience, time.Millisecond)
+	require.NoError(t, feed.Report(ctx, f.Status()))
+	_, err = feed.Instances(ctx)
+	require.NoError(t, err)
+	denied, err := admin.Do(ctx, "ACL", "LOG").Slice()
+	require.NoError(t, err)
+	require.Empty(t, denied)
+}
+
+func TestMistakesOfTheConfigurationAreReportedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := redisfeed.New(redisfeed.Config{Namespace: "a b", Name: "c{d", Instance: strings.Repeat("x", 129)})
+	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.Instance has 129 bytes"} {
+		require.ErrorContains(t, err, part)
+	}
+	_, err = redisfeed.ACLRules("a b", "")
+	require.Error(t, err)
+}

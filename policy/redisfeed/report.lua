@@ -1,0 +1,16 @@
+-- Keeps what an instance says of itself, and forgets those who have said nothing for long.
+-- KEYS 1 what the instances say, 2 when each was seen
+-- ARGV 1 the instance, 2 what it says, 3 after how many ms it is forgotten, 4 how many instances there may be
+-- Reply: 1, or 0 if there are too many.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[3], 'LIMIT', 0, 1000)) do
+  redis.call('ZREM', KEYS[2], gone)
+  redis.call('HDEL', KEYS[1], gone)
+end
+if not redis.call('ZSCORE', KEYS[2], ARGV[1]) and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then return 0 end
+redis.call('ZADD', KEYS[2], now, ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 1
