@@ -33,21 +33,22 @@ tiers:
       requests: {unit: requests, capacity: 1000000000, per: second}
 `
 
+func benchPolicy(b *testing.B) *tiers.Snapshot {
+	b.Helper()
+	policy, err := tiers.Parse([]byte(fourLimits))
+	require.NoError(b, err)
+	snapshot, err := tiers.Compile(policy)
+	require.NoError(b, err)
+	return snapshot
+}
+
 // BenchmarkServer serves one query over and over: bare, and with the extension and the Handler on a
 // memory store with four limits. The difference of the two is what the limiter adds to a request.
 func BenchmarkServer(b *testing.B) {
-	policy, err := tiers.Parse([]byte(fourLimits))
-	if err != nil {
-		b.Fatal(err)
-	}
-	snapshot, err := tiers.Compile(policy)
-	if err != nil {
-		b.Fatal(err)
-	}
 	bare := newGraphQLServer(&testserver.Resolver{})
 	limited := newGraphQLServer(&testserver.Resolver{})
 	limited.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader,
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(b), Subject: byTenantHeader,
 	}))
 	body, err := json.Marshal(request{Query: `{ users(first: 10) { id name } }`}.body())
 	if err != nil {
@@ -57,14 +58,7 @@ func BenchmarkServer(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
-				r.Header.Set("Content-Type", "application/json")
-				r.Header.Set("X-Tenant", "bench")
-				recorder := httptest.NewRecorder()
-				handler.ServeHTTP(recorder, r)
-				if recorder.Code != http.StatusOK {
-					b.Fatal(recorder.Body.String())
-				}
+				serveOnce(b, handler, body)
 			}
 		})
 	}
@@ -74,12 +68,8 @@ func BenchmarkServer(b *testing.B) {
 // with and without them. It is what BenchmarkServer shows the difference of, without the noise of a
 // whole server.
 func BenchmarkExtension(b *testing.B) {
-	policy, err := tiers.Parse([]byte(fourLimits))
-	require.NoError(b, err)
-	snapshot, err := tiers.Compile(policy)
-	require.NoError(b, err)
 	extension := ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader,
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(b), Subject: byTenantHeader,
 	})
 	schema := testserver.NewExecutableSchema(testserver.Config{})
 	require.NoError(b, extension.Validate(schema))
@@ -143,10 +133,6 @@ func (discarding) WriteHeader(int)                {}
 
 // BenchmarkAnswer serves an answer of 201 fields with and without a bound on its bytes.
 func BenchmarkAnswer(b *testing.B) {
-	policy, err := tiers.Parse([]byte(fourLimits))
-	require.NoError(b, err)
-	snapshot, err := tiers.Compile(policy)
-	require.NoError(b, err)
 	body, err := json.Marshal(request{Query: `{ users(first: 100) { id name } }`}.body())
 	require.NoError(b, err)
 	for _, bench := range []struct {
@@ -155,7 +141,7 @@ func BenchmarkAnswer(b *testing.B) {
 	}{{"unbounded", ratelimit.None}, {"bounded", 0}} {
 		server := newGraphQLServer(&testserver.Resolver{})
 		server.Use(ratelimit.New(ratelimit.Config{
-			Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Subject: byTenantHeader,
+			Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(b), Subject: byTenantHeader,
 			Answer: ratelimit.AnswerConfig{MaxBytes: bench.most},
 		}))
 		handler := ratelimit.Handler(server)
