@@ -34,7 +34,8 @@ func (e *Extension) takeAcross(ctx context.Context, op *operation, amounts bucke
 	}
 	shared.store = e.stores.Named("")
 	take := bucket.Take{Tenant: everybody, Buckets: op.rules.Across, Amounts: amounts}
-	result, took, err := shared.store.TakeShared(ctx, &take, d.Subject.Tenant)
+	var result bucket.Result
+	took, err := shared.store.TakeShared(ctx, &take, &result, d.Subject.Tenant)
 	d.StoreDuration = took
 	switch {
 	case errors.Is(err, backend.ErrTenantBusy):

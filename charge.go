@@ -65,7 +65,8 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
 	}
-	result, took, err := op.store.TakeMore(ctx, &take)
+	var result bucket.Result
+	took, err := op.store.TakeMore(ctx, &take, &result)
 	after.Asked, after.StoreDuration, after.StoreErr = take.Amounts, took, err
 	after.Outcome, after.Refusal, after.WouldRefuse = decision.Admitted, nil, nil
 	if err != nil {

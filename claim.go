@@ -62,11 +62,11 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	switch {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
-		return op.charged.receipt, op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, op.parsed)
+		return op.charged.receipt(), op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, op.parsed)
 	case !op.correction.none():
-		return op.charged.receipt, op.withParsed(op.worth(op.correction), op.parsed)
+		return op.charged.receipt(), op.withParsed(op.worth(op.correction), op.parsed)
 	case op.parsed > 1:
-		return op.charged.receipt, op.withParsed(nil, op.parsed)
+		return op.charged.receipt(), op.withParsed(nil, op.parsed)
 	default:
 		return bucket.Receipt{}, nil
 	}
@@ -140,8 +140,10 @@ func (e *Extension) replay(ctx context.Context, op *operation, points int64, kep
 		e.warnOnce(ctx, oddity{what: "answer", tenant: d.Subject.Tenant}, "a stored answer cannot be had: its query runs again",
 			slog.String("tenant", shortened(d.Subject.Tenant)), slog.String("error", err.Error()))
 		// Of budgets that all tenants share the operation has been charged already.
-		take, would := e.newTake(op, points)
-		return e.takeOwn(ctx, op, &take, would, points)
+		q := e.newQuestion(op, points)
+		answer := e.takeOwn(ctx, op, q)
+		q.done()
+		return answer
 	case errors.Is(err, claims.ErrUnreadable):
 		d.Refuse(&decision.Refusal{Outcome: decision.AnswerUnavailable, Cause: err})
 		return nil

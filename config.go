@@ -119,6 +119,11 @@ const (
 	mostWaiting       = 1_000_000
 )
 
+// corrects reports whether any charge is corrected without a claim.
+func (s *SettlementConfig) corrects() bool {
+	return s.Refund || s.ChargeExcess || s.FailedShare > 0 || s.CanceledShare > 0
+}
+
 func (s *SettlementConfig) validate(estimateOnly bool, fail failFunc) {
 	if estimateOnly && (s.Refund || s.ChargeExcess) {
 		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.EstimateOnly")

@@ -18,25 +18,38 @@ import (
 
 // decide finds out who pays, what the rules are and whether the budget suffices, in one call of the
 // store. The response is the stored answer of a replay, and nil otherwise.
-func (e *Extension) decide(ctx context.Context, opCtx *graphql.OperationContext) (*operation, *graphql.Response) {
-	op := e.newOperation()
+func (e *Extension) decide(
+	ctx context.Context, x *sink.Exchange, opCtx *graphql.OperationContext,
+) (*operation, *graphql.Response) {
+	op := e.undecided(x, opCtx)
 	d := &op.decision
 	d.Kind, d.Name = opCtx.Operation.Operation, opCtx.Operation.Name
 	ctx, span := e.reporter.Start(ctx)
 	answer := e.judge(ctx, opCtx, op)
 	e.nameDearest(opCtx, d)
 	e.reporter.Decided(ctx, span, d)
-	if price, ok := opCtx.Stats.GetExtension(extensionName).(*priced); ok {
-		price.admitted = d.Refusal == nil && d.Outcome != decision.Validated
-	}
 	return op, answer
+}
+
+// undecided returns the operation that the mutator has priced, or one that is not if it has not seen it.
+func (e *Extension) undecided(x *sink.Exchange, opCtx *graphql.OperationContext) *operation {
+	op := left(x, opCtx)
+	if op != nil && op.taken.CompareAndSwap(false, true) {
+		return op
+	}
+	// Whoever runs an operation twice has it decided twice, at the price that it has.
+	again := e.newOperation(x)
+	if op != nil {
+		again.price = op.price
+		again.taken.Store(true)
+	}
+	return again
 }
 
 // judge fills the decision of the operation.
 func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, op *operation) *graphql.Response {
-	d := &op.decision
-	price, _ := opCtx.Stats.GetExtension(extensionName).(*priced)
-	if price == nil {
+	d, price := &op.decision, &op.price
+	if !op.taken.Load() {
 		// Another extension replaced the operation after it was priced: it was never judged.
 		d.Refuse(refusedUnavailable())
 		return nil
@@ -45,7 +58,6 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 
 	if price.plan != nil {
 		d.RootFields, op.calls = price.plan.RootFields(), price.plan.Calls(opCtx.Variables)
-		op.plan = price.plan
 	}
 	judged := e.identify(ctx, opCtx, op)
 	if d.Refusal != nil {
@@ -83,7 +95,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 // decideInvalid decides about a document that failed to parse or validate. It returns nil if there is
 // nothing to decide.
 func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationContext) *operation {
-	op := e.newOperation()
+	op := e.newOperation(sink.From(ctx))
 	d := &op.decision
 	ctx, span := e.reporter.Start(ctx)
 	d.Points = e.cfg.Pricing.InvalidDocument
@@ -109,7 +121,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		Operation:   opCtx.Operation,
 		Variables:   opCtx.Variables,
 	}
-	if x := sink.From(ctx); x != nil {
+	if x := op.exchange; x != nil {
 		request.Peer = x.Peer()
 		request.Client = e.cfg.Proxies.Client(request.Peer, opCtx.Headers)
 		request.InitPayload = x.Remember(request.InitPayload)
@@ -145,7 +157,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 func (op *operation) selected(policy *tiers.Snapshot) tiers.Selection {
 	selected := tiers.Selection{Fields: op.decision.RootFields, Calls: &op.calls}
 	if len(selected.Fields) > 0 && policy.NamesDocuments() {
-		selected.Document = op.plan.Document(op.document, tiers.DocumentID)
+		selected.Document = op.price.plan.Document(op.document, tiers.DocumentID)
 	}
 	return selected
 }

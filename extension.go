@@ -144,8 +144,8 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 		e.warnOnce(ctx, oddity{what: "handler"}, "the server is not behind ratelimit.Handler: refusals have no HTTP status, "+
 			"and answers no rate limit headers; serve ratelimit.Handler(srv) instead of srv")
 	}
-	op, answer := e.decide(ctx, opCtx)
-	ctx = context.WithValue(ctx, operationKey{}, op)
+	op, answer := e.decide(ctx, x, opCtx)
+	ctx = op.within(ctx)
 	d := op.snapshot()
 	e.signal(x, &d)
 
@@ -193,14 +193,14 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 	}
 	d, recharged := op.report(actual)
 	if recharged {
-		e.signal(sink.From(ctx), &d)
+		e.signal(op.exchange, &d)
 	}
 	return withExtension(response, &d)
 }
 
 // nextAnswer returns the next answer of an operation that runs, as far as it may leave, nil if there is none.
 func (e *Extension) nextAnswer(ctx context.Context, op *operation, next graphql.ResponseHandler) *graphql.Response {
-	if op.stream.counts {
+	if op.stream != nil {
 		return e.nextEvent(ctx, op, next)
 	}
 	response := next(ctx)

@@ -12,39 +12,69 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // operationKey finds the operation in a context.
 type operationKey struct{}
 
-// operation is the state of one operation from its decision to its answer.
+// operationContext is the context in which an operation runs. It is a part of the operation, so that it takes no memory of
+// its own.
+type operationContext struct {
+	context.Context //nolint:containedctx // It is one.
+
+	op *operation
+}
+
+// Value implements context.Context.
+func (c *operationContext) Value(key any) any {
+	if key == (operationKey{}) {
+		return c.op
+	}
+	return c.Context.Value(key)
+}
+
+// within returns the context in which the operation runs.
+func (op *operation) within(ctx context.Context) context.Context {
+	op.ctx = operationContext{ctx, op}
+	return &op.ctx
+}
+
+// operation is the state of one operation from its price to its answer. It is made anew for each: whoever has its context can
+// ask for the decision and charge more, long after the answer has left. So it has no more in it than most operations use.
 type operation struct {
+	ctx       operationContext
 	extension *Extension
+	// exchange is the HTTP request, nil without the Handler.
+	exchange *sink.Exchange
+	// price is what the mutator has left. taken says that it has, and that the operation is decided about.
+	price priced
+	taken atomic.Bool
 	// rules is what applies.
 	rules tiers.Rules
 	// buckets, amounts and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
-	buckets [4]bucket.Bucket
-	amounts [5]bucket.Amount
-	owners  [6]bucket.Owner
+	buckets [2]bucket.Bucket
+	amounts [3]bucket.Amount
+	owners  [3]bucket.Owner
 	states  [4]bucket.LimitState
 	claim   *idempotency.Claim
 	// calls are those of root fields, which operation rules may ask about.
 	calls cost.Calls
 	// store is the one that the rules name.
 	store *backend.Store
-	// plan is the compiled operation, nil if it could not be compiled, and document the text that it came in.
-	plan     *cost.Plan
+	// document is the text that the operation came in.
 	document string
 	// parsed is how many milliseconds of parsing the claim of the operation pays for.
 	parsed int64
 	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
 	charged   charged
 	responses responses
-	// size bounds and counts what leaves, and stream is what a subscription has taken for its events.
+	// size bounds and counts what leaves, and stream is what a subscription has taken for its events, nil if no limit counts
+	// them nor their bytes.
 	size   answerSize
-	stream stream
+	stream *stream
 	// trial is the candidate that has admitted the operation as well.
 	trial *bucket.Candidate
 	// started says that a root resolver may have run.
@@ -95,8 +125,8 @@ func (op *operation) report(actual *int64) (d decision.Decision, recharged bool)
 }
 
 // newOperation returns an operation about which nothing is decided.
-func (e *Extension) newOperation() *operation {
-	op := &operation{extension: e}
+func (e *Extension) newOperation(x *sink.Exchange) *operation {
+	op := &operation{extension: e, exchange: x}
 	op.decision.Rules = &op.rules
 	told, d := &e.cfg.Response, &op.decision
 	d.Hide, d.ShowShadow, d.Full, d.HelpURL = told.Hide, told.ShowShadow, told.Full, told.HelpURL

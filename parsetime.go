@@ -62,7 +62,8 @@ func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationCont
 		Tenant: d.Subject.Tenant, Buckets: unasked(buckets), Owners: op.members(nil),
 		Amounts: bucket.Amounts{{Unit: bucket.ParseTime, N: 1}},
 	}
-	result, took, err := op.store.Take(ctx, &take)
+	var result bucket.Result
+	took, err := op.store.Take(ctx, &take, &result)
 	d.StoreDuration += took
 	if err != nil {
 		// The take for the operation decides what that means.

@@ -18,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
 // priced is what the mutator leaves for the decision.
@@ -26,18 +27,18 @@ type priced struct {
 	cost   cost.Cost
 	points int64
 	err    error
-	// admitted is what was decided about it.
-	admitted bool
 }
 
 // MutateOperationContext prices the operation and does nothing else: an operation that another
 // extension refuses, or a mutation that came by GET, is never charged.
 func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
-	if opCtx.Stats.GetExtension(extensionName) != nil {
+	x := sink.From(ctx)
+	if left(x, opCtx) != nil {
 		// The second would be judged at what the first has priced, and charged again.
 		return gqlerror.Errorf("ratelimit: the server uses a limiter twice: call srv.Use with one ratelimit.Extension, once")
 	}
-	p := &priced{}
+	op := e.newOperation(x)
+	p := &op.price
 	// The extension is used first, so that nobody has rewritten what was parsed from the text.
 	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
 	if p.err == nil {
@@ -49,8 +50,28 @@ func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.O
 	}
 	e.misshapen.note(opCtx, p)
 	// An operation that has no price is refused when it is decided about, with everything else.
-	opCtx.Stats.SetExtension(extensionName, p)
+	op.leave(opCtx)
 	return nil
+}
+
+// leave keeps the operation for the hooks after the mutator: with its request where that has no other, or else, and where a
+// front door has made a map there that it looks into, with the statistics.
+func (op *operation) leave(opCtx *graphql.OperationContext) {
+	door := opCtx.Stats.GetExtension(inbound.Passage) != nil
+	if door || op.exchange == nil || !op.exchange.Leave(opCtx, op) {
+		opCtx.Stats.SetExtension(extensionName, op)
+	}
+}
+
+// left returns what the mutator has left, nil if it has not seen the operation.
+func left(x *sink.Exchange, opCtx *graphql.OperationContext) *operation {
+	if x != nil {
+		if op, ok := x.Left(opCtx).(*operation); ok {
+			return op
+		}
+	}
+	op, _ := opCtx.Stats.GetExtension(extensionName).(*operation)
+	return op
 }
 
 // price calls the pricing function.

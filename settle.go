@@ -18,8 +18,9 @@ import (
 // charged is what the take of an operation has charged for the operation itself. It is written before the
 // operation runs.
 type charged struct {
-	receipt bucket.Receipt
-	points  int64
+	// kept is the receipt, nil where nothing can correct the charge.
+	kept   *bucket.Receipt
+	points int64
 	// limits has a bit for each limit, in the order of the decision, that was charged points.
 	limits uint64
 	// count is how many limits the decision had.
@@ -28,9 +29,18 @@ type charged struct {
 	bytes bool
 }
 
+// receipt returns that of the charge. It is zero where nothing can correct it.
+func (c *charged) receipt() bucket.Receipt {
+	if c.kept == nil {
+		return bucket.Receipt{}
+	}
+	return *c.kept
+}
+
 // keep notes what the take has charged.
-func (c *charged) keep(result *bucket.Result, points int64) {
-	c.receipt, c.points, c.count = result.Receipt, points, len(result.Limits)
+func (op *operation) keep(result *bucket.Result, points int64) {
+	c := &op.charged
+	c.points, c.count = points, len(result.Limits)
 	for i := range result.Limits {
 		switch l := &result.Limits[i]; {
 		case l.Charged <= 0:
@@ -39,6 +49,10 @@ func (c *charged) keep(result *bucket.Result, points int64) {
 		case l.Limit.Unit == bucket.ResponseBytes:
 			c.bytes = true
 		}
+	}
+	if op.claim != nil || c.bytes || op.extension.cfg.Settlement.corrects() {
+		receipt := result.Receipt
+		c.kept = &receipt
 	}
 }
 
@@ -149,7 +163,7 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	}
 	if op.charged.bytes {
 		// One was charged before.
-		c.bytes = max(1, op.size.left.Load()-op.stream.charged.Load())
+		c.bytes = max(1, op.size.left.Load()-op.stream.paidBytes())
 		c.reason = cmp.Or(c.reason, reasonBytes)
 	}
 	if !c.none() && e.settle(ctx, op, c) {
@@ -190,7 +204,7 @@ func (e *Extension) settle(ctx context.Context, op *operation, c correction) boo
 	if op.claim != nil {
 		return op.leaveToClaim(c)
 	}
-	settlement := bucket.Settlement{Receipt: op.charged.receipt.Clone(), Actual: op.worth(c)}
+	settlement := bucket.Settlement{Receipt: op.charged.receipt().Clone(), Actual: op.worth(c)}
 	return op.store.Offer(ctx, settlement, c.reason, op.rules.Tier)
 }
 

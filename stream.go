@@ -18,8 +18,6 @@ const maxEventBatch = 16
 // stream is what a subscription takes for its events from the limits that count them, or their bytes. Only the response
 // handler of the operation, which is not called twice at once, uses it.
 type stream struct {
-	// counts says that some limit counts events or bytes.
-	counts bool
 	// paid is how many more events may leave, and sent how many have.
 	paid, sent int64
 	// charged is how many of the bytes that have left were charged. The end of the operation reads it too, which may come
@@ -32,13 +30,21 @@ type stream struct {
 	ended bool
 }
 
+// paidBytes returns how many of the bytes that have left were charged, of an operation that is no such subscription none.
+func (s *stream) paidBytes() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.charged.Load()
+}
+
 // leastPause is how long a subscription pauses at least before the store is asked again.
 const leastPause = 250 * time.Millisecond
 
 // nextEvent returns the next event of a subscription whose events, or their bytes, limits count, or why there is none for
 // now, which is told once.
 func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.ResponseHandler) *graphql.Response {
-	s := &op.stream
+	s := op.stream
 	if s.waiting != nil {
 		event := op.resume(ctx)
 		e.leave(ctx, op, event)
@@ -67,7 +73,7 @@ func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.R
 
 // resume returns the event that waits once it has been paid, nil if the subscription is over before that.
 func (op *operation) resume(ctx context.Context) *graphql.Response {
-	s := &op.stream
+	s := op.stream
 	event := s.waiting
 	for s.pause > 0 && sleep(ctx, max(s.pause, leastPause)) {
 		refused := op.payEvent(ctx)
@@ -83,7 +89,7 @@ func (op *operation) resume(ctx context.Context) *graphql.Response {
 
 // payEvent takes what the next event needs, and returns the charge that was refused, nil if none was.
 func (op *operation) payEvent(ctx context.Context) *decision.Decision {
-	s := &op.stream
+	s := op.stream
 	if s.paid > 0 {
 		s.paid--
 		s.sent++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -14,41 +15,65 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
+// question is what a store is asked for an operation, and what it has answered. It is room that operations have one after the
+// other: nothing that it points to is in it, so that who keeps a slice of a take or of a result keeps nothing of another one's.
+type question struct {
+	take  bucket.Take
+	reply bucket.Result
+	// would is what is known of the candidate already, and points what the operation asks for.
+	would  *decision.Candidate
+	points int64
+}
+
+var questions = sync.Pool{New: func() any { return new(question) }}
+
+// done gives the room back, with nothing in it.
+func (q *question) done() {
+	*q = question{}
+	questions.Put(q)
+}
+
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
-	d := &op.decision
-	take, would := e.newTake(op, points)
-	if op.rules.Across == nil {
-		return e.takeOwn(ctx, op, &take, would, points)
-	}
-	d.Asked = take.Amounts
-	if known, ok := op.store.Recall(ctx, &take); ok {
-		// The shared budgets are not asked for an operation that would get them back at once.
-		return e.judgedBy(ctx, op, &take, &known, would, points)
-	}
-	if take.Claim == nil && take.Candidate == nil {
-		if known, ok := op.store.Foresee(ctx, &take); ok {
-			return e.judgedBy(ctx, op, &take, &known, would, points)
-		}
-	}
-	shared, ok := e.takeAcross(ctx, op, take.Amounts)
-	if !ok {
-		return nil
-	}
-	answer := e.takeOwn(ctx, op, &take, would, points)
-	shared.settle(ctx, d)
+	q := e.newQuestion(op, points)
+	// Not where something panics: nobody knows then who still has it.
+	answer := e.ask(ctx, op, q)
+	q.done()
 	return answer
 }
 
-// newTake returns what the store is asked for the operation, and what is known of the candidate already.
-func (e *Extension) newTake(op *operation, points int64) (take bucket.Take, would *decision.Candidate) {
-	take = bucket.Take{
-		Tenant: op.decision.Subject.Tenant, Buckets: judged(&op.rules), Claim: op.claim,
-		States: op.states[:], Owners: op.members(op.owners[:]),
+func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphql.Response {
+	if op.rules.Across == nil {
+		return e.takeOwn(ctx, op, q)
 	}
-	would = e.try(op, &take, points)
+	op.decision.Asked = q.take.Amounts
+	known, ok := op.store.Recall(ctx, &q.take)
+	if !ok && q.take.Claim == nil && q.take.Candidate == nil {
+		known, ok = op.store.Foresee(ctx, &q.take)
+	}
+	if ok {
+		// The shared budgets are not asked for an operation that would get them back at once.
+		q.reply = known
+		return e.judgedBy(ctx, op, q)
+	}
+	shared, ok := e.takeAcross(ctx, op, q.take.Amounts)
+	if !ok {
+		return nil
+	}
+	answer := e.takeOwn(ctx, op, q)
+	shared.settle(ctx, &op.decision)
+	return answer
+}
+
+// newQuestion returns what the store is asked for the operation.
+func (e *Extension) newQuestion(op *operation, points int64) *question {
+	q, _ := questions.Get().(*question)
+	take := &q.take
+	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(&op.rules), op.claim
+	take.States, take.Owners = op.states[:], op.members(op.owners[:])
+	q.points, q.would = points, e.try(op, take, points)
 	take.Amounts = op.withParsed(append(op.asked(points), op.rules.Amounts...), 1)
-	return take, would
+	return q
 }
 
 // asked returns what an operation takes, besides what operation rules compute. What leaves is asked for only where a limit
@@ -58,35 +83,36 @@ func (op *operation) asked(points int64) bucket.Amounts {
 	if op.claim != nil {
 		asked = append(asked, bucket.Amount{Unit: bucket.Records, N: 1})
 	}
-	if op.plan == nil {
+	if op.price.plan == nil {
 		return asked
 	}
-	buckets, stream := judged(&op.rules), op.decision.Kind == ast.Subscription
-	bytes, events := counts(buckets, bucket.ResponseBytes), stream && counts(buckets, bucket.Events)
+	buckets, subscribes := judged(&op.rules), op.decision.Kind == ast.Subscription
+	bytes, events := counts(buckets, bucket.ResponseBytes), subscribes && counts(buckets, bucket.Events)
 	if bytes {
 		asked = append(asked, bucket.Amount{Unit: bucket.ResponseBytes, N: 1})
 	}
 	if events {
 		asked = append(asked, bucket.Amount{Unit: bucket.Events, N: 1})
 	}
-	if op.stream.counts = stream && (bytes || events); events {
-		op.stream.paid = 1
+	if op.stream = nil; subscribes && (bytes || events) {
+		op.stream = &stream{}
+		if events {
+			op.stream.paid = 1
+		}
 	}
 	return slices.Clip(asked)
 }
 
 // takeOwn asks the store for what is the tenant's own.
-func (e *Extension) takeOwn(
-	ctx context.Context, op *operation, take *bucket.Take, would *decision.Candidate, points int64,
-) *graphql.Response {
-	d := &op.decision
+func (e *Extension) takeOwn(ctx context.Context, op *operation, q *question) *graphql.Response {
+	d, take := &op.decision, &q.take
 	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
 		d.Admit()
-		d.Candidate = would
+		d.Candidate = q.would
 		return nil
 	}
 	d.Asked = take.Amounts
-	result, took, err := op.store.Take(ctx, take)
+	took, err := op.store.Take(ctx, take, &q.reply)
 	d.StoreDuration += took
 	switch {
 	case errors.Is(err, backend.ErrTenantBusy):
@@ -96,34 +122,32 @@ func (e *Extension) takeOwn(
 		e.candidateUnknown(op, take, err)
 		return nil
 	case err != nil:
-		e.storeAway(ctx, op, take, points, err)
+		e.storeAway(ctx, op, take, q.points, err)
 		return nil
 	}
-	return e.judgedBy(ctx, op, take, &result, would, points)
+	return e.judgedBy(ctx, op, q)
 }
 
 // judgedBy decides by the verdict of the store.
-func (e *Extension) judgedBy(
-	ctx context.Context, op *operation, take *bucket.Take, result *bucket.Result, would *decision.Candidate, points int64,
-) *graphql.Response {
-	d := &op.decision
+func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *graphql.Response {
+	d, take, result := &op.decision, &q.take, &q.reply
 	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(result), result.BlockedBy()
 	e.warnOfOverrides(ctx, d.Subject.Tenant, result)
-	d.Candidate = tried(would, take, result)
+	d.Candidate = tried(q.would, take, result)
 	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
 		op.trial = &bucket.Candidate{ID: take.Candidate.ID, Buckets: unasked(take.Candidate.Buckets)}
 	}
 	switch result.Verdict {
 	case bucket.Replayed:
-		return e.replay(ctx, op, points, result.Answer)
+		return e.replay(ctx, op, q.points, result.Answer)
 	case bucket.Admitted:
-		op.charged.keep(result, points)
+		op.keep(result, q.points)
 		d.Note(d.WouldRefuseBy(result.Limits))
 		d.Admit()
 		if result.Repeat {
 			d.Outcome = decision.Repeated
 		}
-		d.Pay(result.Limits, points)
+		d.Pay(result.Limits, q.points)
 	default:
 		d.Refuse(refusedBy(result))
 		op.claim = nil
@@ -151,20 +175,21 @@ func haveLimits(buckets []bucket.Bucket) bool {
 
 // enforces reports whether a limit can refuse what counts in one of the units, any if none is given.
 func enforces(rules *tiers.Rules, units ...bucket.Unit) bool {
-	return hasLimit(judged(rules), func(l bucket.Limit) bool {
-		return l.Mode == bucket.Enforce && !l.Soft && (len(units) == 0 || slices.Contains(units, l.Unit))
+	return slices.ContainsFunc(judged(rules), func(b bucket.Bucket) bool {
+		return slices.ContainsFunc(b.Limits.All(), func(l bucket.Limit) bool {
+			return l.Mode == bucket.Enforce && !l.Soft && (len(units) == 0 || slices.Contains(units, l.Unit))
+		})
 	})
 }
 
 // counts reports whether a limit counts the unit.
 func counts(buckets []bucket.Bucket, unit bucket.Unit) bool {
-	return hasLimit(buckets, func(l bucket.Limit) bool { return l.Unit == unit })
-}
-
-func hasLimit(buckets []bucket.Bucket, chosen func(bucket.Limit) bool) bool {
-	return slices.ContainsFunc(buckets, func(b bucket.Bucket) bool {
-		return slices.ContainsFunc(b.Limits.All(), chosen)
-	})
+	for i := range buckets {
+		if buckets[i].Limits.Counts(unit) {
+			return true
+		}
+	}
+	return false
 }
 
 // members returns the owners that the operation belongs to, whether or not they have budgets: an override

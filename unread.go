@@ -9,6 +9,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -30,7 +31,7 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 	if e.stores == nil || e.carriesKey(params) || e.hasCandidate() {
 		return nil
 	}
-	op := e.newOperation()
+	op := e.newOperation(sink.From(ctx))
 	read := &graphql.OperationContext{Headers: params.Headers, Extensions: params.Extensions}
 	if !e.identify(ctx, read, op) && op.decision.Outcome != decision.Blocked || op.decision.Subject.Exempt {
 		return nil
@@ -44,11 +45,18 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 	return graphQLError(&op.decision)
 }
 
-// Admitted reports whether the operation was decided about and admitted at its price, so that its document is worth
-// keeping. One that was only priced, which the policy may permit, is not.
-func (e *Extension) Admitted(opCtx *graphql.OperationContext) bool {
-	p, _ := opCtx.Stats.GetExtension(extensionName).(*priced)
-	return p != nil && p.admitted
+// Admitted reports whether the operation that ctx belongs to was decided about and admitted at its price, so that its
+// document is worth keeping. One that was only priced, which the policy may permit, is not.
+func (e *Extension) Admitted(ctx context.Context) bool {
+	if !graphql.HasOperationContext(ctx) {
+		return false
+	}
+	op := left(sink.From(ctx), graphql.GetOperationContext(ctx))
+	if op == nil || !op.taken.Load() {
+		return false
+	}
+	d := op.snapshot()
+	return d.Outcome != "" && d.Refusal == nil && d.Outcome != decision.Validated
 }
 
 // carriesKey says whether there may be an idempotency key.
@@ -83,7 +91,7 @@ func (op *operation) refusedByShape(err error) bool {
 // question about a price, where it may be asked, takes nothing of the store.
 func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationContext) bool {
 	d := &op.decision
-	if asked, err := costRequestOf(read); op.rules.CostValidate && (asked != "" || err != nil) {
+	if asked, err := costRequestOf(read); op.rules.CostValidate && (asked == costReport || asked == costValidate || err != nil) {
 		return false
 	}
 	take := bucket.Take{

@@ -127,6 +127,19 @@ func (l *Limits) All() []Limit {
 	return append([]Limit(nil), l.all...)
 }
 
+// Counts reports whether one of the limits counts the unit, those that are [Off] included.
+func (l *Limits) Counts(unit Unit) bool {
+	if l == nil {
+		return false
+	}
+	for i := range l.all {
+		if l.all[i].Unit == unit {
+			return true
+		}
+	}
+	return false
+}
+
 // Len returns how many limits a store judges: those that are not [Off].
 func (l *Limits) Len() int {
 	if l == nil {

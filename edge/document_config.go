@@ -73,8 +73,8 @@ type Limiter interface {
 	// certain to refuse it without parsing its document. Nil means that it may pass. The limiter
 	// keeps nothing of the parameters.
 	RefusesUnread(ctx context.Context, params *graphql.RawParams) *gqlerror.Error
-	// Admitted reports whether the operation, which the limiter has decided about, was admitted at its price.
-	Admitted(operation *graphql.OperationContext) bool
+	// Admitted reports whether the operation of the context, which the limiter has decided about, was admitted at its price.
+	Admitted(ctx context.Context) bool
 }
 
 // The defaults of DocumentConfig.

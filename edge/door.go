@@ -132,7 +132,7 @@ func (d *Door) InterceptOperation(ctx context.Context, next graphql.OperationHan
 		}
 	}
 	responses := next(ctx)
-	d.documents.decided(graphql.GetOperationContext(ctx))
+	d.documents.decided(ctx)
 	return responses
 }
 

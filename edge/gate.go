@@ -9,6 +9,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
 // gate is the part of the door that documents pass.
@@ -45,7 +47,7 @@ func (g *gate) serve(schema *ast.Schema) error {
 }
 
 // passageName is where the statistics of an operation keep its passage.
-const passageName = "FrontDoor.document"
+const passageName = inbound.Passage
 
 // passage is what the gate knows of one operation whose document was not in the cache.
 type passage struct {
@@ -136,12 +138,12 @@ func (g *gate) leave(p *passage) {
 }
 
 // decided keeps the document of an operation that was admitted.
-func (g *gate) decided(operation *graphql.OperationContext) {
-	p := passageOf(operation)
+func (g *gate) decided(ctx context.Context) {
+	p := passageIn(ctx)
 	if p == nil || p.document == nil {
 		return
 	}
-	if g.cfg.Limiter == nil || g.cfg.Limiter.Admitted(operation) {
+	if g.cfg.Limiter == nil || g.cfg.Limiter.Admitted(ctx) {
 		p.cache.keep(p.text, p.document)
 	}
 	p.cache, p.document = nil, nil

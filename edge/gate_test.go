@@ -269,9 +269,9 @@ type refusing struct {
 	admits, unread bool
 }
 
-func (refusing) ExtensionName() string                     { return "Refusing" }
-func (refusing) Validate(graphql.ExecutableSchema) error   { return nil }
-func (r refusing) Admitted(*graphql.OperationContext) bool { return r.admits }
+func (refusing) ExtensionName() string                   { return "Refusing" }
+func (refusing) Validate(graphql.ExecutableSchema) error { return nil }
+func (r refusing) Admitted(context.Context) bool         { return r.admits }
 func (r refusing) RefusesUnread(context.Context, *graphql.RawParams) *gqlerror.Error {
 	if r.unread {
 		return gqlerror.Errorf("known")

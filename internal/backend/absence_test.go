@@ -64,7 +64,7 @@ func watched(t *testing.T) (*backend.Store, *watch, func(error)) {
 	return vault, w, func(err error) {
 		t.Helper()
 		store.err = err
-		_, _, got := vault.Take(t.Context(), &take)
+		_, got := vault.Take(t.Context(), &take, &bucket.Result{})
 		require.ErrorIs(t, got, err)
 	}
 }
@@ -159,6 +159,6 @@ func TestAStoreThatNobodyHasConfiguredIsAway(t *testing.T) {
 		MaxWaiting: 1, Logger: slog.New(slog.DiscardHandler), Watcher: &watch{},
 	})
 	require.NoError(t, err)
-	_, _, err = stores.Named("nowhere").Take(t.Context(), &bucket.Take{Tenant: "acme"})
+	_, err = stores.Named("nowhere").Take(t.Context(), &bucket.Take{Tenant: "acme"}, &bucket.Result{})
 	require.ErrorIs(t, err, bucket.ErrUnavailable)
 }

@@ -153,39 +153,41 @@ func (s *Stores) Shutdown(ctx context.Context) error {
 // Name is what policies call the store, empty for the default one.
 func (b *Store) Name() string { return b.name }
 
-// Take asks the store, and returns how long that took: nothing if it was spared the call. The store has a deadline of
-// its own; a client that leaves does not end the call, or it could spend without paying. The errors are those of
-// [bucket.Store].
-func (b *Store) Take(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
-	return b.take(ctx, take, b.gate.Take)
+// Take asks the store, writes down what it says, and returns how long that took: nothing if it was spared the call. The
+// store has a deadline of its own; a client that leaves does not end the call, or it could spend without paying. The errors
+// are those of [bucket.Store]. Neither the take nor the result is kept.
+func (b *Store) Take(ctx context.Context, take *bucket.Take, result *bucket.Result) (time.Duration, error) {
+	return b.take(ctx, take, result, b.gate.Take)
 }
 
 // TakeMore is [Store.Take] for an operation that runs already, which no bound of its tenant holds up.
-func (b *Store) TakeMore(ctx context.Context, take *bucket.Take) (bucket.Result, time.Duration, error) {
-	return b.take(ctx, take, b.gate.TakeMore)
+func (b *Store) TakeMore(ctx context.Context, take *bucket.Take, result *bucket.Result) (time.Duration, error) {
+	return b.take(ctx, take, result, b.gate.TakeMore)
 }
 
 func (b *Store) take(
-	ctx context.Context, take *bucket.Take, ask func(context.Context, bucket.Take) (bucket.Result, Origin, error),
-) (bucket.Result, time.Duration, error) {
+	ctx context.Context, take *bucket.Take, result *bucket.Result,
+	ask func(context.Context, bucket.Take) (bucket.Result, Origin, error),
+) (took time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
 	if err := b.settleBefore(ctx, take); err != nil {
-		return bucket.Result{}, time.Since(start), err
+		return time.Since(start), err
 	}
-	result, origin, err := ask(ctx, *take)
-	took := time.Since(start)
+	var origin Origin
+	*result, origin, err = ask(ctx, *take)
+	took = time.Since(start)
 	if origin != FromStore {
 		// Nobody has asked the store, so that this tells nothing of it.
 		b.watcher.StoreSpared(ctx, b.name, string(origin))
-		return result, 0, err
+		return 0, err
 	}
 	b.called(ctx, "take", took, err)
 	if err == nil {
-		b.learn(ctx, take, &result)
+		b.learn(ctx, take, result)
 	}
 	b.warnOfEvictions(ctx)
-	return result, took, err
+	return took, err
 }
 
 // warnOfEvictions logs once that the store has no room for all budgets.

@@ -11,8 +11,10 @@ import (
 
 // TakeShared is [Store.Take] of budgets that tenants share. It counts as a call of the payer, who is bounded in how many
 // are under way: those who share the budgets do not share the bound.
-func (b *Store) TakeShared(ctx context.Context, take *bucket.Take, payer string) (bucket.Result, time.Duration, error) {
-	return b.take(ctx, take, func(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
+func (b *Store) TakeShared(
+	ctx context.Context, take *bucket.Take, result *bucket.Result, payer string,
+) (time.Duration, error) {
+	return b.take(ctx, take, result, func(ctx context.Context, take bucket.Take) (bucket.Result, Origin, error) {
 		return b.gate.TakeShared(ctx, take, payer)
 	})
 }

@@ -33,12 +33,12 @@ tiers:
       requests: {unit: requests, capacity: 1000000000, per: second}
 `
 
-func benchPolicy(b *testing.B) *tiers.Snapshot {
-	b.Helper()
+func benchPolicy(tb testing.TB) *tiers.Snapshot {
+	tb.Helper()
 	policy, err := tiers.Parse([]byte(fourLimits))
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	snapshot, err := tiers.Compile(policy)
-	require.NoError(b, err)
+	require.NoError(tb, err)
 	return snapshot
 }
 
@@ -64,21 +64,21 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// BenchmarkExtension runs the hooks of the extension and the Handler around a server that does nothing,
-// with and without them. It is what BenchmarkServer shows the difference of, without the noise of a
-// whole server.
-func BenchmarkExtension(b *testing.B) {
+// hooks are the hooks of an extension and the Handler around a server that does nothing, with and without them: what a whole
+// server shows the difference of, without its noise.
+func hooks(tb testing.TB, response ratelimit.ResponseConfig) (with, without http.Handler) {
+	tb.Helper()
 	extension := ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(b), Subject: byTenantHeader,
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(tb), Subject: byTenantHeader, Response: response,
 	})
 	schema := testserver.NewExecutableSchema(testserver.Config{})
-	require.NoError(b, extension.Validate(schema))
+	require.NoError(tb, extension.Validate(schema))
 	const query = `{ users(first: 10) { id name } }`
 	doc, errs := gqlparser.LoadQueryWithRules(schema.Schema(), query, nil)
-	require.Empty(b, errs)
+	require.Empty(tb, errs)
 	user := `{"id":"U-1","name":"Ann"}`
 	data := []byte(`{"users":[` + strings.Repeat(user+",", 9) + user + `]}`)
-	serve := func(hooks bool) http.Handler {
+	serve := func(hooked bool) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx := graphql.StartOperationTrace(r.Context())
 			opCtx := &graphql.OperationContext{
@@ -87,7 +87,7 @@ func BenchmarkExtension(b *testing.B) {
 			execute := func(context.Context) *graphql.Response { return &graphql.Response{Data: data} }
 			response := execute
 			ctx = graphql.WithOperationContext(ctx, opCtx)
-			if hooks {
+			if hooked {
 				_ = extension.MutateOperationContext(ctx, opCtx)
 				response = func(ctx context.Context) *graphql.Response {
 					var decided context.Context
@@ -100,25 +100,36 @@ func BenchmarkExtension(b *testing.B) {
 			}
 			text, err := json.Marshal(response(ctx))
 			if err != nil {
-				b.Error(err)
+				tb.Error(err)
 			}
 			_, _ = w.Write(text)
 		})
 	}
+	return ratelimit.Handler(serve(true)), serve(false)
+}
+
+// hookRequest is a request to [hooks].
+func hookRequest() *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.Header.Set("X-Tenant", "bench")
+	// The server makes one for each response: that is no work of the extension.
+	return r.WithContext(graphql.WithResponseContext(r.Context(), graphql.DefaultErrorPresenter, graphql.DefaultRecover))
+}
+
+// BenchmarkExtension runs the hooks of the extension: with short answers, with full ones, and without them.
+func BenchmarkExtension(b *testing.B) {
+	short, without := hooks(b, ratelimit.ResponseConfig{})
+	full, _ := hooks(b, ratelimit.ResponseConfig{Full: true})
 	for _, bench := range []struct {
 		name    string
 		handler http.Handler
-	}{{"without", serve(false)}, {"with", ratelimit.Handler(serve(true))}} {
+	}{{"without", without}, {"short", short}, {"full", full}} {
 		b.Run(bench.name, func(b *testing.B) {
-			request := httptest.NewRequest(http.MethodPost, "/", nil)
-			request.Header.Set("X-Tenant", "bench")
-			// The server makes one for each response: that is no work of the extension.
-			request = request.WithContext(graphql.WithResponseContext(request.Context(), graphql.DefaultErrorPresenter, graphql.DefaultRecover))
-			w := discarding{http.Header{}}
+			r, w := hookRequest(), discarding{http.Header{}}
 			b.ReportAllocs()
 			for b.Loop() {
 				clear(w.header)
-				bench.handler.ServeHTTP(w, request)
+				bench.handler.ServeHTTP(w, r)
 			}
 		})
 	}

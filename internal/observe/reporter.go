@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
@@ -49,10 +51,12 @@ type Config struct {
 
 // Reporter tells of decisions. It is safe for concurrent use.
 type Reporter struct {
-	cfg     Config
-	tracer  trace.Tracer
-	metrics *metrics
-	tenants *tenantNames
+	cfg    Config
+	tracer trace.Tracer
+	// placeholder is what OpenTelemetry has in the place of a global provider as long as none is set, nil if it is not used.
+	placeholder trace.TracerProvider
+	metrics     *metrics
+	tenants     *tenantNames
 	// operations are the names that metrics carry.
 	operations map[string]bool
 	facts      facts
@@ -67,14 +71,18 @@ const scopeName = "github.com/gqlgen-ratelimit/ratelimit"
 // New returns a reporter, of stores by their names. The error says which instruments the meter refused.
 func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 	tracers, meters := cfg.TracerProvider, cfg.MeterProvider
+	var placeholder trace.TracerProvider
 	if tracers == nil {
 		tracers = otel.GetTracerProvider()
+		if isPlaceholder(tracers) {
+			placeholder = tracers
+		}
 	}
 	if meters == nil {
 		meters = otel.GetMeterProvider()
 	}
 	r := &Reporter{
-		cfg: cfg, tracer: tracers.Tracer(scopeName), tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
+		cfg: cfg, tracer: tracers.Tracer(scopeName), placeholder: placeholder, tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
 		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(cfg.Facts),
 		refusals: newSample(cfg.Refusals, cfg.TenantRefusals), keeper: event.NewLogger(cfg.Logger),
 	}
@@ -99,8 +107,18 @@ func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 	return r, nil
 }
 
-// Start opens the span of a decision, which [Reporter.Decided] closes.
+// isPlaceholder reports whether a global provider is the one that OpenTelemetry has before another is set: its spans record
+// nothing, and take memory all the same.
+func isPlaceholder(tracers trace.TracerProvider) bool {
+	t := reflect.TypeOf(tracers)
+	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "go.opentelemetry.io/otel/internal/global"
+}
+
+// Start opens the span of a decision, which [Reporter.Decided] closes. As long as nobody has set a provider there is none.
 func (r *Reporter) Start(ctx context.Context) (context.Context, trace.Span) {
+	if r.placeholder != nil && otel.GetTracerProvider() == r.placeholder {
+		return ctx, noop.Span{}
+	}
 	return r.tracer.Start(ctx, "ratelimit.decide") //nolint:spancheck // Decided closes it
 }
 

@@ -21,7 +21,7 @@ func Handler(next http.Handler) http.Handler {
 		x := &Exchange{response: w, peer: inbound.Peer(r)}
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 		if inbound.Upgrades(r.Header) {
-			x.passed = true
+			x.passed, x.socket = true, true
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -43,10 +43,14 @@ type Exchange struct {
 	peer     netip.Addr
 
 	mu sync.Mutex
+	// left is what the hooks of an operation have left for each other, and whose is what they know the operation by.
+	left, whose any
 	// payload is what a WebSocket client sent when it connected, as far as an operation has shown it.
 	payload transport.InitPayload
 	// passed says that the answer is on its way: status and headers are out of reach.
-	passed  bool
+	passed bool
+	// socket says that the request became a WebSocket.
+	socket  bool
 	decided bool
 	// expose are the headers that are listed for browsers when the answer leaves.
 	expose  []string
@@ -73,6 +77,28 @@ func (x *Exchange) Remember(payload transport.InitPayload) transport.InitPayload
 		x.payload = payload
 	}
 	return x.payload
+}
+
+// Leave keeps a value for the later hooks of an operation, which spares the map that the statistics of the operation would
+// have for it. It returns false, and keeps nothing, if another operation has left something, or may, as on a WebSocket.
+func (x *Exchange) Leave(operation, value any) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.socket || x.whose != nil && x.whose != operation {
+		return false
+	}
+	x.whose, x.left = operation, value
+	return true
+}
+
+// Left returns what the hooks of the operation have left, nil if they have left nothing here.
+func (x *Exchange) Left(operation any) any {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.whose != operation {
+		return nil
+	}
+	return x.left
 }
 
 // Decide sets the headers, and the status unless it is zero. Those of the headers in expose that the answer has when it

@@ -1,0 +1,56 @@
+//go:build !race
+
+package e2e_test
+
+import (
+	"math"
+	"net/http"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+)
+
+// TestTheLimiterAllocatesNoMoreOfARequestThanItDid bounds what the hooks and the Handler take from the heap for a request that is
+// admitted by a store in this process under four limits. Whoever brings it down brings the numbers down; whoever makes
+// it fail says in the commit what the memory is for. The race detector empties pools by chance.
+func TestTheLimiterAllocatesNoMoreOfARequestThanItDid(t *testing.T) { //nolint:paralleltest // It counts what the process allocates.
+	for _, test := range []struct {
+		name           string
+		response       ratelimit.ResponseConfig
+		objects, bytes float64
+	}{
+		{"short", ratelimit.ResponseConfig{}, 17, 3600},
+		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, 14, 3500},
+		{"full", ratelimit.ResponseConfig{Full: true}, 22, 5500},
+	} {
+		with, without := hooks(t, test.response)
+		objects, bytes := allocated(with)
+		bareObjects, bareBytes := allocated(without)
+		t.Logf("%s: %.1f objects, %.0f bytes", test.name, objects-bareObjects, bytes-bareBytes)
+		require.LessOrEqual(t, math.Round(objects-bareObjects), test.objects, test.name)
+		require.LessOrEqual(t, bytes-bareBytes, test.bytes, test.name)
+	}
+}
+
+// allocated returns how many objects, and how many bytes, a request takes from the heap: the least of several tries, since
+// others may allocate beside it.
+func allocated(handler http.Handler) (objects, bytes float64) {
+	const requests = 500
+	r, w := hookRequest(), discarding{http.Header{}}
+	objects, bytes = math.Inf(1), math.Inf(1)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range requests {
+			clear(w.header)
+			handler.ServeHTTP(w, r)
+		}
+		runtime.ReadMemStats(&after)
+		objects = min(objects, float64(after.Mallocs-before.Mallocs)/requests)
+		bytes = min(bytes, float64(after.TotalAlloc-before.TotalAlloc)/requests)
+	}
+	return objects, bytes
+}
