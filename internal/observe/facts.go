@@ -31,6 +31,9 @@ type factsOf struct {
 // maxFacts is how many facts of a kind are told a second. What comes beyond is told when it happens again.
 const maxFacts = 250
 
+// maxRefused is how many tenants' refusals are counted at once, in 2 MiB at most.
+const maxRefused = 1 << 16
+
 // fact identifies an event that was sent.
 type fact struct {
 	tenant string
@@ -56,7 +59,7 @@ const (
 func newFacts(remembered int) facts {
 	return facts{
 		sent:     recent.NewSet[string, fact](remembered, time.Now()),
-		refusals: recent.NewCounter[string](1024),
+		refusals: recent.NewCounter[string](maxRefused),
 		told:     recent.NewCounter[factsOf](64),
 	}
 }

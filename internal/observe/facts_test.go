@@ -157,6 +157,33 @@ func TestATenantThatFillsTheMemoryOfFactsHidesNoOther(t *testing.T) {
 	})
 }
 
+func TestOfTenThousandTenantsThatAreRefusedInTurnEachIsTold(t *testing.T) {
+	t.Parallel()
+	const tenants, refusals = 10_000, 5
+	told := map[string]int{}
+	r, err := observe.New(observe.Config{
+		Logger: slog.New(slog.DiscardHandler), Facts: 1 << 18, Refusals: -1, RepeatedRefusals: refusals, RepeatedWithin: time.Hour,
+		Observer: event.Func(func(_ context.Context, e event.Event) {
+			if refused, ok := e.(event.RefusedRepeatedly); ok {
+				told[refused.Tenant]++
+			}
+		}),
+	}, nil)
+	require.NoError(t, err)
+	for range refusals {
+		for i := range tenants {
+			d := limited()
+			d.Subject.Tenant = fmt.Sprint("tenant-", i)
+			r.Charged(t.Context(), d)
+		}
+	}
+	// More than four tenants in the same set of slots count each other out.
+	require.Greater(t, len(told), tenants*99/100)
+	for tenant, n := range told {
+		require.Equal(t, 1, n, tenant)
+	}
+}
+
 func BenchmarkKnownFact(b *testing.B) {
 	r, err := observe.New(observe.Config{
 		Logger: slog.New(slog.DiscardHandler), Thresholds: []float64{0.8, 1}, Facts: 1 << 18,

@@ -58,3 +58,15 @@ func TestAKeyIsCountedByMoreThanOneOnlyWhereItFits(t *testing.T) {
 	require.True(t, fits("b", math.MaxInt, math.MaxInt, 0))
 	require.True(t, fits("a", 100, 100, time.Minute), "counted from the first")
 }
+
+func TestACounterGrowsWithItsKeysAndForgetsNoneUntilItIsAsLargeAsItMayBe(t *testing.T) {
+	bytes, _ := growth(func() any { return recent.NewCounter[int](1 << 20) })
+	require.Less(t, bytes, 16<<10, "before it counts")
+	c := recent.NewCounter[int](1 << 20)
+	for round := range 3 {
+		for key := range 10_000 {
+			n, _ := c.Count(key, begin.Add(time.Duration(round)), time.Minute)
+			require.Equal(t, round+1, n)
+		}
+	}
+}
