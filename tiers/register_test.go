@@ -249,3 +249,22 @@ func TestNoFieldOfAnExceptionIsLostInJSON(t *testing.T) {
 		require.Equal(t, x, read)
 	}
 }
+
+//nolint:paralleltest // it counts allocations
+func TestLookingUpOneOfManyTenantsAllocatesNothing(t *testing.T) {
+	s, err := tiers.Compile(large(1000, numbered))
+	require.NoError(t, err)
+	room := make([]bucket.Bucket, 4)
+	export := tiers.Selection{Fields: []string{"Mutation.export"}}
+	var rules tiers.Rules
+	for _, subject := range []tiers.Subject{
+		{Tenant: "tenant-000007"}, {Tenant: "tenant-000007", User: "ann"}, {Tenant: "tenant-000008", Tier: "max"}, {Tenant: "nobody"},
+	} {
+		look := func() {
+			rules = s.RulesInto(room, subject, export)
+		}
+		look()
+		require.Zero(t, testing.AllocsPerRun(100, look), subject)
+		require.GreaterOrEqual(t, len(rules.Buckets), 2, "those of the tenant and of the operation")
+	}
+}

@@ -14,12 +14,12 @@ import (
 func always() bool { return true }
 
 // growth returns the bytes and objects of the heap that the result of a function keeps alive.
-func growth(make func() any) (bytes, objects int) {
+func growth(build func() any) (bytes, objects int) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	kept := make()
+	kept := build()
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
