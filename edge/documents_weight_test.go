@@ -46,6 +46,8 @@ func heaviest() map[string]string {
 		"a string of escapes": `{a(x:"` + fill(30_000, `\n`) + `")}`,
 		"a block string":      `{a(x:"""` + fill(30_000, "x\n") + `""")}`,
 		"a long name":         "{" + fill(60_000, "x") + "}",
+		"numbers in a row":    "{a(x:[" + fill(30_000, "-1") + "])}",
+		"after seven quotes":  `{a(x:"""""""){` + fill(1990, "a ") + "}}",
 	}
 }
 

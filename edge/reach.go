@@ -1,5 +1,7 @@
 package edge
 
+import "github.com/vektah/gqlparser/v2/lexer"
+
 // reach is what the definitions of a text reach: each its own tokens, and those of all fragments that it spreads, directly
 // or not, once. The validation of gqlparser walks through just that.
 type reach struct {
@@ -27,8 +29,8 @@ type definition struct {
 // bytesPerWeight is how many bytes of one token weigh as much as another token.
 const bytesPerWeight = 64
 
-// token reads a token that is not ignored.
-func (r *reach) token(token string) {
+// token reads a token that is no comment.
+func (r *reach) token(token *lexer.Token) {
 	to := &r.ahead
 	if r.open {
 		to = &r.definitions[len(r.definitions)-1]
@@ -36,16 +38,16 @@ func (r *reach) token(token string) {
 		r.words++
 		switch {
 		case r.words == 1:
-			to.isNamed = token == "fragment"
+			to.isNamed = token.Kind == lexer.Name && token.Value == fragmentKeyword
 		case r.words == 2 && to.isNamed:
-			to.fragment = token
+			to.fragment = token.Value
 		}
 	}
-	to.weight += 1 + len(token)/bytesPerWeight
-	if r.spread && inName(token[0]) && token != "on" {
-		to.spreads = append(to.spreads, token)
+	to.weight += 1 + len(token.Value)/bytesPerWeight
+	if r.spread && token.Kind == lexer.Name && token.Value != "on" {
+		to.spreads = append(to.spreads, token.Value)
 	}
-	r.spread = token == "..."
+	r.spread = token.Kind == lexer.Spread
 }
 
 // begin is called where the selections of a definition begin, and end where they end.

@@ -2,7 +2,10 @@ package edge
 
 import (
 	"fmt"
-	"strings"
+	"iter"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/lexer"
 
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
@@ -21,8 +24,8 @@ type bound struct {
 	given, allowed int
 }
 
-// count reads the text as a lexer would, and ends at the first bound that it breaks. It agrees with the parser up to the
-// first mistake in the text, where the parser ends as well.
+// count reads the text with the lexer of gqlparser, so that both see the same tokens, and ends at the first bound that it
+// breaks, or at the first mistake, where the parser ends as well.
 func (c *DocumentConfig) count(document string) *bound {
 	if over(len(document), c.MaxBytes) {
 		return &bound{ruleBytes, len(document), c.MaxBytes}
@@ -30,36 +33,31 @@ func (c *DocumentConfig) count(document string) *bound {
 	var t text
 	var r reach
 	nesting, fragment, begun := 0, false, false
-	for at := 0; at < len(document); {
-		start := at
-		b := document[at]
-		at = endOfToken(document, at)
-		if ignored(b) && b != '#' {
-			continue
-		}
+	for token := range tokensOf(document) {
 		// A walker comes to no comment.
-		if b != '#' {
-			r.token(document[start:at])
+		if token.Kind != lexer.Comment {
+			r.token(&token)
 		}
-		switch {
-		case b == '{' || b == '(' || b == '[':
-			if b == '{' && nesting == 0 {
+		switch token.Kind {
+		case lexer.BraceL, lexer.ParenL, lexer.BracketL:
+			if token.Kind == lexer.BraceL && nesting == 0 {
 				t.define(fragment)
 				r.begin()
 				fragment, begun = false, false
 			}
 			nesting++
 			t.depth = max(t.depth, nesting)
-		case b == '}' || b == ')' || b == ']':
+		case lexer.BraceR, lexer.ParenR, lexer.BracketR:
 			nesting = max(0, nesting-1)
-			if nesting == 0 && b == '}' {
+			if nesting == 0 && token.Kind == lexer.BraceR {
 				r.end()
 			}
-		case inName(b) || b == '-':
+		case lexer.Name, lexer.Int, lexer.Float:
 			if nesting == 0 && !begun {
-				fragment, begun = document[start:at] == "fragment", true
+				fragment, begun = token.Value == fragmentKeyword, true
 			}
-			t.name = max(t.name, at-start)
+			t.name = max(t.name, len(token.Value))
+		default:
 		}
 		t.tokens++
 		if broken := c.broken(&t); broken != nil {
@@ -74,13 +72,27 @@ func (c *DocumentConfig) count(document string) *bound {
 	return nil
 }
 
+const fragmentKeyword = "fragment"
+
+// tokensOf are the tokens of a text and its comments, up to the first mistake.
+func tokensOf(document string) iter.Seq[lexer.Token] {
+	return func(yield func(lexer.Token) bool) {
+		lex := lexer.New(&ast.Source{Input: document})
+		for {
+			token, err := lex.ReadToken()
+			if err != nil || token.Kind == lexer.EOF || !yield(token) {
+				return
+			}
+		}
+	}
+}
+
 // countOf counts the tokens and the comments of a text.
 func countOf(document string) (tokens, comments int) {
-	for at := 0; at < len(document); at = endOfToken(document, at) {
-		switch b := document[at]; {
-		case b == '#':
+	for token := range tokensOf(document) {
+		if token.Kind == lexer.Comment {
 			comments++
-		case !ignored(b):
+		} else {
 			tokens++
 		}
 	}
@@ -116,74 +128,6 @@ func (c *DocumentConfig) broken(t *text) *bound {
 
 // over says that a bound is broken. A negative one is none.
 func over(n, most int) bool { return most >= 0 && n > most }
-
-// ignored says whether a token that starts with the byte means nothing.
-func ignored(b byte) bool {
-	return b == ' ' || b == ',' || b == '\n' || b == '\t' || b == '\r' || b == '#'
-}
-
-// inName says whether the byte belongs to a name or a number.
-func inName(b byte) bool {
-	return b == '_' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
-}
-
-// endOfToken returns where the token ends that starts there.
-func endOfToken(document string, at int) int {
-	rest := document[at:]
-	switch b := rest[0]; {
-	case b == '#':
-		if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
-			return at + end
-		}
-		return len(document)
-	case strings.HasPrefix(rest, `"""`):
-		return at + endOfBlock(rest)
-	case b == '"':
-		return at + endOfString(rest)
-	case inName(b) || b == '-':
-		end := 1
-		for end < len(rest) && (inName(rest[end]) || b != '_' && !letter(b) && inNumber(rest[end])) {
-			end++
-		}
-		return at + end
-	case strings.HasPrefix(rest, "..."):
-		return at + len("...")
-	default:
-		return at + 1
-	}
-}
-
-func letter(b byte) bool { return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' }
-
-func inNumber(b byte) bool { return b == '.' || b == '+' || b == '-' }
-
-// endOfString returns the length of the string that the text starts with. One that does not end on its line is a mistake.
-func endOfString(s string) int {
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		case '\n', '\r':
-			return len(s)
-		}
-	}
-	return len(s)
-}
-
-// endOfBlock returns the length of the block string that the text starts with.
-func endOfBlock(s string) int {
-	for i := len(`"""`); i < len(s); i++ {
-		switch {
-		case strings.HasPrefix(s[i:], `\"""`):
-			i += len(`"""`)
-		case strings.HasPrefix(s[i:], `"""`):
-			return i + len(`"""`)
-		}
-	}
-	return len(s)
-}
 
 // refusal refuses a document that breaks the bound.
 func (b *bound) refusal() *refusal {
