@@ -45,10 +45,7 @@ type check struct {
 }
 
 func newCheck(report core.AddErrFunc) *check {
-	return &check{
-		report: report, selections: newSelections(), done: map[string]bool{}, together: map[string]map[string][]int{},
-		told: map[conflict]bool{},
-	}
+	return &check{report: report, selections: newSelections(), done: map[string]bool{}}
 }
 
 // root checks a selection set that nothing is merged with.
@@ -138,6 +135,9 @@ func (c *check) union(ids []int) map[string][]int {
 			u[response] = append(u[response], f)
 		}
 	}
+	if c.together == nil {
+		c.together = map[string]map[string][]int{}
+	}
 	c.together[key] = u
 	return u
 }
@@ -180,6 +180,10 @@ func (c *check) own(id int) {
 	}
 	n.checked = true
 	c.visit(len(n.fields))
+	if len(n.fields) == 1 {
+		c.merge(n.fields, calls)
+		return
+	}
 	names := n.names(c.selections.fields)
 	for _, field := range n.fields {
 		same := names[c.selections.fields[field].response]
@@ -227,6 +231,10 @@ func (c *check) between(known map[string][]int, others []int, asked depth) {
 func (c *check) merge(same []int, asked depth) {
 	c.visit(len(same))
 	if c.over() {
+		return
+	}
+	if len(same) == 1 {
+		c.below(same, asked)
 		return
 	}
 	if asked == shapes {

@@ -34,6 +34,9 @@ func (c *check) conflict(a, b int, reason string) {
 	if c.told[told] {
 		return
 	}
+	if c.told == nil {
+		c.told = map[conflict]bool{}
+	}
 	c.told[told] = true
 	c.report(
 		core.Message(`Fields "%s" conflict because %s. Use different aliases on the fields to fetch both if this was intentional.`,

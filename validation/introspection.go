@@ -17,10 +17,13 @@ const mostListsOfTypes = 3
 var MaxIntrospectionDepth = core.Rule{Name: rules.MaxIntrospectionDepth.Name, RuleFunc: maxIntrospectionDepth}
 
 func maxIntrospectionDepth(events *core.Events, report core.AddErrFunc) {
-	d := depths{fields: map[*ast.Field]int{}, fragments: map[*ast.FragmentDefinition]int{}}
+	var d depths
 	events.OnField(func(_ *core.Walker, field *ast.Field) {
 		if field.Name != "__schema" && field.Name != "__type" {
 			return
+		}
+		if d.fields == nil {
+			d = depths{map[*ast.Field]int{}, map[*ast.FragmentDefinition]int{}}
 		}
 		if d.field(field) >= mostListsOfTypes {
 			report(core.Message("Maximum introspection depth exceeded"), core.At(field.Position))

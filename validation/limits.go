@@ -2,6 +2,7 @@ package validation
 
 import (
 	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
 	"github.com/vektah/gqlparser/v2/validator/core"
 )
 
@@ -52,15 +53,21 @@ func missing(schema *ast.Schema, field *ast.Field) bool {
 // end ends a validation: what the walker still comes to is nobody's affair, and it follows no spread.
 func end(w *core.Walker) { w.Observers, w.Document = &core.Events{}, &ast.QueryDocument{} }
 
-// limited is a rule that reports so many errors and keeps silent about more.
-func limited(rule core.RuleFunc) core.RuleFunc {
+// limited is rules of which each reports so many errors, under its own name, and keeps silent about more.
+func limited(of ...core.Rule) core.RuleFunc {
+	names := make([]core.ErrorOption, len(of))
+	for i := range of {
+		names[i] = func(err *gqlerror.Error) { err.Rule = of[i].Name }
+	}
 	return func(events *core.Events, report core.AddErrFunc) {
-		reported := 0
-		rule(events, func(options ...core.ErrorOption) {
-			if reported++; reported <= mostErrors {
-				report(options...)
-			}
-		})
+		reported := make([]int, len(of))
+		for i := range of {
+			of[i].RuleFunc(events, func(options ...core.ErrorOption) {
+				if reported[i]++; reported[i] <= mostErrors {
+					report(append(options, names[i])...)
+				}
+			})
+		}
 	}
 }
 

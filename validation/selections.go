@@ -52,7 +52,7 @@ var typename = &ast.FieldDefinition{Name: "__typename", Type: ast.NamedType("Str
 
 func newSelections() *selections {
 	return &selections{
-		nodes: make([]node, 1), nodeIDs: map[string]int{}, fieldIDs: map[fieldKey]int{},
+		nodes: make([]node, 1, 8), fields: make([]field, 0, 8), nodeIDs: map[string]int{}, fieldIDs: map[fieldKey]int{},
 		fragments: map[*ast.FragmentDefinition]int{},
 	}
 }
