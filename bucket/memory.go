@@ -115,8 +115,9 @@ func (m *Memory) lock(name string) (*shard, tenantKey, int64) {
 	s := &m.shards[tenant.hash%memoryShards]
 	s.mu.Lock()
 	now := s.now()
-	s.sweep(now)
-	s.sweepOther()
+	if s.calls++; s.due > 0 || s.calls%sweepEvery == 0 {
+		s.sweep(now)
+	}
 	return s, tenant, now
 }
 

@@ -53,8 +53,8 @@ func (k *entryKey) head() uint64 {
 func (e entry) is(key *entryKey) bool {
 	const mask = 1<<48 - 1
 	n := len(key.tenant)
-	return binary.LittleEndian.Uint64(e[entryTag:])&mask == key.head() &&
-		string(e[entryHead:entryHead+n]) == key.tenant && string(e[entryHead+n:entryHead+n+len(key.name)]) == key.name
+	return binary.LittleEndian.Uint64(e[entryTag:])&mask == key.head() && string(e[entryHead:entryHead+n]) == key.tenant &&
+		(key.name == "" || string(e[entryHead+n:entryHead+n+len(key.name)]) == key.name)
 }
 
 // write makes it an entry of the key, without a value.
@@ -107,8 +107,10 @@ func slabFor(key *entryKey, size int) (class int, whole bool) {
 
 // at returns the entry in a place.
 func (s *shard) at(p place) entry {
-	class := uint(p.class())
-	return s.pools[p.pool()].slabs[class%slabs].at(class, p.slot())
+	class := uint(p.class()) % slabs
+	block, _, at := locate(p.slot(), pageShifts[class])
+	size := slabSizes[class]
+	return s.pools[p.pool()].slabs[class].blocks[block][at*size : (at+1)*size : (at+1)*size]
 }
 
 // valueOf returns the value of an entry, which is nil only if the entry is. It is good as long as the entry.

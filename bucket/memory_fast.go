@@ -68,7 +68,9 @@ func (m *Memory) takeFast(take *Take, result *Result) bool {
 		}
 		k = n
 	}
-	s.makeRoom()
+	if s.pools[bucketPool].latest != 0 {
+		s.makeRoom()
+	}
 	result.Verdict, result.Limits, result.now = Admitted, states, now
 	result.Receipt.issue(take, now, state.Shortfall{})
 	return true

@@ -194,3 +194,30 @@ func TestEveryMistakeInTheSizeOfAMemoryIsToldAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "MaxEntries is -5")
 	require.ErrorContains(t, err, "MaxBytes is 1000; 1048576 or more fits")
 }
+
+// TestAnOwnerIsChargedThatMovedBecauseAnotherOfItsTakeHadExpired has the first entry of a slab expire, whose place the last one takes
+// after it was found.
+func TestAnOwnerIsChargedThatMovedBecauseAnotherOfItsTakeHadExpired(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	store := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
+	day := compile(t, bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour})
+	second := compile(t, bucket.Limit{Name: "second", Capacity: 100, Period: time.Second})
+	team := bucket.Bucket{Owner: bucket.Owner{Level: bucket.Team, Name: "ops"}, Limits: day}
+	user := bucket.Bucket{Owner: bucket.Owner{Level: bucket.User, Name: "ann"}, Limits: second}
+	take := func(buckets ...bucket.Bucket) {
+		result, err := store.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(10)})
+		require.NoError(t, err)
+		require.Equal(t, bucket.Admitted, result.Verdict)
+	}
+	take(user)
+	take(team)
+	// What is due to be looked at has been, so that the take itself finds what has expired.
+	take(team)
+	c.advance(2 * time.Second)
+	take(team, user)
+	states, err := store.Peek(t.Context(), "acme", []bucket.Bucket{team, user})
+	require.NoError(t, err)
+	require.EqualValues(t, 70, states[0].Remaining)
+	require.EqualValues(t, 90, states[1].Remaining)
+}

@@ -35,19 +35,19 @@ type shard struct {
 	store *Memory
 	read  reading
 	// calls counts the calls, and due the entries to be looked at by the next one.
-	calls, due int
+	calls uint
+	due   int
 	// removed counts the entries that were removed: a place is good as long as it does not change.
 	removed uint64
 }
 
 // sweep looks at a few entries and removes those that have expired.
 func (s *shard) sweep(now int64) {
-	s.calls++
 	if s.calls%sweepEvery == 0 {
 		s.due += sweepStep
 	}
-	if s.due == 0 {
-		return
+	if s.calls%otherEvery == 0 {
+		s.sweepOther()
 	}
 	due := s.due
 	s.due = 0
@@ -71,9 +71,6 @@ func (s *shard) sweep(now int64) {
 
 // sweepOther removes some entries of the next shard that have expired, up to one that has not, unless it is busy.
 func (s *shard) sweepOther() {
-	if s.calls%otherEvery != 0 {
-		return
-	}
 	other := &s.store.shards[s.store.turn.Add(1)%memoryShards]
 	if !other.mu.TryLock() {
 		return

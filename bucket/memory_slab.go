@@ -51,13 +51,6 @@ func locate(slot uint32, shift uint8) (block uint32, size uint8, at uint32) {
 	return blocksPerDouble*uint32(doubled) + page>>(doubled&31), size, slot & (1<<(size&31) - 1)
 }
 
-// at returns the bytes of an entry, which stay where they are until an entry of the slab is removed.
-func (s *slab) at(class uint, slot uint32) []byte {
-	block, _, at := locate(slot, pageShifts[class%slabs])
-	size := slabSizes[class%slabs]
-	return s.blocks[block][at*size : (at+1)*size : (at+1)*size]
-}
-
 // push adds an entry after the last one, and returns which it is.
 func (s *slab) push(class int) uint32 {
 	block, size, _ := locate(s.n, pageShifts[class])
