@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
@@ -99,8 +101,8 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 			return release, refusal
 		}
 	}
-	if streamsEvents(r) && !isJSON(buffer.Bytes()) {
-		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body is not JSON")
+	if streams(r) && !isOperation(buffer.Bytes()) {
+		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body is not the JSON of an operation")
 	}
 	held.unread = buffer.Bytes()
 	r.Body, r.ContentLength, r.TransferEncoding = held, read, nil
@@ -138,17 +140,22 @@ func (b *heldBody) Close() error {
 	return nil
 }
 
-// streamsEvents says whether gqlgen answers the request with server-sent events, in which case it would write a body that is not
-// JSON to the log of the process.
-func streamsEvents(r *http.Request) bool {
+// streams says whether gqlgen may answer the request with server-sent events or in parts. It would write a body that it cannot
+// decode to the log of the process, as it is.
+func streams(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	if !strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "multipart/mixed") {
+		return false
+	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && media == plainJSON && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	return err == nil && media == plainJSON
 }
 
-// isJSON says whether a body begins with a value of JSON, as gqlgen reads it.
-func isJSON(body []byte) bool {
-	var value json.RawMessage
-	return json.NewDecoder(bytes.NewReader(body)).Decode(&value) == nil
+// isOperation says whether gqlgen can decode the body. It reads one value and nothing of what follows.
+func isOperation(body []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	return decoder.Decode(&graphql.RawParams{}) == nil
 }
 
 // readDeadline is the one of the connection, or of the stream of HTTP/2, that a request came on.

@@ -59,6 +59,7 @@ func serve(t *testing.T, cfg edge.Config, configure func(*httptest.Server)) *ser
 	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: s.resolver}))
 	srv.AddTransport(transport.Websocket{})
 	srv.AddTransport(transport.SSE{})
+	srv.AddTransport(transport.MultipartMixed{})
 	srv.AddTransport(transport.MultipartForm{})
 	srv.AddTransport(transport.GET{})
 	srv.AddTransport(transport.POST{})
@@ -148,9 +149,13 @@ func TestNothingThatAClientSendsReachesTheLogs(t *testing.T) { //nolint:parallel
 	defer log.SetOutput(before)
 	s := serve(t, edge.Config{Request: edge.RequestConfig{MaxBody: 1000}}, nil)
 
-	got := s.post(t, strings.NewReader(`{"query": secret`), "Accept", "text/event-stream")
-	require.Equal(t, http.StatusBadRequest, got.status)
-	require.NotContains(t, got.body, "secret")
+	for _, accept := range []string{"text/event-stream", "multipart/mixed"} {
+		for _, text := range []string{`{"query": secret`, `["secret"]`, `{"query": 5, "variables": {"a": "secret"}}`, "0\nERROR a forged line, secret"} {
+			got := s.post(t, strings.NewReader(text), "Accept", accept)
+			require.Equal(t, http.StatusBadRequest, got.status, "%s: %s", accept, text)
+			require.NotContains(t, got.body, "secret")
+		}
+	}
 	for name, value := range map[string]string{"Upgrade": "h2c", "Connection": "x"} {
 		require.Equal(t, http.StatusOK, s.post(t, strings.NewReader(document), name, value).status, name)
 	}
