@@ -52,10 +52,11 @@ type DocumentConfig struct {
 	// none. The limiter charges for them as if they had been parsed. The error presenter of the server is called for each
 	// answer; its extensions are not kept, but for the code.
 	RememberInvalid int
-	// MaxErrors is how many errors the answer to an invalid document lists. 0 means 100, as graphql-js does it. Its messages
-	// have 1 KiB each and 32 KiB altogether at most: longer ones are cut, and what is left is not listed. [None] takes all of this
-	// away. 12 kB of a document made 350 kB of errors, and one name of
-	// 50 kB in a hundred errors 5 MB.
+	// MaxErrors is how many errors the answer to an operation that never began lists, as to an invalid document, to variables of
+	// other types, and to a body that is no JSON. 0 means 100, as graphql-js does it. Its messages have 1 KiB each and 32
+	// KiB altogether at most: longer ones are cut, and what is left is not listed. [None] takes all of this
+	// away. 12 kB of a document made 350 kB of errors, one name of 50 kB in a hundred errors 5 MB, and 64 kB of a
+	// body 390 kB.
 	MaxErrors int
 
 	// Cache is the document cache of the server, the same that is given to SetQueryCache. Nil means that the door knows

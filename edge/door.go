@@ -136,10 +136,11 @@ func (d *Door) InterceptOperation(ctx context.Context, next graphql.OperationHan
 	return responses
 }
 
-// InterceptResponse ends the turn of a document that is not valid, and remembers it.
+// InterceptResponse ends the turn of a document that is not valid, and remembers it. It cuts the answer to what never began,
+// which gqlgen makes of what was sent.
 func (d *Door) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if !graphql.HasOperationContext(ctx) {
-		return next(ctx)
+		return d.documents.cut(next(ctx))
 	}
 	return d.documents.answer(ctx, graphql.GetOperationContext(ctx), next)
 }

@@ -152,21 +152,25 @@ func (g *gate) decided(ctx context.Context) {
 // answer ends the turn of a document that has failed, and remembers that.
 func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, next graphql.ResponseHandler) *graphql.Response {
 	p := passageOf(operation)
-	if p == nil {
-		return next(ctx)
-	}
 	g.leave(p)
-	// With a document it is valid, and without a text the parameters were refused.
-	if operation.Doc != nil || operation.RawQuery == "" {
+	// Variables are never nil once gqlgen has found the operation and read them.
+	if operation.Doc != nil && operation.Variables != nil {
 		return next(ctx)
 	}
-	for _, err := range p.known {
-		graphql.AddError(ctx, err)
+	// With a document it is valid, and without a text the parameters were refused.
+	if p != nil && operation.Doc == nil && operation.RawQuery != "" {
+		for _, err := range p.known {
+			graphql.AddError(ctx, err)
+		}
+		if !p.refused && g.invalid != nil {
+			g.invalid.remember(digestOf(operation.RawQuery), p.whom, graphql.GetErrors(ctx))
+		}
 	}
-	if !p.refused && g.invalid != nil {
-		g.invalid.remember(digestOf(operation.RawQuery), p.whom, graphql.GetErrors(ctx))
-	}
-	response := next(ctx)
+	return g.cut(next(ctx))
+}
+
+// cut leaves of the errors what an answer lists.
+func (g *gate) cut(response *graphql.Response) *graphql.Response {
 	if response != nil && g.cfg.MaxErrors > 0 {
 		response.Errors = listed(response.Errors, g.cfg.MaxErrors)
 	}

@@ -26,7 +26,8 @@ import (
 )
 
 var schema = gqlparser.MustLoadSchema(&ast.Source{Input: `
-type Query { a: Int b(x: In): Int q: Query }
+type Query { a: Int b(x: In): Int e(e: E): Int q: Query }
+enum E { ONE }
 input In { x: [Int] i: In }
 `})
 

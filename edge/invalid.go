@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql/errcode"
+	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
@@ -142,11 +143,7 @@ const (
 func listed(errors gqlerror.List, most int) gqlerror.List {
 	list, bytes := make(gqlerror.List, 0, min(len(errors), most)+1), 0
 	for i, err := range errors {
-		if len(err.Message) > maxMessage {
-			short := *err
-			short.Message = strings.ToValidUTF8(err.Message[:maxMessage-len("…")], "") + "…"
-			err = &short
-		}
+		err = shortened(err)
 		bytes += len(err.Message)
 		if i == most || bytes > maxMessages {
 			return append(list, gqlerror.Errorf("%d more errors are not listed", len(errors)-i))
@@ -154,6 +151,28 @@ func listed(errors gqlerror.List, most int) gqlerror.List {
 		list = append(list, err)
 	}
 	return list
+}
+
+// shortened returns the error with its message cut, and without a path that is long: names in it may be those of variables, of
+// any length.
+func shortened(err *gqlerror.Error) *gqlerror.Error {
+	names := 0
+	for _, step := range err.Path {
+		if name, ok := step.(ast.PathName); ok {
+			names += len(name)
+		}
+	}
+	if len(err.Message) <= maxMessage && names <= maxMessage {
+		return err
+	}
+	short := *err
+	if len(err.Message) > maxMessage {
+		short.Message = strings.ToValidUTF8(err.Message[:maxMessage-len("…")], "") + "…"
+	}
+	if names > maxMessage {
+		short.Path = nil
+	}
+	return &short
 }
 
 // keptOf returns what is kept of an error. What a presenter has put into its extensions may be of any size: the code alone
