@@ -125,6 +125,9 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		request.Peer = x.Peer()
 		request.Client = e.cfg.Proxies.Client(request.Peer, opCtx.Headers)
 		request.InitPayload = x.Remember(request.InitPayload)
+		if request.Operation != nil {
+			x.Shown()
+		}
 	}
 	subject, err := e.subject(ctx, &request)
 	if err != nil {

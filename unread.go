@@ -20,20 +20,25 @@ const unreadName = extensionName + ".unread"
 // refuse it, whatever its variables are: the tenant is blocked, or a limit of its own in requests, or in
 // [bucket.ParseTime], has nothing left, as far as this server remembers, or the operation has broken an enforced rule of
 // shape before. It returns nil for all others, and for every operation that
-// carries an idempotency key, which may be a replay. An empty limit in points does not count: operations of 0 points
-// pass it.
+// carries an idempotency key, which may be a replay, unless the subject is anonymous and has none. On a
+// WebSocket it returns nil for an anonymous subject until a valid operation has shown who connected, eight times at most. An empty limit
+// in points does not count: operations of 0 points pass it.
 //
 // It is for what stands before the parser, as package edge does, which calls it for documents that are not in the cache:
 // [Config.Subject] then runs a second time for those that are parsed after all. It takes nothing, and asks no store
 // that is outside of this process. Its answer is to be returned from MutateOperationParameters: the extension reports the
 // refusal, with the status and headers that belong to it, in InterceptResponse.
 func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams) *gqlerror.Error {
-	if e.stores == nil || e.carriesKey(params) || e.hasCandidate() {
+	if e.stores == nil || e.hasCandidate() {
 		return nil
 	}
 	op := e.newOperation(sink.From(ctx))
 	read := &graphql.OperationContext{Headers: params.Headers, Extensions: params.Extensions}
 	if !e.identify(ctx, read, op) && op.decision.Outcome != decision.Blocked || op.decision.Subject.Exempt {
+		return nil
+	}
+	// Nothing is a replay for an anonymous subject, which could otherwise pass with a key that nobody looks at.
+	if anonymous := op.decision.Subject.Anonymous; anonymous && isUnshown(ctx, params) || !anonymous && e.carriesKey(params) {
 		return nil
 	}
 	// Nobody knows what it costs.
@@ -43,6 +48,12 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 	}
 	graphql.GetOperationContext(ctx).Stats.SetExtension(unreadName, op)
 	return graphQLError(&op.decision)
+}
+
+// isUnshown says whether the payload of a WebSocket may still tell who it is: gqlgen shows it only when the first document was read.
+func isUnshown(ctx context.Context, params *graphql.RawParams) bool {
+	x := sink.From(ctx)
+	return x != nil && inbound.Upgrades(params.Headers) && x.Unshown()
 }
 
 // Admitted reports whether the operation that ctx belongs to was decided about and admitted at its price, so that its

@@ -205,6 +205,58 @@ func TestOnAWebSocketAKnownRefusalIsToldInItsMessages(t *testing.T) {
 	require.Equal(t, before, d.validated.Load())
 }
 
+func TestAnAnonymousOperationIsRefusedUnreadWhateverKeyItCarries(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, byPayloadOrPeer)
+	d.useUpAddress()
+	before := d.validated.Load()
+	require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("keyed", 0), Key: testKey}).Status)
+	require.Equal(t, before, d.validated.Load(), "nothing is a replay for an anonymous subject")
+}
+
+func TestWhoConnectsWithAPayloadIsNotTakenForAnAnonymousNeighbour(t *testing.T) {
+	t.Parallel()
+	d := newDoored(t, byPayloadOrPeer)
+	d.useUpAddress()
+	known := d.dial("free", nil)
+	for _, id := range []string{"1", "2"} {
+		require.Contains(t, known.run(id, request{Query: distinct(id, 0)})[0], `"me"`)
+	}
+
+	stranger := d.dial("", nil)
+	before := d.validated.Load()
+	for i := range 4 {
+		id := strconv.Itoa(i)
+		require.Contains(t, stranger.run(id, request{Query: distinct("s"+id, 0)})[0], ratelimitclient.CodeRateLimited)
+	}
+	require.Equal(t, before+1, d.validated.Load(), "the first operation shows that there is nothing to see")
+
+	mute := d.dial("", nil)
+	before = d.validated.Load()
+	for i := range 20 {
+		id := strconv.Itoa(i)
+		require.Contains(t, mute.run(id, request{Query: "{nope" + id + "}"})[0], ratelimitclient.CodeRateLimited)
+	}
+	require.Equal(t, before+8, d.validated.Load(), "who sends nothing valid does not stay unknown")
+}
+
+// byPayloadOrPeer has tenants by the payload of their connections, and others by address.
+func byPayloadOrPeer(cfg *ratelimit.Config) {
+	cfg.Subject = ratelimit.FirstOf(
+		ratelimit.ByInitPayload("tenant", func(_ context.Context, tenant string) (ratelimit.Subject, bool) {
+			return ratelimit.Subject{Tenant: tenant}, tenant != ""
+		}),
+		ratelimit.ByPeer(ratelimit.PeerConfig{}),
+	)
+}
+
+// useUpAddress has somebody else spend what the address has.
+func (d *doored) useUpAddress() {
+	for range 4 {
+		d.post(request{Query: "{me{id}}"})
+	}
+}
+
 func TestEachTransportGivesTheSlotsOfItsDocumentsBack(t *testing.T) {
 	t.Parallel()
 	d := newDooredRemembering(t, edge.None, nil)

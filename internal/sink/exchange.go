@@ -47,6 +47,9 @@ type Exchange struct {
 	left, whose any
 	// payload is what a WebSocket client sent when it connected, as far as an operation has shown it.
 	payload transport.InitPayload
+	// shown says that an operation has come so far that gqlgen shows the payload, if there is one, and unshown how many have asked before.
+	shown   bool
+	unshown int
 	// passed says that the answer is on its way: status and headers are out of reach.
 	passed bool
 	// socket says that the request became a WebSocket.
@@ -99,6 +102,29 @@ func (x *Exchange) Left(operation any) any {
 		return nil
 	}
 	return x.left
+}
+
+// Shown notes that gqlgen shows the payload of the connection from now on, if there is one.
+func (x *Exchange) Shown() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.shown = true
+}
+
+// maxUnshown is how many operations of a WebSocket are taken for those of somebody whose payload is still to be seen. One that
+// is valid shows it; who sends none needs no more.
+const maxUnshown = 8
+
+// Unshown says whether the payload of the connection may still come, and counts who asks. It is false after a few operations,
+// so that one who never sends what is valid does not stay unknown.
+func (x *Exchange) Unshown() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.shown || x.unshown >= maxUnshown {
+		return false
+	}
+	x.unshown++
+	return true
 }
 
 // Decide sets the headers, and the status unless it is zero. Those of the headers in expose that the answer has when it
