@@ -1,9 +1,11 @@
 package redisfeed
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // What scripts of Redis can compute.
 	_ "embed"
 	"encoding/hex"
 	"errors"
@@ -11,6 +13,8 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,6 +33,9 @@ type Config struct {
 	Namespace string
 	// Name tells several policies of one namespace apart: 1 to 64 characters of A-Z a-z 0-9 _ . and -. Empty means main.
 	Name string
+	// MaxDocument is the size in bytes of the largest document that [Feed.Publish] takes, as in policy.Config: what it
+	// takes, followers have to take too. Zero means [tiers.DefaultMaxDocument].
+	MaxDocument int
 	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes, another one for each. Empty means the
 	// name of the machine and some random digits.
 	Instance string
@@ -40,6 +47,22 @@ type Feed struct {
 	client                          redis.UniversalClient
 	instance                        string
 	revision, instances, seen, hint string
+	maxDocument                     int
+	// last is what was read last. One that is refused is asked for again and again, and not sent again.
+	last atomic.Pointer[read]
+}
+
+// read is a revision whose document has its hash, and the stamp of everything else of it.
+type read struct {
+	stamp    string
+	revision policy.Revision
+}
+
+// stampOf is what newest.lua compares: of number, hash, author, reason, time and signature.
+func stampOf(parts []string) string {
+	beside := []string{parts[0], parts[1], parts[3], parts[4], parts[5], parts[6]}
+	sum := sha1.Sum([]byte(strings.Join(beside, "\x00"))) //nolint:gosec // It tells apart what one writer has written: nothing secret depends on it.
+	return hex.EncodeToString(sum[:])
 }
 
 var (
@@ -75,11 +98,16 @@ func New(cfg Config) (*Feed, error) {
 	if len(cfg.Instance) > maxInstance {
 		errs = append(errs, fmt.Errorf("redisfeed: Config.Instance has %d bytes: write at most %d", len(cfg.Instance), maxInstance))
 	}
+	if cfg.MaxDocument < 0 || cfg.MaxDocument > tiers.MaxDocument {
+		errs = append(errs, fmt.Errorf("redisfeed: Config.MaxDocument is %d: write at most %d, or 0 for %d",
+			cfg.MaxDocument, tiers.MaxDocument, tiers.DefaultMaxDocument))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return &Feed{
-		client: cfg.Client, instance: cmp.Or(cfg.Instance, newInstance()),
+		maxDocument: cfg.MaxDocument,
+		client:      cfg.Client, instance: cmp.Or(cfg.Instance, newInstance()),
 		revision: keys, instances: keys + ":instances", seen: keys + ":seen", hint: keys + ":hint",
 	}, nil
 }
@@ -127,21 +155,40 @@ func (f *Feed) String() string { return f.revision }
 func (f *Feed) Newest(ctx context.Context, have policy.Head) (*policy.Revision, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	last := f.last.Load()
+	if last == nil {
+		last = &read{}
+	}
 	reply, err := newestScript.Run(ctx, f.client, []string{f.revision},
-		have.Number, have.Hash.String(), tiers.MaxDocument, maxField).StringSlice()
+		have.Number, have.Hash.String(), tiers.MaxDocument, maxField, last.stamp).StringSlice()
 	if err != nil {
 		return nil, fmt.Errorf("redisfeed: %w", err)
 	}
-	const none, same, large, whole = 0, 1, 2, 7
+	const none, same, large, again, whole = 0, 1, 2, 3, 7
 	switch len(reply) {
 	case none:
 		return nil, policy.ErrEmpty
 	case same:
+		f.last.Store(nil)
 		return nil, nil
 	case large:
 		return nil, malformed(reply, errors.New("the document, or what stands beside it, is larger than what fits"))
+	case again:
+		r := last.revision
+		r.Document, r.Signature = bytes.Clone(r.Document), bytes.Clone(r.Signature)
+		return &r, nil
 	case whole:
-		return decode(reply)
+		r, err := decode(reply)
+		if err != nil {
+			return nil, err
+		}
+		// What has not its hash may be mended without another word beside it.
+		if policy.HashOf(r.Document) == r.Hash {
+			kept := *r
+			kept.Document, kept.Signature = bytes.Clone(r.Document), bytes.Clone(r.Signature)
+			f.last.Store(&read{stampOf(reply), kept})
+		}
+		return r, nil
 	default:
 		return nil, fmt.Errorf("redisfeed: a reply of %d parts", len(reply))
 	}

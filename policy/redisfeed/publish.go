@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 //go:embed publish.lua
@@ -19,7 +20,7 @@ var publishScript = redis.NewScript(publishSource)
 // Publish implements policy.Publisher. After an error of the connection nobody knows whether the revision was published:
 // publish it once more.
 func (f *Feed) Publish(ctx context.Context, r *policy.Revision, expected uint64) error {
-	if _, err := r.Load(); err != nil {
+	if _, err := r.LoadWith(tiers.ParseConfig{MaxDocument: f.maxDocument}); err != nil {
 		return err
 	}
 	newest, there, err := f.raise(ctx, r, strconv.FormatUint(expected, 10))

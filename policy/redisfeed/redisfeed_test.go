@@ -93,6 +93,7 @@ func TestWhatSomebodyHasWrittenIntoTheKeyIsRefusedAndReplaced(t *testing.T) {
 	ctx := t.Context()
 	for name, fields := range map[string][]any{
 		"a number that is none": {"number", "seven"},
+		"a huge signature":      {"number", 7, "hash", revision(7).Hash.String(), "signature", strings.Repeat("s", 1<<20)},
 		"a huge number":         {"number", strings.Repeat("9", 1<<20)},
 		"a negative number":     {"number", "-1"},
 		"a hash that is none":   {"number", 7, "hash", "sha256:x"},
@@ -110,6 +111,47 @@ func TestWhatSomebodyHasWrittenIntoTheKeyIsRefusedAndReplaced(t *testing.T) {
 	}
 	require.NoError(t, client.HSet(ctx, key, "number", "seven").Err())
 	require.NoError(t, feed.Publish(ctx, revision(1), 0), "it is in nobody's way")
+}
+
+func TestARevisionThatIsRefusedIsSentOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := plain(t, server.Addr)
+	feed := open(t, client)
+	ctx := t.Context()
+	require.NoError(t, feed.Publish(ctx, revision(1), 0))
+	wrong := other(2, []byte("["+strings.Repeat(" ", 1<<20-1)))
+	wrong.Author, wrong.Signature = "ada", []byte{1, 2}
+	require.NoError(t, feed.Restore(ctx, wrong))
+	sent := func() (bytes int64) {
+		text := client.InfoMap(ctx, "stats").Item("Stats", "total_net_output_bytes")
+		_, err := fmt.Sscan(text, &bytes)
+		require.NoError(t, err)
+		return bytes
+	}
+	before := sent()
+	for range 20 {
+		got, err := feed.Newest(ctx, revision(1).Head())
+		require.NoError(t, err)
+		require.Equal(t, wrong, got)
+		clear(got.Document)
+	}
+	require.Less(t, sent()-before, int64(3<<19), "20 questions about a document of 1 MiB")
+
+	// Whatever changes beside the document is seen.
+	require.NoError(t, client.HSet(ctx, key, "signature", "another").Err())
+	got, err := feed.Newest(ctx, revision(1).Head())
+	require.NoError(t, err)
+	require.Equal(t, "another", string(got.Signature))
+	// So is a document that was cut and is mended.
+	require.NoError(t, client.HSet(ctx, key, "document", "[").Err())
+	cut := open(t, client)
+	for _, document := range []string{"[", "[ ", string(wrong.Document)} {
+		require.NoError(t, client.HSet(ctx, key, "document", document).Err())
+		got, err = cut.Newest(ctx, revision(1).Head())
+		require.NoError(t, err)
+		require.Equal(t, document, string(got.Document))
+	}
 }
 
 func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
@@ -218,8 +260,8 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 
 func TestMistakesOfTheConfigurationAreReportedAllAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := redisfeed.New(redisfeed.Config{Namespace: "a b", Name: "c{d", Instance: strings.Repeat("x", 129)})
-	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.Instance has 129 bytes"} {
+	_, err := redisfeed.New(redisfeed.Config{Namespace: "a b", Name: "c{d", Instance: strings.Repeat("x", 129), MaxDocument: -1})
+	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.Instance has 129 bytes", "Config.MaxDocument is -1"} {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = redisfeed.ACLRules("a b", "")
