@@ -33,9 +33,9 @@ type Config struct {
 	// Stores are further stores by name, for tiers and tenants that the policy gives a store of their own: in
 	// another Redis, or in the same one over other connections. Store keeps all others. A policy that names a
 	// store which is not here is a mistake, and a source that can be checked (tiers.Checker, such as
-	// tiers.File) does not load one later. Nil means that there are none.
+	// a policy.Follower) does not load one later. Nil means that there are none.
 	Stores map[string]bucket.Store
-	// Policy gives the tiers and their limits: a compiled tiers.Policy, or a file that is reloaded.
+	// Policy gives the tiers and their limits: a compiled tiers.Policy, or a policy.Follower of a file or another feed.
 	Policy tiers.Source
 	// Subject decides who pays.
 	Subject SubjectFunc
@@ -271,7 +271,7 @@ func (c *Config) validate() error {
 	c.validateStores(fail)
 	switch {
 	case absent(c.Policy):
-		fail("Policy is nil: set the result of tiers.Compile or tiers.OpenFile, and look at the error that they return")
+		fail("Policy is nil: set the result of tiers.Compile or policy.OpenFile, and look at the error that they return")
 	case c.Policy.Snapshot() == nil:
 		fail("Policy has no snapshot: compile or load it before srv.Use")
 	default:

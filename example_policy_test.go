@@ -3,7 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
@@ -76,21 +76,13 @@ func ExampleConfig_policyFile() {
 	}
 
 	serve := func() error {
-		policy, err := tiers.OpenFile(path, tiers.FileConfig{
-			OnReload: func(_ *tiers.Snapshot, err error) {
-				if err != nil {
-					slog.Error("the last good policy stays", "error", err)
-					return
-				}
-				slog.Info("a new policy holds")
-			},
-		})
+		source, err := policy.OpenFile(path, policy.Config{})
 		if err != nil {
 			return err // every mistake in the document, with its line
 		}
-		defer func() { _ = policy.Close() }() // looks at the file no more
+		defer func() { _ = source.Close() }() // looks at the file no more
 
-		cfg := ratelimit.Config{Policy: policy}
+		cfg := ratelimit.Config{Policy: source}
 		rules := cfg.Policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
 		fmt.Println(rules.Tier, rules.Buckets[0].Limits.All()[0].Capacity)
 		return nil

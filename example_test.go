@@ -188,7 +188,8 @@ func Example_support() {
 		return
 	}
 
-	rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
+	source := tiers.Source(policy)
+	rules := source.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
 	limits, err := store.Grant(ctx, "acme", rules.Buckets, bucket.Amounts{{Unit: bucket.Points, N: 500}})
 	if err != nil {
 		fmt.Println(err)

@@ -145,7 +145,7 @@ func Example_subjects() {
 
 // What support does: docs/guide/operating.md.
 func Example_operating() {
-	_ = func(ctx context.Context, store *bucket.Redis, policy tiers.Source) error {
+	_ = func(ctx context.Context, store *bucket.Redis, source tiers.Source) error {
 		_, err := store.SetOverride(ctx, "acme", bucket.Override{
 			Blocked: true,
 			Reason:  "scrapes the catalogue, ticket 18", Actor: "jo@example.com",
@@ -154,7 +154,7 @@ func Example_operating() {
 			return err
 		}
 
-		rules := policy.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
+		rules := source.Snapshot().Rules(ratelimit.Subject{Tenant: "acme"}, tiers.Selection{})
 		limits, err := store.Peek(ctx, "acme", rules.Buckets)
 		if err != nil {
 			return err

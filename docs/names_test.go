@@ -24,7 +24,7 @@ type library struct {
 
 // folders are those packages, by name.
 var folders = []string{
-	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy/redisfeed", "cost", "event",
+	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy", "policy/policytest", "policy/redisfeed", "cost", "event",
 	"idempotency", "lua", "edge", "ratelimitclient", "ratelimittest", "gqlgenplugin",
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -42,7 +43,7 @@ type limiter struct {
 // starts, and serves by the fail modes of its policy, whether Redis is there or not.
 func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	l := &limiter{}
-	policy, err := l.policy(opts.policy, opts.policyMaxBytes, logger)
+	source, err := l.policy(opts.policy, opts.policyMaxBytes, logger)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -52,7 +53,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	}
 	l.extension = ratelimit.New(ratelimit.Config{
 		Store:   store,
-		Policy:  policy,
+		Policy:  source,
 		Subject: ratelimit.FirstOf(ratelimit.ByContext(subjectOfAccount), byPeer),
 		Proxies: opts.proxies,
 		// Every list of this schema has a size; a new one without would be a mistake.
@@ -121,26 +122,13 @@ func subjectOfAccount(ctx context.Context) (ratelimit.Subject, bool) {
 // policy returns the built-in policy, or one that follows a file of so many bytes at most.
 func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger) (tiers.Source, error) {
 	if path == "" {
-		policy, err := tiers.Parse(builtInPolicy)
+		builtIn, err := tiers.Load(builtInPolicy, 1)
 		if err != nil {
 			return nil, fmt.Errorf("the policy that is built in is wrong: %w", err)
 		}
-		return tiers.Compile(policy)
+		return builtIn, nil
 	}
-	// The first generation is 1. One that is told again was there before a mistake and holds still.
-	held := uint64(1)
-	file, err := tiers.OpenFile(path, tiers.FileConfig{MaxDocument: maxBytes, OnReload: func(snapshot *tiers.Snapshot, err error) {
-		generation := slog.Uint64("generation", snapshot.Generation())
-		switch {
-		case err != nil:
-			logger.Error("the policy stays as it was", slog.String("error", err.Error()))
-		case snapshot.Generation() == held:
-			logger.Info("the policy file is right again", generation)
-		default:
-			held = snapshot.Generation()
-			logger.Info("the policy was reloaded", generation)
-		}
-	}})
+	file, err := policy.OpenFile(path, policy.Config{MaxDocument: maxBytes, Observe: policy.ObserveConfig{Logger: logger}})
 	if err != nil {
 		return nil, err
 	}

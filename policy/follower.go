@@ -96,6 +96,7 @@ func Follow(ctx context.Context, feed Feed, cfg Config) (*Follower, error) {
 	if err := f.told.observe(f.Status); err != nil {
 		return nil, err
 	}
+	f.told.start(ctx)
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop = stop
 	f.ended.Go(func() { f.poll(life) })

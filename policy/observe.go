@@ -43,6 +43,8 @@ type teller struct {
 
 	// telling is held by whoever tells, so that one call of the observer ends before the next.
 	telling sync.Mutex
+	// started says that the start has succeeded. Why one has failed is its error, and told by nobody else.
+	started bool
 	mu      sync.Mutex
 	queue   []event.Event
 }
@@ -95,11 +97,19 @@ func (t *teller) next() (e event.Event, found bool) {
 	return e, true
 }
 
+// start begins to tell.
+func (t *teller) start(ctx context.Context) {
+	t.telling.Lock()
+	t.started = true
+	t.telling.Unlock()
+	t.flush(ctx)
+}
+
 // flush tells what is queued, in order.
 func (t *teller) flush(ctx context.Context) {
 	t.telling.Lock()
 	defer t.telling.Unlock()
-	for {
+	for t.started {
 		e, found := t.next()
 		if !found {
 			return

@@ -13,7 +13,7 @@ import (
 // has the modes of this moment.
 //
 // The error is a [*PolicyError] with everything that is wrong, without lines: use [Parse] or
-// [OpenFile] for documents. What is odd and fits all the same stands in [Snapshot.Warnings].
+// [Load] for documents. What is odd and fits all the same stands in [Snapshot.Warnings].
 func Compile(p Policy) (*Snapshot, error) {
 	f, findings := compile(p)
 	byPath := func(f finding) Mistake { return Mistake{Path: f.path.String(), Problem: f.problem} }

@@ -2,9 +2,9 @@
 //
 // A [Policy] names tiers, the limits of each, and the tenants that are exceptions. It is written as
 // Go values, or as YAML or JSON and read by [Parse]; [JSONSchema] describes the document. [Compile]
-// checks it and makes a [Snapshot], which never changes and is looked up without locks. [OpenFile]
-// keeps a snapshot in step with a file: it reloads without a restart, and stays with the last good
-// policy while the file is wrong.
+// checks it and makes a [Snapshot], which never changes and is looked up without locks. [Load] does
+// both. Package policy keeps a snapshot in step with a file, or with another feed: it loads without a restart, and stays with
+// the last good policy while the file is wrong.
 //
 // [Snapshot.Rules] answers what a [Subject] may do: its tier, its maximum cost, and its buckets.
 // Limits merge by name in the order tier, tenant; those of an operation rule are budgets of their

@@ -12,7 +12,7 @@ import (
 // PolicyError is everything that is wrong with a policy. It never holds the text of the document
 // beyond names and values of at most 64 characters each.
 type PolicyError struct {
-	// File is the path of the document, as [OpenFile] was given it. It is empty for other policies.
+	// File is the path of the document, or what its feed is called. It is empty for a policy of neither.
 	File string
 	// Mistakes are in the order of their lines, or of their paths where there are no lines. There is
 	// at least one.

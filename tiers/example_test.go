@@ -2,8 +2,6 @@ package tiers_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -65,48 +63,6 @@ tiers:
 	//   line 6, column 5: tiers.free.mode: mode "enforced" is unknown; off, shadow, warn or enforce fits
 	//   line 8, column 16: tiers.free.limits.minute.capacity: a capacity of at least 1 is required
 	//   line 8, column 29: tiers.free.limits.minute.per: "fortnight" is not a period; second, minute, hour, day, month, year or a duration such as 90s fits
-}
-
-func ExampleOpenFile() {
-	folder, err := os.MkdirTemp("", "policy")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "policy.yaml")
-	write := func(document string) {
-		// A rename shows readers the old file or the new one, never a half.
-		if err := os.WriteFile(path+".new", []byte(document), 0o600); err != nil {
-			fmt.Println(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			fmt.Println(err)
-		}
-	}
-	write("{version: 1, default: free, tiers: {free: {maxCost: 500}}}")
-
-	file, err := tiers.OpenFile(path, tiers.FileConfig{
-		OnReload: func(s *tiers.Snapshot, err error) {
-			fmt.Println("generation", s.Generation(), "holds; mistake:", err != nil)
-		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = file.Close() }()
-
-	// The file is looked at every two seconds; Reload does not wait for that.
-	write("{version: 1, default: free, tiers: {free: {maxCost: 700}}}")
-	_ = file.Reload()
-	write("{version: 1, default: free, tiers: {free: {maxCost: none}}}")
-	_ = file.Reload()
-	fmt.Println(file.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{}).MaxCost.Enforce)
-	// Output:
-	// generation 2 holds; mistake: false
-	// generation 2 holds; mistake: true
-	// 700
 }
 
 // A document that lists many tenants is larger than what is read by default.

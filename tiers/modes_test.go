@@ -156,13 +156,11 @@ func TestWarnBecomesEnforceOnItsDay(t *testing.T) {
 
 func TestASourceEnforcesFromTheDayOnWithoutAReload(t *testing.T) {
 	t.Parallel()
-	path := writePolicy(t, `{version: 1, default: a, tiers: {a: {mode: warn, enforceFrom: 2000-01-01, maxCost: 5}}}`)
-	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
+	loaded, err := tiers.Load([]byte(`{version: 1, default: a, tiers: {a: {mode: warn, enforceFrom: 2000-01-01, maxCost: 5}}}`), 1)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	before := file.Snapshot().At(time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC))
+	before := loaded.Snapshot().At(time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC))
 	require.Equal(t, bucket.Warn, before.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Mode)
-	for _, source := range []tiers.Source{file, before} {
+	for _, source := range []tiers.Source{loaded, before} {
 		require.Equal(t, bucket.Enforce, source.Snapshot().Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Mode)
 	}
 }

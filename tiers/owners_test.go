@@ -141,12 +141,10 @@ tenants:
 		`line 15, column 7: tenants.acme.teams.byName: 2 named teams have 5001 points each minute together, more than the 5000 of their tenant`,
 		`line 20, column 31: tenants.acme.users.byName.c.limits.minute.capacity: a capacity of 5001 points each minute can never be used whole: their tenant has 5000`,
 	}
-	file := writePolicy(t, document)
-	source, err := tiers.OpenFile(file, tiers.FileConfig{Interval: -1})
+	loaded, err := tiers.Load([]byte(document), 1)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = source.Close() })
 	var got []string
-	for _, warning := range source.Snapshot().Warnings() {
+	for _, warning := range loaded.Warnings() {
 		got = append(got, warning.String())
 	}
 	require.Equal(t, want, got)

@@ -70,7 +70,7 @@ func parseTree(data []byte, most int) (*yaml.Node, *Mistake) {
 	if len(data) > most {
 		problem := fmt.Sprintf("the document is larger than the %d bytes that fit", most)
 		if most < MaxDocument {
-			problem += fmt.Sprintf("; MaxDocument of tiers.FileConfig, tiers.ParseConfig or policy.Config permits up to %d", MaxDocument)
+			problem += fmt.Sprintf("; MaxDocument of tiers.ParseConfig or policy.Config permits up to %d", MaxDocument)
 		}
 		return nil, &Mistake{Problem: problem}
 	}

@@ -178,7 +178,7 @@ func TestAHundredThousandTenantsAreReadWhereTheServerPermits(t *testing.T) {
 	document := listing(100_000)
 	_, err := tiers.Parse(document)
 	require.ErrorContains(t, err, "the document is larger than the 1048576 bytes that fit; "+
-		"MaxDocument of tiers.FileConfig, tiers.ParseConfig or policy.Config permits up to 16777216")
+		"MaxDocument of tiers.ParseConfig or policy.Config permits up to 16777216")
 	policy, err := tiers.ParseConfig{MaxDocument: len(document)}.Parse(document)
 	require.NoError(t, err)
 	require.Len(t, policy.Tenants, 100_000)
@@ -193,29 +193,12 @@ func TestAHundredThousandTenantsAreReadWhereTheServerPermits(t *testing.T) {
 func TestTheBoundOfADocumentHasABound(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{-1, 16<<20 + 1} {
-		_, err := tiers.ParseConfig{MaxDocument: most}.Parse([]byte(policyOf("1")))
+		_, err := tiers.ParseConfig{MaxDocument: most}.Parse([]byte("version: 1\ndefault: free\ntiers: {free: {maxCost: 1}}\n"))
 		require.EqualError(t, err,
 			fmt.Sprintf("tiers: a ParseConfig.MaxDocument of %d bytes; 0 is the default, and at most 16777216 fit", most))
 	}
 	_, err := tiers.ParseConfig{MaxDocument: 16 << 20}.Parse(make([]byte, 16<<20+1))
 	require.EqualError(t, err, "tiers: 1 mistake in the policy:\n  the document is larger than the 16777216 bytes that fit")
-	_, err = tiers.OpenFile("absent", tiers.FileConfig{MaxDocument: -1, Interval: -2})
-	require.ErrorContains(t, err, "FileConfig.MaxDocument of -1")
-	require.ErrorContains(t, err, "FileConfig.Interval")
-}
-
-func TestAFileMayBeAsLargeAsItsConfigurationSays(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "policy.yaml")
-	document := listing(1000)
-	replace(t, path, string(document))
-	file, err := tiers.OpenFile(path, tiers.FileConfig{MaxDocument: len(document), Interval: -1, OnReload: func(*tiers.Snapshot, error) {}})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, file.Close()) }()
-	require.EqualValues(t, 1, maxCostOf(file))
-	replace(t, path, string(listing(1001)))
-	require.ErrorContains(t, file.Reload(), "larger than")
-	require.EqualValues(t, 1, maxCostOf(file), "the last good policy stays")
 }
 
 func TestCompileReportsGoValuesByPath(t *testing.T) {

@@ -31,8 +31,7 @@ const (
 // what is wrong with it.
 //
 // It has bounds, so that a hostile or broken document does not take the server with it: 1 MiB of text or what
-// [ParseConfig] and [FileConfig] say, 64 tiers, 64 operation
-// rules that hold for one tenant, 16 different days on which enforcement begins, names of 64 bytes for tiers, limits and units
+// [ParseConfig] says, 64 tiers, 64 operation rules that hold for one tenant, 16 different days on which enforcement begins, names of 64 bytes for tiers, limits and units
 // and of 256 for others, and 524 288 limits, operation rules, and named teams and users in all, where those of
 // different exceptions that change more than the tier count once for every tier: a tenant may carry any of them.
 type Policy struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // Source gives the policy that holds now. It is asked for each decision. [*Snapshot] is a source of
-// itself, [*File] one that follows a file. Implementations are safe for concurrent use.
+// itself, and package policy has one that follows a file or another feed. Implementations are safe for concurrent use.
 type Source interface {
 	// Snapshot returns the current policy. It is never nil.
 	Snapshot() *Snapshot
@@ -153,8 +153,8 @@ func (s *Snapshot) day() time.Time {
 	return s.family.days[s.phase-1]
 }
 
-// Generation counts the policies of a source: 1 for the first one, and one more each time that a
-// [File] loads another.
+// Generation is the number of the policy in its source: that of the revision for one of a feed, as [Load] was given
+// it, and 1 for one that was compiled.
 func (s *Snapshot) Generation() uint64 {
 	return s.family.generation
 }

@@ -1,13 +1,11 @@
 package tiers_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 func TestASlipOfTheNameOfAUnitOrALimitIsSaid(t *testing.T) {
@@ -45,26 +43,4 @@ tenants:
 	require.True(t, snapshot.Counts(bucket.Points), "what a limit counts that says nothing")
 	require.False(t, snapshot.Counts(bucket.Requests))
 	require.Empty(t, compiled(t, document).Units())
-}
-
-func TestEveryErrorOfAPolicyFileNamesTheFile(t *testing.T) {
-	t.Parallel()
-	path := writePolicy(t, "{version: 1}")
-	_, err := tiers.OpenFile(path, tiers.FileConfig{})
-	var mistakes *tiers.PolicyError
-	require.ErrorAs(t, err, &mistakes)
-	require.Equal(t, path, mistakes.File)
-	require.ErrorContains(t, err, "mistakes in the policy "+path+":")
-
-	require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
-	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	require.NoError(t, os.WriteFile(path, []byte("no policy"), 0o600))
-	require.ErrorContains(t, file.Reload(), path)
-	require.NoError(t, os.Remove(path))
-	require.ErrorContains(t, file.Reload(), path)
-
-	_, err = tiers.OpenFile(path, tiers.FileConfig{Interval: -2})
-	require.ErrorContains(t, err, "-1 never looks again")
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Checker is a [Source] that refuses policies which do not pass the checks of those who use it, as it
-// refuses those that do not compile. [*File], [*ModeSwitch] and [*Rollout] are checkers.
+// refuses those that do not compile. [*ModeSwitch], [*Rollout] and the followers of package policy are checkers.
 type Checker interface {
 	Source
 	// Check adds a check for all policies from now on, and returns what it says of the current one. The

@@ -2,8 +2,6 @@ package tiers_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -49,29 +47,6 @@ func knows(stores ...string) func(*tiers.Snapshot) error {
 		}
 		return nil
 	}
-}
-
-func TestAPolicyThatDoesNotPassACheckIsNotLoaded(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	write := func(store string) {
-		require.NoError(t, os.WriteFile(file, []byte("version: 1\ndefault: free\ntiers: {free: {unlimited: true"+store+"}}\n"), 0o600))
-	}
-	write(", store: eu")
-	var told error
-	policy, err := tiers.OpenFile(file, tiers.FileConfig{Interval: -1, OnReload: func(_ *tiers.Snapshot, err error) { told = err }})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, policy.Close()) }()
-	var source tiers.Checker = tiers.NewModeSwitch(tiers.NewRollout(policy))
-	require.ErrorIs(t, source.Check(knows()), errUnknownStore, "the current policy is checked at once")
-	require.NoError(t, source.Check(knows("eu", "us")))
-
-	write("")
-	require.NoError(t, policy.Reload())
-	write(", store: us")
-	require.ErrorIs(t, policy.Reload(), errUnknownStore, "each check counts")
-	require.ErrorIs(t, told, errUnknownStore)
-	require.Empty(t, policy.Snapshot().Stores(), "the last good policy stays")
 }
 
 func TestACandidateThatDoesNotPassACheckIsNotPromoted(t *testing.T) {

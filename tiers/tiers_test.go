@@ -1,10 +1,7 @@
 package tiers_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,11 +10,10 @@ import (
 
 // What the documentation says.
 const (
-	maxDocument     = 1 << 20
-	maxTiers        = 64
-	maxName         = 64
-	maxCompiled     = 1 << 19
-	defaultInterval = 2 * time.Second
+	maxDocument = 1 << 20
+	maxTiers    = 64
+	maxName     = 64
+	maxCompiled = 1 << 19
 )
 
 // document is the policy of most tests.
@@ -67,12 +63,4 @@ func compiled(t testing.TB, document string) *tiers.Snapshot {
 	snapshot, err := tiers.Compile(policy)
 	require.NoError(t, err)
 	return snapshot
-}
-
-// writePolicy writes a document to a file of its own and returns its path.
-func writePolicy(t testing.TB, document string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
-	return path
 }

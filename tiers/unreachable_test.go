@@ -54,11 +54,10 @@ tenants:
 		"line 28, column 3: tenants.raised.limits.any.capacity: a capacity of 1 points is below the maxCost of 9" + why,
 		"line 34, column 32: tenants.named.users.byName.ci.limits.minute.capacity: a capacity of 8 points is below the maxCost of 500" + why,
 	}
-	source, err := tiers.OpenFile(writePolicy(t, document), tiers.FileConfig{Interval: -1})
+	loaded, err := tiers.Load([]byte(document), 1)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = source.Close() })
 	var got []string
-	for _, warning := range source.Snapshot().Warnings() {
+	for _, warning := range loaded.Warnings() {
 		got = append(got, warning.String())
 	}
 	require.Equal(t, want, got)

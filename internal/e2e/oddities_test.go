@@ -16,6 +16,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -98,13 +99,13 @@ func TestAServerThatUsesALimiterTwiceIsToldWithEachOperation(t *testing.T) {
 func TestAStoreOrPolicyWhoseErrorWasNotLookedAtIsAMistake(t *testing.T) {
 	t.Parallel()
 	server := newGraphQLServer(nil)
-	_, err := tiers.OpenFile("no-such-policy.yaml", tiers.FileConfig{})
+	_, err := policy.OpenFile("no-such-policy.yaml", policy.Config{})
 	require.Error(t, err)
 	var store *bucket.Redis
-	var policy *tiers.File
+	var source *policy.Follower
 	mistakes := errorOf(func() {
 		server.Use(ratelimit.New(ratelimit.Config{
-			Store: store, Stores: map[string]bucket.Store{"eu": store}, Policy: policy, Subject: byTenantHeader,
+			Store: store, Stores: map[string]bucket.Store{"eu": store}, Policy: source, Subject: byTenantHeader,
 		}))
 	})
 	for _, mistake := range []string{"Config.Store is nil", `Config.Stores["eu"] is nil`, "Config.Policy is nil"} {
@@ -114,15 +115,15 @@ func TestAStoreOrPolicyWhoseErrorWasNotLookedAtIsAMistake(t *testing.T) {
 
 func TestWhatIsOddAboutAPolicyIsSaidWhenItIsLoadedAgain(t *testing.T) {
 	t.Parallel()
-	const policy = "{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 10, per: minute, unit: %s}}}}}"
+	const document = "{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 10, per: minute, unit: %s}}}}}"
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, policy, "requests"), 0o600))
-	file, err := tiers.OpenFile(path, tiers.FileConfig{Interval: -1})
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, document, "requests"), 0o600))
+	file, err := policy.OpenFile(path, policy.Config{Interval: policy.None})
 	require.NoError(t, err)
 	_, log := logging(t, func(cfg *ratelimit.Config) { cfg.Policy = file })
 	require.Zero(t, log.said("the policy is odd"))
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, policy, "request"), 0o600))
-	require.NoError(t, file.Reload())
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, document, "request"), 0o600))
+	require.NoError(t, file.Reload(t.Context()))
 	require.Equal(t, 1, log.said("the policy is odd"))
 	require.Contains(t, log.String(), "is requests meant?")
 }

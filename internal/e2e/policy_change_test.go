@@ -17,7 +17,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 // patientStore starts a Redis and returns a store on it that waits long enough for a test: requests and
@@ -40,19 +40,19 @@ type replica struct {
 	*inProcess
 
 	path   string
-	policy *tiers.File
+	policy *policy.Follower
 }
 
 func newReplica(t *testing.T, store bucket.Store, limits string, configure ...func(*ratelimit.Config)) *replica {
 	t.Helper()
 	r := &replica{path: filepath.Join(t.TempDir(), "policy.yaml")}
 	r.write(t, limits)
-	policy, err := tiers.OpenFile(r.path, tiers.FileConfig{Interval: -1})
+	follower, err := policy.OpenFile(r.path, policy.Config{Interval: policy.None})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = policy.Close() })
-	r.policy = policy
+	t.Cleanup(func() { _ = follower.Close() })
+	r.policy = follower
 	r.inProcess = newInProcess(t, store, func(cfg *ratelimit.Config) {
-		cfg.Policy = policy
+		cfg.Policy = follower
 		for _, configure := range configure {
 			configure(cfg)
 		}
@@ -69,7 +69,7 @@ func (r *replica) write(t *testing.T, limits string) {
 func (r *replica) reload(t *testing.T, limits string) {
 	t.Helper()
 	r.write(t, limits)
-	require.NoError(t, r.policy.Reload())
+	require.NoError(t, r.policy.Reload(t.Context()))
 }
 
 // answers counts what a load came to.

@@ -14,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -105,16 +106,38 @@ func TestAReloadedPolicyThatNamesAnUnknownStoreIsNotLoaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(testPolicy), 0o600))
-	policy, err := tiers.OpenFile(file, tiers.FileConfig{Interval: -1})
+	source, err := policy.OpenFile(file, policy.Config{Interval: policy.None})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = policy.Close() })
-	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = tiers.NewModeSwitch(policy) })
+	t.Cleanup(func() { _ = source.Close() })
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = tiers.NewModeSwitch(source) })
 
 	require.NoError(t, os.WriteFile(file, []byte(storesPolicy), 0o600))
-	require.ErrorContains(t, policy.Reload(), "Config.Stores does not have: eu, vault")
-	require.EqualValues(t, 1, policy.Snapshot().Generation())
+	require.ErrorContains(t, source.Reload(t.Context()), "Config.Stores does not have: eu, vault")
+	require.EqualValues(t, 1, source.Snapshot().Generation())
 	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "acme"}).errorCode(t))
 	require.Len(t, f.store.Takes(), 1)
+}
+
+func TestAServerThatStartsWithARevisionThatItCannotUseServesTheLastGoodOne(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, lastGood := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "last-good")
+	require.NoError(t, os.WriteFile(file, []byte(testPolicy), 0o600))
+	open := func() *policy.Follower {
+		source, err := policy.OpenFile(file, policy.Config{Interval: policy.None, LastGood: lastGood})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = source.Close() })
+		return source
+	}
+	require.NoError(t, open().Close())
+
+	require.NoError(t, os.WriteFile(file, []byte(storesPolicy), 0o600))
+	source := open()
+	require.EqualValues(t, 2, source.Snapshot().Generation())
+	f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = source })
+	require.EqualValues(t, 1, source.Snapshot().Generation(), "as the instances that ran before do")
+	require.Contains(t, source.Status().Refused.Error, "Config.Stores does not have: eu, vault")
+	require.Empty(t, f.post(request{Query: cheapQuery, Tenant: "acme"}).errorCode(t))
 }
 
 func TestAStoreThatIsNotThereIsAway(t *testing.T) {
