@@ -63,8 +63,8 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
 		return op.charged.receipt(), op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, op.parsed)
-	case !op.correction.none():
-		return op.charged.receipt(), op.withParsed(op.worth(op.correction), op.parsed)
+	case op.correction != nil:
+		return op.charged.receipt(), op.withParsed(op.worth(*op.correction), op.parsed)
 	case op.parsed > 1:
 		return op.charged.receipt(), op.withParsed(nil, op.parsed)
 	default:
@@ -115,7 +115,7 @@ func (op *operation) fits(ctx context.Context, bytes int) bool {
 
 // Settled counts the correction that was to be made with the end of the claim.
 func (op *operation) Settled(ctx context.Context, settled *bucket.Settled, tries int, err error) {
-	if op.correction.none() {
+	if op.correction == nil {
 		return
 	}
 	told := decision.Settlement{Tier: op.rules.Tier, Reason: op.correction.reason}

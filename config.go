@@ -78,11 +78,23 @@ type PricingConfig struct {
 	// InvalidDocument is how many points are charged for a document that failed to parse or validate, besides one
 	// request: it never runs, but it costs the server time. Zero means 1, [None] charges nothing.
 	InvalidDocument int64
-	// EstimateOnly turns off pricing responses as they leave. By default that is done wherever somebody reads what an
-	// operation really came to: [SettlementConfig] where it corrects charges by that, clients that ask for everything, and metrics,
-	// which compare it with what was estimated; a subscription, which pays one event, is compared for as many events as it had.
-	EstimateOnly bool
+	// Actual says of which operations it is added up what they have really come to, by the lists in their responses; a
+	// subscription, which pays one event, is compared for as many events as it had. Zero means [ActualWhereRead].
+	Actual ActualCosts
 }
+
+// ActualCosts says of which operations it is added up what they have come to, which takes two microseconds and more.
+type ActualCosts uint8
+
+const (
+	// ActualWhereRead adds up what somebody reads: [SettlementConfig] where it corrects charges by that, metrics, which compare
+	// it with what was estimated, and clients that ask for everything (GraphQL-Cost: full, or report).
+	ActualWhereRead ActualCosts = iota
+	// ActualAlways adds up each operation, for extensions that read [Decision].
+	ActualAlways
+	// ActualNever adds up none.
+	ActualNever
+)
 
 // SettlementConfig says how the charge of an operation is corrected after it has run. The zero value keeps
 // each charge at its estimate: that bounds the work, where a response tells only what came of it.
@@ -124,9 +136,9 @@ func (s *SettlementConfig) corrects() bool {
 	return s.Refund || s.ChargeExcess || s.FailedShare > 0 || s.CanceledShare > 0
 }
 
-func (s *SettlementConfig) validate(estimateOnly bool, fail failFunc) {
-	if estimateOnly && (s.Refund || s.ChargeExcess) {
-		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.EstimateOnly")
+func (s *SettlementConfig) validate(actual ActualCosts, fail failFunc) {
+	if actual == ActualNever && (s.Refund || s.ChargeExcess) {
+		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.Actual")
 	}
 	within(fail, "Settlement.FailedShare", s.FailedShare, 0, 1)
 	within(fail, "Settlement.CanceledShare", s.CanceledShare, 0, 1)
@@ -287,13 +299,16 @@ func (c *Config) validate() error {
 		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
 	}
 	countOrNone(fail, "Pricing.InvalidDocument", c.Pricing.InvalidDocument)
+	if c.Pricing.Actual > ActualNever {
+		fail("Pricing.Actual is %d, want one of the Actual constants", c.Pricing.Actual)
+	}
 	c.Proxies.validate(fail)
 	c.Response.validate(fail)
 	c.Answer.validate(fail)
 	c.Idempotency.validate(fail)
 	c.Outage.validate(fail)
 	c.Observe.validate(fail)
-	c.Settlement.validate(c.Pricing.EstimateOnly, fail)
+	c.Settlement.validate(c.Pricing.Actual, fail)
 	return errors.Join(errs...)
 }
 

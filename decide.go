@@ -40,7 +40,7 @@ func (e *Extension) undecided(x *sink.Exchange, opCtx *graphql.OperationContext)
 	// Whoever runs an operation twice has it decided twice, at the price that it has.
 	again := e.newOperation(x)
 	if op != nil {
-		again.price = op.price
+		again.price, again.decision.Cost, again.decision.Points = op.price, op.decision.Cost, op.decision.Points
 		again.taken.Store(true)
 	}
 	return again
@@ -48,28 +48,26 @@ func (e *Extension) undecided(x *sink.Exchange, opCtx *graphql.OperationContext)
 
 // judge fills the decision of the operation.
 func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, op *operation) *graphql.Response {
-	d, price := &op.decision, &op.price
+	d := &op.decision
 	if !op.taken.Load() {
 		// Another extension replaced the operation after it was priced: it was never judged.
 		d.Refuse(refusedUnavailable())
 		return nil
 	}
-	d.Cost, d.Points = price.cost, price.points
-
-	if price.plan != nil {
-		d.RootFields, op.calls = price.plan.RootFields(), price.plan.Calls(opCtx.Variables)
+	if plan := op.price.plan; plan != nil {
+		d.RootFields, op.calls = plan.RootFields(), plan.Calls(opCtx.Variables)
 	}
 	judged := e.identify(ctx, opCtx, op)
 	if d.Refusal != nil {
 		return nil
 	}
-	if answer := e.explain(opCtx, op, price); answer != nil || d.Refusal != nil {
+	if answer := e.explain(opCtx, op); answer != nil || d.Refusal != nil {
 		return answer
 	}
 	if !judged {
 		return nil
 	}
-	refusal := op.tooExpensive(price)
+	refusal := op.tooExpensive()
 	if refusal != nil && refusal.Mode == bucket.Enforce {
 		d.Refuse(refusal)
 		return nil
@@ -145,7 +143,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	op.document = opCtx.RawQuery
 	policy := e.cfg.Policy.Snapshot()
 	d.Selected = op.selected(policy)
-	op.rules = policy.RulesInto(op.buckets[:], subject, d.Selected)
+	op.rules = policy.Rules(subject, d.Selected)
 	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
 	e.warnOfTier(ctx, d)
 	op.useStore()

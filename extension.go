@@ -19,6 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/recent"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -40,6 +41,8 @@ type Extension struct {
 	answers *recent.Counter[storedAnswers]
 	// misshapen are operations that break a rule of shape.
 	misshapen misshapen
+	// policies are those that clients are told of by headers.
+	policies show.Policies
 	// warned are the oddities that were logged.
 	warned *recent.Counter[oddity]
 	// stores are nil until srv.Use.

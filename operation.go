@@ -53,9 +53,8 @@ type operation struct {
 	taken atomic.Bool
 	// rules is what applies.
 	rules tiers.Rules
-	// buckets, amounts and states are room for what is asked of the store and for its answer, so that the
+	// amounts, owners and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
-	buckets [2]bucket.Bucket
 	amounts [3]bucket.Amount
 	owners  [3]bucket.Owner
 	states  [4]bucket.LimitState
@@ -83,12 +82,14 @@ type operation struct {
 	mu       sync.Mutex
 	decision decision.Decision
 	answered bool
+	// asks says that the client asks for everything.
+	asks bool
 	// actual adds up what the operation comes to. It is nil if it does not run, or if nobody asks.
 	actual *actual
 	// recharged says that a Charge or a correction changed the limits after they were reported in the headers.
 	recharged bool
-	// correction is what the call that ends the claim corrects, and claimEnded says that it is under way.
-	correction correction
+	// correction is what the call that ends the claim corrects, nil if nothing, and claimEnded says that it is under way.
+	correction *correction
 	claimEnded bool
 }
 

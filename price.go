@@ -21,12 +21,10 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
 )
 
-// priced is what the mutator leaves for the decision.
+// priced is what the mutator leaves for the decision, beside the price in that.
 type priced struct {
-	plan   *cost.Plan
-	cost   cost.Cost
-	points int64
-	err    error
+	plan *cost.Plan
+	err  error
 }
 
 // MutateOperationContext prices the operation and does nothing else: an operation that another
@@ -38,15 +36,15 @@ func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.O
 		return gqlerror.Errorf("ratelimit: the server uses a limiter twice: call srv.Use with one ratelimit.Extension, once")
 	}
 	op := e.newOperation(x)
-	p := &op.price
+	p, d := &op.price, &op.decision
 	// The extension is used first, so that nobody has rewritten what was parsed from the text.
 	p.plan, p.err = e.estimator.PlanText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
 	if p.err == nil {
 		// A broken rule of shape leaves the cost valid, which matters where it is not enforced.
-		p.cost, p.err = p.plan.Evaluate(opCtx.Variables)
-		p.points = e.price(ctx, p.cost)
+		d.Cost, p.err = p.plan.Evaluate(opCtx.Variables)
+		d.Points = e.price(ctx, d.Cost)
 	} else {
-		p.points = cost.MaxPoints
+		d.Points = cost.MaxPoints
 	}
 	e.misshapen.note(opCtx, p)
 	// An operation that has no price is refused when it is decided about, with everything else.
@@ -84,23 +82,23 @@ func (e *Extension) price(ctx context.Context, c cost.Cost) (points int64) {
 
 // tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
 // does not.
-func (op *operation) tooExpensive(price *priced) *decision.Refusal {
-	rules := &op.rules
-	if price.err != nil {
+func (op *operation) tooExpensive() *decision.Refusal {
+	rules, points := &op.rules, op.decision.Points
+	if op.price.err != nil {
 		if rules.Mode == bucket.Off {
 			return nil
 		}
-		refusal := refusedQuery(price.err)
+		refusal := refusedQuery(op.price.err)
 		refusal.Mode, refusal.EnforceFrom = rules.Mode, rules.EnforceFrom
 		return refusal
 	}
-	most, mode := rules.MaxCost.Exceeded(price.points)
+	most, mode := rules.MaxCost.Exceeded(points)
 	if mode == bucket.Off {
 		return nil
 	}
-	refusal := &decision.Refusal{Outcome: decision.TooExpensive, Mode: mode, Cost: price.points, MaxCost: most}
+	refusal := &decision.Refusal{Outcome: decision.TooExpensive, Mode: mode, Cost: points, MaxCost: most}
 	if mode == bucket.Warn {
-		refusal.EnforceFrom = rules.MaxCost.EnforcedFrom(price.points)
+		refusal.EnforceFrom = rules.MaxCost.EnforcedFrom(points)
 	}
 	return refusal
 }
@@ -156,7 +154,7 @@ func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 
 // explain answers what the client asks about the price. It returns the answer to an operation that is
 // not to run, and nil otherwise; then it may have refused.
-func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, price *priced) *graphql.Response {
+func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation) *graphql.Response {
 	d := &op.decision
 	asked, err := costRequestOf(opCtx)
 	if err != nil {
@@ -170,7 +168,7 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 	if asked == "" || asked == costReport && !op.rules.CostReport {
 		return nil
 	}
-	if d.Full = true; asked == costFull {
+	if d.Full, op.asks = true, true; asked == costFull {
 		return nil
 	}
 	d.Breakdown = e.breakdown(opCtx, cost.ExplainOptions{})
@@ -178,7 +176,7 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation, pric
 		return nil
 	}
 	d.Outcome = decision.Validated
-	d.Note(op.tooExpensive(price))
+	d.Note(op.tooExpensive())
 	d.Note(op.tooManyValues())
 	return &graphql.Response{Data: []byte("null")}
 }

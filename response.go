@@ -20,11 +20,14 @@ func (e *Extension) signal(x *sink.Exchange, d *decision.Decision) {
 	if d.Refusal != nil {
 		status = cfg.statusOf(d.Refusal.Outcome.Code())
 	}
+	snapshot := e.cfg.Policy.Snapshot()
 	var expose []string
 	if cfg.ExposeHeaders {
 		expose = show.HeaderNames
 	}
-	x.Decide(status, expose, func(header http.Header) { show.Headers(header, d, show.Form(cfg.Headers)) })
+	x.Decide(status, expose, func(header http.Header) {
+		show.Headers(header, d, show.Form(cfg.Headers), &e.policies, snapshot)
+	})
 }
 
 // withExtension adds extensions.rateLimit to a response, if there is anything to tell.

@@ -180,7 +180,7 @@ func (e *Extension) correction(op *operation, last *graphql.Response, unused int
 		return correction{}
 	case op.claim != nil && last != nil && !op.Ran(last):
 		return correction{points: op.charged.points, reason: reasonReleased}
-	case left, stream && (gone || e.cfg.Pricing.EstimateOnly || op.responses.count.Load() == 0):
+	case left, stream && (gone || e.cfg.Pricing.Actual == ActualNever || op.responses.count.Load() == 0):
 		// Starting it, and the event that may have been in the making, are paid.
 		return correction{}
 	case spoiled && gone:
@@ -216,7 +216,7 @@ func (op *operation) leaveToClaim(c correction) bool {
 	if op.claimEnded {
 		return false
 	}
-	op.correction = c
+	op.correction = &c
 	return true
 }
 
@@ -278,7 +278,8 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 	if settles && s.Refund {
 		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
 	}
-	if !e.cfg.Pricing.EstimateOnly && (d.Correctable || d.Full || e.reporter.ReadsSpent(ctx)) {
+	read := d.Correctable || op.asks || e.reporter.ReadsSpent(ctx)
+	if actual := e.cfg.Pricing.Actual; actual == ActualAlways || actual == ActualWhereRead && read {
 		op.addUp(opCtx)
 	}
 	if d.Kind == ast.Subscription {

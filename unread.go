@@ -90,7 +90,8 @@ func (op *operation) refusedByShape(err error) bool {
 	if err == nil {
 		return false
 	}
-	refusal := op.tooExpensive(&priced{err: err})
+	op.price.err = err
+	refusal := op.tooExpensive()
 	if refusal == nil || refusal.Mode != bucket.Enforce {
 		return false
 	}

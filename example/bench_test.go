@@ -81,12 +81,16 @@ func unlimitedExample(b *testing.B, noActualCost bool) http.Handler {
 		},
 	})
 	require.NoError(b, err)
+	actual := ratelimit.ActualAlways
+	if noActualCost {
+		actual = ratelimit.ActualNever
+	}
 	limits := &limiter{extension: ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: snapshot, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 		Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{Tenant: "bench"}, nil
 		},
-		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
+		Pricing: ratelimit.PricingConfig{Actual: actual},
 	})}
 	require.NoError(b, limits.open(options{}, slog.New(slog.DiscardHandler)))
 	return newMux(newAPI(codehost.NewStore(codehost.Config{}), limits), limits)

@@ -106,13 +106,17 @@ func roomyLimiter(noActualCost bool) (*ratelimit.Extension, error) {
 	if err != nil {
 		return nil, err
 	}
+	actual := ratelimit.ActualWhereRead
+	if noActualCost {
+		actual = ratelimit.ActualNever
+	}
 	return ratelimit.New(ratelimit.Config{
 		Store:  bucket.NewMemory(bucket.MemoryConfig{}),
 		Policy: policy,
 		Subject: ratelimit.ByHeader("X-Tenant", func(_ context.Context, value string) (ratelimit.Subject, bool) {
 			return ratelimit.Subject{Tenant: value}, true
 		}),
-		Pricing: ratelimit.PricingConfig{EstimateOnly: noActualCost},
+		Pricing: ratelimit.PricingConfig{Actual: actual},
 		// Documents of a search have more aliases than they may.
 		Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)},
 	}), nil

@@ -19,13 +19,10 @@ type Decision struct {
 	Outcome Outcome
 	Subject tiers.Subject
 	Tier    string
-	Mode    bucket.Mode
 
 	// Kind is empty for a document that did not validate. Name is the one that the client gave the operation.
-	Kind ast.Operation
-	Name string
-	// Keyed says that the store was given an idempotency key.
-	Keyed      bool
+	Kind       ast.Operation
+	Name       string
 	RootFields []string
 	// Selected is what operation rules of the policy look at.
 	Selected tiers.Selection
@@ -36,13 +33,10 @@ type Decision struct {
 	// Openly is what of Charged limits were charged that the client is told of: those that refuse or warn.
 	Openly int64
 	Actual *int64
-	// Correctable says that what the operation comes to can change what it is charged.
-	Correctable bool
 
 	// Asked are the amounts that the store was asked for.
-	Asked      bucket.Amounts
-	Limits     []bucket.LimitState
-	Overridden bool
+	Asked  bucket.Amounts
+	Limits []bucket.LimitState
 	// BlockedBy is the override record that blocks the operation, nil if none does.
 	BlockedBy *bucket.Override
 	Candidate *Candidate
@@ -51,11 +45,6 @@ type Decision struct {
 
 	// Rules are what the policy says of the subject.
 	Rules *tiers.Rules
-	// Hide is what the client is not told. ShowShadow says that it is told of what is in mode shadow or off.
-	Hide       tiers.Hide
-	ShowShadow bool
-	// Full says that the client is told of every limit, because it or the server asks for that.
-	Full bool
 	// HelpURL is the page that explains a refusal, empty if there is none.
 	HelpURL string
 
@@ -64,7 +53,19 @@ type Decision struct {
 	StoreDuration time.Duration
 	// StoreErr is the error of the store, and FailMode what the limits do about it.
 	StoreErr error
+
+	// What is small stands together, because each decision is in the memory of its operation.
 	FailMode bucket.FailMode
+	Mode     bucket.Mode
+	// Keyed says that the store was given an idempotency key.
+	Keyed bool
+	// Correctable says that what the operation comes to can change what it is charged.
+	Correctable bool
+	Overridden  bool
+	// Hide is what the client is not told. ShowShadow says that it is told of what is in mode shadow or off, and Full of every
+	// limit, because it or the server asks for that.
+	Hide             tiers.Hide
+	ShowShadow, Full bool
 }
 
 // Candidate is what a candidate policy would have decided.

@@ -65,7 +65,7 @@ func TestTheActualCostCanBeTurnedOff(t *testing.T) {
 	i := &instruments{t: t}
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		i.configure(cfg)
-		cfg.Pricing.EstimateOnly = true
+		cfg.Pricing.Actual = ratelimit.ActualNever
 	})
 	require.NotContains(t, f.post(request{Query: cheapQuery, Cost: "full"}).rateLimit(t), "actual")
 	require.Empty(t, i.sums("ratelimit.operation.actual_cost", "ratelimit.root_field"))

@@ -68,10 +68,10 @@ func contenders(b *testing.B) map[string]http.Handler {
 		server.Use(extension)
 		return server
 	}
-	limiter := func(full bool) http.Handler {
+	limiter := func(response ratelimit.ResponseConfig, mostBytes int64) http.Handler {
 		return ratelimit.Handler(with(ratelimit.New(ratelimit.Config{
 			Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(b), Subject: byTenantHeader,
-			Response: ratelimit.ResponseConfig{Full: full},
+			Response: response, Answer: ratelimit.AnswerConfig{MaxBytes: mostBytes},
 		})))
 	}
 	return map[string]http.Handler{
@@ -80,9 +80,10 @@ func contenders(b *testing.B) map[string]http.Handler {
 		"floor-short": with(constantly{shortConstant{
 			Cost: 12, Charged: 12, Limit: "minute", Unit: "points", Capacity: 1_000_000_000, Remaining: 999_999_988, ResetAfter: 0.001,
 		}}),
-		"floor-full": with(constantly{fullConstant()}),
-		"short":      limiter(false),
-		"full":       limiter(true),
+		"floor-full":     with(constantly{fullConstant()}),
+		"short":          limiter(ratelimit.ResponseConfig{}, 0),
+		"full":           limiter(ratelimit.ResponseConfig{Full: true}, 0),
+		"short-any-size": limiter(ratelimit.ResponseConfig{}, ratelimit.None),
 	}
 }
 

@@ -232,11 +232,11 @@ func TestADeferredAnswerIsSettledWithItsLastPart(t *testing.T) {
 
 func TestMistakesInTheSettlementAreReported(t *testing.T) {
 	t.Parallel()
-	cfg := ratelimit.Config{Pricing: ratelimit.PricingConfig{EstimateOnly: true}, Settlement: ratelimit.SettlementConfig{
+	cfg := ratelimit.Config{Pricing: ratelimit.PricingConfig{Actual: ratelimit.ActualNever}, Settlement: ratelimit.SettlementConfig{
 		Refund: true, FailedShare: 1.01, CanceledShare: math.NaN(), MaxWaiting: -1,
 	}}
 	err := ratelimit.New(cfg).Validate(testserver.NewExecutableSchema(testserver.Config{}))
-	for _, want := range []string{"unset Pricing.EstimateOnly", "FailedShare is 1.01", "CanceledShare is NaN", "MaxWaiting is -1"} {
+	for _, want := range []string{"unset Pricing.Actual", "FailedShare is 1.01", "CanceledShare is NaN", "MaxWaiting is -1"} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -112,10 +112,14 @@ func TestARefusalAndAWarningSayEverything(t *testing.T) {
 
 func TestAServerAndEachClientCanAskForEverything(t *testing.T) {
 	t.Parallel()
-	always := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Full = true })
+	always := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Full, cfg.Pricing.Actual = true, ratelimit.ActualAlways })
 	asked := newFixture(t, nil).post(request{Query: half, Cost: "Full"})
 	require.Contains(t, asked.rateLimit(t), "actual", "what it came to is added up")
 	require.Equal(t, extensionOf(t, asked), extensionOf(t, always.post(request{Query: half})))
+
+	onlyTold := newFixture(t, func(cfg *ratelimit.Config) { cfg.Response.Full = true })
+	require.NotContains(t, onlyTold.post(request{Query: half}).rateLimit(t), "actual", "nobody asks what it came to")
+	require.Contains(t, onlyTold.post(request{Query: half, Cost: "full"}).rateLimit(t), "actual")
 
 	socket := newFixture(t, nil).dial("free", http.Header{"GraphQL-Cost": {"full"}})
 	require.NotContains(t, socket.run("1", request{Query: half})[0], `"limits"`, "the header of an upgrade is that of no operation")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // The headers in the spelling of http.Header, which saves a conversion each time.
@@ -44,11 +45,11 @@ var HeaderNames = []string{
 	"Retry-After", "Idempotent-Replayed",
 }
 
-// Headers sets the headers of an answer.
-func Headers(header http.Header, d *decision.Decision, forms Form) {
+// Headers sets the headers of an answer. The policies are those of the snapshot by which it was decided.
+func Headers(header http.Header, d *decision.Decision, forms Form, known *Policies, snapshot *tiers.Snapshot) {
 	d = seen(d)
 	if forms&Draft10 != 0 {
-		draft10(d, header)
+		draft10(d, header, known, snapshot)
 	}
 	if forms&oneNumber != 0 {
 		plain(d, header, forms, time.Now())
@@ -66,29 +67,40 @@ func Headers(header http.Header, d *decision.Decision, forms Form) {
 
 // draft10 sets RateLimit and RateLimit-Policy of few limits: the one at the top of the extension, and those that will refuse
 // or have. Who asks for everything is told of all.
-func draft10(d *decision.Decision, header http.Header) {
+func draft10(d *decision.Decision, header http.Header, known *Policies, snapshot *tiers.Snapshot) {
 	mode := pacingMode(d)
 	if mode == bucket.Off {
 		return
 	}
-	// Room for the usual few limits, so that nothing but the values is allocated.
+	// Room for the usual few limits, so that nothing but the values is allocated, and of one limit no policy.
 	var stateRoom, policyRoom [256]byte
-	state, policy, top := stateRoom[:0], policyRoom[:0], pace(d)
+	state, policy, only := stateRoom[:0], policyRoom[:0], ""
+	top, items := pace(d), known.under(snapshot)
 	for i := range d.Limits {
 		l := &d.Limits[i]
 		if !paces(l, mode) || !d.Full && l != top && !l.Exceeded && !overHalf(l) {
 			continue
 		}
+		name, item := owner(d, l.Owner), items.item(l)
+		if only = ""; l.Owner.Level == bucket.Tenant && len(state) == 0 {
+			only = item
+		}
 		if len(state) > 0 {
 			state = append(state, ", "...)
 			policy = append(policy, ", "...)
 		}
-		name := owner(d, l.Owner)
 		state = appendState(state, d, name, l)
-		policy = appendPolicy(policy, name, l)
+		if l.Owner.Level != bucket.Tenant {
+			// Only what stands before the name of the limit is another than that of a tenant.
+			policy, item = appendOwner(policy, l.Owner.Level, name), item[1:]
+		}
+		policy = append(policy, item...)
+	}
+	if only == "" {
+		only = string(policy)
 	}
 	// Each value has no room behind it, so that whoever adds another does not write into its neighbour.
-	values := []string{string(state), string(policy)}
+	values := []string{string(state), only}
 	// Neither header can do without its number.
 	if !d.Hide.Remaining {
 		header[headerRateLimit] = values[:1:1]
@@ -160,22 +172,6 @@ func appendState(b []byte, d *decision.Decision, owner string, l *bucket.LimitSt
 	return b
 }
 
-// appendPolicy appends an item of RateLimit-Policy, such as "minute";q=1000;w=60;qu="points". The
-// window of a token bucket is the time in which it fills.
-func appendPolicy(b []byte, owner string, l *bucket.LimitState) []byte {
-	b = appendLimitName(b, l.Owner.Level, owner, l.Limit.Name)
-	b = append(b, ";q="...)
-	b = strconv.AppendInt(b, min(l.Limit.Capacity, maxStructuredInteger), 10)
-	b = append(b, ";w="...)
-	b = strconv.AppendInt(b, wholeSeconds(l.Limit.Length()), 10)
-	if l.Limit.Unit != bucket.Requests {
-		b = append(b, `;qu="`...)
-		b = appendStructured(b, string(l.Limit.Unit))
-		b = append(b, '"')
-	}
-	return b
-}
-
 // untilMore returns the time until the limit has more to give, or what was refused, 0 if it is full.
 func untilMore(d *decision.Decision, l *bucket.LimitState) time.Duration {
 	if l.Exceeded && l.RetryAfter > 0 {
@@ -206,6 +202,11 @@ func untilMoreSliding(l *bucket.LimitState, full time.Duration) time.Duration {
 // appendLimitName appends the name of a limit in headers as a string of a structured field: unique among the
 // limits of a decision. Limits of the tenant have their bare name.
 func appendLimitName(b []byte, level bucket.Level, owner, limit string) []byte {
+	return append(appendStructured(appendOwner(b, level, owner), limit), '"')
+}
+
+// appendOwner appends what stands before the name of the limit itself.
+func appendOwner(b []byte, level bucket.Level, owner string) []byte {
 	b = append(b, '"')
 	if level != bucket.Tenant {
 		b = append(b, level.String()...)
@@ -215,8 +216,7 @@ func appendLimitName(b []byte, level bucket.Level, owner, limit string) []byte {
 			b = append(b, ':')
 		}
 	}
-	b = appendStructured(b, limit)
-	return append(b, '"')
+	return b
 }
 
 // maxHeaderName is how many bytes of the name of an owner stand in a header.

@@ -40,7 +40,7 @@ func TestARefusalSaysTheSameInItsErrorItsHeadersAndTheExtension(t *testing.T) {
 		"limit": "minute", "level": "operation", "owner": "Query.b*", "unit": "points",
 	}, shown.Extensions)
 	header := http.Header{}
-	show.Headers(header, d, show.Draft10)
+	show.Headers(header, d, show.Draft10, &show.Policies{}, nil)
 	require.Equal(t, []string{"1"}, header["Retry-After"])
 	require.Equal(t, []string{`"operation:Query.b*:minute";r=20;t=1`}, header["Ratelimit"])
 	extension, whole := show.Extension(d).(ratelimitclient.RateLimit)
@@ -70,7 +70,7 @@ func TestPartsOfAnOperationAreToldApartByNumbersAndNeverNamed(t *testing.T) {
 	shown := show.Error(d, d.Refusal)
 	require.Equal(t, "Query.b*#2", shown.Extensions["owner"])
 	header := http.Header{}
-	show.Headers(header, d, show.Draft10)
+	show.Headers(header, d, show.Draft10, &show.Policies{}, nil)
 	require.Equal(t, []string{`"operation:Query.b*:minute";r=20;t=1, "operation:Query.b*#1:minute";r=20;t=1, "operation:Query.b*#2:minute";r=20;t=1`},
 		header["Ratelimit"])
 	require.NotContains(t, shown.Message+fmt.Sprint(header, show.Extension(d)), "0a1b2c")
