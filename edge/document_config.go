@@ -41,7 +41,7 @@ type DocumentConfig struct {
 	// at least two. One address, and one key, has at most half of them.
 	MaxParsing int
 	// MaxWaiting is how many more wait for that. 0 means 64, and [None] lets nobody wait. Half of them may be of one address or
-	// key, and whoever has fewest documents under way is next.
+	// key, whoever has fewest documents under way is next, and who has most waiting gives way when there is no more room.
 	MaxWaiting int
 	// MaxWait is how long one waits at most, before it is answered with OVERLOADED. 0 means 250 milliseconds. On a WebSocket
 	// the connection reads nothing else meanwhile.

@@ -33,8 +33,9 @@ type load struct{ running, waiting int }
 type slot struct {
 	whose names
 	since time.Time
-	// granted is closed when it is the turn.
-	granted chan struct{}
+	// called is closed when it is the turn, or when there will be none: then dropped was set before.
+	called  chan struct{}
+	dropped bool
 }
 
 func newSlots(most, mostWaiting int, wait time.Duration) *slots {
@@ -63,17 +64,16 @@ func (s *slots) enter(ctx context.Context, whose names) *slot {
 	timer := time.NewTimer(s.wait)
 	defer timer.Stop()
 	select {
-	case <-w.granted:
-		return w
+	case <-w.called:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.unqueue(w) {
+	if w.dropped || s.unqueue(w) {
 		return nil
 	}
-	// It was granted in the same moment.
+	// It was called, perhaps in the same moment.
 	return w
 }
 
@@ -122,7 +122,7 @@ func (s *slots) grant() {
 		w := s.waiting[next]
 		s.unqueue(w)
 		s.run(w)
-		close(w.granted)
+		close(w.called)
 	}
 }
 
@@ -163,20 +163,48 @@ func (s *slots) stop(w *slot) {
 	s.count(w, func(l *load) { l.running-- })
 }
 
-// queue lets it wait, if there is room.
+// queue lets it wait, if there is room. In a full queue the last of those who have most waiting gives way to who has fewer, so that
+// nobody fills it for others (B. Suter, T. Lakshman, D. Stiliadis and A. Choudhury, "Buffer management schemes for
+// supporting TCP in gigabit routers with per-flow queueing", 1999).
 func (s *slots) queue(w *slot) bool {
-	if len(s.waiting) >= s.mostWaiting {
+	mine := s.waitingOf(w)
+	if s.mostWaiting == 0 || mine >= max(1, s.mostWaiting/2) {
 		return false
 	}
-	for _, name := range w.whose {
-		if l := s.loads[name]; name != "" && l != nil && l.waiting >= max(1, s.mostWaiting/2) {
+	if len(s.waiting) >= s.mostWaiting {
+		last := s.longest()
+		if s.waitingOf(last) <= mine+1 {
 			return false
 		}
+		s.unqueue(last)
+		last.dropped = true
+		close(last.called)
 	}
-	w.granted = make(chan struct{})
+	w.called = make(chan struct{})
 	s.waiting = append(s.waiting, w)
 	s.count(w, func(l *load) { l.waiting++ })
 	return true
+}
+
+// longest returns the last that has come of those who have most waiting.
+func (s *slots) longest() (last *slot) {
+	most := -1
+	for _, w := range s.waiting {
+		if n := s.waitingOf(w); n >= most {
+			last, most = w, n
+		}
+	}
+	return last
+}
+
+// waitingOf is the most that one of the named has waiting.
+func (s *slots) waitingOf(w *slot) (most int) {
+	for _, name := range w.whose {
+		if l := s.loads[name]; name != "" && l != nil {
+			most = max(most, l.waiting)
+		}
+	}
+	return most
 }
 
 // unqueue takes it out of the queue, if it is there.

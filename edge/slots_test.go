@@ -92,8 +92,28 @@ func TestTheQueueForParsingIsBoundedAndHalfOfItForOneAddress(t *testing.T) {
 		for range 2 {
 			require.Empty(t, p.begin(t, "192.0.2.3", "{a a}"), "it waits")
 		}
+		p.begin(t, "192.0.2.4", "{a a}")
 		require.Equal(t, "OVERLOADED", (<-p.begin(t, "192.0.2.4", "{a a}")).code(), "the queue is full")
 		p.end()
+	})
+}
+
+func TestWhoFillsTheQueueForParsingGivesWayToWhoHasFewerWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newParsing(t, edge.DocumentConfig{MaxParsing: 2, MaxWaiting: 6, MaxWait: 5 * time.Second})
+		var first, second [3]<-chan *documentAnswer
+		p.begin(t, "192.0.2.1", "{a}")
+		p.begin(t, "192.0.2.2", "{a}")
+		for i := range first {
+			first[i], second[i] = p.begin(t, "192.0.2.1", "{a a}"), p.begin(t, "192.0.2.2", "{a a}")
+		}
+		honest := p.begin(t, "192.0.2.3", "{a}")
+		require.Empty(t, honest, "it waits")
+		require.Equal(t, "OVERLOADED", (<-second[2]).code(), "the last that came")
+		require.Empty(t, first[2], "the others still wait")
+		p.end()
+		require.Nil(t, (<-honest).code())
 	})
 }
 
