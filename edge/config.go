@@ -86,6 +86,9 @@ type AddressConfig struct {
 	UnderWay int
 	// Connections is the same of WebSockets. Zero means 64, [None] no bound.
 	Connections int
+	// Operations is the same of what runs on WebSockets, on all of a client together. Each holds its document, and the
+	// extensions that were sent with it. Zero means 256, [None] no bound.
+	Operations int
 }
 
 // KeyConfig bounds what comes with one API key, whether or not it is a good one. A key is known by a hash with a secret of the process,
@@ -132,6 +135,12 @@ type ConnectionConfig struct {
 	Operations int
 	// All is how many WebSockets all addresses have at once. Zero means 4096, [None] no bound.
 	All int
+	// AllOperations is how many operations run on all of them at once. Zero means 8192, [None] no bound.
+	AllOperations int
+	// MaxInit is how many bytes a client sends at most before the server has answered it: connection_init, and what it sends
+	// without waiting for the answer. gqlgen keeps the payload for as long as the connection, in 50 times as many
+	// bytes. Zero means 16 KiB, [None] no bound.
+	MaxInit int
 }
 
 // ObserveConfig says who is told of refusals. The zero value is the default in each field.
@@ -162,6 +171,9 @@ const (
 	defaultAllUnderWay = 2048
 	defaultOperations  = 64
 	defaultAll         = 4096
+	defaultRunning     = 256
+	defaultAllRunning  = 8192
+	defaultInit        = 16 << 10
 	defaultBudgets     = 100_000
 	defaultRefusals    = 10
 )
@@ -196,6 +208,9 @@ func (c Config) withDefaults() Config {
 	}
 	c.Connection.Operations = cmp.Or(c.Connection.Operations, defaultOperations)
 	c.Connection.All = cmp.Or(c.Connection.All, defaultAll)
+	a.Operations = cmp.Or(a.Operations, defaultRunning)
+	c.Connection.AllOperations = cmp.Or(c.Connection.AllOperations, defaultAllRunning)
+	c.Connection.MaxInit = cmp.Or(c.Connection.MaxInit, defaultInit)
 	c.Documents = c.Documents.withDefaults()
 	c.MaxBudgets = cmp.Or(c.MaxBudgets, defaultBudgets)
 	c.Observe.Refusals = cmp.Or(c.Observe.Refusals, defaultRefusals)
@@ -244,6 +259,8 @@ func (c *Config) validate() error {
 	c.Documents.check(fail)
 	countOrNone(fail, "Connection.Operations", c.Connection.Operations)
 	countOrNone(fail, "Connection.All", c.Connection.All)
+	countOrNone(fail, "Connection.AllOperations", c.Connection.AllOperations)
+	countOrNone(fail, "Connection.MaxInit", c.Connection.MaxInit)
 	countOrNone(fail, "Observe.Refusals", c.Observe.Refusals)
 	if c.MaxBudgets < 1 {
 		fail("MaxBudgets is %d, want 1 or more", c.MaxBudgets)
@@ -265,6 +282,7 @@ func (c *AddressConfig) validate(fail failFunc) {
 	levels.Check("Address.IPv6Client", "Address.IPv6Site", fail)
 	countOrNone(fail, "Address.UnderWay", c.UnderWay)
 	countOrNone(fail, "Address.Connections", c.Connections)
+	countOrNone(fail, "Address.Operations", c.Operations)
 }
 
 func (c *RequestConfig) validate(fail failFunc) {

@@ -26,7 +26,7 @@ type Door struct {
 	budgets *budgets
 	// limits are those of clients, sites, keys and connections.
 	client, site, key, connection *bucket.Limits
-	underWay, sockets             *occupancy
+	underWay, sockets, running    *occupancy
 	reporter                      *reporter
 	documents                     *gate
 	secret                        [32]byte
@@ -61,6 +61,7 @@ func New(cfg Config) (*Door, error) {
 		cfg: cfg, proxies: (*inbound.Proxies)(&cfg.Proxies), levels: cfg.Address.levels(), reporter: reporter,
 		underWay: newOccupancy(cfg.Request.UnderWay, cfg.Address.UnderWay),
 		sockets:  newOccupancy(cfg.Connection.All, cfg.Address.Connections),
+		running:  newOccupancy(cfg.Connection.AllOperations, cfg.Address.Operations),
 		budgets:  newBudgets(&cfg), documents: newGate(&cfg.Documents),
 	}
 	// It was checked that they compile.

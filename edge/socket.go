@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // withoutUpgrade returns the request without an upgrade to something that is no WebSocket, which a server may ignore (RFC
@@ -83,6 +86,9 @@ type socket struct {
 	name string
 	// unpaid is how many bytes were read that were not taken from a limit.
 	unpaid atomic.Int64
+	// unanswered is how many bytes were read before the server answered, and answered says that it has.
+	unanswered atomic.Int64
+	answered   atomic.Bool
 
 	mu      sync.Mutex
 	running int
@@ -102,14 +108,23 @@ func (s *socket) operation(ctx context.Context) *refusal {
 
 // begin counts an operation that runs until ctx ends, which gqlgen cancels with each operation of a WebSocket.
 func (s *socket) begin(ctx context.Context) *refusal {
-	most := s.arrival.door.cfg.Connection.Operations
+	a := s.arrival
+	most := a.door.cfg.Connection.Operations
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if most != None && s.running >= most {
 		return tooMany(LayerConnection, "too many operations of this connection run at once")
 	}
+	switch a.door.running.enter(a.client, a.site) {
+	case roomless:
+		return overloaded("too many operations run on the WebSockets of the server")
+	case crowded:
+		return tooMany(LayerAddress, "too many operations run on the WebSockets of this address")
+	default:
+	}
 	s.running++
 	context.AfterFunc(ctx, func() {
+		a.door.running.leave(a.client, a.site)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.running--
@@ -129,6 +144,18 @@ func (s *socket) pay(n int) bool {
 		a.door.reporter.told(ctx, a, refusal, bucket.Enforce)
 	}
 	return refusal == nil
+}
+
+// introduces counts bytes that were read before the server has answered, and returns false when they are too many.
+func (s *socket) introduces(n int) bool {
+	a := s.arrival
+	most := a.door.cfg.Connection.MaxInit
+	if most == None || s.answered.Load() || s.unanswered.Add(int64(n)) <= int64(most) {
+		return true
+	}
+	a.door.reporter.told(context.Background(), a, refused(ratelimitclient.CodePayloadTooLarge, LayerConnection,
+		fmt.Sprintf("what a WebSocket begins with may have %d bytes", most), 0), bucket.Enforce)
+	return false
 }
 
 // upgradeWriter counts what is read of a connection that its handler takes over.
@@ -162,6 +189,10 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	buffered.Reader.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), counted))
 	// WebSocket libraries look for what is buffered, and may read the rest of the connection itself.
 	_, _ = buffered.Peek(len(ahead))
+	if buffered.Writer.Buffered() == 0 {
+		buffered.Writer.Reset(counted)
+	}
+	w.socket.unanswered.Add(int64(len(ahead)))
 	return counted, buffered, nil
 }
 
@@ -172,11 +203,32 @@ type countedConn struct {
 	socket *socket
 }
 
+// errInitTooLarge ends a connection that says too much before it was answered.
+var errInitTooLarge = errors.New("edge: too many bytes before the first answer on a WebSocket")
+
 // Read ends the connection when its address has no bytes left.
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if !c.socket.pay(n) {
 		return 0, errNoBytesLeft
 	}
+	if !c.socket.introduces(n) {
+		return 0, errInitTooLarge
+	}
 	return n, err
+}
+
+// The operation codes of the frames that carry messages (RFC 6455, section 5.2).
+const (
+	opcodeBits = 0x0f
+	textFrame  = 1
+)
+
+// Write notes the first message, which no client receives before it has introduced itself. The answer to the handshake begins
+// with another byte, and so do pings, pongs and the end.
+func (c *countedConn) Write(p []byte) (int, error) {
+	if len(p) > 0 && p[0]&opcodeBits == textFrame {
+		c.socket.answered.Store(true)
+	}
+	return c.Conn.Write(p)
 }

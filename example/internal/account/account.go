@@ -138,6 +138,8 @@ func (g *Gate) lookup(ctx context.Context, key string) (Account, error) {
 // It is a [transport.WebsocketInitFunc].
 func (g *Gate) Init(ctx context.Context, payload transport.InitPayload) (context.Context, *transport.InitPayload, error) {
 	key := payload.GetString(Header)
+	// gqlgen keeps the payload for as long as the connection, and nobody reads it any more.
+	clear(payload)
 	if key == "" {
 		return ctx, nil, nil
 	}
