@@ -104,7 +104,7 @@ func kindOfTake(g *governing) int64 {
 		return state.BlockedTake
 	}
 	for i := range g.buckets {
-		if !g.buckets[i].Limits.compiled.Fast {
+		if g.buckets[i].Limits.compiled.Soft {
 			return state.AnyTake
 		}
 	}

@@ -124,5 +124,5 @@ func TestAKeyLivesUntilWhatWasChargedUnderOtherPoliciesIsGone(t *testing.T) {
 	take(1, limit("c", 10, 1, time.Minute))
 	text, err := client.Get(ctx, store.BucketKey("acme", bucket.Owner{})).Result()
 	require.NoError(t, err)
-	require.Len(t, text, 60, "and is dropped when it is gone")
+	require.Len(t, text, 7+28, "and is dropped when it is gone")
 }

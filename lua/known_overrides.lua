@@ -13,7 +13,7 @@
 -- Declares: expected, since, till, generation
 
 local expected, since, till = read(KNOWN_FORMAT, ARGV[1], KNOWN_PLACE)
-local generation = redis.call('GETRANGE', KEYS[#KEYS], 0, GENERATION_SIZE - 1)
+local generation = redis.call('GETRANGE', KEYS[#KEYS], '0', GENERATION_END)
 if generation ~= expected and (generation ~= '' or expected ~= '\0\0\0\0\0\0\0\0') and expected ~= '\255\255\255\255\255\255\255\255' or now < since or now >= till then
   return pack(REPLY_FORMAT, OTHER_OVERRIDES, now) .. (redis.call('GET', KEYS[#KEYS]) or '')
 end

@@ -1,6 +1,6 @@
 // Package lua holds the scripts that package bucket runs in Redis. A script is made of files: clock.lua stands before
 // each, known_overrides.lua before each that override records change, state.lua, which describes the stored state,
-// before each that reads one, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
+// before each that reads one, restate.lua after it where something is given back, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
 // its keys, arguments and reply are, which names it declares, and which it takes from the files before it. Names in
 // capitals are those of internal/state, which are literals in the text that Redis gets.
 //
@@ -53,8 +53,8 @@ var files embed.FS
 
 var scripts = Scripts{
 	Take:      join(state.Take, "clock", "known_overrides", "claim", "fast", "state", "take"),
-	Settle:    join(state.Settle, "clock", "state", "settle"),
-	Grant:     join(state.Grant, "clock", "known_overrides", "state", "grant"),
+	Settle:    join(state.Settle, "clock", "state", "restate", "settle"),
+	Grant:     join(state.Grant, "clock", "known_overrides", "state", "restate", "grant"),
 	Peek:      join(state.Peek, "clock", "known_overrides", "state", "peek"),
 	Renew:     join(state.Renew, "clock", "renew"),
 	Override:  join(state.Override, "clock", "override"),
@@ -76,10 +76,10 @@ func join(decide func(state.Call) (state.Reply, error), names ...string) Script 
 		// The files are embedded: a name that is none leaves a script that its test finds broken.
 		text, _ := files.ReadFile(name + ".lua")
 		for line := range strings.Lines(string(text)) {
-			// A failover makes every caller send whole scripts: they go without their comments. No string
-			// in them spans lines.
+			// A failover makes every caller send whole scripts: they go without their comments, and with short
+			// names. No string in them spans lines.
 			if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
-				source.WriteString(state.Expand(code))
+				source.WriteString(Expand(code))
 				source.WriteByte('\n')
 			}
 		}

@@ -42,7 +42,7 @@ func names(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("*.lua")
 	require.NoError(t, err)
-	inOrder := []string{"clock", "known_overrides", "claim", "fast", "state", "take", "settle", "grant", "peek", "renew", "override", "heartbeat"}
+	inOrder := []string{"clock", "known_overrides", "claim", "fast", "state", "restate", "take", "settle", "grant", "peek", "renew", "override", "heartbeat"}
 	require.Len(t, found, len(inOrder))
 	return inOrder
 }
@@ -52,16 +52,20 @@ func before(name string) []string {
 	switch name {
 	case "clock":
 		return nil
+	case "restate":
+		return []string{"clock", "state"}
 	case "known_overrides", "state", "renew", "override", "heartbeat":
 		return []string{"clock"}
 	case "settle":
-		return []string{"clock", "state"}
+		return []string{"clock", "state", "restate"}
 	case "claim":
 		return []string{"clock", "known_overrides"}
 	case "fast":
 		return []string{"clock", "known_overrides", "claim"}
 	case "take":
 		return []string{"clock", "known_overrides", "claim", "fast", "state"}
+	case "grant":
+		return []string{"clock", "known_overrides", "state", "restate"}
 	default:
 		return []string{"clock", "known_overrides", "state"}
 	}
@@ -80,7 +84,7 @@ func TestScriptsAreTheFilesInTheirOrder(t *testing.T) {
 			_, body := split(t, part)
 			for line := range strings.Lines(body) {
 				if code := strings.TrimSpace(line); code != "" {
-					source.WriteString(state.Expand(code) + "\n")
+					source.WriteString(lua.Expand(code) + "\n")
 				}
 			}
 		}
@@ -94,7 +98,7 @@ func TestHeadersDocumentEveryKeyAndArgument(t *testing.T) {
 	for _, script := range scripts() {
 		header, body := split(t, script.Name)
 		for _, part := range before(script.Name) {
-			if part != "state" && part != "known_overrides" {
+			if part != "state" && part != "restate" && part != "known_overrides" {
 				_, before := split(t, part)
 				body = before + body
 			}

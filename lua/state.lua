@@ -1,7 +1,7 @@
 -- state.lua: the stored state of an owner, and the arithmetic on it. It stands before take, settle, grant and
 -- peek. Package internal/state has the same in Go, and a test compares both byte for byte.
 --
--- State of an owner, a string, big endian. Of a fast owner, which has up to four token buckets, none of them soft,
+-- State of an owner, a string, big endian. Of a fast owner, which has two to four token buckets, none of them soft,
 -- in the terms of one policy, with p below 2^32, r below 2^16 and debts below 2^40, it is version 5, 60 bytes:
 --   version   1 byte: 5
 --   code      1 byte, the deadline, see below
@@ -37,15 +37,16 @@
 -- in the form of one date on the date of the call. So nothing that is owed ever comes back faster than the policy says that
 -- charged it, or the one that charges it now.
 --
--- Rules of an owner, an argument. The columns have one place for each limit, and unused ones up to
--- four if the owner is a fast one: see fast.lua.
---   ids       id 2 bytes, p 4 and r 2 each, big endian; p and r are 0 in an owner that is not a fast one
---   numbers   three little endian doubles each: p, r, full. Debt is in units of 1/p token, of which r
+-- Rules of an owner, an argument, little endian but for the ids of a fast one:
+--   numbers   three doubles: p, r, full. Debt is in units of 1/p token, of which r
 --             decay each ms, and full is the debt of an empty bucket. For a window of fixed length r is
 --             the length in ms; p is that too if the window slides, and otherwise 1.
---   flags     1 byte each: 1 lenient, refuses nothing and is left uncharged; 2 soft, refuses nothing
+--   id        2 bytes
+--   flags     1 byte: 1 lenient, refuses nothing and is left uncharged; 2 soft, refuses nothing
 --             and is charged; and 4 times the tag of its entries
 --   n         1 byte, how many limits there are, and 128 more if the owner is a fast one
+-- Numbers, id and flags stand together for each limit, and n after the last. Of a fast owner, which has two to four limits, there are four
+-- places in columns: ids as in its state, then all numbers, then all flags. In an unused one p and r are 1, and full is more than any debt.
 --
 -- Numbers of an owner in ARGV[1]: for each place of its columns as many as the script says, then of
 -- each limit that has a window of the calendar its start and end in Unix ms, start included.
@@ -55,7 +56,7 @@
 --
 -- Takes: now, read, pack, rep
 -- Declares: floor, fmod, max, min, byte, sub, ceil_div, convert, decay, call, used_numbers, gone, overlap, count,
---   packed, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, adopt, restate, most_sliding, adopts, room,
+--   packed, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, adopt, most_sliding, adopts, room,
 --   kept, fits, fast_state, show, save
 
 local floor, fmod, max, min, byte, sub = math.floor, math.fmod, math.max, math.min, string.byte, string.sub
@@ -275,11 +276,11 @@ end
 --     changed          whether the call has changed it, and part how it is stored then
 --     raw, ends        its entry as it was read, and when that counts nothing any more
 local function load(key, rules, values)
-  local width = (#rules - 1) / RULE_SIZE
   local n, is_fast = byte(rules, -1), false
   if n >= FAST_OWNER then
     n, is_fast = n - FAST_OWNER, true
   end
+  local width = is_fast and FAST_LIMITS or n
   local limits = {}
   local owner = {
     key = key, rules = rules, fast = is_fast, limits = limits, first = used_numbers,
@@ -287,8 +288,13 @@ local function load(key, rules, values)
   }
   used_numbers = used_numbers + width * values
   for i = 1, n do
-    local p, r, full = read(RULE_FORMAT, rules, RULE_ID_SIZE * width + RULE_NUMBERS_SIZE * (i - 1) + 1)
-    local flag = byte(rules, (RULE_SIZE - 1) * width + i)
+    local p, r, full, id, flag
+    if is_fast then
+      p, r, full = read(FAST_NUMBERS_FORMAT, rules, FAST_NUMBERS + RULE_NUMBERS_SIZE * i)
+      id, flag = read(RULE_ID_FORMAT, rules, RULE_ID_SIZE * (i - 1) + 1), byte(rules, FAST_FLAGS + i)
+    else
+      p, r, full, id, flag = read(RULE_FORMAT, rules, RULE_SIZE * (i - 1) + 1)
+    end
     local tag = floor(flag / TAG)
     local one, from, to, length = 1, nil, nil, nil
     if tag >= HOUR then
@@ -304,7 +310,7 @@ local function load(key, rules, values)
       length = r
     end
     limits[i] = {
-      id = read(RULE_ID_FORMAT, rules, RULE_ID_SIZE * (i - 1) + 1), p = p, r = r, full = full, capacity = full / p,
+      id = id, p = p, r = r, full = full, capacity = full / p,
       tag = tag, lenient = flag % SOFT == LENIENT, soft = flag % TAG >= SOFT, one = one, from = from, to = to, length = length,
       debt = 0, previous = 0, finish = 0, at = now,
     }
@@ -364,18 +370,6 @@ local function adopt(limit)
       limit.finish, limit.length = other.finish, other.length
     end
   end
-end
-
--- Sets what the entry of a limit owes or has used, in its terms. A token bucket of other terms that is given something
--- back keeps its date: whoever looks then finds as much more.
-local function restate(limit, debt)
-  local e = limit.other
-  if not e then
-    return spend(limit, debt)
-  elseif e.tag == TOKEN and debt > e.debt then
-    e.date, e.repaid = limit.at, 0
-  end
-  e.debt, limit.changed = debt, true
 end
 
 -- The most tokens of one sliding window: as many may have been in the one before.

@@ -6,7 +6,7 @@
 --   KEYS[#KEYS]  record of the idempotency key, if ARGV[2] is not empty
 --   and the key that known_overrides.lua takes away
 -- ARGV:
---   ARGV[1]      numbers, see clock.lua: extra is 1 if all owners are fast ones, 2 if an override
+--   ARGV[1]      numbers, see clock.lua: extra is 1 if no owner has a soft limit, 2 if an override
 --                record blocks the take, and 4 more for each owner of the candidate; the amount of
 --                each limit in tokens
 --   ARGV[2]      claim, or empty: attempt 16 bytes, fingerprint 16, lease in ms 6, life of the
@@ -46,8 +46,8 @@
 -- twice its length, and 5 s ahead.
 --
 -- Takes: now, pack, call, load, level, adopt, room, min, spend, save, show, owners, live, judged, outcome, short, trial,
---   trial_short, answer
--- Declares: all, k, lives, charges, states
+--   trial_short, tail, candidates, holds, attempt, fingerprint, lease, life, limits, finish, states
+-- Declares: all, k, lives, charges, parts
 
 local all, k, lives, charges = {}, 0, 0, {}
 for o = 1, owners do
@@ -81,7 +81,7 @@ for o = 1, owners do
   end
 end
 
-local states = {}
+local parts = {}
 k = 0
 for o = 1, owners do
   local owner = all[o]
@@ -109,6 +109,24 @@ for o = 1, owners do
   if write then
     save(owner)
   end
-  states[o] = show(owner)
+  parts[o] = show(owner)
 end
-return answer(table.concat(states))
+states = table.concat(parts)
+until true
+
+-- The end of all takes: it writes the claim.
+if outcome ~= ADMITTED then
+  short = ''
+end
+if holds and (outcome == ADMITTED or outcome == REPEAT) then
+  finish = finish or now + life
+  redis.call('SET', KEYS[#KEYS], pack(HELD_FORMAT, RECORD_VERSION, RUNNING, now + lease, finish, attempt, fingerprint,
+    now, outcome == REPEAT and 1 or 0, limits) .. short, 'PXAT', finish)
+end
+if candidates > 0 then
+  if trial ~= ADMITTED then
+    trial_short = ''
+  end
+  states = pack(TRIAL_FORMAT, trial, #trial_short / SHORT_SIZE) .. trial_short .. states
+end
+return pack(TAKE_FORMAT, outcome, now, #short / SHORT_SIZE) .. short .. states .. tail

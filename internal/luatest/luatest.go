@@ -7,18 +7,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
 // Replace puts a text into the place of another one, of which there has to be one in the script. Both may have the
 // names that the files of the scripts have.
 func Replace(script *lua.Script, old, changed string) error {
-	old = state.Expand(old)
+	old = lua.Expand(old)
 	if strings.Count(script.Source, old) != 1 {
 		return fmt.Errorf("luatest: %q is not once in %s", old, script.Name)
 	}
-	script.Source = strings.Replace(script.Source, old, state.Expand(changed), 1)
+	script.Source = strings.Replace(script.Source, old, lua.Expand(changed), 1)
 	sum := sha1.Sum([]byte(script.Source)) //nolint:gosec // See the import.
 	script.SHA = hex.EncodeToString(sum[:])
 	return nil

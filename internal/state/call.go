@@ -133,20 +133,23 @@ func (c *Call) load(owners, after, values int) (all []*loaded, err error) {
 
 // readRules reads the rules and the numbers of an owner.
 func (c *Call) readRules(o *loaded, packed string, values int) error {
-	width := (len(packed) - 1) / ruleSize
+	if packed == "" {
+		return fmt.Errorf("%w: rules", errMalformed)
+	}
+	n, size := int(packed[len(packed)-1]), fastRulesSize
+	fast, width := n >= fastOwner, FastLimits
+	if n %= fastOwner; !fast {
+		width, size = n, n*ruleSize+1
+	}
 	at := c.next
 	c.next += width * values * DoubleSize
-	if packed == "" || len(packed) != 1+width*ruleSize || len(c.Args[0]) < c.next {
+	if n > width || len(packed) != size || len(c.Args[0]) < c.next {
 		return fmt.Errorf("%w: rules", errMalformed)
 	}
-	n := int(packed[len(packed)-1])
-	o.rules = &Rules{Columns: width, Packed: packed, Fast: n >= fastOwner}
-	if n %= fastOwner; n > width || o.rules.Fast && width != FastLimits {
-		return fmt.Errorf("%w: rules", errMalformed)
-	}
+	o.rules = &Rules{Columns: width, Packed: packed, Fast: fast}
 	o.rules.All, o.numbers = make([]Rule, 0, n), make([][2]int64, 0, n)
 	for i := range n {
-		r, ok := readRule(packed, width, i)
+		r, ok := readRule(packed, fast, i)
 		calendar := r.Tag.Calendar()
 		if !ok || calendar && len(c.Args[0]) < c.next+CalendarNumbers*DoubleSize {
 			return fmt.Errorf("%w: rules", errMalformed)

@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // Quotient divides as the arithmetic does.
 func Quotient(a, by int64) (quotient, rest int64) {
 	d := newDivisor(by)
@@ -39,11 +41,25 @@ func PackFast(o *Owner, l *Rules, date int64) []byte {
 func PackMixed(o *Owner) []byte {
 	b := AppendUint([]byte{mixedVersion}, DateSize, o.was.until)
 	for i := range o.Entries {
-		if i%3 == 1 && o.was.until%2 == 1 {
-			// No entry of another limit.
+		b = o.Entries[i].append(b)
+	}
+	return b
+}
+
+// PackInOrder packs an entry or none for each rule, and then the others.
+func PackInOrder(o *Owner, l *Rules) []byte {
+	b := AppendUint([]byte{mixedVersion}, DateSize, o.was.until)
+	for i := range l.All {
+		if e := o.Find(l.All[i].ID, i); e != nil {
+			b = e.append(b)
+		} else {
 			b = append(b, byte(tagNone))
 		}
-		b = o.Entries[i].append(b)
+	}
+	for i := range o.Entries {
+		if e := &o.Entries[i]; !slices.ContainsFunc(l.All, func(r Rule) bool { return r.ID == e.ID }) {
+			b = e.append(b)
+		}
 	}
 	return b
 }

@@ -33,22 +33,23 @@ var names = map[string]any{
 	"CODE_SHIFT": codeShift, "CODE_STEPS": codeSteps, "UNIT_SHIFT": unitShift, "UNITS_LEFT": unitsLeft, "DEADLINE_ROOM": deadlineRoom,
 	"END_OF_DATES": int64(endOfDates),
 
-	"FAST_LIMITS": FastLimits, "FAST_SIZE": fastSize, "SHORT_SIZE": ShortSize, "GENERATION_SIZE": GenerationSize,
+	"FAST_LIMITS": FastLimits, "FAST_SIZE": fastSize, "SHORT_SIZE": ShortSize, "GENERATION_SIZE": GenerationSize, "GENERATION_END": strconv.Itoa(GenerationSize - 1),
 	"RULE_SIZE": ruleSize, "RULE_ID_SIZE": fastIDSize, "RULE_NUMBERS_SIZE": rulesNumbers,
 	"FAST_DEBT_SIZE": fastDebtSize,
 	// The place of a limit before the first, to which the size of one is added for each.
 	"FAST_IDS": fastIDs + 1 - fastIDSize, "FAST_DEBTS": fastDebts + 1 - fastDebtSize,
 	"FAST_DATE": 2 + 1, "OLD_FAST_DATE": 1 + 1, "MIXED_ENTRIES": mixedHead + 1, "OLD_MIXED_ENTRIES": 1 + 1,
-	"FAST_FLAGS": FastLimits * (ruleSize - 1),
+	"FAST_FLAGS": FastLimits * (fastIDSize + rulesNumbers), "FAST_NUMBERS": FastLimits*fastIDSize + 1 - rulesNumbers,
 	// The numbers that all scripts are sent first, and those of the limits of a fast owner.
 	"HEAD_NUMBERS": NumbersHead / DoubleSize, "KNOWN_PLACE": NumberGeneration + 1,
-	"FAST_AMOUNTS": NumbersHead + 1, "FAST_AMOUNTS_SIZE": FastLimits * DoubleSize,
+	"FAST_AMOUNTS": NumbersHead + 1, "FAST_AMOUNTS_SIZE": FastLimits * DoubleSize, "AMOUNT_SIZE": DoubleSize,
+	"WINDOW_SIZE": CalendarNumbers * DoubleSize, "ENTRY_SIZE": smallestEntry, "LONG_ENTRY_SIZE": tokenSize,
 
 	"HEAD_FORMAT": "<dd", "KNOWN_FORMAT": "<c8dd", "REPLY_FORMAT": ">BI6", "TAKE_FORMAT": ">BI6B", "TRIAL_FORMAT": ">BB",
 	"SHORT_FORMAT": ">BI7", "DATE_FORMAT": ">I6", "CLAIM_FORMAT": ">c16c16I6I6BI4", "RECORD_FORMAT": ">BBI6I6c16c16", "HOLDER_FORMAT": ">BBI6I6c16",
 	"HELD_FORMAT": ">BBI6I6c16c16I6BI4", "REPEATED_FORMAT": ">I6B", "END_FORMAT": ">c16B",
 	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BBI6c32I5I5I5I5", "FAST_HEAD_FORMAT": ">BB", "MIXED_FORMAT": ">BI6",
-	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<ddd", "RULE_ID_FORMAT": ">I2",
+	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<dddHB", "FAST_NUMBERS_FORMAT": "<ddd", "AMOUNT_FORMAT": "<d", "WINDOW_FORMAT": "<dd", "RULE_ID_FORMAT": ">I2",
 	"ENTRY_FORMAT": ">BI2I6I5I7", "LONG_ENTRY_FORMAT": ">BI2I6I5I7I7", "DEBT_FORMAT": ">I7",
 	"INSTANCE_FORMAT": ">c8I6", "INSTANCES_FORMAT": ">BI6I2B", "OVERRIDE_FORMAT": ">I2I2c0I6", "LENGTH_FORMAT": ">I2",
 }

@@ -9,9 +9,11 @@ import (
 // never change.
 type Rules struct {
 	All []Rule
-	// Fast says that fast.lua knows such limits: up to four token buckets, none of them soft, whose numbers
-	// fit a state of one date.
+	// Fast says that a state of one date has room for the limits: two to four token buckets, none of them soft, whose
+	// numbers fit. One by itself takes less as an entry.
 	Fast bool
+	// Soft says that one of the limits is, so that fast.lua does not know them.
+	Soft bool
 	// Columns are the places for limits in Packed.
 	Columns int
 	// Sum is a hash of the ids, in their order.
@@ -24,10 +26,11 @@ type Rules struct {
 
 // NewRules keeps the rules, each made by [NewRule].
 func NewRules(all []Rule) *Rules {
-	l := &Rules{All: all, Fast: len(all) <= FastLimits, Columns: len(all)}
+	l := &Rules{All: all, Fast: len(all) != 1 && len(all) <= FastLimits, Columns: len(all)}
 	for i := range all {
 		r := &all[i]
 		l.Sum = mix(l.Sum, uint32(r.ID)+1)
+		l.Soft = l.Soft || r.Soft
 		l.Fast = l.Fast && r.Tag == TokenBucket && !r.Soft && r.P <= maxFastP && r.R <= maxFastR && 2*r.Full <= maxFastDebt
 		if r.Windows != nil {
 			l.Calendars = append(l.Calendars, r.Windows)
@@ -51,16 +54,13 @@ const EmptySum uint32 = 2166136261
 // AddTo takes the limits into a hash of those of several owners, in their order.
 func (l *Rules) AddTo(sum uint32) uint32 { return mix(sum, l.Sum) }
 
-// ids are the ids and rates of the limits in the form of the first column.
+// ids are the ids and rates of the limits as they stand in a state of one date.
 func (l *Rules) ids() []byte {
-	b := make([]byte, 0, l.Columns*ruleSize+1)
-	for i := range l.Columns {
+	b := make([]byte, 0, fastRulesSize)
+	for i := range FastLimits {
 		var id, p, r int64
 		if i < len(l.All) {
-			id = int64(l.All[i].ID)
-			if l.Fast {
-				p, r = l.All[i].P, l.All[i].R
-			}
+			id, p, r = int64(l.All[i].ID), l.All[i].P, l.All[i].R
 		}
 		b = AppendUint(AppendUint(AppendUint(b, idSize, id), fastPSize, p), fastRSize, r)
 	}
@@ -68,8 +68,21 @@ func (l *Rules) ids() []byte {
 }
 
 func (l *Rules) pack() []byte {
+	if l.Fast {
+		return l.packFast()
+	}
+	b := make([]byte, 0, ruleSize*len(l.All)+1)
+	for i := range l.All {
+		r := &l.All[i]
+		b = AppendDouble(AppendDouble(AppendDouble(b, r.P), r.R), r.Full)
+		b = append(binary.LittleEndian.AppendUint16(b, r.ID), r.flags())
+	}
+	return append(b, byte(len(l.All)))
+}
+
+func (l *Rules) packFast() []byte {
 	b := l.ids()
-	for i := range l.Columns {
+	for i := range FastLimits {
 		// An unused place is a limit that nothing exceeds.
 		p, r, full := int64(1), int64(1), int64(MaxDebt)
 		if i < len(l.All) {
@@ -77,18 +90,14 @@ func (l *Rules) pack() []byte {
 		}
 		b = AppendDouble(AppendDouble(AppendDouble(b, p), r), full)
 	}
-	for i := range l.Columns {
+	for i := range FastLimits {
 		var flags byte
 		if i < len(l.All) {
 			flags = l.All[i].flags()
 		}
 		b = append(b, flags)
 	}
-	n := byte(len(l.All))
-	if l.Fast {
-		n += fastOwner
-	}
-	return append(b, n)
+	return append(b, fastOwner+byte(len(l.All)))
 }
 
 func (r *Rule) flags() byte {
@@ -103,13 +112,17 @@ func (r *Rule) flags() byte {
 }
 
 // readRule reads one rule of those that [Rules.pack] has packed, false if that is none.
-func readRule(packed string, width, i int) (r Rule, ok bool) {
-	flags, numbers := packed[(ruleSize-1)*width+i], fastIDSize*width+rulesNumbers*i
-	r = Rule{
-		ID: uint16(ReadUint(packed[fastIDSize*i:], idSize)), Tag: Tag(flags / flagTag),
-		Lenient: flags&flagLenient != 0, Soft: flags&flagSoft != 0,
-		P: readDouble(packed, numbers), R: readDouble(packed, numbers+DoubleSize),
+func readRule(packed string, fast bool, i int) (r Rule, ok bool) {
+	var flags byte
+	numbers := ruleSize * i
+	if fast {
+		numbers = FastLimits*fastIDSize + rulesNumbers*i
+		r.ID, flags = uint16(ReadUint(packed[fastIDSize*i:], idSize)), packed[FastLimits*(fastIDSize+rulesNumbers)+i]
+	} else {
+		r.ID, flags = binary.LittleEndian.Uint16([]byte(packed[numbers+rulesNumbers:])), packed[numbers+ruleSize-1]
 	}
+	r.Tag, r.Lenient, r.Soft = Tag(flags/flagTag), flags&flagLenient != 0, flags&flagSoft != 0
+	r.P, r.R = readDouble(packed, numbers), readDouble(packed, numbers+DoubleSize)
 	r.Capacity = readDouble(packed, numbers+2*DoubleSize) / max(r.P, 1)
 	return r, r.P > 0 && r.Tag != tagNone && r.Tag <= YearWindow && (r.R > 0 || r.Tag.Calendar())
 }

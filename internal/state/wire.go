@@ -62,7 +62,7 @@ func (t Tag) Calendar() bool { return t >= HourWindow }
 // candidate.
 const (
 	AnyTake = 0
-	// FastTake says that fast.lua knows the limits of all owners.
+	// FastTake says that fast.lua knows the limits of all owners: none is soft.
 	FastTake       = 1
 	BlockedTake    = 2
 	CandidateOwner = 4
@@ -145,9 +145,10 @@ const (
 	fastSize     = fastDebts + FastLimits*fastDebtSize
 	// mixedHead is what stands before the entries of a mixed state: version and deadline.
 	mixedHead = 1 + DateSize
-	// The columns of the rules: the ids, three doubles, and the flags of each limit.
-	rulesNumbers = 3 * DoubleSize
-	ruleSize     = fastIDSize + rulesNumbers + 1
+	// A rule: three doubles, id and flags; of a fast owner these stand in columns, with ids as in its state.
+	rulesNumbers  = 3 * DoubleSize
+	ruleSize      = rulesNumbers + idSize + 1
+	fastRulesSize = FastLimits*(fastIDSize+rulesNumbers+1) + 1
 	// A record up to what depends on its state, and of a running attempt up to the limits that were charged less.
 	recordSize = 1 + 1 + 2*DateSize + 2*keySize
 	heldSize   = DateSize + 1 + SumSize

@@ -11,8 +11,8 @@ type call struct {
 	// expiry is that of each key.
 	expiry int64
 	places []*[]byte
-	// fast says that fast.lua has to do it.
-	fast bool
+	// fast says that fast.lua is asked, and must that it has to do it.
+	fast, must bool
 }
 
 // numbers packs the first argument: for each place of the policies as many as values says.
@@ -170,10 +170,10 @@ func (w *world) take(c *call) {
 	candidates := w.owners(c, 1, max(0, w.IntN(mostOwners+3)-3))
 	all := append(policies[:len(policies):len(policies)], candidates...)
 	kind := int64(state.FastTake)
-	c.fast = len(all) > 0
+	c.fast, c.must = len(all) > 0, true
 	for i, p := range all {
-		c.fast = c.fast && p.rules.Fast && state.FitsFast(p.rules, c.Values[i], w.now)
-		if !p.rules.Fast {
+		c.must = c.must && state.FitsFast(p.rules, c.Values[i], w.now)
+		if p.rules.Soft {
 			kind = state.AnyTake
 		}
 	}

@@ -269,7 +269,7 @@ func (w *world) state(p policy) []byte {
 			known[rules.All[i].ID] = true
 		}
 	}
-	for range w.IntN(3) {
+	for range max(0, w.IntN(5)-2) {
 		if e := w.entry(nil, nil); !known[e.ID] {
 			o.Entries, known[e.ID] = append(o.Entries, e), true
 		}
@@ -281,7 +281,11 @@ func (w *world) state(p policy) []byte {
 		// As long again and some seconds is the most.
 		o.SetDeadline(0, max(0, 2*gone-w.now+8192+w.Int64N(3)-1))
 	}
-	text := w.aged(state.PackMixed(&o))
+	text := state.PackInOrder(&o, rules)
+	if w.one(4) {
+		text = state.PackMixed(&o)
+	}
+	text = w.aged(text)
 	if w.one(100) {
 		// Something that nobody wrote.
 		text[w.IntN(2)%len(text)] ^= 8
