@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -90,7 +91,8 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	read, err := buffer.ReadFrom(io.LimitReader(r.Body, most+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return release, refused(ratelimitclient.CodePayloadTooSlow, LayerDocument, "the body did not arrive in time", 0)
+		return release, refused(ratelimitclient.CodePayloadTooSlow, LayerDocument,
+			fmt.Sprintf("the body did not arrive within %s: send less, or faster", d.cfg.Request.BodyTime), 0)
 	case err != nil:
 		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body cannot be read")
 	case read > most:

@@ -188,7 +188,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next ht
 		d.refuse(w, r, a, overloaded("the server has too many requests under way"))
 		return
 	case crowded:
-		d.refuse(w, r, a, tooMany(LayerAddress, "too many requests of this address are under way"))
+		d.refuse(w, r, a, tooMany(LayerAddress, "too many requests of this address are under way: wait for their answers"))
 		return
 	default:
 	}

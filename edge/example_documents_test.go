@@ -57,5 +57,5 @@ func ExampleDocumentConfig() {
 	mux.ServeHTTP(w, r)
 	fmt.Println(w.Code, w.Body)
 	// Output:
-	// 400 {"errors":[{"message":"the document has more than 16 operations","extensions":{"allowed":16,"code":"QUERY_LIMIT_EXCEEDED","given":17,"layer":"document","rule":"operations"}}],"data":null}
+	// 400 {"errors":[{"message":"the document has more than 16 operations: send the one that is to run","extensions":{"allowed":16,"code":"QUERY_LIMIT_EXCEEDED","given":17,"layer":"document","rule":"operations"}}],"data":null}
 }

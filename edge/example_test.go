@@ -59,7 +59,7 @@ func Example() {
 	fmt.Println(w.Body)
 	// Output:
 	// 413
-	// {"errors":[{"message":"the body may have 131072 bytes","extensions":{"code":"PAYLOAD_TOO_LARGE","layer":"document"}}]}
+	// {"errors":[{"message":"the body may have 131072 bytes at most: send less at once","extensions":{"code":"PAYLOAD_TOO_LARGE","layer":"document"}}]}
 }
 
 // A server behind a load balancer, whose clients send API keys. What stands for ratelimit.Handler(srv) here answers

@@ -67,7 +67,7 @@ func overloaded(message string) *refusal {
 
 // tooLargeFor is the refusal of what has more bytes than it may.
 func tooLargeFor(what string, most int64) *refusal {
-	return refused(ratelimitclient.CodePayloadTooLarge, LayerDocument, fmt.Sprintf("%s may have %d bytes", what, most), 0)
+	return refused(ratelimitclient.CodePayloadTooLarge, LayerDocument, fmt.Sprintf("%s may have %d bytes at most: send less at once", what, most), 0)
 }
 
 // unreadable is the answer to what is no request.

@@ -288,7 +288,7 @@ func TestAnAddressHasItsWebSocketsAtOnce(t *testing.T) {
 	third, got := s.dial(t, "websocket")
 	require.Nil(t, third)
 	require.Equal(t, http.StatusTooManyRequests, got.status)
-	require.Equal(t, "there are too many WebSockets of this address", got.refusal.Message)
+	require.Equal(t, "there are too many WebSockets of this address: close one first", got.refusal.Message)
 	require.Equal(t, http.StatusOK, s.post(t, strings.NewReader(document)).status, "they are no requests under way")
 	require.NoError(t, first.conn.Close(websocket.StatusNormalClosure, ""))
 	require.Eventually(t, func() bool { again, _ := s.dial(t, "websocket"); return again != nil }, time.Minute, time.Millisecond)

@@ -70,7 +70,7 @@ func (d *Door) upgrade(w http.ResponseWriter, r *http.Request, a *arrival, next 
 		d.refuse(w, r, a, overloaded("the server has too many WebSockets"))
 		return
 	case crowded:
-		d.refuse(w, r, a, tooMany(LayerAddress, "there are too many WebSockets of this address"))
+		d.refuse(w, r, a, tooMany(LayerAddress, "there are too many WebSockets of this address: close one first"))
 		return
 	default:
 	}
@@ -113,7 +113,7 @@ func (s *socket) begin(ctx context.Context) *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if most != None && s.running >= most {
-		return tooMany(LayerConnection, "too many operations of this connection run at once")
+		return tooMany(LayerConnection, "too many operations of this connection run at once: end one first")
 	}
 	switch a.door.running.enter(a.client, a.site) {
 	case roomless:

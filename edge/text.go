@@ -152,11 +152,11 @@ const (
 
 // complaints say to people what breaks a bound.
 var complaints = map[string]string{
-	ruleTokens:     "the document has more than %d tokens",
-	ruleNesting:    "the document has more than %d levels of braces and brackets",
+	ruleTokens:     "the document has more than %d tokens: ask for less at once, and send lists in variables",
+	ruleNesting:    "the document has more than %d levels of braces and brackets: nest it less",
 	ruleName:       "the document has a name or a number of more than %d bytes: shorten it",
-	ruleOperations: "the document has more than %d operations",
-	ruleFragments:  "the document has more than %d fragments",
+	ruleOperations: "the document has more than %d operations: send the one that is to run",
+	ruleFragments:  "the document has more than %d fragments: send those that the operation spreads",
 	ruleReach: "the operations and fragments of the document have more than %d tokens, counted with those of the fragments that each spreads: " +
 		"send one operation in a document, and spread large fragments from fewer others",
 }

@@ -89,7 +89,7 @@ func TestAPIAnswersOverHTTP(t *testing.T) {
 		},
 		"a document has a largest number of tokens": {
 			query: `{` + strings.Repeat(` viewer { id }`, maxTokens/4) + ` }`, status: 400,
-			want: `{"errors":[{"message":"the document has more than 2000 tokens","extensions":{"allowed":2000,
+			want: `{"errors":[{"message":"the document has more than 2000 tokens: ask for less at once, and send lists in variables","extensions":{"allowed":2000,
 				"code":"QUERY_LIMIT_EXCEEDED","given":2001,"layer":"document","rule":"tokens"}}],"data":null}`,
 		},
 	}
