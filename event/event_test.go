@@ -50,6 +50,11 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 		`level=INFO msg="ratelimit: candidate_differs" tenant=acme tier=pro candidate=next live=limited would=admitted`,
 		`level=WARN msg="ratelimit: breaker_changed" node=10.0.0.7:6379 from=half_open to=open`,
 		`level=INFO msg="ratelimit: breaker_changed" node=10.0.0.7:6379 from=half_open to=closed`,
+		`level=INFO msg="ratelimit: policy_applied" policy=main revision=7 hash=sha256:ab author=ada reason="why not" published=2026-12-01T00:00:00.000Z origin=feed again=true`,
+		`level=INFO msg="ratelimit: policy_applied" revision=0 origin=first`,
+		`level=WARN msg="ratelimit: policy_refused" policy=main revision=8 hash=sha256:cd cause=older error="it is older" holds=7`,
+		`level=WARN msg="ratelimit: policy_state" policy=main from=current to=stale age=6s revision=7 error="the feed is away"`,
+		`level=INFO msg="ratelimit: policy_state" from=stale to=current revision=7`,
 	}, lines(t,
 		event.ThresholdCrossed{Budget: minute, Threshold: 0.8, Share: 0.85, Remaining: 15},
 		event.LimitReached{Budget: minute, RetryAfter: 7200 * time.Millisecond},
@@ -60,6 +65,14 @@ func TestALineSaysEverythingThatIsKnown(t *testing.T) {
 		event.CandidateDiffers{Tenant: "acme", Tier: "pro", Candidate: "next", Live: "limited", Would: "admitted"},
 		event.BreakerChanged{Node: "10.0.0.7:6379", From: event.BreakerHalfOpen, To: event.BreakerOpen},
 		event.BreakerChanged{Node: "10.0.0.7:6379", From: event.BreakerHalfOpen, To: event.BreakerClosed},
+		event.PolicyApplied{
+			Policy: "main", Revision: 7, Hash: "sha256:ab", Author: "ada", Reason: "why not",
+			Published: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), Origin: "feed", Again: true,
+		},
+		event.PolicyApplied{Origin: "first"},
+		event.PolicyRefused{Policy: "main", Revision: 8, Hash: "sha256:cd", Cause: "older", Error: "it is older", Holds: 7},
+		event.PolicyState{Policy: "main", From: event.PolicyCurrent, To: "stale", Age: 6 * time.Second, Revision: 7, Error: "the feed is away"},
+		event.PolicyState{From: "stale", To: event.PolicyCurrent, Revision: 7},
 	))
 }
 

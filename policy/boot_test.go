@@ -228,7 +228,7 @@ func TestAnInstanceThatStartsWithARevisionThatItCannotUseServesTheOneBefore(t *t
 	require.NoError(t, f.Check(refusing(6)), "the others go on without revision 6, and so does this one")
 	require.Equal(t, 5, maxCost(f))
 	require.EqualValues(t, 6, f.Status().Refused.Number)
-	require.Empty(t, feed.restored)
+	require.Empty(t, feed.given())
 	require.NoError(t, f.Check(refusing(5)))
 	require.Equal(t, 999, maxCost(f))
 	require.ErrorIs(t, f.Check(refusing(999)), errNoStore, "there is nothing else")

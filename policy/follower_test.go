@@ -123,7 +123,7 @@ func TestInstancesThatStartTogetherDoNotAskTogether(t *testing.T) {
 		pass(time.Minute)
 		tenths := map[int64]bool{}
 		for _, feed := range feeds {
-			asked := feed.asked[1:]
+			asked := feed.times()[1:]
 			tenths[int64(asked[0].Sub(began)/(100*time.Millisecond))] = true
 			require.LessOrEqual(t, asked[0].Sub(began), time.Second)
 			for i := 1; i < len(asked); i++ {
@@ -310,10 +310,10 @@ func TestWhatAFeedHasLostIsGivenBackAtAnIntervalAndNotAtHints(t *testing.T) {
 			feed.hints <- struct{}{}
 			pass(50 * time.Millisecond)
 		}
-		before := len(feed.restored)
+		before := len(feed.given())
 		require.LessOrEqual(t, before, 1, "the first question of the interval may have come")
 		pass(2 * time.Minute)
-		require.Greater(t, len(feed.restored), before)
-		require.Equal(t, revision(5).Head(), feed.restored[0].Head())
+		require.Greater(t, len(feed.given()), before)
+		require.Equal(t, revision(5).Head(), feed.given()[0].Head())
 	})
 }

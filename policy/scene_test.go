@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,20 @@ func (m *memory) questions() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.asked)
+}
+
+// given returns what it was given back.
+func (m *memory) given() []*policy.Revision {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.restored)
+}
+
+// times returns when it was asked.
+func (m *memory) times() []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.asked)
 }
 
 // told keeps what an observer was told, and what was logged.
