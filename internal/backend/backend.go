@@ -69,7 +69,9 @@ type Store struct {
 	absence absence
 	gate    *Gate
 	local   shares
-	queue   *queue
+	// near says that the store is in this process, where it is never away: no share of it is judged, owed or learnt.
+	near  bool
+	queue *queue
 	// evictions is nil for a store that does not count them. Whether they were logged is in full.
 	evictions bucket.EvictionCounter
 	full      atomic.Bool
@@ -104,6 +106,7 @@ func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	if name != "" {
 		b.log = cfg.Logger.With(slog.String("store", name))
 	}
+	_, b.near = store.(*bucket.Memory)
 	b.evictions, _ = store.(bucket.EvictionCounter)
 	// Each store has a queue of its own: what waits for one that is away holds up no other.
 	b.queue = newQueue(cfg.MaxWaiting, b.Settle, cfg.Watcher.Settled)
@@ -171,8 +174,10 @@ func (b *Store) take(
 ) (took time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	start := time.Now()
-	if err := b.settleBefore(ctx, take); err != nil {
-		return time.Since(start), err
+	if !b.near {
+		if err := b.settleBefore(ctx, take); err != nil {
+			return time.Since(start), err
+		}
 	}
 	var origin Origin
 	*result, origin, err = ask(ctx, *take)
@@ -183,7 +188,7 @@ func (b *Store) take(
 		return 0, err
 	}
 	b.called(ctx, "take", took, err)
-	if err == nil {
+	if err == nil && !b.near {
 		b.learn(ctx, take, result)
 	}
 	b.warnOfEvictions(ctx)

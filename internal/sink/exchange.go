@@ -20,7 +20,7 @@ func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := &held{Exchange: Exchange{response: w, peer: inbound.Peer(r)}, Context: r.Context()}
 		x := &h.Exchange
-		r = r.WithContext(h)
+		r = r.WithContext(h) //nolint:contextcheck // It is in that of the request.
 		if inbound.Upgrades(r.Header) {
 			x.passed, x.socket = true, true
 			next.ServeHTTP(w, r)
