@@ -36,6 +36,9 @@ type DocumentConfig struct {
 	// 0 means 16 times MaxTokens, or MaxBytes where that is None: 32 000. A client that spreads each fragment once is
 	// within it while fragments are not deeper in each other than 15.
 	MaxReach int
+	// MaxExtensions is how many values of JSON the extensions of an operation have, lists and objects among them. gqlgen keeps
+	// the extensions for as long as the operation runs: 64 KiB of small objects take 3.2 MB. 0 means 256.
+	MaxExtensions int
 
 	// MaxParsing is how many documents are parsed and validated at once. 0 means one for each processor that Go uses, and
 	// at least two. One address, and one key, has at most half of them.
@@ -86,6 +89,7 @@ const (
 	defaultMaxOperations   = 16
 	defaultMaxFragments    = 128
 	defaultMaxName         = 256
+	defaultMaxExtensions   = 256
 	reachPerToken          = 16
 	defaultMaxWaiting      = 64
 	defaultMaxWait         = 250 * time.Millisecond
@@ -108,6 +112,7 @@ func (c *DocumentConfig) check(fail failFunc) {
 		{"MaxFragments", c.MaxFragments},
 		{"MaxName", c.MaxName},
 		{"MaxReach", c.MaxReach},
+		{"MaxExtensions", c.MaxExtensions},
 		{"MaxParsing", c.MaxParsing},
 		{"MaxWaiting", c.MaxWaiting},
 		{"RememberInvalid", c.RememberInvalid},
@@ -132,6 +137,7 @@ func (c DocumentConfig) withDefaults() DocumentConfig {
 		{&c.MaxOperations, defaultMaxOperations},
 		{&c.MaxFragments, defaultMaxFragments},
 		{&c.MaxName, defaultMaxName},
+		{&c.MaxExtensions, defaultMaxExtensions},
 		{&c.MaxParsing, max(2, runtime.GOMAXPROCS(0))},
 		{&c.MaxWaiting, defaultMaxWaiting},
 		{&c.RememberInvalid, defaultRememberInvalid},

@@ -148,6 +148,7 @@ const (
 	ruleOperations = "operations"
 	ruleFragments  = "fragments"
 	ruleReach      = "reach"
+	ruleExtensions = "extensions"
 )
 
 // complaints say to people what breaks a bound.
@@ -159,4 +160,5 @@ var complaints = map[string]string{
 	ruleFragments:  "the document has more than %d fragments: send those that the operation spreads",
 	ruleReach: "the operations and fragments of the document have more than %d tokens, counted with those of the fragments that each spreads: " +
 		"send one operation in a document, and spread large fragments from fewer others",
+	ruleExtensions: "the extensions of the operation have more than %d values",
 }
