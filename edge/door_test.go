@@ -224,6 +224,7 @@ func TestARefusalIsInTheMediaTypeThatTheClientAccepts(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", graphQL: graphQL, graphQL + ", application/json": graphQL,
 		"application/json, " + graphQL: "application/json", "text/event-stream": "application/json", ";;": "application/json",
+		strings.Repeat("text/html,", 31) + graphQL: graphQL, strings.Repeat(",", 10_000) + graphQL: "application/json",
 	} {
 		door := newDoor(t, edge.Config{Request: edge.RequestConfig{MaxBody: 1}})
 		got := ask(t, door.Handler(&passed{}), "192.0.2.1", header("Accept", accept))

@@ -142,9 +142,16 @@ const (
 	responseJSON = "application/graphql-response+json"
 )
 
+// maxAccepted is how many media types of a request are looked at: a refusal has to be cheap, whatever the header lists.
+const maxAccepted = 32
+
 // contentType is that of an answer to the request, as gqlgen chooses it where nobody has set another default.
 func contentType(r *http.Request) string {
+	left := maxAccepted
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if left--; left < 0 {
+			break
+		}
 		switch media, _, err := mime.ParseMediaType(part); {
 		case err != nil:
 		case media == responseJSON:
