@@ -17,6 +17,8 @@ BENCHCOUNT ?= 7
 
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
+# Those that need foreign servers have a target of their own for their tests.
+CONTRIB_TEST := $(filter-out contrib/postgresfeed,$(CONTRIB))
 
 GOLANGCI_LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
 GQLGEN := go tool -modfile=$(CURDIR)/tools/gqlgen/go.mod gqlgen
@@ -32,9 +34,14 @@ test-tools: ## Install redis-server, curl and nginx if they are missing; start n
 .PHONY: test
 test: test-tools ## Run all tests with the race detector
 	go test -race -shuffle=on -timeout 10m $(PACKAGES)
-	@for module in $(CONTRIB); do \
+	@for module in $(CONTRIB_TEST); do \
 		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -timeout 10m ./...); \
 	done
+
+.PHONY: postgres
+postgres: ## Test the feed of PostgreSQL; installs PostgreSQL and PgBouncer if they are missing, and starts no service
+	@scripts/install-postgres
+	cd contrib/postgresfeed && go test -race -shuffle=on -timeout 10m ./...
 
 # The modules below contrib choose their own versions, so the next two are about the root module.
 .PHONY: test-floor
@@ -54,7 +61,7 @@ test-valkey: test-tools ## Run all tests with valkey-server, which has to be ins
 test-long: export TEST_SEED := random
 test-long: test-tools ## Repeat all tests in other orders, run the model of the stores, kill servers, and fuzz each target for FUZZTIME (default 2m)
 	go test -race -shuffle=on -count=5 -timeout 60m $(PACKAGES)
-	@for module in $(CONTRIB); do \
+	@for module in $(CONTRIB_TEST); do \
 		echo "# $$module"; (cd "$$module" && go test -race -shuffle=on -count=5 -timeout 60m ./...); \
 	done
 	@# A million calls of each store against the model, and concurrent histories of half a minute.

@@ -24,7 +24,8 @@ type library struct {
 
 // folders are those packages, by name.
 var folders = []string{
-	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy", "policy/policytest", "policy/redisfeed", "cost", "event",
+	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy", "policy/policytest", "policy/redisfeed",
+	"contrib/postgresfeed", "cost", "event",
 	"idempotency", "lua", "edge", "ratelimitclient", "ratelimittest", "gqlgenplugin",
 }
 

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha1" //nolint:gosec // What scripts of Redis can compute.
 	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,7 +34,7 @@ type Config struct {
 	// MaxDocument is the size in bytes of the largest document that [Feed.Publish] takes, as in policy.Config: what it
 	// takes, followers have to take too. Zero means [tiers.DefaultMaxDocument].
 	MaxDocument int
-	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes, another one for each. Empty means the
+	// Instance is what this instance is called in [Feed.Instances], 1 to 128 bytes of UTF-8, another one for each. Empty means the
 	// name of the machine and some random digits.
 	Instance string
 }
@@ -75,8 +73,6 @@ var (
 const (
 	// maxField is how many bytes a part of a revision has besides the document.
 	maxField = 1024
-	// maxInstance is how many bytes the name of an instance has.
-	maxInstance = 128
 	// pingEvery is for how long a subscription is silent before it is asked whether it stands.
 	pingEvery = 5 * time.Second
 )
@@ -95,8 +91,9 @@ func New(cfg Config) (*Feed, error) {
 	}
 	keys, err := keysOf(cfg.Namespace, cfg.Name)
 	errs = append(errs, err)
-	if len(cfg.Instance) > maxInstance {
-		errs = append(errs, fmt.Errorf("redisfeed: Config.Instance has %d bytes: write at most %d", len(cfg.Instance), maxInstance))
+	cfg.Instance = cmp.Or(cfg.Instance, policy.InstanceName())
+	if err := policy.CheckInstanceName(cfg.Instance); err != nil {
+		errs = append(errs, fmt.Errorf("redisfeed: Config.Instance: %w", err))
 	}
 	if cfg.MaxDocument < 0 || cfg.MaxDocument > tiers.MaxDocument {
 		errs = append(errs, fmt.Errorf("redisfeed: Config.MaxDocument is %d: write at most %d, or 0 for %d",
@@ -107,7 +104,7 @@ func New(cfg Config) (*Feed, error) {
 	}
 	return &Feed{
 		maxDocument: cfg.MaxDocument,
-		client:      cfg.Client, instance: cmp.Or(cfg.Instance, newInstance()),
+		client:      cfg.Client, instance: cfg.Instance,
 		revision: keys, instances: keys + ":instances", seen: keys + ":seen", hint: keys + ":hint",
 	}, nil
 }
@@ -135,17 +132,6 @@ func keysOf(namespace, name string) (string, error) {
 		err = errors.Join(err, fmt.Errorf("redisfeed: Config.Name %.80q: 1 to 64 characters of A-Z a-z 0-9 _ . - fit", name))
 	}
 	return "rl:" + namespace + ":policy:{" + name + "}", err
-}
-
-func newInstance() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "instance"
-	}
-	var random [4]byte
-	// It never fails.
-	_, _ = rand.Read(random[:])
-	return host[:min(len(host), maxInstance-2*len(random)-1)] + "-" + hex.EncodeToString(random[:])
 }
 
 // String returns the key of the revision.

@@ -237,7 +237,7 @@ func TestEveryInstanceHasTheNewestRevisionWhateverBreaksAndNaiveOnesDoNot(t *tes
 	// Each instance has said that it has the last revision.
 	require.Eventually(t, func() bool {
 		instances, err := fl.publisher.Instances(t.Context())
-		return err == nil && len(instances) == fleetSize && !slices.ContainsFunc(instances, func(i redisfeed.Instance) bool {
+		return err == nil && len(instances) == fleetSize && !slices.ContainsFunc(instances, func(i policy.Instance) bool {
 			return i.Status.Number != fleetRevisions
 		})
 	}, patience, 20*time.Millisecond, "reports are missing")

@@ -21,8 +21,6 @@ const (
 	life = 3 * policy.ReportEvery
 	// maxInstances is how many there may be.
 	maxInstances = 10_000
-	// maxReport is how many bytes an instance says at most.
-	maxReport = 8 << 10
 )
 
 //go:embed report.lua
@@ -36,36 +34,15 @@ var (
 	instancesScript = redis.NewScript(instancesSource)
 )
 
-// Instance is what an instance has last said of itself.
-type Instance struct {
-	// Name is its [Config.Instance].
-	Name string
-	// Seen is when it has said so, by the clock of the Redis.
-	Seen time.Time
-	// Status is what it serves and what it refuses. Anybody who can write into the Redis can have written it.
-	Status policy.Status
-}
-
 // errTooMany says that there is no room for another instance.
 var errTooMany = fmt.Errorf("redisfeed: more than %d instances report", maxInstances)
 
 // Report implements policy.Reporter: the Redis keeps for half a minute what this instance serves.
 func (f *Feed) Report(ctx context.Context, s policy.Status) error {
-	said := s.String()
-	if len(said) > maxReport {
-		// The longest texts are errors, of which the log has all.
-		s.Failure, s.Unsaved = "", ""
-		if s.Refused != nil {
-			refused := *s.Refused
-			refused.Error = "too long to be reported: see the log of the instance"
-			s.Refused = &refused
-		}
-		said = s.String()
-	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	kept, err := reportScript.Run(ctx, f.client, []string{f.instances, f.seen},
-		f.instance, said, life.Milliseconds(), maxInstances).Int()
+		f.instance, s.Report(), life.Milliseconds(), maxInstances).Int()
 	if err == nil && kept == 0 {
 		err = errTooMany
 	}
@@ -74,18 +51,18 @@ func (f *Feed) Report(ctx context.Context, s policy.Status) error {
 
 // Instances returns the instances that have reported within half a minute, by name. Those whose report cannot be read are
 // left out, and the error says how many.
-func (f *Feed) Instances(ctx context.Context) ([]Instance, error) {
+func (f *Feed) Instances(ctx context.Context) ([]policy.Instance, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	reply, err := instancesScript.Run(ctx, f.client, []string{f.instances, f.seen}, life.Milliseconds()).StringSlice()
 	if err != nil {
 		return nil, fmt.Errorf("redisfeed: %w", err)
 	}
-	var all []Instance
+	var all []policy.Instance
 	unread := 0
 	const parts = 3
 	for i := 0; i+parts <= len(reply); i += parts {
-		instance := Instance{Name: reply[i]}
+		instance := policy.Instance{Name: reply[i]}
 		ms, err := strconv.ParseFloat(reply[i+1], 64)
 		if err = errors.Join(err, json.Unmarshal([]byte(reply[i+2]), &instance.Status)); err != nil {
 			unread++
@@ -94,7 +71,7 @@ func (f *Feed) Instances(ctx context.Context) ([]Instance, error) {
 		instance.Seen = time.UnixMilli(int64(ms)).UTC()
 		all = append(all, instance)
 	}
-	slices.SortFunc(all, func(a, b Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b policy.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	if unread > 0 {
 		return all, fmt.Errorf("redisfeed: the reports of %d instances cannot be read", unread)
 	}

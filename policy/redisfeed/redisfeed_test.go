@@ -261,7 +261,7 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 func TestMistakesOfTheConfigurationAreReportedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := redisfeed.New(redisfeed.Config{Namespace: "a b", Name: "c{d", Instance: strings.Repeat("x", 129), MaxDocument: -1})
-	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.Instance has 129 bytes", "Config.MaxDocument is -1"} {
+	for _, part := range []string{"Config.Client is nil", "Config.Namespace", "Config.Name", "Config.Instance: a name of 129 bytes", "Config.MaxDocument is -1"} {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = redisfeed.ACLRules("a b", "")

@@ -1,0 +1,201 @@
+package postgresfeed
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// hintChannel is that of the notifications about all policies of a database. Their payload says which.
+const hintChannel = "ratelimit_policy"
+
+const (
+	// probePatience is how long a notification to oneself may take, and probes how often it is tried.
+	probePatience = time.Second
+	probes        = 3
+	// pingEvery is for how long a subscription is silent before it is asked whether it stands, and pingPatience for how long it
+	// may think about that.
+	pingEvery    = 5 * time.Second
+	pingPatience = 5 * time.Second
+	// probeAgain is after which time one who hears nothing listens once more.
+	probeAgain = 5 * time.Minute
+)
+
+// ErrSwallowed says that the server takes LISTEN, and that notifications do not arrive: a pooler in transaction or statement mode
+// stands between. Set [Config.Listen] to the address of the server itself, or the pooler to session mode.
+var ErrSwallowed = errors.New("postgresfeed: notifications do not arrive: a pooler in transaction mode may stand between; " +
+	"set Config.Listen to the server itself")
+
+// errSilent says that nobody has asked for hints.
+var errSilent = errors.New("postgresfeed: nobody listens yet")
+
+// HintsFailure returns why there are no hints now, nil if a subscription stands and delivers. It is [ErrSwallowed] behind a pooler that
+// delivers none; a new revision is then there after an interval of the follower.
+func (f *Feed) HintsFailure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hints
+}
+
+// hinted notes whether there are hints. The log hears once that they are swallowed, and once that they arrive again.
+func (f *Feed) hinted(ctx context.Context, err error) {
+	f.mu.Lock()
+	f.hints = err
+	swallowed := errors.Is(err, ErrSwallowed)
+	say := swallowed && !f.told || err == nil && f.told
+	if say {
+		f.told = swallowed
+	}
+	f.mu.Unlock()
+	switch {
+	case say && swallowed:
+		f.log.WarnContext(ctx, "policy: revisions are polled for, and not notified", slog.String("feed", f.String()), slog.String("error", err.Error()))
+	case say:
+		f.log.InfoContext(ctx, "policy: revisions are notified again", slog.String("feed", f.String()))
+	}
+}
+
+// Hints implements policy.Feed: it listens, and wakes at each notification. A connection that has broken without a word is
+// noticed within some seconds. While notifications are swallowed it waits, and tries once more after some minutes.
+func (f *Feed) Hints(ctx context.Context, wake func()) error {
+	err := f.hear(ctx, wake)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.hinted(ctx, err)
+	if errors.Is(err, ErrSwallowed) {
+		timer := time.NewTimer(probeAgain)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+	return err
+}
+
+// listener is a connection that listens.
+type listener struct {
+	feed *Feed
+	conn *pgx.Conn
+	wake func()
+	// channel is its own, for the probe, and nonce is what is expected there.
+	channel, nonce string
+	// heard says that the nonce has come.
+	heard bool
+}
+
+// hear listens until that ends.
+func (f *Feed) hear(ctx context.Context, wake func()) error {
+	conn, err := f.connect(ctx)
+	if err != nil {
+		return wrap(err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	l := &listener{feed: f, conn: conn, wake: wake, channel: hintChannel + "_probe_" + rand.Text(), nonce: rand.Text()}
+	for _, channel := range []string{hintChannel, l.channel} {
+		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return wrap(err)
+		}
+	}
+	// What was published before comes with the next question, whatever the probe says.
+	wake()
+	if err := l.probe(ctx); err != nil {
+		return err
+	}
+	f.hinted(ctx, nil)
+	for {
+		err := l.wait(ctx, pingEvery)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			if err := l.ping(ctx); err != nil {
+				return wrap(err)
+			}
+		default:
+			return wrap(err)
+		}
+	}
+}
+
+// connect returns a connection of one's own.
+func (f *Feed) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if f.listen != nil {
+		return pgx.ConnectConfig(ctx, f.listen.Copy())
+	}
+	conn, err := f.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Hijack(), nil
+}
+
+// probe sends notifications over another connection until one arrives.
+func (l *listener) probe(ctx context.Context) error {
+	for range probes {
+		if err := l.send(ctx); err != nil {
+			return wrap(err)
+		}
+		deadline := time.Now().Add(probePatience)
+		for !l.heard {
+			err := l.wait(ctx, time.Until(deadline))
+			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+				break
+			}
+			if err != nil {
+				return wrap(err)
+			}
+		}
+		if l.heard {
+			return nil
+		}
+	}
+	return ErrSwallowed
+}
+
+func (l *listener) send(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := l.feed.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", pgx.QueryExecModeExec, l.channel, l.nonce)
+	return err
+}
+
+// wait takes one notification. Anybody in the database can send one.
+func (l *listener) wait(ctx context.Context, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	n, err := l.conn.WaitForNotification(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case n.Channel == l.channel && n.Payload == l.nonce:
+		l.heard = true
+	case n.Channel == hintChannel && n.Payload == l.feed.payload:
+		l.wake()
+	}
+	return nil
+}
+
+// ping asks whether the connection stands.
+func (l *listener) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	if _, err := l.conn.Exec(ctx, "SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("the connection that listens: %w", err)
+	}
+	return nil
+}
