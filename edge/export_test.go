@@ -10,3 +10,12 @@ func ReachOf(document string, most int) int {
 	}
 	return most
 }
+
+// FramesIn counts the frames in what comes in chunks of so many bytes.
+func FramesIn(sent []byte, chunk int) (counted int) {
+	var f frames
+	for at := 0; at < len(sent); at += chunk {
+		counted += f.count(sent[at:min(len(sent), at+chunk)])
+	}
+	return counted
+}

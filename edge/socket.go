@@ -185,7 +185,7 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	counted := &countedConn{Conn: conn, socket: w.socket}
 	ahead, _ := buffered.Peek(buffered.Reader.Buffered()) // which it has
-	w.socket.unpaid.Add(int64(len(ahead)))
+	w.socket.unpaid.Add(int64(len(ahead) + bytesPerFrame*counted.frames.count(ahead)))
 	buffered.Reader.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), counted))
 	// WebSocket libraries look for what is buffered, and may read the rest of the connection itself.
 	_, _ = buffered.Peek(len(ahead))
@@ -201,7 +201,12 @@ type countedConn struct {
 	net.Conn
 
 	socket *socket
+	// frames are of what was read, which one goroutine does at a time.
+	frames frames
 }
+
+// bytesPerFrame is what each frame counts besides its own bytes: a ping of 6 bytes takes as long as a kilobyte of text.
+const bytesPerFrame = 128
 
 // errInitTooLarge ends a connection that says too much before it was answered.
 var errInitTooLarge = errors.New("edge: too many bytes before the first answer on a WebSocket")
@@ -209,7 +214,7 @@ var errInitTooLarge = errors.New("edge: too many bytes before the first answer o
 // Read ends the connection when its address has no bytes left.
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if !c.socket.pay(n) {
+	if !c.socket.pay(n + bytesPerFrame*c.frames.count(p[:n])) {
 		return 0, errNoBytesLeft
 	}
 	if !c.socket.introduces(n) {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 )
 
@@ -69,4 +70,25 @@ func TestWhatAWebSocketBeginsWithIsBounded(t *testing.T) {
 	}
 	require.NoError(t, begin(15<<10))
 	require.Error(t, begin(17<<10))
+}
+
+// TestMessagesThatSayNothingEndAWebSocket sends 42 kB of pongs, of which 200 kB would be allowed.
+func TestMessagesThatSayNothingEndAWebSocket(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{
+		Request: edge.RequestConfig{MaxBody: 1000, MaxHeader: 20_000},
+		Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 200_000, Period: time.Hour}}},
+	}, nil)
+	c, _ := s.dial(t, "websocket")
+	const sent = 2000
+	for range sent {
+		if c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"pong"}`)) != nil {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, _, err := c.conn.Read(ctx)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
