@@ -30,7 +30,7 @@ func TestSmallDocumentsAllocateNoMoreThanWithTheRulesOfGqlparser(t *testing.T) {
 		parsed, allocations := document(t, text), map[string]float64{}
 		for set, made := range sets {
 			require.Empty(t, validator.ValidateWithRules(valued, parsed, made()), name)
-			allocations[set] = testing.AllocsPerRun(100, func() { validator.ValidateWithRules(valued, parsed, made()) })
+			allocations[set] = testing.AllocsPerRun(100, func() { _ = validator.ValidateWithRules(valued, parsed, made()) })
 		}
 		t.Logf("%s: %v", name, allocations)
 		require.LessOrEqual(t, allocations["validation.Rules"], allocations["gqlparser"], name)
@@ -59,7 +59,7 @@ func BenchmarkSmallDocuments(b *testing.B) {
 				b.ReportAllocs()
 				parsed := document(b, text)
 				for b.Loop() {
-					validator.ValidateWithRules(valued, parsed, made())
+					_ = validator.ValidateWithRules(valued, parsed, made())
 				}
 			})
 		}
