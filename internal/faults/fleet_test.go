@@ -118,6 +118,8 @@ func startFleet(t *testing.T, s *site) *fleet {
 				Observer: f, Admissions: 1, Refusals: math.MaxInt32, TenantRefusals: ratelimit.None, Logger: slog.New(slog.DiscardHandler),
 			},
 			Outage: ratelimit.OutageConfig{Instances: replicas},
+			// Answers name the tier, by which their client knows the fail mode.
+			Response: ratelimit.ResponseConfig{Full: true},
 		})
 		server.Use(extension)
 		f.running.Go(func() { extension.Run(t.Context()) })
