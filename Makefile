@@ -11,7 +11,7 @@ export GOWORK := off
 PACKAGES ?= ./...
 # How long `make test-long` feeds each fuzz target.
 FUZZTIME ?= 2m
-# Which tables `make bench` prints (pricing, growth, server, door, memory, redis, pipelining), and of how many rounds.
+# Which tables `make bench` prints (server, latency, crowd, memory, redis, pipelining, policy, pricing, growth, door), and of how many rounds.
 BENCH ?= .
 BENCHCOUNT ?= 7
 
@@ -101,8 +101,8 @@ cover: test-tools ## Write coverage.out and print the coverage of each package a
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench
-bench: test-tools ## Print the tables of docs/reports/performance.md that match BENCH (default all), beside other libraries
-	@cd contrib/benchmarks && go run . -match '$(BENCH)' -rounds $(BENCHCOUNT)
+bench: test-tools ## Print what matches BENCH of docs/reports/performance.md; without BENCH make all of it again, in some twenty minutes
+	@cd contrib/benchmarks && go run . -match '$(BENCH)' -rounds $(BENCHCOUNT) $(if $(filter .,$(BENCH)),-into ../../docs/reports/performance.md)
 
 .PHONY: bench-against
 bench-against: test-tools ## Compare our own benchmarks with those of the commit BASE, by processor time, in 60 rounds

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -13,14 +14,28 @@ import (
 type effort struct {
 	// rounds is how often each contender gets its turn.
 	rounds int
-	// turn is about how long a turn takes where nothing but the processor is measured.
+	// turn is about how much processor time a turn takes where nothing else is measured.
 	turn time.Duration
 	// call is how long a turn takes where a server is called.
 	call time.Duration
+	// long is the same of a turn in which garbage is collected many times.
+	long time.Duration
+	// windows is how many windows of latencies there are in a round, and requests how many requests each has.
+	windows, requests int
+	// crowds are numbers of tenants.
+	crowds []int
+	// frozen is how often a frozen server is called by a lone caller, and rest how long nothing runs before that.
+	frozen int
+	rest   time.Duration
+	// listed is how many tenants a policy document lists.
+	listed int
 }
 
-// usual is an effort of a few minutes for all tables together.
-var usual = effort{rounds: 7, turn: 60 * time.Millisecond, call: 400 * time.Millisecond}
+// usual is an effort of ten minutes for all tables together.
+var usual = effort{
+	rounds: 7, turn: 60 * time.Millisecond, call: 400 * time.Millisecond, long: 400 * time.Millisecond, windows: 8, requests: 1000,
+	crowds: []int{1, 10_000, 1_000_000}, frozen: 50, rest: 6 * time.Second, listed: 100_000,
+}
 
 // metric is something that a turn shows. Times are in nanoseconds, and all but rates, percentiles and
 // shares are for each time that the contender did it.
@@ -31,18 +46,27 @@ const (
 	elapsed metric = iota
 	// processor is the time of the processor in this process, garbage collection included.
 	processor
+	// uncollected is the time of the processor where no garbage is collected meanwhile.
+	uncollected
 	allocations
+	// bytesAllocated is how much memory was allocated.
+	bytesAllocated
+	// collections is how often garbage was collected in the whole turn.
+	collections
 	// perSecond is how often it was done in a second, by all callers together.
 	perSecond
-	// p50 and p99 are percentiles of the latency that a caller sees.
+	// p50, p99 and p999 are percentiles of the latency that a caller sees.
 	p50
 	p99
+	p999
 	// serverProcessor is the time of the processor in the Redis server, network included.
 	serverProcessor
 	// script is the time of the server inside scripts.
 	script
 	// commands is the number of commands that the server ran, those inside scripts included.
 	commands
+	// scripts is the number of calls of scripts that the server was sent.
+	scripts
 	// failed is the share of calls that failed.
 	failed
 	metrics
@@ -102,17 +126,35 @@ func alone(e effort, name string, do func() error) contender {
 	}}
 }
 
-// calibrate returns how often something is done in about the time of a turn.
+// collecting returns a contender that has two parts in its turn: a short one in which no garbage is collected, and a long one
+// in which it is collected many times.
+func collecting(e effort, name string, do func() error) contender {
+	short, long := alone(e, name, do), alone(effort{turn: e.long}, name, do)
+	return contender{name: name, turn: func(ctx context.Context) (sample, error) {
+		usual := debug.SetGCPercent(-1)
+		without, err := short.turn(ctx)
+		debug.SetGCPercent(usual)
+		if err != nil {
+			return sample{}, err
+		}
+		s, err := long.turn(ctx)
+		s[uncollected] = without[processor]
+		return s, err
+	}}
+}
+
+// calibrate returns how often something is done in about the time of a turn, of the processor and not of the clock: a turn is not
+// shorter because others use the machine as well.
 func calibrate(turn time.Duration, do func() error) (int, error) {
 	const most = 1 << 30
 	for n := 1; ; n *= 2 {
-		start := time.Now()
+		spent := processorTime()
 		for range n {
 			if err := do(); err != nil {
 				return 0, err
 			}
 		}
-		took := time.Since(start)
+		took := processorTime() - spent
 		if took >= turn/2 || n >= most {
 			return max(1, int(float64(n)*float64(turn)/float64(max(took, 1)))), nil
 		}
@@ -137,6 +179,8 @@ func measure(n int, do func() error) (sample, error) {
 	s[elapsed] = float64(took) / float64(n)
 	s[processor] = float64(spent) / float64(n)
 	s[allocations] = float64(after.Mallocs-before.Mallocs) / float64(n)
+	s[bytesAllocated] = float64(after.TotalAlloc-before.TotalAlloc) / float64(n)
+	s[collections] = float64(after.NumGC - before.NumGC)
 	s[perSecond] = float64(n) / took.Seconds()
 	return s, nil
 }

@@ -23,21 +23,21 @@ import (
 
 // frontDoor shows what the front door takes where it is, and that it takes nothing where it is not: a server, the same with
 // the limiter, and both behind the door, in turns within one process.
-func frontDoor(ctx context.Context, e effort) (string, error) {
+func frontDoor(ctx context.Context, e effort) (*findings, error) {
 	e.turn = e.call
 	before := loadAverage()
 	kept, err := doorTable(ctx, e, "A document that is in the cache", func(int) string { return requestText })
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	fresh, err := doorTable(ctx, e, "A document that nobody has sent before", func(n int) string {
 		return "query N" + strconv.Itoa(n) + strings.TrimPrefix(requestText, "query")
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	kept.note = fmt.Sprintf("%d rounds, in which each has its turn. Load of the machine: %s before, %s after.", e.rounds, before, loadAverage())
-	return tables(kept, fresh), nil
+	return &findings{tables: []*table{kept, fresh}}, nil
 }
 
 // doorTable compares servers that are asked for the nth time for a document.
@@ -51,11 +51,14 @@ func doorTable(ctx context.Context, e effort, title string, document func(n int)
 		if err != nil {
 			return nil, err
 		}
-		n := 0
+		n, tells := 0, tellsNothing
+		if row.limited {
+			tells = tellsOne
+		}
 		contenders = append(contenders, alone(e, row.name, func() error {
 			n++
 			body := []byte(`{"query":"` + document(n) + `","variables":{"first":10}}`)
-			return serve(ctx, server, body)()
+			return serve(ctx, server, body, tells)()
 		}))
 	}
 	outcomes, err := contest(ctx, e, contenders)
@@ -83,7 +86,7 @@ func doorServer(limited, behind bool) (http.Handler, error) {
 	if !limited {
 		return server, nil
 	}
-	limiter, err := roomyLimiter(false)
+	limiter, err := roomyLimiter()
 	if err != nil {
 		return nil, err
 	}

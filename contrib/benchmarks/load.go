@@ -22,6 +22,10 @@ const (
 	roleLoad  = "load"
 	roleTrial = "trial"
 	roleFlood = "flood"
+	// roleServer serves requests of windows, roleSender sends them, and roleCrowd has a store of many tenants.
+	roleServer = "server"
+	roleSender = "sender"
+	roleCrowd  = "crowd"
 )
 
 // play plays the part that the environment names, and reports whether it names one.
@@ -44,6 +48,12 @@ func play() (bool, error) {
 		return true, json.NewEncoder(os.Stdout).Encode(asked.run(context.Background()))
 	case roleTrial:
 		return true, measureTrials(os.Stdin, os.Stdout)
+	case roleServer:
+		return true, serveWindows(os.Stdin, os.Stdout)
+	case roleSender:
+		return true, sendWindows(os.Stdin, os.Stdout)
+	case roleCrowd:
+		return true, answerCrowd(os.Stdin, os.Stdout)
 	default:
 		return false, nil
 	}

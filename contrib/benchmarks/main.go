@@ -26,18 +26,21 @@ import (
 // section is one part of the report.
 type section struct {
 	name string
-	run  func(context.Context, effort) (string, error)
+	run  func(context.Context, effort) (*findings, error)
 }
 
 // sections are the parts of the report, in their order.
 var sections = []section{
-	{"pricing", pricing},
-	{"growth", growth},
 	{"server", wholeServer},
-	{"door", frontDoor},
+	{"latency", latency},
+	{"crowd", crowds},
 	{"memory", memoryStores},
 	{"redis", redisStores},
 	{"pipelining", pipelining},
+	{"policy", largePolicy},
+	{"pricing", pricing},
+	{"growth", growth},
+	{"door", frontDoor},
 }
 
 // everything is the default of -match.
@@ -63,7 +66,7 @@ func main() {
 
 // asked is what the flags ask for.
 type asked struct {
-	match, commit, keep           string
+	match, commit, keep, into     string
 	rounds, starved, worst, flood int
 }
 
@@ -71,6 +74,7 @@ func parseFlags(args []string) (asked, error) {
 	var a asked
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
 	flags.StringVar(&a.match, "match", everything, "regular `expression` that the names of sections have to match")
+	flags.StringVar(&a.into, "into", "", "the `file` between whose marks the report is written as well")
 	flags.IntVar(&a.rounds, "rounds", usual.rounds, "how many rounds each table takes")
 	flags.StringVar(&a.commit, "against", "", "compare the benchmarks of the checkout with those of a `commit`, and nothing else; "+
 		"-match then names benchmarks")
@@ -102,9 +106,6 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 	e := usual
 	e.rounds = a.rounds
-	if _, err := io.WriteString(out, machine(ctx)); err != nil {
-		return err
-	}
 	var text string
 	switch {
 	case a.starved > 0:
@@ -116,31 +117,11 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	case a.commit != "":
 		text, err = against(ctx, e, a.commit, wanted)
 	default:
-		return report(ctx, out, e, wanted)
+		return report(ctx, out, e, wanted, a.into)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, "\n"+text)
+	_, err = io.WriteString(out, machine(ctx)+"\n"+text)
 	return err
-}
-
-// report writes the sections that are wanted.
-func report(ctx context.Context, out io.Writer, e effort, wanted *regexp.Regexp) error {
-	for _, s := range sections {
-		if !wanted.MatchString(s.name) {
-			continue
-		}
-		start := time.Now()
-		fmt.Fprintf(os.Stderr, "%s …", s.name)
-		text, err := s.run(ctx, e)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		fmt.Fprintf(os.Stderr, " %.0f s\n", time.Since(start).Seconds())
-		if _, err := io.WriteString(out, "\n"+text); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,15 +12,31 @@ import (
 )
 
 // brief is one short round, which shows that everything still runs.
-var brief = effort{rounds: 1, turn: time.Millisecond, call: 20 * time.Millisecond}
+var brief = effort{
+	rounds: 1, turn: time.Millisecond, call: 20 * time.Millisecond, long: 2 * time.Millisecond, windows: 1, requests: 20,
+	crowds: []int{1, 1000}, listed: 100,
+}
+
+// TestMain plays the parts of processes that tests start.
+func TestMain(m *testing.M) {
+	if played, err := play(); played {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
 
 func TestEverySectionPrintsItsTables(t *testing.T) {
 	t.Parallel()
 	for _, s := range sections {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			text, err := s.run(t.Context(), brief)
+			found, err := s.run(t.Context(), brief)
 			require.NoError(t, err)
+			text := found.String() + aimsTable(found.aims).String()
 			require.Contains(t, text, "### ")
 			require.Contains(t, text, "\n| ")
 			for _, broken := range []string{"NaN", "Inf", "%!"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"github.com/sethvargo/go-limiter/memorystore"
 	"github.com/throttled/throttled/v2"
@@ -13,17 +14,17 @@ import (
 )
 
 // memoryStores compares decisions inside the process, by one caller.
-func memoryStores(ctx context.Context, e effort) (string, error) {
+func memoryStores(ctx context.Context, e effort) (*findings, error) {
 	decisions, err := memoryDecisions(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var contenders []contender
 	for _, d := range decisions {
 		for _, tenant := range tenantNames {
 			// What a new tenant costs is paid before.
 			if err := d.decide(ctx, tenant); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
 		contenders = append(contenders,
@@ -32,7 +33,7 @@ func memoryStores(ctx context.Context, e effort) (string, error) {
 	}
 	outcomes, err := contest(ctx, e, contenders)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	t := &table{
 		title:  "Decisions in memory",
@@ -44,7 +45,12 @@ func memoryStores(ctx context.Context, e effort) (string, error) {
 		t.add(one.name, duration(one.median(processor)), digits(one.median(allocations)),
 			duration(many.median(processor)), digits(many.median(allocations)))
 	}
-	return tables(t), nil
+	// Each row has two outcomes, and that of one limit comes first.
+	four := &outcomes[2]
+	return &findings{tables: []*table{t}, aims: []aim{
+		atMost("memory store, 4 limits, one caller and one tenant", 150, four.median(processor), duration),
+		atMost("the same: allocations", 0, math.Round(four.median(allocations)), digits),
+	}}, nil
 }
 
 // among returns a function that decides about all tenants in turn.

@@ -17,32 +17,32 @@ import (
 
 // pipelining compares a store that sends each decision by itself with one that sends those of callers that
 // wait at the same time together. Here the deadline of a call is the usual one.
-func pipelining(ctx context.Context, e effort) (string, error) {
+func pipelining(ctx context.Context, e effort) (*findings, error) {
 	server, err := startRedis() //nolint:contextcheck // a start has a deadline of its own
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer server.close()
 	patient := patientClient(server.Addr)
 	defer func() { _ = patient.Close() }()
 	one, err := returnsOne(ctx, patient)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	decisions, stop, err := pipelinedDecisions(server.Addr)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer stop()
-	var all []*table
-	for _, atOnce := range []int{1, 8, 64} {
+	all := &findings{}
+	for _, atOnce := range []int{1, 8, pipelinedAtOnce} {
 		contenders := []contender{server.calling(e, "EVALSHA `return 1`, pooled", atOnce, false, one)}
 		for _, d := range decisions {
 			contenders = append(contenders, server.calling(e, d.name, atOnce, true, d.decide))
 		}
 		outcomes, err := contest(ctx, e, contenders)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		t := &table{
 			title:  fmt.Sprintf("Automatic pipelining, callers at once: %d", atOnce),
@@ -54,13 +54,18 @@ func pipelining(ctx context.Context, e effort) (string, error) {
 			t.add(o.name, digits(o.median(perSecond)), digits(o.ratio(&outcomes[0], perSecond)), micros(o.median(p50)), micros(o.median(p99)),
 				micros(o.median(serverProcessor)), digits(100*o.median(failed)))
 		}
-		all = append(all, t)
+		all.tables = append(all.tables, t)
+		if atOnce == pipelinedAtOnce {
+			all.aims = append(all.aims, atLeast("decisions over 4 limits with automatic pipelining ÷ `return 1` over a pooled client, callers at once 64",
+				0.95, outcomes[len(outcomes)-1].ratio(&outcomes[0], perSecond), times))
+		}
 	}
-	frozen, err := server.frozen(ctx, decisions)
+	frozen, longest, err := server.frozen(ctx, e, decisions)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return tables(append(all, frozen)...), nil
+	all.tables, all.aims = append(all.tables, frozen), append(all.aims, longest...)
+	return all, nil
 }
 
 // pipelinedDecisions returns decisions over four limits of a store without and of one with pipelining.
@@ -91,16 +96,22 @@ func boundClient(address string) *goredis.Client {
 	return goredis.NewClient(options)
 }
 
-// frozenCalls is how often a frozen server is called, and frozenAtOnce by how many callers in the end.
-const (
-	frozenCalls  = 50
-	frozenAtOnce = 64
-)
+// pipelinedAtOnce is how many callers the aim of pipelining is about.
+const pipelinedAtOnce = 64
+
+// frozenAtOnce is how many callers call a frozen server at once in the end.
+const frozenAtOnce = 64
 
 // frozen stops the server for a while and shows how long calls took: alone, and many at once.
-func (s *redisServer) frozen(ctx context.Context, decisions []named) (*table, error) {
+func (s *redisServer) frozen(ctx context.Context, e effort, decisions []named) (*table, []aim, error) {
+	// A process that had too little of the processors gives nodes more time for a while: it is the usual time that is shown here.
+	select {
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	case <-time.After(e.rest):
+	}
 	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	timer := func(ctx context.Context, _ string) error {
 		timer, cancel := context.WithTimeout(ctx, bucket.DefaultTimeout)
@@ -112,11 +123,11 @@ func (s *redisServer) frozen(ctx context.Context, decisions []named) (*table, er
 	waits := map[int][][]float64{}
 	for _, atOnce := range []int{1, frozenAtOnce} {
 		waits[atOnce] = make([][]float64, len(decisions))
-		for range frozenCalls/atOnce + 1 {
+		for range e.frozen/atOnce + 1 {
 			for i, d := range decisions {
 				took, err := stopped(ctx, atOnce, d)
 				if err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 				waits[atOnce][i] = append(waits[atOnce][i], took...)
 			}
@@ -131,7 +142,14 @@ func (s *redisServer) frozen(ctx context.Context, decisions []named) (*table, er
 		alone, many := waits[1][i], waits[frozenAtOnce][i]
 		t.add(d.name, duration(median(alone)), duration(slices.Max(alone)), duration(median(many)), duration(slices.Max(many)))
 	}
-	return t, s.Signal(syscall.SIGCONT)
+	var aims []aim
+	timed := len(decisions) - 1
+	for _, atOnce := range []int{1, frozenAtOnce} {
+		aims = append(aims, atMost(fmt.Sprintf("longest call into a stopped Redis at a deadline of %v, callers at once %d (a bare timer: %s)",
+			bucket.DefaultTimeout, atOnce, duration(slices.Max(waits[atOnce][timed]))),
+			float64(15*time.Millisecond), slices.Max(waits[atOnce][timed-1]), duration))
+	}
+	return t, aims, s.Signal(syscall.SIGCONT)
 }
 
 // stopped returns how long calls into a stopped server took that were made at the same time, in nanoseconds.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/99designs/gqlgen/complexity"
 	"github.com/99designs/gqlgen/graphql"
@@ -14,33 +15,54 @@ import (
 )
 
 // pricing compares what it takes to price an operation. The yardstick is parsing it.
-func pricing(ctx context.Context, e effort) (string, error) {
+func pricing(ctx context.Context, e effort) (*findings, error) {
 	s, err := newSubject()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	engine, err := newEngine(s.schema)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var all []*table
+	all := &findings{}
 	for i := range operations {
 		contenders, err := pricers(ctx, e, s, engine, &operations[i])
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		outcomes, err := contest(ctx, e, contenders)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		t := &table{title: "Pricing: " + operations[i].name, header: []string{"", "processor time", "× parsing", "allocations"}}
 		for k := range outcomes {
 			o := &outcomes[k]
 			t.add(o.name, duration(o.median(processor)), digits(o.ratio(&outcomes[0], processor)), digits(o.median(allocations)))
 		}
-		all = append(all, t)
+		all.tables = append(all.tables, t)
+		all.aims = append(all.aims, pricingAims(operations[i].name, outcomes)...)
 	}
-	return tables(all...), nil
+	return all, nil
+}
+
+// The rows of prices that aims are about.
+const (
+	rowParse    = 0
+	rowCompile  = 2
+	rowEvaluate = 3
+)
+
+// pricingAims are those of an operation. The first, of 160 fields, is the one that a warm price is about.
+func pricingAims(name string, outcomes []outcome) []aim {
+	cold := atMost("cold price ÷ parsing the same document: "+name, 1, outcomes[rowCompile].ratio(&outcomes[rowParse], processor), times)
+	if name != operations[0].name {
+		return []aim{cold}
+	}
+	warm := &outcomes[rowEvaluate]
+	return []aim{
+		atMost("warm price: "+name, 300, warm.median(processor), duration),
+		atMost("the same: allocations", 0, math.Round(warm.median(allocations)), digits), cold,
+	}
 }
 
 // errNoPrice is returned when a contender computes nothing, so that it is not measured doing so.
@@ -128,35 +150,42 @@ func (schemaOnly) Complexity(context.Context, string, string, int, map[string]an
 func (schemaOnly) Exec(context.Context) graphql.ResponseHandler { return nil }
 
 // growth shows how the time to compile grows with the document.
-func growth(ctx context.Context, e effort) (string, error) {
+func growth(ctx context.Context, e effort) (*findings, error) {
 	s, err := newSubject()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	t := &table{
 		title:  "Growth: compiling the worst documents",
 		note:   "Processor time to compile, cold, and in brackets how many times as long as for the document before, which has a tenth of its size.",
 		header: []string{"", "1×", "10×", "100×", "parsing 100×", "compiling ÷ parsing"},
 	}
+	steepest, which := 0.0, ""
 	for _, w := range worst {
 		row := []string{w.name}
 		var last, parsing float64
 		for _, n := range []int{1, 10, 100} {
 			outcomes, err := compileAndParse(ctx, e, s, w.of(n))
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			compiling := outcomes[0].median(processor)
 			parsing = outcomes[1].median(processor)
 			cell := duration(compiling)
 			if last > 0 && compiling > 0 {
+				if n == 100 && compiling/last > steepest {
+					steepest, which = compiling/last, w.name
+				}
 				cell += " (" + digits(compiling/last) + "×)"
 			}
 			row, last = append(row, cell), compiling
 		}
 		t.add(append(row, duration(parsing), digits(last/max(parsing, 1)))...)
 	}
-	return tables(t), nil
+	return &findings{tables: []*table{t}, aims: []aim{
+		// A tenth more than linear is what caches of the processor do.
+		atMost("cold price of a document of 10 000 tokens ÷ that of one of 1 000, the worst: "+which, 11, steepest, times),
+	}}, nil
 }
 
 func compileAndParse(ctx context.Context, e effort, s *subject, text string) ([]outcome, error) {

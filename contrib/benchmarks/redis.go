@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -71,6 +72,7 @@ type statistics struct {
 	processor time.Duration
 	script    time.Duration
 	commands  int64
+	scripts   int64
 }
 
 // statistics reads them. Commands of the benchmark's own are left out.
@@ -99,6 +101,7 @@ func (s *redisServer) statistics(ctx context.Context) (statistics, error) {
 		st.commands += calls
 		if name == "evalsha" || name == "eval" {
 			st.script += time.Duration(micros) * time.Microsecond
+			st.scripts += calls
 		}
 	}
 	return st, nil
@@ -179,10 +182,8 @@ func (s *redisServer) drive(
 	}
 	group.Wait()
 	took := time.Since(start)
-	for _, err := range errs {
-		if err != nil {
-			return sample{}, err
-		}
+	if err := errors.Join(errs...); err != nil {
+		return sample{}, err
 	}
 	after, err := s.statistics(ctx)
 	if err != nil {
@@ -192,12 +193,14 @@ func (s *redisServer) drive(
 	slices.Sort(all)
 	n := float64(len(all))
 	var result sample
-	result[perSecond] = n / took.Seconds()
+	// A call that failed decided nothing.
+	result[perSecond] = (n - float64(failures.Load())) / took.Seconds()
 	result[p50] = float64(all[len(all)/2])
 	result[p99] = float64(all[len(all)*99/100])
 	result[serverProcessor] = float64(after.processor-before.processor) / n
 	result[script] = float64(after.script-before.script) / n
 	result[commands] = float64(after.commands-before.commands) / n
+	result[scripts] = float64(after.scripts-before.scripts) / n
 	result[failed] = float64(failures.Load()) / n
 	return result, nil
 }

@@ -222,7 +222,7 @@ func searchWorst(ctx context.Context, long time.Duration, folder string) (string
 			return "", err
 		}
 	}
-	return tables(known, found), nil
+	return (&findings{tables: []*table{known, found}}).String(), nil
 }
 
 // knownFamilies shows what each step takes with documents that are known to be dear.

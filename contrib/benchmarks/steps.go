@@ -63,7 +63,7 @@ func newStation() (*station, error) {
 	if err != nil {
 		return nil, err
 	}
-	limiter, err := roomyLimiter(false)
+	limiter, err := roomyLimiter()
 	if err != nil {
 		return nil, err
 	}

@@ -49,19 +49,19 @@ var errRefused = errors.New("a decision was refused")
 var errNotFrozen = errors.New("a stopped server answered")
 
 // redisStores compares decisions in Redis.
-func redisStores(ctx context.Context, e effort) (string, error) {
+func redisStores(ctx context.Context, e effort) (*findings, error) {
 	server, err := startRedis() //nolint:contextcheck // a start has a deadline of its own
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer server.close()
 	client := patientClient(server.Addr)
 	defer func() { _ = client.Close() }()
 	decisions, err := redisDecisions(ctx, server.Addr, client)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var all []*table
+	all := &findings{}
 	for _, n := range callers {
 		contenders := make([]contender, len(decisions))
 		for i, d := range decisions {
@@ -69,11 +69,14 @@ func redisStores(ctx context.Context, e effort) (string, error) {
 		}
 		outcomes, err := contest(ctx, e, contenders)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		all = append(all, redisTable(n, outcomes))
+		all.tables = append(all.tables, redisTable(n, outcomes))
+		all.aims = append(all.aims, redisAims(n, outcomes)...)
 	}
-	return tables(all...), nil
+	sizes, err := server.sizes(ctx, client)
+	all.aims = append(all.aims, sizes...)
+	return all, err
 }
 
 // Where the yardsticks stand among the contenders.
@@ -242,6 +245,10 @@ func features() ([]feature, error) {
 		mistakes = append(mistakes, err)
 		return limits
 	}
+	single := usualLimit
+	single.Name = "one"
+	one, err := bucket.Compile(single)
+	mistakes = append(mistakes, err)
 	tight := bucket.Limit{Capacity: amount, Refill: amount, Period: period}
 	shadow := tight
 	shadow.Mode = bucket.Shadow
@@ -252,6 +259,7 @@ func features() ([]feature, error) {
 	faster.Refill *= 2
 	calendar := []bucket.WindowKind{bucket.HourWindow, bucket.DayWindow, bucket.MonthWindow, bucket.YearWindow}
 	all := []feature{
+		{name: "1 limit", buckets: levels(one, 1), verdict: bucket.Admitted},
 		{name: "4 limits", buckets: levels(four(usualLimit), 1), verdict: bucket.Admitted},
 		{name: "4 limits, refused", buckets: levels(four(tight), 1), verdict: bucket.Limited},
 		{name: "4 limits in shadow mode, over their budget", buckets: levels(four(shadow), 1), verdict: bucket.Admitted},

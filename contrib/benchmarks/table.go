@@ -33,15 +33,6 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// tables returns the text of several tables.
-func tables(all ...*table) string {
-	texts := make([]string, len(all))
-	for i, t := range all {
-		texts[i] = t.String()
-	}
-	return strings.Join(texts, "\n")
-}
-
 // duration shows a time that is given in nanoseconds with three digits.
 func duration(nanos float64) string {
 	switch {
@@ -58,6 +49,9 @@ func duration(nanos float64) string {
 func micros(nanos float64) string {
 	return digits(nanos / float64(time.Microsecond))
 }
+
+// inBytes shows a size.
+func inBytes(n float64) string { return digits(n) + " B" }
 
 // digits shows a number with about three digits and without an exponent.
 func digits(n float64) string {
