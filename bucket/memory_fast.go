@@ -77,7 +77,7 @@ func (m *Memory) takeFast(take *Take, result *Result) bool {
 }
 
 // tryFast sets the debts and states after a charge, and returns a bit for each limit that there is anything to charge.
-// It returns false if a limit does not have the amount, or would have no entry any more.
+// It returns false if a limit does not have the amount.
 func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (changed uint16, ok bool) {
 	for j := range b.Limits.rules {
 		rule, debt := &b.Limits.rules[j], debts[j]
@@ -88,9 +88,6 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 			}
 			debt += amount * rule.P
 			changed |= 1 << j
-		}
-		if debt == 0 && !b.Limits.compiled.Fast {
-			return 0, false
 		}
 		debts[j] = debt
 		// Field by field, because the whole would be made elsewhere and copied.
@@ -105,21 +102,22 @@ func (b *Bucket) tryFast(debts []int64, states []LimitState, amounts Amounts) (c
 
 // charge keeps the debts of an owner, which the states show.
 func (s *shard) charge(tenant tenantKey, b *Bucket, e entry, debts []int64, states []LimitState, changed uint16, now int64) {
-	stored := s.valueOf(e)
-	if stored == nil && !b.Limits.compiled.Fast {
-		// Since it was read it has made room for another of this call, which only keys that meet can bring about.
-		return
-	}
 	longest := int64(0)
 	for j := range debts {
 		longest = max(longest, states[j].ResetAfter.Milliseconds())
 	}
-	written := b.Limits.compiled.WriteTokens(stored, debts, uint64(changed), now)
-	if len(written) == len(stored) && &written[0] == &stored[0] {
+	compiled, stored := b.Limits.compiled, s.valueOf(e)
+	if compiled.WriteTokens(stored, debts, uint64(changed), now) {
 		e.expireAt(now + longest)
 		return
 	}
 	key := s.bucketKey(tenant, &b.Owner)
 	at, _ := s.lookup(&key)
-	s.put(&key, at, slices.Clone(written), now+longest)
+	s.fresh = compiled.AppendTokens(s.fresh[:0], stored, debts, uint64(changed), now)
+	value := s.fresh
+	if _, whole := slabFor(&key, len(value)); !whole {
+		// The shard keeps it.
+		value = slices.Clone(value)
+	}
+	s.put(&key, at, value, now+longest)
 }

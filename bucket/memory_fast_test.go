@@ -76,3 +76,36 @@ func TestTheFastTakeOfAMemoryAnswersAndStoresWhatTheGeneralOneDoes(t *testing.T)
 	t.Logf("%d of %d takes were fast ones", done, calls)
 	require.Greater(t, done, calls/4)
 }
+
+func TestATakeOfABudgetThatIsFullAgainAllocatesNothing(t *testing.T) { //nolint:paralleltest // It counts what the process allocates.
+	const most = 1_000_000_000
+	large := []bucket.Limit{
+		{Name: "second", Capacity: most, Period: time.Second}, {Name: "minute", Capacity: most, Period: time.Minute},
+		{Name: "hour", Capacity: most, Period: time.Hour}, {Name: "requests", Unit: bucket.Requests, Capacity: most, Period: time.Second},
+	}
+	for _, test := range []struct {
+		name   string
+		limits []bucket.Limit
+	}{
+		{"an entry for each", large},
+		{"one that is not asked", append([]bucket.Limit{{Name: "exports", Unit: "exports", Capacity: 5, Period: time.Hour}}, large...)},
+		{"one of few points", append([]bucket.Limit{{Name: "few", Capacity: 100, Period: 5 * time.Millisecond}}, large...)},
+		{"one date", []bucket.Limit{{Name: "second", Capacity: 20_000, Period: time.Second}, {Name: "few", Capacity: 100, Period: 5 * time.Millisecond}}},
+	} {
+		c := newClock()
+		store := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
+		take := bucket.Take{
+			Tenant: "acme", Buckets: []bucket.Bucket{{Limits: compile(t, test.limits...)}},
+			Amounts: bucket.Amounts{{Unit: bucket.Points, N: 12}, {Unit: bucket.Requests, N: 1}}, States: make([]bucket.LimitState, 5),
+		}
+		for _, apart := range []int64{1, 2, 1000} {
+			require.Zero(t, testing.AllocsPerRun(200, func() {
+				c.ms.Add(apart)
+				result, err := store.Take(t.Context(), take)
+				if err != nil || result.Verdict != bucket.Admitted {
+					t.Fatal(result.Verdict, err)
+				}
+			}), "%s, %d ms apart", test.name, apart)
+		}
+	}
+}

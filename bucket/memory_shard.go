@@ -34,6 +34,8 @@ type shard struct {
 	free  []uint32
 	store *Memory
 	read  reading
+	// fresh is room for a state until it is in its entry.
+	fresh []byte
 	// calls counts the calls, and due the entries to be looked at by the next one.
 	calls uint
 	due   int

@@ -1,6 +1,9 @@
 package state
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // A stored state of token buckets alone can be read and written where it stands, without an [Owner].
 
@@ -46,30 +49,58 @@ func (l *Rules) ReadTokens(stored []byte, debts []int64, now int64) bool {
 	return true
 }
 
-// readEntries reads a state in which each limit has an entry, in the order of the rules.
+// readEntries reads a state in which each limit has an entry or none, in the order of the rules.
 func (l *Rules) readEntries(stored []byte, debts []int64, now int64) bool {
-	if len(stored) != mixedHead+tokenSize*len(l.All) || stored[0] != mixedVersion {
+	if stored != nil && (len(stored) < mixedHead || stored[0] != mixedVersion) {
 		return false
 	}
+	rest := stored[min(mixedHead, len(stored)):]
 	for i := range l.All {
-		r, e := &l.All[i], stored[mixedHead+i*tokenSize:]
+		r := &l.All[i]
+		if r.Tag != TokenBucket || r.Soft {
+			return false
+		}
+		if debts[i] = 0; stored == nil {
+			continue
+		}
+		e, ok := nextToken(&rest)
+		if !ok {
+			return false
+		}
+		if e == nil {
+			continue
+		}
 		date := uintBefore(e, tokenDateEnd, DateSize)
-		if Tag(e[0]) != TokenBucket || r.Tag != TokenBucket || r.Soft || binary.BigEndian.Uint16(e[tagSize:]) != r.ID ||
-			uintBefore(e, tokenPEnd, lengthSize) != r.P || uintBefore(e, tokenREnd, DebtSize) != r.R || date > now {
+		if binary.BigEndian.Uint16(e[tagSize:]) != r.ID || uintBefore(e, tokenPEnd, lengthSize) != r.P ||
+			uintBefore(e, tokenREnd, DebtSize) != r.R || date > now {
 			return false
 		}
 		debts[i] = r.Decay(uintBefore(e, tokenSize, DebtSize), now-date)
 	}
-	return true
+	return len(rest) == 0
 }
 
-// WriteTokens returns a state that [Rules.ReadTokens] could read with the debts as they are now, of which those have a bit
-// in changed that are others. None is zero unless the limits are fast ones. It writes over the old state if there is one.
-func (l *Rules) WriteTokens(stored []byte, debts []int64, changed uint64, now int64) []byte {
-	if stored == nil {
-		var all [FastLimits]int64
-		copy(all[:], debts)
-		return appendFast(make([]byte, 0, fastSize), l, 0, now, all)
+// nextToken takes the entry of a token bucket off the front of the rest of a state, nil if the limit has none. It returns false
+// if something else stands there.
+func nextToken(rest *[]byte) (e []byte, ok bool) {
+	b := *rest
+	switch {
+	case len(b) > 0 && Tag(b[0]) == tagNone:
+		*rest = b[tagSize:]
+		return nil, true
+	case len(b) < tokenSize || Tag(b[0]) != TokenBucket:
+		return nil, false
+	}
+	*rest = b[tokenSize:]
+	return b[:tokenSize:tokenSize], true
+}
+
+// WriteTokens writes the debts as they are now over a state that [Rules.ReadTokens] has read, of which those have a bit in changed
+// that are others. It returns false, and changes nothing, if they do not fit there: [Rules.AppendTokens] makes the state that they
+// need.
+func (l *Rules) WriteTokens(stored []byte, debts []int64, changed uint64, now int64) bool {
+	if !l.fits(stored, debts) {
+		return false
 	}
 	for i, debt := range debts {
 		switch {
@@ -84,5 +115,35 @@ func (l *Rules) WriteTokens(stored []byte, debts []int64, changed uint64, now in
 	if l.Fast {
 		binary.BigEndian.PutUint64(stored, fastVersion<<56|uint64(now))
 	}
-	return stored
+	return true
+}
+
+// fits reports whether a state has room for the debts and for nothing else: of entries it has one for each.
+func (l *Rules) fits(stored []byte, debts []int64) bool {
+	return stored != nil && (l.Fast || len(stored) == mixedHead+tokenSize*len(l.All) && !slices.Contains(debts, 0))
+}
+
+// AppendTokens appends a state with the debts in the place of one that [Rules.ReadTokens] has read, nil for none. What is not
+// changed keeps its entry.
+func (l *Rules) AppendTokens(b, stored []byte, debts []int64, changed uint64, now int64) []byte {
+	if l.Fast {
+		var all [FastLimits]int64
+		copy(all[:], debts)
+		return appendFast(b, l, 0, now, all)
+	}
+	b = AppendUint(append(b, mixedVersion), DateSize, 0)
+	rest := stored[min(mixedHead, len(stored)):]
+	for i, debt := range debts {
+		was, _ := nextToken(&rest)
+		switch r := &l.All[i]; {
+		case debt == 0:
+			b = append(b, byte(tagNone))
+		case changed>>i&1 == 0 && was != nil:
+			b = append(b, was...)
+		default:
+			e := Entry{ID: r.ID, Terms: Terms{Tag: TokenBucket, P: r.P, R: r.R}, Date: now, Debt: debt}
+			b = e.append(b)
+		}
+	}
+	return b
 }
