@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -70,7 +71,7 @@ func (w *weight) of(bytes bool) int64 {
 type pool struct {
 	// slabs is nil as long as there was no entry.
 	slabs *[slabs]slab
-	// cursor is the place at which sweeping and sampling go on.
+	// cursor is the place at which sweeping goes on.
 	cursor place
 	// latest is the entry that the call under way has put last, which is to stay, or zero.
 	latest place
@@ -87,6 +88,16 @@ func (p *pool) next() place {
 		class, slot = (class+1)%slabs, 0
 	}
 	return placeOf(p.cursor.pool(), class, slot)
+}
+
+// nth returns the place of an entry by its number among all of the pool, of which there are more.
+func (p *pool) nth(kind poolKind, i uint32) place {
+	class := 0
+	for i >= p.slabs[class].n {
+		i -= p.slabs[class].n
+		class++
+	}
+	return placeOf(kind, class, i)
 }
 
 // pass moves the cursor past a place.
@@ -160,9 +171,12 @@ func (s *shard) evict(kind poolKind) bool {
 	p, now := &s.pools[kind], s.now()
 	var all [evictionSample]evictable
 	sample := all[:0]
-	for range min(evictionSample, p.n) {
-		at := p.next()
-		p.pass(at)
+	// Entries that came one after the other lie beside each other, and so do those whose names have the same length. They
+	// are taken from the whole pool, at equal distances: neighbours would be a crowd of few tenants each.
+	n := min(evictionSample, p.n)
+	start := rand.IntN(max(1, p.n)) //nolint:gosec // Any start is good enough.
+	for i := range n {
+		at := p.nth(kind, uint32((start+i*p.n/n)%p.n)) //nolint:gosec // No pool has as many entries.
 		if at == p.latest {
 			continue
 		}
