@@ -18,7 +18,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed,$(CONTRIB))
 
 GOLANGCI_LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
 GQLGEN := go tool -modfile=$(CURDIR)/tools/gqlgen/go.mod gqlgen
@@ -42,6 +42,11 @@ test: test-tools ## Run all tests with the race detector
 postgres: ## Test the feed of PostgreSQL; installs PostgreSQL and PgBouncer if they are missing, and starts no service
 	@scripts/install-postgres
 	cd contrib/postgresfeed && go test -race -shuffle=on -timeout 10m ./...
+
+.PHONY: mongo
+mongo: ## Test the feeds of MongoDB with FerretDB, which it builds without the race detector; the first time takes minutes
+	cd tools/ferretdb && go build -o /dev/null .
+	cd contrib/mongofeed && go test -race -shuffle=on -timeout 10m ./...
 
 # The modules below contrib choose their own versions, so the next two are about the root module.
 .PHONY: test-floor
