@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
@@ -20,6 +21,8 @@ type arrival struct {
 	client, site, key string
 	// socket is nil without a WebSocket.
 	socket *socket
+	// values is how many values of JSON a request of HTTP holds.
+	values atomic.Int64
 }
 
 // arrivalFrom returns the arrival of the request that ctx belongs to, nil if it did not come through [Door.Handler].

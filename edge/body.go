@@ -98,10 +98,8 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	case read > most:
 		return release, tooLargeFor("the body", most)
 	}
-	if r.ContentLength < 0 {
-		if refusal := a.take(r.Context(), Bytes, read); refusal != nil {
-			return release, refusal
-		}
+	if refusal := d.judge(r, a, buffer.Bytes()); refusal != nil {
+		return release, refusal
 	}
 	if streams(r) && !isOperation(buffer.Bytes()) {
 		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body is not the JSON of an operation")
@@ -109,6 +107,28 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 	held.unread = buffer.Bytes()
 	r.Body, r.ContentLength, r.TransferEncoding = held, read, nil
 	return release, nil
+}
+
+// judge takes a body that has come from the limits, as far as nobody knew of it before, and refuses one that gqlgen is not to
+// decode: it would do so before anybody is asked.
+func (d *Door) judge(r *http.Request, a *arrival, body []byte) *refusal {
+	n, most := valuesIn(body), d.cfg.Request.MaxValues
+	if over(n, most) {
+		n = most + 1
+	}
+	unpaid := bytesPerValue * int64(n)
+	if r.ContentLength < 0 {
+		unpaid += int64(len(body))
+	}
+	if unpaid > 0 {
+		if refusal := a.take(r.Context(), Bytes, unpaid); refusal != nil {
+			return refusal
+		}
+	}
+	if over(n, most) {
+		return (&bound{ruleValues, n, most}).refusal()
+	}
+	return nil
 }
 
 // heldBody is a body that was read. A handler that goes on after its request has ended, as one within http.TimeoutHandler

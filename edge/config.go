@@ -21,7 +21,7 @@ import (
 const None = -1
 
 // Bytes is the unit of limits that count the bytes of requests: of the request line, the headers and the body, and on a
-// WebSocket those that the client sends. Limits of a door are in it or in bucket.Requests.
+// WebSocket those that the client sends. A value of JSON counts as 16 more, and a frame of a WebSocket as 128. Limits of a door are in it or in bucket.Requests.
 const Bytes bucket.Unit = "bytes"
 
 // Config says how a [Door] works. The zero value is a door for an API of the public Internet. Every mistake in it is
@@ -89,6 +89,10 @@ type AddressConfig struct {
 	// Operations is the same of what runs on WebSockets, on all of a client together. Each holds its document, and the
 	// extensions that were sent with it. Zero means 256, [None] no bound.
 	Operations int
+	// Values is how many values of JSON the variables and extensions of all operations of a client have that are under way,
+	// subscriptions included, and of a site four times as many. 64 bytes of strings count as one. Zero means 100 000,
+	// [None] no bound.
+	Values int
 }
 
 // KeyConfig bounds what comes with one API key, whether or not it is a good one. A key is known by a hash with a secret of the process,
@@ -124,6 +128,13 @@ type RequestConfig struct {
 	// UnderWay is how many requests of all addresses are under way at once, streams included. Zero means 2048, [None] no
 	// bound.
 	UnderWay int
+	// MaxValues is how many values of JSON a body has at most, objects, lists and all that is in them, and the variables of an
+	// operation however they come. They are counted before a body is decoded, which takes up to half a microsecond for each.
+	// What has more is answered with QUERY_LIMIT_EXCEEDED. Zero means 10 000, [None] no bound.
+	MaxValues int
+	// Values is how many values of JSON the variables and extensions of all operations have that are under way, subscriptions
+	// included. 64 bytes of strings count as one. Decoded, one takes up to 400 bytes. Zero means 500 000, [None] no bound.
+	Values int
 }
 
 // ConnectionConfig bounds a WebSocket.
@@ -174,6 +185,9 @@ const (
 	defaultRunning     = 256
 	defaultAllRunning  = 8192
 	defaultInit        = 16 << 10
+	defaultMaxValues   = 10_000
+	defaultHeld        = 100_000
+	defaultAllHeld     = 500_000
 	defaultBudgets     = 100_000
 	defaultRefusals    = 10
 )
@@ -203,6 +217,8 @@ func (c Config) withDefaults() Config {
 	r.MaxUpload, r.UploadTime = cmp.Or(r.MaxUpload, r.MaxBody), cmp.Or(r.UploadTime, r.BodyTime)
 	r.MaxQuery, r.MaxHeader = cmp.Or(r.MaxQuery, defaultQuery), cmp.Or(r.MaxHeader, defaultHeader)
 	r.UnderWay = cmp.Or(r.UnderWay, defaultAllUnderWay)
+	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
+	a.Values, r.Values = cmp.Or(a.Values, defaultHeld), cmp.Or(r.Values, defaultAllHeld)
 	if c.Connection.Limits == nil {
 		c.Connection.Limits = []bucket.Limit{{Name: "connection", Unit: bucket.Requests, Capacity: 100, Refill: 20, Period: time.Second}}
 	}
@@ -283,6 +299,7 @@ func (c *AddressConfig) validate(fail failFunc) {
 	countOrNone(fail, "Address.UnderWay", c.UnderWay)
 	countOrNone(fail, "Address.Connections", c.Connections)
 	countOrNone(fail, "Address.Operations", c.Operations)
+	countOrNone(fail, "Address.Values", c.Values)
 }
 
 func (c *RequestConfig) validate(fail failFunc) {
@@ -305,11 +322,18 @@ func (c *RequestConfig) validate(fail failFunc) {
 		fail("Request.MaxQuery is %d, want at most %d, which is Request.MaxHeader: that counts the URL too", c.MaxQuery, c.MaxHeader)
 	}
 	countOrNone(fail, "Request.UnderWay", c.UnderWay)
+	countOrNone(fail, "Request.MaxValues", c.MaxValues)
+	countOrNone(fail, "Request.Values", c.Values)
 }
 
-// largest is how many bytes a request has at most.
+// largest is how many bytes a request counts for at most.
 func (c *RequestConfig) largest() int64 {
-	return int64(c.MaxHeader) + max(c.MaxBody, c.MaxUpload)
+	// Each value but the first has a comma, a colon or a bracket before it.
+	values := c.MaxBody/2 + 1
+	if c.MaxValues >= 0 {
+		values = min(values, int64(c.MaxValues)+1)
+	}
+	return int64(c.MaxHeader) + max(c.MaxBody+bytesPerValue*values, c.MaxUpload)
 }
 
 // countOrNone fails for a negative number that is not [None].
@@ -329,7 +353,7 @@ func checkLimits(fail failFunc, field string, limits []bucket.Limit, largest int
 		case l.Unit == Bytes && largest == 0:
 			fail("%s: limit %q counts bytes, want requests: bytes are those of its address and key", field, l.Name)
 		case l.Unit == Bytes && l.Capacity < largest:
-			fail("%s: limit %q has %d bytes, want at least %d, or the largest request never passes (Request.MaxHeader and MaxBody or MaxUpload)",
+			fail("%s: limit %q has %d bytes, want at least %d, or the largest request never passes (Request.MaxHeader and MaxBody or MaxUpload, and 16 for each of MaxValues)",
 				field, l.Name, l.Capacity, largest)
 		case l.Unit == Bytes:
 		default:

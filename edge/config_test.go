@@ -21,10 +21,10 @@ func TestEveryMistakeInAConfigurationIsToldAtOnce(t *testing.T) {
 		Address: edge.AddressConfig{
 			IPv6Client: 200, UnderWay: -2, Connections: -2, Operations: -2,
 			Limits:     []bucket.Limit{{Name: "points", Capacity: 1, Period: time.Second}},
-			SiteLimits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 5, Period: time.Second}},
+			SiteLimits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 5, Period: time.Second}}, Values: -2,
 		},
 		Key:     edge.KeyConfig{Header: "X", Find: func(*http.Request) string { return "" }, Limits: []bucket.Limit{{Unit: bucket.Requests}}},
-		Request: edge.RequestConfig{MaxBody: -1, BodyTime: -1, MaxQuery: 20, MaxHeader: 10, UnderWay: -2},
+		Request: edge.RequestConfig{MaxBody: -1, BodyTime: -1, MaxQuery: 20, MaxHeader: 10, UnderWay: -2, MaxValues: -2, Values: -2},
 		Connection: edge.ConnectionConfig{
 			Operations: -2, All: -2, AllOperations: -2, MaxInit: -2, Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 100, Period: time.Second}},
 		},
@@ -38,7 +38,7 @@ func TestEveryMistakeInAConfigurationIsToldAtOnce(t *testing.T) {
 		"Config.Address.UnderWay is -2", "Config.Address.Connections is -2", `Config.Address.Limits: limit "points" is in "points", want requests or bytes`,
 		`Config.Address.SiteLimits: limit "bytes" has 5 bytes, want at least`, "Config.Key has Header and Find", `Config.Key.Limits: bucket: limit ""`,
 		"Config.Request.MaxBody is negative", "Config.Request.BodyTime is negative", "Config.Request.MaxQuery is 20, want at most 10",
-		"Config.Request.UnderWay is -2", "Config.Connection.Operations is -2", "Config.Connection.All is -2", "Config.Connection.AllOperations is -2",
+		"Config.Request.UnderWay is -2", "Config.Request.MaxValues is -2", "Config.Request.Values is -2", "Config.Address.Values is -2", "Config.Connection.Operations is -2", "Config.Connection.All is -2", "Config.Connection.AllOperations is -2",
 		"Config.Connection.MaxInit is -2", "Config.Address.Operations is -2",
 		`Config.Connection.Limits: limit "bytes" counts bytes`, "Config.Observe.Refusals is -2", "Config.MaxBudgets is -1",
 		"Config.Server.MaxHeaderBytes lets in 1048576 bytes", "Config.Server.ReadHeaderTimeout is not set",

@@ -26,10 +26,11 @@ type Door struct {
 	budgets *budgets
 	// limits are those of clients, sites, keys and connections.
 	client, site, key, connection *bucket.Limits
-	underWay, sockets, running    *occupancy
-	reporter                      *reporter
-	documents                     *gate
-	secret                        [32]byte
+	// held counts values of JSON.
+	underWay, sockets, running, held *occupancy
+	reporter                         *reporter
+	documents                        *gate
+	secret                           [32]byte
 
 	// connections numbers the WebSockets.
 	connections atomic.Uint64
@@ -62,6 +63,7 @@ func New(cfg Config) (*Door, error) {
 		underWay: newOccupancy(cfg.Request.UnderWay, cfg.Address.UnderWay),
 		sockets:  newOccupancy(cfg.Connection.All, cfg.Address.Connections),
 		running:  newOccupancy(cfg.Connection.AllOperations, cfg.Address.Operations),
+		held:     newOccupancy(cfg.Request.Values, cfg.Address.Values),
 		budgets:  newBudgets(&cfg), documents: newGate(&cfg.Documents),
 	}
 	// It was checked that they compile.
@@ -104,6 +106,9 @@ func (d *Door) MutateOperationParameters(ctx context.Context, params *graphql.Ra
 		if refusal := a.socket.operation(ctx); refusal != nil {
 			return d.refuseOperation(ctx, a, refusal)
 		}
+	}
+	if refusal := d.hold(a, params); refusal != nil {
+		return d.refuseOperation(ctx, a, refusal)
 	}
 	refusal, err := d.documents.enter(ctx, a, params)
 	if refusal != nil {
@@ -183,7 +188,7 @@ func (d *Door) admit(r *http.Request, a *arrival) *refusal {
 
 // serve lets a request that is no WebSocket pass when its body has come.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next http.Handler) {
-	switch d.underWay.enter(a.client, a.site) {
+	switch d.underWay.enter(a.client, a.site, 1) {
 	case roomless:
 		d.refuse(w, r, a, overloaded("the server has too many requests under way"))
 		return
@@ -192,7 +197,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next ht
 		return
 	default:
 	}
-	defer d.underWay.leave(a.client, a.site)
+	defer d.underWay.leave(a.client, a.site, 1)
+	defer a.letGo()
 	release, refusal := d.readBody(w, r, a)
 	defer release()
 	if refusal != nil {

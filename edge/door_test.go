@@ -175,7 +175,7 @@ func TestBytesAreCountedWhetherOrNotTheirNumberIsToldBefore(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		door := newDoor(t, edge.Config{
 			Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 10_000, Period: time.Minute}}},
-			Request: edge.RequestConfig{MaxBody: 6000, MaxHeader: 1000, MaxQuery: 500},
+			Request: edge.RequestConfig{MaxBody: 6000, MaxHeader: 1000, MaxQuery: 500, MaxValues: 10},
 		})
 		next := &passed{}
 		h := door.Handler(next)

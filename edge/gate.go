@@ -80,9 +80,6 @@ func passageOf(operation *graphql.OperationContext) *passage {
 // enter refuses what need not be parsed, and waits for the turn of what has to be. An error is the answer of the limiter,
 // or that to an invalid document.
 func (g *gate) enter(ctx context.Context, a *arrival, params *graphql.RawParams) (*refusal, *gqlerror.Error) {
-	if broken := g.cfg.countExtensions(params.Extensions); broken != nil {
-		return broken.refusal(), nil
-	}
 	if g.cfg.Cache.has(params.Query) {
 		return nil, nil
 	}

@@ -38,10 +38,10 @@ func newOccupancy(room, most int) *occupancy {
 	return o
 }
 
-// enter lets one more in, if there is room. A network never has more inside than there is room left, so that whoever comes
+// enter lets n more in, if there is room. A network never has more inside than there is room left, so that whoever comes
 // first leaves half to all others (A. Choudhury and E. Hahne, "Dynamic queue length thresholds for shared-memory packet
 // switches", 1998). A name may be empty.
-func (o *occupancy) enter(client, site string) entry {
+func (o *occupancy) enter(client, site string, n int) entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	free := o.room - o.inside
@@ -51,28 +51,28 @@ func (o *occupancy) enter(client, site string) entry {
 	}{{client, o.most}, {site, siteOccupancy * o.most}} {
 		inside := o.of[bound.name]
 		switch {
-		case bound.name == "" && free <= 0:
+		case bound.name == "" && free < n:
 			return roomless
 		case bound.name == "":
-		case inside >= bound.most:
+		case inside+n > bound.most:
 			return crowded
-		case inside >= free:
+		case inside+n > free:
 			return roomless
 		}
 	}
-	o.inside++
-	o.count(client, 1)
-	o.count(site, 1)
+	o.inside += n
+	o.count(client, n)
+	o.count(site, n)
 	return entered
 }
 
-// leave takes one out that has entered.
-func (o *occupancy) leave(client, site string) {
+// leave takes n out that have entered.
+func (o *occupancy) leave(client, site string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.inside--
-	o.count(client, -1)
-	o.count(site, -1)
+	o.inside -= n
+	o.count(client, -n)
+	o.count(site, -n)
 }
 
 func (o *occupancy) count(name string, n int) {

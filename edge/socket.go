@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
@@ -65,7 +67,7 @@ func (d *Door) upgrade(w http.ResponseWriter, r *http.Request, a *arrival, next 
 		d.refuse(w, r, a, unreadable(http.StatusNotImplemented, LayerConnection, "a middleware of this server lets no WebSocket through"))
 		return
 	}
-	switch d.sockets.enter(a.client, a.site) {
+	switch d.sockets.enter(a.client, a.site, 1) {
 	case roomless:
 		d.refuse(w, r, a, overloaded("the server has too many WebSockets"))
 		return
@@ -74,7 +76,7 @@ func (d *Door) upgrade(w http.ResponseWriter, r *http.Request, a *arrival, next 
 		return
 	default:
 	}
-	defer d.sockets.leave(a.client, a.site)
+	defer d.sockets.leave(a.client, a.site, 1)
 	a.socket = &socket{arrival: a, name: "connection " + strconv.FormatUint(d.connections.Add(1), 10)}
 	next.ServeHTTP(&upgradeWriter{ResponseWriter: w, socket: a.socket}, r)
 }
@@ -115,16 +117,25 @@ func (s *socket) begin(ctx context.Context) *refusal {
 	if most != None && s.running >= most {
 		return tooMany(LayerConnection, "too many operations of this connection run at once: end one first")
 	}
-	switch a.door.running.enter(a.client, a.site) {
+	switch a.door.running.enter(a.client, a.site, 1) {
 	case roomless:
 		return overloaded("too many operations run on the WebSockets of the server")
 	case crowded:
 		return tooMany(LayerAddress, "too many operations run on the WebSockets of this address")
 	default:
 	}
+	operation := graphql.GetOperationContext(ctx)
+	var t tally
+	t.members(operation.Variables, None)
+	t.members(operation.Extensions, None)
+	if refusal := a.hold(t.held()); refusal != nil {
+		a.door.running.leave(a.client, a.site, 1)
+		return refusal
+	}
 	s.running++
 	context.AfterFunc(ctx, func() {
-		a.door.running.leave(a.client, a.site)
+		a.door.running.leave(a.client, a.site, 1)
+		a.door.held.leave(a.client, a.site, t.held())
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.running--
@@ -185,7 +196,7 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	counted := &countedConn{Conn: conn, socket: w.socket}
 	ahead, _ := buffered.Peek(buffered.Reader.Buffered()) // which it has
-	w.socket.unpaid.Add(int64(len(ahead) + bytesPerFrame*counted.frames.count(ahead)))
+	w.socket.unpaid.Add(int64(len(ahead) + counted.frames.extra(ahead)))
 	buffered.Reader.Reset(io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), counted))
 	// WebSocket libraries look for what is buffered, and may read the rest of the connection itself.
 	_, _ = buffered.Peek(len(ahead))
@@ -205,16 +216,13 @@ type countedConn struct {
 	frames frames
 }
 
-// bytesPerFrame is what each frame counts besides its own bytes: a ping of 6 bytes takes as long as a kilobyte of text.
-const bytesPerFrame = 128
-
 // errInitTooLarge ends a connection that says too much before it was answered.
 var errInitTooLarge = errors.New("edge: too many bytes before the first answer on a WebSocket")
 
 // Read ends the connection when its address has no bytes left.
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if !c.socket.pay(n + bytesPerFrame*c.frames.count(p[:n])) {
+	if !c.socket.pay(n + c.frames.extra(p[:n])) {
 		return 0, errNoBytesLeft
 	}
 	if !c.socket.introduces(n) {
@@ -222,12 +230,6 @@ func (c *countedConn) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// The operation codes of the frames that carry messages (RFC 6455, section 5.2).
-const (
-	opcodeBits = 0x0f
-	textFrame  = 1
-)
 
 // Write notes the first message, which no client receives before it has introduced itself. The answer to the handshake begins
 // with another byte, and so do pings, pongs and the end.

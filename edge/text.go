@@ -139,7 +139,7 @@ func (b *bound) refusal() *refusal {
 	return r
 }
 
-// The bounds of a text, as clients read them in extensions.rule.
+// The bounds of an operation, as clients read them in extensions.rule.
 const (
 	ruleBytes      = "bytes"
 	ruleTokens     = "tokens"
@@ -149,6 +149,7 @@ const (
 	ruleFragments  = "fragments"
 	ruleReach      = "reach"
 	ruleExtensions = "extensions"
+	ruleValues     = "values"
 )
 
 // complaints say to people what breaks a bound.
@@ -161,4 +162,5 @@ var complaints = map[string]string{
 	ruleReach: "the operations and fragments of the document have more than %d tokens, counted with those of the fragments that each spreads: " +
 		"send one operation in a document, and spread large fragments from fewer others",
 	ruleExtensions: "the extensions of the operation have more than %d values",
+	ruleValues:     "the operation has more than %d values of JSON in its variables: send them in several operations",
 }

@@ -1,0 +1,227 @@
+package edge_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
+)
+
+// valuesOf counts what was decoded.
+func valuesOf(value any) int {
+	n := 1
+	switch value := value.(type) {
+	case map[string]any:
+		for _, element := range value {
+			n += valuesOf(element)
+		}
+	case []any:
+		for _, element := range value {
+			n += valuesOf(element)
+		}
+	}
+	return n
+}
+
+// anyJSON draws a value.
+func anyJSON(t *rapid.T, depth int) any {
+	kinds := 5
+	if depth == 0 {
+		kinds = 3
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
+	case 0:
+		return rapid.SampledFrom([]string{"", `"`, `\`, `\"`, "{", "]", ",,", "a"}).Draw(t, "text")
+	case 1:
+		return rapid.Bool().Draw(t, "bool")
+	case 2:
+		return nil
+	case 3:
+		list := make([]any, rapid.IntRange(0, 3).Draw(t, "length"))
+		for i := range list {
+			list[i] = anyJSON(t, depth-1)
+		}
+		return list
+	default:
+		object := map[string]any{}
+		for i := range rapid.IntRange(0, 3).Draw(t, "members") {
+			object[fmt.Sprintf(`%d,"{`, i)] = anyJSON(t, depth-1)
+		}
+		return object
+	}
+}
+
+func TestTheValuesOfATextAreThoseThatDecodingFinds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := anyJSON(t, 4)
+		indent := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "indent")
+		text, err := json.MarshalIndent(value, indent, indent)
+		require.NoError(t, err)
+		require.Equal(t, valuesOf(value), edge.ValuesIn(text, rapid.IntRange(1, 9).Draw(t, "chunk")), string(text))
+	})
+}
+
+// tooManyValues are bodies of 10 001 values or more.
+func tooManyValues() map[string]string {
+	list := func(element string, n int) string {
+		return `{"query":"{a}","variables":{"x":[` + strings.Repeat(element+",", n-1) + element + `]}}`
+	}
+	return map[string]string{
+		"numbers":         list("0", 9997),
+		"objects":         list(`{}`, 9997),
+		"members":         list(`{"a":0}`, 4999),
+		"objects, nested": `{"query":"{a}","variables":` + strings.Repeat(`{"":`, 9998) + `0` + strings.Repeat("}", 9998) + "}",
+	}
+}
+
+func TestABodyOfTooManyValuesIsRefusedBeforeItIsDecoded(t *testing.T) {
+	t.Parallel()
+	for name, text := range tooManyValues() {
+		next := &passed{}
+		h := newDoor(t, edge.Config{}).Handler(next)
+		refused := ask(t, h, "192.0.2.1", body(text, true))
+		require.Equal(t, http.StatusBadRequest, refused.status, name)
+		require.Equal(t, "QUERY_LIMIT_EXCEEDED", refused.refusal.Code, name)
+		require.Equal(t, "values", refused.refusal.Rule, name)
+		require.EqualValues(t, 10_001, refused.refusal.Given, name)
+		require.Contains(t, refused.refusal.Message, "send them in several operations", name)
+		require.Empty(t, next.bodies, name)
+
+		unbounded := newDoor(t, edge.Config{Request: edge.RequestConfig{MaxValues: edge.None}}).Handler(next)
+		require.Equal(t, http.StatusOK, ask(t, unbounded, "192.0.2.1", body(text, true)).status, name)
+		require.Equal(t, []string{text}, next.bodies, name)
+	}
+	h := newDoor(t, edge.Config{}).Handler(&passed{})
+	fits := `{"query":"{a}","variables":{"x":[` + strings.Repeat("0,", 9995) + `0]}}`
+	require.Equal(t, http.StatusOK, ask(t, h, "192.0.2.1", body(fits, true)).status, "10 000 are not too many")
+}
+
+func TestVariablesThatAreInNoBodyHaveTheSameBound(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{Request: edge.RequestConfig{MaxValues: 20}}, nil)
+	const variables = `{"x":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}`
+	response, err := s.Client().Get(s.URL + "?query=" + url.QueryEscape("{me{id}}") + "&variables=" + url.QueryEscape(variables)) //nolint:noctx // The server ends with the test.
+	require.NoError(t, err)
+	require.Equal(t, "values", read(t, response).refusal.Rule)
+
+	c, _ := s.dial(t, "websocket")
+	c.send(map[string]any{"id": "1", "type": "subscribe", "payload": map[string]any{
+		"query": "{ me { id } }", "variables": json.RawMessage(variables),
+	}})
+	require.Contains(t, c.receive(), `"rule":"values"`)
+	require.Contains(t, c.receive(), `"complete"`)
+	require.Contains(t, c.run("2"), `"me"`, "the connection goes on")
+}
+
+func TestEachValueCountsAsBytes(t *testing.T) {
+	t.Parallel()
+	for n, most := range map[int]int{0: 8, 1000: 1} {
+		h := newDoor(t, edge.Config{
+			Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 26_000, Period: time.Hour}}},
+			Request: edge.RequestConfig{MaxHeader: 1000, MaxQuery: 500, MaxBody: 8000, MaxValues: 1000},
+		}).Handler(&passed{})
+		text := "[" + strings.Repeat(" ", 3000-2*n) + strings.TrimSuffix(strings.Repeat("0,", n-min(n, 1)), ",") + "]"
+		admitted := 0
+		for ask(t, h, "192.0.2.1", body(text, true)).status == http.StatusOK {
+			admitted++
+		}
+		require.Equal(t, most, admitted, "of %d values", n)
+	}
+}
+
+func TestTheValuesOfMessagesCountAsBytes(t *testing.T) {
+	t.Parallel()
+	message := func(opcode byte, text string) []byte {
+		mask := []byte{1, 2, 3, 4}
+		sent := binary.BigEndian.AppendUint16([]byte{opcode, 0x80 | 126}, uint16(len(text)))
+		sent = append(sent, mask...)
+		for i := range len(text) {
+			sent = append(sent, text[i]^mask[i%4])
+		}
+		return sent
+	}
+	const text, frame = 0x81, 128
+	list := "[" + strings.Repeat("{},", 999) + "{}]"
+	for name, c := range map[string]struct {
+		sent  []byte
+		extra int
+	}{
+		"a message":             {message(text, list), frame + 16*1001},
+		"two messages":          {append(message(text, `"[,,`), message(text, "[0,0]")...), 2*frame + 16*4},
+		"a message in parts":    {bytes.Join([][]byte{message(1, `["`), message(0x89, "[,,,"), message(0x80, `,,",0]`)}, nil), 3*frame + 16*3},
+		"a ping":                {message(0x89, list), frame},
+		"a text without values": {message(text, `"`+strings.Repeat(",", 1000)+`"`), frame + 16},
+	} {
+		for _, chunk := range []int{1, 3, 4096} {
+			require.Equal(t, c.extra, edge.ExtraIn(c.sent, chunk), "%s in chunks of %d bytes", name, chunk)
+		}
+	}
+}
+
+func TestWhatAllOperationsOfAnAddressHoldIsBounded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{Address: edge.AddressConfig{Values: 30}}, nil)
+	s.resolver.Tick = make(chan int)
+	c, _ := s.dial(t, "websocket")
+	holding := map[string]any{"query": ticking, "extensions": map[string]any{"x": make([]int, 19)}}
+	c.send(map[string]any{"id": "1", "type": "subscribe", "payload": holding})
+	require.Eventually(t, func() bool { return s.resolver.Asked.Load() == 1 }, time.Minute, time.Millisecond)
+	c.send(map[string]any{"id": "2", "type": "subscribe", "payload": holding})
+	refused := c.receive()
+	require.Contains(t, refused, `"code":"RATE_LIMITED"`)
+	require.Contains(t, refused, `"layer":"address"`)
+
+	post := `{"query":"{ me { id } }","variables":{"x":"` + strings.Repeat("x", 64*20) + `"}}`
+	require.Equal(t, http.StatusTooManyRequests, s.post(t, strings.NewReader(post)).status, "64 bytes count as one value")
+	c.send(map[string]any{"id": "1", "type": "complete"})
+	for range 3 {
+		require.Eventually(t, func() bool { return s.post(t, strings.NewReader(post)).status == http.StatusOK }, time.Minute, time.Millisecond,
+			"what has ended makes room")
+	}
+}
+
+func TestWhatAllOperationsHoldIsBounded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{Request: edge.RequestConfig{Values: 30}}, nil)
+	post := func(n int) answer {
+		return s.post(t, strings.NewReader(`{"query":"{ me { id } }","variables":{"x":[`+strings.TrimSuffix(strings.Repeat("0,", n), ",")+`]}}`))
+	}
+	require.Equal(t, http.StatusServiceUnavailable, post(30).status)
+	require.Equal(t, http.StatusOK, post(29).status)
+	require.Equal(t, http.StatusOK, post(29).status, "what has ended makes room")
+}
+
+// Not parallel: it reads the heap of the process.
+func TestAValueTakesNoMoreThanIsSaid(t *testing.T) {
+	const copies, bytesPerHeld = 10, 400
+	texts := tooManyValues()
+	texts["objects in objects"] = `{"variables":{"x":[` + strings.Repeat(`{"":{"":{"":{"":{"":{"":{"":{"":{}}}}}}}}},`, 1000) + `0]}}`
+	texts["lists in lists"] = `{"variables":{"x":[` + strings.Repeat(`[[[[[[[[[0]]]]]]]]],`, 1000) + `0]}}`
+	texts["long names"] = `{"variables":{"x":[` + strings.Repeat(`{"`+strings.Repeat("x", 60)+`":{}},`, 1000) + `0]}}`
+	for name, text := range texts {
+		kept, n := make([]any, copies), edge.ValuesIn([]byte(text), len(text))
+		before := heap()
+		for i := range kept {
+			decoder := json.NewDecoder(strings.NewReader(text))
+			decoder.UseNumber()
+			require.NoError(t, decoder.Decode(&kept[i]))
+		}
+		taken := float64(heap()-before) / copies / float64(n)
+		t.Logf("%-20s %5.0f bytes for each of %d", name, taken, n)
+		require.Less(t, taken, float64(bytesPerHeld), name)
+		runtime.KeepAlive(kept)
+	}
+}
