@@ -33,7 +33,7 @@ type effort struct {
 
 // usual is an effort of ten minutes for all tables together.
 var usual = effort{
-	rounds: 7, turn: 60 * time.Millisecond, call: 400 * time.Millisecond, long: 400 * time.Millisecond, windows: 8, requests: 1000,
+	rounds: 7, turn: 60 * time.Millisecond, call: 400 * time.Millisecond, long: 400 * time.Millisecond, windows: 16, requests: 500,
 	crowds: []int{1, 10_000, 1_000_000}, frozen: 50, rest: 6 * time.Second, listed: 100_000,
 }
 

@@ -160,8 +160,12 @@ func latencyFindings(rows []*latencyRow, outcomes []outcome) *findings {
 	calm := make([][]float64, len(rows))
 	for i, r := range rows {
 		waits, busiest := r.quiet()
-		calm[i], most = waits, max(most, busiest)
-		others = append(others, r.others...)
+		calm[i] = waits
+		if i == rowTimer {
+			// Others have what it leaves, which is nearly all.
+			continue
+		}
+		most, others = max(most, busiest), append(others, r.others...)
 	}
 	t := &table{
 		title: fmt.Sprintf("Latency over HTTP at %d requests a second", duePerSecond),
@@ -192,8 +196,9 @@ func latencyFindings(rows []*latencyRow, outcomes []outcome) *findings {
 	shown := func(nanos float64) string { return millis(nanos) + " ms" }
 	limit, redis := float64(time.Millisecond)/2, &outcomes[rowRedis]
 	return &findings{tables: []*table{t}, aims: []aim{
-		atMost(added+"quiet windows", limit, quantile(calm[rowRedis], 0.99)-quantile(calm[rowUnlimited], 0.99), shown),
-		atMost(added+"median of all windows", limit, redis.difference(bare, p99), shown),
+		atMost(added+"quiet windows", limit, quantile(calm[rowRedis], 0.99)-quantile(calm[rowUnlimited], 0.99), shown).
+			unless(quantile(calm[rowTimer], 0.99), limit),
+		atMost(added+"median of all windows", limit, redis.difference(bare, p99), shown).unless(outcomes[rowTimer].median(p99), limit),
 	}}
 }
 

@@ -47,5 +47,8 @@ func TestAnAimSaysByHowMuchItWasMissed(t *testing.T) {
 	require.Equal(t, aim{bound: "≥ 2.00 ×", reached: "1.00 ×", missed: "missed by 50.0 %"}, atLeast("", 2, 1, times))
 	require.Equal(t, "missed", atMost("", 0, 1, digits).missed)
 	table := aimsTable([]aim{atMost("a", 2, 2, digits), atMost("b", 2, 3, digits)}).String()
+	require.Empty(t, atMost("", 2, 1, times).unless(2, 2).unknown)
+	late := aimsTable([]aim{atMost("", 2, 1, times).unless(3e6, 2), atMost("", 2, 3, times).unless(3e6, 2)}).String()
+	require.Equal(t, 2, strings.Count(late, "| not shown: a bare timer came 3.00 ms late |"))
 	require.Contains(t, table, "| a | ≤ 2.00 | 2.00 | yes |\n| b | ≤ 2.00 | 3.00 | **missed by 50.0 %** |\n")
 }
