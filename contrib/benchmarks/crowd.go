@@ -23,7 +23,7 @@ default: bench
 tiers:
   bench:
     limits:
-      minute: {capacity: 80000000, refill: 17, per: minute}
+      minute: {capacity: 80000000, refill: 20, per: minute}
       hour: {capacity: 80000000, refill: 1000, per: hour}
       day: {capacity: 80000000, refill: 24000, per: day}
       requests: {unit: requests, capacity: 80000000, refill: 1000, per: hour}
