@@ -133,9 +133,12 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		return false
 	}
 	d.Subject = subject
+	if e.preparer != nil && subject.Tenant != "" {
+		op.record = e.prepare(ctx, subject)
+	}
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
-		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{}), bucket.Off, decision.Exempt
+		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{Record: op.record}), bucket.Off, decision.Exempt
 		d.Hide = d.Hide.Or(op.rules.Hide)
 		op.useStore()
 		return subject.Tenant != ""
@@ -146,6 +149,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	op.rules = policy.Rules(subject, d.Selected)
 	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
 	e.warnOfTier(ctx, d)
+	e.warnOfRecord(ctx, &op.rules)
 	op.useStore()
 	if op.rules.Blocked {
 		d.Refuse(&decision.Refusal{Outcome: decision.Blocked})
@@ -154,9 +158,15 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	return true
 }
 
+// prepare asks the policy what is known of a tenant that it does not list.
+func (e *Extension) prepare(ctx context.Context, subject Subject) (record *tiers.Record) {
+	guard.Run(ctx, e.cfg.Observe.Logger, "Config.Policy", func() { record = e.preparer.Prepare(ctx, subject) })
+	return record
+}
+
 // selected returns what operation rules of the policy look at. The document stands in it only if they name any.
 func (op *operation) selected(policy *tiers.Snapshot) tiers.Selection {
-	selected := tiers.Selection{Fields: op.decision.RootFields, Calls: &op.calls}
+	selected := tiers.Selection{Fields: op.decision.RootFields, Calls: &op.calls, Record: op.record}
 	if len(selected.Fields) > 0 && policy.NamesDocuments() {
 		selected.Document = op.price.plan.Document(op.document, tiers.DocumentID)
 	}

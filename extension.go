@@ -31,8 +31,10 @@ type Extension struct {
 	cfg       Config
 	life      lifecycle
 	estimator *cost.Estimator
-	reporter  *observe.Reporter
-	claims    *claims.Keeper
+	// preparer is the policy, nil if it knows no tenants beside what it says.
+	preparer tiers.Preparer
+	reporter *observe.Reporter
+	claims   *claims.Keeper
 	// replays counts the stored answers of tenants.
 	replays *recent.Counter[string]
 	// explained counts the refusals of tenants whose most expensive call was looked for.
@@ -60,7 +62,9 @@ var _ interface {
 // New returns an extension. Mistakes in the configuration are reported when srv.Use calls
 // [Extension.Validate].
 func New(cfg Config) *Extension {
-	return &Extension{cfg: cfg.withDefaults(), life: newLifecycle()}
+	e := &Extension{cfg: cfg.withDefaults(), life: newLifecycle()}
+	e.preparer, _ = cfg.Policy.(tiers.Preparer)
+	return e
 }
 
 // How many tenants are remembered whose replays or explained refusals are counted, and how many for the bytes of their
@@ -319,6 +323,15 @@ func (e *Extension) warnOfTier(ctx context.Context, d *decision.Decision) {
 	if carried := d.Subject.Tier; carried != "" && carried != d.Rules.Tier {
 		e.warnOnce(ctx, oddity{what: "tier", name: carried}, "a subject carries a tier that the policy does not have: it is judged by another",
 			slog.String("carried", shortened(carried)), slog.String("tier", d.Rules.Tier))
+	}
+}
+
+// warnOfRecord logs that the record of a tenant does not fit the policy. The directory says which ones.
+func (e *Extension) warnOfRecord(ctx context.Context, rules *tiers.Rules) {
+	if rules.Misfit != nil {
+		text := rules.Misfit.Error()
+		e.warnOnce(ctx, oddity{what: "record", name: rules.Tier}, "records of tenants do not fit the policy: they are judged by their tier alone",
+			slog.String("tier", rules.Tier), slog.String("error", text[:min(len(text), 512)]))
 	}
 }
 

@@ -51,8 +51,9 @@ type operation struct {
 	// price is what the mutator has left. taken says that it has, and that the operation is decided about.
 	price priced
 	taken atomic.Bool
-	// rules is what applies.
-	rules tiers.Rules
+	// rules is what applies, and record what is known of the tenant beside the policy.
+	rules  tiers.Rules
+	record *tiers.Record
 	// amounts, owners and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
 	amounts [3]bucket.Amount

@@ -44,6 +44,8 @@ type compiler struct {
 	trial bool
 	// again says that a policy is compiled once more to find all that is wrong, and that its size was found to fit.
 	again bool
+	// most is how much may be compiled.
+	most int
 }
 
 func newCompiler(p *Policy) *compiler {
@@ -51,6 +53,7 @@ func newCompiler(p *Policy) *compiler {
 		checker: checker{policy: p, unfit: make(map[*Limit]bool), days: make(map[time.Time]bool)},
 		broken:  make(map[string]bool),
 		into:    newSnapshot(p),
+		most:    maxCompiled,
 	}
 }
 
@@ -62,7 +65,7 @@ func compile(p Policy) (*family, []finding) {
 	c := newCompiler(&each)
 	c.all()
 	if len(c.findings) > 0 && len(firsts) < len(p.Tenants) {
-		fits := c.compiled <= maxCompiled
+		fits := c.compiled <= c.most
 		each.Tenants = listed.alike(&p, firsts, c.findings)
 		c = newCompiler(&each)
 		c.again = fits
@@ -90,7 +93,7 @@ func (c *compiler) all() {
 	c.trial = true
 	for _, name := range sorted(c.policy.Tenants) {
 		c.tenant(path("").to("tenants").to(name), c.policy.Tenants[name])
-		if c.compiled > maxCompiled {
+		if c.compiled > c.most {
 			if !c.again {
 				c.fail(path("").to("tenants"), "the policy comes to more than %d limits, operation rules, and named teams "+
 					"and users, different exceptions counted once for each tier; assign more tenants to tiers", maxCompiled)
@@ -102,7 +105,7 @@ func (c *compiler) all() {
 
 // newSnapshot returns a snapshot without rules, of no family.
 func newSnapshot(p *Policy) *Snapshot {
-	return &Snapshot{tiers: make(map[string]*ruleSet, len(p.Tiers)), shared: newShared()}
+	return &Snapshot{serial: serials.Add(1), tiers: make(map[string]*ruleSet, len(p.Tiers)), shared: newShared()}
 }
 
 // compile returns a snapshot of the policy, which has compiled before: modes are no part of what can be wrong.
@@ -149,7 +152,7 @@ func (c *compiler) tenant(at path, x Exception) {
 		if c.broken[name] {
 			continue
 		}
-		if c.compiled > maxCompiled {
+		if c.compiled > c.most {
 			return
 		}
 		c.ruleSet(at, name, merge(c.policy.Tiers[name], x))
@@ -200,7 +203,7 @@ func (c *compiler) owners(at path, x OwnerException, inherited setting) ownerLim
 	}
 	o.byName = make(map[string]*bucket.Limits, len(x.ByName))
 	for _, name := range sorted(x.ByName) {
-		if c.compiled > maxCompiled {
+		if c.compiled > c.most {
 			// Whoever compiles the tenant reports it.
 			return o
 		}
@@ -231,7 +234,10 @@ func (c *compiler) bucketLimits(at path, limits map[string]*Limit, inherited set
 	slices.SortStableFunc(all, func(a, b bucket.Limit) int { return cmp.Compare(rank(&a), rank(&b)) })
 	c.compiled += len(all)
 	key := c.into.shared.key(all, days)
-	if equal, found := c.into.shared.limits[key]; found {
+	if equal, found := c.into.shared.limitsOf(key); found {
+		if c.into.shared.below != nil {
+			c.into.enforce(equal, days)
+		}
 		return equal
 	}
 	compiled, err := bucket.Compile(all...)
@@ -241,9 +247,7 @@ func (c *compiler) bucketLimits(at path, limits map[string]*Limit, inherited set
 	if len(all) == 0 {
 		return nil
 	}
-	for name, day := range days {
-		c.into.enforced.Store(limitOf{compiled, name}, day)
-	}
+	c.into.enforce(compiled, days)
 	if !c.trial && err == nil {
 		c.into.shared.limits[key] = compiled
 	}

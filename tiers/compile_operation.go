@@ -15,7 +15,7 @@ func (c *compiler) operationRules(at path, name string, t *ruleSource, inherited
 	users := inherited.with(t.users.Mode, t.users.EnforceFrom, t.users.FailMode)
 	o := &operationRules{exact: make(map[string]uint64), units: t.computed()}
 	key := operationsKey{tier: name, inherited: inherited, users: users, units: fmt.Sprint(o.units)}
-	if equal := c.into.shared.operations[key]; equal != nil && !t.changed {
+	if equal := c.into.shared.operationsOf(key); equal != nil && !t.changed {
 		c.compiled += equal.compiled
 		return equal
 	}

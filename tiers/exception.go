@@ -70,6 +70,8 @@ type shared struct {
 	seeds      [2]maphash.Seed
 	limits     map[[2]uint64]*bucket.Limits
 	operations map[operationsKey]*operationRules
+	// below is what is looked at besides, and not changed. It is nil for a snapshot.
+	below *shared
 }
 
 // operationsKey tells what the operation rules of a tier depend on besides the tier.

@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -17,6 +18,7 @@ type ModeSwitch struct {
 var (
 	_ CandidateSource = (*ModeSwitch)(nil)
 	_ Checker         = (*ModeSwitch)(nil)
+	_ Preparer        = (*ModeSwitch)(nil)
 )
 
 // NewModeSwitch returns a switch that changes nothing yet. The source is required.
@@ -64,4 +66,9 @@ func (m *ModeSwitch) Candidate() (id string, candidate *Snapshot) {
 		return source.Candidate()
 	}
 	return "", nil
+}
+
+// Prepare implements [Preparer]: the source knows the tenants.
+func (m *ModeSwitch) Prepare(ctx context.Context, subject Subject) *Record {
+	return prepare(ctx, m.source, subject)
 }

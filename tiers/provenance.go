@@ -16,7 +16,7 @@ const (
 
 // Provenance says where in the policy that stands which makes a rule what it is: paths such as
 // tiers.free.limits.minute, in the form in which mistakes name them; (subject) for the tier that the subject carried,
-// (default) for what holds where the document says nothing, and (mode switch) for what a [ModeSwitch] or
+// record and what follows for the record of the tenant, (default) for what holds where the document says nothing, and (mode switch) for what a [ModeSwitch] or
 // [Snapshot.AtMost] has eased a mode to. Override records are no part of a policy: [bucket.Limit.Overrides] has those. The zero value is that of no rule.
 type Provenance struct {
 	// Tier is what has put the subject into its tier.
@@ -130,6 +130,12 @@ func newTrace(r *Rules, subject Subject) *trace {
 	t := &trace{
 		from: r.from, tier: p.Tiers[r.Tier], exception: r.from.family.listed.exception(subject.Tenant), by: path("").to("default").String(),
 		tierAt: path("").to("tiers").to(r.Tier), exceptionAt: path("").to("tenants").to(subject.Tenant),
+	}
+	if r.record != nil {
+		t.exceptionAt, t.exception = path("").to("record"), Exception{}
+		if r.Misfit == nil {
+			t.exception = r.record.exception()
+		}
 	}
 	switch {
 	case subject.Tier != "" && subject.Tier == r.Tier:

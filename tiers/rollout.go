@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type rolloutState struct {
 var (
 	_ CandidateSource = (*Rollout)(nil)
 	_ Checker         = (*Rollout)(nil)
+	_ Preparer        = (*Rollout)(nil)
 )
 
 // NewRollout returns a rollout without a candidate. The source is required.
@@ -127,4 +129,9 @@ func (r *Rollout) change(by func(*rolloutState)) {
 	state := *r.state.Load()
 	by(&state)
 	r.state.Store(&state)
+}
+
+// Prepare implements [Preparer]: the source knows the tenants.
+func (r *Rollout) Prepare(ctx context.Context, subject Subject) *Record {
+	return prepare(ctx, r.source, subject)
 }

@@ -16,6 +16,8 @@ type Selection struct {
 	// arguments. Nil means one call for each of Fields, of which nobody knows the arguments: what is divided by them or
 	// computed from them is left out, and a field may stand among Fields as often as it is called.
 	Calls Calls
+	// Record is what a [Preparer] knows of the tenant beside the policy. Nil is nothing.
+	Record *Record
 }
 
 // calls returns how many calls there are.

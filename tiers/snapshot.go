@@ -23,6 +23,8 @@ type Snapshot struct {
 	// phase and strictest are its place in the family.
 	phase     int
 	strictest bucket.Mode
+	// serial tells it from all others.
+	serial uint64
 
 	tiers    map[string]*ruleSet
 	fallback *ruleSet
@@ -51,6 +53,8 @@ type ruleSet struct {
 	operations *operationRules
 	// foreseen are the buckets of the tenant with those of sets of operation rules. Exceptions have none.
 	foreseen map[uint64][]bucket.Bucket
+	// days knows when its limits become enforced. It is nil for what the snapshot has, which does.
+	days *Snapshot
 }
 
 // Rules is what holds for one subject and operation. Its buckets are shared and must not be changed.
@@ -92,8 +96,16 @@ type Rules struct {
 	// does not.
 	TooMany *TooManyValues
 
-	// from is the snapshot that the rules are of. It is nil for those of nobody in particular.
-	from *Snapshot
+	// Misfit says why the record of the tenant does not fit the policy, a [*PolicyError]. The tenant has its tier without exceptions
+	// then, or the default one if there is no such tier, and stays blocked if it is. It is nil if the record fits, or there
+	// is none.
+	Misfit error
+
+	// from is the snapshot that the rules are of. It is nil for those of nobody in particular. The record is that of the
+	// tenant, nil for what the policy alone says.
+	from   *Snapshot
+	record *Record
+	days   *Snapshot
 }
 
 // LimitEnforcedFrom returns when a limit in mode warn becomes enforced. It is zero if nobody knows, and for
@@ -105,7 +117,7 @@ func (r *Rules) LimitEnforcedFrom(owner bucket.Owner, limit string) time.Time {
 	for _, buckets := range [...][]bucket.Bucket{r.Buckets, r.Across} {
 		for i := range buckets {
 			if buckets[i].Owner == owner {
-				return r.from.enforcedFrom(buckets[i].Limits, limit)
+				return r.days.enforcedFrom(buckets[i].Limits, limit)
 			}
 		}
 	}
@@ -116,6 +128,13 @@ func (s *Snapshot) enforcedFrom(limits *bucket.Limits, limit string) time.Time {
 	day, _ := s.enforced.Load(limitOf{limits, limit})
 	from, _ := day.(time.Time)
 	return from
+}
+
+// enforce notes on which days limits become enforced.
+func (s *Snapshot) enforce(limits *bucket.Limits, days map[string]time.Time) {
+	for name, day := range days {
+		s.enforced.Store(limitOf{limits, name}, day)
+	}
 }
 
 // Snapshot returns the snapshot as it holds now, which makes it a [Source]: it is itself unless a day
@@ -176,9 +195,10 @@ func (s *Snapshot) Warnings() []Warning {
 // Rules returns what holds for the subject when it runs an operation.
 //
 // The tier is the one that the subject carries if the policy knows it, else the one that the policy
-// assigns to the tenant, else the default. An exempt subject has no limits and no maximum cost.
+// assigns to the tenant, else the one that the record assigns to it ([Selection.Record]), else the default. The record of a
+// tenant that the policy lists is not looked at. An exempt subject has no limits and no maximum cost.
 //
-// Rules takes no lock, but when the first subject asks for what an exception makes of its tier: that is compiled then. It
+// Rules takes no lock, but when the first subject asks for what an exception or a record makes of its tier: that is compiled then. It
 // allocates the buckets of a subject that has a team or a user with limits, those of an operation that matches several
 // operation rules in a combination that no single root field named by the policy matches, or any where the tenant has an
 // exception, for which [Snapshot.RulesInto] takes room instead, and those of an operation of which a rule counts several
@@ -191,7 +211,7 @@ func (s *Snapshot) Rules(subject Subject, selected Selection) Rules {
 // enough, whatever it holds. Four buckets are enough for a tenant, a team, a user and one operation
 // rule.
 func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Selection) Rules {
-	set := s.find(&subject)
+	set, record := s.find(&subject, selected.Record)
 	if subject.Exempt {
 		return Rules{
 			Tier: set.rules.Tier, Store: set.rules.Store, Mode: bucket.Off, Unlimited: true,
@@ -199,7 +219,10 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 		}
 	}
 	rules := set.rules
-	rules.from = s
+	rules.from, rules.record, rules.days = s, record, s
+	if set.days != nil {
+		rules.days = set.days
+	}
 	var matched, charging uint64
 	if set.operations != nil {
 		matched = set.operations.apply(&rules, &selected)
@@ -247,20 +270,32 @@ func (set *ruleSet) buckets(room []bucket.Bucket, owners [2]owned, charging uint
 	return buckets
 }
 
-func (s *Snapshot) find(subject *Subject) *ruleSet {
+// find returns what holds for a subject, and the record if that is its own.
+func (s *Snapshot) find(subject *Subject, record *Record) (*ruleSet, *Record) {
 	place, listed := s.family.listed.find(subject.Tenant)
 	carried := s.tiers[subject.Tier]
 	switch {
+	case !listed && record != nil:
+		return s.recorded(record, subject.Tier, carried), record
 	case !listed && carried != nil:
-		return carried
+		return carried, nil
 	case !listed:
-		return s.fallback
+		return s.fallback, nil
 	case carried == nil:
 		if set := s.exceptions[place].assigned.Load(); set != nil {
-			return set
+			return set, nil
 		}
-		return s.exception(place, s.family.listed.kinds[place].tier)
+		return s.exception(place, s.family.listed.kinds[place].tier), nil
 	default:
-		return s.exception(place, subject.Tier)
+		return s.exception(place, subject.Tier), nil
 	}
 }
+
+// Lists returns whether the policy itself says something about a tenant: then it has no use for a [Record].
+func (s *Snapshot) Lists(tenant string) bool {
+	_, listed := s.family.listed.find(tenant)
+	return listed
+}
+
+// HasTier returns whether the policy has a tier of this name.
+func (s *Snapshot) HasTier(name string) bool { return s.tiers[name] != nil }
