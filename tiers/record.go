@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -38,7 +37,7 @@ type Allocations struct {
 
 // Record is what is known of one tenant beside the policy: made by [ParseRecord], given to [Snapshot.Rules] as
 // [Selection.Record]. It holds with any policy that it fits, is compiled when it is first asked for with one, and keeps what
-// it has compiled for the four combinations of a policy and a carried tier of late. Several tenants may share one, and any number
+// it has compiled for the three combinations of a policy and a carried tier of late. Several tenants may share one, and any number
 // of goroutines.
 type Record struct {
 	// text is the document in JSON, without blanks.
@@ -47,17 +46,16 @@ type Record struct {
 	tier          string
 	blocked, only bool
 
-	compiled [4]atomic.Pointer[recordRules]
-	// mu guards next, the place that is taken next.
-	mu   sync.Mutex
-	next int
+	// next is the place in compiled that is taken next.
+	next     atomic.Uint32
+	compiled [3]atomic.Pointer[recordRules]
 }
 
 // recordRules are what a record makes of a tier of one policy. They do not keep the policy in memory.
 type recordRules struct {
 	serial uint64
 	tier   string
-	set    *ruleSet
+	set    ruleSet
 }
 
 // serials tell snapshots apart.
@@ -119,11 +117,11 @@ func (r *Record) Document() string { return r.text }
 
 // Bytes is about how much memory a record takes, with what it compiles to for one policy.
 func (r *Record) Bytes() int {
-	const empty, rules = 160, 900
+	const empty, rules = 80, 700
 	if r.only {
 		return empty + len(r.text)
 	}
-	return empty + rules + 9*len(r.text)
+	return empty + rules + 7*len(r.text)
 }
 
 // Check returns what is wrong with the record in a policy, a [*PolicyError]: a tier that the policy does not have, for
@@ -201,35 +199,40 @@ func (s *Snapshot) recorded(r *Record, carried string, carriedSet *ruleSet) *rul
 	if carriedSet == nil {
 		carried = ""
 	}
-	for i := range r.compiled {
-		if rules := r.compiled[i].Load(); rules != nil && rules.serial == s.serial && rules.tier == carried {
-			return rules.set
-		}
+	if set := r.of(s, carried); set != nil {
+		return set
 	}
 	return s.compileRecorded(r, carried)
 }
 
-func (s *Snapshot) compileRecorded(r *Record, carried string) *ruleSet {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// of returns what was compiled for a carried tier of a policy, nil if nothing was.
+func (r *Record) of(s *Snapshot, carried string) *ruleSet {
 	for i := range r.compiled {
 		if rules := r.compiled[i].Load(); rules != nil && rules.serial == s.serial && rules.tier == carried {
-			return rules.set
+			return &rules.set
 		}
+	}
+	return nil
+}
+
+func (s *Snapshot) compileRecorded(r *Record, carried string) *ruleSet {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if set := r.of(s, carried); set != nil {
+		return set
 	}
 	tier := carried
 	if tier == "" {
 		tier = r.assigned(s)
 	}
-	s.making.Lock()
 	set, err := s.compileRecord(r, tier)
-	s.making.Unlock()
 	if err != nil {
 		set = s.misfit(r, tier, err)
 	}
-	r.compiled[r.next].Store(&recordRules{serial: s.serial, tier: carried, set: set})
-	r.next = (r.next + 1) % len(r.compiled)
-	return set
+	rules := &recordRules{serial: s.serial, tier: carried, set: *set}
+	// Others may compile it for other policies.
+	r.compiled[r.next.Add(1)%uint32(len(r.compiled))].Store(rules)
+	return &rules.set
 }
 
 // misfit is what a tenant has whose record does not fit the policy: its tier, or else the default one, unless it is blocked.

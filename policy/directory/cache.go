@@ -32,7 +32,7 @@ type entry struct {
 	kind     *kind
 	revision uint64
 	// epoch is that of the directory in which the entry was read. What is of another one, 0 for example, is asked for again.
-	epoch atomic.Uint64
+	epoch atomic.Uint32
 	// visited says that it was asked for since the hand has passed.
 	visited      atomic.Bool
 	newer, older *entry
@@ -61,11 +61,11 @@ type list struct {
 
 const (
 	// entryBytes is what an entry takes besides its name and its record.
-	entryBytes = 96
+	entryBytes = 72
 	// kindBytes is what a record takes besides itself.
-	kindBytes = 96
+	kindBytes = 64
 	// chainBytes is how many bytes of the bound there are for each chain.
-	chainBytes = 256
+	chainBytes = 512
 	// absentPart is the part of the bound that tenants without a record have.
 	absentPart = 8
 )
@@ -94,7 +94,7 @@ func (c *cache) find(tenant string) *entry {
 }
 
 // put replaces what is known of a tenant. The record is nil if it has none.
-func (c *cache) put(tenant string, record *tiers.Record, revision, epoch uint64) *entry {
+func (c *cache) put(tenant string, record *tiers.Record, revision uint64, epoch uint32) *entry {
 	if e := c.find(tenant); e != nil {
 		if record == nil && e.kind == nil || record != nil && e.kind != nil && e.kind.record.Document() == record.Document() {
 			e.revision = revision

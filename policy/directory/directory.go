@@ -22,7 +22,7 @@ type Directory struct {
 	told   *teller
 	cache  *cache
 	// epoch is what entries of the cache have that hold. It is another one after each gap.
-	epoch atomic.Uint64
+	epoch atomic.Uint32
 	// unknown is what a tenant has of whom nobody knows anything. It is nil if the policy decides.
 	unknown *tiers.Record
 

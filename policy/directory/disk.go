@@ -187,7 +187,7 @@ func (d *Directory) keep(e *diskEntry) {
 		}
 	}
 	if tenant := string(e.Tenant); tenant != "" && len(tenant) <= tiers.MaxLongName {
-		revision, epoch := uint64(0), uint64(0)
+		revision, epoch := uint64(0), uint32(0)
 		if e.Revision > 0 {
 			revision, epoch = e.Revision-1, d.epoch.Load()
 		}

@@ -28,8 +28,9 @@ type flight struct {
 	tenant string
 	began  time.Time
 	// epoch is that in which it began, and least the newest change of the tenant since then.
-	epoch, least uint64
-	done         chan struct{}
+	epoch uint32
+	least uint64
+	done  chan struct{}
 	// record is the answer, once done is closed.
 	record *tiers.Record
 }
