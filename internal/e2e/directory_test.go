@@ -54,10 +54,10 @@ func TestARecordOfATenantHoldsWithinASecondAndOnlyForIt(t *testing.T) {
 			require.Contains(t, server.post(request{Query: half}).Body, "COST_LIMIT_EXCEEDED")
 			require.NotContains(t, server.post(request{Query: half, Tenant: "other"}).Body, "COST_LIMIT_EXCEEDED")
 			revision = putRecord(t, records, `{"blocked": true}`, revision)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
 			require.Contains(t, server.post(request{Query: half}).Body, "TENANT_BLOCKED")
 			revision = putRecord(t, records, `{"maxCost": 5}`, revision)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		}
 	})
 }

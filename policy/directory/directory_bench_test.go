@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,9 +26,9 @@ func tenantName(i int) string { return fmt.Sprintf("tenant-%06d", i) }
 type generated struct{}
 
 func (generated) Tenant(_ context.Context, tenant string) (*directory.Record, error) {
-	var i int
-	if _, err := fmt.Sscanf(tenant, "tenant-%d", &i); err != nil {
-		return nil, nil
+	i, err := strconv.Atoi(strings.TrimPrefix(tenant, "tenant-"))
+	if err != nil {
+		return nil, err
 	}
 	document := []byte(`{"tier":"pro"}`)
 	if i%everyTenth == 0 {

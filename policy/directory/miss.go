@@ -77,7 +77,7 @@ func (d *Directory) join(tenant string) (f *flight, otherwise *tiers.Record, res
 	}
 	f = &flight{tenant: tenant, began: time.Now(), epoch: d.epoch.Load(), done: make(chan struct{})}
 	d.flights[tenant] = f
-	d.ended.Go(func() { d.fly(f) })
+	d.ended.Go(func() { d.fly(f) }) //nolint:contextcheck // The answer is for all who wait, and for those who come.
 	return f, otherwise, ""
 }
 

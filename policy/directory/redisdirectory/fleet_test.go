@@ -42,6 +42,8 @@ func TestAChangeReachesEveryInstanceAlsoThroughBrokenConnectionsAndARestartOfRed
 	maxCost := func(d *directory.Directory) int {
 		return int(d.Snapshot().Rules(acme, tiers.Selection{Record: d.Prepare(t.Context(), acme)}).MaxCost.Enforce)
 	}
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
 	var revision uint64
 	var longest time.Duration
 	for n := 2; n < changes+2; n++ {
@@ -68,7 +70,7 @@ func TestAChangeReachesEveryInstanceAlsoThroughBrokenConnectionsAndARestartOfRed
 				require.GreaterOrEqual(t, now, seen, "instance %d goes back", i)
 				require.Less(t, time.Since(began), patience, "instance %d is stuck at %d", i, now)
 				seen = now
-				time.Sleep(time.Millisecond)
+				<-ticker.C
 			}
 		}
 		longest = max(longest, time.Since(began))
