@@ -21,6 +21,11 @@ type arrival struct {
 	client, site, key string
 	// socket is nil without a WebSocket.
 	socket *socket
+	// inContext says that the context of the request leads to it.
+	inContext bool
+	// found is what the cache of documents had for the operation that is being read, and turn the last turn of a document.
+	found atomic.Pointer[cachedDocument]
+	turn  atomic.Pointer[slot]
 	// values is how many values of JSON a request of HTTP holds.
 	values atomic.Int64
 }
@@ -44,7 +49,7 @@ func (a *arrival) names() (whose names) {
 }
 
 func (d *Door) arrive(r *http.Request) *arrival {
-	a := &arrival{door: d, key: d.keyOf(r)}
+	a := &arrival{door: d, key: d.keyOf(r), inContext: true}
 	address := d.proxies.Client(inbound.Peer(r), r.Header)
 	if !address.IsValid() {
 		d.noAddress.Do(func() {

@@ -199,6 +199,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next ht
 	}
 	defer d.underWay.leave(a.client, a.site, 1)
 	defer a.letGo()
+	defer d.documents.abandon(a)
 	release, refusal := d.readBody(w, r, a)
 	defer release()
 	if refusal != nil {

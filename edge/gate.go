@@ -58,6 +58,8 @@ type passage struct {
 	known gqlerror.List
 	// refused says that the gate has refused the operation.
 	refused bool
+	// found is the entry of a document that was in the cache, of a request that did not come through [Door.Handler].
+	found *cachedDocument
 	// document is what the cache keeps if the operation is admitted, and text what it was parsed from.
 	cache    *Documents
 	text     string
@@ -77,13 +79,43 @@ func passageOf(operation *graphql.OperationContext) *passage {
 	return p
 }
 
+// hand keeps what the cache had for the operation, so that it does not depend on whether that is still there when gqlgen asks for it: it
+// would be parsed without a turn.
+func (a *arrival) hand(operation *graphql.OperationContext, found *cachedDocument) {
+	if a.inContext {
+		a.found.Store(found)
+	} else {
+		operation.Stats.SetExtension(passageName, &passage{found: found})
+	}
+}
+
+// handedIn returns what was handed to the operation that ctx belongs to, once, and nil if nothing was.
+func handedIn(ctx context.Context) *cachedDocument {
+	if a := arrivalFrom(ctx); a != nil {
+		return a.found.Swap(nil)
+	}
+	if p := passageIn(ctx); p != nil {
+		return p.found
+	}
+	return nil
+}
+
+// abandon ends what a panic has left: the turn of a document, of which a request, or what a WebSocket reads, has one at a time.
+func (g *gate) abandon(a *arrival) {
+	if left := a.turn.Swap(nil); left != nil {
+		g.slots.leave(left)
+	}
+}
+
 // enter refuses what need not be parsed, and waits for the turn of what has to be. An error is the answer of the limiter,
 // or that to an invalid document.
 func (g *gate) enter(ctx context.Context, a *arrival, params *graphql.RawParams) (*refusal, *gqlerror.Error) {
-	if g.cfg.Cache.has(params.Query) {
+	operation := graphql.GetOperationContext(ctx)
+	if found := g.cfg.Cache.find(params.Query); found != nil {
+		a.hand(operation, found)
 		return nil, nil
 	}
-	operation, p := graphql.GetOperationContext(ctx), &passage{whom: a.names(), refused: true}
+	p := &passage{whom: a.names(), refused: true}
 	if passageOf(operation) != nil {
 		return nil, gqlerror.Errorf("edge: the server uses a door twice: call srv.Use with one edge.Door, once")
 	}
@@ -100,6 +132,7 @@ func (g *gate) enter(ctx context.Context, a *arrival, params *graphql.RawParams)
 		if p.slot = g.slots.enter(ctx, p.whom); p.slot == nil {
 			return overloadedParser(), nil
 		}
+		a.turn.Store(p.slot)
 	}
 	p.refused = false
 	return nil, nil
@@ -157,6 +190,8 @@ func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, 
 	if operation.Doc != nil && operation.Variables != nil {
 		return next(ctx)
 	}
+	// Who has refused it may have done so before gqlgen asked for its document.
+	_ = handedIn(ctx)
 	// With a document it is valid, and without a text the parameters were refused.
 	if p != nil && operation.Doc == nil && operation.RawQuery != "" {
 		for _, err := range p.known {

@@ -10,7 +10,8 @@ import (
 )
 
 // slotLease is how long a slot is kept for a document of which nothing more is heard, as after a panic of a custom
-// validation rule. What the bounds let in takes a fraction of a second.
+// validation rule on a server without [Door.Handler], which ends a turn with its request. What the bounds let in takes a fraction of a
+// second.
 const slotLease = 10 * time.Second
 
 // slots bounds how many documents are parsed at once. Those who wait are served by how little they have under way, so that

@@ -2,6 +2,8 @@ package edge_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -144,12 +146,25 @@ func TestAnInvalidDocumentGivesItsSlotBack(t *testing.T) {
 	}
 }
 
-func TestARuleThatPanicsKeepsASlotForAWhileAndNotForever(t *testing.T) {
+func TestARuleThatPanicsGivesItsSlotBackWithItsRequest(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, edge.DocumentConfig{MaxParsing: 1, MaxWaiting: edge.None})
+	g.during = func() { panic("a rule") }
+	for range 3 {
+		require.NotEqual(t, "OVERLOADED", g.ask(t, "192.0.2.1", "{a}").code())
+	}
+	g.during = nil
+	require.Nil(t, g.ask(t, "192.0.2.1", "{a}").code())
+}
+
+func TestWithoutTheHandlerARuleThatPanicsKeepsASlotForAWhileAndNotForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t, edge.DocumentConfig{MaxParsing: 1, MaxWaiting: edge.None})
 		g.during = func() { panic("a rule") }
-		g.ask(t, "192.0.2.1", "{a}")
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", strings.NewReader(`{"query":"{a}"}`))
+		r.Header.Set("Content-Type", "application/json")
+		g.Server.ServeHTTP(httptest.NewRecorder(), r)
 		g.during = nil
 		require.Equal(t, "OVERLOADED", g.ask(t, "192.0.2.1", "{a}").code())
 		time.Sleep(11 * time.Second) //nolint:forbidigo // in a bubble

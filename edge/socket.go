@@ -77,6 +77,7 @@ func (d *Door) upgrade(w http.ResponseWriter, r *http.Request, a *arrival, next 
 	default:
 	}
 	defer d.sockets.leave(a.client, a.site, 1)
+	defer d.documents.abandon(a)
 	a.socket = &socket{arrival: a, name: "connection " + strconv.FormatUint(d.connections.Add(1), 10)}
 	next.ServeHTTP(&upgradeWriter{ResponseWriter: w, socket: a.socket}, r)
 }
