@@ -58,7 +58,12 @@ func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 			for _, tenant := range []string{"acme", ""} {
 				require.NotEqual(t, bucket.Blocked, r.takeAs(tenant, 1, buckets...).Verdict)
 				s.clock.advance(9 * time.Second)
-				require.Equal(t, bucket.Admitted, r.takeAs(tenant, 1, buckets...).Verdict, "%v of %q", mode, tenant)
+				// Whether room is found is a matter of chance, and who finds none is charged nothing.
+				verdict := bucket.Never
+				for i := 0; verdict == bucket.Never && i < 50; i++ {
+					verdict = r.takeAs(tenant, 1, buckets...).Verdict
+				}
+				require.Equal(t, bucket.Admitted, verdict, "%v of %q", mode, tenant)
 				s.comeBack()
 				s.settleAll()
 				s.goAway()
