@@ -41,6 +41,9 @@ type Follower struct {
 	// shown is a copy of status for those who must not wait while a policy is compiled.
 	shown atomic.Pointer[Status]
 
+	// unreported says that a change under way is one that the reporter is told of. It is guarded by mu.
+	unreported bool
+
 	// unrestored says that the feed could not be given back what it has lost. It belongs to the goroutine that polls.
 	unrestored bool
 	// saved is the revision on the disk. It belongs to the start, and then to the goroutine that saves.

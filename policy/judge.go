@@ -42,6 +42,11 @@ func (f *Follower) change(ctx context.Context, by func()) {
 	by()
 	status := f.status
 	f.shown.Store(&status)
+	// Whoever is woken before that reports what was.
+	if f.unreported {
+		f.unreported = false
+		sign(f.reportDue)
+	}
 	f.mu.Unlock()
 	f.told.flush(context.WithoutCancel(ctx))
 }
@@ -156,7 +161,7 @@ func (f *Follower) serve(next candidate, before []candidate) {
 	if next.revision != nil {
 		sign(f.saveDue)
 	}
-	sign(f.reportDue)
+	f.unreported = true
 }
 
 // inStep notes that the feed has what holds.
@@ -166,7 +171,7 @@ func (f *Follower) inStep() {
 	if f.status.Refused != nil {
 		f.status.Refused = nil
 		f.told.applied(&f.served, time.Now(), true)
-		sign(f.reportDue)
+		f.unreported = true
 	}
 }
 
@@ -189,7 +194,7 @@ func (f *Follower) refuse(err error) {
 		Error: errorText(refused.Err, maxReportText), At: time.Now(),
 	}
 	f.told.refused(refused, f.status.Number, f.status.Refused.At)
-	sign(f.reportDue)
+	f.unreported = true
 }
 
 // tellState tells that the state has changed.
@@ -203,6 +208,6 @@ func (f *Follower) tellState(ctx context.Context) {
 		}
 		f.told.state(f.state.String(), &s, now)
 		f.state = s.State
-		sign(f.reportDue)
+		f.unreported = true
 	})
 }
