@@ -85,6 +85,10 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# Searches for the operation that buys most bytes for a point, of the example and of a schema that is nothing but texts.
 	go test -v -run '^TestAPointOfTheExampleBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./example -documents=50000 -search-seed=$$RANDOM
 	go test -v -run '^TestAPointBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./cost -documents=500000 -search-seed=$$RANDOM
+	@# Ten thousand revisions of policies, of which most are not to be served.
+	go test -race -v -run '^TestWhatIsServedIsAlwaysTheNewestValidRevision$$' -timeout 60m ./policy -revisions=100
+	@# Mistakes in scripts that few calls show.
+	go test -run '^TestAMistakeInAScriptIsFound$$' -timeout 60m ./internal/state -all-mutants
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
 	@# The table of docs/reports/faults.md, printed and not written.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,8 +24,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// revisionsAHistory is how many revisions a history has; rapid draws a hundred histories.
-const revisionsAHistory = 100
+// revisions is how many revisions a history has; rapid draws a hundred histories.
+var revisions = flag.Int("revisions", 20, "revisions of each history that is compared")
 
 // tooLarge is a revision that is valid but for the size of its document.
 var tooLarge = other(1, append(document(1), bytes.Repeat([]byte("#"), tiers.DefaultMaxDocument)...))
@@ -64,7 +65,7 @@ func TestWhatIsServedIsAlwaysTheNewestValidRevision(t *testing.T) {
 		}
 		h.start(firstPolicy)
 		defer func() { h.stop() }()
-		for range revisionsAHistory {
+		for range *revisions {
 			h.put()
 			h.reading <- struct{}{}
 			_ = h.follower.Reload(t.Context()) // What is refused is the point.
@@ -75,7 +76,7 @@ func TestWhatIsServedIsAlwaysTheNewestValidRevision(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d revisions", histories*revisionsAHistory)
+	t.Logf("%d revisions", histories**revisions)
 }
 
 // refusedCost is one that the check of the server refuses.

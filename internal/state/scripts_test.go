@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +23,11 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
 
-// comparedCalls is how many calls are compared; `make test-long` asks for a hundred times as many.
-var comparedCalls = flag.Int("calls", 10_000, "on how many calls Go and the scripts are compared byte for byte")
+// What `make test-long` asks for is a hundred times as many calls, and all mistakes.
+var (
+	comparedCalls = flag.Int("calls", 10_000, "on how many calls Go and the scripts are compared byte for byte")
+	allMutants    = flag.Bool("all-mutants", false, "look for the mistakes in scripts that few calls show, too")
+)
 
 const (
 	chainLength = 5
@@ -282,63 +286,73 @@ func TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes(t *testing.T) {
 // mutant is a mistake in a script: one text in the place of another.
 type mutant struct{ script, is, becomes string }
 
+var commonMutants = []mutant{
+	{"take", "full = full + -full % 1", "full = full - full % 1"},
+	{"take", "charge == 0 or debt + charge <= full", "charge == 0 or debt + charge < full"},
+	{"take", "elapsed < 0 then", "elapsed < -1 then"},
+	{"take", "if d3 < 0 then d3 = 0 end", ""},
+	{"take", "return (a - rest) / b + 1", "return (a - rest) / b"},
+	{"take", "e.tag == TOKEN and e.date - now > AHEAD", "e.tag == TOKEN and e.date - now > AHEAD + 1"},
+	{"take", "or 2 * e.length) + AHEAD", "or e.length) + AHEAD"},
+	{"take", "limit.r / limit.p >= e.r / e.p", "limit.r / limit.p > 2 * e.r / e.p"},
+	{"take", "return limit.debt * limit.p + limit.previous * overlap(limit)", "return limit.debt * limit.p"},
+	{"take", "2 * limit.capacity * limit.one - debt", "2 * limit.capacity * limit.one - debt - 1"},
+	{"take", "other.finish > limit.finish then", "other.finish < limit.finish then"},
+	{"take", "return e.finish + e.length", "return e.finish"},
+	{"take", "deadline > last and deadline or deadline + CODE_STEPS * unit", "deadline"},
+	{"take", "if deadline <= last then deadline = deadline + CODE_STEPS * unit end", ""},
+	{"take", "deadline - now >= full and", "deadline - now >= full / 2 and"},
+	{"take", "deadline - now <= 2 * full + DEADLINE_ROOM", "deadline - now <= 2 * full"},
+	{"take", "deadline = deadline - deadline % unit + unit", "deadline = deadline - -deadline % unit + unit"},
+	{"take", "length ~= p or rate ~= r or date > now", "date > now"},
+	{"take", "closes - now > r + AHEAD", "closes - now > 2 * r + AHEAD"},
+	{"take", "to and closes > now and closes ~= to", "to and closes > now and closes < to"},
+	{"take", "state and after <= #state", "false"},
+	{"take", "ends = date + ends + -ends % 1", "ends = date + ends - ends % 1"},
+	{"take", "ends > last and ends or last", "ends"},
+	{"take", "frexp(full / UNITS_LEFT)", "frexp(full)"},
+	{"take", "deadline >= expiry", "deadline > expiry"},
+	{"take", "deadline - expiry <= expiry - date + DEADLINE_ROOM", "deadline - expiry < expiry - date + DEADLINE_ROOM"},
+	{"take", "date >= owner.dated", "date > owner.dated"},
+	{"take", "frexp((expiry - date) / UNITS_LEFT)", "frexp(expiry - date)"},
+	{"take", "limit.debt > MAX_FAST_DEBT", "limit.debt > 2 * MAX_FAST_DEBT"},
+	{"take", "rules < RUN_AGAIN", "rules <= RUN_AGAIN"},
+	{"take", "finish = nil", ""},
+	{"take", "leased > now", "leased >= now"},
+	{"take", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k - 1, 0)", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k, 0)"},
+	{"take", "now < since or now >= till", "now < since or now > till"},
+	{"take", ` and expected ~= '\255\255\255\255\255\255\255\255'`, ""},
+	{"settle", "now - taken >= MARKER_LIFE", "now - taken > MARKER_LIFE"},
+	{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"},
+	{"settle", "limit.other.tag == TOKEN and limit.units <= limit.full", "limit.units <= limit.full"},
+	{"grant", "amount = min(amount, limit.tokens)", ""},
+	{"grant", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
+	{"grant", "e.debt = e.debt + e.repaid", ""},
+	{"renew", "finish > now", "finish >= now"},
+	{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
+	{"override", "#kept - 1 > extra", "#kept > extra"},
+	{"override", "#text > MAX_OVERRIDE_BYTES", "#text >= MAX_OVERRIDE_BYTES"},
+	{"heartbeat", "heard > now - extra", "heard >= now - extra"},
+	{"heartbeat", "#living - MAX_INSTANCES)", "#living - MAX_INSTANCES + 1)"},
+}
+
+// rareMutants are those that fewer than one of ten thousand calls shows: make test-long looks for them.
+var rareMutants = []mutant{
+	{"take", "if code >= CODE_STEPS then\nlocal step", "if code > CODE_STEPS then\nlocal step"},
+	{"take", "if code >= CODE_STEPS then\nlocal unit", "if code > CODE_STEPS then\nlocal unit"},
+	{"take", "previous, debt, closes = debt, 0, closes + length", "debt = 0"},
+	{"take", "level = debt * p + previous * overlap", "level = debt * p"},
+	{"take", "o == live and 0 or k + 1,", "k + 1,"},
+}
+
 func TestAMistakeInAScriptIsFound(t *testing.T) {
 	t.Parallel()
 	client := startRedis(t)
-	for _, m := range []mutant{
-		{"take", "full = full + -full % 1", "full = full - full % 1"},
-		{"take", "charge == 0 or debt + charge <= full", "charge == 0 or debt + charge < full"},
-		{"take", "elapsed < 0 then", "elapsed < -1 then"},
-		{"take", "if d3 < 0 then d3 = 0 end", ""},
-		{"take", "return (a - rest) / b + 1", "return (a - rest) / b"},
-		{"take", "e.tag == TOKEN and e.date - now > AHEAD", "e.tag == TOKEN and e.date - now > AHEAD + 1"},
-		{"take", "or 2 * e.length) + AHEAD", "or e.length) + AHEAD"},
-		{"take", "limit.r / limit.p >= e.r / e.p", "limit.r / limit.p > 2 * e.r / e.p"},
-		{"take", "return limit.debt * limit.p + limit.previous * overlap(limit)", "return limit.debt * limit.p"},
-		{"take", "2 * limit.capacity * limit.one - debt", "2 * limit.capacity * limit.one - debt - 1"},
-		{"take", "other.finish > limit.finish then", "other.finish < limit.finish then"},
-		{"take", "return e.finish + e.length", "return e.finish"},
-		{"take", "deadline > last and deadline or deadline + CODE_STEPS * unit", "deadline"},
-		{"take", "if deadline <= last then deadline = deadline + CODE_STEPS * unit end", ""},
-		{"take", "deadline - now >= full and", "deadline - now >= full / 2 and"},
-		{"take", "deadline - now <= 2 * full + DEADLINE_ROOM", "deadline - now <= 2 * full"},
-		{"take", "if code >= CODE_STEPS then\nlocal step", "if code > CODE_STEPS then\nlocal step"},
-		{"take", "if code >= CODE_STEPS then\nlocal unit", "if code > CODE_STEPS then\nlocal unit"},
-		{"take", "deadline = deadline - deadline % unit + unit", "deadline = deadline - -deadline % unit + unit"},
-		{"take", "length ~= p or rate ~= r or date > now", "date > now"},
-		{"take", "closes - now > r + AHEAD", "closes - now > 2 * r + AHEAD"},
-		{"take", "to and closes > now and closes ~= to", "to and closes > now and closes < to"},
-		{"take", "previous, debt, closes = debt, 0, closes + length", "debt = 0"},
-		{"take", "level = debt * p + previous * overlap", "level = debt * p"},
-		{"take", "state and after <= #state", "false"},
-		{"take", "ends = date + ends + -ends % 1", "ends = date + ends - ends % 1"},
-		{"take", "ends > last and ends or last", "ends"},
-		{"take", "o == live and 0 or k + 1,", "k + 1,"},
-		{"take", "frexp(full / UNITS_LEFT)", "frexp(full)"},
-		{"take", "deadline >= expiry", "deadline > expiry"},
-		{"take", "deadline - expiry <= expiry - date + DEADLINE_ROOM", "deadline - expiry < expiry - date + DEADLINE_ROOM"},
-		{"take", "date >= owner.dated", "date > owner.dated"},
-		{"take", "frexp((expiry - date) / UNITS_LEFT)", "frexp(expiry - date)"},
-		{"take", "limit.debt > MAX_FAST_DEBT", "limit.debt > 2 * MAX_FAST_DEBT"},
-		{"take", "rules < RUN_AGAIN", "rules <= RUN_AGAIN"},
-		{"take", "finish = nil", ""},
-		{"take", "leased > now", "leased >= now"},
-		{"take", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k - 1, 0)", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k, 0)"},
-		{"take", "now < since or now >= till", "now < since or now > till"},
-		{"take", ` and expected ~= '\255\255\255\255\255\255\255\255'`, ""},
-		{"settle", "now - taken >= MARKER_LIFE", "now - taken > MARKER_LIFE"},
-		{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"},
-		{"settle", "limit.other.tag == TOKEN and limit.units <= limit.full", "limit.units <= limit.full"},
-		{"grant", "amount = min(amount, limit.tokens)", ""},
-		{"grant", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
-		{"grant", "e.debt = e.debt + e.repaid", ""},
-		{"renew", "finish > now", "finish >= now"},
-		{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
-		{"override", "#kept - 1 > extra", "#kept > extra"},
-		{"override", "#text > MAX_OVERRIDE_BYTES", "#text >= MAX_OVERRIDE_BYTES"},
-		{"heartbeat", "heard > now - extra", "heard >= now - extra"},
-		{"heartbeat", "#living - MAX_INSTANCES)", "#living - MAX_INSTANCES + 1)"},
-	} {
+	mutants := commonMutants
+	if *allMutants {
+		mutants = slices.Concat(commonMutants, rareMutants)
+	}
+	for _, m := range mutants {
 		t.Run(m.script+": "+m.is, func(t *testing.T) {
 			t.Parallel()
 			c := newComparison(t, client, m)
