@@ -99,6 +99,7 @@ func (b *broken) Tenant(context.Context, string) (*directory.Record, error) {
 	}
 	return b.record, nil
 }
+
 func (b *broken) Changes(context.Context, directory.Mark) (directory.Page, error) { return b.page, nil }
 
 func TestASourceThatAnswersWithAnythingBreaksNothing(t *testing.T) {

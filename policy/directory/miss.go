@@ -37,7 +37,7 @@ type flight struct {
 
 // miss asks the source about a tenant.
 func (d *Directory) miss(ctx context.Context, tenant string) *tiers.Record {
-	f, otherwise, result := d.join(tenant)
+	f, otherwise, result := d.join(tenant) //nolint:contextcheck // The answer is for all who wait, and for those who come.
 	if f == nil {
 		d.told.missed(ctx, result)
 		return otherwise
@@ -77,7 +77,7 @@ func (d *Directory) join(tenant string) (f *flight, otherwise *tiers.Record, res
 	}
 	f = &flight{tenant: tenant, began: time.Now(), epoch: d.epoch.Load(), done: make(chan struct{})}
 	d.flights[tenant] = f
-	d.ended.Go(func() { d.fly(f) }) //nolint:contextcheck // The answer is for all who wait, and for those who come.
+	d.ended.Go(func() { d.fly(f) })
 	return f, otherwise, ""
 }
 
