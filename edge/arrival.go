@@ -23,6 +23,8 @@ type arrival struct {
 	socket *socket
 	// inContext says that the context of the request leads to it.
 	inContext bool
+	// began says that an operation has come.
+	began atomic.Bool
 	// found is what the cache of documents had for the operation that is being read, and turn the last turn of a document.
 	found atomic.Pointer[cachedDocument]
 	turn  atomic.Pointer[slot]

@@ -102,6 +102,7 @@ func (d *Door) MutateOperationParameters(ctx context.Context, params *graphql.Ra
 		})
 		a = &arrival{door: d}
 	}
+	a.began.Store(true)
 	if a.socket != nil {
 		if refusal := a.socket.operation(ctx); refusal != nil {
 			return d.refuseOperation(ctx, a, refusal)
@@ -205,6 +206,9 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next ht
 	if refusal != nil {
 		d.refuse(w, r, a, refusal)
 		return
+	}
+	if isUpload(r) && d.documents.cfg.MaxErrors > 0 {
+		w = &uploadWriter{w, a}
 	}
 	next.ServeHTTP(w, r)
 }

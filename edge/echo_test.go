@@ -1,7 +1,9 @@
 package edge_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"mime/multipart"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -29,6 +31,8 @@ func TestAnAnswerDoesNotRepeatWhatIsLong(t *testing.T) {
 	long := strings.Repeat("<", 60_000)
 	for name, body := range map[string]string{
 		"a body that is not JSON":   "{" + long,
+		"a batch":                   `[{"query": "{a}"}, "` + long + `"]`,
+		"a batch of controls":       `[` + strings.Repeat("\x01\x1b", 30_000),
 		"the name of an operation":  `{"query": "query Q {a}", "operationName": "` + long + `"}`,
 		"the name of a field":       `{"query": "query ($x: In) {b(x: $x)}", "variables": {"x": {"` + long + `": 1}}}`,
 		"a value of another type":   `{"query": "query ($x: In) {b(x: $x)}", "variables": {"x": {"x": ["` + long + `"]}}}`,
@@ -42,4 +46,22 @@ func TestAnAnswerDoesNotRepeatWhatIsLong(t *testing.T) {
 	}
 	g := newGuarded(t, edge.DocumentConfig{MaxErrors: edge.None})
 	require.Greater(t, g.post(t, "{"+long), 6*len(long), "without a bound it is all there")
+}
+
+func TestTheAnswerToAnUploadThatCannotBeReadDoesNotRepeatWhatIsLong(t *testing.T) {
+	t.Parallel()
+	s := serve(t, edge.Config{}, nil)
+	upload := func(name string) answer {
+		var form bytes.Buffer
+		w := multipart.NewWriter(&form)
+		require.NoError(t, w.WriteField("operations", `{"query":"{ me { id } }"}`))
+		require.NoError(t, w.WriteField("map", `{"`+name+`":[]}`))
+		require.NoError(t, w.WriteField(name, "x"))
+		require.NoError(t, w.Close())
+		return s.post(t, &form, "Content-Type", w.FormDataContentType())
+	}
+	require.Contains(t, upload("short").body, "short", "gqlgen tells what is wrong")
+	refused := upload(strings.Repeat("<", 50_000))
+	require.Less(t, len(refused.body), 1<<10)
+	require.Contains(t, refused.body, "the upload cannot be read")
 }

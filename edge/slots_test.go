@@ -164,7 +164,7 @@ func TestWithoutTheHandlerARuleThatPanicsKeepsASlotForAWhileAndNotForever(t *tes
 		g.during = func() { panic("a rule") }
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", strings.NewReader(`{"query":"{a}"}`))
 		r.Header.Set("Content-Type", "application/json")
-		g.Server.ServeHTTP(httptest.NewRecorder(), r)
+		g.ServeHTTP(httptest.NewRecorder(), r)
 		g.during = nil
 		require.Equal(t, "OVERLOADED", g.ask(t, "192.0.2.1", "{a}").code())
 		time.Sleep(11 * time.Second) //nolint:forbidigo // in a bubble

@@ -27,8 +27,7 @@ func (v *values) next() { *v = values{n: v.n} }
 
 // count reads a piece.
 func (v *values) count(p []byte) {
-	for i := 0; i < len(p); i++ {
-		c := p[i]
+	for _, c := range p {
 		switch {
 		case v.escaped:
 			v.escaped = false

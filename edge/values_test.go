@@ -113,7 +113,7 @@ func TestVariablesThatAreInNoBodyHaveTheSameBound(t *testing.T) {
 	t.Parallel()
 	s := serve(t, edge.Config{Request: edge.RequestConfig{MaxValues: 20}}, nil)
 	const variables = `{"x":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}`
-	response, err := s.Client().Get(s.URL + "?query=" + url.QueryEscape("{me{id}}") + "&variables=" + url.QueryEscape(variables)) //nolint:noctx // The server ends with the test.
+	response, err := s.Client().Get(s.URL + "?query=" + url.QueryEscape("{me{id}}") + "&variables=" + url.QueryEscape(variables))
 	require.NoError(t, err)
 	require.Equal(t, "values", read(t, response).refusal.Rule)
 
