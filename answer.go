@@ -109,17 +109,18 @@ func (a *answerSize) bounded(result graphql.Marshaler) graphql.Marshaler {
 	if a.most == 0 || result == nil || result == graphql.Null || result == graphql.RequiredNull {
 		return result
 	}
-	return boundedField{a, result}
+	return &boundedField{size: a, result: result}
 }
 
 type boundedField struct {
-	size   *answerSize
-	result graphql.Marshaler
+	size    *answerSize
+	result  graphql.Marshaler
+	counted countingWriter
 }
 
 // MarshalGQL writes the field, or null if it does not fit. What a marshaler writes after that goes nowhere: it cannot be
 // stopped, and some panic where a write fails.
-func (f boundedField) MarshalGQL(w io.Writer) {
+func (f *boundedField) MarshalGQL(w io.Writer) {
 	if f.size.over.Load() {
 		graphql.Null.MarshalGQL(w)
 		return
@@ -129,10 +130,10 @@ func (f boundedField) MarshalGQL(w io.Writer) {
 	if ok {
 		from = buffer.Len()
 	}
-	counted := countingWriter{w: w, left: f.size.most - f.size.written}
-	f.result.MarshalGQL(&counted)
-	f.size.written = f.size.most - counted.left
-	if counted.left >= 0 {
+	f.counted = countingWriter{w: w, buffer: buffer, left: f.size.most - f.size.written}
+	f.result.MarshalGQL(&f.counted)
+	f.size.written = f.size.most - f.counted.left
+	if f.counted.left >= 0 {
 		return
 	}
 	f.size.over.Store(true)
@@ -145,13 +146,19 @@ func (f boundedField) MarshalGQL(w io.Writer) {
 
 // countingWriter passes on what it has room for. Its left is negative when something did not fit.
 type countingWriter struct {
-	w    io.Writer
-	left int64
+	w io.Writer
+	// buffer is w, or nil if that is something else. An answer is written in so many pieces that finding out each time is
+	// what takes longest.
+	buffer *bytes.Buffer
+	left   int64
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
 	if !c.fits(len(p)) {
 		return len(p), nil
+	}
+	if c.buffer != nil {
+		return c.buffer.Write(p)
 	}
 	return c.w.Write(p)
 }
@@ -160,6 +167,9 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 func (c *countingWriter) WriteString(s string) (int, error) {
 	if !c.fits(len(s)) {
 		return len(s), nil
+	}
+	if c.buffer != nil {
+		return c.buffer.WriteString(s)
 	}
 	return io.WriteString(c.w, s)
 }

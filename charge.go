@@ -40,11 +40,11 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}
-	buckets := judged(&op.rules)
+	buckets := judged(op.rules)
 	if n == 0 || buckets == nil {
 		return nil
 	}
-	op.extension.warnOfUnit(ctx, &op.rules, unit)
+	op.extension.warnOfUnit(ctx, op.rules, unit)
 	after := op.chargeFrom(ctx, buckets, unit, n)
 	op.extension.reporter.Charged(ctx, &after)
 	if after.Refusal != nil {
@@ -70,7 +70,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	after.Asked, after.StoreDuration, after.StoreErr = take.Amounts, took, err
 	after.Outcome, after.Refusal, after.WouldRefuse = decision.Admitted, nil, nil
 	if err != nil {
-		after.FailMode = awayMode(&op.rules, err)
+		after.FailMode = awayMode(op.rules, err)
 	}
 	var would *decision.Refusal
 	switch {

@@ -55,7 +55,7 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 		return nil
 	}
 	if plan := op.price.plan; plan != nil {
-		d.RootFields, op.calls = plan.RootFields(), plan.Calls(opCtx.Variables)
+		d.RootFields = plan.RootFields()
 	}
 	judged := e.identify(ctx, opCtx, op)
 	if d.Refusal != nil {
@@ -122,10 +122,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	if x := op.exchange; x != nil {
 		request.Peer = x.Peer()
 		request.Client = e.cfg.Proxies.Client(request.Peer, opCtx.Headers)
-		request.InitPayload = x.Remember(request.InitPayload)
-		if request.Operation != nil {
-			x.Shown()
-		}
+		request.InitPayload = x.Remember(request.InitPayload, request.Operation != nil)
 	}
 	subject, err := e.subject(ctx, &request)
 	if err != nil {
@@ -138,18 +135,18 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 	}
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
-		op.rules, d.Mode, d.Outcome = e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{Record: op.record}), bucket.Off, decision.Exempt
+		rules := e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{Record: op.record})
+		op.apply(&rules)
+		d.Mode, d.Outcome = bucket.Off, decision.Exempt
 		d.Hide = d.Hide.Or(op.rules.Hide)
 		op.useStore()
 		return subject.Tenant != ""
 	}
-	op.document = opCtx.RawQuery
-	policy := e.cfg.Policy.Snapshot()
-	d.Selected = op.selected(policy)
-	op.rules = policy.Rules(subject, d.Selected)
+	op.request = opCtx
+	op.apply(op.rulesOf(e.cfg.Policy.Snapshot()))
 	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
 	e.warnOfTier(ctx, d)
-	e.warnOfRecord(ctx, &op.rules)
+	e.warnOfRecord(ctx, op.rules)
 	op.useStore()
 	if op.rules.Blocked {
 		d.Refuse(&decision.Refusal{Outcome: decision.Blocked})
@@ -164,13 +161,31 @@ func (e *Extension) prepare(ctx context.Context, subject Subject) (record *tiers
 	return record
 }
 
-// selected returns what operation rules of the policy look at. The document stands in it only if they name any.
-func (op *operation) selected(policy *tiers.Snapshot) tiers.Selection {
-	selected := tiers.Selection{Fields: op.decision.RootFields, Calls: &op.calls, Record: op.record}
-	if len(selected.Fields) > 0 && policy.NamesDocuments() {
-		selected.Document = op.price.plan.Document(op.document, tiers.DocumentID)
+// rulesOf returns the rules of a policy for the operation. The decision keeps what they were chosen by.
+func (op *operation) rulesOf(policy *tiers.Snapshot) *tiers.Rules {
+	subject := op.decision.Subject
+	if op.record == nil {
+		if shared := policy.SharedRules(subject); shared != nil {
+			return shared
+		}
 	}
-	return selected
+	own := op.selected(policy)
+	op.decision.Selected = &own.selected
+	own.rules = policy.Rules(subject, own.selected)
+	return &own.rules
+}
+
+// selected returns what operation rules of the policy look at. The document stands in it only if they name any.
+func (op *operation) selected(policy *tiers.Snapshot) *particulars {
+	p := &particulars{}
+	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, op.record
+	if plan := op.price.plan; plan != nil {
+		p.calls = plan.Calls(op.request.Variables)
+	}
+	if len(p.selected.Fields) > 0 && policy.NamesDocuments() {
+		p.selected.Document = op.price.plan.Document(op.request.RawQuery, tiers.DocumentID)
+	}
+	return p
 }
 
 // subject calls the user's function.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -51,8 +52,9 @@ type operation struct {
 	// price is what the mutator has left. taken says that it has, and that the operation is decided about.
 	price priced
 	taken atomic.Bool
-	// rules is what applies, and record what is known of the tenant beside the policy.
-	rules  tiers.Rules
+	// rules is what applies, which operations share where nothing is particular about this one.
+	rules *tiers.Rules
+	// record is what is known of the tenant beside the policy.
 	record *tiers.Record
 	// amounts, owners and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
@@ -60,12 +62,10 @@ type operation struct {
 	owners  [3]bucket.Owner
 	states  [4]bucket.LimitState
 	claim   *idempotency.Claim
-	// calls are those of root fields, which operation rules may ask about.
-	calls cost.Calls
 	// store is the one that the rules name.
 	store *backend.Store
-	// document is the text that the operation came in.
-	document string
+	// request is what the operation came as.
+	request *graphql.OperationContext
 	// parsed is how many milliseconds of parsing the claim of the operation pays for.
 	parsed int64
 	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
@@ -129,10 +129,23 @@ func (op *operation) report(actual *int64) (d decision.Decision, recharged bool)
 // newOperation returns an operation about which nothing is decided.
 func (e *Extension) newOperation(x *sink.Exchange) *operation {
 	op := &operation{extension: e, exchange: x}
-	op.decision.Rules = &op.rules
+	op.apply(&noRules)
 	told, d := &e.cfg.Response, &op.decision
 	d.Hide, d.ShowShadow, d.Full, d.HelpURL = told.Hide, told.ShowShadow, told.Full, told.HelpURL
 	return op
+}
+
+// noRules are those of an operation of which nobody knows who pays.
+var noRules tiers.Rules
+
+// apply makes the rules those of the operation.
+func (op *operation) apply(rules *tiers.Rules) { op.rules, op.decision.Rules = rules, rules }
+
+// particulars are rules that others do not share, and what they look at.
+type particulars struct {
+	rules    tiers.Rules
+	selected tiers.Selection
+	calls    cost.Calls
 }
 
 // useStore takes the store that the rules name.

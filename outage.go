@@ -14,7 +14,7 @@ import (
 // be a repeat of one that ran.
 func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.Take, points int64, err error) {
 	d := &op.decision
-	mode := awayMode(&op.rules, err)
+	mode := awayMode(op.rules, err)
 	d.StoreErr, d.FailMode = err, mode
 	if op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed {
 		mode = bucket.FailClosed
@@ -70,7 +70,7 @@ func (e *Extension) tenantBusy(op *operation, take *bucket.Take) {
 // nothing, and did not answer.
 func (e *Extension) candidateUnknown(op *operation, take *bucket.Take, err error) {
 	d := &op.decision
-	d.StoreErr, d.FailMode = err, awayMode(&op.rules, err)
+	d.StoreErr, d.FailMode = err, awayMode(op.rules, err)
 	if result, blocked := op.store.Known(take, bucket.FailUnbounded); blocked {
 		op.refuseBlocked(&result)
 		return

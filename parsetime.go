@@ -48,7 +48,7 @@ func milliseconds(d time.Duration) int64 {
 //
 // A claim makes it a part of the take of the operation, since a replay is refused by no limit.
 func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationContext, op *operation) bool {
-	buckets := judged(&op.rules)
+	buckets := judged(op.rules)
 	if !counts(buckets, bucket.ParseTime) {
 		return true
 	}

@@ -83,7 +83,7 @@ func (e *Extension) price(ctx context.Context, c cost.Cost) (points int64) {
 // tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
 // does not.
 func (op *operation) tooExpensive() *decision.Refusal {
-	rules, points := &op.rules, op.decision.Points
+	rules, points := op.rules, op.decision.Points
 	if op.price.err != nil {
 		if rules.Mode == bucket.Off {
 			return nil

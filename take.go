@@ -69,7 +69,7 @@ func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphq
 func (e *Extension) newQuestion(op *operation, points int64) *question {
 	q, _ := questions.Get().(*question)
 	take := &q.take
-	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(&op.rules), op.claim
+	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(op.rules), op.claim
 	take.States, take.Owners = op.states[:], op.members(op.owners[:])
 	q.points, q.would = points, e.try(op, take, points)
 	take.Amounts = op.withParsed(append(op.asked(points), op.rules.Amounts...), 1)
@@ -86,7 +86,7 @@ func (op *operation) asked(points int64) bucket.Amounts {
 	if op.price.plan == nil {
 		return asked
 	}
-	buckets, subscribes := judged(&op.rules), op.decision.Kind == ast.Subscription
+	buckets, subscribes := judged(op.rules), op.decision.Kind == ast.Subscription
 	bytes, events := counts(buckets, bucket.ResponseBytes), subscribes && counts(buckets, bucket.Events)
 	if bytes {
 		asked = append(asked, bucket.Amount{Unit: bucket.ResponseBytes, N: 1})
@@ -243,7 +243,7 @@ func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decisio
 	if snapshot == nil || op.decision.Subject.Exempt || (&bucket.Candidate{ID: id}).Check() != nil {
 		return nil
 	}
-	rules := snapshot.Rules(op.decision.Subject, op.selected(snapshot))
+	rules := snapshot.Rules(op.decision.Subject, op.selected(snapshot).selected)
 	would := &decision.Candidate{ID: id, Outcome: decision.Admitted}
 	_, mode := rules.MaxCost.Exceeded(points)
 	switch {

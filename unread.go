@@ -107,7 +107,7 @@ func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationC
 		return false
 	}
 	take := bucket.Take{
-		Tenant: d.Subject.Tenant, Buckets: unasked(judged(&op.rules)), States: op.states[:], Owners: op.members(op.owners[:]),
+		Tenant: d.Subject.Tenant, Buckets: unasked(judged(op.rules)), States: op.states[:], Owners: op.members(op.owners[:]),
 		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.ParseTime, N: 1}},
 	}
 	if take.Buckets == nil {

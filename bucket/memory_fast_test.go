@@ -80,8 +80,10 @@ func TestTheFastTakeOfAMemoryAnswersAndStoresWhatTheGeneralOneDoes(t *testing.T)
 func TestATakeOfABudgetThatIsFullAgainAllocatesNothing(t *testing.T) { //nolint:paralleltest // It counts what the process allocates.
 	const most = 1_000_000_000
 	large := []bucket.Limit{
-		{Name: "second", Capacity: most, Period: time.Second}, {Name: "minute", Capacity: most, Period: time.Minute},
-		{Name: "hour", Capacity: most, Period: time.Hour}, {Name: "requests", Unit: bucket.Requests, Capacity: most, Period: time.Second},
+		{Name: "second", Capacity: most, Period: time.Second},
+		{Name: "minute", Capacity: most, Period: time.Minute},
+		{Name: "hour", Capacity: most, Period: time.Hour},
+		{Name: "requests", Unit: bucket.Requests, Capacity: most, Period: time.Second},
 	}
 	for _, test := range []struct {
 		name   string

@@ -79,3 +79,23 @@ func ExampleParseConfig() {
 	// true
 	// 50000 <nil>
 }
+
+// Most subjects share their rules with others, and only some need a copy.
+func ExampleSnapshot_SharedRules() {
+	policy, err := tiers.Parse([]byte(`{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 100, per: minute}}}}}`))
+	if err != nil {
+		panic(err)
+	}
+	snapshot, err := tiers.Compile(policy)
+	if err != nil {
+		panic(err)
+	}
+	subject := tiers.Subject{Tenant: "acme"}
+	rules := snapshot.SharedRules(subject)
+	if rules == nil {
+		own := snapshot.Rules(subject, tiers.Selection{})
+		rules = &own
+	}
+	fmt.Println(rules.Tier, rules == snapshot.SharedRules(tiers.Subject{Tenant: "globex"}))
+	// Output: free true
+}

@@ -103,6 +103,41 @@ func TestRulesIntoAllocatesNothingAtAllLevels(t *testing.T) {
 	})
 }
 
+func TestRulesAreSharedWhereNothingIsParticular(t *testing.T) { //nolint:paralleltest // It counts what the process allocates.
+	s := compiled(t, `
+version: 1
+default: pro
+tiers:
+  pro:
+    limits: {minute: {capacity: 1000, per: minute}}
+  staffed:
+    limits: {minute: {capacity: 1000, per: minute}}
+    users: {limits: {minute: {capacity: 10, per: minute}}}
+  ruled:
+    limits: {minute: {capacity: 1000, per: minute}}
+    operations: {Query.me: {maxCost: 5}}
+tenants:
+  acme: {limits: {minute: {capacity: 7, per: minute}}}
+`)
+	later := s.AtMost(bucket.Shadow)
+	for _, subject := range []tiers.Subject{
+		{Tenant: "x"}, {Tenant: "x", Team: "search", User: "alice"}, {Tenant: "acme"}, {Tenant: "x", Tier: "staffed"},
+	} {
+		for _, s := range []*tiers.Snapshot{s, later, s} {
+			require.Equal(t, s.Rules(subject, tiers.Selection{}), *s.SharedRules(subject))
+			first, second := s.SharedRules(subject), s.SharedRules(subject)
+			require.Same(t, first, second)
+			require.Zero(t, testing.AllocsPerRun(100, func() { s.SharedRules(subject) }))
+		}
+	}
+	for what, subject := range map[string]tiers.Subject{
+		"a user with a budget": {Tenant: "x", Tier: "staffed", User: "alice"}, "operation rules": {Tenant: "x", Tier: "ruled"},
+		"exempt": {Tenant: "x", Exempt: true},
+	} {
+		require.Nil(t, s.SharedRules(subject), what)
+	}
+}
+
 func TestRoomThatIsTooSmallIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	room := make([]bucket.Bucket, 1, 2)

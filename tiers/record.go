@@ -55,7 +55,7 @@ type Record struct {
 type recordRules struct {
 	serial uint64
 	tier   string
-	set    ruleSet
+	set    *ruleSet
 }
 
 // serials tell snapshots apart.
@@ -209,7 +209,7 @@ func (s *Snapshot) recorded(r *Record, carried string, carriedSet *ruleSet) *rul
 func (r *Record) of(s *Snapshot, carried string) *ruleSet {
 	for i := range r.compiled {
 		if rules := r.compiled[i].Load(); rules != nil && rules.serial == s.serial && rules.tier == carried {
-			return &rules.set
+			return rules.set
 		}
 	}
 	return nil
@@ -229,10 +229,10 @@ func (s *Snapshot) compileRecorded(r *Record, carried string) *ruleSet {
 	if err != nil {
 		set = s.misfit(r, tier, err)
 	}
-	rules := &recordRules{serial: s.serial, tier: carried, set: *set}
+	rules := &recordRules{serial: s.serial, tier: carried, set: set}
 	// Others may compile it for other policies.
 	r.compiled[r.next.Add(1)%uint32(len(r.compiled))].Store(rules)
-	return &rules.set
+	return rules.set
 }
 
 // misfit is what a tenant has whose record does not fit the policy: its tier, or else the default one, unless it is blocked.
@@ -241,15 +241,17 @@ func (s *Snapshot) misfit(r *Record, tier string, err error) *ruleSet {
 	if set == nil {
 		set = s.fallback
 	}
-	misfit := *set
+	misfit := &ruleSet{
+		rules: set.rules, teams: set.teams, users: set.users, operations: set.operations, foreseen: set.foreseen, days: set.days,
+	}
 	if r.blocked {
-		misfit = ruleSet{rules: Rules{
+		misfit = &ruleSet{rules: Rules{
 			Tier: set.rules.Tier, Store: set.rules.Store, Mode: set.rules.Mode, EnforceFrom: set.rules.EnforceFrom,
 			FailMode: set.rules.FailMode, Blocked: true, Hide: set.rules.Hide,
 		}}
 	}
 	misfit.rules.Misfit = err
-	return &misfit
+	return misfit
 }
 
 // maxRecordCompiled is how many limits, operation rules, and named teams and users the record of a tenant may come to.

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -55,6 +56,8 @@ type ruleSet struct {
 	foreseen map[uint64][]bucket.Bucket
 	// days knows when its limits become enforced. It is nil for what the snapshot has, which does.
 	days *Snapshot
+	// shared are the rules of all who have the same ones, of the snapshot that was asked last.
+	shared atomic.Pointer[Rules]
 }
 
 // Rules is what holds for one subject and operation. Its buckets are shared and must not be changed.
@@ -218,11 +221,7 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 			CostReport: set.rules.CostReport, CostValidate: set.rules.CostValidate, Hide: set.rules.Hide,
 		}
 	}
-	rules := set.rules
-	rules.from, rules.record, rules.days = s, record, s
-	if set.days != nil {
-		rules.days = set.days
-	}
+	rules := set.of(s, record)
 	var matched, charging uint64
 	if set.operations != nil {
 		matched = set.operations.apply(&rules, &selected)
@@ -242,6 +241,32 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 		} else {
 			rules.Buckets = set.buckets(room, owners, charging)
 		}
+	}
+	return rules
+}
+
+// SharedRules returns what [Snapshot.Rules] does, without a copy, where neither the operation nor the team or the user of the
+// subject makes a difference, of a tenant without a [Record]. It is nil where one may, and for subjects that are exempt. The rules
+// are those of others too, and must not be changed.
+func (s *Snapshot) SharedRules(subject Subject) *Rules {
+	set, _ := s.find(&subject, nil)
+	if subject.Exempt || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
+		return nil
+	}
+	if shared := set.shared.Load(); shared != nil && shared.from == s {
+		return shared
+	}
+	rules := set.of(s, nil)
+	set.shared.Store(&rules)
+	return &rules
+}
+
+// of returns the rules as those of a snapshot, and of a record.
+func (set *ruleSet) of(s *Snapshot, record *Record) Rules {
+	rules := set.rules
+	rules.from, rules.record, rules.days = s, record, s
+	if set.days != nil {
+		rules.days = set.days
 	}
 	return rules
 }

@@ -24,8 +24,8 @@ type Decision struct {
 	Kind       ast.Operation
 	Name       string
 	RootFields []string
-	// Selected is what operation rules of the policy look at.
-	Selected tiers.Selection
+	// Selected is what operation rules of the policy have looked at, nil if there are none that could apply.
+	Selected *tiers.Selection
 
 	Cost                      cost.Cost
 	Breakdown                 *cost.Breakdown

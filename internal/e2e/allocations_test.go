@@ -22,9 +22,9 @@ func TestTheLimiterAllocatesNoMoreOfARequestThanItDid(t *testing.T) { //nolint:p
 		response       ratelimit.ResponseConfig
 		objects, bytes float64
 	}{
-		{"short", ratelimit.ResponseConfig{}, 15, 3300},
-		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, 13, 3250},
-		{"full", ratelimit.ResponseConfig{Full: true}, 18, 4900},
+		{"short", ratelimit.ResponseConfig{}, 15, 2900},
+		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, 13, 2850},
+		{"full", ratelimit.ResponseConfig{Full: true}, 18, 4550},
 	} {
 		with, without := hooks(t, test.response)
 		objects, bytes := allocated(with)

@@ -50,7 +50,11 @@ func decidedEvent(d *decision.Decision) event.Decided {
 // origin returns where that comes from which stands in no limit.
 func origin(d *decision.Decision) event.Origin {
 	if because := d.Because(); because != nil && because.MaxCost > 0 {
-		if p, found := d.Rules.MaxCostProvenance(d.Subject, d.Selected, because.MaxCost, because.Mode); found {
+		var selected tiers.Selection
+		if d.Selected != nil {
+			selected = *d.Selected
+		}
+		if p, found := d.Rules.MaxCostProvenance(d.Subject, selected, because.MaxCost, because.Mode); found {
 			return originOf(p)
 		}
 	}

@@ -87,10 +87,14 @@ func From(ctx context.Context) *Exchange {
 // Peer is the address of the TCP peer. It is invalid where the listener has none, as on a Unix socket.
 func (x *Exchange) Peer() netip.Addr { return x.peer }
 
-// Remember returns the payload of the connection: the given one, or the last that was given.
-func (x *Exchange) Remember(payload transport.InitPayload) transport.InitPayload {
+// Remember returns the payload of the connection: the given one, or the last that was given. If it is shown, gqlgen shows it
+// from now on, if there is one.
+func (x *Exchange) Remember(payload transport.InitPayload, shown bool) transport.InitPayload {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if shown {
+		x.shown = true
+	}
 	if payload != nil {
 		x.payload = payload
 	}
@@ -117,13 +121,6 @@ func (x *Exchange) Left(operation any) any {
 		return nil
 	}
 	return x.left
-}
-
-// Shown notes that gqlgen shows the payload of the connection from now on, if there is one.
-func (x *Exchange) Shown() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.shown = true
 }
 
 // maxUnshown is how many operations of a WebSocket are taken for those of somebody whose payload is still to be seen. One that
