@@ -176,7 +176,7 @@ func (s *shard) evict(kind poolKind) bool {
 	n := min(evictionSample, p.n)
 	start := rand.IntN(max(1, p.n)) //nolint:gosec // Any start is good enough.
 	for i := range n {
-		at := p.nth(kind, uint32((start+i*p.n/n)%p.n)) //nolint:gosec // No pool has as many entries.
+		at := p.nth(kind, uint32((start+i*p.n/n)%p.n))
 		if at == p.latest {
 			continue
 		}
