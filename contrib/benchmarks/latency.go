@@ -1,18 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -37,8 +34,8 @@ type latencyRow struct {
 	tells telling
 	// windows are those after the first, which warms up.
 	windows []*seen
-	// others is the share of the processors that others than the benchmark had in each window.
-	others []float64
+	// late is by how much the sender woke up too late in each window, p99.
+	late []float64
 }
 
 // latency shows what a client of HTTP waits for. The load generator, the server and Redis are processes of their own. Requests are
@@ -68,10 +65,6 @@ func latency(ctx context.Context, e effort) (*findings, error) {
 		rowMemory:    {name: "**with ratelimit, memory store**", path: "/memory", tells: tellsOne},
 		rowRedis:     {name: "**with ratelimit, Redis**", path: "/redis", tells: tellsOne},
 	}
-	watched := func() (time.Duration, error) {
-		ours, err := redis.statistics(ctx)
-		return ours.processor + processorTime() + processorOf(server.command.Process.Pid) + processorOf(sending.command.Process.Pid), err
-	}
 	var contenders []contender
 	for _, row := range rows {
 		w := window{Path: row.path, PerSecond: duePerSecond, Requests: e.requests, Tells: row.tells}
@@ -79,7 +72,7 @@ func latency(ctx context.Context, e effort) (*findings, error) {
 			w.Address = address
 		}
 		contenders = append(contenders, contender{name: row.name, turn: func(context.Context) (sample, error) {
-			return row.turn(sending, w, watched)
+			return row.turn(sending, w)
 		}})
 	}
 	e.rounds = 1 + e.rounds*e.windows
@@ -88,28 +81,20 @@ func latency(ctx context.Context, e effort) (*findings, error) {
 		return nil, err
 	}
 	for i := range rows {
-		outcomes[i].samples, rows[i].windows, rows[i].others = outcomes[i].samples[1:], rows[i].windows[1:], rows[i].others[1:]
+		outcomes[i].samples, rows[i].windows, rows[i].late = outcomes[i].samples[1:], rows[i].windows[1:], rows[i].late[1:]
 	}
 	return latencyFindings(rows, outcomes), nil
 }
 
 // turn has one window.
-func (r *latencyRow) turn(sending *part, w window, watched func() (time.Duration, error)) (sample, error) {
-	ours, err := watched()
-	if err != nil {
-		return sample{}, err
-	}
-	busy, start, found := busyTime(), time.Now(), &seen{}
+func (r *latencyRow) turn(sending *part, w window) (sample, error) {
+	found := &seen{}
 	if err := sending.ask(w, found); err != nil {
 		return sample{}, err
 	}
-	busy, long := busyTime()-busy, time.Since(start)
-	after, err := watched()
-	if err != nil {
-		return sample{}, err
-	}
-	r.windows = append(r.windows, found)
-	r.others = append(r.others, max(0, (busy-after+ours).Seconds()/long.Seconds()))
+	late := floats(found.Late)
+	slices.Sort(late)
+	r.windows, r.late = append(r.windows, found), append(r.late, quantile(late, 0.99))
 	waits := r.waits(found)
 	slices.Sort(waits)
 	var s sample
@@ -120,59 +105,49 @@ func (r *latencyRow) turn(sending *part, w window, watched func() (time.Duration
 
 // waits are the times of the row: of requests, and where none are sent those of the timer.
 func (r *latencyRow) waits(found *seen) []float64 {
-	from := found.Took
 	if r.path == "" {
-		from = found.Late
+		return floats(found.Late)
 	}
-	waits := make([]float64, len(from))
-	for i, nanos := range from {
-		waits[i] = float64(nanos)
-	}
-	return waits
+	return floats(found.Took)
 }
 
-// quiet returns the waits of the quarter of the windows in which others had the least of the processors, sorted, and the most
-// that they had of it. What others had is chosen by, and not the waits, so that no luck of the row is.
+func floats(from []int64) []float64 {
+	all := make([]float64, len(from))
+	for i, n := range from {
+		all[i] = float64(n)
+	}
+	return all
+}
+
+// quiet returns the waits of the quarter of the windows in which the sender was least late, sorted, and by how much it was late
+// at most. The sender is asked, and not the waits, so that what is chosen is a quiet machine and no luck of the row.
 func (r *latencyRow) quiet() (waits []float64, most float64) {
 	order := make([]int, len(r.windows))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case r.others[a] < r.others[b]:
-			return -1
-		case r.others[a] > r.others[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.late[a], r.late[b]) })
 	for _, i := range order[:(len(order)+3)/4] {
-		waits, most = append(waits, r.waits(r.windows[i])...), max(most, r.others[i])
+		waits, most = append(waits, r.waits(r.windows[i])...), max(most, r.late[i])
 	}
 	slices.Sort(waits)
 	return waits, most
 }
 
 func latencyFindings(rows []*latencyRow, outcomes []outcome) *findings {
-	var others []float64
+	var late []float64
 	most := 0.0
 	calm := make([][]float64, len(rows))
 	for i, r := range rows {
 		waits, busiest := r.quiet()
-		calm[i] = waits
-		if i == rowTimer {
-			// Others have what it leaves, which is nearly all.
-			continue
-		}
-		most, others = max(most, busiest), append(others, r.others...)
+		calm[i], most, late = waits, max(most, busiest), append(late, r.late...)
 	}
 	t := &table{
 		title: fmt.Sprintf("Latency over HTTP at %d requests a second", duePerSecond),
 		note: fmt.Sprintf("Open loop: load generator, server and Redis are three processes on %d processors, and a request is timed from when it was due. "+
 			"Each row has %d windows of %d requests, by turns. On the left medians of the windows, what is added formed within a round; on the right the "+
-			"requests of the quarter of the windows in which other processes had least: at most %s processors, against %s in the median window.",
-			runtime.GOMAXPROCS(0), len(rows[0].windows), len(rows[0].windows[0].Late), digits(most), digits(median(others))),
+			"requests of the quarter of the windows in which the sender itself woke up least late: by %s at most at its p99, against %s in the median window.",
+			runtime.GOMAXPROCS(0), len(rows[0].windows), len(rows[0].windows[0].Late), duration(most), duration(median(late))),
 		header: []string{
 			"ms", "p50", "p99", "p99.9", "added p50", "added p99", "quiet: p50", "p99", "p99.9", "added p50", "added p99", "decided without the store",
 		},
@@ -212,28 +187,6 @@ func mean(values []float64) float64 {
 		sum += v
 	}
 	return sum / max(1, float64(len(values)))
-}
-
-// busyTime is how long the processors of the machine have not been idle, since it was started.
-func busyTime() time.Duration {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	// The times of guests are contained in those before.
-	const idle, waiting, guests, tick = 3, 4, 8, 10 * time.Millisecond
-	ticks := 0
-	for i, field := range strings.Fields(line)[1:] {
-		if i != idle && i != waiting && i < guests {
-			n, err := strconv.Atoi(field)
-			if err != nil {
-				return 0
-			}
-			ticks += n
-		}
-	}
-	return time.Duration(min(ticks, math.MaxInt/int(tick))) * tick
 }
 
 // serveWindows is the part of a process that serves windows: a server without a limiter, and with one on each store. It is told

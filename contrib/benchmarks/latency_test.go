@@ -100,11 +100,11 @@ func TestAWindowThatSendsNothingShowsTheTimer(t *testing.T) {
 	}
 }
 
-// Windows are chosen by what others had of the machine, however long their own answers took.
-func TestQuietWindowsAreThoseInWhichOthersHadLeast(t *testing.T) {
+// Windows are chosen by the timer of their sender, however long their own answers took.
+func TestQuietWindowsAreThoseOfAPunctualSender(t *testing.T) {
 	t.Parallel()
-	r := &latencyRow{path: "/", others: []float64{0.3, 0.1, 0.9, 0.2, 0.5, 0.6, 0.7, 0.8}}
-	for i := range r.others {
+	r := &latencyRow{path: "/", late: []float64{0.3, 0.1, 0.9, 0.2, 0.5, 0.6, 0.7, 0.8}}
+	for i := range r.late {
 		r.windows = append(r.windows, &seen{Took: []int64{int64(100 - i), int64(i)}})
 	}
 	waits, most := r.quiet()
