@@ -4,6 +4,7 @@ package prometheus_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,6 +32,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -183,8 +185,13 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = follower.Close() })
+	tenants, err := directory.Open(t.Context(), follower, directory.NewMemory(), directory.Config{
+		Observe: directory.ObserveConfig{MeterProvider: meter, Logger: slog.New(slog.DiscardHandler)},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tenants.Close() })
 	srv.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: follower, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: tenants, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter,
 			TopTenants:    10,
