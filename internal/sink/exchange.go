@@ -5,6 +5,7 @@ package sink
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -67,6 +68,8 @@ type Exchange struct {
 	unshown int
 	// passed says that the answer is on its way: status and headers are out of reach.
 	passed bool
+	// over says that the wrapped handler has returned: what still writes, writes to nobody.
+	over bool
 	// socket says that the request became a WebSocket.
 	socket  bool
 	decided bool
@@ -145,7 +148,7 @@ func (x *Exchange) Unshown() bool {
 func (x *Exchange) Decide(status int, expose []string, set func(http.Header)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.passed {
+	if x.passed || x.over {
 		return
 	}
 	x.decided = true
@@ -156,10 +159,11 @@ func (x *Exchange) Decide(status int, expose []string, set func(http.Header)) {
 	}
 }
 
-// release lets go of what is held when the wrapped handler returns without a decision.
+// release lets go of what is held when the wrapped handler returns without a decision, and ends the answer.
 func (x *Exchange) release() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.over = true
 	if !x.passed && (x.status != 0 || x.body.Len() > 0 || x.flush) {
 		x.passHeld()
 	}
@@ -185,8 +189,12 @@ func (x *Exchange) passHeld() {
 	}
 }
 
+// errOver is returned to who writes after the wrapped handler has returned.
+var errOver = errors.New("ratelimit: the handler has returned, and the answer is over")
+
 // heldWriter is the ResponseWriter that the wrapped handler sees. Its methods are safe for
-// concurrent use, because streaming transports write from goroutines of their own.
+// concurrent use, because streaming transports write from goroutines of their own. One of those may outlive the handler, as
+// the keep-alive of gqlgen's SSE does: net/http takes its buffers back at that moment, and a write would end the process.
 type heldWriter struct{ *Exchange }
 
 // Header returns the header map of the answer.
@@ -199,6 +207,9 @@ func (w heldWriter) Unwrap() http.ResponseWriter { return w.response }
 func (w heldWriter) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
 	informational := status < http.StatusOK
 	if w.passed || informational {
 		w.response.WriteHeader(status)
@@ -213,6 +224,9 @@ func (w heldWriter) WriteHeader(status int) {
 func (w heldWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return 0, errOver
+	}
 	if !w.passed && (w.decided || w.body.Len()+len(p) > maxHeld) {
 		w.passHeld()
 	}
@@ -226,6 +240,9 @@ func (w heldWriter) Write(p []byte) (int, error) {
 func (w heldWriter) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
 	if w.passed {
 		_ = http.NewResponseController(w.response).Flush()
 		return
