@@ -13,23 +13,13 @@ import (
 )
 
 // facts remembers which facts about limits are not new, so that each is told once in its period, and of each kind at
-// most maxFacts a second. Where there is no room to remember one it is not told, and counted.
+// most maxFacts a second, of which each tenant has a share. Where there is no room to remember one it is not told, and counted.
 type facts struct {
 	// sent are the facts that were told, by tenant: none takes the room of all others.
 	sent     *recent.Set[string, fact]
 	refusals *recent.Counter[string]
-	// told counts the facts of each kind in each second.
-	told *recent.Counter[factsOf]
+	shares   *factShares
 }
-
-// factsOf is a kind of facts in one second of Unix time.
-type factsOf struct {
-	kind   factKind
-	second int64
-}
-
-// maxFacts is how many facts of a kind are told a second. What comes beyond is told when it happens again.
-const maxFacts = 250
 
 // maxRefused is how many tenants' refusals are counted at once, in 2 MiB at most.
 const maxRefused = 1 << 16
@@ -53,6 +43,7 @@ const (
 	wouldRefuse
 	thresholdCrossed
 	candidateDiffers
+	factKinds
 )
 
 // newFacts returns facts that remember so many.
@@ -60,15 +51,13 @@ func newFacts(remembered int) facts {
 	return facts{
 		sent:     recent.NewSet[string, fact](remembered, time.Now()),
 		refusals: recent.NewCounter[string](maxRefused),
-		told:     recent.NewCounter[factsOf](64),
+		shares:   newFactShares(),
 	}
 }
 
 // isNew reports whether the fact was not sent within the time for which it holds, and is told now.
 func (r *Reporter) isNew(ctx context.Context, key fact, now time.Time, holds time.Duration) bool {
-	fits := func() bool {
-		return r.facts.told.Fits(factsOf{key.kind, now.Unix()}, 1, maxFacts, now, time.Second)
-	}
+	fits := func() bool { return r.facts.shares.fits(key.kind, key.tenant, now) }
 	by := ""
 	switch r.facts.sent.Add(key.tenant, key, now, holds, fits) {
 	case recent.Added:

@@ -138,6 +138,50 @@ func TestFactsBeyondThoseOfASecondAreCountedAndToldWhenTheyHappenAgain(t *testin
 	})
 }
 
+// flood takes a user each of a tenant over the threshold.
+func (c *crossings) flood(tenant string, users int) {
+	for i := range users {
+		d := near(tenant)
+		d.Limits[0].Owner = bucket.Owner{Level: bucket.User, Name: fmt.Sprint("user-", i)}
+		c.reporter.Charged(c.t.Context(), d)
+	}
+}
+
+func TestATenantWithTenThousandUsersOverAThresholdDoesNotHideTheOneFactOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrossings(t, 1<<18)
+		c.flood("flood", 10_000)
+		c.of("customer")
+		require.Equal(t, 1, c.told["customer"])
+		require.Equal(t, 100, c.told["flood"], "its share")
+		require.Equal(t, map[string]int64{"rate": 9_900}, c.untold())
+		pass(time.Second)
+		c.of("neighbour")
+		c.flood("flood", 10_000)
+		require.Equal(t, 1, c.told["neighbour"])
+		require.Equal(t, 200, c.told["flood"], "its share of each second")
+	})
+}
+
+func TestHoweverManyUsersTwentyTenantsHaveThirtyOthersAreToldInTheSameSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrossings(t, 1<<18)
+		for i := range 20 {
+			c.flood(fmt.Sprint("flood-", i), 500)
+		}
+		for i := range 30 {
+			customer := fmt.Sprint("customer-", i)
+			c.of(customer)
+			require.Equal(t, 1, c.told[customer], customer)
+		}
+		facts := 0
+		for _, n := range c.told {
+			facts += n
+		}
+		require.LessOrEqual(t, facts, 250, "of all")
+	})
+}
+
 func TestATenantThatFillsTheMemoryOfFactsHidesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrossings(t, 1<<14)
