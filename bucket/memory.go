@@ -33,7 +33,7 @@ type MemoryConfig struct {
 	// number is a mistake, which every call reports as [ErrInvalid].
 	//
 	// When a part has no more room, in entries or in bytes, one of a sample of its entries makes some: one that has
-	// expired, else one of the tenant with most, and of these the one that is nearest to being forgotten anyway. Choose
+	// expired, else one of the tenant that takes most of what is short, and of these the one that is nearest to being forgotten anyway. Choose
 	// both bounds well above what is in use at once, because a budget that makes room is full again, and a key
 	// that does is new: [Memory.Evicted] counts such budgets.
 	MaxEntries int

@@ -1,15 +1,6 @@
 package bucket
 
-import (
-	"bytes"
-	"math/rand/v2"
-	"sync/atomic"
-
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-)
-
-// evictionSample is among how many entries the one to make room is chosen.
-const evictionSample = 8
+import "sync/atomic"
 
 // poolKind tells budgets from what belongs to keys and receipts: however many of the latter a tenant
 // makes, no budget gives way to them.
@@ -35,6 +26,11 @@ const (
 
 // weight is how much room is taken, in both measures that bound it.
 type weight struct{ entries, bytes int64 }
+
+func (w *weight) add(other weight, sign int64) {
+	w.entries += sign * other.entries
+	w.bytes += sign * other.bytes
+}
 
 // room is a weight that several goroutines read and change.
 type room struct{ entries, bytes atomic.Int64 }
@@ -71,6 +67,8 @@ func (w *weight) of(bytes bool) int64 {
 type pool struct {
 	// slabs is nil as long as there was no entry.
 	slabs *[slabs]slab
+	// large has the values that no slab has room for, by their size, and is nil as long as there was none.
+	large *[largeSizes]larges
 	// cursor is the place at which sweeping goes on.
 	cursor place
 	// latest is the entry that the call under way has put last, which is to stay, or zero.
@@ -88,16 +86,6 @@ func (p *pool) next() place {
 		class, slot = (class+1)%slabs, 0
 	}
 	return placeOf(p.cursor.pool(), class, slot)
-}
-
-// nth returns the place of an entry by its number among all of the pool, of which there are more.
-func (p *pool) nth(kind poolKind, i uint32) place {
-	class := 0
-	for i >= p.slabs[class].n {
-		i -= p.slabs[class].n
-		class++
-	}
-	return placeOf(kind, class, i)
 }
 
 // pass moves the cursor past a place.
@@ -124,16 +112,17 @@ func (s *shard) makeRoom() {
 // makeRoomOnce reports whether it made any.
 func (s *shard) makeRoomOnce(kind poolKind, bytes bool) bool {
 	latest := s.pools[kind].latest
-	stays := s.weigh(latest, s.at(latest))
+	stays, apart := s.weigh(latest, s.at(latest))
+	stays.add(apart, 1)
 	fullest := s.store.fullest(kind, s, bytes, stays.of(bytes))
 	switch {
 	case fullest == nil:
 		return false
 	case fullest == s:
-		return s.evict(kind)
+		return s.evict(kind, bytes)
 	case fullest.mu.TryLock():
 		defer fullest.mu.Unlock()
-		return fullest.evict(kind)
+		return fullest.evict(kind, bytes)
 	default:
 		return false
 	}
@@ -155,75 +144,4 @@ func (m *Memory) fullest(kind poolKind, asking *shard, bytes bool, stays int64) 
 		}
 	}
 	return fullest
-}
-
-// evictable is an entry that may make room.
-type evictable struct {
-	entry
-	at      place
-	running bool
-}
-
-// evict removes an entry, other than the latest, from a sample: one that has expired, or one of the tenant with most in it,
-// and of these the one that expires first, which of budgets is the nearest to full and of records the
-// oldest. Records of operations that are running go last. It reports whether there was any.
-func (s *shard) evict(kind poolKind) bool {
-	p, now := &s.pools[kind], s.now()
-	var all [evictionSample]evictable
-	sample := all[:0]
-	// Entries that came one after the other lie beside each other, and so do those whose names have the same length. They
-	// are taken from the whole pool, at equal distances: neighbours would be a crowd of few tenants each.
-	n := min(evictionSample, p.n)
-	start := rand.IntN(max(1, p.n)) //nolint:gosec // Any start is good enough.
-	for i := range n {
-		at := p.nth(kind, uint32((start+i*p.n/n)%p.n))
-		if at == p.latest {
-			continue
-		}
-		e := s.at(at)
-		running := e.kind() == recordKey && state.RecordState(s.valueOf(e)) == state.Running
-		sample = append(sample, evictable{e, at, running})
-	}
-	if len(sample) == 0 {
-		return false
-	}
-	first := &sample[0]
-	for i := range sample[1:] {
-		if e := &sample[1+i]; e.goesBefore(first, sample, now) {
-			first = e
-		}
-	}
-	s.drop(first.at)
-	return true
-}
-
-// drop removes an entry, and counts it if it is a budget that is not full.
-func (s *shard) drop(at place) {
-	if at.pool() == bucketPool && s.at(at).expires() > s.now() {
-		s.store.evicted.Add(1)
-	}
-	s.remove(at)
-}
-
-func (e *evictable) goesBefore(other *evictable, sample []evictable, now int64) bool {
-	if gone := e.expires() <= now; gone != (other.expires() <= now) {
-		return gone
-	}
-	if e.running != other.running {
-		return other.running
-	}
-	if many, few := e.sameTenant(sample), other.sameTenant(sample); many != few {
-		return many > few
-	}
-	return e.expires() < other.expires()
-}
-
-func (e *evictable) sameTenant(sample []evictable) int {
-	n := 0
-	for i := range sample {
-		if bytes.Equal(sample[i].tenant(), e.tenant()) {
-			n++
-		}
-	}
-	return n
 }

@@ -31,7 +31,7 @@ func (p place) slot() uint32   { return uint32(p >> (placePool + placeSlab) & (1
 //
 //	expiry 8 | tag and kind 4 | length of the tenant 1 | of the name 1 | of the value 2 | tenant | name | value
 //
-// In the place of a value that no slab has room for stands where it is among the large ones. An entry is good until another of its
+// In the place of a value that no slab has room for stands where it is among the large ones: of which size 1, and which of them 4. An entry is good until another of its
 // pool is removed.
 type entry []byte
 
@@ -41,7 +41,7 @@ const (
 	entryHead   = 16
 	kindBits    = 4
 	largeValue  = math.MaxUint16
-	largeNumber = 4
+	largeNumber = 1 + 4
 )
 
 // head is what the key of an entry has in the head.
@@ -88,12 +88,17 @@ func (e entry) set(value []byte) {
 	copy(e[e.start():], value)
 }
 
-func (e entry) setLarge(number uint32) {
+func (e entry) setLarge(size int, number uint32) {
 	binary.LittleEndian.PutUint16(e[entryValue:], largeValue)
-	binary.LittleEndian.PutUint32(e[e.start():], number)
+	e[e.start()] = byte(size)
+	binary.LittleEndian.PutUint32(e[e.start()+1:], number)
 }
 
-func (e entry) large() uint32 { return binary.LittleEndian.Uint32(e[e.start():]) }
+func (e entry) isLarge() bool { return e.length() == largeValue }
+
+func (e entry) large() (size int, number uint32) {
+	return int(e[e.start()]), binary.LittleEndian.Uint32(e[e.start()+1:])
+}
 
 // slabFor returns which slab an entry of the key and a value of the size goes to, and whether the value goes there too.
 func slabFor(key *entryKey, size int) (class int, whole bool) {
@@ -120,7 +125,8 @@ func (s *shard) valueOf(e entry) []byte {
 	}
 	n := e.length()
 	if n == largeValue {
-		return s.large[e.large()]
+		size, number := e.large()
+		return s.pools[e.kind().pool()].large[size].all[number].value
 	}
 	at := e.start()
 	return e[at : at+n : at+n]
@@ -131,25 +137,31 @@ func (s *shard) valueOf(e entry) []byte {
 const (
 	unusedShare = 8
 	indexBytes  = 20
-	largeBytes  = 32
+	largeBytes  = 40
 )
 
-// weigh returns how much of the room an entry takes.
-func (s *shard) weigh(p place, e entry) (w weight) {
-	size := int64(slabSizes[p.class()])
-	value := s.valueOf(e)
-	if e.length() == largeValue {
-		size += int64(len(value)) + largeBytes
+// weigh returns how much of the room an entry takes in its slab, and apart from it, if no slab has room for its value.
+func (s *shard) weigh(p place, e entry) (within, apart weight) {
+	size, value := int64(slabSizes[p.class()]), s.valueOf(e)
+	within.bytes = size + size/unusedShare + indexBytes
+	if e.isLarge() {
+		size = int64(len(value)) + largeBytes
+		apart.bytes = size + size/unusedShare
 	}
-	w.bytes = size + size/unusedShare + indexBytes
 	switch e.kind() {
 	case recordKey:
-		w.entries = 1 + int64(state.AnswerSize(value)+answerUnit-1)/answerUnit
+		within.entries = 1
+		answer := int64(state.AnswerSize(value)+answerUnit-1) / answerUnit
+		if e.isLarge() {
+			apart.entries = answer
+		} else {
+			within.entries += answer
+		}
 	case overridesKey:
-		w.entries = state.CountOverrides(value)
+		within.entries = state.CountOverrides(value)
 	case fleetKey:
 	default:
-		w.entries = 1
+		within.entries = 1
 	}
-	return w
+	return within, apart
 }

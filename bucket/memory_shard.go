@@ -29,9 +29,6 @@ type shard struct {
 	mu    sync.Mutex
 	index index
 	pools [poolKinds]pool
-	// large has the values that no slab has room for, and free which of them there are none.
-	large [][]byte
-	free  []uint32
 	store *Memory
 	read  reading
 	// fresh is room for a state until it is in its entry.
@@ -154,7 +151,7 @@ func (s *shard) put(key *entryKey, at place, value []byte, expires int64) {
 		if expires == 0 {
 			expires = e.expires()
 		}
-		if whole && class == at.class() && e.length() != largeValue {
+		if whole && class == at.class() && !e.isLarge() {
 			s.account(at, e, -1)
 			e.set(value)
 			e.expireAt(expires)
@@ -189,7 +186,11 @@ func (s *shard) insert(key *entryKey, class int, whole bool, value []byte, expir
 	if whole {
 		e.set(value)
 	} else {
-		e.setLarge(s.keepLarge(value))
+		if p.large == nil {
+			p.large = new([largeSizes]larges)
+		}
+		size := largeSize(len(value))
+		e.setLarge(size, p.large[size].add(value, at))
 	}
 	s.account(at, e, 1)
 	p.latest = at
@@ -197,19 +198,17 @@ func (s *shard) insert(key *entryKey, class int, whole bool, value []byte, expir
 
 // account notes that an entry takes room, or with -1 that it does not.
 func (s *shard) account(at place, e entry, sign int64) {
-	kind, w := at.pool(), s.weigh(at, e)
-	s.pools[kind].used.add(w, sign)
-	s.store.left[kind].add(w, -sign)
-}
-
-func (s *shard) keepLarge(value []byte) uint32 {
-	if last := len(s.free) - 1; last >= 0 {
-		number := s.free[last]
-		s.free, s.large[number] = s.free[:last], value
-		return number
+	kind := at.pool()
+	p := &s.pools[kind]
+	within, apart := s.weigh(at, e)
+	p.slabs[at.class()].used.add(within, sign)
+	if e.isLarge() {
+		size, _ := e.large()
+		p.large[size].used.add(apart, sign)
+		within.add(apart, 1)
 	}
-	s.large = append(s.large, value)
-	return uint32(len(s.large) - 1)
+	p.used.add(within, sign)
+	s.store.left[kind].add(within, -sign)
 }
 
 // remove forgets an entry. The last one of its slab takes its place.
@@ -218,9 +217,11 @@ func (s *shard) remove(at place) {
 	e, kind, class := s.at(at), at.pool(), at.class()
 	p := &s.pools[kind]
 	s.account(at, e, -1)
-	if e.length() == largeValue {
-		s.large[e.large()] = nil
-		s.free = append(s.free, e.large())
+	if e.isLarge() {
+		size, number := e.large()
+		if moved := p.large[size].remove(number); moved != at {
+			s.at(moved).setLarge(size, number)
+		}
 	}
 	s.index.remove(e.tag(), at)
 	if p.latest == at {
@@ -230,6 +231,10 @@ func (s *shard) remove(at place) {
 		moved := s.at(last)
 		copy(e, moved)
 		s.index.move(moved.tag(), last, at)
+		if e.isLarge() {
+			size, number := e.large()
+			p.large[size].all[number].at = at
+		}
 		if p.latest == last {
 			p.latest = at
 		}

@@ -20,8 +20,9 @@ const (
 // each as makes [blocksPerDouble] of them double the slab, so that entries never move because it grows.
 type slab struct {
 	blocks [][]byte
-	// n is the number of entries.
-	n uint32
+	// n is the number of entries, and used what they weigh here.
+	n    uint32
+	used weight
 }
 
 // slabOf returns which slab has entries of the size, or false if it is too large for any.

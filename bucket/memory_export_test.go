@@ -1,0 +1,63 @@
+package bucket
+
+import "fmt"
+
+// CheckAccounts returns what is wrong with what the store knows of the weight of its entries, and of where they are.
+func (m *Memory) CheckAccounts() error {
+	for i := range m.shards {
+		m.shards[i].mu.Lock()
+		err := m.shards[i].checkAccounts()
+		m.shards[i].mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s *shard) checkAccounts() error {
+	for kind := range poolKinds {
+		p := &s.pools[kind]
+		if p.slabs == nil {
+			continue
+		}
+		var all weight
+		var apart [largeSizes]weight
+		n := 0
+		for class := range p.slabs {
+			var within weight
+			for slot := range p.slabs[class].n {
+				at := placeOf(kind, class, slot)
+				e := s.at(at)
+				key := e.key()
+				if found, _ := s.lookup(&key); found != at {
+					return fmt.Errorf("the entry in %x is found in %x", at, found)
+				}
+				in, more := s.weigh(at, e)
+				within.add(in, 1)
+				all.add(in, 1)
+				all.add(more, 1)
+				n++
+				if e.isLarge() {
+					size, number := e.large()
+					if p.large[size].all[number].at != at {
+						return fmt.Errorf("the value of the entry in %x is that of %x", at, p.large[size].all[number].at)
+					}
+					apart[size].add(more, 1)
+				}
+			}
+			if within != p.slabs[class].used {
+				return fmt.Errorf("pool %d, slab %d: %v, and not %v", kind, class, p.slabs[class].used, within)
+			}
+		}
+		for size := range apart {
+			if p.large != nil && apart[size] != p.large[size].used {
+				return fmt.Errorf("pool %d, large %d: %v, and not %v", kind, size, p.large[size].used, apart[size])
+			}
+		}
+		if used := (weight{p.used.entries.Load(), p.used.bytes.Load()}); used != all || n != p.n {
+			return fmt.Errorf("pool %d: %d entries of %v, and not %d of %v", kind, p.n, used, n, all)
+		}
+	}
+	return nil
+}
