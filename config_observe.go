@@ -26,7 +26,8 @@ type ObserveConfig struct {
 	// tenant if both Tenants and TopTenants are empty.
 	Tenants []string
 	// TopTenants is how many of the busiest tenants metrics name besides, at most 1000. Who is among them is looked at every
-	// ten seconds, and a tenant keeps its name for an hour after it was. At most four times as many have a name at once, and
+	// ten seconds, by what was surely counted of each, so that tenants that come once take no name from them. A tenant keeps its
+	// name for an hour after it was. At most four times as many have a name at once, and
 	// five times as many get one within an hour: many exporters keep the series of each as long as the process lives.
 	TopTenants int
 	// Operations are the names of operations that the metrics of actual cost tell apart, at most 1000; all

@@ -3,7 +3,6 @@ package observe
 import (
 	"hash/maphash"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,8 @@ const otherTenants = "other"
 // tenantNames decides which tenants metrics name: those on a list, and the busiest of the rest.
 //
 // The busiest are found by counters whose values are halved as time goes by. Who is among them is looked at now and then,
-// so that a burst of many tenants, one after the other, takes no names, and who was not among them for long has none. A name
+// by what was surely counted of each, so that many tenants, one after the other, take no names, and who was not among them for
+// long has none. A name
 // makes series, so their number is bounded at any time, and how many change in an hour. Decisions count without a lock;
 // tenants are told apart by 64 bits of a hash.
 type tenantNames struct {
@@ -117,14 +117,14 @@ func (t *tenantNames) look(now time.Time) {
 	if now.Sub(t.hour) >= time.Hour {
 		t.hour, t.changed = now, 0
 	}
-	busiest := t.counts.highest(t.top)
+	busiest, busy := t.counts.busiest(t.top)
 	for _, id := range busiest {
 		if _, named := t.named[id]; named {
 			t.named[id] = now
 		}
 	}
 	maps.DeleteFunc(t.named, func(_ uint64, seen time.Time) bool { return now.Sub(seen) >= nameHolds })
-	for _, id := range busiest {
+	for _, id := range busiest[:busy] {
 		if _, named := t.named[id]; !named && t.makeRoom(now) {
 			t.named[id] = now
 		}
@@ -166,85 +166,4 @@ func (t *tenantNames) publish() {
 	if gone > 0 {
 		t.sets.Store(&sets{})
 	}
-}
-
-// counters find the most frequent ids by the space-saving algorithm (Metwally, Agrawal, El Abbadi: Efficient Computation
-// of Frequent and Top-k Elements in Data Streams, 2005) in a fixed number of counters. An id has its counter in one of many
-// rows, where a newcomer takes over the smallest: whatever is more frequent than an eighth of its row keeps its counter. They
-// are counted by atomic operations alone. Two that take over one counter at once may lose a count of each other.
-type counters []counterRow
-
-// countersOfRow is how many counters a row has. There are as many rows as top places or more, so that as many
-// candidates compete for each place.
-const countersOfRow = 8
-
-type counterRow [countersOfRow]struct{ id, n atomic.Uint64 }
-
-// newCounters returns counters for a number of top places, none for none.
-func newCounters(top int) counters {
-	if top == 0 {
-		return nil
-	}
-	rows := 1
-	for rows < top {
-		rows *= 2
-	}
-	return make(counters, rows)
-}
-
-// count adds one to the counter of an id.
-func (c counters) count(id uint64) {
-	row := &c[id%uint64(len(c))]
-	smallest, least := 0, row[0].n.Load()
-	for i := range row {
-		if row[i].id.Load() == id {
-			row[i].n.Add(1)
-			return
-		}
-		if n := row[i].n.Load(); n < least {
-			smallest, least = i, n
-		}
-	}
-	row[smallest].id.Store(id)
-	row[smallest].n.Add(1)
-}
-
-// halve halves all counters so many times.
-func (c counters) halve(times int) {
-	for r := range c {
-		for i := range c[r] {
-			n := &c[r][i].n
-			was := n.Load()
-			// What is counted meanwhile is not lost.
-			n.Add(was>>times - was)
-		}
-	}
-}
-
-// highest returns the ids with the highest counters that are not zero, at most so many.
-func (c counters) highest(most int) []uint64 {
-	type counted struct{ id, n uint64 }
-	var all []counted
-	for r := range c {
-		for i := range c[r] {
-			if n := c[r][i].n.Load(); n > 0 {
-				all = append(all, counted{c[r][i].id.Load(), n})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b counted) int {
-		switch {
-		case a.n > b.n:
-			return -1
-		case a.n < b.n:
-			return 1
-		default:
-			return 0
-		}
-	})
-	ids := make([]uint64, min(most, len(all)))
-	for i := range ids {
-		ids[i] = all[i].id
-	}
-	return ids
 }

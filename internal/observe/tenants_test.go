@@ -137,6 +137,80 @@ func TestATenantThatStaysBusyKeepsItsName(t *testing.T) {
 	})
 }
 
+func TestAHundredThousandTenantsThatAreSeenOnceTakeNoNameThatTheBusyCouldHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const top = 5
+		f := newTraffic(t, top)
+		once := func(from, to int) {
+			for i := from; i < to; i++ {
+				f.of(fmt.Sprint("once-", i), 1)
+			}
+		}
+		customers := []string{"a", "b", "c"}
+		// The first five have names at once, which they take from nobody.
+		once(0, top)
+		for _, customer := range customers {
+			f.of(customer, 200)
+		}
+		once(top, 90_000)
+		pass(10 * time.Second)
+		before := map[string]int64{}
+		// The rest come in an hour of looks, at each of which all names were free for them.
+		for i := range 360 {
+			once(90_000+i*28, 90_000+(i+1)*28)
+			for _, customer := range customers {
+				f.of(customer, 1)
+				before[customer]++
+			}
+			pass(10 * time.Second)
+		}
+		counts := f.counts()
+		for _, customer := range customers {
+			require.Equal(t, before[customer], counts[customer], customer)
+		}
+		require.Len(t, counts, 1+top+len(customers), "other, the first five, and who is busy")
+		f.of("late", 400)
+		pass(10 * time.Second)
+		f.of("late", 100)
+		require.EqualValues(t, 100, f.counts()["late"])
+	})
+}
+
+func TestWhoIsBusyKeepsItsNameWhileSeventyTimesAsManyOperationsAreOfTenantsThatAreSeenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraffic(t, 1)
+		for i := range 720 {
+			f.of("customer", 2)
+			for j := range 140 {
+				f.of(fmt.Sprint("once-", i, "-", j), 1)
+			}
+			pass(10 * time.Second)
+		}
+		counts := f.counts()
+		require.EqualValues(t, 1440, counts["customer"])
+		require.Len(t, counts, 2, "the customer and other")
+	})
+}
+
+func TestTenantsWithATinyShareOfTheTrafficGetNoNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraffic(t, 2)
+		f.of("first", 1)
+		for i := range 100 {
+			f.of("customer", 1000)
+			f.of(fmt.Sprint("puppet-", i), 3)
+			pass(10 * time.Second)
+		}
+		counts := f.counts()
+		require.EqualValues(t, 100_000, counts["customer"])
+		require.Len(t, counts, 3, "the customer, the first, and other")
+		f.of("puppet", 500)
+		pass(10 * time.Second)
+		f.of("puppet", 1)
+		require.EqualValues(t, 1, f.counts()["puppet"], "half a percent is a share")
+	})
+}
+
 func TestTheBusiestTenantIsFoundAmongManyThatAreCountedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTraffic(t, 2)
