@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
@@ -292,27 +291,6 @@ func TestAnAddressHasItsWebSocketsAtOnce(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.post(t, strings.NewReader(document)).status, "they are no requests under way")
 	require.NoError(t, first.conn.Close(websocket.StatusNormalClosure, ""))
 	require.Eventually(t, func() bool { again, _ := s.dial(t, "websocket"); return again != nil }, time.Minute, time.Millisecond)
-}
-
-// TestBytesOfAWebSocketEndIt sends messages that are no operations.
-func TestBytesOfAWebSocketEndIt(t *testing.T) {
-	t.Parallel()
-	s := serve(t, edge.Config{
-		Request: edge.RequestConfig{MaxBody: 1000, MaxHeader: 20_000},
-		Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 200_000, Period: time.Hour}}},
-	}, nil)
-	c, _ := s.dial(t, "websocket")
-	message := `{"type":"pong","payload":{"x":"` + strings.Repeat("x", 50_000) + `"}}`
-	for range 100 {
-		if c.conn.Write(t.Context(), websocket.MessageText, []byte(message)) != nil {
-			break
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, _, err := c.conn.Read(ctx)
-	require.Error(t, err)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
 
 // TestWhatComesWithTheHandshakeIsRead sends a message before it is told that there is a WebSocket.

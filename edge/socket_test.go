@@ -72,23 +72,27 @@ func TestWhatAWebSocketBeginsWithIsBounded(t *testing.T) {
 	require.Error(t, begin(17<<10))
 }
 
-// TestMessagesThatSayNothingEndAWebSocket sends 42 kB of pongs, of which 200 kB would be allowed.
-func TestMessagesThatSayNothingEndAWebSocket(t *testing.T) {
+// TestMessagesThatAreNoOperationsEndAWebSocket sends long ones, and short ones: 30 kB of which 200 kB would be allowed.
+func TestMessagesThatAreNoOperationsEndAWebSocket(t *testing.T) {
 	t.Parallel()
-	s := serve(t, edge.Config{
-		Request: edge.RequestConfig{MaxBody: 1000, MaxHeader: 20_000},
-		Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 200_000, Period: time.Hour}}},
-	}, nil)
-	c, _ := s.dial(t, "websocket")
-	const sent = 2000
-	for range sent {
-		if c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"pong"}`)) != nil {
-			break
+	for message, sent := range map[string]int{
+		`{"type":"pong","payload":{"x":"` + strings.Repeat("x", 50_000) + `"}}`: 100,
+		`{"type":"pong"}`: 2000,
+	} {
+		s := serve(t, edge.Config{
+			Request: edge.RequestConfig{MaxBody: 1000, MaxHeader: 20_000},
+			Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "bytes", Unit: edge.Bytes, Capacity: 200_000, Period: time.Hour}}},
+		}, nil)
+		c, _ := s.dial(t, "websocket")
+		for range sent {
+			if c.conn.Write(t.Context(), websocket.MessageText, []byte(message)) != nil {
+				break
+			}
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, _, err := c.conn.Read(ctx)
+		cancel()
+		require.Error(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, _, err := c.conn.Read(ctx)
-	require.Error(t, err)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
