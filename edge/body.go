@@ -15,6 +15,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/jsonvalue"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
@@ -30,9 +31,16 @@ func headerBytes(r *http.Request) int64 {
 	return size
 }
 
+// bodies are read within the bounds of a request, and paid from the budgets.
+type bodies struct {
+	cfg       *RequestConfig
+	budgets   *budgets
+	deadlines *deadlines
+}
+
 // tooLarge refuses a request for what is known of its size before its body is read.
-func (d *Door) tooLarge(r *http.Request, header int64) *refusal {
-	cfg := &d.cfg.Request
+func (b *bodies) tooLarge(r *http.Request, header int64) *refusal {
+	cfg := b.cfg
 	most := cfg.MaxBody
 	if isUpload(r) {
 		most = cfg.MaxUpload
@@ -57,48 +65,46 @@ func isUpload(r *http.Request) bool {
 	return err == nil && media == "multipart/form-data"
 }
 
-// bodies are buffers that were used, so that a body that is held is no garbage.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// buffers were used, so that a body that is held is no garbage.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // largestKept is the largest buffer that is used again.
 const largestKept = 64 << 10
 
-// readBody reads the body of a request within its time, and gives the request what was read. What is released must not
+// read reads the body of a request within its time, and gives the request what was read. What is released must not
 // be used any more. A body of multipart/form-data is passed on.
-func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (release func(), refusal *refusal) {
+func (b *bodies) read(w http.ResponseWriter, r *http.Request, a *arrival) (release func(), refusal *refusal) {
 	release = func() {}
 	if r.Body == nil || r.Body == http.NoBody {
 		return release, nil
 	}
-	// net/http lifts the deadline when the body has ended.
-	deadline := &readDeadline{door: d, controller: http.NewResponseController(w)}
 	if isUpload(r) {
-		deadline.set(time.Now().Add(d.cfg.Request.UploadTime))
-		r.Body = &upload{ReadCloser: http.MaxBytesReader(w, r.Body, d.cfg.Request.MaxUpload), arrival: a, r: r}
+		b.deadlines.set(w, time.Now().Add(b.cfg.UploadTime))
+		r.Body = &upload{ReadCloser: http.MaxBytesReader(w, r.Body, b.cfg.MaxUpload), budgets: b.budgets, arrival: a, r: r}
 		return release, nil
 	}
-	deadline.set(time.Now().Add(d.cfg.Request.BodyTime))
-	buffer, _ := bodies.Get().(*bytes.Buffer)
+	b.deadlines.set(w, time.Now().Add(b.cfg.BodyTime))
+	buffer, _ := buffers.Get().(*bytes.Buffer)
 	buffer.Reset()
 	held := &heldBody{}
 	release = func() {
 		_ = held.Close() // never fails
 		if buffer.Cap() <= largestKept {
-			bodies.Put(buffer)
+			buffers.Put(buffer)
 		}
 	}
-	most := d.cfg.Request.MaxBody
+	most := b.cfg.MaxBody
 	read, err := buffer.ReadFrom(io.LimitReader(r.Body, most+1))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return release, refused(ratelimitclient.CodePayloadTooSlow, LayerDocument,
-			fmt.Sprintf("the body did not arrive within %s: send less, or faster", d.cfg.Request.BodyTime), 0)
+			fmt.Sprintf("the body did not arrive within %s: send less, or faster", b.cfg.BodyTime), 0)
 	case err != nil:
 		return release, unreadable(http.StatusBadRequest, LayerDocument, "the body cannot be read")
 	case read > most:
 		return release, tooLargeFor("the body", most)
 	}
-	if refusal := d.judge(r, a, buffer.Bytes()); refusal != nil {
+	if refusal := b.judge(r, a, buffer.Bytes()); refusal != nil {
 		return release, refusal
 	}
 	if streams(r) && !isOperation(buffer.Bytes()) {
@@ -111,22 +117,22 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, a *arrival) (rel
 
 // judge takes a body that has come from the limits, as far as nobody knew of it before, and refuses one that gqlgen is not to
 // decode: it would do so before anybody is asked.
-func (d *Door) judge(r *http.Request, a *arrival, body []byte) *refusal {
-	n, most := valuesIn(body), d.cfg.Request.MaxValues
-	if over(n, most) {
+func (b *bodies) judge(r *http.Request, a *arrival, body []byte) *refusal {
+	n, most := jsonvalue.In(body), bounded(b.cfg.MaxValues)
+	if n > most {
 		n = most + 1
 	}
-	unpaid := bytesPerValue * int64(n)
+	unpaid := jsonvalue.Bytes * int64(n)
 	if r.ContentLength < 0 {
 		unpaid += int64(len(body))
 	}
 	if unpaid > 0 {
-		if refusal := a.take(r.Context(), Bytes, unpaid); refusal != nil {
+		if refusal := b.budgets.take(r.Context(), a, Bytes, unpaid); refusal != nil {
 			return refusal
 		}
 	}
-	if over(n, most) {
-		return (&bound{ruleValues, n, most}).refusal()
+	if n > most {
+		return tooManyValues(n, most)
 	}
 	return nil
 }
@@ -180,25 +186,11 @@ func isOperation(body []byte) bool {
 	return decoder.Decode(&graphql.RawParams{}) == nil
 }
 
-// readDeadline is the one of the connection, or of the stream of HTTP/2, that a request came on.
-type readDeadline struct {
-	door       *Door
-	controller *http.ResponseController
-}
-
-func (d *readDeadline) set(at time.Time) {
-	if err := d.controller.SetReadDeadline(at); errors.Is(err, http.ErrNotSupported) {
-		d.door.noDeadline.Do(func() {
-			d.door.cfg.Observe.Logger.Warn("edge: the server has no deadline for a single request (http.ResponseController): a body may " +
-				"take as long as the server lets it")
-		})
-	}
-}
-
 // upload is a body that is passed on as it comes.
 type upload struct {
 	io.ReadCloser
 
+	budgets *budgets
 	arrival *arrival
 	r       *http.Request
 	// unpaid is how many bytes have come that nobody knew of before.
@@ -218,27 +210,11 @@ func (u *upload) Read(p []byte) (int, error) {
 		u.unpaid += int64(n)
 	}
 	if u.unpaid >= step || err == io.EOF {
-		if refusal := u.arrival.take(u.r.Context(), Bytes, u.unpaid); refusal != nil {
-			u.arrival.door.reporter.told(u.r.Context(), u.arrival, refusal, 0)
+		if refusal := u.budgets.take(u.r.Context(), u.arrival, Bytes, u.unpaid); refusal != nil {
+			u.budgets.reporter.told(u.r.Context(), u.arrival, refusal, 0)
 			return 0, errNoBytesLeft
 		}
 		u.unpaid = 0
 	}
 	return n, err
-}
-
-// patience is how long the rest of a body that nobody reads may take, which net/http throws away before it answers.
-const patience = time.Second
-
-// hurry lets a refused request have little time for what is left of its body, and a body that is too large or too slow
-// none.
-func (d *Door) hurry(w http.ResponseWriter, r *http.Request, code string) {
-	if r.ProtoMajor != 1 || r.ContentLength == 0 {
-		return
-	}
-	if code == ratelimitclient.CodePayloadTooLarge || code == ratelimitclient.CodePayloadTooSlow {
-		w.Header().Set("Connection", "close")
-		return
-	}
-	(&readDeadline{door: d, controller: http.NewResponseController(w)}).set(time.Now().Add(patience))
 }

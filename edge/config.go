@@ -12,13 +12,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/jsonvalue"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
-
-// None is the value of a number for none at all, where a field says so. Zero is always the default, and any other
-// negative number is a mistake.
-const None = -1
 
 // Bytes is the unit of limits that count the bytes of requests: of the request line, the headers and the body, and on a
 // WebSocket those that the client sends. A value of JSON counts as 16 more, and a frame of a WebSocket as 128. Limits of a door are in it or in bucket.Requests.
@@ -172,7 +169,6 @@ const (
 	defaultRequests    = 1200
 	defaultBytes       = 32 << 20
 	siteFactor         = 16
-	siteOccupancy      = 4
 	defaultUnderWay    = 128
 	defaultConnections = 64
 	defaultBody        = 128 << 10
@@ -248,9 +244,6 @@ func widened(limits []bucket.Limit) []bucket.Limit {
 }
 
 func (c *KeyConfig) given() bool { return c.Header != "" || c.Find != nil }
-
-// failFunc takes what is wrong with a field of a [Config].
-type failFunc func(format string, args ...any)
 
 // validate returns every mistake at once. Defaults have been filled in.
 func (c *Config) validate() error {
@@ -333,14 +326,7 @@ func (c *RequestConfig) largest() int64 {
 	if c.MaxValues >= 0 {
 		values = min(values, int64(c.MaxValues)+1)
 	}
-	return int64(c.MaxHeader) + max(c.MaxBody+bytesPerValue*values, c.MaxUpload)
-}
-
-// countOrNone fails for a negative number that is not [None].
-func countOrNone(fail failFunc, field string, value int) {
-	if value < None {
-		fail("%s is %d, want 0 or more, or None", field, value)
-	}
+	return int64(c.MaxHeader) + max(c.MaxBody+jsonvalue.Bytes*values, c.MaxUpload)
 }
 
 // checkLimits fails for limits that count nothing, or that the largest request never passes. Without a largest one they

@@ -8,6 +8,8 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/document"
 )
 
 // DocumentConfig bounds what a document takes before it has a price: its size, how many are parsed at once, and what is
@@ -154,6 +156,15 @@ func (c DocumentConfig) withDefaults() DocumentConfig {
 		c.MaxReach = c.mostReach()
 	}
 	return c
+}
+
+// bounds are those of a text. Defaults have been filled in.
+func (c *DocumentConfig) bounds() document.Bounds {
+	return document.Bounds{
+		MaxBytes: bounded(c.MaxBytes), MaxTokens: bounded(c.MaxTokens), MaxDepth: bounded(c.MaxDepth),
+		MaxOperations: bounded(c.MaxOperations), MaxFragments: bounded(c.MaxFragments), MaxName: bounded(c.MaxName),
+		MaxReach: bounded(c.MaxReach),
+	}
 }
 
 // mostReach is the default of MaxReach. A document has no more tokens than bytes.

@@ -2,16 +2,16 @@ package edge
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/occupancy"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/websocket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 )
 
@@ -20,24 +20,20 @@ import (
 // limiter it answers each operation with an error that says so. It is safe for concurrent use, starts no goroutine and has
 // nothing to close.
 type Door struct {
-	cfg     Config
-	proxies *inbound.Proxies
-	levels  inbound.Levels
-	budgets *budgets
-	// limits are those of clients, sites, keys and connections.
-	client, site, key, connection *bucket.Limits
-	// held counts values of JSON.
-	underWay, sockets, running, held *occupancy
-	reporter                         *reporter
-	documents                        *gate
-	secret                           [32]byte
+	cfg       Config
+	arrivals  *arrivals
+	answers   *answers
+	budgets   *budgets
+	bodies    *bodies
+	values    *values
+	sockets   *sockets
+	documents *gate
+	underWay  *occupancy.Room
 
-	// connections numbers the WebSockets.
-	connections atomic.Uint64
 	// lookedAt says that the server was.
 	lookedAt sync.Once
 	// said are the oddities that were logged.
-	noAddress, noHandler, noDeadline, order sync.Once
+	noHandler, order sync.Once
 }
 
 var _ interface {
@@ -58,21 +54,19 @@ func New(cfg Config) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{
-		cfg: cfg, proxies: (*inbound.Proxies)(&cfg.Proxies), levels: cfg.Address.levels(), reporter: reporter,
-		underWay: newOccupancy(cfg.Request.UnderWay, cfg.Address.UnderWay),
-		sockets:  newOccupancy(cfg.Connection.All, cfg.Address.Connections),
-		running:  newOccupancy(cfg.Connection.AllOperations, cfg.Address.Operations),
-		held:     newOccupancy(cfg.Request.Values, cfg.Address.Values),
-		budgets:  newBudgets(&cfg), documents: newGate(&cfg.Documents),
-	}
-	// It was checked that they compile.
-	d.client, _ = bucket.Compile(cfg.Address.Limits...)
-	d.site, _ = bucket.Compile(cfg.Address.SiteLimits...)
-	d.key, _ = bucket.Compile(cfg.Key.Limits...)
-	d.connection, _ = bucket.Compile(cfg.Connection.Limits...)
-	_, _ = rand.Read(d.secret[:]) // never fails
-	if err := reporter.observe(d); err != nil {
+	deadlines := &deadlines{logger: cfg.Observe.Logger}
+	d := &Door{cfg: cfg, underWay: occupancy.New(cfg.Request.UnderWay, cfg.Address.UnderWay)}
+	d.arrivals = newArrivals(&d.cfg)
+	d.answers = &answers{reporter: reporter, deadlines: deadlines, statusOK: cfg.StatusOK}
+	d.budgets = newBudgets(&d.cfg, reporter)
+	d.bodies = &bodies{cfg: &d.cfg.Request, budgets: d.budgets, deadlines: deadlines}
+	d.values = newValues(&d.cfg)
+	d.sockets = newSockets(&d.cfg, d.budgets, d.values)
+	d.documents = newGate(&d.cfg.Documents)
+	if err := reporter.observe(state{
+		evicted: d.budgets.evicted, underWay: d.underWay.Total, connections: d.sockets.open.Total,
+		parsing: d.documents.turns.Runs, waiting: d.documents.turns.Waits,
+	}); err != nil {
 		return nil, err
 	}
 	if cfg.Server == nil {
@@ -100,20 +94,20 @@ func (d *Door) MutateOperationParameters(ctx context.Context, params *graphql.Ra
 			d.cfg.Observe.Logger.Warn("edge: the server is not behind Door.Handler, without which nothing is bounded: " +
 				"serve door.Handler(ratelimit.Handler(srv)) instead of srv")
 		})
-		a = &arrival{door: d}
+		a = &arrival{}
 	}
 	a.began.Store(true)
 	if a.socket != nil {
-		if refusal := a.socket.operation(ctx); refusal != nil {
-			return d.refuseOperation(ctx, a, refusal)
+		if refusal := d.sockets.operation(ctx, a); refusal != nil {
+			return d.answers.operation(ctx, a, refusal)
 		}
 	}
-	if refusal := d.hold(a, params); refusal != nil {
-		return d.refuseOperation(ctx, a, refusal)
+	if refusal := d.values.admit(a, params); refusal != nil {
+		return d.answers.operation(ctx, a, refusal)
 	}
 	refusal, err := d.documents.enter(ctx, a, params)
 	if refusal != nil {
-		return d.refuseOperation(ctx, a, refusal)
+		return d.answers.operation(ctx, a, refusal)
 	}
 	return err
 }
@@ -134,8 +128,8 @@ func (d *Door) MutateOperationContext(_ context.Context, operation *graphql.Oper
 func (d *Door) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
 	a := arrivalFrom(ctx)
 	if a != nil && a.socket != nil {
-		if refusal := a.socket.begin(ctx); refusal != nil {
-			return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{d.refuseOperation(ctx, a, refusal)}})
+		if refusal := d.sockets.begin(ctx, a); refusal != nil {
+			return graphql.OneShot(&graphql.Response{Errors: gqlerror.List{d.answers.operation(ctx, a, refusal)}})
 		}
 	}
 	responses := next(ctx)
@@ -157,10 +151,10 @@ func (d *Door) InterceptResponse(ctx context.Context, next graphql.ResponseHandl
 func (d *Door) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.lookAt(r)
-		a := d.arrive(r)
+		a := d.arrivals.of(r)
 		r = r.WithContext(context.WithValue(r.Context(), arrivalKey{}, a))
 		if refusal := d.admit(r, a); refusal != nil {
-			d.refuse(w, r, a, refusal)
+			d.answers.refuse(w, r, a, refusal)
 			return
 		}
 		switch {
@@ -169,7 +163,7 @@ func (d *Door) Handler(next http.Handler) http.Handler {
 			d.upgrade(w, r, a, next)
 			return
 		default:
-			r = withoutUpgrade(r)
+			r = websocket.WithoutUpgrade(r)
 		}
 		d.serve(w, r, a, next)
 	})
@@ -177,40 +171,47 @@ func (d *Door) Handler(next http.Handler) http.Handler {
 
 // admit takes the request from the limits, with as many of its bytes as are known.
 func (d *Door) admit(r *http.Request, a *arrival) *refusal {
-	if refusal := a.take(r.Context(), bucket.Requests, 1); refusal != nil {
+	if refusal := d.budgets.take(r.Context(), a, bucket.Requests, 1); refusal != nil {
 		return refusal
 	}
 	size := headerBytes(r)
-	if refusal := d.tooLarge(r, size); refusal != nil {
+	if refusal := d.bodies.tooLarge(r, size); refusal != nil {
 		return refusal
 	}
-	return a.take(r.Context(), Bytes, size+max(0, r.ContentLength))
+	return d.budgets.take(r.Context(), a, Bytes, size+max(0, r.ContentLength))
 }
 
 // serve lets a request that is no WebSocket pass when its body has come.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request, a *arrival, next http.Handler) {
-	switch d.underWay.enter(a.client, a.site, 1) {
-	case roomless:
-		d.refuse(w, r, a, overloaded("the server has too many requests under way"))
+	if refusal := unlessEntered(d.underWay.Enter(a.client, a.site, 1),
+		"the server has too many requests under way", "too many requests of this address are under way: wait for their answers"); refusal != nil {
+		d.answers.refuse(w, r, a, refusal)
 		return
-	case crowded:
-		d.refuse(w, r, a, tooMany(LayerAddress, "too many requests of this address are under way: wait for their answers"))
-		return
-	default:
 	}
-	defer d.underWay.leave(a.client, a.site, 1)
-	defer a.letGo()
+	defer d.underWay.Leave(a.client, a.site, 1)
+	defer d.values.ends(a)
 	defer d.documents.abandon(a)
-	release, refusal := d.readBody(w, r, a)
+	release, refusal := d.bodies.read(w, r, a)
 	defer release()
 	if refusal != nil {
-		d.refuse(w, r, a, refusal)
+		d.answers.refuse(w, r, a, refusal)
 		return
 	}
 	if isUpload(r) && d.documents.cfg.MaxErrors > 0 {
 		w = &uploadWriter{w, a}
 	}
 	next.ServeHTTP(w, r)
+}
+
+// upgrade lets a WebSocket in, for as long as the handler runs.
+func (d *Door) upgrade(w http.ResponseWriter, r *http.Request, a *arrival, next http.Handler) {
+	if refusal := d.sockets.enter(w, r, a); refusal != nil {
+		d.answers.refuse(w, r, a, refusal)
+		return
+	}
+	defer d.sockets.leave(a)
+	defer d.documents.abandon(a)
+	next.ServeHTTP(websocket.Metered(w, &meter{d.sockets, a}), r)
 }
 
 // lookAt says once what the server of the request does not bound.

@@ -10,14 +10,18 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/document"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/failure"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/turn"
 )
 
 // gate is the part of the door that documents pass.
 type gate struct {
-	cfg     DocumentConfig
-	slots   *slots
-	invalid *invalids
+	cfg    DocumentConfig
+	bounds document.Bounds
+	// turns is nil if any number is parsed at once, and failures if none is remembered.
+	turns    *turn.Queue
+	failures *failure.Memory
 
 	mu     sync.Mutex
 	schema *ast.Schema
@@ -25,12 +29,12 @@ type gate struct {
 
 // newGate returns a gate. Defaults have been filled in.
 func newGate(cfg *DocumentConfig) *gate {
-	g := &gate{cfg: *cfg}
+	g := &gate{cfg: *cfg, bounds: cfg.bounds()}
 	if cfg.MaxParsing > 0 {
-		g.slots = newSlots(cfg.MaxParsing, max(0, cfg.MaxWaiting), cfg.MaxWait)
+		g.turns = turn.New(cfg.MaxParsing, max(0, cfg.MaxWaiting), cfg.MaxWait)
 	}
 	if cfg.RememberInvalid > 0 {
-		g.invalid = newInvalids(cfg.RememberInvalid)
+		g.failures = failure.New(cfg.RememberInvalid)
 	}
 	return g
 }
@@ -46,64 +50,10 @@ func (g *gate) serve(schema *ast.Schema) error {
 	return nil
 }
 
-// passageName is where the statistics of an operation keep its passage.
-const passageName = inbound.Passage
-
-// passage is what the gate knows of one operation whose document was not in the cache.
-type passage struct {
-	whom names
-	// slot is the turn of the document. It is nil before and after.
-	slot *slot
-	// known is what else is wrong with a document that is known to be invalid.
-	known gqlerror.List
-	// refused says that the gate has refused the operation.
-	refused bool
-	// found is the entry of a document that was in the cache, of a request that did not come through [Door.Handler].
-	found *cachedDocument
-	// document is what the cache keeps if the operation is admitted, and text what it was parsed from.
-	cache    *Documents
-	text     string
-	document *ast.QueryDocument
-}
-
-// passageIn returns the passage of the operation that ctx belongs to, nil if there is none.
-func passageIn(ctx context.Context) *passage {
-	if !graphql.HasOperationContext(ctx) {
-		return nil
-	}
-	return passageOf(graphql.GetOperationContext(ctx))
-}
-
-func passageOf(operation *graphql.OperationContext) *passage {
-	p, _ := operation.Stats.GetExtension(passageName).(*passage)
-	return p
-}
-
-// hand keeps what the cache had for the operation, so that it does not depend on whether that is still there when gqlgen asks for it: it
-// would be parsed without a turn.
-func (a *arrival) hand(operation *graphql.OperationContext, found *cachedDocument) {
-	if a.inContext {
-		a.found.Store(found)
-	} else {
-		operation.Stats.SetExtension(passageName, &passage{found: found})
-	}
-}
-
-// handedIn returns what was handed to the operation that ctx belongs to, once, and nil if nothing was.
-func handedIn(ctx context.Context) *cachedDocument {
-	if a := arrivalFrom(ctx); a != nil {
-		return a.found.Swap(nil)
-	}
-	if p := passageIn(ctx); p != nil {
-		return p.found
-	}
-	return nil
-}
-
 // abandon ends what a panic has left: the turn of a document, of which a request, or what a WebSocket reads, has one at a time.
 func (g *gate) abandon(a *arrival) {
 	if left := a.turn.Swap(nil); left != nil {
-		g.slots.leave(left)
+		g.turns.Leave(left)
 	}
 }
 
@@ -120,19 +70,19 @@ func (g *gate) enter(ctx context.Context, a *arrival, params *graphql.RawParams)
 		return nil, gqlerror.Errorf("edge: the server uses a door twice: call srv.Use with one edge.Door, once")
 	}
 	operation.Stats.SetExtension(passageName, p)
-	if broken := g.cfg.count(params.Query); broken != nil {
-		return broken.refusal(), nil
+	if broken := g.bounds.Count(params.Query); broken != nil {
+		return outOfBounds(broken), nil
 	}
 	// A text that is a part of a larger one, such as of a URL, would keep all of that in memory.
 	params.Query = strings.Clone(params.Query)
 	if err := g.known(ctx, operation, params, p); err != nil {
 		return nil, err
 	}
-	if g.slots != nil {
-		if p.slot = g.slots.enter(ctx, p.whom); p.slot == nil {
+	if g.turns != nil {
+		if p.turn = g.turns.Enter(ctx, p.whom); p.turn == nil {
 			return overloadedParser(), nil
 		}
-		a.turn.Store(p.slot)
+		a.turn.Store(p.turn)
 	}
 	p.refused = false
 	return nil, nil
@@ -147,26 +97,26 @@ func (g *gate) known(ctx context.Context, operation *graphql.OperationContext, p
 		}
 	}
 	// An empty text is that of a persisted query, which an extension fills in.
-	if g.invalid == nil || params.Query == "" {
+	if g.failures == nil || params.Query == "" {
 		return nil
 	}
-	known := g.invalid.find(digestOf(params.Query))
+	known := g.failures.Find(params.Query)
 	if known == nil {
 		return nil
 	}
 	// As gqlgen leaves it for an operation whose document has failed.
 	operation.RawQuery, operation.OperationName = params.Query, params.OperationName
 	operation.Extensions, operation.Headers = params.Extensions, params.Headers
-	answer := known.answer(p.whom)
+	answer := known.Answer(p.whom)
 	p.known = answer[1:]
 	return answer[0]
 }
 
 // leave ends the turn of a document, if it has one.
 func (g *gate) leave(p *passage) {
-	if p != nil && p.slot != nil {
-		g.slots.leave(p.slot)
-		p.slot = nil
+	if p != nil && p.turn != nil {
+		g.turns.Leave(p.turn)
+		p.turn = nil
 	}
 }
 
@@ -177,7 +127,7 @@ func (g *gate) decided(ctx context.Context) {
 		return
 	}
 	if g.cfg.Limiter == nil || g.cfg.Limiter.Admitted(ctx) {
-		p.cache.keep(p.text, p.document)
+		p.cache.Keep(p.text, p.document)
 	}
 	p.cache, p.document = nil, nil
 }
@@ -197,8 +147,8 @@ func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, 
 		for _, err := range p.known {
 			graphql.AddError(ctx, err)
 		}
-		if !p.refused && g.invalid != nil {
-			g.invalid.remember(digestOf(operation.RawQuery), p.whom, graphql.GetErrors(ctx))
+		if !p.refused && g.failures != nil {
+			g.failures.Remember(operation.RawQuery, p.whom, graphql.GetErrors(ctx))
 		}
 	}
 	return g.cut(next(ctx))
@@ -207,7 +157,7 @@ func (g *gate) answer(ctx context.Context, operation *graphql.OperationContext, 
 // cut leaves of the errors what an answer lists.
 func (g *gate) cut(response *graphql.Response) *graphql.Response {
 	if response != nil && g.cfg.MaxErrors > 0 {
-		response.Errors = listed(response.Errors, g.cfg.MaxErrors)
+		response.Errors = failure.Listed(response.Errors, g.cfg.MaxErrors)
 	}
 	return response
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
@@ -73,8 +72,11 @@ func newReporter(cfg *ObserveConfig) (*reporter, error) {
 	return r, err
 }
 
+// state is what metrics tell of a door whenever they are collected.
+type state struct{ evicted, underWay, parsing, waiting, connections func() int }
+
 // observe has the state of the door read whenever metrics are collected.
-func (r *reporter) observe(d *Door) error {
+func (r *reporter) observe(of state) error {
 	gauge := func(name, unit, description string, read func() int) error {
 		_, err := r.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description),
 			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
@@ -86,14 +88,14 @@ func (r *reporter) observe(d *Door) error {
 	_, err := r.meter.Int64ObservableCounter("ratelimit.edge.evicted", metric.WithUnit("{budget}"),
 		metric.WithDescription("Budgets of the front door that gave way before they were full, because there are too many (Config.MaxBudgets)."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(min(d.budgets.store.Evicted(), math.MaxInt64)))
+			o.Observe(int64(of.evicted()))
 			return nil
 		}))
 	return errors.Join(err,
-		gauge("ratelimit.edge.under_way", "{request}", "Requests that are under way, streams included.", d.underWay.total),
-		gauge("ratelimit.edge.parsing", "{document}", "Documents that are parsed and validated.", func() int { return d.documents.slots.runs() }),
-		gauge("ratelimit.edge.waiting", "{document}", "Documents that wait for their turn to be parsed.", func() int { return d.documents.slots.waits() }),
-		gauge("ratelimit.edge.connections", "{connection}", "WebSockets that are open.", d.sockets.total),
+		gauge("ratelimit.edge.under_way", "{request}", "Requests that are under way, streams included.", of.underWay),
+		gauge("ratelimit.edge.parsing", "{document}", "Documents that are parsed and validated.", of.parsing),
+		gauge("ratelimit.edge.waiting", "{document}", "Documents that wait for their turn to be parsed.", of.waiting),
+		gauge("ratelimit.edge.connections", "{connection}", "WebSockets that are open.", of.connections),
 	)
 }
 

@@ -1,20 +1,16 @@
 package edge
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"math"
-	"mime"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/vektah/gqlparser/v2/gqlerror"
-
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/document"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/occupancy"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
@@ -55,6 +51,9 @@ func limited(layer string, l *bucket.LimitState) *refusal {
 	return r
 }
 
+// retrySoon is when to come again where nobody knows how long something takes.
+const retrySoon = time.Second
+
 // tooMany is the refusal of something of which there is too much at once.
 func tooMany(layer, message string) *refusal {
 	return refused(ratelimitclient.CodeRateLimited, layer, message, retrySoon)
@@ -65,9 +64,58 @@ func overloaded(message string) *refusal {
 	return refused(ratelimitclient.CodeOverloaded, LayerAddress, message, retrySoon)
 }
 
+// unlessEntered is the refusal of who finds no room: of a server that has none for anybody, or of an address that has all of its own.
+// It is nil for who has entered.
+func unlessEntered(entry occupancy.Entry, forAll, forAddress string) *refusal {
+	switch entry {
+	case occupancy.Roomless:
+		return overloaded(forAll)
+	case occupancy.Crowded:
+		return tooMany(LayerAddress, forAddress)
+	default:
+		return nil
+	}
+}
+
+// parserSpread is by how much longer than retrySoon clients are told to wait at most: those who are refused together must
+// not come back together.
+const parserSpread = time.Second
+
+// overloadedParser is the refusal of a document for which there was no turn in time.
+func overloadedParser() *refusal {
+	wait := retrySoon + rand.N(parserSpread) //nolint:gosec // It spreads load and is no secret.
+	return refused(ratelimitclient.CodeOverloaded, LayerParser,
+		"the server parses as many documents as it can: try again later", wait.Truncate(time.Millisecond))
+}
+
 // tooLargeFor is the refusal of what has more bytes than it may.
 func tooLargeFor(what string, most int64) *refusal {
 	return refused(ratelimitclient.CodePayloadTooLarge, LayerDocument, fmt.Sprintf("%s may have %d bytes at most: send less at once", what, most), 0)
+}
+
+// outOfBounds is the refusal of a document.
+func outOfBounds(b *document.Broken) *refusal {
+	if b.Rule == document.RuleBytes {
+		return tooLargeFor("the document", int64(b.Allowed))
+	}
+	return beyond(b.Rule, b.Complaint(), b.Given, b.Allowed)
+}
+
+// tooManyExtensions and tooManyValues are the refusals of operations for what comes with their documents.
+func tooManyExtensions(given, allowed int) *refusal {
+	return beyond("extensions", fmt.Sprintf("the extensions of the operation have more than %d values", allowed), given, allowed)
+}
+
+func tooManyValues(given, allowed int) *refusal {
+	return beyond("values", fmt.Sprintf("the operation has more than %d values of JSON in its variables: send them in several operations", allowed),
+		given, allowed)
+}
+
+// beyond is the refusal of what breaks a bound, whose name clients read in extensions.rule.
+func beyond(rule, message string, given, allowed int) *refusal {
+	r := refused(ratelimitclient.CodeQueryLimitExceeded, LayerDocument, message, 0)
+	r.Rule, r.Given, r.Allowed = rule, int64(given), int64(allowed)
+	return r
 }
 
 // unreadable is the answer to what is no request.
@@ -86,79 +134,9 @@ func (r *refusal) extensions() map[string]any {
 	return extensions
 }
 
-// refuseOperation reports the refusal of an operation and returns it as the error of gqlgen, with its status where the
-// answer is still to be had.
-func (d *Door) refuseOperation(ctx context.Context, a *arrival, r *refusal) *gqlerror.Error {
-	d.reporter.told(ctx, a, r, bucket.Enforce)
-	if x := sink.From(ctx); x != nil {
-		x.Decide(d.status(r), nil, func(header http.Header) { retryAfter(header, r) })
-	}
-	return &gqlerror.Error{Message: r.Message, Extensions: r.extensions()}
-}
-
-// status is that of a refusal, zero for 200.
-func (d *Door) status(r *refusal) int {
-	switch {
-	case d.cfg.StatusOK:
-		return 0
-	case r.Code == "":
-		return r.status
-	default:
-		return ratelimitclient.Status(r.Code)
-	}
-}
-
-func retryAfter(header http.Header, r *refusal) {
+// tell sets the header that says when to come again.
+func (r *refusal) tell(header http.Header) {
 	if r.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(r.RetryAfter.Seconds())), 10))
 	}
-}
-
-// refuse answers a request that does not pass.
-func (d *Door) refuse(w http.ResponseWriter, r *http.Request, a *arrival, refusal *refusal) {
-	d.reporter.told(r.Context(), a, refusal, bucket.Enforce)
-	type graphQLError struct {
-		Message    string         `json:"message"`
-		Extensions map[string]any `json:"extensions"`
-	}
-	// Texts and numbers always have a form in JSON.
-	body, _ := json.Marshal(struct {
-		Errors []graphQLError `json:"errors"`
-	}{[]graphQLError{{refusal.Message, refusal.extensions()}}})
-	d.hurry(w, r, refusal.Code)
-	header := w.Header()
-	retryAfter(header, refusal)
-	header.Set("Content-Type", contentType(r))
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
-	if status := d.status(refusal); status != 0 {
-		w.WriteHeader(status)
-	}
-	_, _ = w.Write(body) // who has left misses it
-}
-
-const (
-	plainJSON    = "application/json"
-	responseJSON = "application/graphql-response+json"
-)
-
-// maxAccepted is how many media types of a request are looked at: a refusal has to be cheap, whatever the header lists.
-const maxAccepted = 32
-
-// contentType is that of an answer to the request, as gqlgen chooses it where nobody has set another default.
-func contentType(r *http.Request) string {
-	left := maxAccepted
-	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		if left--; left < 0 {
-			break
-		}
-		switch media, _, err := mime.ParseMediaType(part); {
-		case err != nil:
-		case media == responseJSON:
-			return responseJSON
-		case media == plainJSON, media == "application/*", media == "*/*":
-			return plainJSON
-		}
-	}
-	return plainJSON
 }

@@ -56,14 +56,3 @@ func TestNumbersAndNamesThatNothingSeparatesAreTokensOfTheirOwn(t *testing.T) {
 		require.Equal(t, "tokens", answer.Errors[0].Extensions["rule"], pair)
 	}
 }
-
-func BenchmarkCountText(b *testing.B) {
-	for name, text := range dearest {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				edge.ReachOf(text, 1<<30)
-			}
-		})
-	}
-}

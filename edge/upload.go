@@ -1,6 +1,10 @@
 package edge
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/failure"
+)
 
 // uploadWriter cuts the answer to an upload that cannot be read, which gqlgen gives without asking anybody, and in which it repeats names that
 // were sent: 60 kB of them made 360 kB.
@@ -18,7 +22,7 @@ func (w *uploadWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Write passes on what is short, or the answer to an operation. gqlgen writes an answer at once.
 func (w *uploadWriter) Write(p []byte) (int, error) {
-	if w.arrival.began.Load() || len(p) <= maxMessages {
+	if w.arrival.began.Load() || len(p) <= failure.MaxMessages {
 		return w.ResponseWriter.Write(p)
 	}
 	if _, err := w.ResponseWriter.Write([]byte(unreadableUpload)); err != nil {

@@ -1,10 +1,7 @@
 package edge_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -13,66 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/jsonvalue"
 )
-
-// valuesOf counts what was decoded.
-func valuesOf(value any) int {
-	n := 1
-	switch value := value.(type) {
-	case map[string]any:
-		for _, element := range value {
-			n += valuesOf(element)
-		}
-	case []any:
-		for _, element := range value {
-			n += valuesOf(element)
-		}
-	}
-	return n
-}
-
-// anyJSON draws a value.
-func anyJSON(t *rapid.T, depth int) any {
-	kinds := 5
-	if depth == 0 {
-		kinds = 3
-	}
-	switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
-	case 0:
-		return rapid.SampledFrom([]string{"", `"`, `\`, `\"`, "{", "]", ",,", "a"}).Draw(t, "text")
-	case 1:
-		return rapid.Bool().Draw(t, "bool")
-	case 2:
-		return nil
-	case 3:
-		list := make([]any, rapid.IntRange(0, 3).Draw(t, "length"))
-		for i := range list {
-			list[i] = anyJSON(t, depth-1)
-		}
-		return list
-	default:
-		object := map[string]any{}
-		for i := range rapid.IntRange(0, 3).Draw(t, "members") {
-			object[fmt.Sprintf(`%d,"{`, i)] = anyJSON(t, depth-1)
-		}
-		return object
-	}
-}
-
-func TestTheValuesOfATextAreThoseThatDecodingFinds(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		value := anyJSON(t, 4)
-		indent := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "indent")
-		text, err := json.MarshalIndent(value, indent, indent)
-		require.NoError(t, err)
-		require.Equal(t, valuesOf(value), edge.ValuesIn(text, rapid.IntRange(1, 9).Draw(t, "chunk")), string(text))
-	})
-}
 
 // tooManyValues are bodies of 10 001 values or more.
 func tooManyValues() map[string]string {
@@ -142,35 +84,6 @@ func TestEachValueCountsAsBytes(t *testing.T) {
 	}
 }
 
-func TestTheValuesOfMessagesCountAsBytes(t *testing.T) {
-	t.Parallel()
-	message := func(opcode byte, text string) []byte {
-		mask := []byte{1, 2, 3, 4}
-		sent := binary.BigEndian.AppendUint16([]byte{opcode, 0x80 | 126}, uint16(len(text)))
-		sent = append(sent, mask...)
-		for i := range len(text) {
-			sent = append(sent, text[i]^mask[i%4])
-		}
-		return sent
-	}
-	const text, frame = 0x81, 128
-	list := "[" + strings.Repeat("{},", 999) + "{}]"
-	for name, c := range map[string]struct {
-		sent  []byte
-		extra int
-	}{
-		"a message":             {message(text, list), frame + 16*1001},
-		"two messages":          {append(message(text, `"[,,`), message(text, "[0,0]")...), 2*frame + 16*4},
-		"a message in parts":    {bytes.Join([][]byte{message(1, `["`), message(0x89, "[,,,"), message(0x80, `,,",0]`)}, nil), 3*frame + 16*3},
-		"a ping":                {message(0x89, list), frame},
-		"a text without values": {message(text, `"`+strings.Repeat(",", 1000)+`"`), frame + 16},
-	} {
-		for _, chunk := range []int{1, 3, 4096} {
-			require.Equal(t, c.extra, edge.ExtraIn(c.sent, chunk), "%s in chunks of %d bytes", name, chunk)
-		}
-	}
-}
-
 func TestWhatAllOperationsOfAnAddressHoldIsBounded(t *testing.T) {
 	t.Parallel()
 	s := serve(t, edge.Config{Address: edge.AddressConfig{Values: 30}}, nil)
@@ -212,7 +125,7 @@ func TestAValueTakesNoMoreThanIsSaid(t *testing.T) {
 	texts["lists in lists"] = `{"variables":{"x":[` + strings.Repeat(`[[[[[[[[[0]]]]]]]]],`, 1000) + `0]}}`
 	texts["long names"] = `{"variables":{"x":[` + strings.Repeat(`{"`+strings.Repeat("x", 60)+`":{}},`, 1000) + `0]}}`
 	for name, text := range texts {
-		kept, n := make([]any, copies), edge.ValuesIn([]byte(text), len(text))
+		kept, n := make([]any, copies), jsonvalue.In([]byte(text))
 		before := heap()
 		for i := range kept {
 			decoder := json.NewDecoder(strings.NewReader(text))

@@ -1,4 +1,4 @@
-package edge
+package document
 
 import "github.com/vektah/gqlparser/v2/lexer"
 

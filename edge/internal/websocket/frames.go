@@ -1,8 +1,10 @@
-package edge
+package websocket
 
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/gqlgen-ratelimit/ratelimit/edge/internal/jsonvalue"
 )
 
 // frames finds the frames of a WebSocket in what is read of it (RFC 6455, section 5.2), and the values of JSON in their messages. The
@@ -17,7 +19,7 @@ type frames struct {
 	at   int
 	// message says that the frame is a part of one, and values are those of all messages.
 	message bool
-	values  values
+	values  jsonvalue.Counter
 }
 
 // Bits and values of the first two bytes of a frame.
@@ -38,8 +40,8 @@ const bytesPerFrame = 128
 
 // extra is what the bytes that come next count besides themselves.
 func (f *frames) extra(p []byte) int {
-	before := f.values.n
-	return bytesPerFrame*f.count(p) + bytesPerValue*(f.values.n-before)
+	before := f.values.N
+	return bytesPerFrame*f.count(p) + jsonvalue.Bytes*(f.values.N-before)
 }
 
 // count returns how many frames begin in the bytes that come next.
@@ -94,7 +96,7 @@ func (f *frames) begin() {
 	copy(f.mask[:], f.header[lengthEnd:end])
 	opcode := f.header[0] & opcodeBits
 	if f.message = opcode < firstControl; f.message && opcode != continuation {
-		f.values.next()
+		f.values.Next()
 	}
 }
 
@@ -110,7 +112,7 @@ func (f *frames) read(p []byte) {
 			plain[i] ^= f.mask[(f.at+i)%maskBytes]
 		}
 		f.at = (f.at + n) % maskBytes
-		f.values.count(plain[:n])
+		f.values.Count(plain[:n])
 		p = p[n:]
 	}
 }
