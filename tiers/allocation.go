@@ -94,7 +94,7 @@ func (c *compiler) odd() []finding {
 	for _, name := range sorted(c.policy.Tenants) {
 		x := c.policy.Tenants[name]
 		// Without a change of its own the tier has the same to say.
-		if x.Mode != "" || len(x.Limits) > 0 || x.Teams != nil || x.Users != nil || len(x.Operations) > 0 {
+		if x.Mode != "" || x.factor().changes() || len(x.Limits) > 0 || x.Teams != nil || x.Users != nil || len(x.Operations) > 0 {
 			o.look(path("").to("tenants").to(name), inherited, merge(c.policy.Tiers[cmp.Or(x.Tier, c.policy.Default)], x))
 		}
 	}

@@ -99,9 +99,10 @@ func (c *checker) exception(at path, name string, x Exception) {
 	c.store(at, x.Store)
 	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
 	c.maxCost(at, x.MaxCost)
+	c.factor(at, &x)
 	t, known := c.policy.Tiers[assigned]
 	charged := charges{
-		limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyCharge(x.Operations),
+		factor: x.factorKey(), limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyCharge(x.Operations),
 	}
 	switch {
 	case x.Blocked:
@@ -131,7 +132,11 @@ func (c *checker) exception(at path, name string, x Exception) {
 }
 
 // charges says which parts of a tier or an exception have limits.
-type charges struct{ limits, teams, users, operations bool }
+type charges struct {
+	limits, teams, users, operations bool
+	// factor is the key of what multiplies limits, empty if nothing does.
+	factor string
+}
 
 func (g charges) any() bool {
 	return g != charges{}
@@ -142,7 +147,7 @@ func (c *checker) excludes(at path, what string, g charges) {
 	for _, given := range []struct {
 		key   string
 		given bool
-	}{{"limits", g.limits}, {"teams", g.teams}, {"users", g.users}, {"operations", g.operations}} {
+	}{{"limits", g.limits}, {"teams", g.teams}, {"users", g.users}, {"operations", g.operations}, {g.factor, g.factor != ""}} {
 		if given.given {
 			c.fail(at.to(given.key), noEffect, what)
 		}

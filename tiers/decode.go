@@ -103,6 +103,8 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 		{"enforceFrom", d.date(&x.EnforceFrom)},
 		{"failMode", d.text(&x.FailMode)},
 		{"store", d.text(&x.Store)},
+		{"times", d.factor(&x.Times)},
+		{"percent", d.factor(&x.Percent)},
 		{"maxCost", d.number(&x.MaxCost)},
 		{"limits", func(at path, node *yaml.Node) { x.Limits = collect(d, at, node, d.limit) }},
 		{"teams", func(at path, node *yaml.Node) { x.Teams = pointer(d.owners(at, node)) }},

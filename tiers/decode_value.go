@@ -72,6 +72,17 @@ func (d *decoder) number(into *int64) func(path, *yaml.Node) {
 	}
 }
 
+func (d *decoder) factor(into *Factor) func(path, *yaml.Node) {
+	return func(at path, node *yaml.Node) {
+		var n int64
+		d.number(&n)(at, node)
+		if n == 0 && !d.broken[at] {
+			d.fail(at, "0; at least 1 fits, or leave the key out")
+		}
+		*into = Factor(n)
+	}
+}
+
 func (d *decoder) flag(into *bool) func(path, *yaml.Node) {
 	return func(at path, node *yaml.Node) {
 		if node.Kind != yaml.ScalarNode || node.Tag != "!!bool" {

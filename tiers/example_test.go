@@ -80,6 +80,35 @@ func ExampleParseConfig() {
 	// 50000 <nil>
 }
 
+// A tenant that was promised three times what others have keeps that when its tier changes.
+func ExampleException() {
+	for _, capacity := range []int64{1000, 1500} {
+		snapshot, err := tiers.Compile(tiers.Policy{
+			Default: "pro",
+			Tiers: map[string]tiers.Tier{"pro": {Limits: map[string]*tiers.Limit{
+				"minute": {Capacity: capacity, Per: tiers.Minute},
+				"day":    {Capacity: 50 * capacity, Per: tiers.Day},
+			}}},
+			Tenants: map[string]tiers.Exception{
+				"acme": {Times: 3, Limits: map[string]*tiers.Limit{"day": {Capacity: 60_000, Per: tiers.Day}}},
+			},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		rules := snapshot.Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
+		for _, limit := range rules.Buckets[0].Limits.All() {
+			fmt.Println(limit.Name, limit.Capacity)
+		}
+	}
+	// Output:
+	// minute 3000
+	// day 60000
+	// minute 4500
+	// day 60000
+}
+
 // Most subjects share their rules with others, and only some need a copy.
 func ExampleSnapshot_SharedRules() {
 	policy, err := tiers.Parse([]byte(`{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 100, per: minute}}}}}`))

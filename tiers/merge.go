@@ -18,7 +18,7 @@ type ruleSource struct {
 
 // changesNothing reports whether an exception only assigns a tier.
 func (x *Exception) changesNothing() bool {
-	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.MaxCost == 0 && len(x.Limits) == 0 &&
+	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.Times == 0 && x.Percent == 0 && x.MaxCost == 0 && len(x.Limits) == 0 &&
 		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked &&
 		!x.CostReport && !x.CostValidate && x.Hide == nil
 }
@@ -29,6 +29,10 @@ func (x *OwnerException) changesNothing() bool {
 
 // merge returns the tier with the changes of the exception.
 func merge(t Tier, x Exception) ruleSource {
+	f := x.factor()
+	if f.changes() {
+		t = f.tier(t)
+	}
 	t.Mode, t.EnforceFrom = mergeMode(t.Mode, t.EnforceFrom, x.Mode, x.EnforceFrom)
 	t.FailMode = cmp.Or(x.FailMode, t.FailMode)
 	t.Store = cmp.Or(x.Store, t.Store)
@@ -51,7 +55,7 @@ func merge(t Tier, x Exception) ruleSource {
 	changedUsers, changedPersonal := x.Users.split()
 	return ruleSource{
 		Tier: t, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(users, changedUsers),
-		personal: mergePersonal(personal, changedPersonal), changed: len(x.Operations) > 0 || len(changedPersonal) > 0,
+		personal: mergePersonal(personal, changedPersonal), changed: len(x.Operations) > 0 || len(changedPersonal) > 0 || f.changes(),
 	}
 }
 

@@ -112,6 +112,14 @@ type Exception struct {
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Store replaces that of the tier, in whichever tier the tenant is.
 	Store string `yaml:"store,omitempty" json:"store,omitempty"`
+	// Times multiplies the limits of the tier in which the tenant is, those of its teams, users and operations included:
+	// their capacity and their refill, and nothing else. So the tenant follows its tier, and the limits below, which
+	// replace those of the tier whole, are as they stand. What all tenants share ([Limit.Across]) is not multiplied. A
+	// product that a store cannot count becomes the nearest below it that it can. Zero multiplies nothing.
+	Times Factor `yaml:"times,omitempty" json:"times,omitempty"`
+	// Percent is Times in hundredths: 150 is half as much again, and 10 a tenth, rounded down and never below 1. One of the
+	// two may be set. Zero multiplies nothing.
+	Percent Factor `yaml:"percent,omitempty" json:"percent,omitempty"`
 	// MaxCost replaces that of the tier.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
 	// Limits are added to those of the tier, or replace the one of the same name whole. Nil, which

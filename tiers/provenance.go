@@ -51,6 +51,7 @@ func (r *Rules) LimitProvenance(subject Subject, owner bucket.Owner, limit strin
 	switch owner.Level {
 	case bucket.Tenant:
 		t.limit(t.tierAt, t.tier.Limits, limit)
+		t.multiply()
 		t.limit(t.exceptionAt, t.exception.Limits, limit)
 	case bucket.Team:
 		t.owners("teams", t.tier.Teams, t.exception.Teams, owner.Name, limit)
@@ -65,6 +66,7 @@ func (r *Rules) LimitProvenance(subject Subject, owner bucket.Owner, limit strin
 		}
 		t.operation(owner.Name)
 		t.limit(t.operationAt(t.tierAt, owner.Name), t.tier.Operations[owner.Name].Limits, limit)
+		t.multiply()
 		t.limit(t.operationAt(t.exceptionAt, owner.Name), t.exception.Operations[owner.Name].Limits, limit)
 	}
 	if t.defined == nil {
@@ -166,6 +168,7 @@ func (t *trace) owners(key string, rule *OwnerRule, x *OwnerException, name, lim
 		at := t.tierAt.to(key)
 		t.say(at, rule.Mode, rule.EnforceFrom, rule.FailMode)
 		t.limit(at, rule.Limits, limit)
+		t.multiply()
 	}
 	if x == nil {
 		return
@@ -194,6 +197,7 @@ func (t *trace) personal(spelling, limit string) {
 	t.say(t.operationAt(tierAt, spelling), rule.Mode, rule.EnforceFrom, rule.FailMode)
 	t.say(t.operationAt(exceptionAt, spelling), change.Mode, change.EnforceFrom, change.FailMode)
 	t.limit(t.operationAt(tierAt, spelling), rule.Limits, limit)
+	t.multiply()
 	t.limit(t.operationAt(exceptionAt, spelling), change.Limits, limit)
 }
 
@@ -226,6 +230,12 @@ func (t *trace) limit(at path, limits map[string]*Limit, name string) {
 		t.definedAt = at.to("limits").to(name)
 		t.rule, t.defined = append(t.rule, t.definedAt.String()), l
 	}
+}
+
+// multiply notes what multiplies the limit that the tier has, if anything does.
+func (t *trace) multiply() {
+	multiplies := t.defined != nil && !t.defined.Across && t.exception.factor().changes()
+	t.define(t.exceptionAt.to(t.exception.factorKey()), multiplies)
 }
 
 // maxCost notes what one part says about the maximum cost, where zero says nothing.

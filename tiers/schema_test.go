@@ -134,7 +134,7 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 		"max_cost_with_exponent", "merge_key", "month_in_fixed_window",
 		"month_without_calendar", "operation_mode_only", "period_too_short", "period_too_long", "second_document", "syntax",
 		"team_removes_no_limit", "teams_empty", "tenant_blocked_with_max_cost", "tenant_name_is_a_flag", "tenant_name_with_line_break",
-		"tenant_of_unknown_tier", "tenant_of_unlimited_tier_with_limits", "tenant_removes_no_limit",
+		"percent_of_unlimited_tenant", "tenant_of_unknown_tier", "times_beside_percent", "times_of_blocked_tier", "tenant_of_unlimited_tier_with_limits", "tenant_removes_no_limit",
 		"tenant_removes_no_operation_limit", "tier_twice", "too_many_days", "too_many_limits", "too_many_limits_for_one_operation",
 		"too_many_limits_of_levels", "users_of_unlimited_tier", "users_remove_no_limit",
 		"unknown_anchor", "unlimited_with_limits", "window_sliding_too_large", "window_with_refill",

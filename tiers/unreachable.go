@@ -17,7 +17,7 @@ func (o *oversight) unreachable(p *Policy) {
 		x := p.Tenants[name]
 		merged := merge(p.Tiers[cmp.Or(x.Tier, p.Default)], x)
 		users, personal := x.Users.split()
-		if x.MaxCost == 0 {
+		if x.MaxCost == 0 && !x.factor().changes() {
 			// Of limits that the exception does not change the tier has the same to say.
 			merged.Limits, merged.teams, merged.users = x.Limits, mergeOwners(nil, x.Teams), mergeOwners(nil, users)
 			merged.personal = personal

@@ -206,3 +206,25 @@ func TestATenantInTheCacheIsLookedUpWithoutAllocating(t *testing.T) {
 	}))
 	require.Len(t, room.Buckets, 1)
 }
+
+// newest is a source whose policy changes.
+type newest struct{ atomic.Pointer[tiers.Snapshot] }
+
+func (n *newest) Snapshot() *tiers.Snapshot { return n.Load() }
+
+func TestARecordThatFollowsItsTierDoesSoWhenThePolicyChanges(t *testing.T) {
+	t.Parallel()
+	from, policy := newSource(), &newest{}
+	policy.Store(compiled(t))
+	from.write(t, "acme", `{"tier":"pro","times":10}`)
+	d, err := directory.Open(t.Context(), policy, from, directory.Config{MissDeadline: 5 * time.Second, Observe: directory.ObserveConfig{Logger: quiet}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	require.EqualValues(t, 1000, of(t, d, "acme"))
+
+	raised, err := tiers.Load([]byte(strings.ReplaceAll(document, "capacity: 100", "capacity: 250")), 2)
+	require.NoError(t, err)
+	policy.Store(raised)
+	require.EqualValues(t, 2500, of(t, d, "acme"))
+	require.EqualValues(t, 1, from.asked.Load(), "nobody was asked again")
+}
