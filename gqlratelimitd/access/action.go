@@ -1,0 +1,160 @@
+package access
+
+// Action is a kind of thing that is done or read. Its text is what the audit log calls it.
+type Action string
+
+// What is read.
+const (
+	// ReadPolicy reads the policy document, its revisions, what differs between them, and the bundle that instances fetch.
+	ReadPolicy Action = "policy.read"
+	// CheckPolicy compiles and lints a document that is not published.
+	CheckPolicy Action = "policy.check"
+	// PreviewPolicy tries a document on recorded traffic.
+	PreviewPolicy Action = "policy.preview"
+	// ReadRollout reads how far a roll-out has come.
+	ReadRollout Action = "rollout.read"
+	// ReadProposal reads what waits for a second person.
+	ReadProposal Action = "proposal.read"
+	// ReadFleet reads which instance serves which revision.
+	ReadFleet Action = "fleet.read"
+	// ReadMetrics reads the metrics of the control plane.
+	ReadMetrics Action = "metrics.read"
+	// ReadTenant reads the record of a tenant, its effective limits and its allocations; without a tenant, of all.
+	ReadTenant Action = "tenant.read"
+	// ReadOverride reads the overrides of a tenant; without a tenant, of all.
+	ReadOverride Action = "override.read"
+	// ReadUsage reads what a tenant has used; without a tenant, what all have.
+	ReadUsage Action = "usage.read"
+	// ReadDecision reads refusals, the live tail and who is hottest: of a tenant, or of all.
+	ReadDecision Action = "decision.read"
+	// ReadAudit reads entries of the audit log, checkpoints and proofs.
+	ReadAudit Action = "audit.read"
+	// ExportAudit exports the audit log.
+	ExportAudit Action = "audit.export"
+	// ReadToken reads which tokens there are, of a tenant or all; what a token is nobody can read.
+	ReadToken Action = "token.read"
+)
+
+// What is done.
+const (
+	// PublishPolicy publishes a revision.
+	PublishPolicy Action = "policy.publish"
+	// ProposePolicy asks a second person to approve a revision.
+	ProposePolicy Action = "policy.propose"
+	// ApprovePolicy approves, or rejects, what somebody else proposes.
+	ApprovePolicy Action = "policy.approve"
+	// RevertPolicy publishes an earlier document again, as a revision of its own.
+	RevertPolicy Action = "policy.revert"
+	// StartRollout begins to roll a revision out.
+	StartRollout Action = "rollout.start"
+	// AdvanceRollout takes a roll-out one step further.
+	AdvanceRollout Action = "rollout.advance"
+	// HaltRollout stops a roll-out, and takes it back.
+	HaltRollout Action = "rollout.halt"
+	// AssignTenant writes the record of a tenant: tier, exception, custom limits, quota.
+	AssignTenant Action = "tenant.assign"
+	// BlockTenant blocks a tenant, team or user.
+	BlockTenant Action = "tenant.block"
+	// UnblockTenant ends a block.
+	UnblockTenant Action = "tenant.unblock"
+	// SetOverride sets an override.
+	SetOverride Action = "override.set"
+	// DeleteOverride ends an override.
+	DeleteOverride Action = "override.delete"
+	// ObserveOverride notes an override that was set without the control plane.
+	ObserveOverride Action = "override.observe"
+	// GrantBudget gives an owner some of a limit back, or on top.
+	GrantBudget Action = "budget.grant"
+	// ResetBudget makes a budget full.
+	ResetBudget Action = "budget.reset"
+	// SetAllocations divides limits of a tenant among its teams and users.
+	SetAllocations Action = "allocation.set"
+	// SwitchMode switches modes in an emergency, for a time.
+	SwitchMode Action = "mode.switch"
+	// EndModeSwitch ends such a switch before, or at, its time.
+	EndModeSwitch Action = "mode.end"
+	// IssueToken issues a token with no more rights than its issuer's. See [AuthorizeIssue].
+	IssueToken Action = "token.issue"
+	// RevokeToken revokes a token of somebody else. Everybody may revoke their own.
+	RevokeToken Action = "token.revoke"
+	// RotateAuditKey changes the key that signs the audit log.
+	RotateAuditKey Action = "audit.rotate-key"
+)
+
+// reach is about what an action is.
+type reach uint8
+
+const (
+	// fleet: about everything. An actor who is confined to tenants may not.
+	fleet reach = iota
+	// tenant: about one tenant, or about all if none is named.
+	tenant
+)
+
+// row is a row of the table of rights.
+type row struct {
+	action Action
+	reach  reach
+	// roles may do it to every tenant, except the tenant admin: to their own.
+	roles []Role
+	// system: the control plane may do it by itself.
+	system bool
+}
+
+// rights is the table: all that anybody may do. ADR 0057 says why the rows are as they are.
+var rights = []row{
+	{ReadPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
+	{CheckPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
+	{PreviewPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
+	{ReadRollout, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
+	{ReadProposal, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
+	{ReadFleet, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
+	{ReadMetrics, fleet, []Role{Viewer, Operator, Publisher, Auditor}, false},
+	{ReadTenant, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
+	{ReadOverride, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
+	{ReadUsage, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
+	{ReadDecision, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
+	{ReadAudit, fleet, []Role{Auditor}, false},
+	{ExportAudit, fleet, []Role{Auditor}, false},
+	{ReadToken, tenant, []Role{TenantAdmin, Operator, Auditor}, false},
+
+	{PublishPolicy, fleet, []Role{Publisher}, false},
+	{ProposePolicy, fleet, []Role{Publisher}, false},
+	{ApprovePolicy, fleet, []Role{Publisher}, false},
+	{RevertPolicy, fleet, []Role{Operator, Publisher}, false},
+	{StartRollout, fleet, []Role{Publisher}, false},
+	{AdvanceRollout, fleet, []Role{Publisher}, true},
+	{HaltRollout, fleet, []Role{Operator, Publisher}, true},
+	{AssignTenant, tenant, []Role{Operator, Publisher}, false},
+	{BlockTenant, tenant, []Role{Operator}, false},
+	{UnblockTenant, tenant, []Role{Operator}, false},
+	{SetOverride, tenant, []Role{Operator}, false},
+	{DeleteOverride, tenant, []Role{Operator}, true},
+	{ObserveOverride, tenant, nil, true},
+	{GrantBudget, tenant, []Role{Operator}, false},
+	{ResetBudget, tenant, []Role{Operator}, false},
+	{SetAllocations, tenant, []Role{TenantAdmin, Operator}, false},
+	{SwitchMode, tenant, []Role{Operator}, false},
+	{EndModeSwitch, tenant, []Role{Operator}, true},
+	{IssueToken, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, false},
+	{RevokeToken, tenant, []Role{TenantAdmin, Operator}, true},
+	{RotateAuditKey, fleet, []Role{Operator}, false},
+}
+
+// rowOf finds the row of an action.
+var rowOf = func() map[Action]row {
+	rows := make(map[Action]row, len(rights))
+	for _, r := range rights {
+		rows[r.action] = r
+	}
+	return rows
+}()
+
+// Actions returns all actions.
+func Actions() []Action {
+	all := make([]Action, len(rights))
+	for i, r := range rights {
+		all[i] = r.action
+	}
+	return all
+}

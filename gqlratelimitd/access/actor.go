@@ -1,0 +1,86 @@
+package access
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+)
+
+// Method is how an actor has shown who they are.
+type Method string
+
+// The methods.
+const (
+	// MethodToken is a token of the control plane's own.
+	MethodToken Method = "token"
+	// MethodBootstrap is the token that a control plane without any prints. It may issue one token, and nothing else.
+	MethodBootstrap Method = "bootstrap"
+	// MethodOIDC is a token that an OpenID Connect issuer has signed.
+	MethodOIDC Method = "oidc"
+	// MethodCertificate is a client certificate that the TLS handshake has verified.
+	MethodCertificate Method = "certificate"
+	// MethodSystem is the control plane itself, see [System].
+	MethodSystem Method = "system"
+)
+
+// Actor is who asks. The zero value may do nothing. An actor is not changed once somebody else has it.
+type Actor struct {
+	// Subject is the name that the issuer gives the actor, and Issuer who gives it: the URL of an OpenID Connect issuer, the name of
+	// a certificate authority, or [LocalIssuer]. Together they name one actor.
+	Subject, Issuer string
+	// Method is how the actor has shown that.
+	Method Method
+	// Owner is the [Actor.Person] who answers for a token, and who has issued it. It is empty where the actor is a person, or answers
+	// for itself.
+	Owner string
+	// Roles are what the actor is.
+	Roles []Role
+	// Tenants confine the actor to these tenants: what is about another one, or about all, is denied in whatever role.
+	// Empty confines nobody, except a tenant admin, who is one of no tenant then.
+	Tenants []string
+	// Address is where the request came from, and Agent what its client calls itself: at most [MaxAgent] bytes. They are told,
+	// and decide nothing.
+	Address netip.Addr
+	Agent   string
+}
+
+const (
+	// LocalIssuer is the issuer of tokens of the control plane's own, and of the control plane itself.
+	LocalIssuer = "gqlratelimitd"
+	// MaxAgent is how many bytes of a User-Agent are kept.
+	MaxAgent = 256
+	// MaxTenants is how many tenants an actor is confined to at most.
+	MaxTenants = 100
+)
+
+// System is a part of the control plane that acts by itself, such as a roll-out that halts. It may do what has to happen
+// without a person. No request is ever made by one.
+func System(part string) Actor {
+	return Actor{Subject: part, Issuer: LocalIssuer, Method: MethodSystem}
+}
+
+// Person is who answers for what the actor does, as one text: issuer and subject, or of a token that somebody has issued to a
+// program of theirs, those of that person. Two actors with one person are nobody's second person.
+func (a Actor) Person() string {
+	if a.Owner != "" {
+		return a.Owner
+	}
+	// A space is in no URL and in no name of ours, so that no two pairs are one text.
+	return a.Issuer + " " + a.Subject
+}
+
+// Confined reports whether the actor has to do with some tenants only.
+func (a Actor) Confined() bool { return len(a.Tenants) > 0 }
+
+// Has reports whether the actor has the role.
+func (a Actor) Has(role Role) bool { return slices.Contains(a.Roles, role) }
+
+// Audit returns the actor as words of the audit log.
+func (a Actor) Audit() audit.Actor {
+	words := audit.Actor{Subject: a.Subject, Issuer: a.Issuer, Method: string(a.Method), Owner: a.Owner, Agent: a.Agent}
+	if a.Address.IsValid() {
+		words.Address = a.Address.String()
+	}
+	return words
+}

@@ -1,0 +1,240 @@
+package access_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+)
+
+// matrix pins who may do what. A letter stands for a role: v viewer, t tenant admin of the tenant, o operator, p publisher, a auditor,
+// and for what is not a role: s the control plane itself, b the bootstrap token. Own is about a tenant to which the actor is
+// confined, other about another one, or all; all is what an actor may who is not confined.
+var matrix = []struct {
+	action          access.Action
+	own, other, all string
+}{
+	{access.ReadPolicy, "", "", "vopas"},
+	{access.CheckPolicy, "", "", "vopas"},
+	{access.PreviewPolicy, "", "", "vopas"},
+	{access.ReadRollout, "", "", "vopas"},
+	{access.ReadProposal, "", "", "vopas"},
+	{access.ReadFleet, "", "", "vopas"},
+	{access.ReadMetrics, "", "", "vopa"},
+	{access.ReadTenant, "vtopa", "", "vopas"},
+	{access.ReadOverride, "vtopa", "", "vopas"},
+	{access.ReadUsage, "vtopa", "", "vopas"},
+	{access.ReadDecision, "vtopa", "", "vopas"},
+	{access.ReadAudit, "", "", "a"},
+	{access.ExportAudit, "", "", "a"},
+	{access.ReadToken, "toa", "", "oa"},
+	{access.PublishPolicy, "", "", "p"},
+	{access.ProposePolicy, "", "", "p"},
+	{access.ApprovePolicy, "", "", "p"},
+	{access.RevertPolicy, "", "", "op"},
+	{access.StartRollout, "", "", "p"},
+	{access.AdvanceRollout, "", "", "ps"},
+	{access.HaltRollout, "", "", "ops"},
+	{access.AssignTenant, "op", "", "op"},
+	{access.BlockTenant, "o", "", "o"},
+	{access.UnblockTenant, "o", "", "o"},
+	{access.SetOverride, "o", "", "o"},
+	{access.DeleteOverride, "o", "", "os"},
+	{access.ObserveOverride, "", "", "s"},
+	{access.GrantBudget, "o", "", "o"},
+	{access.ResetBudget, "o", "", "o"},
+	{access.SetAllocations, "to", "", "o"},
+	{access.SwitchMode, "o", "", "o"},
+	{access.EndModeSwitch, "o", "", "os"},
+	{access.IssueToken, "vtopa", "", "vopab"},
+	{access.RevokeToken, "to", "", "os"},
+	{access.RotateAuditKey, "", "", "o"},
+}
+
+// letters are the actors of the matrix.
+var letters = map[string]access.Actor{
+	"v": {Method: access.MethodToken, Roles: []access.Role{access.Viewer}},
+	"t": {Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}},
+	"o": {Method: access.MethodOIDC, Roles: []access.Role{access.Operator}},
+	"p": {Method: access.MethodCertificate, Roles: []access.Role{access.Publisher}},
+	"a": {Method: access.MethodToken, Roles: []access.Role{access.Auditor}},
+	"s": access.System("reconciler"),
+	"b": {Method: access.MethodBootstrap},
+}
+
+func TestTheRightsAreThese(t *testing.T) {
+	t.Parallel()
+	for _, row := range matrix {
+		for letter, actor := range letters {
+			open, confined := actor, actor
+			confined.Tenants = []string{"globex", "acme"}
+			special := letter == "s" || letter == "b"
+			for _, c := range []struct {
+				name    string
+				actor   access.Actor
+				tenant  string
+				allowed string
+			}{
+				{"about all tenants", open, "", row.all},
+				{"about a tenant", open, "acme", row.all},
+				{"confined, own tenant", confined, "acme", row.own},
+				{"confined, another tenant", confined, "initech", row.other},
+				{"confined, all tenants", confined, "", row.other},
+			} {
+				if special && c.actor.Confined() {
+					continue
+				}
+				err := access.Authorize(c.actor, row.action, c.tenant)
+				if strings.Contains(c.allowed, letter) {
+					require.NoError(t, err, "%s: %s %s", letter, row.action, c.name)
+					continue
+				}
+				var denied *access.DeniedError
+				require.ErrorAs(t, err, &denied, "%s: %s %s", letter, row.action, c.name)
+				require.ErrorIs(t, err, access.ErrDenied)
+				require.Equal(t, row.action, denied.Action)
+				require.Equal(t, !special && strings.Contains(row.own+row.all, letter), denied.Confined, "%s: %s %s", letter, row.action, c.name)
+			}
+		}
+	}
+}
+
+func TestEveryActionStandsInTheMatrixOnce(t *testing.T) {
+	t.Parallel()
+	pinned := make([]access.Action, len(matrix))
+	for i, row := range matrix {
+		pinned[i] = row.action
+	}
+	slices.Sort(pinned)
+	require.Len(t, slices.Compact(slices.Clone(pinned)), len(matrix))
+	actions := access.Actions()
+	slices.Sort(actions)
+	require.Equal(t, pinned, actions)
+}
+
+// TestEveryConstantThatIsAnActionHasARow reads the source: what is declared and has no row is denied to all, and it is
+// found here.
+func TestEveryConstantThatIsAnActionHasARow(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "action.go", nil, 0)
+	require.NoError(t, err)
+	var declared []access.Action
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Action" {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			declared = append(declared, access.Action(text))
+		}
+		return true
+	})
+	require.Greater(t, len(declared), 30)
+	require.ElementsMatch(t, declared, access.Actions())
+}
+
+func TestAnActionWithoutARowIsDeniedToAll(t *testing.T) {
+	t.Parallel()
+	for _, action := range access.Actions() {
+		for _, wrong := range []access.Action{"", action + "x", action[:len(action)-1], access.Action(strings.ToUpper(string(action)))} {
+			for letter, actor := range letters {
+				actor.Roles = append(slices.Clone(actor.Roles), access.Roles()...)
+				require.ErrorIs(t, access.Authorize(actor, wrong, "acme"), access.ErrDenied, "%s: %q", letter, wrong)
+			}
+		}
+	}
+}
+
+func TestWhoHasShownNothingMayNothing(t *testing.T) {
+	t.Parallel()
+	for _, actor := range []access.Actor{
+		{},
+		{Roles: access.Roles()},
+		{Method: "magic", Roles: access.Roles()},
+		{Method: access.MethodOIDC},
+		{Method: access.MethodOIDC, Roles: []access.Role{"", "root", "Operator", "operator "}},
+		{Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}},
+		{Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}, Tenants: []string{""}},
+	} {
+		for _, action := range access.Actions() {
+			for _, tenant := range []string{"", "acme"} {
+				require.ErrorIs(t, access.Authorize(actor, action, tenant), access.ErrDenied, "%+v %s", actor, action)
+			}
+		}
+	}
+}
+
+func TestWhoHasTwoRolesMayWhatEitherMay(t *testing.T) {
+	t.Parallel()
+	actor := access.Actor{Method: access.MethodOIDC, Roles: []access.Role{access.Auditor, access.Publisher}}
+	require.NoError(t, access.Authorize(actor, access.PublishPolicy, ""))
+	require.NoError(t, access.Authorize(actor, access.ExportAudit, ""))
+	require.EqualError(t, access.Authorize(actor, access.RotateAuditKey, ""), "access: denied: audit.rotate-key takes the role operator")
+}
+
+func TestNobodyIssuesATokenWithMoreRightsThanTheirs(t *testing.T) {
+	t.Parallel()
+	acme := []string{"acme"}
+	for _, c := range []struct {
+		issuer  access.Actor
+		roles   []access.Role
+		tenants []string
+		allowed bool
+	}{
+		{letters["p"], []access.Role{access.Publisher}, nil, true},
+		{letters["p"], []access.Role{access.Viewer}, nil, true},
+		{letters["p"], []access.Role{access.Operator}, nil, false},
+		{letters["p"], []access.Role{access.Publisher, access.Auditor}, nil, false},
+		{letters["v"], []access.Role{access.Viewer}, acme, true},
+		{letters["v"], []access.Role{access.TenantAdmin}, acme, false},
+		// An operator may all that a tenant admin may.
+		{letters["o"], []access.Role{access.TenantAdmin}, acme, true},
+		{letters["o"], []access.Role{access.TenantAdmin}, nil, false},
+		{letters["a"], []access.Role{access.Viewer}, nil, true},
+		{letters["b"], access.Roles(), acme, true},
+		{letters["b"], []access.Role{access.Publisher}, nil, true},
+		{letters["b"], []access.Role{"root"}, nil, false},
+		{letters["b"], nil, nil, false},
+		{letters["s"], []access.Role{access.Viewer}, nil, false},
+		{letters["p"], nil, nil, false},
+		{confined(access.TenantAdmin), []access.Role{access.TenantAdmin}, acme, true},
+		{confined(access.TenantAdmin), []access.Role{access.Viewer}, acme, true},
+		{confined(access.TenantAdmin), []access.Role{access.Viewer}, nil, false},
+		{confined(access.TenantAdmin), []access.Role{access.TenantAdmin}, []string{"acme", "globex"}, false},
+		{confined(access.TenantAdmin), []access.Role{access.TenantAdmin}, []string{"acme", ""}, false},
+		{confined(access.Operator), []access.Role{access.Operator}, nil, false},
+		{confined(access.Operator), []access.Role{access.Operator}, acme, true},
+		// Who is no tenant admin of any tenant cannot become one by another role that is about all.
+		{access.Actor{Method: access.MethodToken, Roles: []access.Role{access.TenantAdmin, access.Viewer}}, []access.Role{access.TenantAdmin}, acme, false},
+	} {
+		err := access.AuthorizeIssue(c.issuer, c.roles, c.tenants)
+		if c.allowed {
+			require.NoError(t, err, "%+v %v %v", c.issuer, c.roles, c.tenants)
+		} else {
+			require.ErrorIs(t, err, access.ErrDenied, "%+v %v %v", c.issuer, c.roles, c.tenants)
+		}
+	}
+}
+
+// confined is an actor with a role who is confined to acme.
+func confined(role access.Role) access.Actor {
+	return access.Actor{Method: access.MethodToken, Roles: []access.Role{role}, Tenants: []string{"acme"}}
+}
+
+func TestATokenCountsAsThePersonWhoIssuedIt(t *testing.T) {
+	t.Parallel()
+	ada := access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC}
+	robot := access.Actor{Subject: "0123", Issuer: access.LocalIssuer, Method: access.MethodToken, Owner: ada.Person()}
+	require.Equal(t, ada.Person(), robot.Person())
+	require.NotEqual(t, ada.Person(), access.Actor{Subject: "ada", Issuer: access.LocalIssuer}.Person())
+	require.Equal(t, "https://login.example.org ada", robot.Audit().Owner)
+}

@@ -1,0 +1,146 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+)
+
+// whole is an entry with every field.
+func whole() audit.Entry {
+	return audit.Entry{
+		Sequence: 7, Time: time.Date(2026, 11, 22, 20, 41, 5, 120_000_000, time.UTC),
+		Actor: audit.Actor{
+			Subject: "ada", Issuer: "https://login.example.org", Method: "token", Owner: "https://login.example.org ada",
+			Address: "2001:db8::1", Agent: "gqlratelimit/1",
+		},
+		Action: "override.set", Target: "acme second", Tenant: "acme", RevisionBefore: 3, RevisionAfter: 4,
+		Before: json.RawMessage(`null`), After: json.RawMessage(`{"factor": 2, "text": "<a>"}`),
+		Reason: "an \"import\"\nof two lines", Ticket: "T-1", Approval: "a-1", Request: "r-1",
+	}
+}
+
+func TestARecordHasTheseBytes(t *testing.T) {
+	t.Parallel()
+	e := whole()
+	record, err := e.Record()
+	require.NoError(t, err)
+	require.Equal(t, []byte(`{"sequence":7,"time":"2026-11-22T20:41:05.120000Z","actor":{"subject":"ada","issuer":"https://login.example.org",`+
+		`"method":"token","owner":"https://login.example.org ada","address":"2001:db8::1","agent":"gqlratelimit/1"},"action":"override.set",`+
+		`"target":"acme second","tenant":"acme","revisionBefore":3,"revisionAfter":4,"before":null,"after":{"factor":2,"text":"<a>"},`+
+		`"reason":"an \"import\"\u000aof two lines","ticket":"T-1","approval":"a-1","request":"r-1"}`), record)
+	read, err := audit.ParseRecord(record)
+	require.NoError(t, err)
+	e.After = json.RawMessage(`{"factor":2,"text":"<a>"}`)
+	require.Equal(t, &e, read)
+
+	least := audit.Entry{Actor: audit.Actor{Subject: "a"}, Action: "b", Target: "c", Time: time.Unix(0, 0)}
+	record, err = least.Record()
+	require.NoError(t, err)
+	require.Equal(t, []byte(`{"sequence":0,"time":"1970-01-01T00:00:00.000000Z","actor":{"subject":"a"},"action":"b","target":"c"}`), record)
+}
+
+// TestOnlyTheCanonicalBytesAreARecord holds that an entry is read from one text: else a verifier and a reader may see two.
+func TestOnlyTheCanonicalBytesAreARecord(t *testing.T) {
+	t.Parallel()
+	e := whole()
+	record, err := e.Record()
+	require.NoError(t, err)
+	text := string(record)
+	for name, other := range map[string]string{
+		"a space":                     strings.Replace(text, ":7", ": 7", 1),
+		"a line":                      text + "\n",
+		"two":                         text + text,
+		"an unknown field":            strings.Replace(text, `"tenant"`, `"x":1,"tenant"`, 1),
+		"a field twice":               strings.Replace(text, `"tenant"`, `"ticket":"T-0","tenant"`, 1),
+		"another case":                strings.Replace(text, `"tenant"`, `"Tenant"`, 1),
+		"another order":               strings.Replace(strings.Replace(text, `,"ticket":"T-1"`, "", 1), `"reason"`, `"ticket":"T-1","reason"`, 1),
+		"an empty field":              strings.Replace(text, `"T-1"`, `""`, 1),
+		"another escape":              strings.Replace(text, `\u000a`, `\n`, 1),
+		"an escape that is not there": strings.Replace(text, `T-1`, `T\u002d1`, 1),
+		"a surrogate":                 strings.Replace(text, `T-1`, `T\ud800`, 1),
+		"no UTF-8":                    strings.Replace(text, `T-1`, "T\xff", 1),
+		"nanoseconds":                 strings.Replace(text, `.120000Z`, `.120000001Z`, 1),
+		"fewer digits":                strings.Replace(text, `.120000Z`, `.12Z`, 1),
+		"another zone":                strings.Replace(text, `.120000Z`, `.120000+00:00`, 1),
+		"a number as text":            strings.Replace(text, `:7`, `:"7"`, 1),
+		"another number":              strings.Replace(text, `:7`, `:7e0`, 1),
+		"a negative sequence":         strings.Replace(text, `:7`, `:-7`, 1),
+		"a revision too large":        strings.Replace(text, `"revisionAfter":4`, `"revisionAfter":9007199254740992`, 1),
+		"spaces in a value":           strings.Replace(text, `{"factor":2`, `{"factor": 2`, 1),
+		"no subject":                  strings.Replace(text, `"subject":"ada",`, ``, 1),
+		"nothing":                     "",
+		"another thing":               "[]",
+		"too large":                   strings.Repeat(" ", audit.MaxRecord+1),
+	} {
+		require.NotEqual(t, text, other, name)
+		_, err := audit.ParseRecord([]byte(other))
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), "T-0", name)
+	}
+}
+
+func TestAnEntryIsBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat(`"`, audit.MaxName)
+	largest := audit.Entry{
+		Sequence: 1<<63 - 1, Time: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+		Actor:  audit.Actor{Subject: long, Issuer: long, Method: long, Owner: long + long, Address: long, Agent: long},
+		Action: long, Target: long, Tenant: long, RevisionBefore: audit.MaxRevision, RevisionAfter: audit.MaxRevision,
+		Before: json.RawMessage(`"` + strings.Repeat("x", audit.MaxValue-2) + `"`), After: json.RawMessage(`"` + strings.Repeat("x", audit.MaxValue-2) + `"`),
+		Reason: strings.Repeat("\n", audit.MaxReason), Ticket: long, Approval: long, Request: long,
+	}
+	record, err := largest.Record()
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(record), audit.MaxRecord)
+	_, err = audit.ParseRecord(record)
+	require.NoError(t, err)
+	for field, spoil := range map[string]func(*audit.Entry){
+		"time":          func(e *audit.Entry) { e.Time = time.Time{} },
+		"actor.subject": func(e *audit.Entry) { e.Actor.Subject = "" },
+		"actor.agent":   func(e *audit.Entry) { e.Actor.Agent += "x" },
+		"action":        func(e *audit.Entry) { e.Action = "" },
+		"target":        func(e *audit.Entry) { e.Target = "\xff" },
+		"tenant":        func(e *audit.Entry) { e.Tenant = "a\nb" },
+		"ticket":        func(e *audit.Entry) { e.Ticket = "a\u202eb" },
+		"request":       func(e *audit.Entry) { e.Request = "\x1b[2J" },
+		"reason":        func(e *audit.Entry) { e.Reason += "x" },
+		"revision":      func(e *audit.Entry) { e.RevisionAfter++ },
+		"before":        func(e *audit.Entry) { e.Before = append(e.Before, ' ') },
+		"after":         func(e *audit.Entry) { e.After = json.RawMessage(`{"a":}`) },
+	} {
+		e := largest
+		spoil(&e)
+		var wrong *audit.EntryError
+		require.ErrorAs(t, e.Check(), &wrong, field)
+		require.Equal(t, field, wrong.Field)
+		_, err := e.Record()
+		require.ErrorAs(t, err, &wrong, field)
+	}
+}
+
+func TestWhatLooksLikeASecretIsNoEntry(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{
+		"use grl_abcdefghijklm_abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrst1234567",
+		"PRIVATE+KEY+log+1f2e+AAAA", "-----BEGIN EC PRIVATE KEY-----", "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.",
+		"postgres://admin:hunter2@db.example.org/limits",
+	} {
+		e := whole()
+		e.Reason = "see " + secret
+		var wrong *audit.EntryError
+		require.ErrorAs(t, e.Check(), &wrong, secret)
+		require.Equal(t, "audit: reason looks like a secret", wrong.Error())
+		e = whole()
+		e.After, _ = json.Marshal(map[string]string{"note": secret})
+		require.EqualError(t, e.Check(), "audit: after looks like a secret", secret)
+	}
+	e := whole()
+	e.Reason = "grl_ is the prefix; https://example.org:443/a@b is a page, and T-1:2@3 a line"
+	require.NoError(t, e.Check())
+}
