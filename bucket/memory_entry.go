@@ -112,10 +112,9 @@ func slabFor(key *entryKey, size int) (class int, whole bool) {
 
 // at returns the entry in a place.
 func (s *shard) at(p place) entry {
-	class := uint(p.class()) % slabs
-	block, _, at := locate(p.slot(), pageShifts[class])
-	size := slabSizes[class]
-	return s.pools[p.pool()].slabs[class].blocks[block][at*size : (at+1)*size : (at+1)*size]
+	class := p.class()
+	block, from, to := span(class, p.slot())
+	return s.pools[p.pool()].slabs[class%slabs].blocks[block][from:to:to]
 }
 
 // valueOf returns the value of an entry, which is nil only if the entry is. It is good as long as the entry.

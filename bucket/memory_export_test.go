@@ -61,3 +61,16 @@ func (s *shard) checkAccounts() error {
 	}
 	return nil
 }
+
+// The slabs, and how many entries one has at most.
+const (
+	Slabs   = slabs
+	MaxSlot = 1<<placeSlot - 1
+)
+
+// Span is span, with the sizes of the entry and of its block.
+func Span(class int, slot uint32) (block uint32, from, to, size, whole int) {
+	block, from, to = span(class, slot)
+	_, entries, _ := locate(slot, pageShifts[class])
+	return block, from, to, int(slabSizes[class]), blockBytes(class, entries)
+}

@@ -52,11 +52,25 @@ func locate(slot uint32, shift uint8) (block uint32, size uint8, at uint32) {
 	return blocksPerDouble*uint32(doubled) + page>>(doubled&31), size, slot & (1<<(size&31) - 1)
 }
 
+// span returns in which block an entry of a slab is, and where it begins and ends there. It is in words of the machine: a block of a
+// large slab may have more bytes than 32 bits count.
+func span(class int, slot uint32) (block uint32, from, to int) {
+	block, _, at := locate(slot, pageShifts[class%slabs])
+	size := int(slabSizes[class%slabs])
+	from = int(at) * size
+	return block, from, from + size
+}
+
+// blockBytes is how large a block is whose entries are a power of two.
+func blockBytes(class int, size uint8) int {
+	return int(slabSizes[class]) << (size & 63)
+}
+
 // push adds an entry after the last one, and returns which it is.
 func (s *slab) push(class int) uint32 {
 	block, size, _ := locate(s.n, pageShifts[class])
 	if int(block) == len(s.blocks) {
-		s.blocks = append(s.blocks, make([]byte, slabSizes[class]<<size))
+		s.blocks = append(s.blocks, make([]byte, blockBytes(class, size)))
 	}
 	s.n++
 	return s.n - 1
