@@ -11,9 +11,10 @@ import (
 // A key is remembered until its time is over, to an eighth of a second. What finds no room is not remembered, and the
 // caller is told so. It is safe for concurrent use.
 //
-// Keys belong to groups, and a group lies in one of 64 parts. So one that is full of keys of a single group leaves room
-// for the groups in the other parts, and few callers wait for the same lock. Two keys of a part pass for the same
-// if 32 bits of their hashes are equal: one in a million at most where the set is as large as by default.
+// Keys belong to groups, and a group lies in one of 64 parts, where it leaves every eighth slot free: which one depends on the
+// group. So a part that is full of keys of a single group has room for seven in eight of the groups beside it, and few callers
+// wait for the same lock. Two keys of a group pass for the same if 29 bits of their hashes are equal: one in 100 000 at most
+// where the set is as large as by default and one group has a part to itself.
 type Set[G, K comparable] struct {
 	seed  maphash.Seed
 	began time.Time
@@ -23,7 +24,8 @@ type Set[G, K comparable] struct {
 }
 
 // setPart is a hash table with linear probing. A slot has the hash of a key above the tick until which it is remembered, and
-// is free from that tick on. It never becomes zero again, so that a search ends at the first zero.
+// is free from that tick on. It never becomes zero again, so that a search ends at the first zero. The upper bits of a hash
+// are the class of the group, which says what slots it leaves free.
 type setPart struct {
 	mu    sync.Mutex
 	slots []uint64
@@ -33,6 +35,9 @@ const (
 	setParts = 64
 	// setWindow is how many slots a key can be in, and how many a part has at least.
 	setWindow = 32
+	// setClasses is how many classes of groups there are, and setClassBits how many bits of a hash are below the class.
+	setClasses   = 8
+	setClassBits = 29
 	// setTick is the unit of time: 32 bits of it are 17 years.
 	setTick = time.Second / 8
 )
@@ -63,10 +68,12 @@ func NewSet[G, K comparable](keys int, began time.Time) *Set[G, K] {
 // Add remembers a key from now on for as long as it holds, unless it is known. Of a key that is new and has room it asks
 // whether it is wanted, which must not call the set.
 func (s *Set[G, K]) Add(group G, key K, now time.Time, holds time.Duration, wanted func() bool) Verdict {
-	hash := uint32(maphash.Comparable(s.seed, key) >> 32)
+	of := maphash.Comparable(s.seed, group)
+	class := uint32(of>>32) % setClasses
+	hash := uint32(maphash.Comparable(s.seed, key)>>32)%(1<<setClassBits) | class<<setClassBits
 	at := s.tick(now.Sub(s.began))
 	until := max(at+1, s.tick(now.Add(holds).Sub(s.began)))
-	p := &s.parts[maphash.Comparable(s.seed, group)%setParts]
+	p := &s.parts[of%setParts]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	free, known := p.find(hash, at)
@@ -95,7 +102,11 @@ func (s *Set[G, K]) tick(since time.Duration) uint32 {
 func (p *setPart) find(hash, at uint32) (free *uint64, known bool) {
 	mask := len(p.slots) - 1
 	for i := range min(setWindow, len(p.slots)) {
-		slot := &p.slots[(int(hash)+i)&mask]
+		place := (int(hash) + i) & mask
+		if place%setClasses == int(hash>>setClassBits) {
+			continue
+		}
+		slot := &p.slots[place]
 		live := uint32(*slot) > at
 		if live && uint32(*slot>>32) == hash {
 			return nil, true
