@@ -81,44 +81,6 @@ func TestADocumentWithoutATurnInTimeIsToldThatTheServerIsOverloaded(t *testing.T
 	})
 }
 
-func TestTheQueueForParsingIsBoundedAndHalfOfItForOneAddress(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newParsing(t, edge.DocumentConfig{MaxParsing: 2, MaxWaiting: 4})
-		p.begin(t, "192.0.2.1", "{a}")
-		p.begin(t, "192.0.2.2", "{a}")
-		for range 2 {
-			require.Empty(t, p.begin(t, "192.0.2.1", "{a a}"), "it waits")
-		}
-		require.Equal(t, "OVERLOADED", (<-p.begin(t, "192.0.2.1", "{a a}")).code(), "at once")
-		for range 2 {
-			require.Empty(t, p.begin(t, "192.0.2.3", "{a a}"), "it waits")
-		}
-		p.begin(t, "192.0.2.4", "{a a}")
-		require.Equal(t, "OVERLOADED", (<-p.begin(t, "192.0.2.4", "{a a}")).code(), "the queue is full")
-		p.end()
-	})
-}
-
-func TestWhoFillsTheQueueForParsingGivesWayToWhoHasFewerWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newParsing(t, edge.DocumentConfig{MaxParsing: 2, MaxWaiting: 6, MaxWait: 5 * time.Second})
-		var first, second [3]<-chan *documentAnswer
-		p.begin(t, "192.0.2.1", "{a}")
-		p.begin(t, "192.0.2.2", "{a}")
-		for i := range first {
-			first[i], second[i] = p.begin(t, "192.0.2.1", "{a a}"), p.begin(t, "192.0.2.2", "{a a}")
-		}
-		honest := p.begin(t, "192.0.2.3", "{a}")
-		require.Empty(t, honest, "it waits")
-		require.Equal(t, "OVERLOADED", (<-second[2]).code(), "the last that came")
-		require.Empty(t, first[2], "the others still wait")
-		p.end()
-		require.Nil(t, (<-honest).code())
-	})
-}
-
 func TestWhoWaitsIsServedWhenASlotIsFreeAndACachedDocumentNeedsNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,16 +131,5 @@ func TestWithoutTheHandlerARuleThatPanicsKeepsASlotForAWhileAndNotForever(t *tes
 		require.Equal(t, "OVERLOADED", g.ask(t, "192.0.2.1", "{a}").code())
 		time.Sleep(11 * time.Second) //nolint:forbidigo // in a bubble
 		require.Nil(t, g.ask(t, "192.0.2.1", "{a}").code())
-	})
-}
-
-func TestAnInvalidDocumentIsForgottenAfterAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := newGuarded(t, edge.DocumentConfig{})
-		g.ask(t, "192.0.2.1", "{nope}")
-		time.Sleep(61 * time.Second) //nolint:forbidigo // in a bubble
-		g.ask(t, "192.0.2.1", "{nope}")
-		require.EqualValues(t, 2, g.validated.Load())
 	})
 }
