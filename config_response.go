@@ -28,8 +28,8 @@ type ResponseConfig struct {
 	// does not name keep theirs.
 	Status map[string]int
 	// Full tells clients of every limit in each answer. By default answers are short: extensions.rateLimit has what the operation
-	// costs and the limit in points with the smallest share left, and headers name that limit and those of which more than half is
-	// used. A client that wants everything sends GraphQL-Cost: full.
+	// costs and the limit in points with the smallest share left, and headers name that limit, those of which more than half is
+	// used and those that would refuse the operation next. A client that wants everything sends GraphQL-Cost: full.
 	Full bool
 	// HelpURL is the page on which clients read about the limits of this server: an absolute http or https URL of at most 256
 	// bytes, which stands in the error of each refusal as extensions.helpUrl. Empty means that there is none.
@@ -54,7 +54,8 @@ type HeaderForm uint8
 const (
 	// HeadersDraft10 writes RateLimit and RateLimit-Policy as draft-ietf-httpapi-ratelimit-headers-10
 	// does, with the unit in the parameter qu: about the limit at the top of extensions.rateLimit, and those that clients pace
-	// themselves by of which more than half is used or which refused; with GraphQL-Cost: full or [ResponseConfig.Full] about each.
+	// themselves by of which more than half is used, which refused or which would refuse the operation next; with GraphQL-Cost:
+	// full or [ResponseConfig.Full] about each.
 	HeadersDraft10 = HeaderForm(show.Draft10)
 	// HeadersDraft6 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset as the draft did up to
 	// its sixth version. Reset is in seconds from now.

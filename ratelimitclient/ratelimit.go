@@ -9,7 +9,8 @@ import "encoding/json"
 //
 // It has two forms. The short one is about the limit that stands at its top, and has nothing that is empty, false or usual. The full
 // one has Limits, Tier, Mode and Replayed always. The server sends it with a refusal and a warning, where a limit is shown that counts
-// something else than the tightest one does, which is more than half used, and to whoever asks with GraphQL-Cost: full.
+// something else than the tightest one does, which is more than half used, where another limit than the one at the top would refuse
+// the operation next, and to whoever asks with GraphQL-Cost: full.
 type RateLimit struct {
 	// Cost is the price of the operation in points.
 	Cost int64 `json:"cost"`

@@ -18,7 +18,7 @@ func Budget(d *decision.Decision, now time.Time) *ratelimitclient.Budget {
 	if !d.Hide.Cost {
 		budget.Cost = graphQLInt(d.Points)
 	}
-	l := pace(d)
+	l := look(d).top
 	if l == nil {
 		return budget
 	}

@@ -24,8 +24,8 @@ func Extension(d *decision.Decision) any {
 		unpriced := *d
 		unpriced.Hide.Cost, d = true, &unpriced
 	}
-	top := pace(d)
-	hides, full := d.Hide != (tiers.Hide{}), asked || tellsAll(d, top)
+	o := look(d)
+	top, hides, full := o.top, d.Hide != (tiers.Hide{}), asked || o.tellsAll(d)
 	if !full && !hides && top != nil && !d.StoreAway() && d.Outcome != decision.Replayed {
 		return short(d, top)
 	}
@@ -39,19 +39,6 @@ func Extension(d *decision.Decision) any {
 	}
 	return p
 }
-
-// tellsAll says that the client is told of every limit: it or the server asks for that, something refuses or warns, or
-// the client paces itself by another limit than the one that will refuse it.
-func tellsAll(d *decision.Decision, top *bucket.LimitState) bool {
-	if d.Full || d.Because() != nil {
-		return true
-	}
-	tightest := headline(d, "")
-	return tightest != nil && tightest.Limit.Unit != top.Limit.Unit && overHalf(tightest)
-}
-
-// overHalf says that more than half of a limit is used.
-func overHalf(l *bucket.LimitState) bool { return l.Remaining < l.Limit.Capacity-l.Remaining }
 
 // shortRateLimit is extensions.rateLimit of most answers: nothing is hidden, and what is absent is empty, false or usual. It is
 // a struct because encoding/json compacts what marshals itself, which costs more than the reflection.

@@ -65,20 +65,19 @@ func Headers(header http.Header, d *decision.Decision, forms Form, known *Polici
 	}
 }
 
-// draft10 sets RateLimit and RateLimit-Policy of few limits: the one at the top of the extension, and those that will refuse
-// or have. Who asks for everything is told of all.
+// draft10 sets RateLimit and RateLimit-Policy of few limits.
 func draft10(d *decision.Decision, header http.Header, known *Policies, snapshot *tiers.Snapshot) {
-	mode := pacingMode(d)
-	if mode == bucket.Off {
+	o := look(d)
+	if o.mode == bucket.Off {
 		return
 	}
 	// Room for the usual few limits, so that nothing but the values is allocated, and of one limit no policy.
 	var stateRoom, policyRoom [256]byte
 	state, policy, only := stateRoom[:0], policyRoom[:0], ""
-	top, items := pace(d), known.under(snapshot)
+	items := known.under(snapshot)
 	for i := range d.Limits {
 		l := &d.Limits[i]
-		if !paces(l, mode) || !d.Full && l != top && !l.Exceeded && !overHalf(l) {
+		if !o.names(d, l) {
 			continue
 		}
 		name, item := owner(d, l.Owner), items.item(l)
@@ -155,7 +154,7 @@ func singled(d *decision.Decision) *bucket.LimitState {
 			}
 		}
 	}
-	return pace(d)
+	return look(d).top
 }
 
 // appendState appends an item of RateLimit, such as "minute";r=50;t=1. Of a limit that refused, t is the

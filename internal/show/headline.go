@@ -1,38 +1,84 @@
 package show
 
 import (
+	"math"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
-// pace is the limit that stands at the top of the extension, and wherever a client is told of one: the tightest that counts
-// points, so that the price of an operation can be compared with what remains, and of any unit where none does. It is nil
-// if there is none.
-func pace(d *decision.Decision) *bucket.LimitState {
-	if l := headline(d, bucket.Points); l != nil {
-		return l
-	}
-	return headline(d, "")
+// outlook is what the limits of a decision come to for its client.
+type outlook struct {
+	// mode is the strictest one of the limits: clients pace themselves by those that refuse, since for any other they would
+	// wait for nothing, and only where none does by what is to come.
+	mode bucket.Mode
+	// top is the limit that stands at the top of the extension, and wherever a client is told of one: the tightest that counts
+	// points, so that the price of an operation can be compared with what remains, and of any unit where none does. It is nil
+	// if there is none. Its numbers are those of the store (LimitState.show of package bucket).
+	top *bucket.LimitState
+	// tightest is that of any unit.
+	tightest *bucket.LimitState
 }
 
-// headline is the tightest of the limits that clients pace themselves by, of the unit if one is given, nil if there is none. Its numbers are those of the store (LimitState.show of package bucket).
-func headline(d *decision.Decision, unit bucket.Unit) *bucket.LimitState {
-	mode := pacingMode(d)
-	return d.Tightest(func(l *bucket.LimitState) bool { return paces(l, mode) && (unit == "" || unit == l.Limit.Unit) })
-}
-
-// pacingMode is the strictest mode of the limits: clients pace themselves by those that refuse, since for any
-// other they would wait for nothing, and only where none does by what is to come.
-func pacingMode(d *decision.Decision) bucket.Mode {
-	mode := bucket.Off
+// look finds the outlook.
+func look(d *decision.Decision) outlook {
+	o := outlook{mode: bucket.Off}
 	for i := range d.Limits {
 		if l := d.Limits[i].Limit; !l.Soft {
-			mode = min(mode, l.Mode)
+			o.mode = min(o.mode, l.Mode)
 		}
 	}
-	return mode
+	least, leastInPoints := math.Inf(1), math.Inf(1)
+	for i := range d.Limits {
+		l := &d.Limits[i]
+		if !o.paces(l) {
+			continue
+		}
+		share := float64(l.Remaining) / float64(l.Limit.Capacity)
+		if share < least {
+			least, o.tightest = share, l
+		}
+		if share < leastInPoints && l.Limit.Unit == bucket.Points {
+			leastInPoints, o.top = share, l
+		}
+	}
+	if o.top == nil {
+		o.top = o.tightest
+	}
+	return o
 }
 
-func paces(l *bucket.LimitState, mode bucket.Mode) bool {
-	return !l.Limit.Soft && l.Limit.Mode == mode
+// paces reports whether clients pace themselves by the limit.
+func (o *outlook) paces(l *bucket.LimitState) bool { return !l.Limit.Soft && l.Limit.Mode == o.mode }
+
+// tellsAll says that the client is told of every limit: it or the server asks for that, something refuses or warns, or
+// the client paces itself by another limit than the one that will refuse it.
+func (o *outlook) tellsAll(d *decision.Decision) bool {
+	if d.Full || d.Because() != nil {
+		return true
+	}
+	for i := range d.Limits {
+		if l := &d.Limits[i]; l != o.top && o.paces(l) && refusesNext(d, l) {
+			return true
+		}
+	}
+	return o.top != nil && o.tightest.Limit.Unit != o.top.Limit.Unit && overHalf(o.tightest)
+}
+
+// names says that headers name the limit: the one at the top of the extension, those that will refuse or have, and for
+// whoever asks for everything all.
+func (o *outlook) names(d *decision.Decision, l *bucket.LimitState) bool {
+	return o.paces(l) && (d.Full || l == o.top || l.Exceeded || overHalf(l) || refusesNext(d, l))
+}
+
+// overHalf says that more than half of a limit is used.
+func overHalf(l *bucket.LimitState) bool { return l.Remaining < l.Limit.Capacity-l.Remaining }
+
+// refusesNext says that a limit does not have what the operation has asked for once more, as far as the client can know.
+func refusesNext(d *decision.Decision, l *bucket.LimitState) bool {
+	needed := l.Asked
+	if l.Limit.Unit == bucket.Points {
+		needed = d.Points
+	}
+	return !d.Hide.Cost && !d.Hide.Remaining && l.Remaining < needed
 }
