@@ -48,9 +48,17 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	after := op.chargeFrom(ctx, buckets, unit, n)
 	op.extension.reporter.Charged(ctx, &after)
 	if after.Refusal != nil {
+		op.refusedInside()
 		return graphQLError(&after)
 	}
 	return nil
+}
+
+// refusedInside has the next answer tell of every limit.
+func (op *operation) refusedInside() {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.decision.RefusedInside = true
 }
 
 // chargeFrom takes n more of a unit from the buckets of the operation. It notes what clients are told of that, and

@@ -191,8 +191,11 @@ func (e *Extension) InterceptResponse(ctx context.Context, next graphql.Response
 		return e.refuse(ctx, op)
 	}
 	response := e.nextAnswer(ctx, op, next)
-	if response == nil || !first {
-		return response
+	switch {
+	case response == nil:
+		return nil
+	case !first:
+		return op.tellRefused(response)
 	}
 	var actual *int64
 	if points, known := op.spent(ctx); known {

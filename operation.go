@@ -123,7 +123,21 @@ func (op *operation) report(actual *int64) (d decision.Decision, recharged bool)
 	op.decision.Actual = actual
 	recharged = op.recharged
 	op.recharged = false
-	return op.decision, recharged
+	d = op.decision
+	op.decision.RefusedInside = false
+	return d, recharged
+}
+
+// refusal returns the decision if a charge was refused of which no answer has told, nil otherwise.
+func (op *operation) refusal() *decision.Decision {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	if !op.decision.RefusedInside {
+		return nil
+	}
+	d := op.decision
+	op.decision.RefusedInside = false
+	return &d
 }
 
 // newOperation returns an operation about which nothing is decided.

@@ -43,6 +43,14 @@ func withExtension(response *graphql.Response, d *decision.Decision) *graphql.Re
 	return response
 }
 
+// tellRefused adds the same to a later answer in which a charge was refused, which has every limit then.
+func (op *operation) tellRefused(response *graphql.Response) *graphql.Response {
+	if d := op.refusal(); d != nil {
+		return withExtension(response, d)
+	}
+	return response
+}
+
 // statusOf returns the HTTP status of a refusal, 0 for the one that gqlgen chose.
 func (c *ResponseConfig) statusOf(code string) int {
 	if c.StatusOK {

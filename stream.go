@@ -63,6 +63,7 @@ func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.R
 		e.leave(ctx, op, event)
 		return event
 	}
+	op.refusedInside()
 	if wait := refused.Refusal.RetryAfter; e.cfg.Answer.PauseStreams && wait > 0 {
 		s.waiting, s.pause = event, wait
 	} else {

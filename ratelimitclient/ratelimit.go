@@ -3,7 +3,7 @@ package ratelimitclient
 import "encoding/json"
 
 // RateLimit is the value of extensions.rateLimit: what the operation cost and what is left. It is
-// part of every response, of the first one where a response has several parts, except those to
+// part of every response, where one has several parts of the first one and of those in which something is refused, except those to
 // subjects that the server exempts from limits or has only limits on trial for. A number that the server hides is absent from the
 // response, and zero here.
 //

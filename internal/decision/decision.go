@@ -62,6 +62,8 @@ type Decision struct {
 	// Correctable says that what the operation comes to can change what it is charged.
 	Correctable bool
 	Overridden  bool
+	// RefusedInside says that a charge inside the operation was refused, of which no answer has told in full.
+	RefusedInside bool
 	// Hide is what the client is not told. ShowShadow says that it is told of what is in mode shadow or off, and Full of every
 	// limit, because it or the server asks for that.
 	Hide             tiers.Hide

@@ -65,6 +65,22 @@ func TestAStreamEndsWithARefusalWhenItsEventsAreUsedUp(t *testing.T) {
 	require.EqualValues(t, 1, run.resolver.Asked.Load())
 }
 
+func TestARefusalInsideAStreamIsToldWithEveryLimit(t *testing.T) {
+	t.Parallel()
+	const tick = `"data":{"ticks":`
+	run := newInProcess(t, ratelimittest.NewStore(nil), streamPolicy(t, "events: {unit: events, capacity: 10, per: hour}"))
+	events := strings.Split(run.stream(t.Context(), 50), "event: next")[1:]
+	require.Len(t, events, 11)
+	require.NotContains(t, events[0], `"limits"`)
+	for _, later := range events[1:10] {
+		require.Contains(t, later, tick)
+		require.NotContains(t, later, `"rateLimit"`, "once is enough while nothing happens")
+	}
+	require.Contains(t, events[10], ratelimitclient.CodeRateLimited)
+	require.Contains(t, events[10], `{"name":"events","level":"tenant","unit":"events","capacity":10,"remaining":0,`)
+	require.Contains(t, events[10], `"exceeded":true`)
+}
+
 func TestEventsAreTakenInBatchesThatGrowWithTheStream(t *testing.T) {
 	t.Parallel()
 	store := ratelimittest.NewStore(nil)

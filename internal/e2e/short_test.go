@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -108,6 +110,25 @@ func TestARefusalAndAWarningSayEverything(t *testing.T) {
 			require.Equal(t, page, read.Refusal.HelpURL)
 		}
 	}
+}
+
+func TestARefusedChargeIsAnsweredWithEveryLimit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	f.resolver.OnExport = func(ctx context.Context, rows int) error { return ratelimit.Charge(ctx, "exports", int64(rows)) }
+	require.NotContains(t, f.post(request{Query: `{ export(rows: 4) }`}).rateLimit(t), "limits")
+	refused := f.post(request{Query: `{ export(rows: 7) }`})
+	require.Equal(t, ratelimitclient.CodeRateLimited, refused.errorCode(t))
+	require.Contains(t, extensionOf(t, refused), `"name":"exports"`)
+	require.Contains(t, extensionOf(t, refused), `"exceeded":true`)
+	require.Contains(t, refused.Header.Get("RateLimit"), `:exports";r=6;t=360`)
+
+	// What is charged after it does not hide it.
+	f.resolver.OnExport = func(ctx context.Context, rows int) error {
+		err := ratelimit.Charge(ctx, "exports", int64(rows))
+		return errors.Join(err, ratelimit.Charge(ctx, "exports", 1))
+	}
+	require.Contains(t, extensionOf(t, f.post(request{Query: `{ export(rows: 7) }`})), `"name":"exports"`)
 }
 
 func TestAServerAndEachClientCanAskForEverything(t *testing.T) {

@@ -54,11 +54,11 @@ func (o *outlook) paces(l *bucket.LimitState) bool { return !l.Limit.Soft && l.L
 // tellsAll says that the client is told of every limit: it or the server asks for that, something refuses or warns, or
 // the client paces itself by another limit than the one that will refuse it.
 func (o *outlook) tellsAll(d *decision.Decision) bool {
-	if d.Full || d.Because() != nil {
+	if d.Full || d.RefusedInside || d.Because() != nil {
 		return true
 	}
 	for i := range d.Limits {
-		if l := &d.Limits[i]; l != o.top && o.paces(l) && refusesNext(d, l) {
+		if l := &d.Limits[i]; o.paces(l) && (l.Exceeded || l != o.top && refusesNext(d, l)) {
 			return true
 		}
 	}
