@@ -278,8 +278,9 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 	if settles && s.Refund {
 		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
 	}
-	read := d.Correctable || op.asks || e.reporter.ReadsSpent(ctx)
-	if actual := e.cfg.Pricing.Actual; actual == ActualAlways || actual == ActualWhereRead && read {
+	actual := e.cfg.Pricing.Actual
+	d.Counted = actual == ActualAlways || actual == ActualWhereRead && (op.asks || e.reporter.ReadsSpent(ctx))
+	if d.Counted || d.Correctable {
 		op.addUp(opCtx)
 	}
 	if d.Kind == ast.Subscription {

@@ -61,7 +61,9 @@ type Decision struct {
 	Keyed bool
 	// Correctable says that what the operation comes to can change what it is charged.
 	Correctable bool
-	Overridden  bool
+	// Counted says that what the operation comes to is added up whether or not it is Correctable.
+	Counted    bool
+	Overridden bool
 	// RefusedInside says that a charge inside the operation was refused, of which no answer has told in full.
 	RefusedInside bool
 	// Hide is what the client is not told. ShowShadow says that it is told of what is in mode shadow or off, and Full of every

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,9 +162,38 @@ func TestWhatAnOperationCameToIsToldWhereItCanChangeTheCharge(t *testing.T) {
 		require.Contains(t, f.post(request{Query: cheapQuery}).rateLimit(t), "actual", name)
 		require.NotContains(t, f.post(request{Query: cheapQuery, Tenant: plenty}).rateLimit(t), "actual", "%s: nothing was charged", name)
 	}
-	onTrial := newFixture(t, func(cfg *ratelimit.Config) {
-		underLimits(t, "minute: {capacity: 100, per: minute, mode: shadow}, requests: {unit: requests, capacity: 9, per: day}")(cfg)
-		cfg.Settlement.Refund = true
-	})
-	require.NotContains(t, onTrial.post(request{Query: cheapQuery}).rateLimit(t), "actual", "it would tell of a limit in shadow")
+}
+
+func TestATrialDoesNotChangeWhetherAnAnswerSaysWhatTheOperationCameTo(t *testing.T) {
+	t.Parallel()
+	const requests, trial = "requests: {unit: requests, capacity: 1, per: day, mode: warn}", "minute: {capacity: 100, per: minute, mode: shadow}, "
+	i := &instruments{t: t}
+	for name, test := range map[string]struct {
+		configure func(*ratelimit.Config)
+		cost      string
+		told      bool
+	}{
+		"short":   {func(*ratelimit.Config) {}, "", false},
+		"full":    {func(cfg *ratelimit.Config) { cfg.Response.Full = true }, "", false},
+		"asked":   {func(*ratelimit.Config) {}, "full", true},
+		"metrics": {func(cfg *ratelimit.Config) { i.configure(cfg); cfg.Response.Full = true }, "", true},
+		"always":  {func(cfg *ratelimit.Config) { cfg.Pricing.Actual, cfg.Response.Full = ratelimit.ActualAlways, true }, "", true},
+	} {
+		answers := map[string][]string{}
+		for _, points := range []string{trial, ""} {
+			f := newFixture(t, func(cfg *ratelimit.Config) {
+				underLimits(t, points+requests)(cfg)
+				cfg.Settlement.Refund = true
+				test.configure(cfg)
+			})
+			for range 2 { // The second one is warned, and so full.
+				got := f.post(request{Query: cheapQuery, Cost: test.cost}).rateLimit(t)
+				delete(got, "resetAfter")
+				_, told := got["actual"]
+				require.Equal(t, test.told, told, "%s under %q: %v", name, points, got)
+				answers[points] = append(answers[points], fmt.Sprint(slices.Sorted(maps.Keys(got))))
+			}
+		}
+		require.Equal(t, answers[""], answers[trial], name)
+	}
 }

@@ -26,6 +26,10 @@ func seen(d *decision.Decision) *decision.Decision {
 	open.Charged = d.Openly
 	if d.Openly == 0 {
 		open.Refunded, open.Correctable = 0, false
+		if !d.Counted {
+			// Without the trial nobody would have added it up.
+			open.Actual = nil
+		}
 	}
 	if d.Rules != nil && (d.Hide.Owners || slices.ContainsFunc(d.Rules.Buckets, func(b bucket.Bucket) bool { return b.Owner.Part != "" })) {
 		// Rules whose names are hidden, and parts of rules, are numbered, and a number left out would tell of a trial.
