@@ -114,8 +114,8 @@ func public(d *decision.Decision) Decision {
 //	}
 //
 // The limit in it is, of those that clients pace themselves by, the one in points with the smallest share
-// left, as of the decision or of the last [Charge]; where none counts points, the one of any unit. Nothing
-// is asked of the store.
+// left, as of the decision or of the last [Charge]; where none counts points, the one of any unit. Where a number is
+// hidden that decides which one that is, it is another. Nothing is asked of the store.
 //
 // What is hidden from the client is nil. It returns nil, which is null, for subjects that are exempt, and if
 // the extension has not decided about the operation.

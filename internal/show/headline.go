@@ -34,7 +34,7 @@ func look(d *decision.Decision) outlook {
 		if !o.paces(l) {
 			continue
 		}
-		share := float64(l.Remaining) / float64(l.Limit.Capacity)
+		share := shareLeft(d, l)
 		if share < least {
 			least, o.tightest = share, l
 		}
@@ -51,8 +51,22 @@ func look(d *decision.Decision) outlook {
 // paces reports whether clients pace themselves by the limit.
 func (o *outlook) paces(l *bucket.LimitState) bool { return !l.Limit.Soft && l.Limit.Mode == o.mode }
 
+// shareLeft is what makes a limit the tightest, as far as the client can know: where capacities are hidden what remains
+// itself, and where that is hidden nothing, so that the first one counts as the tightest.
+func shareLeft(d *decision.Decision, l *bucket.LimitState) float64 {
+	switch {
+	case d.Hide.Remaining:
+		return 0
+	case d.Hide.Limits:
+		return float64(l.Remaining)
+	default:
+		return float64(l.Remaining) / float64(l.Limit.Capacity)
+	}
+}
+
 // tellsAll says that the client is told of every limit: it or the server asks for that, something refuses or warns, or
-// the client paces itself by another limit than the one that will refuse it.
+// the client paces itself by another limit than the one that will refuse it. Numbers that are hidden from it are not looked
+// at, because the form of an answer would tell of them.
 func (o *outlook) tellsAll(d *decision.Decision) bool {
 	if d.Full || d.RefusedInside || d.Because() != nil {
 		return true
@@ -62,17 +76,19 @@ func (o *outlook) tellsAll(d *decision.Decision) bool {
 			return true
 		}
 	}
-	return o.top != nil && o.tightest.Limit.Unit != o.top.Limit.Unit && overHalf(o.tightest)
+	return o.top != nil && o.tightest.Limit.Unit != o.top.Limit.Unit && overHalf(d, o.tightest)
 }
 
 // names says that headers name the limit: the one at the top of the extension, those that will refuse or have, and for
 // whoever asks for everything all.
 func (o *outlook) names(d *decision.Decision, l *bucket.LimitState) bool {
-	return o.paces(l) && (d.Full || l == o.top || l.Exceeded || overHalf(l) || refusesNext(d, l))
+	return o.paces(l) && (d.Full || l == o.top || l.Exceeded || overHalf(d, l) || refusesNext(d, l))
 }
 
-// overHalf says that more than half of a limit is used.
-func overHalf(l *bucket.LimitState) bool { return l.Remaining < l.Limit.Capacity-l.Remaining }
+// overHalf says that more than half of a limit is used, as far as the client can know.
+func overHalf(d *decision.Decision, l *bucket.LimitState) bool {
+	return !d.Hide.Limits && !d.Hide.Remaining && l.Remaining < l.Limit.Capacity-l.Remaining
+}
 
 // refusesNext says that a limit does not have what the operation has asked for once more, as far as the client can know.
 func refusesNext(d *decision.Decision, l *bucket.LimitState) bool {

@@ -2,7 +2,9 @@ package show_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
 	"testing"
 	"time"
 
@@ -60,4 +62,47 @@ func TestALimitThatWouldRefuseTheOperationNextIsToldAlsoWhereAnotherOneIsTighter
 	exports := left("exports", "exports", 1000, 600)
 	exports.Asked = 700
 	require.Contains(t, tell(t, ran(minute, exports)).extension, `"limits"`, "whatever it counts")
+}
+
+func TestHiddenNumbersDoNotChangeTheFormOfAnAnswerNorWhatItsHeadersName(t *testing.T) {
+	t.Parallel()
+	numbers := regexp.MustCompile(`[=:][0-9.]+`)
+	for name, hide := range map[string]tiers.Hide{
+		"remaining": {Remaining: true}, "remaining and limits": {Remaining: true, Limits: true},
+		"cost and remaining": {Cost: true, Remaining: true}, "everything": {Cost: true, Limits: true, Remaining: true, Owners: true},
+	} {
+		var first told
+		for i := range 64 {
+			// Every combination of much and little that is left of two limits in points and one in requests.
+			share := func(bit int) int64 { return []int64{900, 600, 200, 10}[i>>(2*bit)&3] }
+			d := ran(left("second", bucket.Points, 1000, share(0)), left("minute", bucket.Points, 1000, share(1)),
+				left("requests", bucket.Requests, 1000, share(2)))
+			d.Hide = hide
+			got := tell(t, d)
+			if i == 0 {
+				first = got
+			}
+			require.Equal(t, first, got, "%s is hidden: %d", name, i)
+		}
+		require.NotContains(t, first.extension, `"limits"`)
+	}
+
+	// Of what is shown no more can be told than it says itself.
+	for name, test := range map[string]struct {
+		hide   tiers.Hide
+		change func(d *decision.Decision)
+	}{
+		"limits": {tiers.Hide{Limits: true}, func(d *decision.Decision) {
+			for i := range d.Limits {
+				d.Limits[i].Limit.Capacity *= int64(10 * (3 - i))
+			}
+		}},
+		"cost": {tiers.Hide{Cost: true}, func(d *decision.Decision) { d.Points *= 10 }},
+	} {
+		d := ran(left("second", bucket.Points, 400, 250), left("minute", bucket.Points, 1000, 400), left("requests", bucket.Requests, 1000, 450))
+		d.Hide = test.hide
+		before := tell(t, d)
+		test.change(d)
+		require.Equal(t, numbers.ReplaceAllString(fmt.Sprint(before), ""), numbers.ReplaceAllString(fmt.Sprint(tell(t, d)), ""), name)
+	}
 }
