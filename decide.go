@@ -100,6 +100,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	if e.identify(ctx, opCtx, op) && e.takeParsed(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
+	d.Full = d.Full || asksForAll(opCtx, op.rules)
 	if d.Outcome == decision.SubjectUnknown && inbound.Upgrades(opCtx.Headers) {
 		// gqlgen shows the init payload only to valid operations. Until one has been seen, the client is
 		// better told what is wrong with its document than that nobody knows it.

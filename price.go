@@ -19,6 +19,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/sink"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // priced is what the mutator leaves for the decision, beside the price in that.
@@ -150,6 +151,14 @@ func costRequestOf(opCtx *graphql.OperationContext) (string, error) {
 		return "", fmt.Errorf("GraphQL-Cost is %.40q: %w", word, errCostRequest)
 	}
 	return asked, nil
+}
+
+// asksForAll says that the client asks for every limit, of a document that has no price to ask for. A word that is not understood
+// changes nothing there: nothing can run that should not.
+func asksForAll(opCtx *graphql.OperationContext, rules *tiers.Rules) bool {
+	asked, err := costRequestOf(opCtx)
+	return err == nil &&
+		(asked == costFull || asked == costReport && rules.CostReport || asked == costValidate && rules.CostValidate)
 }
 
 // explain answers what the client asks about the price. It returns the answer to an operation that is

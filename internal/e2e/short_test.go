@@ -115,6 +115,18 @@ func TestARefusalAndAWarningSayEverything(t *testing.T) {
 	}
 }
 
+func TestADocumentThatDoesNotValidateIsAnsweredInFullToWhoeverAsks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	for word, full := range map[string]bool{"": false, "full": true, "report": false, "rubbish": false} {
+		for _, query := range []string{`{ nope }`, `{ `} {
+			reply := f.post(request{Query: query, Cost: word})
+			require.Equal(t, full, strings.Contains(extensionOf(t, reply), `"limits":[{"name":"minute"`), "%q: %s", word, reply.Body)
+			require.EqualValues(t, 1, reply.rateLimit(t)["charged"])
+		}
+	}
+}
+
 func TestARefusedChargeIsAnsweredWithEveryLimit(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
