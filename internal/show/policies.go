@@ -13,23 +13,34 @@ import (
 // is safe for concurrent use.
 type Policies struct{ held atomic.Pointer[policies] }
 
-// policies are those of the limits of one snapshot.
+// policies are those of limits of one snapshot that were asked for lately.
 type policies struct {
 	of *tiers.Snapshot
 	// items has strings by *bucket.Limit, and n is about how many.
 	items sync.Map
 	n     atomic.Int64
+	// before are those that were asked for until these began, nil if none were, or nobody asks any more. Limits of records go
+	// whenever their tenant is forgotten, so that what is never looked up again has to go as well.
+	before atomic.Pointer[policies]
 }
 
-// maxPolicies is of how many limits items are remembered, those of exceptions in large policies left out.
-const maxPolicies = 4096
+// maxPolicies is of how many limits items are remembered at least, and twice as many at most.
+const maxPolicies = 2048
 
 // under returns what is remembered of the snapshot. That of an older one is forgotten.
 func (p *Policies) under(snapshot *tiers.Snapshot) *policies {
 	held := p.held.Load()
-	if held == nil || held.of != snapshot {
+	switch {
+	case held == nil || held.of != snapshot:
 		held = &policies{of: snapshot}
 		p.held.Store(held)
+	case held.n.Load() >= maxPolicies:
+		next := &policies{of: snapshot}
+		next.before.Store(held)
+		if p.held.CompareAndSwap(held, next) {
+			held.before.Store(nil)
+			held = next
+		}
 	}
 	return held
 }
@@ -44,10 +55,16 @@ func (p *policies) item(l *bucket.LimitState) string {
 		item, _ := known.(string)
 		return item
 	}
-	item := policyItem(l.Limit)
-	if p.n.Add(1) <= maxPolicies {
-		p.items.Store(l.Limit, item)
+	item := ""
+	if before := p.before.Load(); before != nil {
+		known, _ := before.items.Load(l.Limit)
+		item, _ = known.(string)
 	}
+	if item == "" {
+		item = policyItem(l.Limit)
+	}
+	p.items.Store(l.Limit, item)
+	p.n.Add(1)
 	return item
 }
 
