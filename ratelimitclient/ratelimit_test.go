@@ -165,3 +165,9 @@ func TestRateLimitKeepsFieldsThatTheJSONDoesNotHave(t *testing.T) {
 	want.Remaining = 1
 	require.Equal(t, want, got)
 }
+
+func TestALimitThatIsANumberIsAnErrorAndNotTheNameOfOne(t *testing.T) {
+	t.Parallel()
+	var r ratelimitclient.RateLimit
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"cost": 62, "charged": 62, "limit": 100, "remaining": 38, "resetAfter": 37.2}`), &r), "limit")
+}

@@ -20,13 +20,15 @@ func TestTheLimiterAllocatesNoMoreOfARequestThanItDid(t *testing.T) { //nolint:p
 	for _, test := range []struct {
 		name           string
 		response       ratelimit.ResponseConfig
+		observe        ratelimit.ObserveConfig
 		objects, bytes float64
 	}{
-		{"short", ratelimit.ResponseConfig{}, 15, 2900},
-		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, 13, 2850},
-		{"full", ratelimit.ResponseConfig{Full: true}, 18, 4550},
+		{"short", ratelimit.ResponseConfig{}, ratelimit.ObserveConfig{}, 15, 2900},
+		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, ratelimit.ObserveConfig{}, 13, 2850},
+		{"full", ratelimit.ResponseConfig{Full: true}, ratelimit.ObserveConfig{}, 18, 4550},
+		{"short, told to an observer once in a hundred", ratelimit.ResponseConfig{}, sampled(), 15, 2900},
 	} {
-		with, without := hooks(t, test.response)
+		with, without := hooks(t, test.response, test.observe)
 		objects, bytes := allocated(with)
 		bareObjects, bareBytes := allocated(without)
 		t.Logf("%s: %.1f objects, %.0f bytes", test.name, objects-bareObjects, bytes-bareBytes)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -66,10 +67,10 @@ func BenchmarkServer(b *testing.B) {
 
 // hooks are the hooks of an extension and the Handler around a server that does nothing, with and without them: what a whole
 // server shows the difference of, without its noise.
-func hooks(tb testing.TB, response ratelimit.ResponseConfig) (with, without http.Handler) {
+func hooks(tb testing.TB, response ratelimit.ResponseConfig, observe ratelimit.ObserveConfig) (with, without http.Handler) {
 	tb.Helper()
 	extension := ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(tb), Subject: byTenantHeader, Response: response,
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(tb), Subject: byTenantHeader, Response: response, Observe: observe,
 	})
 	schema := testserver.NewExecutableSchema(testserver.Config{})
 	require.NoError(tb, extension.Validate(schema))
@@ -108,6 +109,11 @@ func hooks(tb testing.TB, response ratelimit.ResponseConfig) (with, without http
 	return ratelimit.Handler(serve(true)), serve(false)
 }
 
+// sampled tells an observer one in a hundred operations that ran.
+func sampled() ratelimit.ObserveConfig {
+	return ratelimit.ObserveConfig{Observer: event.NewChannel(1), Admissions: 0.01}
+}
+
 // hookRequest is a request to [hooks].
 func hookRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
@@ -116,14 +122,16 @@ func hookRequest() *http.Request {
 	return r.WithContext(graphql.WithResponseContext(r.Context(), graphql.DefaultErrorPresenter, graphql.DefaultRecover))
 }
 
-// BenchmarkExtension runs the hooks of the extension: with short answers, with full ones, and without them.
+// BenchmarkExtension runs the hooks of the extension: with short answers, with full ones, without them, and with an
+// observer.
 func BenchmarkExtension(b *testing.B) {
-	short, without := hooks(b, ratelimit.ResponseConfig{})
-	full, _ := hooks(b, ratelimit.ResponseConfig{Full: true})
+	short, without := hooks(b, ratelimit.ResponseConfig{}, ratelimit.ObserveConfig{})
+	full, _ := hooks(b, ratelimit.ResponseConfig{Full: true}, ratelimit.ObserveConfig{})
+	observed, _ := hooks(b, ratelimit.ResponseConfig{}, sampled())
 	for _, bench := range []struct {
 		name    string
 		handler http.Handler
-	}{{"without", without}, {"short", short}, {"full", full}} {
+	}{{"without", without}, {"short", short}, {"full", full}, {"observed", observed}} {
 		b.Run(bench.name, func(b *testing.B) {
 			r, w := hookRequest(), discarding{http.Header{}}
 			b.ReportAllocs()

@@ -28,9 +28,9 @@ func extensionOf(t *testing.T, r reply) string {
 	return string(body.Extensions["rateLimit"])
 }
 
-func TestAShortAnswerHasLessThan200BytesWhateverItsNumbers(t *testing.T) {
+func TestAShortAnswerIsAboutOneLimitWhateverItsNumbers(t *testing.T) {
 	t.Parallel()
-	// No limit holds more points, and no price has more digits.
+	// No limit holds more points.
 	const most = "4503599627370496"
 	f := newFixture(t, func(cfg *ratelimit.Config) {
 		underLimits(t, "calendar: {capacity: "+most+", per: year, window: calendar}")(cfg)
@@ -40,8 +40,6 @@ func TestAShortAnswerHasLessThan200BytesWhateverItsNumbers(t *testing.T) {
 	got := extensionOf(t, f.post(request{Query: half}))
 	require.JSONEq(t, `{"cost": 22, "charged": 22, "actual": 22, "limit": "calendar", "unit": "points", "capacity": `+most+`,
 		"remaining": 4503599627370474, "resetAfter": `+numberIn(t, got, "resetAfter")+`}`, got)
-	longest := strings.NewReplacer(`:22,`, `:`+most+`,`).Replace(got)
-	require.Less(t, len(longest), 200, longest)
 }
 
 // numberIn returns a number as it is written in an object.

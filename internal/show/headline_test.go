@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/show"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -105,4 +107,27 @@ func TestHiddenNumbersDoNotChangeTheFormOfAnAnswerNorWhatItsHeadersName(t *testi
 		test.change(d)
 		require.Equal(t, numbers.ReplaceAllString(fmt.Sprint(before), ""), numbers.ReplaceAllString(fmt.Sprint(tell(t, d)), ""), name)
 	}
+}
+
+func TestAShortAnswerHasAtMost195BytesAtTheLargestNumbersAnd28MoreWherePointsComeBack(t *testing.T) {
+	t.Parallel()
+	const (
+		// The largest limit holds less than the largest price in a number that is as long.
+		points, capacity = int64(cost.MaxPoints), int64(1 << 52)
+		// Ten years to fill, twice: whoever has overdrawn a limit waits for as long as that.
+		longest = 2*10*366*24*time.Hour - time.Millisecond
+	)
+	actual := points
+	d := ran(left("minute", bucket.Points, capacity, capacity))
+	d.Points, d.Charged, d.Actual, d.Correctable = points, points, &actual, true
+	d.Limits[0].ResetAfter = longest
+	require.Len(t, tell(t, d).extension, 195)
+	d.Refunded = points
+	require.Len(t, tell(t, d).extension, 195+28)
+
+	// Names are the operator's.
+	d.Limits[0].Limit.Name, d.Limits[0].Limit.Unit = strings.Repeat("n", 64), bucket.Unit(strings.Repeat("u", 64))
+	d.Limits[0].Owner.Level, d.Limits[0].Limit.Mode = bucket.Operation, bucket.Shadow
+	d.Mode, d.ShowShadow = bucket.Shadow, true
+	require.Len(t, tell(t, d).extension, 195+28+len(`"level":"operation","mode":"shadow",`)+(64-len("minute"))+(64-len("points")))
 }
