@@ -19,6 +19,8 @@ BENCHCOUNT ?= 7
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
 CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed,$(CONTRIB))
+# Those that are linted and formatted.
+MODULES := $(CONTRIB) gqlratelimitd
 
 GOLANGCI_LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
 GQLGEN := go tool -modfile=$(CURDIR)/tools/gqlgen/go.mod gqlgen
@@ -48,7 +50,12 @@ mongo: ## Test the feeds of MongoDB with FerretDB, which it builds without the r
 	cd tools/ferretdb && go build -o /dev/null .
 	cd contrib/mongofeed && go test -race -shuffle=on -timeout 10m ./...
 
-# The modules below contrib choose their own versions, so the next two are about the root module.
+.PHONY: daemon
+daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service
+	@scripts/install-postgres
+	cd gqlratelimitd && go test -race -shuffle=on -timeout 10m ./...
+
+# The modules below contrib and gqlratelimitd choose their own versions, so the next two are about the root module.
 .PHONY: test-floor
 test-floor: test-tools ## Run all tests with the oldest supported Go and dependencies (no race detector)
 	scripts/test-dependencies floor $(PACKAGES)
@@ -106,7 +113,7 @@ frameworks: ## Mount a server in the web frameworks of docs/guide/frameworks.md,
 
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
-	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|luatest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
+	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|luatest|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench
@@ -133,7 +140,7 @@ flood: ## Flood the example in several ways beside honest clients; beside the co
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	GOARCH=386 go build ./...
-	@for module in $(CONTRIB); do \
+	@for module in $(MODULES); do \
 		echo "# $$module"; (cd "$$module" && $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...); \
 	done
 	@if command -v shellcheck >/dev/null; then \
@@ -145,7 +152,7 @@ lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is i
 .PHONY: format
 format: ## Format the Go code as the linter wants it
 	$(GOLANGCI_LINT) fmt ./...
-	@for module in $(CONTRIB); do \
+	@for module in $(MODULES); do \
 		(cd "$$module" && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); \
 	done
 

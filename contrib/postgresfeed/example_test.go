@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/postgresfeed"
-	"github.com/gqlgen-ratelimit/ratelimit/contrib/postgresfeed/internal/postgrestest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )

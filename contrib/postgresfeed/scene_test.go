@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/postgresfeed"
-	"github.com/gqlgen-ratelimit/ratelimit/contrib/postgresfeed/internal/postgrestest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"

@@ -5,6 +5,7 @@ package postgrestest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -16,8 +17,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -97,7 +96,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	return s.server.until(func(ctx context.Context) error { return answers(ctx, s.URL("postgres")) })
+	return s.server.until(func(ctx context.Context) error { return answers(ctx, s.port) })
 }
 
 // Restart ends the server with all of its connections, and starts it again with what it has.
@@ -144,7 +143,7 @@ func (s *Server) Bounce() (*Bouncer, error) {
 		if b.process, err = run(s.folder, s.as, pgbouncer, path); err != nil {
 			return nil, err
 		}
-		if err = b.process.until(func(ctx context.Context) error { return answers(ctx, b.URL("postgres")) }); err == nil {
+		if err = b.process.until(func(ctx context.Context) error { return answers(ctx, b.port) }); err == nil {
 			return b, nil
 		}
 	}
@@ -157,13 +156,30 @@ func (b *Bouncer) URL(database string) string { return b.server.urlAt(b.port, da
 // Close ends the pooler.
 func (b *Bouncer) Close() error { return b.process.stop(syscall.SIGTERM) }
 
-// answers returns why a server does not answer.
-func answers(ctx context.Context, url string) error {
-	conn, err := pgx.Connect(ctx, url)
+// answers returns why a server does not let anybody in. It says the first words of PostgreSQL's protocol itself, so that the
+// package needs no driver.
+func answers(ctx context.Context, port int) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return err
 	}
-	return conn.Close(ctx)
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	// Version 3.0 of the protocol, and who asks for which database.
+	hello := append([]byte{0, 0, 0, 0, 0, 3, 0, 0}, "user\x00postgres\x00database\x00postgres\x00\x00"...)
+	binary.BigEndian.PutUint32(hello, uint32(len(hello)))
+	if _, err := conn.Write(hello); err != nil {
+		return err
+	}
+	reply := make([]byte, 256)
+	n, err := conn.Read(reply)
+	// R begins the answer to who may come in.
+	if err == nil && reply[0] != 'R' {
+		err = fmt.Errorf("%q", reply[:n])
+	}
+	return err
 }
 
 // process is a program that runs.

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrationLock is the advisory lock of those who migrate: "limitd" in ASCII.
+const migrationLock = 0x6c696d697464
+
+// Migrations returns the statements that make the tables, step by step, for those who migrate with a tool of their own. Each
+// step notes that it was done. A step that was released is never changed, and none is taken back.
+func Migrations(dialect Dialect) ([]string, error) {
+	// They are sorted by name.
+	files, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var steps []string
+	for _, file := range files {
+		single := strings.Count(file, ".") > 1
+		if single && !strings.HasSuffix(file, dialect.suffix()) {
+			continue
+		}
+		text, err := migrationFiles.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		now := "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
+		if dialect == PostgreSQL {
+			now = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+		}
+		steps = append(steps, fmt.Sprintf("%s\nINSERT INTO migration (step, at) VALUES (%d, %s);\n", dialect.of(string(text)), len(steps)+1, now))
+	}
+	return steps, nil
+}
+
+// migrate makes the tables. Several may do so at once: one waits for the other. Where nothing is to be done, it needs no right to
+// make tables.
+func (db *DB) migrate(ctx context.Context) error {
+	steps, err := Migrations(db.dialect)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	// After the commit it does nothing.
+	defer func() { _ = tx.Rollback() }()
+	done, err := db.migrated(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if done > len(steps) {
+		return fmt.Errorf("a newer version has made the tables, in %d steps; this one knows %d", done, len(steps))
+	}
+	for _, step := range steps[done:] {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return fmt.Errorf("a migration: %w", err)
+		}
+	}
+	return tx.Commit()
+}
+
+// migrated returns how many steps were done. Who asks is the only one who migrates, until the transaction ends.
+func (db *DB) migrated(ctx context.Context, tx *sql.Tx) (done int, _ error) {
+	there := "SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'"
+	if db.dialect == PostgreSQL {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLock); err != nil {
+			return 0, err
+		}
+		var schema bool
+		err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", Schema).Scan(&schema)
+		if err != nil {
+			return 0, err
+		}
+		if !schema {
+			_, err = tx.ExecContext(ctx, "CREATE SCHEMA "+Schema)
+			return 0, err
+		}
+		there = "SELECT to_regclass('" + Schema + ".migration') IS NOT NULL"
+	}
+	var table bool
+	err := tx.QueryRowContext(ctx, there).Scan(&table)
+	if err == nil && table {
+		err = tx.QueryRowContext(ctx, "SELECT coalesce(max(step), 0) FROM migration").Scan(&done)
+	}
+	return done, err
+}

@@ -1,0 +1,183 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+func TestManyDaemonsOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+	t.Parallel()
+	for kind, empty := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := empty(t)
+			var daemons sync.WaitGroup
+			for range 8 {
+				daemons.Go(func() {
+					db, err := store.Open(t.Context(), store.Config{URL: url})
+					require.NoError(t, err)
+					require.NoError(t, db.Read(t.Context(), func(v *store.View) error {
+						head, err := v.Head()
+						require.Equal(t, store.Head{}, head)
+						return err
+					}))
+					require.NoError(t, db.Close())
+				})
+			}
+			daemons.Wait()
+		})
+	}
+}
+
+func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	steps, err := store.Migrations(store.PostgreSQL)
+	require.NoError(t, err)
+	url := database(t, server)
+	admin, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = admin.Close(context.Background()) }()
+	script := "CREATE SCHEMA gqlratelimitd; SET search_path = gqlratelimitd;" + strings.Join(steps, "\n")
+	_, err = admin.Exec(t.Context(), script, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	// A daemon that may make nothing starts on it.
+	_, err = admin.Exec(t.Context(), `CREATE ROLE modest LOGIN; GRANT USAGE ON SCHEMA gqlratelimitd TO modest;
+		GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA gqlratelimitd TO modest`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	open(t, store.Config{URL: strings.Replace(url, "postgres@", "modest@", 1)})
+}
+
+func TestADatabaseOfANewerVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	url := database(t, server)
+	open(t, store.Config{URL: url})
+	admin, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = admin.Close(context.Background()) }()
+	_, err = admin.Exec(t.Context(), "INSERT INTO gqlratelimitd.migration VALUES (1000, 0)")
+	require.NoError(t, err)
+	_, err = store.Open(t.Context(), store.Config{URL: url})
+	require.ErrorContains(t, err, "a newer version has made the tables, in 1000 steps")
+}
+
+func TestAFileIsItsOwnersAlone(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	// The name has what a URL has to escape.
+	open(t, store.Config{URL: "sqlite:" + filepath.Join(folder, "a ?&#%20 b.db")})
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, files, 3, "the file, and what SQLite keeps beside it")
+	for _, file := range files {
+		info, err := file.Info()
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), file)
+	}
+}
+
+func TestAnURLThatCannotBeOpenedIsSaidWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	foreign := filepath.Join(t.TempDir(), "foreign")
+	require.NoError(t, os.WriteFile(foreign, []byte(strings.Repeat("not a database\n", 100)), 0o600))
+	for url, want := range map[string]string{
+		"":                                   "begins with postgres:// or sqlite:",
+		"mysql://user:hunter2@host/db":       "begins with postgres:// or sqlite:",
+		"postgres://user:hunter2@host:x/db":  "cannot be read",
+		"sqlite:" + t.TempDir() + "/none/db": "no such file",
+		"sqlite:" + foreign:                  "not a database",
+		"postgres://user:hunter2@127.0.0.1:1/db?connect_timeout=1&sslmode=disable": "connect",
+	} {
+		_, err := store.Open(t.Context(), store.Config{URL: url})
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+func TestAChangeHasTheTimeOfItsClockToTheMicrosecond(t *testing.T) {
+	t.Parallel()
+	for kind, empty := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := empty(t)
+			now := time.Date(2026, 11, 22, 3, 0, 0, 123456789, time.FixedZone("", 3600))
+			db := open(t, store.Config{URL: url, Now: func() time.Time { return now }})
+			require.NoError(t, db.Change(t.Context(), func(tx *store.Tx) error {
+				require.Equal(t, time.Date(2026, 11, 22, 2, 0, 0, 123456000, time.UTC), tx.Now())
+				return nil
+			}))
+		})
+	}
+}
+
+func TestTheErrorOfAChangeIsReturnedAsItIs(t *testing.T) {
+	t.Parallel()
+	for kind, empty := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := empty(t)
+			db := open(t, store.Config{URL: url})
+			refused := errors.New("refused")
+			require.Equal(t, refused, db.Change(t.Context(), func(*store.Tx) error { return refused }))
+			require.Equal(t, refused, db.Read(t.Context(), func(*store.View) error { return refused }))
+			// A panic leaves no transaction behind that holds the head.
+			require.PanicsWithValue(t, "oh", func() { _ = db.Change(t.Context(), func(*store.Tx) error { panic("oh") }) })
+			require.NoError(t, db.Change(t.Context(), func(*store.Tx) error { return nil }))
+		})
+	}
+}
+
+func TestChangesWaitForEachOtherAndForNobodyWhoGaveUp(t *testing.T) {
+	t.Parallel()
+	for kind, empty := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := empty(t)
+			one, other := open(t, store.Config{URL: url}), open(t, store.Config{URL: url})
+			require.NoError(t, one.Change(t.Context(), func(*store.Tx) error {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				for _, db := range []*store.DB{one, other} {
+					err := db.Change(ctx, func(*store.Tx) error { return errors.New("it did not wait") })
+					require.Error(t, err)
+					require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
+					require.NotContains(t, err.Error(), "did not wait")
+					// Readers wait for nobody.
+					require.NoError(t, db.Read(t.Context(), func(v *store.View) error { _, err := v.Head(); return err }))
+				}
+				return nil
+			}))
+			require.NoError(t, other.Change(t.Context(), func(*store.Tx) error { return nil }))
+		})
+	}
+}
+
+func TestADaemonThatIsFrozenInAChangeLosesTheHead(t *testing.T) {
+	t.Parallel()
+	url := database(t, server)
+	db := open(t, store.Config{URL: url})
+	admin, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = admin.Close(context.Background()) }()
+	frozen := func(*store.Tx) error {
+		// PostgreSQL ends the transaction after 15 s; here somebody does it at once.
+		var ended int
+		err := admin.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE application_name = 'gqlratelimitd' AND datname = current_database() AND state = 'idle in transaction'`).Scan(&ended)
+		require.NoError(t, err)
+		require.Equal(t, 1, ended)
+		return nil
+	}
+	require.ErrorIs(t, db.Change(t.Context(), frozen), store.ErrUncertain)
+	require.NoError(t, db.Change(t.Context(), func(*store.Tx) error { return nil }))
+}
