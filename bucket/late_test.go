@@ -144,6 +144,22 @@ func takeOf(t testing.TB, tenant string) bucket.Take {
 	return bucket.Take{Tenant: tenant, Buckets: []bucket.Bucket{{Limits: fourLimits(t, 100)}}, Amounts: points(1)}
 }
 
+// othersCall has another caller take from the store over and over, until what it returns is called.
+func othersCall(t *testing.T, store *bucket.Redis) (stop func()) {
+	t.Helper()
+	var others sync.WaitGroup
+	running, end := context.WithCancel(t.Context())
+	others.Go(func() {
+		for running.Err() == nil {
+			_, _ = store.Take(t.Context(), takeOf(t, "acme"))
+		}
+	})
+	return func() {
+		end()
+		others.Wait()
+	}
+}
+
 func TestASilentNodeOfAQuietProcessEndsACallSoonAndOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []int{2, 3} {
@@ -175,15 +191,7 @@ func TestACallWaitsForANodeThatAnswersOthers(t *testing.T) {
 		}}
 		store, err := bucket.NewRedis(bucket.RedisConfig{Client: server.client(t)})
 		require.NoError(t, err)
-		var others sync.WaitGroup
-		running, stop := context.WithCancel(t.Context())
-		others.Go(func() {
-			for running.Err() == nil {
-				_, _ = store.Take(t.Context(), takeOf(t, "acme"))
-			}
-		})
-		defer others.Wait()
-		defer stop()
+		defer othersCall(t, store)()
 		for range 2 * breakerFailures {
 			_, err := store.Take(t.Context(), takeOf(t, "slow"))
 			require.ErrorContains(t, err, answered)
@@ -285,15 +293,7 @@ func TestWhatCannotLeaveWhileItsNodeAnswersOthersIsBusyAndCountsNoFailure(t *tes
 		})
 		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, SeparateCalls: true})
 		require.NoError(t, err)
-		var others sync.WaitGroup
-		running, stop := context.WithCancel(t.Context())
-		others.Go(func() {
-			for running.Err() == nil {
-				_, _ = store.Take(t.Context(), takeOf(t, "acme"))
-			}
-		})
-		defer others.Wait()
-		defer stop()
+		defer othersCall(t, store)()
 		for range 2 * breakerFailures {
 			start := time.Now()
 			_, err := store.Take(t.Context(), takeOf(t, "waiting"))

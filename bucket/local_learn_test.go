@@ -16,21 +16,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
 )
 
-func TestNothingIsSettledOfAWindowThatHasEndedWithoutAnotherTake(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, fleet.Config{Instances: 1})
-		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
-		s.replicas[0].take(0, b)
-		s.goAway()
-		require.EqualValues(t, 700, s.replicas[0].drain(10, b))
-		s.clock.advance(2 * time.Hour)
-		s.comeBack()
-		s.settle()
-		require.EqualValues(t, 1000, s.remaining(b), kind)
-	}
-}
-
 func TestAnAnswerThatDoesNotKnowWhatIsOwedGivesNoNewShare(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, fleet.Config{Instances: 1})

@@ -74,11 +74,16 @@ func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
+// newRoom has one instance, with room for some owners, and a limit.
+func newRoom(t *testing.T, owners int, limit bucket.Limit) (*scene, *replica, *bucket.Limits) {
+	t.Helper()
+	s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: owners})
+	return s, s.replicas[0], compile(t, limit)
+}
+
 func TestATakeOfMoreOwnersThanThereIsRoomForChargesNone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 8})
-	r := s.replicas[0]
-	limits := compile(t, openLimit(1000, bucket.TokenBucket))
+	s, r, limits := newRoom(t, 8, openLimit(1000, bucket.TokenBucket))
 	s.goAway()
 	require.Equal(t, bucket.Never, r.take(1, users(limits, 0, 16)...).Verdict)
 	require.Zero(t, r.local.Owing())
@@ -88,11 +93,9 @@ func TestATakeOfMoreOwnersThanThereIsRoomForChargesNone(t *testing.T) {
 func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []bucket.FailMode{bucket.FailOpen, bucket.FailLocal} {
-		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 2048})
-		r := s.replicas[0]
 		limit := localLimit(1000, bucket.TokenBucket)
 		limit.FailMode = mode
-		limits := compile(t, limit)
+		s, r, limits := newRoom(t, 2048, limit)
 		for i := range 300 {
 			r.takeAs(fmt.Sprint("known", i), 0, bucket.Bucket{Limits: limits})
 		}
@@ -114,9 +117,7 @@ func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
 
 func TestWhatIsForgottenOfOneTenantEmptiesNoOther(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 2048})
-	r := s.replicas[0]
-	limits := compile(t, openLimit(1000, bucket.TokenBucket))
+	s, r, limits := newRoom(t, 2048, openLimit(1000, bucket.TokenBucket))
 	for i := range 200 {
 		s.goAway()
 		r.take(1000, users(limits, 16*i, 16)...)
@@ -130,9 +131,7 @@ func TestWhatIsForgottenOfOneTenantEmptiesNoOther(t *testing.T) {
 
 func TestValuesThatAllTenantsShareLockOutNoOthers(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 2048})
-	r := s.replicas[0]
-	limits := compile(t, openLimit(20, bucket.TokenBucket))
+	s, r, limits := newRoom(t, 2048, openLimit(20, bucket.TokenBucket))
 	fresh := func(rule string, from int) int {
 		admitted := 0
 		for i := range 200 {
@@ -161,9 +160,7 @@ func TestValuesThatAllTenantsShareLockOutNoOthers(t *testing.T) {
 
 func TestAValueThatFailsLocalAndFindsNoRoomIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 256})
-	r := s.replicas[0]
-	limits := compile(t, localLimit(1000, bucket.TokenBucket))
+	s, r, limits := newRoom(t, 256, localLimit(1000, bucket.TokenBucket))
 	for i := range 10 {
 		r.takeAs("", 0, values(limits, "Query.login", 16*i, 16)...)
 	}
@@ -181,9 +178,7 @@ func TestAValueIsAdmittedNoMoreThanTheMultipleWhereverItsRoomIs(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 5))
-		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 64})
-		r := s.replicas[0]
-		limits := compile(t, openLimit(12, bucket.TokenBucket))
+		s, r, limits := newRoom(t, 64, openLimit(12, bucket.TokenBucket))
 		// debts are those of one bucket for each value, in units of 1/5000 token, at the time.
 		debts, at, refused := make([]int64, 400), make([]int64, 400), 0
 		for range 3000 {

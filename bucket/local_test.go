@@ -214,16 +214,21 @@ func TestWhatCouldNotBeSettledIsSettledLater(t *testing.T) {
 func TestWhatWasTakenInAWindowThatHasEndedIsNotSettled(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bucket.WindowKind{bucket.TokenBucket, bucket.FixedWindow, bucket.SlidingWindow, bucket.HourWindow} {
-		s := newScene(t, 1, fleet.Config{Instances: 1})
-		b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
-		s.replicas[0].take(0, b)
-		s.goAway()
-		require.EqualValues(t, 700, s.replicas[0].drain(10, b))
-		s.clock.advance(2 * time.Hour)
-		require.Equal(t, bucket.Admitted, s.replicas[0].take(3, b).Verdict)
-		s.comeBack()
-		s.settle()
-		require.EqualValues(t, 997, s.remaining(b), kind)
+		// Whether or not there is another take after the end.
+		for _, more := range []int64{0, 3} {
+			s := newScene(t, 1, fleet.Config{Instances: 1})
+			b := bucket.Bucket{Limits: compile(t, localLimit(1000, kind))}
+			s.replicas[0].take(0, b)
+			s.goAway()
+			require.EqualValues(t, 700, s.replicas[0].drain(10, b))
+			s.clock.advance(2 * time.Hour)
+			if more > 0 {
+				require.Equal(t, bucket.Admitted, s.replicas[0].take(more, b).Verdict)
+			}
+			s.comeBack()
+			s.settle()
+			require.Equal(t, 1000-more, s.remaining(b), kind)
+		}
 	}
 }
 

@@ -56,24 +56,8 @@ var timeTests = []test{
 		s.equal(s.remaining(buckets...), []int64{10}, "remaining")
 	}},
 	{"more than five seconds are far for a clock that was set back", checkSetBack},
-	{"a clock that was set back far does not stop the refill of a limit of another policy", func(s *scene) {
-		a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
-		s.take(a, points(10))
-		s.Advance(-time.Hour)
-		s.take(b, points(1))
-		s.verdict(s.take(a, points(1)), bucket.Limited)
-		s.Advance(6 * time.Second)
-		s.verdict(s.take(a, points(1)), bucket.Admitted)
-	}},
-	{"a refusal dates a limit anew that another policy left in the future", func(s *scene) {
-		a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
-		s.take(a, points(10))
-		s.take(b, points(1))
-		s.Advance(-time.Hour)
-		s.verdict(s.take(a, points(1)), bucket.Limited)
-		s.Advance(6 * time.Second)
-		s.verdict(s.take(a, points(1)), bucket.Admitted)
-	}},
+	{"a clock that was set back far does not stop the refill of a limit of another policy", func(s *scene) { checkSetBackBeside(s, -time.Hour, 0) }},
+	{"a refusal dates a limit anew that another policy left in the future", func(s *scene) { checkSetBackBeside(s, 0, -time.Hour) }},
 	{"a limit that another policy left in the future is dated anew alone, where the owner is not", func(s *scene) {
 		a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
 		s.take(a, points(10))
@@ -105,6 +89,18 @@ var timeTests = []test{
 		s.Advance(100 * time.Millisecond)
 		s.verdict(s.take(buckets, points(1)), bucket.Admitted)
 	}},
+}
+
+// checkSetBackBeside has the clock set back before or after a take of another policy from the same owner.
+func checkSetBackBeside(s *scene, before, after time.Duration) {
+	a, b := s.tenantOf(perMinute(10)), s.tenantOf(bucket.Limit{Name: "hour", Capacity: 1000, Period: time.Hour})
+	s.take(a, points(10))
+	s.Advance(before)
+	s.take(b, points(1))
+	s.Advance(after)
+	s.verdict(s.take(a, points(1)), bucket.Limited)
+	s.Advance(6 * time.Second)
+	s.verdict(s.take(a, points(1)), bucket.Admitted)
 }
 
 func checkSetBack(s *scene) {
