@@ -177,18 +177,6 @@ const (
 // floods shows what honest clients see of the example, with its memory store, while strangers flood it. With a commit it does
 // the same with the server of that one.
 func floods(ctx context.Context, commit string, seconds int) (string, error) {
-	room, err := os.MkdirTemp("", "flood")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(room) }()
-	servers, err := exampleServers(ctx, room, commit)
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(room, "policy.yaml"), []byte(floodPolicy), 0o600); err != nil {
-		return "", err
-	}
 	t := &table{
 		title: "A flood beside honest clients",
 		note: fmt.Sprintf("The example with its memory store, for %d s each. Three honest tenants ask 90 times a second together, on the processor of the "+
@@ -199,17 +187,11 @@ func floods(ctx context.Context, commit string, seconds int) (string, error) {
 			"memory at most", "load",
 		},
 	}
+	var ordeals []ordeal
 	for _, f := range floodsOf(seconds) {
-		for _, server := range servers {
-			fmt.Fprintf(os.Stderr, "\n%s, %s", f.name(), server.name)
-			cells, err := f.measure(ctx, room, server.binary)
-			if err != nil {
-				return "", err
-			}
-			t.add(append([]string{f.name() + ", " + server.name}, cells...)...)
-		}
+		ordeals = append(ordeals, ordeal{f.name(), f.measure})
 	}
-	return t.String(), nil
+	return t.fill(ctx, commit, ordeals)
 }
 
 func (f *flood) name() string {
@@ -228,8 +210,12 @@ func (f *flood) measure(ctx context.Context, room, binary string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
+	policy := filepath.Join(room, "policy.yaml")
+	if err := os.WriteFile(policy, []byte(floodPolicy), 0o600); err != nil {
+		return nil, err
+	}
 	address := "127.0.0.1:" + ports[0]
-	if err := on.start(floodedProcessor, "", binary, "-addr", address, "-policy", filepath.Join(room, "policy.yaml")); err != nil {
+	if err := on.start(floodedProcessor, "", binary, "-addr", address, "-policy", policy); err != nil {
 		return nil, err
 	}
 	if err := listens(ctx, address); err != nil {

@@ -92,15 +92,6 @@ func situations(seconds int) []situation {
 // starved puts the server of the example, with Redis, into each situation, and counts how it decides. With a commit
 // it does the same with the server of that one.
 func starved(ctx context.Context, commit string, seconds int) (string, error) {
-	room, err := os.MkdirTemp("", "starved")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(room) }()
-	servers, err := exampleServers(ctx, room, commit)
-	if err != nil {
-		return "", err
-	}
 	t := &table{
 		title: "A starved server",
 		note: fmt.Sprintf("The example with Redis, for %d s each. Limited: a tenant that asks for twice its budget, and what of the budget it "+
@@ -110,48 +101,17 @@ func starved(ctx context.Context, commit string, seconds int) (string, error) {
 			"blocked: served", "no answer", "p50", "p99",
 		},
 	}
+	var ordeals []ordeal
 	for _, s := range situations(seconds) {
-		for _, server := range servers {
-			fmt.Fprintf(os.Stderr, "\n%s, %s", s.name, server.name)
-			counts, err := s.measure(ctx, room, server.binary)
+		ordeals = append(ordeals, ordeal{s.name, func(ctx context.Context, room, binary string) ([]string, error) {
+			counts, err := s.measure(ctx, room, binary)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
-			t.add(append([]string{s.name + ", " + server.name}, counts.cells(s.load)...)...)
-		}
+			return counts.cells(s.load), nil
+		}})
 	}
-	return t.String(), nil
-}
-
-// exampleServer is a built example.
-type exampleServer struct{ name, binary string }
-
-// exampleServers builds the example of the commit, if one is given, and that of the checkout.
-func exampleServers(ctx context.Context, room, commit string) ([]exampleServer, error) {
-	root, err := output(ctx, "", "git", "rev-parse", "--show-toplevel")
-	if err != nil {
-		return nil, err
-	}
-	var all []exampleServer
-	if commit != "" {
-		before := filepath.Join(room, "checkout")
-		if _, err := output(ctx, "", "git", "clone", "--quiet", "--shared", root, before); err != nil {
-			return nil, err
-		}
-		if _, err := output(ctx, before, "git", "checkout", "--quiet", commit); err != nil {
-			return nil, err
-		}
-		then := exampleServer{"then", filepath.Join(room, "then")}
-		if _, err := output(ctx, before, "go", "build", "-o", then.binary, "./example"); err != nil {
-			return nil, err
-		}
-		all = append(all, then)
-	}
-	now := exampleServer{"now", filepath.Join(room, "now")}
-	if _, err := output(ctx, root, "go", "build", "-o", now.binary, "./example"); err != nil {
-		return nil, err
-	}
-	return append(all, now), nil
+	return t.fill(ctx, commit, ordeals)
 }
 
 // stage has the processes of a situation.
