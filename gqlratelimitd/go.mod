@@ -10,6 +10,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/mod v0.38.0
 	modernc.org/sqlite v1.46.1
+	pgregory.net/rapid v1.3.0
 )
 
 require (

@@ -33,6 +33,13 @@ type Storage interface {
 	AppendCheckpoint(ctx context.Context, size int64, checkpoint []byte) error
 }
 
+// Log is where a log is kept. It is safe for concurrent use.
+type Log interface {
+	// Change runs a transaction: what change has done is committed if it returns nil, and otherwise taken back. It may run change
+	// more than once, where a database says that it is to be tried again. The storage is no use after change has returned.
+	Change(ctx context.Context, change func(ctx context.Context, storage Storage) error) error
+}
+
 // Append appends an entry to a log, within the transaction of the change that it is about. It sets the sequence, truncates the
 // time, and returns the entry as it is stored. The error is an [*EntryError] where the entry is none, and nothing is stored then.
 func Append(ctx context.Context, storage Storage, e Entry) (*Entry, error) {

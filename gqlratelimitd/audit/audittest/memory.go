@@ -1,4 +1,3 @@
-// Package audittest is the contract of what an audit log is kept in, and a log in memory for tests.
 package audittest
 
 import (
@@ -8,16 +7,24 @@ import (
 	"sync"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
 
-// Memory is a log in memory, for tests. The zero value is an empty one. It is safe for concurrent use, but is no transaction:
-// who appends concurrently uses a lock of their own.
+// Memory is a log in memory, for tests. The zero value is an empty one. It is safe for concurrent use.
 type Memory struct {
+	// changing is held by the change under way.
+	changing    sync.Mutex
 	mu          sync.Mutex
 	records     [][]byte
 	hashes      []tlog.Hash
 	checkpoints []checkpoint
 }
+
+var _ interface {
+	audit.Log
+	audit.Storage
+} = (*Memory)(nil)
 
 // checkpoint is a signed checkpoint and its size.
 type checkpoint struct {
@@ -26,9 +33,25 @@ type checkpoint struct {
 }
 
 var (
-	errFork  = errors.New("audittest: not the next entry: the log would fork")
+	errFork  = errors.New("audittest: not what comes next: the log would fork")
 	errIndex = errors.New("audittest: no hash at this index")
 )
+
+// Change makes changes one after the other, and takes back what a change that fails has written.
+func (m *Memory) Change(ctx context.Context, change func(context.Context, audit.Storage) error) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	m.mu.Lock()
+	records, hashes, checkpoints := m.records, m.hashes, m.checkpoints
+	m.mu.Unlock()
+	err := change(ctx, m)
+	if err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.records, m.hashes, m.checkpoints = records, hashes, checkpoints
+	}
+	return err
+}
 
 // Size returns how many entries there are.
 func (m *Memory) Size(context.Context) (int64, error) {
