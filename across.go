@@ -3,8 +3,6 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
@@ -92,59 +90,4 @@ func (a *across) settle(ctx context.Context, d *decision.Decision) {
 	if _, err := a.store.Settle(context.WithoutCancel(ctx), back); err != nil {
 		a.store.Offer(ctx, back, reasonRefused, d.Tier)
 	}
-}
-
-// tooManyValues returns why the operation is refused whose arguments have more values than a limit can be divided by, nil
-// if they have not.
-func (op *operation) tooManyValues() *decision.Refusal {
-	t := op.rules.TooMany
-	if t == nil || t.Mode == bucket.Off {
-		return nil
-	}
-	return &decision.Refusal{
-		Outcome: decision.QueryLimited, Mode: t.Mode, EnforceFrom: t.EnforceFrom,
-		Detail: fmt.Sprintf("the operation gives more than %d different values to the argument %s of %s", t.Most, t.By, t.Operation),
-	}
-}
-
-// unasked returns the buckets without what the operation itself was asked of them.
-func unasked(buckets []bucket.Bucket) []bucket.Bucket {
-	if !slices.ContainsFunc(buckets, func(b bucket.Bucket) bool { return b.Amounts != nil }) {
-		return buckets
-	}
-	buckets = slices.Clone(buckets)
-	for i := range buckets {
-		buckets[i].Amounts = nil
-	}
-	return buckets
-}
-
-// asking returns the buckets of a candidate with what it computes from arguments in the place of what the live policy
-// does, which is what the take asks for.
-func asking(buckets []bucket.Bucket, computes, live bucket.Amounts) []bucket.Bucket {
-	if len(computes) == 0 && len(live) == 0 {
-		return buckets
-	}
-	instead := slices.Clone(computes)
-	for _, a := range live {
-		if !names(instead, a.Unit) {
-			instead = append(instead, bucket.Amount{Unit: a.Unit})
-		}
-	}
-	buckets = slices.Clone(buckets)
-	for i := range buckets {
-		asked := slices.Clone(buckets[i].Amounts)
-		for _, a := range instead {
-			if !names(asked, a.Unit) {
-				asked = append(asked, a)
-			}
-		}
-		buckets[i].Amounts = asked
-	}
-	return buckets
-}
-
-// names reports whether there is an amount of the unit.
-func names(amounts bucket.Amounts, unit bucket.Unit) bool {
-	return slices.ContainsFunc(amounts, func(a bucket.Amount) bool { return a.Unit == unit })
 }

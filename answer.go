@@ -4,16 +4,10 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"math"
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/gqlerror"
-
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 )
 
 // answerSize counts the bytes of an answer while it is made, and bounds them. Nothing is bounded before limit was called.
@@ -220,30 +214,3 @@ func (a *answerSize) leaves(response *graphql.Response, event bool) bool {
 	}
 	return !over
 }
-
-// tooLarge puts an error in the place of an answer that may not leave.
-func (e *Extension) tooLarge(ctx context.Context, op *operation, response *graphql.Response) {
-	after := op.snapshot()
-	after.Limits, after.Outcome = nil, decision.QueryLimited
-	after.Refuse(refusedQuery(&cost.ShapeError{
-		Rule: RuleResponseBytes, Reason: "the answer has too many bytes, ask for fewer list items or fields",
-		Given: saturated(max(op.size.most+1, op.size.least.Load())), Allowed: saturated(op.size.most),
-	}))
-	e.tell(ctx, &after, bucket.ResponseBytes)
-	response.Data, response.Errors = []byte("null"), presented(ctx, &after)
-}
-
-// tell tells operators what the charge of a unit came to in the middle of an operation.
-func (e *Extension) tell(ctx context.Context, after *decision.Decision, unit bucket.Unit) {
-	e.reporter.Counted(ctx, after, unit)
-	e.reporter.Charged(ctx, after)
-}
-
-// presented returns the error of a refused decision as the server presents it, beside no others.
-func presented(ctx context.Context, d *decision.Decision) gqlerror.List {
-	ctx = graphql.WithFreshResponseContext(ctx)
-	graphql.AddError(ctx, graphQLError(d))
-	return graphql.GetErrors(ctx)
-}
-
-func saturated(n int64) int { return int(min(n, math.MaxInt)) }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // ErrNoDecision says that the context belongs to no operation that the extension has decided about.
@@ -109,4 +111,12 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	}
 	d.Note(would)
 	return after
+}
+
+// warnOfUnit logs a charge in a unit that no limit of the policy counts.
+func (e *Extension) warnOfUnit(ctx context.Context, rules *tiers.Rules, unit bucket.Unit) {
+	if policy := e.cfg.Policy.Snapshot(); !counts(judged(rules), unit) && !policy.Counts(unit) {
+		e.warnOnce(ctx, oddity{what: "unit", name: string(unit)}, "ratelimit.Charge is given a unit that no limit of the policy counts",
+			slog.String("unit", shortened(string(unit))), slog.Any("units", policy.Units()))
+	}
 }

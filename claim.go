@@ -41,11 +41,6 @@ func (op *operation) hold(ctx context.Context, next graphql.OperationHandler) gr
 	}, next)
 }
 
-// unclaim releases a claim that a take may have written although its reply was lost.
-func (op *operation) unclaim(ctx context.Context) {
-	op.store.Offer(ctx, claims.Release(op.decision.Subject.Tenant, op.claim), reasonUnclaimed, op.rules.Tier)
-}
-
 var _ claims.Operation = (*operation)(nil)
 
 // Ran says whether anything of the operation may have happened. A query always counts as run: if it
@@ -70,12 +65,6 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	default:
 		return bucket.Receipt{}, nil
 	}
-}
-
-// storedAnswers are those of a tenant that are counted together: they live equally long.
-type storedAnswers struct {
-	tenant   string
-	mutation bool
 }
 
 // KeepAnswer charges the room that an answer takes, and reports whether it may take it. Most policies
@@ -172,4 +161,13 @@ func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Ref
 		return nil
 	}
 	return &decision.Refusal{Outcome: decision.Limited, RetryAfter: left}
+}
+
+// worth is what the operation was worth after a correction.
+func (op *operation) worth(c correction) bucket.Amounts {
+	worth := bucket.Amounts{{Unit: bucket.Points, N: op.charged.points - c.points}}
+	if c.bytes > 0 {
+		worth = append(worth, bucket.Amount{Unit: bucket.ResponseBytes, N: c.bytes})
+	}
+	return worth
 }

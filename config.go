@@ -19,10 +19,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// None is the value of a number for none at all, where a field says so. Zero is always the default, and any other
-// negative number is a mistake.
-const None = backend.None
-
 // Config says how an [Extension] works. Store, Policy and Subject are required; everything else has
 // a default in its zero value. Every mistake in it is reported, all at once, when srv.Use calls
 // [Extension.Validate].
@@ -245,30 +241,6 @@ func (c Config) withDefaults() Config {
 	c.Answer.MaxBytes = cmp.Or(c.Answer.MaxBytes, defaultMaxAnswer)
 	c.Observe = c.Observe.withDefaults()
 	return c
-}
-
-// failFunc takes what is wrong with a field of a [Config].
-type failFunc func(format string, args ...any)
-
-// within fails for a number that is not from least to most, and so for NaN.
-func within[T cmp.Ordered](fail failFunc, field string, value, least, most T) {
-	if inside := value >= least && value <= most; !inside {
-		fail("%s is %v, want %v to %v", field, value, least, most)
-	}
-}
-
-// orNone fails for a number that is not from zero to most, nor [None].
-func orNone[T int | time.Duration](fail failFunc, field string, value, most T) {
-	if value < None || value > most {
-		fail("%s is %v, want up to %v, or None", field, value, most)
-	}
-}
-
-// countOrNone fails for a negative number that is not [None].
-func countOrNone(fail failFunc, field string, value int64) {
-	if value < None {
-		fail("%s is %d, want 0 or more, or None", field, value)
-	}
 }
 
 // validate returns every mistake at once. Defaults have been filled in.

@@ -162,33 +162,6 @@ func (e *Extension) prepare(ctx context.Context, subject Subject) (record *tiers
 	return record
 }
 
-// rulesOf returns the rules of a policy for the operation. The decision keeps what they were chosen by.
-func (op *operation) rulesOf(policy *tiers.Snapshot) *tiers.Rules {
-	subject := op.decision.Subject
-	if op.record == nil {
-		if shared := policy.SharedRules(subject); shared != nil {
-			return shared
-		}
-	}
-	own := op.selected(policy)
-	op.decision.Selected = &own.selected
-	own.rules = policy.Rules(subject, own.selected)
-	return &own.rules
-}
-
-// selected returns what operation rules of the policy look at. The document stands in it only if they name any.
-func (op *operation) selected(policy *tiers.Snapshot) *particulars {
-	p := &particulars{}
-	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, op.record
-	if plan := op.price.plan; plan != nil {
-		p.calls = plan.Calls(op.request.Variables)
-	}
-	if len(p.selected.Fields) > 0 && policy.NamesDocuments() {
-		p.selected.Document = op.price.plan.Document(op.request.RawQuery, tiers.DocumentID)
-	}
-	return p
-}
-
 // subject calls the user's function.
 func (e *Extension) subject(ctx context.Context, request *Request) (subject Subject, err error) {
 	err = guard.Call("Config.Subject", func() (err error) {

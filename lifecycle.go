@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -63,55 +62,4 @@ func isClosed(c chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// Run does in the background what requests do otherwise: it sends heartbeats, by which instances know how many they
-// are, and settles what was admitted while a store was away. It is for limits that fail local. Without it an instance
-// that has no requests is not counted, and what a tenant was admitted here is settled with its next request here.
-//
-// Call it once, in a goroutine of its own. It waits for srv.Use. It returns when the context ends, and when
-// [Extension.Shutdown] is called.
-func (e *Extension) Run(ctx context.Context) {
-	select {
-	case <-e.life.used:
-		e.stores.Run(ctx)
-	case <-e.life.ended:
-	case <-ctx.Done():
-	}
-}
-
-// Shutdown ends what the extension does beside requests. It ends [Extension.Run]. It waits for the operations that still
-// run under an idempotency key: their claims end with them. It settles the charges that still wait for a store, and what
-// was admitted while a store was away. Nothing of that waits for the rest, nor one store for another.
-//
-// When ctx ends before that is done, Shutdown drops the rest: claims are left to their leases, charges stay at their
-// estimates, and what was admitted without a store stays uncharged. The error says what was dropped, and matches that
-// of ctx.
-//
-// Call it after http.Server.Shutdown and before the connections of the stores are closed. Operations that run later are
-// judged as before, and keep their estimates. It may be called at any time, again, and by several goroutines; on an
-// extension that srv.Use has not seen it returns at once.
-func (e *Extension) Shutdown(ctx context.Context) error {
-	if !e.life.end() {
-		return nil
-	}
-	var drain sync.WaitGroup
-	drain.Go(func() {
-		// What is left after it is settled below.
-		_ = e.stores.Drain(ctx)
-	})
-	// What still runs under a key settles its charge with its claim.
-	err := e.claims.Wait(ctx)
-	drain.Wait()
-	return errors.Join(err, e.stores.Shutdown(ctx))
-}
-
-// AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends
-// before. Tests of a server that gives points back call it before they look at a budget. It ends nothing, and
-// returns at once on an extension that srv.Use has not seen.
-func (e *Extension) AwaitSettled(ctx context.Context) error {
-	if !isClosed(e.life.used) {
-		return nil
-	}
-	return e.stores.AwaitSettled(ctx)
 }

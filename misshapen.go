@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
 // misshapenSlots is how many operations are remembered that break a rule of shape whatever their variables are.
@@ -27,8 +29,8 @@ func misshapeOf(text, name string) misshape {
 }
 
 // note remembers an operation that has no price, or that breaks a rule of shape, whatever its variables are.
-func (m *misshapen) note(opCtx *graphql.OperationContext, p *priced) {
-	if p.err == nil || p.plan != nil && p.plan.BreaksShape() == nil {
+func (m *misshapen) note(opCtx *graphql.OperationContext, plan *cost.Plan, why error) {
+	if why == nil || plan != nil && plan.BreaksShape() == nil {
 		return
 	}
 	key := misshapeOf(opCtx.RawQuery, opCtx.OperationName)
@@ -43,7 +45,7 @@ func (m *misshapen) note(opCtx *graphql.OperationContext, p *priced) {
 	delete(m.why, m.order[m.next])
 	m.order[m.next] = key
 	m.next = (m.next + 1) % misshapenSlots
-	m.why[key] = p.err
+	m.why[key] = why
 }
 
 // find returns why an operation cannot pass where shape is enforced, nil if it may.

@@ -42,6 +42,12 @@ func (op *operation) within(ctx context.Context) context.Context {
 	return &op.ctx
 }
 
+// priced is what the mutator leaves for the decision, beside the price in that.
+type priced struct {
+	plan *cost.Plan
+	err  error
+}
+
 // operation is the state of one operation from its price to its answer. It is made anew for each: whoever has its context can
 // ask for the decision and charge more, long after the answer has left. So it has no more in it than most operations use.
 type operation struct {
@@ -169,3 +175,30 @@ func (op *operation) useStore() {
 }
 
 func (op *operation) mutation() bool { return op.decision.Kind == ast.Mutation }
+
+// rulesOf returns the rules of a policy for the operation. The decision keeps what they were chosen by.
+func (op *operation) rulesOf(policy *tiers.Snapshot) *tiers.Rules {
+	subject := op.decision.Subject
+	if op.record == nil {
+		if shared := policy.SharedRules(subject); shared != nil {
+			return shared
+		}
+	}
+	own := op.selected(policy)
+	op.decision.Selected = &own.selected
+	own.rules = policy.Rules(subject, own.selected)
+	return &own.rules
+}
+
+// selected returns what operation rules of the policy look at. The document stands in it only if they name any.
+func (op *operation) selected(policy *tiers.Snapshot) *particulars {
+	p := &particulars{}
+	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, op.record
+	if plan := op.price.plan; plan != nil {
+		p.calls = plan.Calls(op.request.Variables)
+	}
+	if len(p.selected.Fields) > 0 && policy.NamesDocuments() {
+		p.selected.Document = op.price.plan.Document(op.request.RawQuery, tiers.DocumentID)
+	}
+	return p
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/backend"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -135,4 +136,9 @@ func awayMode(rules *tiers.Rules, err error) bucket.FailMode {
 		mode = mode.Strictest(buckets[i].Limits.FailMode())
 	}
 	return mode
+}
+
+// unclaim releases a claim that a take may have written although its reply was lost.
+func (op *operation) unclaim(ctx context.Context) {
+	op.store.Offer(ctx, claims.Release(op.decision.Subject.Tenant, op.claim), reasonUnclaimed, op.rules.Tier)
 }

@@ -22,12 +22,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// priced is what the mutator leaves for the decision, beside the price in that.
-type priced struct {
-	plan *cost.Plan
-	err  error
-}
-
 // MutateOperationContext prices the operation and does nothing else: an operation that another
 // extension refuses, or a mutation that came by GET, is never charged.
 func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.OperationContext) *gqlerror.Error {
@@ -47,7 +41,7 @@ func (e *Extension) MutateOperationContext(ctx context.Context, opCtx *graphql.O
 	} else {
 		d.Points = cost.MaxPoints
 	}
-	e.misshapen.note(opCtx, p)
+	e.misshapen.note(opCtx, p.plan, p.err)
 	// An operation that has no price is refused when it is decided about, with everything else.
 	op.leave(opCtx)
 	return nil
@@ -273,5 +267,18 @@ func complexityOf(schema graphql.ExecutableSchema, object, field string, logger 
 			return 0, false
 		}
 		return complexity, ok
+	}
+}
+
+// tooManyValues returns why the operation is refused whose arguments have more values than a limit can be divided by, nil
+// if they have not.
+func (op *operation) tooManyValues() *decision.Refusal {
+	t := op.rules.TooMany
+	if t == nil || t.Mode == bucket.Off {
+		return nil
+	}
+	return &decision.Refusal{
+		Outcome: decision.QueryLimited, Mode: t.Mode, EnforceFrom: t.EnforceFrom,
+		Detail: fmt.Sprintf("the operation gives more than %d different values to the argument %s of %s", t.Most, t.By, t.Operation),
 	}
 }

@@ -155,70 +155,6 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 	return nil
 }
 
-// judged returns the buckets to ask the store about, nil if no limit in them is judged.
-func judged(rules *tiers.Rules) []bucket.Bucket {
-	if rules.Unlimited || !haveLimits(rules.Buckets) {
-		return nil
-	}
-	return rules.Buckets
-}
-
-// haveLimits reports whether any limit in the buckets is judged.
-func haveLimits(buckets []bucket.Bucket) bool {
-	for i := range buckets {
-		if buckets[i].Limits.Len() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// enforces reports whether a limit can refuse what counts in one of the units, any if none is given.
-func enforces(rules *tiers.Rules, units ...bucket.Unit) bool {
-	return slices.ContainsFunc(judged(rules), func(b bucket.Bucket) bool {
-		return slices.ContainsFunc(b.Limits.All(), func(l bucket.Limit) bool {
-			return l.Mode == bucket.Enforce && !l.Soft && (len(units) == 0 || slices.Contains(units, l.Unit))
-		})
-	})
-}
-
-// counts reports whether a limit counts the unit.
-func counts(buckets []bucket.Bucket, unit bucket.Unit) bool {
-	for i := range buckets {
-		if buckets[i].Limits.Counts(unit) {
-			return true
-		}
-	}
-	return false
-}
-
-// members returns the owners that the operation belongs to, whether or not they have budgets: an override
-// record may block any of them. The room is used if it is large enough.
-func (op *operation) members(room []bucket.Owner) []bucket.Owner {
-	d := &op.decision
-	members := append(room[:0], bucket.Owner{})
-	if d.Subject.Team != "" {
-		members = append(members, bucket.Owner{Level: bucket.Team, Name: d.Subject.Team})
-	}
-	if d.Subject.User != "" {
-		members = append(members, bucket.Owner{Level: bucket.User, Name: d.Subject.User})
-	}
-	for _, field := range d.RootFields {
-		members = append(members, bucket.Owner{Level: bucket.Operation, Name: field})
-	}
-	return members
-}
-
-// overridden says whether an override record was in force.
-func overridden(result *bucket.Result) bool {
-	for i := range result.Limits {
-		if result.Limits[i].Overridden {
-			return true
-		}
-	}
-	return result.Verdict == bucket.Blocked
-}
-
 // mayTry says whether the source is made for candidates, or has one. A mode switch is a source of candidates
 // whatever it is around.
 func mayTry(policy tiers.Source) bool {
@@ -282,4 +218,23 @@ func tried(would *decision.Candidate, take *bucket.Take, result *bucket.Result) 
 	default:
 	}
 	return would
+}
+
+// keep notes what the take has charged.
+func (op *operation) keep(result *bucket.Result, points int64) {
+	c := &op.charged
+	c.points, c.count = points, len(result.Limits)
+	for i := range result.Limits {
+		switch l := &result.Limits[i]; {
+		case l.Charged <= 0:
+		case l.Limit.Unit == bucket.Points:
+			c.limits |= 1 << i
+		case l.Limit.Unit == bucket.ResponseBytes:
+			c.bytes = true
+		}
+	}
+	if op.claim != nil || c.bytes || op.extension.cfg.Settlement.corrects() {
+		receipt := result.Receipt
+		c.kept = &receipt
+	}
 }
