@@ -94,6 +94,9 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestAPointBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./cost -documents=500000 -search-seed=$$RANDOM
 	@# Ten thousand revisions of policies, of which most are not to be served.
 	go test -race -v -run '^TestWhatIsServedIsAlwaysTheNewestValidRevision$$' -timeout 60m ./policy -revisions=100
+	@# A thousand races of 32 publishers on SQLite, and on PostgreSQL.
+	@scripts/install-postgres
+	cd gqlratelimitd && go test -v -run '^TestOf32PublishersOneWinsEachRoundAndTheLogHasNoFork$$' -timeout 60m ./internal/store -rounds=1000
 	@# Mistakes in scripts that few calls show.
 	go test -run '^TestAMistakeInAScriptIsFound$$' -timeout 60m ./internal/state -all-mutants
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.

@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	} else if strings.HasPrefix(cfg.URL, "postgres://") || strings.HasPrefix(cfg.URL, "postgresql://") {
 		err = db.openServer(cfg.URL)
 	} else {
-		err = errors.New("want the URL of a database, which begins with postgres:// or sqlite:")
+		err = errors.New("the URL of a database has to begin with postgres:// or with sqlite: and a path")
 	}
 	if err == nil {
 		err = db.migrate(ctx)

@@ -91,8 +91,8 @@ func TestAnURLThatCannotBeOpenedIsSaidWithoutItsPassword(t *testing.T) {
 	foreign := filepath.Join(t.TempDir(), "foreign")
 	require.NoError(t, os.WriteFile(foreign, []byte(strings.Repeat("not a database\n", 100)), 0o600))
 	for url, want := range map[string]string{
-		"":                                   "begins with postgres:// or sqlite:",
-		"mysql://user:hunter2@host/db":       "begins with postgres:// or sqlite:",
+		"":                                   "has to begin with postgres://",
+		"mysql://user:hunter2@host/db":       "has to begin with postgres://",
 		"postgres://user:hunter2@host:x/db":  "cannot be read",
 		"sqlite:" + t.TempDir() + "/none/db": "no such file",
 		"sqlite:" + foreign:                  "not a database",

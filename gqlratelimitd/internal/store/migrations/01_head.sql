@@ -1,7 +1,7 @@
 -- Which steps of the schema there are.
 CREATE TABLE migration (
 	step {integer} PRIMARY KEY,
-	-- Times are microseconds since 1970.
+	-- Times are microseconds since 1970, 0 for none.
 	at   {integer} NOT NULL
 ){strict};
 
@@ -10,8 +10,30 @@ CREATE TABLE head (
 	id        {integer} PRIMARY KEY CHECK (id = 1),
 	-- The newest revision of the policy, 0 before the first.
 	policy    {integer} NOT NULL DEFAULT 0,
-	-- The newest change of a tenant, an override record or a mode switch.
-	directory {integer} NOT NULL DEFAULT 0
+	-- The newest change of a tenant, an override or a mode switch, 0 before the first.
+	directory {integer} NOT NULL DEFAULT 0,
+	-- How many messages were ever put into the outbox.
+	outbox    {integer} NOT NULL DEFAULT 0
 ){strict};
 
 INSERT INTO head (id) VALUES (1);
+
+-- What has to be told to others: of each thing at most one message, that it has changed.
+CREATE TABLE outbox (
+	sequence {integer} NOT NULL UNIQUE,
+	kind     {text} NOT NULL,
+	name     {bytes} NOT NULL,
+	revision {integer} NOT NULL,
+	at       {integer} NOT NULL,
+	PRIMARY KEY (kind, name)
+){strict};
+
+-- What was answered to a request, by a hash of who asked and of the key, for some time.
+CREATE TABLE answer (
+	id      {bytes} PRIMARY KEY,
+	-- A hash of what was asked.
+	request {bytes} NOT NULL,
+	body    {bytes} NOT NULL,
+	expires {integer} NOT NULL
+){strict};
+CREATE INDEX answer_expires ON answer (expires);

@@ -1,0 +1,14 @@
+-- Who may come in with a token. What a token is, nobody can read here.
+CREATE TABLE token (
+	id      {text} PRIMARY KEY,
+	hash    {bytes} NOT NULL,
+	subject {text} NOT NULL,
+	owner   {text} NOT NULL,
+	-- JSON.
+	roles   {text} NOT NULL,
+	tenants {text} NOT NULL,
+	issued  {integer} NOT NULL,
+	expires {integer} NOT NULL,
+	-- 0 while it holds.
+	revoked {integer} NOT NULL
+){strict};

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Token is who may come in with a token, of which a hash is known.
+type Token struct {
+	// ID names the token. It is no secret.
+	ID string
+	// Hash is that of the secret.
+	Hash []byte
+	// Subject is whom it is for, and Owner who answers for it.
+	Subject, Owner string
+	// Roles are what the bearer is, and Tenants those that it is confined to: none of them if it has none.
+	Roles, Tenants []string
+	// Issued, Expires and Revoked are when. Expires is zero if it never does, and Revoked while it holds.
+	Issued, Expires, Revoked time.Time
+}
+
+// Holds reports whether the token is good at a time.
+func (t *Token) Holds(now time.Time) bool {
+	return t != nil && t.Revoked.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
+}
+
+//nolint:gosec // these are names of columns
+const tokenColumns = "id, hash, subject, owner, roles, tenants, issued, expires, revoked"
+
+func scanToken(row scanner, t *Token) error {
+	return row.Scan(&t.ID, &t.Hash, &t.Subject, &t.Owner, names{&t.Roles}, names{&t.Tenants}, instant{&t.Issued}, instant{&t.Expires}, instant{&t.Revoked})
+}
+
+// names is a column of texts.
+type names struct{ of *[]string }
+
+// Scan implements sql.Scanner.
+func (n names) Scan(from any) error {
+	switch text := from.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), n.of)
+	case []byte:
+		return json.Unmarshal(text, n.of)
+	default:
+		return json.Unmarshal(nil, n.of)
+	}
+}
+
+// list is texts as they are stored.
+func list(texts []string) string {
+	// Texts can be written.
+	text, _ := json.Marshal(texts)
+	return string(text)
+}
+
+// Token returns a token, also one that holds no longer, and nil if there is none.
+func (v *View) Token(id string) (*Token, error) {
+	return one(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id = $1", id)
+}
+
+// Tokens returns at most n tokens after an ID, by ID, also those that hold no longer.
+func (v *View) Tokens(after string, n int) ([]Token, error) {
+	return many(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id > $1 ORDER BY id LIMIT $2", after, page(n))
+}
+
+// AddToken adds a token. It sets when it was issued.
+func (tx *Tx) AddToken(t *Token) error {
+	t.Issued = tx.now
+	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)",
+		t.ID, t.Hash, t.Subject, t.Owner, list(t.Roles), list(t.Tenants), micros(t.Issued), micros(t.Expires))
+}
+
+// RevokeToken ends a token for ever.
+func (tx *Tx) RevokeToken(id string) error {
+	return tx.exec("UPDATE token SET revoked = $1 WHERE id = $2 AND revoked = 0", micros(tx.now), id)
+}
