@@ -41,7 +41,7 @@ func BenchmarkMemoryTakeFourLimits(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory has takes that the fast path leaves to the general one.
+// BenchmarkMemory has takes that are not the usual one.
 func BenchmarkMemory(b *testing.B) {
 	ctx := context.Background()
 	four := busyLimits(b)

@@ -89,7 +89,8 @@ func (c *call) govern() {
 		c.extra = kindOfTake(&c.governed) + state.CandidateOwner*int64(len(c.asked)-c.live)
 	}
 	if c.claim != nil {
-		c.args[1] = claimOf(c.claim, c.governed.buckets[:c.live]).Pack()
+		claim := claimOf(c.claim, c.governed.buckets[:c.live])
+		c.args[1] = claim.Pack()
 	}
 	if c.rulesAt > 0 {
 		for i := range c.governed.buckets {

@@ -21,8 +21,8 @@ func leaseAndTTL(claim *idempotency.Claim) (lease, ttl int64) {
 }
 
 // claimOf is a claim of a take from these buckets as the scripts know it, the defaults filled in.
-func claimOf(claim *idempotency.Claim, buckets []Bucket) *state.Claim {
-	c := &state.Claim{
+func claimOf(claim *idempotency.Claim, buckets []Bucket) state.Claim {
+	c := state.Claim{
 		Attempt: claim.Attempt, Fingerprint: claim.Fingerprint,
 		RunAgain: claim.RunAgain, RefuseAbandoned: claim.RefuseAbandoned, Sum: sumOf(buckets),
 	}

@@ -244,9 +244,11 @@ func (l *local) StandIns() int {
 	return int(l.room.standIns.Load())
 }
 
-// TakeFast is Memory.takeFast.
+// TakeFast does the take as a fast one, if it can.
 func (m *Memory) TakeFast(take Take) (result Result, ok bool) {
-	ok = m.takeFast(&take, &result)
+	s, tenant, now := m.lock(take.Tenant)
+	defer s.mu.Unlock()
+	ok = take.isFast() && s.takeFast(tenant, &take, &result, now)
 	return result, ok
 }
 

@@ -131,10 +131,20 @@ func (m *Memory) Take(ctx context.Context, take Take) (result Result, err error)
 	if err := take.Check(); err != nil {
 		return Result{}, err
 	}
-	if m.check(ctx) == nil && m.takeFast(&take, &result) {
+	if m.check(ctx) == nil && !take.empty() && m.takeHere(&take, &result) {
 		return result, nil
 	}
 	return m.core.Take(ctx, take)
+}
+
+// takeHere does a take of a tenant without override records, without making the call of a script of it. It reports whether it did.
+func (m *Memory) takeHere(take *Take, result *Result) bool {
+	s, tenant, now := m.lock(take.Tenant)
+	defer s.mu.Unlock()
+	if s.overridesOf(tenant) != nil {
+		return false
+	}
+	return take.isFast() && s.takeFast(tenant, take, result, now) || s.takeDirect(tenant, take, result, now)
 }
 
 // SetOverride implements [OverrideStore]. All tenants together may have as many records as the store has

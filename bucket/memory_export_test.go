@@ -1,6 +1,9 @@
 package bucket
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // CheckAccounts returns what is wrong with what the store knows of the weight of its entries, and of where they are.
 func (m *Memory) CheckAccounts() error {
@@ -73,4 +76,33 @@ func Span(class int, slot uint32) (block uint32, from, to, size, whole int) {
 	block, from, to = span(class, slot)
 	_, entries, _ := locate(slot, pageShifts[class])
 	return block, from, to, int(slabSizes[class]), blockBytes(class, entries)
+}
+
+// TakeByCall is Take, by the call of a script whatever the take is.
+func (m *Memory) TakeByCall(ctx context.Context, take Take) (Result, error) {
+	return m.core.Take(ctx, take)
+}
+
+// WithoutID returns the result without what is random in it.
+func (r Result) WithoutID() Result {
+	r.Receipt.id = [16]byte{}
+	return r
+}
+
+// Dump returns what is kept, and when it expires, but for the markers of receipts.
+func (m *Memory) Dump() map[string]string {
+	all := map[string]string{}
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		for kind := range poolKinds {
+			for _, key := range s.keys(kind) {
+				if _, e := s.lookup(&key); key.kind != settledKey {
+					all[fmt.Sprintf("%q %q %d", key.tenant, key.name, key.kind)] = fmt.Sprintf("%d %q", e.expires(), s.valueOf(e))
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+	return all
 }

@@ -1,10 +1,6 @@
 package bucket
 
-import (
-	"slices"
-
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
-)
+import "github.com/gqlgen-ratelimit/ratelimit/internal/state"
 
 // So many limits and owners a take of the fast kind has at most, so that their debts and entries fit small
 // arrays.
@@ -18,18 +14,10 @@ func (t *Take) isFast() bool {
 	return t.Claim == nil && t.Candidate == nil && !t.ObserveAdmitted && len(t.Buckets) <= fastOwners && countLimits(t.Buckets) <= fastLimits
 }
 
-// takeFast does the fast take: of a tenant without override records, from owners who were charged by the same policy
+// takeFast does the fast take: of a tenant without override records, from few owners who were charged by the same policy
 // before or owe nothing, and have the amount. It does what fast.lua does, on the stored states themselves.
 // It reports whether it did; if not, it changed nothing but the room for the answer.
-func (m *Memory) takeFast(take *Take, result *Result) bool {
-	if !take.isFast() {
-		return false
-	}
-	s, tenant, now := m.lock(take.Tenant)
-	defer s.mu.Unlock()
-	if s.overridesOf(tenant) != nil {
-		return false
-	}
+func (s *shard) takeFast(tenant tenantKey, take *Take, result *Result, now int64) bool {
 	var entries [fastOwners]entry
 	var debts [fastLimits]int64
 	var charges [fastOwners]uint16
@@ -114,10 +102,5 @@ func (s *shard) charge(tenant tenantKey, b *Bucket, e entry, debts []int64, stat
 	key := s.bucketKey(tenant, &b.Owner)
 	at, _ := s.lookup(&key)
 	s.fresh = compiled.AppendTokens(s.fresh[:0], stored, debts, uint64(changed), now)
-	value := s.fresh
-	if _, whole := slabFor(&key, len(value)); !whole {
-		// The shard keeps it.
-		value = slices.Clone(value)
-	}
-	s.put(&key, at, value, now+longest)
+	s.put(&key, at, own(&key, s.fresh), now+longest)
 }

@@ -61,9 +61,7 @@ func TestTheFastTakeOfAMemoryAnswersAndStoresWhatTheGeneralOneDoes(t *testing.T)
 			is, err = fast.Take(t.Context(), take)
 			require.NoError(t, err)
 		}
-		// Who asks what the verdict was reached by is never answered by the fast take.
-		take.ObserveAdmitted = true
-		want, err := general.Take(t.Context(), take)
+		want, err := general.TakeByCall(t.Context(), take)
 		require.NoError(t, err)
 		require.Equal(t, want.Verdict, is.Verdict)
 		require.Equal(t, want.Limits, is.Limits)

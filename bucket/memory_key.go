@@ -41,10 +41,15 @@ func (s *shard) key(tenant tenantKey, kind keyKind, name string) entryKey {
 // keyOf returns the key of an address.
 func (s *shard) keyOf(tenant tenantKey, a *address) entryKey {
 	if a.candidate != "" {
-		// No tenant has this name: one that starts with ~ has no other in it.
-		tenant = s.store.tenant("~" + a.candidate + "~" + tenant.name)
+		tenant = s.candidate(tenant, a.candidate)
 	}
 	return s.key(tenant, a.kind, memoryPart(a.name, a.part))
+}
+
+// candidate returns the tenant under which its buckets of a candidate policy are kept. No other has this name: one that starts
+// with ~ has no other in it.
+func (s *shard) candidate(tenant tenantKey, id string) tenantKey {
+	return s.store.tenant("~" + id + "~" + tenant.name)
 }
 
 // bucketKey returns the key of the bucket of an owner.

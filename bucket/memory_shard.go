@@ -31,8 +31,9 @@ type shard struct {
 	pools [poolKinds]pool
 	store *Memory
 	read  reading
-	// fresh is room for a state until it is in its entry.
-	fresh []byte
+	// fresh is room for a state until it is in its entry, and direct for a take that is not a fast one, nil before the first.
+	fresh  []byte
+	direct *state.Direct
 	// calls counts the calls, and due the entries to be looked at by the next one.
 	calls uint
 	due   int

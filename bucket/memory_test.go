@@ -143,20 +143,6 @@ func TestMemoryAdmitsTheCapacityToManyGoroutines(t *testing.T) {
 	require.Equal(t, 1000/3, total)
 }
 
-func TestMemoryTakeAllocatesNothingWhenTheCallerBringsRoom(t *testing.T) {
-	ctx := context.Background()
-	store := bucket.NewMemory(bucket.MemoryConfig{})
-	take := bucket.Take{
-		Tenant: "acme", Buckets: []bucket.Bucket{{Limits: fourLimits(t, 1<<30)}}, Amounts: points(1),
-		States: make([]bucket.LimitState, 4),
-	}
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		if _, err := store.Take(ctx, take); err != nil {
-			t.Fatal(err)
-		}
-	}))
-}
-
 func TestAStoreWithoutAClockKeepsTheTimeOfTheSystem(t *testing.T) {
 	t.Parallel()
 	store := bucket.NewMemory(bucket.MemoryConfig{})

@@ -108,6 +108,9 @@ type loaded struct {
 	changed uint64
 }
 
+// toSave reports whether what is stored of the owner is not what holds.
+func (o *loaded) toSave() bool { return o.changed > 0 || o.ahead }
+
 // load reads the owners of the first keys, whose rules stand after some arguments and whose limits have so many
 // numbers each. The call ends if now is not in a window of the calendar that the caller sent.
 func (c *Call) load(owners, after, values int) (all []*loaded, err error) {

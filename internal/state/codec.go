@@ -50,15 +50,20 @@ func (l *Rules) readMixed(text string, spends []Spent, now int64) (rest string, 
 
 // ReadOwner reads the state of an owner as it is stored, nil for none.
 func ReadOwner(text []byte) (o Owner, err error) {
-	s := string(text)
 	if text != nil {
-		o.was.exists = true
 		// No entry is smaller.
-		o.Entries = make([]Entry, 0, max(FastLimits, len(s)/smallestEntry))
+		o.Entries = make([]Entry, 0, max(FastLimits, len(text)/smallestEntry))
 	}
+	return o, o.read(text)
+}
+
+// read makes it the owner whose state that is, in the room that its entries have.
+func (o *Owner) read(s []byte) error {
+	*o = Owner{Entries: o.Entries[:0]}
+	o.was.exists = s != nil
 	ok := true
 	switch {
-	case text == nil:
+	case s == nil:
 	case len(s) == fastSize && s[0] == fastVersion:
 		o.was = readDeadline(s[1], ReadUint(s[2:], DateSize))
 		ok = o.readFast(s[2:])
@@ -67,19 +72,20 @@ func ReadOwner(text []byte) (o Owner, err error) {
 	case len(s) >= mixedHead && s[0] == mixedVersion:
 		o.was.until = ReadUint(s[1:], DateSize)
 		ok = o.readMixed(s[mixedHead:])
-	case s != "" && s[0] == oldMixedVersion:
+	case len(s) > 0 && s[0] == oldMixedVersion:
 		ok = o.readMixed(s[1:])
 	default:
 		ok = false
 	}
 	if !ok {
-		return Owner{}, errMalformed
+		o.Entries = o.Entries[:0]
+		return errMalformed
 	}
-	return o, nil
+	return nil
 }
 
 // readFast reads a state of one date, from that on.
-func (o *Owner) readFast(s string) (ok bool) {
+func (o *Owner) readFast(s []byte) (ok bool) {
 	date, ids, debts := ReadUint(s, DateSize), s[DateSize:], s[fastDebts-fastIDs+DateSize:]
 	for i := range FastLimits {
 		id := ids[i*fastIDSize:]
@@ -99,8 +105,8 @@ func (o *Owner) readFast(s string) (ok bool) {
 }
 
 // readMixed reads the entries of a mixed state.
-func (o *Owner) readMixed(s string) (ok bool) {
-	for s != "" {
+func (o *Owner) readMixed(s []byte) (ok bool) {
+	for len(s) > 0 {
 		if Tag(s[0]) == tagNone {
 			s = s[tagSize:]
 			continue
@@ -115,7 +121,7 @@ func (o *Owner) readMixed(s string) (ok bool) {
 }
 
 // readEntry reads an entry and returns its size, zero if it is none.
-func readEntry(text string) (e Entry, size int) {
+func readEntry[T ~string | ~[]byte](text T) (e Entry, size int) {
 	e.Tag = Tag(text[0])
 	size = tagSize + idSize + DateSize + lengthSize + DebtSize
 	if e.Tag == TokenBucket || e.Tag == SlidingWindow {
@@ -182,6 +188,22 @@ func (o *Owner) Append(b []byte, l *Rules, now int64) []byte {
 	return b
 }
 
+// Spent sets what the rules have spent as who reads [Owner.Append] finds it.
+func (o *Owner) Spent(l *Rules, spends []Spent, now int64) {
+	if _, debts, _, ok := o.fast(l, now); ok {
+		for i := range l.All {
+			spends[i] = Spent{Debt: debts[i]}
+		}
+		return
+	}
+	for i := range l.All {
+		spends[i] = Spent{}
+		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
+			spends[i] = l.All[i].Read(e, now)
+		}
+	}
+}
+
 // appendFast appends a state of one date.
 func appendFast(b []byte, l *Rules, code byte, date int64, debts [FastLimits]int64) []byte {
 	b = AppendUint(append(b, fastVersion, code), DateSize, date)
@@ -194,10 +216,14 @@ func appendFast(b []byte, l *Rules, code byte, date int64, debts [FastLimits]int
 
 // Pack returns the state as it is stored after a call of these rules: their entries come first.
 func (o *Owner) Pack(l *Rules, now int64) []byte {
+	return o.appendStored(make([]byte, 0, max(fastSize, mixedHead+max(len(l.All), len(o.Entries))*tokenSize)), l, now)
+}
+
+func (o *Owner) appendStored(b []byte, l *Rules, now int64) []byte {
 	if date, debts, others, ok := o.fast(l, now); ok && !others {
-		return appendFast(make([]byte, 0, fastSize), l, o.is.code, date, debts)
+		return appendFast(b, l, o.is.code, date, debts)
 	}
-	b := AppendUint(append(make([]byte, 0, mixedHead+max(len(l.All), len(o.Entries))*tokenSize), mixedVersion), DateSize, o.is.until)
+	b = AppendUint(append(b, mixedVersion), DateSize, o.is.until)
 	for i := range l.All {
 		if e := o.Find(l.All[i].ID, i); e != nil && e.counts(now) {
 			b = e.append(b)

@@ -85,6 +85,11 @@ func (r *Record) Judge(c *Claim, now int64) (outcome Outcome, hold Record, tail 
 // repeated says that the attempt that holds the claim was not charged.
 func (r *Record) repeated() bool { return len(r.Rest) > DateSize && r.Rest[DateSize] == 1 }
 
+// held reports whether a take of which [Record.Judge] has made the record writes it.
+func (r *Record) held(outcome Outcome) bool {
+	return r.State != 0 && (outcome == Admitted || outcome == Repeat)
+}
+
 // Hold sets what tells the first verdict again: when, whether it was Repeat, a hash of the limits that were
 // judged, and those that were charged less than asked, packed.
 func (r *Record) Hold(outcome Outcome, sum uint32, short string, now int64) {
@@ -125,8 +130,10 @@ func (r *Record) End(as byte, answer string, now int64) (stays bool) {
 }
 
 // pack returns the record as it is stored, see take.lua.
-func (r *Record) pack() []byte {
-	b := append(make([]byte, 0, recordSize+len(r.Rest)), recordVersion, r.State)
+func (r *Record) pack() []byte { return r.append(make([]byte, 0, recordSize+len(r.Rest))) }
+
+func (r *Record) append(b []byte) []byte {
+	b = append(b, recordVersion, r.State)
 	b = AppendUint(AppendUint(b, DateSize, r.Leased), DateSize, r.Ends)
 	b = append(append(b, r.Attempt[:]...), r.Fingerprint[:]...)
 	return append(b, r.Rest...)
@@ -140,12 +147,11 @@ func readRecord(text []byte) (r Record, err error) {
 	case len(text) < recordSize || text[0] != recordVersion:
 		return Record{}, fmt.Errorf("%w: a record", errMalformed)
 	}
-	s := string(text)
-	r.State, r.Leased, r.Ends = s[1], ReadUint(s[2:], DateSize), ReadUint(s[2+DateSize:], DateSize)
-	s = s[2+2*DateSize:]
-	copy(r.Attempt[:], s)
-	copy(r.Fingerprint[:], s[keySize:])
-	r.Rest = s[2*keySize:]
+	r.State, r.Leased, r.Ends = text[1], ReadUint(text[2:], DateSize), ReadUint(text[2+DateSize:], DateSize)
+	text = text[2+2*DateSize:]
+	copy(r.Attempt[:], text)
+	copy(r.Fingerprint[:], text[keySize:])
+	r.Rest = string(text[2*keySize:])
 	return r, nil
 }
 

@@ -151,7 +151,7 @@ func AppendUint[N int | int64 | uint64 | uint32](b []byte, size int, n N) []byte
 }
 
 // ReadUint reads the first size bytes, big endian.
-func ReadUint(s string, size int) int64 {
+func ReadUint[T ~string | ~[]byte](s T, size int) int64 {
 	var n int64
 	for i := range size {
 		n = n<<8 | int64(s[i])

@@ -50,7 +50,12 @@ func Take(c Call) (Reply, error) {
 		t.sides = [2]side{{owners: all[:live]}, {owners: all[live:]}}
 		if judged {
 			for i := range t.sides {
-				t.sides[i].judge(r, &c)
+				t.sides[i].judge(c.Now)
+				for _, o := range t.sides[i].owners {
+					if o.toSave() {
+						r.save(o, &c)
+					}
+				}
 			}
 			t.outcome = t.sides[0].Outcome
 		}
@@ -88,35 +93,36 @@ func readClaim(text string) (c Claim, err error) {
 	return c, nil
 }
 
-// judge charges all owners of the side or none.
-func (s *side) judge(r *Reply, c *Call) {
+// judge charges all owners of the side or none. Those that have changed are to be saved.
+func (s *side) judge(now int64) {
 	s.Outcome = Admitted
 	k := 0
 	for _, o := range s.owners {
 		for i := range o.rules.All {
-			s.Limit(k, &o.rules.All[i], o.spends[i], o.numbers[i][0], c.Now)
+			s.Limit(k, &o.rules.All[i], o.spends[i], o.numbers[i][0], now)
 			k++
 		}
 	}
 	if s.Outcome != Admitted {
 		s.Short = Shortfall{}
+		return
 	}
 	k = 0
 	for _, o := range s.owners {
 		for i := range o.rules.All {
-			if s.Outcome == Admitted && o.rules.All[i].Take(&o.spends[i], &s.Short, k, o.numbers[i][0], c.Now) {
+			if o.rules.All[i].Take(&o.spends[i], &s.Short, k, o.numbers[i][0], now) {
 				o.changed |= 1 << i
 			}
 			k++
-		}
-		if o.changed > 0 || o.ahead {
-			r.save(o, c)
 		}
 	}
 }
 
 // short is what was charged less than asked, packed.
 func (s *side) short() []byte {
+	if s.Short.limits == 0 {
+		return nil
+	}
 	owners := make([]*Rules, len(s.owners))
 	for i, o := range s.owners {
 		owners[i] = o.rules
@@ -127,7 +133,7 @@ func (s *side) short() []byte {
 // answer ends the take: it writes the claim, and the reply.
 func (t *take) answer(r *Reply, candidate bool) {
 	short := t.sides[0].short()
-	if t.hold.State != 0 && (t.outcome == Admitted || t.outcome == Repeat) {
+	if t.hold.held(t.outcome) {
 		t.hold.Hold(t.outcome, t.claim.Sum, string(short), t.Now)
 		r.Writes = append(r.Writes, Write{Key: len(t.Values) - 1, Value: t.hold.pack(), Expiry: t.hold.Ends})
 	}
