@@ -26,6 +26,8 @@ import (
 type wire struct {
 	// answers is how long the server takes for a script of the tenant, never if that is negative.
 	answers func(tenant string) time.Duration
+	// greets is how long the server takes for the greeting of a connection, at once if that is nil, never if it is negative.
+	greets func() time.Duration
 	// late is by how much the process comes too late when a first deadline of reading has passed.
 	late time.Duration
 	// protocol is the version of RESP. Zero means that of redisclient.Open.
@@ -47,7 +49,11 @@ func (s *wire) client(t testing.TB) *redis.Client {
 		return &starved{Conn: near, server: s}, nil
 	}
 	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	t.Cleanup(func() {
+		_ = client.Close()
+		// A node that was found silent is listened to for a while.
+		pass(time.Second)
+	})
 	require.NoError(t, redisclient.AddBreaker(client, redisclient.BreakerConfig{Failures: breakerFailures}))
 	return client
 }
@@ -60,20 +66,23 @@ func (s *wire) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		reply := "+OK\r\n"
+		reply, delay := "+OK\r\n", time.Duration(0)
 		switch {
 		case command[0] == "hello":
 			reply = "-ERR unknown command\r\n"
+			if s.greets != nil {
+				delay = s.greets()
+			}
 		case strings.HasPrefix(command[0], "eval"):
 			_, tenant, _ := strings.Cut(command[callHead], "{")
 			tenant, _, _ = strings.Cut(tenant, "}")
 			reply = "-" + answered + "\r\n"
-			delay := s.answers(tenant)
-			if delay < 0 {
-				continue
-			}
-			pass(delay)
+			delay = s.answers(tenant)
 		}
+		if delay < 0 {
+			continue
+		}
+		pass(delay)
 		if _, err := io.WriteString(conn, reply); err != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,8 @@ type nodeHook struct {
 	breaker *breaker
 	// nodes are what is known of the nodes of the client.
 	nodes *nodes
+	// behind is the node that was connected to last. Behind Sentinels it changes.
+	behind atomic.Pointer[deadline.Node]
 	// unbounded is how long a call may take that has no deadline, zero if that is left to the timeouts of the client.
 	unbounded time.Duration
 }
@@ -27,7 +30,9 @@ type nodeHook struct {
 var _ redis.Hook = (*nodeHook)(nil)
 
 func addNodeHook(client *redis.Client, name string, known *nodes, unbounded time.Duration, cfg *BreakerConfig) {
-	client.AddHook(&nodeHook{breaker: newBreaker(name, cfg), nodes: known, unbounded: unbounded})
+	h := &nodeHook{breaker: newBreaker(name, cfg), nodes: known, unbounded: unbounded}
+	h.behind.Store(known.at(name))
+	client.AddHook(h)
 }
 
 // DialHook implements redis.Hook.
@@ -37,6 +42,9 @@ func (h *nodeHook) DialHook(next redis.DialHook) redis.DialHook {
 		conn, err := watched(ctx, network, addr)
 		if err != nil {
 			return nil, notSent(&dialError{err})
+		}
+		if node := nodeOf(conn); node != nil {
+			h.behind.Store(node)
 		}
 		return conn, nil
 	}
@@ -166,17 +174,19 @@ func (h *nodeHook) outer(ctx context.Context) *permit {
 	return p
 }
 
-// admit asks the breaker.
+// admit asks the breaker, and tells a call of a store which node it is for.
 func (h *nodeHook) admit(ctx context.Context) (*permit, error) {
 	p := &permit{Context: ctx, hook: h}
-	if h.breaker == nil {
-		return p, nil
+	if h.breaker != nil {
+		report, err := h.breaker.steps.Allow()
+		if err != nil {
+			return nil, h.breaker.refusal
+		}
+		p.report = report
 	}
-	report, err := h.breaker.steps.Allow()
-	if err != nil {
-		return nil, h.breaker.refusal
+	if call := deadline.Of(ctx); call != nil {
+		call.Toward(h.behind.Load())
 	}
-	p.report = report
 	return p, nil
 }
 
@@ -188,8 +198,13 @@ func (p *permit) handshake(err error) error {
 	return err
 }
 
-// end tells the breaker how the call ended.
+// end tells the breaker how the call ended, and those that come next that this one could not leave.
 func (p *permit) end(err error) {
+	if err != nil && !isReply(err) {
+		if call := deadline.Of(p.Context); call != nil && call.Unsent() {
+			p.hook.behind.Load().FindSilent()
+		}
+	}
 	if p.report == nil {
 		return
 	}

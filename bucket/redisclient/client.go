@@ -70,6 +70,10 @@ func New(addresses ...string) (redis.UniversalClient, error) {
 // shows in the first call. The error names everything that is wrong with the configuration, and repeats no
 // password. The client is the caller's to close.
 func Open(address string, cfg Config) (redis.UniversalClient, error) {
+	return open(address, cfg, newNodes())
+}
+
+func open(address string, cfg Config, known *nodes) (redis.UniversalClient, error) {
 	if address != "" {
 		cfg.Addresses = append([]string{address}, cfg.Addresses...)
 	}
@@ -77,7 +81,7 @@ func Open(address string, cfg Config) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, unbounded := newNodes(), boundUnbounded
+	unbounded := boundUnbounded
 	if cfg.SocketTimeout > 0 {
 		unbounded = cfg.SocketTimeout
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -91,10 +92,15 @@ type conn struct {
 	// ended is the verdict on what was written last, nil while there is none: go-redis reads again after it, since it looks
 	// for push messages before each reply of RESP3.
 	ended error
+	// over says that the verdict is the last. A pool that is closed asks for it beside the user.
+	over atomic.Bool
 }
 
 // SetDeadline implements net.Conn.
 func (c *conn) SetDeadline(t time.Time) error {
+	if c.over.Load() {
+		return nil
+	}
 	c.until, c.silent, c.tick, c.ended = t, t, t, nil
 	return c.Conn.SetDeadline(t)
 }
@@ -107,6 +113,9 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
+	if c.over.Load() {
+		return nil
+	}
 	c.silent, c.ended = t, nil
 	return c.arm(c.wrote, t)
 }
@@ -125,6 +134,9 @@ func (c *conn) step() time.Duration { return c.silent.Sub(c.wrote) / ticks }
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
+	if c.over.Load() {
+		return 0, c.ended
+	}
 	c.wrote, c.ended = time.Now(), nil
 	return c.Conn.Write(b)
 }
@@ -159,6 +171,8 @@ func (c *conn) wait(b []byte) (int, error) {
 			}
 			now = time.Now()
 			switch heard := c.node.Heard(); {
+			case c.node.Silent():
+				return 0, c.end(deadline.ErrSilent)
 			case c.process.LateSince(began), now.Sub(c.wrote) < longSilence && c.process.StarvedSince(c.wrote):
 				began = now
 			case c.node.HeardSince(began):
@@ -182,10 +196,49 @@ func (c *conn) wait(b []byte) (int, error) {
 	}
 }
 
-// end keeps the verdict for whoever reads again.
+// end keeps the verdict for whoever reads again. With it a command of a store is over, and so is its connection; what has
+// one deadline may have been ended by its caller alone.
 func (c *conn) end(kind error) error {
 	c.ended = &timeout{error: os.ErrDeadlineExceeded, kind: kind}
+	if c.silent.Before(c.until) {
+		c.leave(kind)
+	}
 	return c.ended
+}
+
+// leave closes the connection: go-redis does not close those whose greeting fails. A node that was found silent is
+// listened to for a while longer, beside the calls: these give it no more than its silence from now on, so that one that is
+// slower would never be heard again.
+func (c *conn) leave(kind error) {
+	c.over.Store(true)
+	if errors.Is(kind, deadline.ErrSilent) {
+		c.node.FindSilent()
+		if done, ok := c.node.Listen(); ok {
+			go c.listen(done)
+			return
+		}
+	}
+	_ = c.Conn.Close()
+}
+
+// listen closes the connection when its node has said something, or has had the time to.
+func (c *conn) listen(done func()) {
+	defer done()
+	defer func() { _ = c.Conn.Close() }()
+	if c.Conn.SetReadDeadline(time.Now().Add(longSilence)) != nil {
+		return
+	}
+	if n, _ := c.Conn.Read(make([]byte, 1)); n > 0 {
+		c.node.Hear()
+	}
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	if c.over.Load() {
+		return nil
+	}
+	return c.Conn.Close()
 }
 
 // verdict says what it means that the patience of a command has run out: a process that is late is not late for ever.
@@ -205,6 +258,18 @@ func (c *conn) look(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.process.Note(until, time.Now(), c.step())
 	return n, err
+}
+
+// nodeOf returns the node of a connection that is watched, or nil.
+func nodeOf(c net.Conn) *deadline.Node {
+	switch watched := c.(type) {
+	case *conn:
+		return watched.node
+	case *rawConn:
+		return watched.node
+	default:
+		return nil
+	}
 }
 
 func isDeadline(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

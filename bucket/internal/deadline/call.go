@@ -50,6 +50,8 @@ type Call struct {
 	late atomic.Bool
 	// left is how long after its beginning the command has left, zero if it has not.
 	left atomic.Int64
+	// toward is the node that the command needs a connection to, nil if that is not known.
+	toward atomic.Pointer[Node]
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -144,15 +146,16 @@ func (c *Call) look() {
 	if late {
 		c.late.Store(true)
 	}
+	known := c.knownSilent()
 	switch {
 	case !now.Before(c.until):
 		c.end(errPatience)
 		return
 	case c.node == nil || c.left.Load() != 0:
-	case late || c.node.HeardSince(c.since):
+	case c.node.HeardSince(c.since), late && !known:
 		c.quiet = 0
 	default:
-		if c.quiet++; c.quiet == quietChecks {
+		if c.quiet++; known || c.quiet == quietChecks {
 			c.end(ErrSilent)
 			return
 		}
@@ -160,6 +163,18 @@ func (c *Call) look() {
 	c.since = now
 	c.arm(now)
 }
+
+// Toward says which node the command needs a connection to. If it was found silent before, it is not looked at twice.
+func (c *Call) Toward(node *Node) { c.toward.Store(node) }
+
+// knownSilent reports whether the node of the command was found silent before.
+func (c *Call) knownSilent() bool {
+	toward := c.toward.Load()
+	return toward != nil && toward.Silent()
+}
+
+// Unsent reports whether the call has ended because its command could not leave, and nothing was heard of the node.
+func (c *Call) Unsent() bool { return errors.Is(context.Cause(c.Context), ErrSilent) }
 
 // Leave notes that the command leaves now.
 func (c *Call) Leave() { c.left.Store(max(1, int64(time.Since(c.began)))) }
@@ -223,7 +238,7 @@ func (c *Call) Silence(err error) bool {
 	}
 	silent, left := c.silent()
 	switch now := time.Now(); {
-	case errors.Is(context.Cause(c.Context), ErrSilent):
+	case c.Unsent():
 		return true
 	case !IsTimeout(err):
 		return false

@@ -22,13 +22,35 @@ type Node struct {
 	epoch time.Time
 	// heard is how long after the epoch the node was heard last.
 	heard atomic.Int64
+	// silent says that the node was found silent, and was not heard since.
+	silent atomic.Bool
+	// listened says that somebody listens for what the node may say too late.
+	listened atomic.Bool
 }
 
 // NewNode returns a node that was never heard.
 func NewNode() *Node { return &Node{epoch: time.Now()} }
 
 // Hear notes that the node has just said something.
-func (n *Node) Hear() { n.heard.Store(int64(time.Since(n.epoch))) }
+func (n *Node) Hear() {
+	n.heard.Store(int64(time.Since(n.epoch)))
+	if n.silent.Load() {
+		n.silent.Store(false)
+	}
+}
+
+// FindSilent notes that a call has waited for the node for as long as it may, and heard nothing.
+func (n *Node) FindSilent() { n.silent.Store(true) }
+
+// Silent reports whether the node was found silent, and was not heard since. Who comes next need not find that out again,
+// however late this process is.
+func (n *Node) Silent() bool { return n.silent.Load() }
+
+// Listen reports whether the caller is the only one who listens for what the node may say too late, and has to call the
+// function when it is done.
+func (n *Node) Listen() (done func(), ok bool) {
+	return func() { n.listened.Store(false) }, n.listened.CompareAndSwap(false, true)
+}
 
 // Heard is when the node was heard last, or when it became known.
 func (n *Node) Heard() time.Time { return n.epoch.Add(time.Duration(n.heard.Load())) }
@@ -55,8 +77,8 @@ func NewProcess() *Process { return &Process{epoch: time.Now()} }
 
 // Note notes that something that was due then, after that time, is done now.
 func (p *Process) Note(due, now time.Time, after time.Duration) {
-	if Late(due, now, after) {
-		p.late.Store(int64(now.Sub(p.epoch)))
+	if at := int64(now.Sub(p.epoch)); Late(due, now, after) && at > p.late.Load() {
+		p.late.Store(at)
 	}
 }
 
