@@ -198,7 +198,11 @@ func serveWindows(in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(question, &redis); err != nil {
 			return nil, err
 		}
-		store, err := bucket.NewRedis(bucket.RedisConfig{Client: boundClient(redis), Namespace: "windows"})
+		client, err := boundClient(redis)
+		if err != nil {
+			return nil, err
+		}
+		store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "windows"})
 		if err != nil {
 			return nil, err
 		}

@@ -70,7 +70,10 @@ func pipelining(ctx context.Context, e effort) (*findings, error) {
 
 // pipelinedDecisions returns decisions over four limits of a store without and of one with pipelining.
 func pipelinedDecisions(address string) (decisions []named, stop func(), err error) {
-	client := boundClient(address)
+	client, err := boundClient(address)
+	if err != nil {
+		return nil, nil, err
+	}
 	four, err := fourLimits(usualLimit)
 	if err != nil {
 		return nil, nil, err
@@ -89,11 +92,10 @@ func pipelinedDecisions(address string) (decisions []named, stop func(), err err
 	return decisions, func() { _ = client.Close() }, nil
 }
 
-// boundClient is a client as the library makes it, with the connections of the other tables.
-func boundClient(address string) *goredis.Client {
-	options := &goredis.Options{Addr: address, PoolSize: poolSize}
-	redisclient.Bound(options)
-	return goredis.NewClient(options)
+// boundClient is a client as the library makes it, with the connections of the other tables, and without breakers: each
+// call is to reach a server that is stopped.
+func boundClient(address string) (goredis.UniversalClient, error) {
+	return redisclient.Open(address, redisclient.Config{PoolSize: poolSize, Breaker: redisclient.BreakerConfig{Disabled: true}})
 }
 
 // pipelinedAtOnce is how many callers the aim of pipelining is about.
