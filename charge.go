@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -31,6 +33,9 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 // An operation that runs again after an abandoned attempt, on its charge ([OutcomeRepeated]), pays here again. A mutation under an idempotency
 // key that returns a refusal of Charge has run: a repeat gets the same refusal, and another try needs another key.
 //
+// Where a rule of the policy stands in the place of the tenant's limits, what a resolver charges below a call that has the rule is
+// taken from the rule and not from those limits. Give the context of the resolver: without a field in it all of them pay.
+//
 // What was charged here stays charged: [SettlementConfig] corrects only the price of the operation itself.
 //
 // It is safe for concurrent use. A client that leaves does not end the charge.
@@ -42,7 +47,7 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}
-	buckets := judged(op.rules)
+	buckets := op.paying(ctx)
 	if n == 0 || buckets == nil {
 		return nil
 	}
@@ -61,6 +66,23 @@ func (op *operation) refusedInside() {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.decision.RefusedInside = true
+}
+
+// paying returns the buckets that pay for what is charged in a context: those of the call that runs in it, where rules take calls
+// from the limits that hold for all operations, and all where nobody knows which call that is.
+func (op *operation) paying(ctx context.Context) []bucket.Bucket {
+	buckets := judged(op.rules)
+	root := graphql.GetFieldContext(ctx)
+	for root != nil && root.Parent != nil && root.Parent.Parent != nil {
+		root = root.Parent
+	}
+	if buckets == nil || root == nil || root.Field.Field == nil || root.Object == "" {
+		return buckets
+	}
+	if buckets = op.rules.Paying(root.Object + "." + root.Field.Name); !haveLimits(buckets) {
+		return nil
+	}
+	return buckets
 }
 
 // chargeFrom takes n more of a unit from the buckets of the operation. It notes what clients are told of that, and

@@ -166,6 +166,24 @@ type particulars struct {
 	rules    tiers.Rules
 	selected tiers.Selection
 	calls    cost.Calls
+	prices   prices
+}
+
+// prices are what parts of an operation cost, once somebody asks.
+type prices struct {
+	op    *operation
+	parts cost.Parts
+	known bool
+}
+
+var _ tiers.Prices = (*prices)(nil)
+
+// Price implements tiers.Prices.
+func (p *prices) Price(includes func(field string) bool) int64 {
+	if !p.known {
+		p.parts, p.known = p.op.price.plan.Parts(p.op.request.Variables), true
+	}
+	return p.op.extension.price(context.Background(), p.parts.Cost(includes))
 }
 
 // useStore takes the store that the rules name.
@@ -196,6 +214,7 @@ func (op *operation) selected(policy *tiers.Snapshot) *particulars {
 	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, op.record
 	if plan := op.price.plan; plan != nil {
 		p.calls = plan.Calls(op.request.Variables)
+		p.prices.op, p.selected.Prices = op, &p.prices
 	}
 	if len(p.selected.Fields) > 0 && policy.NamesDocuments() {
 		p.selected.Document = op.price.plan.Document(op.request.RawQuery, tiers.DocumentID)

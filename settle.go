@@ -36,7 +36,7 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	var c correction
 	if op.charged.limits != 0 {
 		unused := int64(0)
-		if known {
+		if known && !op.rules.Split {
 			unused = max(0, op.charged.points-points)
 		}
 		c = e.correction(op, last, unused, left, gone)
@@ -126,8 +126,9 @@ func (op *operation) show(c correction) {
 	limits := append([]bucket.LimitState(nil), d.Limits...)
 	for i := range limits {
 		if op.charged.limits>>i&1 == 1 {
-			points := c.points
-			if unpaid := op.charged.points - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
+			asked := op.askedOf(limits[i].Owner)
+			points := asked - bucket.Worth(asked, op.charged.points-c.points, op.charged.points)
+			if unpaid := asked - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
 				// A soft limit gives back no more than it was charged.
 				points = max(0, points-unpaid)
 			}
@@ -135,6 +136,14 @@ func (op *operation) show(c correction) {
 		}
 	}
 	d.Limits, op.recharged = limits, true
+}
+
+// askedOf returns how many points of the price an owner was asked for.
+func (op *operation) askedOf(owner bucket.Owner) int64 {
+	if n, own := op.rules.Asked(owner, bucket.Points); own {
+		return n
+	}
+	return op.charged.points
 }
 
 // follow begins to watch over an operation that is about to run, and to add up what it comes to if somebody reads that: the

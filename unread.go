@@ -113,6 +113,9 @@ func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationC
 	if take.Buckets == nil {
 		return false
 	}
+	if op.rules.PaysByCall() {
+		take.Amounts = bucket.Amounts{{Unit: bucket.ParseTime, N: 1}}
+	}
 	result, ok := op.store.Foresee(ctx, &take)
 	if !ok {
 		return false

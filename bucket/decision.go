@@ -1,6 +1,8 @@
 package bucket
 
 import (
+	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -178,10 +180,32 @@ func (s *Settlement) settleAmounts(k int, b *Bucket, r *rule) (charged, actual i
 		}
 		// A soft limit that was charged less than was asked for gives back what of its charge the operation did not
 		// come to. It is charged on only what exceeds what was asked for.
-		actual = s.Actual[i].N
+		actual = b.worth(s.Receipt.amounts.all(), s.Actual[i])
 		return charged, min(actual, charged) + max(0, actual-asked)
 	}
 	return charged, charged
+}
+
+// worth returns what the bucket is worth in the end, if all others are worth an amount: as much of what was asked of itself
+// as that is of what was asked of them, rounded up.
+func (b *Bucket) worth(amounts Amounts, actual Amount) int64 {
+	return Worth(b.asked(amounts, actual.Unit), actual.N, amounts.Of(actual.Unit))
+}
+
+// Worth returns what an owner is worth that was asked for an amount of its own, where those who were asked for the whole are
+// worth the actual: the same share, rounded up. No number is negative, and the result ends at math.MaxInt64. Where the whole is 0
+// it is the actual.
+func Worth(own, actual, whole int64) int64 {
+	if own == whole || whole <= 0 {
+		return actual
+	}
+	hi, lo := bits.Mul64(uint64(own), uint64(actual))
+	lo, carry := bits.Add64(lo, uint64(whole-1), 0)
+	if hi += carry; hi >= uint64(whole) {
+		return math.MaxInt64
+	}
+	worth, _ := bits.Div64(hi, lo, uint64(whole))
+	return int64(min(worth, math.MaxInt64))
 }
 
 // again tells the attempt that holds a claim what it was told before, with the limits as they are now. limits is

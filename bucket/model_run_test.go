@@ -22,6 +22,8 @@ import (
 type modelReceipt struct {
 	stores  [2]bucket.Receipt
 	takenAt int64
+	// whole is what the take asked for where an owner had no amount of its own.
+	whole int64
 	// buckets and limits are those of the take, asked and charged what each of the limits was asked for and charged.
 	buckets        []bucket.Bucket
 	limits         [][]modelLimit
@@ -143,7 +145,7 @@ func (r *run) judge(result *bucket.Result, amount int64, receipt modelReceipt) {
 
 // charge does to the model what a take of that verdict does.
 func (r *run) charge(want *bucket.Result, views [][]modelSpent, stale []bool, amount, now int64, receipt modelReceipt) {
-	receipt.takenAt = now
+	receipt.takenAt, receipt.whole = now, amount
 	receipt.buckets = append(receipt.buckets, r.buckets...)
 	k, charges := 0, false
 	for i, owner := range r.owners {
@@ -224,6 +226,18 @@ func (r *run) change(
 	r.forget()
 }
 
+// worth is what a limit is worth that was asked for an amount of its own: its part, rounded up.
+func (r *modelReceipt) worth(k int, actual int64) int64 {
+	if r.whole == 0 {
+		return actual
+	}
+	worth := new(big.Rat).Mul(big.NewRat(r.asked[k], r.whole), big.NewRat(actual, 1))
+	if worth.Cmp(big.NewRat(math.MaxInt64, 1)) > 0 {
+		return math.MaxInt64
+	}
+	return ceilRat(worth)
+}
+
 func (r *run) settle(receipt modelReceipt, actual int64) {
 	settled := both(r, func(i int, store bucket.Store) (bucket.Settled, error) {
 		return store.Settle(context.Background(), bucket.Settlement{
@@ -239,8 +253,8 @@ func (r *run) settle(receipt modelReceipt, actual int64) {
 			if receipt.charged[k] == 0 && receipt.asked[k] > 0 {
 				return s
 			}
-			charged := receipt.charged[k]
-			return limit.settle(s, charged, min(actual, charged)+max(0, actual-receipt.asked[k]), receipt.takenAt, now)
+			charged, worth := receipt.charged[k], receipt.worth(k, actual)
+			return limit.settle(s, charged, min(worth, charged)+max(0, worth-receipt.asked[k]), receipt.takenAt, now)
 		})
 }
 

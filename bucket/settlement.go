@@ -99,7 +99,8 @@ type Settlement struct {
 	// Receipt is that of the take, which must be no older than a minute where there is no claim. A zero Receipt settles
 	// only the claim.
 	Receipt Receipt
-	// Actual is what the operation was worth in the end, to every bucket alike. A unit that is absent keeps its charge. Less
+	// Actual is what the operation was worth in the end, to every bucket alike: one that was asked for an amount of its own
+	// is worth as much of that as Actual is of what the others were asked for, rounded up. A unit that is absent keeps its charge. Less
 	// than was taken is given back, at most what was charged and the refill has not repaid since the take. More is
 	// charged on, which cannot be refused and may overdraw to twice the capacity.
 	Actual Amounts

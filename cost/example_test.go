@@ -159,3 +159,24 @@ func ExampleShape() {
 	// 40 <nil>
 	// 50 listNodes 550 500
 }
+
+// Two calls in one operation cost apart what they would cost if they were sent apart.
+func ExamplePlan_Parts() {
+	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `type Query { search: Int @cost(weight: "20") me: Int @cost(weight: "3") } directive @cost(weight: String!) on FIELD_DEFINITION`})
+	estimator, err := cost.New(schema, cost.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	doc := gqlparser.MustLoadQueryWithRules(schema, `{ search again: search me }`, nil)
+	plan, err := estimator.Plan(doc, doc.Operations[0])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	parts := plan.Parts(nil)
+	searches := parts.Cost(func(field string) bool { return field == "Query.search" })
+	rest := parts.Cost(func(field string) bool { return field != "Query.search" })
+	fmt.Println(searches.Points(), rest.Points())
+	// Output: 42 4
+}

@@ -74,11 +74,7 @@ func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 		cost.Type, cost.Field = max(0, p.weight+p.price.result.constant.typ), p.price.result.constant.field
 		return cost, p.broken(nil)
 	}
-	m, ok := machines.Get().(*machine)
-	if !ok {
-		m = new(machine)
-	}
-	m.load(&p.tables, variables, p.maxValues)
+	m := p.machine(variables)
 	root, kept := m.run(p, &p.price)
 	cost.Type, cost.Field = max(0, p.weight+root.typ), root.field
 	var err error
@@ -88,11 +84,18 @@ func (p *Plan) Evaluate(variables map[string]any) (Cost, error) {
 	if err == nil && p.nodes != nil {
 		err = p.countNodes(m)
 	}
-	// The pool must not keep a request's values alive.
-	clear(m.values)
-	m.variables = nil
-	machines.Put(m)
+	m.done()
 	return cost, err
+}
+
+// machine returns the working memory of an evaluation with the variables.
+func (p *Plan) machine(variables map[string]any) *machine {
+	m, ok := machines.Get().(*machine)
+	if !ok {
+		m = new(machine)
+	}
+	m.load(&p.tables, variables, p.maxValues)
+	return m
 }
 
 // BreaksShape returns the limit of the [Shape] that the operation breaks whatever its variables are, nil if there is none. It

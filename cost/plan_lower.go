@@ -91,7 +91,11 @@ func (l *lowering) set(key sizedSet) setCost {
 		l.stack = append(l.stack, parts[:each]...)
 	}
 	for i := s.calls.lo; i < s.calls.hi; i++ {
-		add(l.call(&l.form.calls[i], key.sizes))
+		cost := l.call(&l.form.calls[i], key.sizes)
+		if key.set == l.form.root {
+			l.calls = append(l.calls, cost.rest)
+		}
+		add(cost)
 	}
 	for _, i := range l.form.includes[s.includes.lo:s.includes.hi] {
 		cost := l.shared(sizedSet{i.set, key.sizes})

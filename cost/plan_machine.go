@@ -60,6 +60,14 @@ func (m *machine) load(t *tables, variables map[string]any, maxValues int) {
 	decide(t.conditions, m.holds, func(slot int32) any { return m.values[slot].value })
 }
 
+// done gives the memory to evaluations that are to come.
+func (m *machine) done() {
+	// The pool must not keep a request's values alive.
+	clear(m.values)
+	m.variables = nil
+	machines.Put(m)
+}
+
 // allow begins to count the values that are read.
 func (m *machine) allow(maxValues int) {
 	m.left = maxValues

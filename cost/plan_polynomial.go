@@ -27,6 +27,8 @@ type lowering struct {
 	values []memo
 	sized  map[sizedKey]polynomial
 	sets   map[sizedSet]setCost
+	// calls are the costs of those on the root type.
+	calls []polynomial
 	// stack are the costs that are going to be added up or compared.
 	stack   []polynomial
 	addends []addend
@@ -70,6 +72,7 @@ func (c *compiler) lower(nodes bool) program {
 	cost := l.set(sizedSet{set: c.form.root}).rest
 	l.begin()
 	l.program.result = l.keep(l.include(cost))
+	l.keepParts(l.calls)
 	return l.program
 }
 

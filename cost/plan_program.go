@@ -12,6 +12,8 @@ type program struct {
 	functions []functionPrices
 	rules     []rule
 	result    polynomial
+	// parts are what the calls of each root field cost, nil where there is one field, or nobody knows.
+	parts []part
 	// maxEntries is how many representations one call may have.
 	maxEntries int
 }
@@ -111,7 +113,8 @@ func (p *program) constant() bool { return len(p.code) == 0 && len(p.rules) == 0
 
 // units measures the memory of the program, in the units of the cache.
 func (p *program) units() int {
-	units := len(p.code) + len(p.sums) + len(p.addends) + len(p.owns) + len(p.sizes) + len(p.rules) + len(p.functions)
+	units := len(p.code) + len(p.sums) + len(p.addends) + len(p.owns) + len(p.sizes) + len(p.rules) + len(p.functions) +
+		len(p.parts)
 	for i := range p.entities {
 		units += 8 + len(p.entities[i].sums)
 	}

@@ -120,6 +120,10 @@ func (o *oversight) look(at path, inherited setting, t ruleSource) {
 	for _, spelling := range sorted(t.Operations) {
 		rule := t.Operations[spelling]
 		own := inherited.with(rule.Mode, rule.EnforceFrom, "")
+		if rule.Instead {
+			// It has nothing to do with what the tenant has.
+			continue
+		}
 		o.single(at.to("operations").to(spelling).to("limits"), own, withoutCalls(rule.Limits), tenant)
 	}
 	for _, spelling := range sorted(t.personal) {

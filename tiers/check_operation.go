@@ -15,12 +15,16 @@ func (c *checker) operations(at path, rules, before map[string]OperationRule, no
 		c.maxCost(at, rule.MaxCost)
 		_, changes := before[spelling]
 		changes = changes && (rule.Mode != "" || rule.FailMode != "")
-		if rule.MaxCost == 0 && len(rule.Limits) == 0 && len(rule.Units) == 0 && !changes {
+		if rule.MaxCost == 0 && len(rule.Limits) == 0 && len(rule.Units) == 0 && !changes && !rule.Instead {
 			c.lacks(at, empty, "an empty rule; a maxCost, limits or units fit")
 		}
 		c.limits(at.to("limits"), rule.Limits, before[spelling].Limits, nothingToRemove)
 		c.units(at.to("units"), rule.Units, before[spelling].Units, nothingToRemove)
-		c.divisions(at, spelling, mergeOperation(before[spelling], rule), rule.Limits)
+		merged := mergeOperation(before[spelling], rule)
+		c.divisions(at, spelling, merged, rule.Limits)
+		if merged.Instead && !slices.ContainsFunc(sorted(merged.Limits), func(name string) bool { return merged.Limits[name].bounds() }) {
+			c.fail(at.to("instead"), "the calls would be under no limit; one in points or requests fits, without by and soft")
+		}
 	}
 }
 
@@ -38,6 +42,12 @@ func (c *checker) personal(at path, rules, before map[string]OwnerRule, nothingT
 		c.limits(at.to("limits"), rule.Limits, before[spelling].Limits, nothingToRemove)
 		c.undivided(at.to("limits"), rule.Limits)
 	}
+}
+
+// bounds reports whether a limit of an operation rule bounds calls, whatever their arguments are: what a client chooses to
+// divide by makes budgets, and work of size 0 is made without end.
+func (l *Limit) bounds() bool {
+	return l != nil && l.By == "" && !l.Soft && slices.Contains([]string{"", string(bucket.Points), string(bucket.Requests)}, l.Unit)
 }
 
 func (c *checker) spelling(at path, spelling string) {

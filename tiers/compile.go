@@ -190,6 +190,7 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	set.users = c.owners(at.to("users"), t.users, inherited)
 	if len(t.Operations) > 0 || len(t.personal) > 0 {
 		set.operations = c.operationRules(at, name, &t, inherited)
+		set.rules.byCall = set.operations.standing != 0
 	}
 	return set
 }

@@ -13,8 +13,8 @@ import (
 // that change nothing about them.
 func (c *compiler) operationRules(at path, name string, t *ruleSource, inherited setting) *operationRules {
 	users := inherited.with(t.users.Mode, t.users.EnforceFrom, t.users.FailMode)
-	o := &operationRules{exact: make(map[string]uint64), units: t.computed()}
-	key := operationsKey{tier: name, inherited: inherited, users: users, units: fmt.Sprint(o.units)}
+	o := &operationRules{exact: make(map[string]uint64), units: t.computed(), others: c.strictestGeneral(t, inherited)}
+	key := operationsKey{tier: name, inherited: inherited, users: users, units: fmt.Sprint(o.units), others: o.others}
 	if equal := c.into.shared.operationsOf(key); equal != nil && !t.changed {
 		c.compiled += equal.compiled
 		return equal
@@ -32,7 +32,7 @@ func (c *compiler) operationRules(at path, name string, t *ruleSource, inherited
 			continue
 		}
 		o.personal |= 1 << len(o.rules)
-		o.add(spelling, operationRule{bucket: ownedBy(spelling, limits), counted: o.count(spelling, limits)})
+		o.add(spelling, operationRule{bucket: ownedBy(spelling, limits), counted: o.count(spelling, limits, false)})
 	}
 	if o.compiled = c.compiled - before; !t.changed && len(c.findings) == found {
 		c.into.shared.operations[key] = o
@@ -48,8 +48,14 @@ func (c *compiler) operationRule(o *operationRules, at path, spelling string, ru
 	r := operationRule{maxCost: newMaxCost(rule.MaxCost, own.as(c.day, c.strictest))}
 	divided := rule.divided()
 	if limits := c.bucketLimits(at, divided[division{}], own); limits != nil {
-		r.bucket, r.counted = ownedBy(spelling, limits), o.count(spelling, limits)
+		r.bucket, r.counted = ownedBy(spelling, limits), o.count(spelling, limits, rule.Instead)
 		o.limited |= self
+		if rule.Instead {
+			o.instead |= self
+			if c.strictestOf(divided[division{}], (*Limit).bounds, inherited.with(rule.Mode, rule.EnforceFrom, "")) <= o.others {
+				o.standing |= self
+			}
+		}
 		if r.requests || len(r.units) > 0 {
 			o.counting |= self
 		}
@@ -63,11 +69,38 @@ func (c *compiler) operationRule(o *operationRules, at path, spelling string, ru
 	for _, d := range sortedDivisions(divided) {
 		if limits := c.bucketLimits(at, divided[d], own); d.by != "" && limits != nil {
 			r.groups = append(r.groups, len(o.groups))
-			o.groups = append(o.groups, c.group(spelling, d, limits, o.count(spelling, limits)))
+			o.groups = append(o.groups, c.group(spelling, d, limits, o.count(spelling, limits, false)))
 			o.reading |= self
 		}
 	}
 	o.add(spelling, r)
+}
+
+// strictestOf returns the strictest mode of those of the limits that count, as far as the policy goes: a switch that eases modes
+// leaves what is charged as it is. It is off without any.
+func (c *compiler) strictestOf(limits map[string]*Limit, count func(*Limit) bool, inherited setting) bucket.Mode {
+	strictest := bucket.Off
+	for _, l := range limits {
+		if l != nil && count(l) {
+			strictest = min(strictest, inherited.with(l.Mode, l.EnforceFrom, "").as(c.day, bucket.Enforce).mode)
+		}
+	}
+	return strictest
+}
+
+// strictestGeneral returns the strictest mode of the limits that hold for all operations, in whose place a rule can stand.
+func (c *compiler) strictestGeneral(t *ruleSource, inherited setting) bucket.Mode {
+	refuses := func(l *Limit) bool { return !l.Soft }
+	strictest := c.strictestOf(t.Limits, refuses, inherited)
+	for _, x := range []*OwnerException{&t.teams, &t.users} {
+		own := inherited.with(x.Mode, x.EnforceFrom, "")
+		strictest = min(strictest, c.strictestOf(x.Limits, refuses, own))
+		for _, rule := range x.ByName {
+			named := own.with(rule.Mode, rule.EnforceFrom, "")
+			strictest = min(strictest, c.strictestOf(mergeLimits(x.Limits, rule.Limits), refuses, named))
+		}
+	}
+	return strictest
 }
 
 // group compiles limits that are divided by values. An operation with too many values is told about the strictest.

@@ -137,6 +137,7 @@ func (d *decoder) operation(at path, node *yaml.Node) OperationRule {
 		{"enforceFrom", d.date(&o.EnforceFrom)},
 		{"failMode", d.text(&o.FailMode)},
 		{"maxCost", d.number(&o.MaxCost)},
+		{"instead", d.flag(&o.Instead)},
 		{"limits", func(at path, node *yaml.Node) { o.Limits = collect(d, at, node, d.limit) }},
 		{"units", func(at path, node *yaml.Node) { o.Units = collect(d, at, node, d.paths) }},
 	})

@@ -109,6 +109,35 @@ func ExampleException() {
 	// day 60000
 }
 
+// A search has a budget of its own in the place of the tenant's, which neither pays for the other.
+func ExampleOperationRule() {
+	snapshot, err := tiers.Compile(tiers.Policy{
+		Default: "free",
+		Tiers: map[string]tiers.Tier{"free": {
+			Limits: map[string]*tiers.Limit{"minute": {Capacity: 1000, Per: tiers.Minute}},
+			Operations: map[string]tiers.OperationRule{
+				"Query.search": {Instead: true, Limits: map[string]*tiers.Limit{"minute": {Capacity: 300, Per: tiers.Minute}}},
+			},
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, fields := range [][]string{{"Query.search"}, {"Query.me"}, {"Query.me", "Query.search"}} {
+		rules := snapshot.Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{Fields: fields})
+		fmt.Print(fields, ":")
+		for _, b := range rules.Buckets {
+			fmt.Printf(" %v %d", b.Owner.Level, b.Limits.All()[0].Capacity)
+		}
+		fmt.Println(", in parts:", rules.Split)
+	}
+	// Output:
+	// [Query.search]: operation 300, in parts: false
+	// [Query.me]: tenant 1000, in parts: false
+	// [Query.me Query.search]: tenant 1000 operation 300, in parts: true
+}
+
 // Most subjects share their rules with others, and only some need a copy.
 func ExampleSnapshot_SharedRules() {
 	policy, err := tiers.Parse([]byte(`{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 100, per: minute}}}}}`))

@@ -80,6 +80,8 @@ type operationsKey struct {
 	inherited, users setting
 	// units are those that rules compute and limits count.
 	units string
+	// others is the strictest mode of the limits in whose place a rule can stand.
+	others bucket.Mode
 }
 
 func newShared() *shared {

@@ -104,7 +104,7 @@ func mergeMode(mode, enforceFrom, changedMode, changedFrom string) (string, stri
 func mergeOperation(rule, change OperationRule) OperationRule {
 	rule.Mode, rule.EnforceFrom = mergeMode(rule.Mode, rule.EnforceFrom, change.Mode, change.EnforceFrom)
 	rule.FailMode = cmp.Or(change.FailMode, rule.FailMode)
-	rule.MaxCost = cmp.Or(change.MaxCost, rule.MaxCost)
+	rule.MaxCost, rule.Instead = cmp.Or(change.MaxCost, rule.MaxCost), rule.Instead || change.Instead
 	rule.Limits, rule.Units = mergeLimits(rule.Limits, change.Limits), mergeUnits(rule.Units, change.Units)
 	return rule
 }

@@ -25,6 +25,10 @@ type operationRules struct {
 	limited, counting uint64
 	// personal are the rules with a bucket for each user, and reading those that look at arguments.
 	personal, reading uint64
+	// instead are the rules that say so, and standing those of them that stand in the place of other limits now: no less strict
+	// than the strictest of these, others. documents are the rules that name one.
+	instead, standing, documents uint64
+	others                       bucket.Mode
 }
 
 type pattern struct {
@@ -46,7 +50,8 @@ type operationRule struct {
 
 // counted is what limits count of the calls that a rule matches.
 type counted struct {
-	requests bool
+	// points says that the rule counts those of its own calls.
+	points, requests bool
 	// units are the places of computed units.
 	units []int
 }
@@ -85,7 +90,7 @@ func (o *operationRules) apply(rules *Rules, selected *Selection) uint64 {
 // of them asks for the one request that every operation is.
 func (o *operationRules) asks(matched uint64, selected *Selection, user string) bool {
 	switch {
-	case matched&o.personal != 0 && user != "":
+	case matched&o.instead != 0, matched&o.personal != 0 && user != "":
 		return true
 	case matched&o.reading != 0 && selected.Calls != nil:
 		return true
@@ -133,6 +138,9 @@ func (o *operationRules) add(spelling string, rule operationRule) {
 	} else {
 		o.exact[spelling] |= 1 << at
 	}
+	if isDocument(spelling) {
+		o.documents |= 1 << at
+	}
 }
 
 // foresee combines the buckets of the tenant with those of the sets that most operations come to: of each rule alone, and
@@ -166,13 +174,15 @@ func (o *operationRules) unit(unit bucket.Unit) int {
 }
 
 // count returns what limits count of the calls that a rule matches. A document is one request, whatever it calls.
-func (o *operationRules) count(spelling string, limits *bucket.Limits) counted {
+func (o *operationRules) count(spelling string, limits *bucket.Limits, instead bool) counted {
 	var c counted
 	if isDocument(spelling) {
 		return c
 	}
 	for _, limit := range limits.All() {
 		switch at := o.unit(limit.Unit); {
+		case limit.Unit == bucket.Points:
+			c.points = instead
 		case limit.Unit == bucket.Requests:
 			c.requests = true
 		case at >= 0 && !slices.Contains(c.units, at):

@@ -130,7 +130,7 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 	// What only the compiler can see: references, sums, and what YAML has beyond JSON.
 	beyond := []string{
 		"alias", "anchor_day_of_a_day", "blocked_and_unlimited", "calendar_of_a_minute", "capacity_octal", "capacity_with_underscore", "default_tier_unknown",
-		"enforce_from_has_a_time", "enforce_from_is_no_day", "enforce_from_without_mode", "enforce_from_without_warn",
+		"enforce_from_has_a_time", "instead_alone", "instead_by_argument", "instead_of_computed_unit", "instead_soft", "instead_without_limits", "enforce_from_is_no_day", "enforce_from_without_mode", "enforce_from_without_warn",
 		"max_cost_with_exponent", "merge_key", "month_in_fixed_window",
 		"month_without_calendar", "operation_mode_only", "period_too_short", "period_too_long", "second_document", "syntax",
 		"team_removes_no_limit", "teams_empty", "tenant_blocked_with_max_cost", "tenant_name_is_a_flag", "tenant_name_with_line_break",

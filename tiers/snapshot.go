@@ -95,6 +95,10 @@ type Rules struct {
 	// Amounts are what the operation asks for in the units that operation rules compute from arguments, besides its
 	// points and itself as a request. Buckets that are asked for something else say so themselves.
 	Amounts bucket.Amounts
+	// Split says that the price of the operation is not paid as a whole: a rule stands in the place of limits for some of its
+	// calls ([OperationRule.Instead]), whose buckets say themselves what they are asked for. What the operation comes to in the
+	// end then tells nothing about what each of them is owed.
+	Split bool
 	// TooMany says that the operation gives more values to arguments than a limit may be divided by. It is nil if it
 	// does not.
 	TooMany *TooManyValues
@@ -109,6 +113,11 @@ type Rules struct {
 	from   *Snapshot
 	record *Record
 	days   *Snapshot
+	// standing are the operation rules if one of those that match stands in the place of limits, and documents those that match
+	// the document. byCall says that such a rule is there, whether or not it matches.
+	standing  *operationRules
+	documents uint64
+	byCall    bool
 }
 
 // LimitEnforcedFrom returns when a limit in mode warn becomes enforced. It is zero if nobody knows, and for

@@ -256,6 +256,36 @@ func checkOwnAmounts(s *scene) {
 	settlement := bucket.Settlement{Receipt: first.Receipt.Clone(), Actual: bucket.Amounts{{Unit: bucket.Requests}}}
 	s.settle(settlement)
 	s.equal(s.remaining(tenant, login), []int64{80, 5, 60, 5}, "remaining")
+	checkOwnWorth(s)
+}
+
+// checkOwnWorth settles what was asked of some owners in other amounts than of the rest.
+func checkOwnWorth(s *scene) {
+	owner := func(name string, own int64) bucket.Bucket {
+		return bucket.Bucket{
+			Owner:  bucket.Owner{Level: bucket.Operation, Name: name},
+			Limits: s.compile(bucket.Limit{Name: "hour", Capacity: 100, Refill: 1, Period: 24 * time.Hour}), Amounts: points(own),
+		}
+	}
+	whole, most, least, nothing := owner("whole", 0), owner("most", 30), owner("least", 10), owner("nothing", 0)
+	whole.Amounts = nil
+	all := []bucket.Bucket{whole, most, least, nothing}
+	for _, test := range []struct {
+		actual int64
+		want   []int64
+	}{
+		{40, []int64{60, 70, 90, 100}},
+		{0, []int64{100, 100, 100, 100}},
+		{20, []int64{80, 85, 95, 100}},
+		{1, []int64{99, 99, 99, 100}}, // rounded up
+		{60, []int64{40, 55, 85, 100}},
+	} {
+		taken := s.take(all, points(40))
+		s.verdict(taken, bucket.Admitted)
+		s.settle(bucket.Settlement{Receipt: taken.Receipt.Clone(), Actual: points(test.actual)})
+		s.equal(s.remaining(all...), test.want, fmt.Sprintf("remaining after %d of 40", test.actual))
+		s.grantPoints(all, 100)
+	}
 }
 
 func checkInvalid(s *scene) {

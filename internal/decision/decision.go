@@ -79,21 +79,31 @@ type Candidate struct {
 	Limits  []bucket.LimitState
 }
 
-// Pay adds the points to what was charged, if limits were charged that count points.
+// Pay adds to what was charged what limits that count points were asked for, at most the points: all of them, where it is not
+// paid in parts.
 func (d *Decision) Pay(limits []bucket.LimitState, points int64) {
-	paid, openly := false, false
+	d.Charged += paid(limits, points, bucket.Off)
+	d.Openly += paid(limits, points, bucket.Warn)
+}
+
+// paid returns how many of the points limits were charged that are in a mode, or a stricter one. Limits that hold for all
+// operations are asked for the same; each rule of an operation may be asked for a part of its own.
+func paid(limits []bucket.LimitState, points int64, mode bucket.Mode) int64 {
+	general, rules, rule := int64(0), int64(0), int64(0)
 	for i := range limits {
 		l := &limits[i]
-		if l.Limit.Unit == bucket.Points && l.Charged > 0 {
-			paid, openly = true, openly || l.Limit.Mode <= bucket.Warn
+		if i > 0 && l.Owner != limits[i-1].Owner {
+			rules, rule = min(points, rules+rule), 0
+		}
+		switch {
+		case l.Limit.Unit != bucket.Points || l.Charged <= 0 || l.Limit.Mode > mode:
+		case l.Owner.Level == bucket.Operation:
+			rule = max(rule, l.Asked)
+		default:
+			general = max(general, l.Asked)
 		}
 	}
-	if paid {
-		d.Charged += points
-	}
-	if openly {
-		d.Openly += points
-	}
+	return min(points, general+rules+rule)
 }
 
 // StoreAway says that the store was not asked although it should have been, so that what is left is not known.

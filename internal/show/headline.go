@@ -31,7 +31,7 @@ func look(d *decision.Decision) outlook {
 	least, leastInPoints := math.Inf(1), math.Inf(1)
 	for i := range d.Limits {
 		l := &d.Limits[i]
-		if !o.paces(l) {
+		if n, own := asked(d, l); !o.paces(l) || own && n == 0 {
 			continue
 		}
 		share := shareLeft(d, l)
@@ -46,6 +46,14 @@ func look(d *decision.Decision) outlook {
 		o.top = o.tightest
 	}
 	return o
+}
+
+// asked returns what an owner is asked for by itself, where a rule stands in the place of limits and takes calls from some.
+func asked(d *decision.Decision, l *bucket.LimitState) (n int64, own bool) {
+	if d.Rules == nil {
+		return 0, false
+	}
+	return d.Rules.Asked(l.Owner, l.Limit.Unit)
 }
 
 // paces reports whether clients pace themselves by the limit.
@@ -93,7 +101,9 @@ func overHalf(d *decision.Decision, l *bucket.LimitState) bool {
 // refusesNext says that a limit does not have what the operation has asked for once more, as far as the client can know.
 func refusesNext(d *decision.Decision, l *bucket.LimitState) bool {
 	needed := l.Asked
-	if l.Limit.Unit == bucket.Points {
+	if n, own := asked(d, l); own {
+		needed = n
+	} else if l.Limit.Unit == bucket.Points {
 		needed = d.Points
 	}
 	return !d.Hide.Cost && !d.Hide.Remaining && l.Remaining < needed

@@ -1,0 +1,115 @@
+package cost
+
+import "math"
+
+// part is what the calls of one root field cost.
+type part struct {
+	field string
+	// free says that the field costs nothing where it is all that an operation calls.
+	free bool
+	cost polynomial
+}
+
+// keepParts keeps what the calls of each root field cost, where there are several fields. Where selections are summed nobody
+// knows: what is spread twice lies in one set.
+func (l *lowering) keepParts(calls []polynomial) {
+	f := l.form
+	if l.nodes || f.summed || !f.severalRoots() {
+		return
+	}
+	set, repeats := &f.sets[f.root], f.repeats()
+	places := make(map[string][]int, 2)
+	var fields []string
+	for i := range calls {
+		info := f.calls[int(set.calls.lo)+i].info
+		if info == typenameField {
+			continue
+		}
+		if places[info.coordinate] == nil {
+			fields = append(fields, info.coordinate)
+		}
+		places[info.coordinate] = append(places[info.coordinate], i)
+	}
+	for _, field := range fields {
+		l.begin()
+		var constant pair
+		for _, i := range places[field] {
+			constant = constant.plus(l.include(calls[i]))
+		}
+		l.program.parts = append(l.program.parts, part{
+			field: field, free: !repeats && f.index.options.free[field], cost: l.keep(constant),
+		})
+	}
+}
+
+// severalRoots says whether an operation calls more than one field of the root type.
+func (f *form) severalRoots() bool {
+	first, several := "", false
+	f.rootCalls(f.root, map[int32]bool{}, func(c *call) {
+		if first == "" {
+			first = c.info.coordinate
+		}
+		several = several || c.info.coordinate != first
+	})
+	return several
+}
+
+// Parts are what an operation would cost if it made some of its calls alone, with the variables of one request. They are
+// safe for concurrent use.
+type Parts struct {
+	plan  *Plan
+	costs []pair
+	// whole is the cost of the operation where its parts are not known.
+	whole Cost
+}
+
+// Parts evaluates the operation with the variables, as [Plan.Evaluate] does.
+func (p *Plan) Parts(variables map[string]any) Parts {
+	parts := Parts{plan: p}
+	if len(p.price.parts) == 0 {
+		// Whatever is wrong with the operation, it has a price.
+		parts.whole, _ = p.Evaluate(variables)
+		return parts
+	}
+	parts.costs = make([]pair, len(p.price.parts))
+	if p.price.constant() {
+		for i := range parts.costs {
+			parts.costs[i] = p.price.parts[i].cost.constant
+		}
+		return parts
+	}
+	m := p.machine(variables)
+	_, _ = m.run(p, &p.price)
+	for i := range parts.costs {
+		if parts.costs[i] = m.sum(&p.price, &p.price.parts[i].cost); m.left < 0 {
+			// Some calls were not priced.
+			parts.costs[i] = infinite
+		}
+	}
+	m.done()
+	return parts
+}
+
+// Cost returns what the operation would cost if it called those of its root fields alone that includes reports, each as often
+// as it does: the base and the root type with them, as of an operation of its own. So what is sent in one operation is
+// never cheaper in parts. It is the whole cost where includes reports all fields, and also, whatever it reports, of an
+// operation that was too large to merge ([Cost.Approximate]).
+func (s *Parts) Cost(includes func(field string) bool) Cost {
+	if s.costs == nil {
+		if !s.whole.Approximate && len(s.plan.fields) == 1 && !includes(s.plan.fields[0]) {
+			return Cost{Base: s.plan.base, Type: max(0, s.plan.weight)}
+		}
+		return s.whole
+	}
+	c, total := Cost{Base: s.plan.base, Free: true}, pair{}
+	for i := range s.costs {
+		if part := &s.plan.price.parts[i]; includes(part.field) {
+			total, c.Free = total.plus(s.costs[i]), c.Free && part.free
+		}
+	}
+	c.Type, c.Field = max(0, s.plan.weight+total.typ), total.field
+	if math.IsNaN(c.Type) {
+		c.Type = math.Inf(1)
+	}
+	return c
+}
