@@ -24,7 +24,7 @@ type library struct {
 
 // folders are those packages, by name.
 var folders = []string{
-	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy", "policy/policytest", "policy/redisfeed",
+	".", "bucket", "bucket/buckettest", "bucket/doctor", "bucket/redisclient", "tiers", "tiers/simulate", "policy", "policy/policytest", "policy/redisfeed", "digest", "digest/redisdigest",
 	"contrib/postgresfeed", "contrib/mongofeed", "cost", "event",
 	"idempotency", "lua", "edge", "ratelimitclient", "ratelimittest", "gqlgenplugin",
 }

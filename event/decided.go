@@ -10,71 +10,92 @@ import (
 // Decided says what one operation came to, or one charge that a resolver made inside it, and why. Of the
 // refusals of each tenant a sample is told, of other decisions the share that the server asks for. Names from outside are cut: those of
 // owners to 256 bytes, that of the operation to 64.
+//
+// As JSON its durations are nanoseconds, and what is zero is left out where that says nothing.
 type Decided struct {
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// RefusalID is the id that the client was given in extensions.refusalId of its error. It is empty if
 	// nothing was refused.
-	RefusalID string
+	RefusalID string `json:"refusalId,omitempty"`
 	// Untold is how many refusals, of all tenants, this replica has not told since the last one that it told.
-	Untold int64
+	Untold int64 `json:"untold,omitempty"`
 	// Outcome is what it came to, in the word that metrics carry.
-	Outcome string
+	Outcome string `json:"outcome"`
 	// Code is the one that the client was refused with, or of what would have refused it if everything were
 	// enforced. It is empty if there is neither.
-	Code string
+	Code string `json:"code,omitempty"`
 	// Charge says that a resolver asked to charge more, of an operation that runs.
-	Charge bool
+	Charge bool `json:"charge,omitempty"`
 
 	// Tenant, Team and User are who pays. They are empty if nobody knows, or if there is none.
-	Tenant, Team, User string
+	Tenant string `json:"tenant,omitempty"`
+	Team   string `json:"team,omitempty"`
+	User   string `json:"user,omitempty"`
 	// SubjectTier is the tier that the subject carried, empty if none. Tier is the one whose rules applied, Mode the
 	// mode of these.
-	SubjectTier, Tier, Mode string
+	SubjectTier string `json:"subjectTier,omitempty"`
+	Tier        string `json:"tier,omitempty"`
+	Mode        string `json:"mode,omitempty"`
 	// Origin is where the tier and what else stands in no limit come from: a maximum cost, a block.
-	Origin Origin
+	Origin Origin `json:"origin,omitzero"`
+	// Revision is the number of the policy that decided, as its feed counts. It is 0 if nobody's policy did.
+	Revision uint64 `json:"revision,omitempty"`
+	// Hides is what that policy keeps from clients. Who shows them an event shows none of it.
+	Hides Hides `json:"hides,omitzero"`
 
 	// Kind is query, mutation or subscription. It is empty for a document that did not validate.
-	Kind string
+	Kind string `json:"kind,omitempty"`
 	// Operation is the name that the client gave the operation.
-	Operation string
+	Operation string `json:"operation,omitempty"`
 	// RootFields are the coordinates of the root fields, sorted, the first 16 of them.
-	RootFields []string
+	RootFields []string `json:"rootFields,omitempty"`
 	// Keyed says that the operation had an idempotency key.
-	Keyed bool
+	Keyed bool `json:"keyed,omitempty"`
 
 	// Cost is the price in points, and Charged what of it was charged.
-	Cost, Charged int64
+	Cost    int64 `json:"cost"`
+	Charged int64 `json:"charged"`
 	// Amounts are what was asked of limits. It is empty if none was asked.
-	Amounts []Amount
+	Amounts []Amount `json:"amounts,omitempty"`
 	// MaxCost is the maximum cost that was exceeded, zero if none was.
-	MaxCost int64
+	MaxCost int64 `json:"maxCost,omitempty"`
 	// Dearest is the field whose calls add most to a price that is too high. It is empty otherwise.
-	Dearest string
+	Dearest string `json:"dearest,omitempty"`
 	// Rule is the limit or rule of shape that was broken. It is empty if none was.
-	Rule string
+	Rule string `json:"rule,omitempty"`
 	// RetryAfter is when the operation can pass, and ClearsAt the same as a time. They are zero if waiting
 	// does not help, or if nobody knows.
-	RetryAfter time.Duration
-	ClearsAt   time.Time
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	ClearsAt   time.Time     `json:"clearsAt,omitzero"`
 	// Limits are the limits that were judged, as they were then.
-	Limits []LimitState
+	Limits []LimitState `json:"limits,omitempty"`
 
 	// Store is the name of the store that was asked, empty for the default one. StoreDuration is how long it
 	// took, and StoreResult what it came to: empty if it answered or was not asked, and otherwise
 	// unavailable, ambiguous, breaker_open, busy or invalid.
-	Store         string
-	StoreDuration time.Duration
-	StoreResult   string
+	Store         string        `json:"store,omitempty"`
+	StoreDuration time.Duration `json:"storeDuration,omitempty"`
+	StoreResult   string        `json:"storeResult,omitempty"`
 	// FailMode is the fail mode of the limits, if the store did not answer. A mutation with an idempotency key
 	// is refused whatever it says.
-	FailMode string
+	FailMode string `json:"failMode,omitempty"`
+}
+
+// Hides is what clients are not told.
+type Hides struct {
+	// Cost is what operations cost and may cost, Limits the capacities of limits, Remaining what is left of them and when they
+	// are full again, and Owners the names of teams, users and operation rules.
+	Cost      bool `json:"cost,omitempty"`
+	Limits    bool `json:"limits,omitempty"`
+	Remaining bool `json:"remaining,omitempty"`
+	Owners    bool `json:"owners,omitempty"`
 }
 
 // Amount is so much of a unit.
 type Amount struct {
-	Unit string
-	N    int64
+	Unit string `json:"unit"`
+	N    int64  `json:"n"`
 }
 
 // LimitState is a limit as it was when it was decided.
@@ -82,29 +103,37 @@ type LimitState struct {
 	// Level is whose limit it is: tenant, team, user or operation. Owner tells owners of one level
 	// apart; it is empty at the level of the tenant. Part tells apart those who have a bucket of an operation
 	// each: it is the name of a user, or a hash of what was given as an argument.
-	Level, Owner, Part string
+	Level string `json:"level"`
+	Owner string `json:"owner,omitempty"`
+	Part  string `json:"part,omitempty"`
 	// Limit is its name, Unit what it counts.
-	Limit, Unit string
+	Limit string `json:"limit"`
+	Unit  string `json:"unit"`
 	// Capacity is how much it holds, and Refill what comes back in each Period: all of it in windows.
-	Capacity, Refill int64
-	Period           time.Duration
+	Capacity int64         `json:"capacity"`
+	Refill   int64         `json:"refill,omitempty"`
+	Period   time.Duration `json:"period,omitempty"`
 	// Mode is what it does to an operation that exceeds it, FailMode what happens while the store is away.
-	Mode, FailMode string
+	Mode     string `json:"mode,omitempty"`
+	FailMode string `json:"failMode,omitempty"`
 	// Soft says that it only reports.
-	Soft bool
+	Soft bool `json:"soft,omitempty"`
 	// Asked is what was asked of it.
-	Asked int64
+	Asked int64 `json:"asked,omitempty"`
 	// Remaining is what is left, and Overdraft what is spent beyond the capacity.
-	Remaining, Overdraft int64
+	Remaining int64 `json:"remaining"`
+	Overdraft int64 `json:"overdraft,omitempty"`
 	// ResetAfter is when it is full again.
-	ResetAfter time.Duration
+	ResetAfter time.Duration `json:"resetAfter,omitempty"`
 	// Exceeded says that it had not the amount, Refuses that it is one of those that refused, and Never that
 	// it cannot ever hold the amount.
-	Exceeded, Refuses, Never bool
+	Exceeded bool `json:"exceeded,omitempty"`
+	Refuses  bool `json:"refuses,omitempty"`
+	Never    bool `json:"never,omitempty"`
 	// RetryAfter is when it has the amount. It is zero if it is not exceeded, and if it never has.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	// Origin is where the limit comes from, nil for one that is not exceeded.
-	Origin *Origin
+	Origin *Origin `json:"origin,omitempty"`
 }
 
 // Origin is where rules come from: places in the policy document, such as tiers.free.limits.minute, and
@@ -112,24 +141,32 @@ type LimitState struct {
 type Origin struct {
 	// Tier is what has put the subject into its tier: default, a place under tenants, or (subject) for the
 	// tier that it carried.
-	Tier string
+	Tier string `json:"tier,omitempty"`
 	// Rule are the places that define the rule, each of which replaces the one before it: the last one holds.
-	Rule []string
+	Rule []string `json:"rule,omitempty"`
+	// Line is the line of the document on which the last of these stands. It is 0 for a place in no document.
+	Line int `json:"line,omitempty"`
 	// Mode and FailMode are the places that these come from, (default) if none says them, and (mode switch) for
 	// a mode that an operator has eased for all.
-	Mode, FailMode string
+	Mode     string `json:"mode,omitempty"`
+	FailMode string `json:"failMode,omitempty"`
 	// Overrides are the records that have changed it after the policy, the last one beating the others.
-	Overrides []Override
+	Overrides []Override `json:"overrides,omitempty"`
 }
 
 // Override is a record that beats the policy.
 type Override struct {
 	// Level, Owner and Part are whose limits it changes, and Limit which of them: empty for all.
-	Level, Owner, Part, Limit string
+	Level string `json:"level"`
+	Owner string `json:"owner,omitempty"`
+	Part  string `json:"part,omitempty"`
+	Limit string `json:"limit,omitempty"`
 	// Reason and Actor are what was said when it was made, and by whom. SetAt is when that was, and Expires
 	// when it ceases to hold, zero for never.
-	Reason, Actor  string
-	SetAt, Expires time.Time
+	Reason  string    `json:"reason,omitempty"`
+	Actor   string    `json:"actor,omitempty"`
+	SetAt   time.Time `json:"setAt,omitzero"`
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // Name returns decided.
@@ -168,6 +205,9 @@ func (e Decided) LogValue() slog.Value {
 	a.duration("storeDuration", e.StoreDuration)
 	a.text("storeResult", e.StoreResult)
 	a.text("failMode", e.FailMode)
+	if e.Revision != 0 {
+		a = append(a, slog.Uint64("revision", e.Revision))
+	}
 	a.text("tierFrom", e.Origin.Tier)
 	a = append(a, e.Origin.attributes()...)
 	var limits attributes
@@ -207,6 +247,7 @@ func (l *LimitState) attributes() attributes {
 func (o *Origin) attributes() attributes {
 	var a attributes
 	a.text("from", strings.Join(o.Rule, " < "))
+	a.number("line", int64(o.Line))
 	a.text("modeFrom", o.Mode)
 	a.text("failModeFrom", o.FailMode)
 	var overrides attributes

@@ -19,7 +19,9 @@ type family struct {
 	// days are those on which enforcement begins, in order. Before the first one is phase 0.
 	days       []time.Time
 	generation uint64
-	warnings   []Warning
+	// lines are those of its document, none for a policy that has none.
+	lines    lines
+	warnings []Warning
 	// documents says that a rule names a document.
 	documents bool
 	// stores are the names of the stores that the policy asks for.

@@ -62,6 +62,7 @@ func load(data []byte, most int) (Policy, *Snapshot, error) {
 		return Policy{}, nil, err
 	}
 	f.warn(d.mistake)
+	f.lines = linesOf(root)
 	return policy, f.at(time.Now(), bucket.Enforce), nil
 }
 

@@ -24,6 +24,9 @@ type Provenance struct {
 	// Rule are the places that say what the rule is: each replaces the one before it whole, and the last one
 	// holds. It is empty where nothing but the tier is asked for.
 	Rule []string
+	// Line is the line of the document on which the key of the last of these stands, from 1 on. It is 0 for a place in no
+	// document: of a policy that was compiled from Go, or of a record.
+	Line int
 	// Mode is where the mode comes from, and FailMode the fail mode.
 	Mode, FailMode string
 }
@@ -119,8 +122,9 @@ type trace struct {
 	setting                setting
 	modeAt, failModeAt     path
 	modeSaid, failModeSaid bool
-	// rule are the places that define the rule; defined, definedAt and most are what the last one says.
+	// rule are the places that define the rule, last the last of them; defined, definedAt and most are what the last one says.
 	rule      []string
+	last      path
 	defined   *Limit
 	definedAt path
 	most      int64
@@ -225,10 +229,11 @@ func (t *trace) limit(at path, limits map[string]*Limit, name string) {
 	switch {
 	case !said:
 	case l == nil:
-		t.rule, t.defined, t.definedAt = nil, nil, ""
+		t.rule, t.last, t.defined, t.definedAt = nil, "", nil, ""
 	default:
 		t.definedAt = at.to("limits").to(name)
-		t.rule, t.defined = append(t.rule, t.definedAt.String()), l
+		t.define(t.definedAt, true)
+		t.defined = l
 	}
 }
 
@@ -249,7 +254,7 @@ func (t *trace) maxCost(at path, points int64) {
 // define notes a place that defines the rule, if it does.
 func (t *trace) define(at path, defines bool) {
 	if defines {
-		t.rule = append(t.rule, at.String())
+		t.rule, t.last = append(t.rule, at.String()), at
 	}
 }
 
@@ -259,7 +264,7 @@ func (t *trace) now() setting {
 }
 
 func (t *trace) provenance() Provenance {
-	p := Provenance{Tier: t.by, Rule: t.rule, Mode: placeDefault, FailMode: placeDefault}
+	p := Provenance{Tier: t.by, Rule: t.rule, Line: t.from.family.lines.of(t.last), Mode: placeDefault, FailMode: placeDefault}
 	today := t.setting.as(t.from.day(), bucket.Enforce).mode
 	switch {
 	case today < t.from.strictest:

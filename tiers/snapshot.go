@@ -120,6 +120,14 @@ type Rules struct {
 	byCall    bool
 }
 
+// Generation is that of the snapshot that the rules are of: [Snapshot.Generation]. It is 0 for rules of nobody in particular.
+func (r *Rules) Generation() uint64 {
+	if r == nil || r.from == nil {
+		return 0
+	}
+	return r.from.Generation()
+}
+
 // LimitEnforcedFrom returns when a limit in mode warn becomes enforced. It is zero if nobody knows, and for
 // other limits.
 func (r *Rules) LimitEnforcedFrom(owner bucket.Owner, limit string) time.Time {

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
@@ -28,6 +29,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
@@ -190,6 +193,15 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tenants.Close() })
+	digests, err := digest.New(digest.Config{})
+	require.NoError(t, err)
+	nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = nowhere.Close() })
+	writer, err := redisdigest.Start(redisdigest.WriterConfig{
+		Config: redisdigest.Config{Client: nowhere}, Collector: digests, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = writer.Close() })
 	srv.Use(ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: tenants, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Observe: ratelimit.ObserveConfig{

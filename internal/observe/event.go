@@ -19,6 +19,7 @@ func decidedEvent(d *decision.Decision) event.Decided {
 		At: time.Now(), Outcome: string(d.Outcome),
 		Tenant: eventName(d.Subject.Tenant), Team: eventName(d.Subject.Team), User: eventName(d.Subject.User),
 		SubjectTier: eventName(d.Subject.Tier), Tier: d.Tier, Mode: d.Mode.String(), Origin: origin(d),
+		Revision: d.Rules.Generation(), Hides: event.Hides(d.Hide),
 		Kind: string(d.Kind), Operation: boundedName(d.Name), Keyed: d.Keyed,
 		RootFields: slices.Clone(d.RootFields[:min(len(d.RootFields), maxEventRootFields)]),
 		Cost:       d.Points, Charged: d.Charged, Store: d.Store, StoreDuration: d.StoreDuration,
@@ -89,7 +90,7 @@ func limitState(d *decision.Decision, l *bucket.LimitState) event.LimitState {
 }
 
 func originOf(p tiers.Provenance) event.Origin {
-	return event.Origin{Tier: p.Tier, Rule: p.Rule, Mode: p.Mode, FailMode: p.FailMode}
+	return event.Origin{Tier: p.Tier, Rule: p.Rule, Line: p.Line, Mode: p.Mode, FailMode: p.FailMode}
 }
 
 func overrideOf(o *bucket.Override) event.Override {

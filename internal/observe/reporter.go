@@ -63,6 +63,8 @@ type Reporter struct {
 	refusals   *sample
 	// keeper is told of single decisions.
 	keeper event.Keeper
+	// counter is told of all of them, nil if the observer does not count.
+	counter event.Counter
 }
 
 // scopeName is the instrumentation scope of spans and metrics.
@@ -85,6 +87,7 @@ func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 		cfg: cfg, tracer: tracers.Tracer(scopeName), placeholder: placeholder, tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
 		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(cfg.Facts),
 		refusals: newSample(cfg.Refusals, cfg.TenantRefusals), keeper: event.NewLogger(cfg.Logger),
+		counter: event.CounterOf(cfg.Observer),
 	}
 	if cfg.Observer != nil {
 		r.keeper = event.All(cfg.Observer)
@@ -129,6 +132,7 @@ func (r *Reporter) Decided(ctx context.Context, span trace.Span, d *decision.Dec
 	id := r.identify(ctx, d, span.IsRecording() && span.SpanContext().IsSampled())
 	r.endSpan(span, d)
 	r.metrics.decided(ctx, d, r.tenants)
+	r.count(ctx, d)
 	r.limits(ctx, d)
 	r.candidate(ctx, d)
 	r.event(ctx, d, false, id)

@@ -1,0 +1,228 @@
+package digest
+
+import (
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+)
+
+// Version is that of the form in which digests, refusals and records are written, as JSON. A reader takes those of its version
+// and of older ones, and ignores fields that it does not know: new fields do not make a new version.
+const Version = 1
+
+// Bounds of what one instance writes, in bytes.
+const (
+	// MaxDigest is that of a [Digest], MaxRefusal that of a [Refusal] and MaxChunk that of a [Chunk], as JSON.
+	MaxDigest  = 64 << 10
+	MaxRefusal = 8 << 10
+	MaxChunk   = 16 << 10
+)
+
+// Window is the time over which [Digest.Recent] counts, at least five sixths of it.
+const Window = time.Minute
+
+// Digest is what an instance has decided of late. Anybody who can write where it was read can have written it.
+type Digest struct {
+	// Version is [Version].
+	Version int `json:"version"`
+	// Instance is what the instance is called, and ID tells its runs apart: a process that starts anew counts anew.
+	Instance string `json:"instance"`
+	ID       string `json:"id"`
+	// At is when the digest was made and Started since when Total counts, by the clock of the instance.
+	At      time.Time `json:"at"`
+	Started time.Time `json:"started"`
+	// Policy is the newest policy that the instance was told to have applied. Nil means that it was told of none.
+	Policy *Policy `json:"policy,omitempty"`
+	// Candidate is the id of the candidate policy that counts are about, empty if there is none.
+	Candidate string `json:"candidate,omitempty"`
+
+	// Total is exact since Started, and Recent since RecentFrom, a [Window] ago at most.
+	Total      Counts    `json:"total"`
+	Recent     Counts    `json:"recent"`
+	RecentFrom time.Time `json:"recentFrom"`
+	// Tenants are those of the window with most decisions, most refusals, most would-be refusals and most that the candidate alone would
+	// refuse, by name. Their counts are exact from the time on at which they had room. Unlisted are the decisions of tenants that had none.
+	Tenants  []Tenant `json:"tenants,omitempty"`
+	Unlisted int64    `json:"unlisted,omitempty"`
+	// Groups say how many different tenants and users there were in the window, and how many of them were refused.
+	Groups Groups `json:"groups"`
+
+	// Dropped is how many refusals there was no room for in a moment, and Unrecorded how many operations have left no record
+	// although their tenant was to be recorded, since Started.
+	Dropped    uint64 `json:"dropped,omitempty"`
+	Unrecorded uint64 `json:"unrecorded,omitempty"`
+}
+
+// Policy is a revision and who has published it.
+type Policy struct {
+	Revision uint64 `json:"revision"`
+	Hash     string `json:"hash,omitempty"`
+	// Author is who has published it, and Reason why, as the revision says.
+	Author    string    `json:"author,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Published time.Time `json:"published,omitzero"`
+	// Applied is since when the instance serves it, and Origin where it came from: feed, last_good or first.
+	Applied time.Time `json:"applied,omitzero"`
+	Origin  string    `json:"origin,omitempty"`
+}
+
+// Counts are numbers of decisions about operations, without requests to validate only.
+type Counts struct {
+	Decisions int64 `json:"decisions"`
+	// Refused did not run. WouldRefuse ran, and would not have if everything were enforced.
+	Refused     int64 `json:"refused,omitempty"`
+	WouldRefuse int64 `json:"wouldRefuse,omitempty"`
+	// Tried are those beside which the candidate was judged, and NewlyRefused what it would refuse of these and the live policy
+	// did not.
+	Tried        int64 `json:"tried,omitempty"`
+	NewlyRefused int64 `json:"newlyRefused,omitempty"`
+	// Cost is what they cost in points, refused ones included, and Charged what was charged.
+	Cost    int64 `json:"cost,omitempty"`
+	Charged int64 `json:"charged,omitempty"`
+}
+
+// Plus returns the sum. It saturates.
+func (c Counts) Plus(o Counts) Counts {
+	return Counts{
+		Decisions: sum(c.Decisions, o.Decisions), Refused: sum(c.Refused, o.Refused), WouldRefuse: sum(c.WouldRefuse, o.WouldRefuse),
+		Tried: sum(c.Tried, o.Tried), NewlyRefused: sum(c.NewlyRefused, o.NewlyRefused),
+		Cost: sum(c.Cost, o.Cost), Charged: sum(c.Charged, o.Charged),
+	}
+}
+
+// minus takes counts away that were added before.
+func (c Counts) minus(o Counts) Counts {
+	return Counts{
+		Decisions: max(0, c.Decisions-o.Decisions), Refused: max(0, c.Refused-o.Refused), WouldRefuse: max(0, c.WouldRefuse-o.WouldRefuse),
+		Tried: max(0, c.Tried-o.Tried), NewlyRefused: max(0, c.NewlyRefused-o.NewlyRefused),
+		Cost: max(0, c.Cost-o.Cost), Charged: max(0, c.Charged-o.Charged),
+	}
+}
+
+// withoutCandidate returns the counts without those of a candidate.
+func (c Counts) withoutCandidate() Counts {
+	c.Tried, c.NewlyRefused = 0, 0
+	return c
+}
+
+// sum adds numbers that anybody may have written, without overflow. What is negative counts as nothing.
+func sum(a, b int64) int64 {
+	a, b = max(0, a), max(0, b)
+	if s := a + b; s >= 0 {
+		return s
+	}
+	return 1<<63 - 1
+}
+
+// share is the part that a number is of a whole, from 0 to 1.
+func share(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return min(1, max(0, float64(part)/float64(whole)))
+}
+
+// RefusedShare is the part of the decisions that was refused, from 0 to 1.
+func (c Counts) RefusedShare() float64 { return share(c.Refused, c.Decisions) }
+
+// NewlyRefusedShare is the part that the candidate would refuse newly of what it was tried on.
+func (c Counts) NewlyRefusedShare() float64 { return share(c.NewlyRefused, c.Tried) }
+
+// Tenant is what a tenant has asked for.
+type Tenant struct {
+	// Name is that of the tenant, cut to 256 bytes, with characters that nobody sees escaped as Go does.
+	Name string `json:"name"`
+	// Tier is the tier whose rules applied last.
+	Tier string `json:"tier,omitempty"`
+	Counts
+}
+
+// Groups are sketches of different tenants and users.
+type Groups struct {
+	Tenants Group `json:"tenants"`
+	Users   Group `json:"users"`
+}
+
+// Group are sketches of those who were seen, of those who were refused, who would have been, and whom the candidate alone would
+// refuse.
+type Group struct {
+	Seen         Sketch `json:"seen,omitzero"`
+	Refused      Sketch `json:"refused,omitzero"`
+	WouldRefuse  Sketch `json:"wouldRefuse,omitzero"`
+	NewlyRefused Sketch `json:"newlyRefused,omitzero"`
+}
+
+// Merge adds those of another instance, or of another time.
+func (g *Group) Merge(o *Group) {
+	g.Seen.Merge(&o.Seen)
+	g.Refused.Merge(&o.Refused)
+	g.WouldRefuse.Merge(&o.WouldRefuse)
+	g.NewlyRefused.Merge(&o.NewlyRefused)
+}
+
+// NewlyRefusedShare is about which part of those who were seen the candidate would newly refuse.
+func (g *Group) NewlyRefusedShare() float64 {
+	seen := g.Seen.Count()
+	if seen == 0 {
+		return 0
+	}
+	return min(1, g.NewlyRefused.Count()/seen)
+}
+
+// Refusal is a refusal with what explains it.
+type Refusal struct {
+	// Version is [Version].
+	Version int `json:"version"`
+	// Instance is what the instance is called that refused.
+	Instance string `json:"instance,omitempty"`
+	// Decided is the event. Users are named as [Config.Users] says. Where it has Hides.Owners the names of teams are hashes too.
+	Decided event.Decided `json:"decided"`
+	// Policy is the revision that decided, with its author, if the instance was told of it. It has a number at least where there
+	// was a policy.
+	Policy Policy `json:"policy"`
+	// Shortened says that limits which refused nothing are left out, because the refusal was too long.
+	Shortened bool `json:"shortened,omitempty"`
+}
+
+// Record is one or more operations of a tenant that were alike, in one second.
+type Record struct {
+	// Tenant, Team, User and Tier are those of the subject, named as in a [Refusal]. Tier is the one that it carried.
+	Tenant string `json:"tenant"`
+	Team   string `json:"team,omitempty"`
+	User   string `json:"user,omitempty"`
+	Tier   string `json:"tier,omitempty"`
+	// Fields are the coordinates of the root fields, the first 16 of them, and Document the id of a trusted document.
+	Fields   []string `json:"fields,omitempty"`
+	Document string   `json:"document,omitempty"`
+	// Cost is the price in points of each, and Units what else each asked for.
+	Cost  int64          `json:"cost"`
+	Units []event.Amount `json:"units,omitempty"`
+	// N is how many there were, and Refused how many of them did not run.
+	N       int64 `json:"n"`
+	Refused int64 `json:"refused,omitempty"`
+	// Mixed says that the operations were not alike, because the tenant had too many kinds of them in the second: Cost is the
+	// rounded mean, and there are neither users nor fields nor units.
+	Mixed bool `json:"mixed,omitempty"`
+}
+
+// Chunk are the records of a moment: everything that tenants asked for whose hash is below a bound, and nothing of others. So what is
+// there of a tenant is all of it, and a preview judges it as the server would.
+type Chunk struct {
+	// Version is [Version].
+	Version int `json:"version"`
+	// From is when the first of the operations was decided, and To when the last was, by the clock of the instance.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Below is the bound: [Chunk.Has].
+	Below   uint64   `json:"below,string"`
+	Records []Record `json:"records,omitempty"`
+}
+
+// Share is which share of all tenants the chunk has the operations of, from 0 to 1.
+func (c *Chunk) Share() float64 { return float64(c.Below) / (1 << 63) / 2 }
+
+// Has says whether the chunk has the operations of a tenant of this hash, which is [HashTenant].
+func (c *Chunk) Has(hash uint64) bool { return hash < c.Below || c.Below == everybody }
+
+// everybody is the bound below which all tenants are.
+const everybody = 1<<64 - 1

@@ -1,0 +1,136 @@
+package digest
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+)
+
+// recordings are the operations of all slots.
+type recordings struct {
+	kinds    []*recorded
+	from, to time.Time
+	spilled  uint64
+	some     bool
+	lost     uint64
+}
+
+func (r *recordings) add(s *recording) {
+	if !r.some {
+		r.some, r.spilled = true, everybody
+	}
+	for _, one := range s.kinds {
+		r.kinds = append(r.kinds, one)
+	}
+	if !s.from.IsZero() && (r.from.IsZero() || s.from.Before(r.from)) {
+		r.from = s.from
+	}
+	if s.to.After(r.to) {
+		r.to = s.to
+	}
+	r.spilled, r.lost = min(r.spilled, s.spilled), r.lost+s.lost
+}
+
+const (
+	// maxFields is how many root fields a record names.
+	maxFields = 16
+	// chunkRoom is what the fields of a chunk take beside its records.
+	chunkRoom = 512
+)
+
+// chunk returns the records of as many tenants as there is room for, nil if there were no operations, and has those tenants recorded
+// from now on.
+func (c *Collector) chunk(r *recordings) *Chunk {
+	if len(r.kinds) == 0 {
+		c.widen(0)
+		return nil
+	}
+	slices.SortFunc(r.kinds, func(a, b *recorded) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.cost, b.cost)) })
+	chunk := &Chunk{Version: Version, From: r.from, To: r.to, Below: min(c.below.Load(), r.spilled)}
+	room := MaxChunk - chunkRoom
+	for i, one := range r.kinds {
+		if !below(one.hash, chunk.Below) {
+			break
+		}
+		record := c.record(one)
+		text, err := json.Marshal(record)
+		if room -= len(text) + 1; err != nil || room < 0 || i >= c.cfg.Records {
+			chunk.Below = one.hash
+			break
+		}
+		chunk.Records = append(chunk.Records, record)
+	}
+	// Of the tenant at the bound there may be some records. Nothing of it is complete.
+	whole := 0
+	for whole < len(chunk.Records) && below(r.kinds[whole].hash, chunk.Below) {
+		whole++
+	}
+	chunk.Records = chunk.Records[:whole]
+	c.lost += r.lost
+	for _, one := range r.kinds[whole:] {
+		c.lost += uint64(one.n)
+	}
+	if chunk.Below < c.below.Load() {
+		c.below.Store(chunk.Below)
+	} else {
+		c.widen(len(r.kinds))
+	}
+	return chunk
+}
+
+// widen has more tenants recorded where there is room for twice as many.
+func (c *Collector) widen(had int) {
+	was := c.below.Load()
+	if was == everybody || had > c.cfg.Records/2 {
+		return
+	}
+	next := was + was/8 + 1
+	if next < was {
+		next = everybody
+	}
+	c.below.Store(next)
+}
+
+// record returns a record as it is written.
+func (c *Collector) record(one *recorded) Record {
+	r := Record{
+		Tenant: written(one.tenant), Tier: written(one.tier), Document: written(one.document), Cost: one.cost,
+		N: one.n, Refused: one.refused, Mixed: one.mixed,
+		Team: c.team(one.tenant, one.team, one.hideOwners), User: c.user(one.tenant, one.user, one.hideOwners),
+	}
+	if one.mixed {
+		r.Cost = one.cost / max(1, one.n)
+	}
+	for _, field := range one.fields[:min(len(one.fields), maxFields)] {
+		r.Fields = append(r.Fields, written(field))
+	}
+	for _, amount := range one.units {
+		if amount.Unit != "" {
+			r.Units = append(r.Units, event.Amount{Unit: written(amount.Unit), N: amount.N})
+		}
+	}
+	return r
+}
+
+// user returns the name of a user as it is written.
+func (c *Collector) user(tenant, user string, hidden bool) string {
+	switch {
+	case user == "" || c.cfg.Users == Omitted:
+		return ""
+	case hidden || c.cfg.Users == Hashed:
+		return HashUser(c.cfg.Key, tenant, user)
+	default:
+		return written(user)
+	}
+}
+
+// team returns the name of a team as it is written: a hash where the policy hides it, as that of a user.
+func (c *Collector) team(tenant, team string, hidden bool) string {
+	if team != "" && hidden {
+		return HashUser(c.cfg.Key, tenant, "team\x00"+team)
+	}
+	return written(team)
+}

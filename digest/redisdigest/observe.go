@@ -1,0 +1,43 @@
+package redisdigest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+const scopeName = "github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
+
+// instruments count what was written.
+type instruments struct {
+	duration metric.Float64Histogram
+	ok, bad  metric.MeasurementOption
+}
+
+func newInstruments(provider metric.MeterProvider) (*instruments, error) {
+	if provider == nil {
+		provider = otel.GetMeterProvider()
+	}
+	duration, err := provider.Meter(scopeName).Float64Histogram("ratelimit.digest.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time that it took to make the digest of a second and to write it."),
+		metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5))
+	if err != nil {
+		return nil, fmt.Errorf("redisdigest: the meter provider: %w", err)
+	}
+	result := func(text string) metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String("ratelimit.digest.result", text))
+	}
+	return &instruments{duration: duration, ok: result("written"), bad: result("failed")}, nil
+}
+
+func (i *instruments) wrote(ctx context.Context, took time.Duration, err error) {
+	option := i.ok
+	if err != nil {
+		option = i.bad
+	}
+	i.duration.Record(ctx, took.Seconds(), option)
+}

@@ -1,0 +1,89 @@
+package event
+
+import (
+	"context"
+	"time"
+)
+
+// Verdict is what one decision about an operation came to, in few words: an observer that counts is told of each one. Its texts
+// and its slice are those of the request: whoever keeps one copies it, and cuts what is long.
+type Verdict struct {
+	// At is when, by the clock of the replica.
+	At time.Time
+	// Tenant, Team and User are who pays, as they came. They are empty if nobody knows, or if there is none.
+	Tenant, Team, User string
+	// SubjectTier is the tier that the subject carried, empty if none, and Tier the one whose rules applied.
+	SubjectTier, Tier string
+	// Outcome is what it came to, in the word that metrics carry.
+	Outcome string
+	// Refused says that the operation did not run, and WouldRefuse that it ran and would not have if everything were enforced.
+	Refused, WouldRefuse bool
+	// Candidate is the id of the candidate policy that was judged beside, empty if none was, and CandidateRefuses says what
+	// that would have done.
+	Candidate        string
+	CandidateRefuses bool
+	// HideOwners says that the policy does not tell clients the names of teams, users and operation rules.
+	HideOwners bool
+
+	// RootFields are the coordinates of the root fields, sorted. It must not be changed.
+	RootFields []string
+	// Document is the id of the document, where the policy has rules for documents.
+	Document string
+	// Cost is the price in points, and Charged what of it was charged.
+	Cost, Charged int64
+	// Units are the amounts in other units than points that were asked of limits, the first of them; those that are not used
+	// have no unit.
+	Units [MaxUnits]Amount
+}
+
+// MaxUnits is how many amounts a [Verdict] has.
+const MaxUnits = 4
+
+// Counter is an [Observer] that is told of every decision, and not of a sample. It is called in the request as Observe is,
+// once for each operation, so that it must not block and should allocate nothing.
+type Counter interface {
+	Observer
+	// Count is told what a decision came to, before the client is.
+	Count(v Verdict)
+}
+
+// CounterOf returns an observer that counts, if this one does: nil if it does not, or if it is [All] of some of which none does.
+func CounterOf(o Observer) Counter {
+	if several, ok := o.(all); ok {
+		counters := several.counters()
+		switch len(counters) {
+		case 0:
+			return nil
+		case 1:
+			return counters[0]
+		default:
+			return counters
+		}
+	}
+	counter, _ := o.(Counter)
+	return counter
+}
+
+// counters are told in turn.
+type counters []Counter
+
+// Observe tells nobody: they are observers of their own.
+func (counters) Observe(context.Context, Event) {}
+
+// Count tells each.
+func (c counters) Count(v Verdict) {
+	for _, counter := range c {
+		counter.Count(v)
+	}
+}
+
+// counters returns those of the observers that count.
+func (a all) counters() counters {
+	var found counters
+	for _, observer := range a {
+		if counter := CounterOf(observer); counter != nil {
+			found = append(found, counter)
+		}
+	}
+	return found
+}

@@ -1,0 +1,87 @@
+package observe_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// tally is an observer that counts.
+type tally struct{ verdicts []event.Verdict }
+
+func (*tally) Observe(context.Context, event.Event) {}
+
+func (t *tally) Count(v event.Verdict) { t.verdicts = append(t.verdicts, v) }
+
+// panicking is one that fails.
+type panicking struct{ tally }
+
+func (*panicking) Count(event.Verdict) { panic("broken") }
+
+func decided(t *testing.T, observer event.Observer, d *decision.Decision) {
+	t.Helper()
+	r, err := observe.New(observe.Config{Observer: observer, Logger: slog.New(slog.DiscardHandler), Facts: 1 << 11, Refusals: -1, RepeatedRefusals: -1}, nil)
+	require.NoError(t, err)
+	r.Decided(t.Context(), noop.Span{}, d)
+}
+
+func TestAnObserverThatCountsIsToldOfEveryDecision(t *testing.T) {
+	t.Parallel()
+	d := &decision.Decision{
+		Outcome: decision.Shadowed, Tier: "pro", Points: 7, Charged: 5, Rules: &tiers.Rules{}, Hide: tiers.Hide{Owners: true},
+		Subject: tiers.Subject{Tenant: "acme", Team: "blue", User: "mira", Tier: "free"}, RootFields: []string{"Query.a"},
+		Selected: &tiers.Selection{Document: "doc"}, WouldRefuse: &decision.Refusal{Outcome: decision.TooExpensive},
+		Candidate: &decision.Candidate{ID: "next", Outcome: decision.Limited},
+	}
+	for _, unit := range []bucket.Unit{bucket.Points, "a", "b", "c", "d", "e"} {
+		d.Asked = append(d.Asked, bucket.Amount{Unit: unit, N: 2})
+	}
+	to := &tally{}
+	decided(t, to, d)
+	require.Len(t, to.verdicts, 1)
+	v := to.verdicts[0]
+	require.WithinDuration(t, time.Now(), v.At, time.Minute)
+	v.At = time.Time{}
+	require.Equal(t, event.Verdict{
+		Tenant: "acme", Team: "blue", User: "mira", SubjectTier: "free", Tier: "pro", Outcome: "shadowed", WouldRefuse: true,
+		Candidate: "next", CandidateRefuses: true, HideOwners: true, RootFields: []string{"Query.a"}, Document: "doc", Cost: 7, Charged: 5,
+		Units: [event.MaxUnits]event.Amount{{Unit: "a", N: 2}, {Unit: "b", N: 2}, {Unit: "c", N: 2}, {Unit: "d", N: 2}},
+	}, v)
+
+	d.Refusal, d.Candidate = &decision.Refusal{Outcome: decision.Limited}, nil
+	decided(t, event.All(to), d)
+	require.True(t, to.verdicts[1].Refused)
+	require.False(t, to.verdicts[1].WouldRefuse, "it did not run")
+	require.Empty(t, to.verdicts[1].Candidate)
+	decided(t, &panicking{}, d)
+}
+
+func TestADecisionThatNobodyCountsAllocatesNothingMoreNorDoesOneThatIsCounted(t *testing.T) {
+	d := &decision.Decision{Outcome: decision.Admitted, Rules: &tiers.Rules{}, Subject: tiers.Subject{Tenant: "acme"}}
+	allocations := func(observer event.Observer) float64 {
+		r, err := observe.New(observe.Config{Observer: observer, Logger: slog.New(slog.DiscardHandler), Facts: 1 << 11, Refusals: -1, RepeatedRefusals: -1}, nil)
+		require.NoError(t, err)
+		return testing.AllocsPerRun(100, func() { r.Decided(t.Context(), noop.Span{}, d) })
+	}
+	quietly := event.Func(func(context.Context, event.Event) {})
+	none := allocations(quietly)
+	require.InDelta(t, none, allocations(event.All(quietly)), 0)
+	require.InDelta(t, none, allocations(event.All(quietly, counting{})), 0)
+}
+
+// counting keeps nothing.
+type counting struct{}
+
+func (counting) Observe(context.Context, event.Event) {}
+
+func (counting) Count(event.Verdict) {}
