@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -10,10 +11,13 @@ import (
 // costs nothing but bytes. All of its calls but one pay for that. Which one does not is decided by the variables: of
 // those that happen, the first.
 
-// mayRepeat says whether a selection may be one of several of a field. Without aliases none is. Where selections are
-// summed nobody knows what stands beside them, and those with an alias pay, which are all but one at least.
+// earlierCall is a field that is called in a set already, and under which condition.
+type earlierCall struct{ set, condition int32 }
+
+// mayRepeat says whether a selection may be one of several of a field. None is of one that has no alias anywhere. Where
+// selections are summed nobody knows what stands beside them, and those with an alias pay, which are all but one at least.
 func (c *compiler) mayRepeat(field *ast.Field) bool {
-	if c.form.document.shape.aliases == 0 || c.index.options.alias == 0 {
+	if c.index.options.alias == 0 || !c.aliased[field.Name] {
 		return false
 	}
 	return !c.form.summed || isAliased(field)
@@ -31,23 +35,24 @@ func (c *compiler) repeat(lo int32, groups []group, object *objectType) []group 
 	}
 	// What reads the schema pays for each call already, and what reads the budget is free.
 	meta := strings.HasPrefix(object.name, "__")
-	// Under which condition a field is called before.
-	var before map[*fieldInfo]int32
+	// Only a set with an alias has several calls of a field, or one of a document that is not valid.
+	several := slices.ContainsFunc(groups, func(g group) bool { return g.next != 0 || isAliased(g.members[0].field) })
+	c.repeated++
 	left := 0
 	for i := range calls {
 		cl, field := &calls[i], groups[i].members[0].field
-		earlier, called := before[cl.info]
+		earlier := c.earlier[cl.info]
 		switch {
-		case meta || cl.info.introspects || c.index.options.free[cl.info.coordinate]:
+		case !several || meta || cl.info.introspects || c.index.options.free[cl.info.coordinate]:
 		case c.form.summed:
 			if isAliased(field) {
 				cl.further = cl.condition
 			}
-		case called:
-			cl.further = c.both(cl.condition, earlier)
-			before[cl.info] = c.either([]int32{earlier, cl.condition})
+		case earlier.set == c.repeated:
+			cl.further = c.both(cl.condition, earlier.condition)
+			c.earlier[cl.info] = earlierCall{c.repeated, c.either([]int32{earlier.condition, cl.condition})}
 		default:
-			before = remember(before, cl.info, cl.condition)
+			c.earlier = remember(c.earlier, cl.info, earlierCall{c.repeated, cl.condition})
 		}
 		tells := c.whole || object == c.form.rootType && cl.info != typenameField
 		if !tells && cl.further == never && c.costsNothing(field, cl.info) {

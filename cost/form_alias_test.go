@@ -121,3 +121,16 @@ func TestPricingAliasesAgainAllocatesNothing(t *testing.T) {
 	require.InDelta(t, 1+7*9.9, price.Field, 1e-6)
 	require.Zero(t, testing.AllocsPerRun(100, plan.Again(variables)))
 }
+
+// TestCompilingAllocatesNoMoreThanItDid bounds what a document takes that nobody has sent before. Whoever brings it down brings the
+// numbers down.
+func TestCompilingAllocatesNoMoreThanItDid(t *testing.T) {
+	for name, most := range map[string]float64{sharedVariables: 104, ownVariables: 178} {
+		o := loadOperation(t, name)
+		compiled := testing.AllocsPerRun(20, func() {
+			_, err := o.estimator.Compile(o.doc, o.op)
+			require.NoError(t, err)
+		})
+		require.LessOrEqual(t, compiled, most, name)
+	}
+}

@@ -45,6 +45,12 @@ type compiler struct {
 	owns     map[inputKey]ownCost
 	slicings map[inputKey]int32
 	shared   map[lookupsKey]int32
+	// aliased are the names of the fields that have an alias somewhere.
+	aliased map[string]bool
+	// earlier are the fields that were called in one of the sets, which repeated counts, that was last looked through for
+	// fields under several names.
+	earlier  map[*fieldInfo]earlierCall
+	repeated int32
 	// argumentIDs number the arguments of the fields that were compared, argumentLists the arguments by
 	// their spelling.
 	argumentIDs   map[*ast.Field]int32

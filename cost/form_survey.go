@@ -114,8 +114,9 @@ func (s *surveyor) field(field *ast.Field, depth int) (below shape, err error) {
 			return shape{}, err
 		}
 	}
-	if field.Alias != "" && field.Alias != field.Name {
+	if isAliased(field) {
 		below.aliases = saturate(below.aliases, 1)
+		s.c.aliased = remember(s.c.aliased, field.Name, true)
 	}
 	switch field.Name {
 	case "__typename":
