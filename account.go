@@ -19,7 +19,7 @@ type charged struct {
 	// limits has a bit for each limit, in the order of the decision, that was charged points.
 	limits uint64
 	// count is how many limits the decision had.
-	count int
+	count int32
 	// bytes says that limits count what leaves, of which one byte was charged.
 	bytes bool
 }

@@ -44,7 +44,7 @@ func (e *Extension) takeAcross(ctx context.Context, op *operation, amounts bucke
 		shared.receipt = result.Receipt
 		e.warnOfOverrides(ctx, everybody, &result)
 		if refusal := refusedBy(&result); refusal != nil {
-			d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(&result), result.BlockedBy()
+			d.Limits, d.Overridden = result.Limits, overridden(&result)
 			d.Refuse(refusal)
 			break
 		}
@@ -67,7 +67,7 @@ func (e *Extension) acrossAway(ctx context.Context, op *operation, store *backen
 		d.Note(d.WouldRefuseBy(result.Limits))
 		return
 	}
-	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
+	d.Limits, d.Overridden, d.Outcome = result.Limits, overridden(&result), outcome
 	d.Refuse(refusal)
 	e.decidedWithout(ctx, store, d, d.Points)
 }

@@ -17,16 +17,16 @@ import (
 // exactly as they are written.
 type answerSize struct {
 	most int64
-	// spared says that the root fields run whatever they add: a mutation is not cut in the middle.
-	spared bool
 	// least is what the fields that have completed will have at least.
 	least atomic.Int64
-	// over says that there is more than may leave.
-	over atomic.Bool
 	// written is what the fields of the root have written, one after the other.
 	written int64
 	// left is how many bytes have left in all answers.
 	left atomic.Int64
+	// over says that there is more than may leave.
+	over atomic.Bool
+	// spared says that the root fields run whatever they add: a mutation is not cut in the middle.
+	spared bool
 }
 
 // Bytes that are counted beside those that are measured.

@@ -56,7 +56,7 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	op.extension.reporter.Charged(ctx, &after)
 	if after.Refusal != nil {
 		op.refusedInside()
-		return graphQLError(&after)
+		return op.extension.graphQLError(&after)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	if would != nil {
 		after.Outcome = would.AdmittedAs()
 	}
-	after.Limits, after.BlockedBy = result.Limits, result.BlockedBy()
+	after.Limits = result.Limits
 	op.extension.reporter.Counted(ctx, &after, unit)
 
 	op.mu.Lock()

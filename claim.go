@@ -57,11 +57,11 @@ func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
 	switch {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
-		return op.charged.receipt(), op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, op.parsed)
+		return op.charged.receipt(), op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, int64(op.parsed))
 	case op.correction != nil:
-		return op.charged.receipt(), op.withParsed(op.worth(*op.correction), op.parsed)
+		return op.charged.receipt(), op.withParsed(op.worth(*op.correction), int64(op.parsed))
 	case op.parsed > 1:
-		return op.charged.receipt(), op.withParsed(nil, op.parsed)
+		return op.charged.receipt(), op.withParsed(nil, int64(op.parsed))
 	default:
 		return bucket.Receipt{}, nil
 	}

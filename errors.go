@@ -60,8 +60,8 @@ func (e *RefusedError) Error() string { return e.Message }
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // graphQLError returns the error that the client of a refused decision sees.
-func graphQLError(d *decision.Decision) *gqlerror.Error {
-	shown := show.Error(d, d.Refusal)
+func (e *Extension) graphQLError(d *decision.Decision) *gqlerror.Error {
+	shown := show.Error(d, d.Refusal, e.cfg.Response.HelpURL)
 	if d.Refusal.Presented == nil {
 		// What the server's own code presents keeps the error that it is about.
 		shown.Err = refusedError(d, d.Refusal, shown.Message)
@@ -134,7 +134,7 @@ func refusedBy(result *bucket.Result) *decision.Refusal {
 	case bucket.Limited, bucket.Never:
 		return decision.RefusedBy(result.Limits)
 	case bucket.Blocked:
-		return &decision.Refusal{Outcome: decision.Blocked}
+		return &decision.Refusal{Outcome: decision.Blocked, BlockedBy: result.BlockedBy()}
 	case bucket.KeyReused:
 		return &decision.Refusal{Outcome: decision.KeyReused}
 	case bucket.InFlight:

@@ -45,7 +45,7 @@ func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.R
 	} else {
 		s.ended = true
 	}
-	return &graphql.Response{Data: []byte("null"), Errors: presented(ctx, refused)}
+	return &graphql.Response{Data: []byte("null"), Errors: e.presented(ctx, refused)}
 }
 
 // resume returns the event that waits once it has been paid, nil if the subscription is over before that.

@@ -38,7 +38,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 	case d.Refusal != nil && opCtx.Operation.Operation == ast.Subscription:
 		// The resolver of a subscription runs inside next, so this is the last moment.
 		return graphql.OneShot(withExtension(
-			&graphql.Response{Errors: gqlerror.List{graphQLError(&d)}}, &d))
+			&graphql.Response{Errors: gqlerror.List{e.graphQLError(&d)}}, &d))
 	case d.Refusal != nil:
 		return next(ctx)
 	}
@@ -106,7 +106,7 @@ func (e *Extension) leave(ctx context.Context, op *operation, response *graphql.
 // refuse returns the answer to a refused operation, with the error as the server presents it.
 func (e *Extension) refuse(ctx context.Context, op *operation) *graphql.Response {
 	d := op.snapshot()
-	graphql.AddError(ctx, graphQLError(&d))
+	graphql.AddError(ctx, e.graphQLError(&d))
 	response := &graphql.Response{Errors: graphql.GetErrors(ctx), Extensions: graphql.GetExtensions(ctx)}
 	return withExtension(response, &d)
 }

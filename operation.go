@@ -55,9 +55,8 @@ type operation struct {
 	extension *Extension
 	// exchange is the HTTP request, nil without the Handler.
 	exchange *sink.Exchange
-	// price is what the mutator has left. taken says that it has, and that the operation is decided about.
+	// price is what the mutator has left.
 	price priced
-	taken atomic.Bool
 	// rules is what applies, which operations share where nothing is particular about this one.
 	rules *tiers.Rules
 	// record is what is known of the tenant beside the policy.
@@ -72,8 +71,6 @@ type operation struct {
 	store *backend.Store
 	// request is what the operation came as.
 	request *graphql.OperationContext
-	// parsed is how many milliseconds of parsing the claim of the operation pays for.
-	parsed int64
 	// charged is what the take has charged, and responses what is known of the responses, which corrects it.
 	charged   charged
 	responses responses
@@ -83,21 +80,23 @@ type operation struct {
 	stream *stream
 	// trial is the candidate that has admitted the operation as well.
 	trial *bucket.Candidate
-	// started says that a root resolver may have run.
-	started atomic.Bool
-
-	mu       sync.Mutex
-	decision decision.Decision
-	answered bool
-	// asks says that the client asks for everything.
-	asks bool
 	// actual adds up what the operation comes to. It is nil if it does not run, or if nobody asks.
 	actual *actual
-	// recharged says that a Charge or a correction changed the limits after they were reported in the headers.
-	recharged bool
-	// correction is what the call that ends the claim corrects, nil if nothing, and claimEnded says that it is under way.
+
+	// Fields that are small stand together. taken says that the mutator has left a price and that the operation is decided
+	// about, and started that a root resolver may have run.
+	taken, started atomic.Bool
+	// parsed is how many milliseconds of parsing the claim of the operation pays for.
+	parsed int32
+	// asks says that the client asks for everything.
+	asks bool
+	// What follows is under mu: answered says that an answer has left, recharged that a Charge or a correction changed the limits
+	// after they were reported in the headers, and claimEnded that the call which ends the claim is under way.
+	answered, recharged, claimEnded bool
+	mu                              sync.Mutex
+	// correction is what the call that ends the claim corrects, nil if nothing.
 	correction *correction
-	claimEnded bool
+	decision   decision.Decision
 }
 
 func operationFrom(ctx context.Context) *operation {
@@ -151,7 +150,7 @@ func (e *Extension) newOperation(x *sink.Exchange) *operation {
 	op := &operation{extension: e, exchange: x}
 	op.apply(&noRules)
 	told, d := &e.cfg.Response, &op.decision
-	d.Hide, d.ShowShadow, d.Full, d.HelpURL = told.Hide, told.ShowShadow, told.Full, told.HelpURL
+	d.Hide, d.ShowShadow, d.Full = told.Hide, told.ShowShadow, told.Full
 	return op
 }
 
@@ -189,7 +188,6 @@ func (p *prices) Price(includes func(field string) bool) int64 {
 // useStore takes the store that the rules name.
 func (op *operation) useStore() {
 	op.store = op.extension.stores.Named(op.rules.Store)
-	op.decision.Store = op.store.Name()
 }
 
 func (op *operation) mutation() bool { return op.decision.Kind == ast.Mutation }

@@ -21,11 +21,11 @@ func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.T
 		mode = bucket.FailClosed
 	}
 	if mode == bucket.FailLocal && !op.store.Counted() {
-		e.warnOnce(ctx, oddity{what: "instances", name: d.Store}, "limits fail local, and nobody knows yet how many instances "+
+		e.warnOnce(ctx, oddity{what: "instances", name: op.rules.Store}, "limits fail local, and nobody knows yet how many instances "+
 			"share the store, so that they refuse: run limiter.Run in the background, or set Config.Outage.Instances")
 	}
 	result, outcome, refusal := judgeAway(op.store, take, mode, err)
-	d.Limits, d.Overridden, d.Outcome, d.BlockedBy = result.Limits, overridden(&result), outcome, result.BlockedBy()
+	d.Limits, d.Overridden, d.Outcome = result.Limits, overridden(&result), outcome
 	if refusal != nil {
 		d.Refuse(refusal)
 	} else {
@@ -82,7 +82,7 @@ func (e *Extension) candidateUnknown(op *operation, take *bucket.Take, err error
 // refuseBlocked refuses what a record blocks, as the store has said before.
 func (op *operation) refuseBlocked(result *bucket.Result) {
 	d := &op.decision
-	d.Overridden, d.BlockedBy = overridden(result), result.BlockedBy()
+	d.Overridden = overridden(result)
 	d.Refuse(refusedBy(result))
 }
 

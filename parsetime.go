@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -54,7 +55,7 @@ func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationCont
 	}
 	n := milliseconds(parseTime(opCtx))
 	if n == 0 || op.claim != nil {
-		op.parsed = n
+		op.parsed = int32(min(n, math.MaxInt32))
 		return true
 	}
 	d := &op.decision
@@ -70,7 +71,7 @@ func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationCont
 		return true
 	}
 	if refusal := refusedBy(&result); refusal != nil {
-		d.Asked, d.Limits, d.Overridden, d.BlockedBy = take.Amounts, result.Limits, overridden(&result), result.BlockedBy()
+		d.Asked, d.Limits, d.Overridden = take.Amounts, result.Limits, overridden(&result)
 		d.Refuse(refusal)
 		return false
 	}
@@ -87,5 +88,5 @@ func (op *operation) withParsed(amounts bucket.Amounts, most int64) bucket.Amoun
 	if op.parsed == 0 || op.claim == nil {
 		return amounts
 	}
-	return append(amounts, bucket.Amount{Unit: bucket.ParseTime, N: min(op.parsed, most)})
+	return append(amounts, bucket.Amount{Unit: bucket.ParseTime, N: min(int64(op.parsed), most)})
 }

@@ -80,7 +80,7 @@ func (e *Extension) tooLarge(ctx context.Context, op *operation, response *graph
 		Given: saturated(max(op.size.most+1, op.size.least.Load())), Allowed: saturated(op.size.most),
 	}))
 	e.tell(ctx, &after, bucket.ResponseBytes)
-	response.Data, response.Errors = []byte("null"), presented(ctx, &after)
+	response.Data, response.Errors = []byte("null"), e.presented(ctx, &after)
 }
 
 // tell tells operators what the charge of a unit came to in the middle of an operation.
@@ -90,9 +90,9 @@ func (e *Extension) tell(ctx context.Context, after *decision.Decision, unit buc
 }
 
 // presented returns the error of a refused decision as the server presents it, beside no others.
-func presented(ctx context.Context, d *decision.Decision) gqlerror.List {
+func (e *Extension) presented(ctx context.Context, d *decision.Decision) gqlerror.List {
 	ctx = graphql.WithFreshResponseContext(ctx)
-	graphql.AddError(ctx, graphQLError(d))
+	graphql.AddError(ctx, e.graphQLError(d))
 	return graphql.GetErrors(ctx)
 }
 

@@ -119,7 +119,7 @@ func (op *operation) show(c correction) {
 			d.Openly -= c.points
 		}
 	}
-	if len(d.Limits) != op.charged.count {
+	if len(d.Limits) != int(op.charged.count) {
 		return
 	}
 	// Whoever has the decision from FromContext still reads the old ones.

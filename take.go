@@ -131,7 +131,7 @@ func (e *Extension) takeOwn(ctx context.Context, op *operation, q *question) *gr
 // judgedBy decides by the verdict of the store.
 func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *graphql.Response {
 	d, take, result := &op.decision, &q.take, &q.reply
-	d.Limits, d.Overridden, d.BlockedBy = result.Limits, overridden(result), result.BlockedBy()
+	d.Limits, d.Overridden = result.Limits, overridden(result)
 	e.warnOfOverrides(ctx, d.Subject.Tenant, result)
 	d.Candidate = tried(q.would, take, result)
 	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
@@ -223,7 +223,7 @@ func tried(would *decision.Candidate, take *bucket.Take, result *bucket.Result) 
 // keep notes what the take has charged.
 func (op *operation) keep(result *bucket.Result, points int64) {
 	c := &op.charged
-	c.points, c.count = points, len(result.Limits)
+	c.points, c.count = points, int32(len(result.Limits))
 	for i := range result.Limits {
 		switch l := &result.Limits[i]; {
 		case l.Charged <= 0:

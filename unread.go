@@ -47,7 +47,7 @@ func (e *Extension) RefusesUnread(ctx context.Context, params *graphql.RawParams
 		return nil
 	}
 	graphql.GetOperationContext(ctx).Stats.SetExtension(unreadName, op)
-	return graphQLError(&op.decision)
+	return e.graphQLError(&op.decision)
 }
 
 // isUnshown says whether the payload of a WebSocket may still tell who it is: gqlgen shows it only when the first document was read.
@@ -120,7 +120,7 @@ func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationC
 	if !ok {
 		return false
 	}
-	d.Asked, d.Limits, d.Overridden, d.BlockedBy = take.Amounts, result.Limits, overridden(&result), result.BlockedBy()
+	d.Asked, d.Limits, d.Overridden = take.Amounts, result.Limits, overridden(&result)
 	d.Refuse(refusedBy(&result))
 	return true
 }

@@ -169,8 +169,6 @@ type LimitState struct {
 	Owner Owner
 	// Limit is the limit as it was judged: that of the policy, or what an override record makes of it.
 	Limit *Limit
-	// Overridden says that an override record was in force for the limit.
-	Overridden bool
 	// Remaining is what could be taken now, at least 0.
 	Remaining int64
 	// Overdraft is by how much more than the capacity is spent: by a settlement or because the limit is Soft, both by
@@ -191,6 +189,8 @@ type LimitState struct {
 	Exceeded bool
 	// Never says that the amount exceeds the capacity of the limit.
 	Never bool
+	// Overridden says that an override record was in force for the limit.
+	Overridden bool
 	// RetryAfter is when this limit would have the amount. It is set when Exceeded is set and Never
 	// is not.
 	RetryAfter time.Duration

@@ -35,21 +35,14 @@ type Decision struct {
 	Actual *int64
 
 	// Asked are the amounts that the store was asked for.
-	Asked  bucket.Amounts
-	Limits []bucket.LimitState
-	// BlockedBy is the override record that blocks the operation, nil if none does.
-	BlockedBy *bucket.Override
+	Asked     bucket.Amounts
+	Limits    []bucket.LimitState
 	Candidate *Candidate
 	// Refusal says why the operation does not run, WouldRefuse why it would not if everything were enforced.
 	Refusal, WouldRefuse *Refusal
 
 	// Rules are what the policy says of the subject.
-	Rules *tiers.Rules
-	// HelpURL is the page that explains a refusal, empty if there is none.
-	HelpURL string
-
-	// Store is the name of the store, empty for the default one.
-	Store         string
+	Rules         *tiers.Rules
 	StoreDuration time.Duration
 	// StoreErr is the error of the store, and FailMode what the limits do about it.
 	StoreErr error

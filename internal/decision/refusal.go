@@ -25,6 +25,8 @@ type Refusal struct {
 
 	Cost, MaxCost int64
 	Shape         *cost.ShapeError
+	// BlockedBy is the override record that blocks the operation, nil if none does.
+	BlockedBy *bucket.Override
 	// Dearest is the call that adds most to a price that refused or warns, nil if it is not known.
 	Dearest *Dearest
 

@@ -23,10 +23,10 @@ func TestTheLimiterAllocatesNoMoreOfARequestThanItDid(t *testing.T) { //nolint:p
 		observe        ratelimit.ObserveConfig
 		objects, bytes float64
 	}{
-		{"short", ratelimit.ResponseConfig{}, ratelimit.ObserveConfig{}, 15, 2900},
-		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, ratelimit.ObserveConfig{}, 13, 2850},
-		{"full", ratelimit.ResponseConfig{Full: true}, ratelimit.ObserveConfig{}, 18, 4550},
-		{"short, told to an observer once in a hundred", ratelimit.ResponseConfig{}, sampled(), 15, 2900},
+		{"short", ratelimit.ResponseConfig{}, ratelimit.ObserveConfig{}, 15, 2760},
+		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, ratelimit.ObserveConfig{}, 13, 2700},
+		{"full", ratelimit.ResponseConfig{Full: true}, ratelimit.ObserveConfig{}, 18, 4420},
+		{"short, told to an observer once in a hundred", ratelimit.ResponseConfig{}, sampled(), 15, 2760},
 	} {
 		with, without := hooks(t, test.response, test.observe)
 		objects, bytes := allocated(with)

@@ -22,7 +22,7 @@ func decidedEvent(d *decision.Decision) event.Decided {
 		Revision: d.Rules.Generation(), Hides: event.Hides(d.Hide),
 		Kind: string(d.Kind), Operation: boundedName(d.Name), Keyed: d.Keyed,
 		RootFields: slices.Clone(d.RootFields[:min(len(d.RootFields), maxEventRootFields)]),
-		Cost:       d.Points, Charged: d.Charged, Store: d.Store, StoreDuration: d.StoreDuration,
+		Cost:       d.Points, Charged: d.Charged, Store: d.Rules.Store, StoreDuration: d.StoreDuration,
 	}
 	if because := d.Because(); because != nil {
 		e.RefusalID, e.Code, e.MaxCost = because.ID, because.Outcome.Code(), because.MaxCost
@@ -60,8 +60,8 @@ func origin(d *decision.Decision) event.Origin {
 		}
 	}
 	o := originOf(d.Rules.Provenance(d.Subject))
-	if d.BlockedBy != nil {
-		o.Overrides = []event.Override{overrideOf(d.BlockedBy)}
+	if d.Refusal != nil && d.Refusal.BlockedBy != nil {
+		o.Overrides = []event.Override{overrideOf(d.Refusal.BlockedBy)}
 	}
 	return o
 }

@@ -61,7 +61,7 @@ func (r *Reporter) StoreBack(ctx context.Context, back event.StoreBack) { r.tell
 // DecidedAway counts an operation that was decided while its store was away.
 func (r *Reporter) DecidedAway(ctx context.Context, d *decision.Decision) {
 	if r.metrics.awayPoints.Enabled(ctx) {
-		r.metrics.awayPoints.Add(ctx, d.Points, r.metrics.sets.of(&awayLabels, d.Store, string(d.Outcome)))
+		r.metrics.awayPoints.Add(ctx, d.Points, r.metrics.sets.of(&awayLabels, d.Rules.Store, string(d.Outcome)))
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// Error returns the error that the client of a refusal sees.
-func Error(d *decision.Decision, r *decision.Refusal) *gqlerror.Error {
+// Error returns the error that the client of a refusal sees, with the page that explains limits, empty if there is none.
+func Error(d *decision.Decision, r *decision.Refusal, helpURL string) *gqlerror.Error {
 	d = seen(d)
 	if r.Presented != nil {
 		return presentedWithID(r)
 	}
 	refusal := ratelimitclient.Refusal{
-		Code: r.Outcome.Code(), ID: r.ID, HelpURL: d.HelpURL, RetryAfter: RetryAfter(d, r), Owner: owner(d, r.Owner),
+		Code: r.Outcome.Code(), ID: r.ID, HelpURL: helpURL, RetryAfter: RetryAfter(d, r), Owner: owner(d, r.Owner),
 	}
 	if r.Limit != nil {
 		refusal.Limit, refusal.Level, refusal.Unit = r.Limit.Name, r.Owner.Level.String(), string(r.Limit.Unit)

@@ -32,7 +32,7 @@ func byRule(hide tiers.Hide) *decision.Decision {
 func TestARefusalSaysTheSameInItsErrorItsHeadersAndTheExtension(t *testing.T) {
 	t.Parallel()
 	d := byRule(tiers.Hide{})
-	shown := show.Error(d, d.Refusal)
+	shown := show.Error(d, d.Refusal, "")
 	require.Equal(t, `rate limit "minute" of this operation exceeded: 30 points needed, 20 of 1000 left, try again in 1s or ask for less`,
 		shown.Message)
 	require.Equal(t, map[string]any{
@@ -52,7 +52,7 @@ func TestARefusalSaysTheSameInItsErrorItsHeadersAndTheExtension(t *testing.T) {
 func TestAHiddenOperationRuleHasItsNumberAmongTheRulesAlsoWhereNoOtherWasJudged(t *testing.T) {
 	t.Parallel()
 	d := byRule(tiers.Hide{Cost: true, Limits: true, Remaining: true, Owners: true})
-	shown := show.Error(d, d.Refusal)
+	shown := show.Error(d, d.Refusal, "")
 	require.Equal(t, `rate limit "minute" of this operation exceeded: try again in 1s or ask for less`, shown.Message)
 	require.Equal(t, "2", shown.Extensions["owner"])
 }
@@ -67,7 +67,7 @@ func TestPartsOfAnOperationAreToldApartByNumbersAndNeverNamed(t *testing.T) {
 		d.Limits = append(d.Limits[:i+1:i+1], l)
 	}
 	d.Refuse(decision.RefusedBy(d.Limits[2:]))
-	shown := show.Error(d, d.Refusal)
+	shown := show.Error(d, d.Refusal, "")
 	require.Equal(t, "Query.b*#2", shown.Extensions["owner"])
 	header := http.Header{}
 	show.Headers(header, d, show.Draft10, &show.Policies{}, nil)
