@@ -1,0 +1,207 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// TokenPrefix is what every token begins with, so that people and scanners of secrets recognise one.
+//
+// A token is the prefix, the ID, an underscore, 256 random bits, and a checksum, in lower case base32: 77 characters, which match
+// grl_[a-z2-7]{13}_[a-z2-7]{59}. The checksum is CRC-32 of what stands before, and tells a token that was cut or mistyped from one that is
+// not known, without asking anything.
+const TokenPrefix = "grl_"
+
+const (
+	// DefaultTokenLife is for how long a token holds where nothing is said.
+	DefaultTokenLife = 90 * 24 * time.Hour
+	// MaxTokenLife is for how long a token holds at most.
+	MaxTokenLife = 366 * 24 * time.Hour
+	// BootstrapLife is for how long the bootstrap token holds.
+	BootstrapLife = time.Hour
+	// UsedEvery is how exactly it is known when a token was used last: a use is noted once in that time.
+	UsedEvery = 10 * time.Minute
+	// MaxSubject is how many bytes the name of a token has.
+	MaxSubject = 128
+	// MaxTenant is how many bytes the name of a tenant has to which an actor is confined.
+	MaxTenant = 256
+)
+
+const (
+	idLength       = 13 // of 8 bytes in base32
+	secretLength   = 52 // of 32 bytes
+	checksumLength = 7  // of 4 bytes
+	tokenLength    = len(TokenPrefix) + idLength + 1 + secretLength + checksumLength
+)
+
+// lower is base32 that is selected with a double click and read over the telephone.
+var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// Token is what is known of a token. The token itself is shown once, when it is issued, and is nowhere else.
+type Token struct {
+	// ID names the token. It is no secret, and part of the token.
+	ID string
+	// Hash is the SHA-256 of the token. That is enough: a token has 256 random bits, and nobody can try them all.
+	Hash [sha256.Size]byte
+	// Subject is whom it is for, the name of a person or of a program.
+	Subject string
+	// Owner is the [Actor.Person] who answers for it, and has issued it. It is empty where the bootstrap token has: that person
+	// answers for themselves.
+	Owner string
+	// Roles and Tenants are those of the actor.
+	Roles   []Role
+	Tenants []string
+	// Bootstrap says that it is the bootstrap token.
+	Bootstrap bool
+	// Issued and Expires are when it was issued, and from when on it does not hold.
+	Issued, Expires time.Time
+	// Used is when it was used last, to [UsedEvery]; of the bootstrap token, when it was exchanged. Zero means never.
+	Used time.Time
+	// Revoked is when it was revoked. Zero means not.
+	Revoked time.Time
+}
+
+// TokenStore is where tokens are kept. It is safe for concurrent use.
+type TokenStore interface {
+	// Token returns the token with the ID, also one that holds no longer, and nil if there is none.
+	Token(ctx context.Context, id string) (*Token, error)
+	// UseToken notes that a token was used at a time. It is called at most once in [UsedEvery] for each token and process, never for a
+	// bootstrap token, and an error keeps nobody out.
+	UseToken(ctx context.Context, id string, at time.Time) error
+}
+
+// TokenRequest asks for a token.
+type TokenRequest struct {
+	// Subject is whom it is for: 1 to [MaxSubject] bytes of printable UTF-8 without spaces.
+	Subject string
+	// Roles are what the bearer is, at least one, and Tenants confine it to those. Empty confines nobody.
+	Roles   []Role
+	Tenants []string
+	// Life is for how long it holds. Zero is [DefaultTokenLife].
+	Life time.Duration
+}
+
+// NewToken makes a token for an actor who may issue it at a time, and returns what is to be stored and the token, which is to be shown
+// once. The error is a [*DeniedError], or names every mistake in the request. It stores nothing. Who stores a token that the
+// bootstrap token was exchanged for sets [Token.Used] of that one in the same transaction, if it is still zero: it is good once.
+func NewToken(actor Actor, request TokenRequest, now time.Time) (*Token, string, error) {
+	if err := AuthorizeIssue(actor, request.Roles, request.Tenants); err != nil {
+		return nil, "", err
+	}
+	if request.Life == 0 {
+		request.Life = DefaultTokenLife
+	}
+	if err := request.check(); err != nil {
+		return nil, "", err
+	}
+	t := &Token{
+		Subject: request.Subject, Roles: slices.Clone(request.Roles), Tenants: slices.Clone(request.Tenants),
+		Issued: now, Expires: now.Add(request.Life),
+	}
+	if actor.Method != MethodBootstrap {
+		t.Owner = actor.Person()
+	}
+	return t, t.make(), nil
+}
+
+// NewBootstrapToken makes the bootstrap token, for a control plane that has no other, or whose tokens are all lost. It may be
+// exchanged for one token with any roles, once, within [BootstrapLife]. Who can call it has the machine.
+func NewBootstrapToken(now time.Time) (*Token, string) {
+	t := &Token{Subject: "bootstrap", Bootstrap: true, Issued: now, Expires: now.Add(BootstrapLife)}
+	return t, t.make()
+}
+
+// check returns all mistakes.
+func (r *TokenRequest) check() error {
+	var mistakes []error
+	if !plain(r.Subject, MaxSubject) {
+		mistakes = append(mistakes, fmt.Errorf("access: the name of a token has 1 to %d bytes of printable UTF-8, without spaces", MaxSubject))
+	}
+	for _, tenant := range r.Tenants {
+		if len(tenant) > MaxTenant || !utf8.ValidString(tenant) {
+			mistakes = append(mistakes, fmt.Errorf("access: the name of a tenant has 1 to %d bytes of UTF-8", MaxTenant))
+			break
+		}
+	}
+	if r.Life < time.Minute || r.Life > MaxTokenLife {
+		mistakes = append(mistakes, fmt.Errorf("access: a token holds for a minute to %d days", MaxTokenLife/(24*time.Hour)))
+	}
+	return errors.Join(mistakes...)
+}
+
+// plain says whether a text is a name: printable, without spaces, and not longer.
+func plain(text string, most int) bool {
+	return text != "" && len(text) <= most && utf8.ValidString(text) &&
+		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
+}
+
+// make gives the token an ID and returns its text. rand.Read of crypto never fails.
+func (t *Token) make() string {
+	var random [8 + 32]byte
+	_, _ = rand.Read(random[:])
+	t.ID = lower.EncodeToString(random[:8])
+	text := TokenPrefix + t.ID + "_" + lower.EncodeToString(random[8:])
+	text += checksum(text)
+	t.Hash = sha256.Sum256([]byte(text))
+	return text
+}
+
+// checksum returns the checksum of what stands before it.
+func checksum(text string) string {
+	return lower.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))))
+}
+
+// tokenID returns the ID of a token that is whole. It says nothing about whether there is such a token.
+func tokenID(text string) (string, bool) {
+	if len(text) != tokenLength || !strings.HasPrefix(text, TokenPrefix) || text[len(TokenPrefix)+idLength] != '_' {
+		return "", false
+	}
+	if body := text[:tokenLength-checksumLength]; checksum(body) != text[len(body):] {
+		return "", false
+	}
+	return text[len(TokenPrefix):][:idLength], true
+}
+
+// judge returns why a token with this hash does not hold at a time, or "". The token is nil where none has the ID. It takes as long
+// for an ID that there is as for one that there is not.
+func (t *Token) judge(hash [sha256.Size]byte, now time.Time) Reason {
+	var known [sha256.Size]byte
+	if t != nil {
+		known = t.Hash
+	}
+	same := subtle.ConstantTimeCompare(known[:], hash[:]) == 1
+	switch {
+	case t == nil || !same:
+		return ReasonUnknown
+	case !t.Revoked.IsZero():
+		return ReasonRevoked
+	case !now.Before(t.Expires):
+		return ReasonExpired
+	case t.Bootstrap && !t.Used.IsZero():
+		return ReasonSpent
+	}
+	return ""
+}
+
+// actor returns the actor of a token.
+func (t *Token) actor() Actor {
+	if t.Bootstrap {
+		return Actor{Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodBootstrap}
+	}
+	return Actor{
+		Subject: t.Subject + "#" + t.ID, Issuer: LocalIssuer, Method: MethodToken, Owner: t.Owner,
+		Roles: slices.Clone(t.Roles), Tenants: slices.Clone(t.Tenants),
+	}
+}
