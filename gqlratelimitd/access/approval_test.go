@@ -145,6 +145,9 @@ func TestAnApprovalExpires(t *testing.T) {
 	stretched := *p
 	stretched.Expires = noon.Add(1000 * time.Hour)
 	require.ErrorContains(t, rule.Permits(&stretched, a, change, noon.Add(2*time.Hour)), "expired")
+	late := *a
+	late.Approved = p.Expires
+	require.ErrorContains(t, rule.Permits(p, &late, change, noon), "expired")
 	early := *a
 	early.Approved = noon.Add(-time.Second)
 	require.ErrorContains(t, rule.Permits(p, &early, change, noon), "expired")

@@ -300,6 +300,20 @@ func TestGuessesOfOneHostCountTogetherWhateverItsIPv6Address(t *testing.T) {
 	requireReason(t, access.ReasonTooMany, try(""))
 }
 
+func TestAnAddressCountsTheSameInWhateverFormItIsGiven(t *testing.T) {
+	t.Parallel()
+	for _, forms := range [][]string{{"192.0.2.1", "::ffff:192.0.2.1", "::ffff:c000:201"}, {"fe80::1", "fe80::1%eth0", "fe80::2%eth1"}} {
+		var address netip.Addr
+		d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 3}, Address: func(*http.Request) netip.Addr { return address }})
+		for i := range 4 {
+			address = netip.MustParseAddr(forms[i%3])
+			_, text := access.NewBootstrapToken(noon)
+			_, err := d.enter(text)
+			requireReason(t, []access.Reason{access.ReasonUnknown, access.ReasonTooMany}[i/3], err)
+		}
+	}
+}
+
 // TestAThousandGuessesAtOnceAreNoMoreThanOneAfterTheOther holds that those under way count.
 func TestAThousandGuessesAtOnceAreNoMoreThanOneAfterTheOther(t *testing.T) {
 	t.Parallel()

@@ -65,9 +65,10 @@ func newGuesses(cfg GuessConfig) *guesses {
 	return &guesses{cfg: cfg, failed: recent.NewCounter[netip.Prefix](cfg.Addresses), good: make(map[[sha256.Size]byte]time.Time)}
 }
 
-// sourceOf returns by what an address is counted: one host has a whole /64 of IPv6. All that have no address count as one.
+// sourceOf returns by what an address is counted: one host has a whole /64 of IPv6. All that have no address count as one. A prefix has
+// no zone.
 func sourceOf(address netip.Addr) netip.Prefix {
-	address = address.Unmap().WithZone("")
+	address = address.Unmap()
 	length := 32
 	if address.Is6() {
 		length = 64

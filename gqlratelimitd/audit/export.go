@@ -35,7 +35,7 @@ func Export(ctx context.Context, r Reader, w io.Writer) error {
 	}
 	e := exporter{r: r, w: bufio.NewWriter(w)}
 	e.line(headerOf(last.Name))
-	for size := int64(0); err == nil && (size < last.Size || size == 0); {
+	for size := int64(0); err == nil && size <= last.Size; {
 		size, err = e.checkpoints(ctx, size, last.Size)
 	}
 	if err != nil {
@@ -70,21 +70,29 @@ func (e *exporter) checkpoints(ctx context.Context, from, last int64) (next int6
 	if len(found) == 0 {
 		return 0, fmt.Errorf("the checkpoints end before the newest one, of %d entries", last)
 	}
-	for _, signed := range found {
+	sizes := make([]int64, len(found))
+	for i, signed := range found {
 		c, err := readCheckpoint(signed)
 		if err != nil {
 			return 0, err
 		}
-		if c.Size > last {
+		sizes[i] = c.Size
+	}
+	// Where more may follow, those of the last size are read again with what follows: there may be another of it.
+	end := sizes[len(sizes)-1]
+	if len(found) < page || end == from {
+		end++
+	}
+	for i, signed := range found {
+		if sizes[i] >= end || sizes[i] > last {
 			break
 		}
-		if err := e.records(ctx, c.Size); err != nil {
+		if err := e.records(ctx, sizes[i]); err != nil {
 			return 0, err
 		}
 		e.line(lineOf(signed))
-		next = c.Size + 1
 	}
-	return next, nil
+	return end, nil
 }
 
 // records writes entries up to a size.

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -124,6 +125,32 @@ func TestAnExportEndsWithTheNewestCheckpointAndNotWithTheLog(t *testing.T) {
 	sign(t, signer)
 	want := export(t, log)
 	fill(t, log, 400, 405)
-	require.Equal(t, string(want), string(export(t, log)))
-	require.NoError(t, verify(want, key))
+	require.Equal(t, want, export(t, log))
+	report, err := audit.Verify(bytes.NewReader(want), audit.VerifyConfig{Keys: []string{key.Public()}})
+	require.NoError(t, err)
+	require.Equal(t, 151, report.Checkpoints)
+	require.EqualValues(t, 400, report.Newest.Size)
+	// What is signed while an export is written is left out.
+	newest, err := log.Newest(t.Context())
+	require.NoError(t, err)
+	sign(t, signer)
+	require.Equal(t, want, export(t, &tampered{Memory: log, newest: newest}))
+	require.NotEqual(t, want, export(t, log))
+}
+
+// TestAnExportHasEachCheckpointWhereverAPageOfThemEnds holds where two checkpoints of one size are on two pages.
+func TestAnExportHasEachCheckpointWhereverAPageOfThemEnds(t *testing.T) {
+	t.Parallel()
+	for before := 60; before < 68; before++ {
+		log, key := &audittest.Memory{}, newKey(t)
+		signer := newSigner(t, log, key)
+		for n := range before {
+			fill(t, log, n, n+1)
+			sign(t, signer)
+		}
+		require.NoError(t, audit.Rotate(t.Context(), log, key, newKey(t), audittest.Entry(before)))
+		report, err := audit.Verify(bytes.NewReader(export(t, log)), audit.VerifyConfig{Keys: []string{key.Public()}})
+		require.NoError(t, err)
+		require.Equal(t, before+2, report.Checkpoints)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -60,13 +59,8 @@ func ParseRecord(record []byte) (*Entry, error) {
 	if len(record) > MaxRecord {
 		return nil, fmt.Errorf("audit: a record of %d bytes, want at most %d", len(record), MaxRecord)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(record))
-	decoder.DisallowUnknownFields()
 	var e Entry
-	if err := decoder.Decode(&e); err != nil {
-		return nil, errNotARecord
-	}
-	if _, err := decoder.Token(); err != io.EOF {
+	if json.Unmarshal(record, &e) != nil {
 		return nil, errNotARecord
 	}
 	again, err := e.Record()

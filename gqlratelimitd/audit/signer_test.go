@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
@@ -41,6 +43,42 @@ func TestACheckpointHasTheseLines(t *testing.T) {
 		forged[i] ^= 1
 		_, err := audit.OpenCheckpoint(forged, key.Public())
 		require.Error(t, err, "byte %d", i)
+	}
+}
+
+func TestACheckpointHasOneTextAndOneSignature(t *testing.T) {
+	t.Parallel()
+	private, _, err := audit.NewKey(logName)
+	require.NoError(t, err)
+	key, err := audit.ParseKey(private)
+	require.NoError(t, err)
+	log := &audittest.Memory{}
+	fill(t, log, 0, 2)
+	signed := string(sign(t, newSigner(t, log, key)))
+	signer, err := note.NewSigner(private)
+	require.NoError(t, err)
+	text, signature, _ := strings.Cut(signed, "\n\n")
+	resigned := func(text string) string {
+		again, err := note.Sign(&note.Note{Text: text + "\n"}, signer)
+		require.NoError(t, err)
+		return string(again)
+	}
+	require.Equal(t, signed, resigned(text))
+	for name, other := range map[string]string{
+		"the signature twice":  signed + signature,
+		"a signature more":     signed + strings.Replace(signature, "— ", "— x", 1),
+		"a line more":          resigned(text + "\nmore"),
+		"a line less":          resigned(text[:strings.LastIndex(text, "\n")]),
+		"no name of the key":   resigned(strings.Replace(text, "\nkey ", "\n", 1)),
+		"another time":         resigned(strings.Replace(text, "456Z", "456000Z", 1)),
+		"a size with a plus":   resigned(strings.Replace(text, "\n2\n", "\n+2\n", 1)),
+		"a negative size":      resigned(strings.Replace(text, "\n2\n", "\n-2\n", 1)),
+		"a size that is none":  resigned(strings.Replace(text, "\n2\n", "\ntwo\n", 1)),
+		"a root that is none":  resigned(strings.Replace(text, "=\ntime", "\ntime", 1)),
+		"a key of another log": resigned(strings.Replace(text, key.Name()+"\n", "other\n", 1)),
+	} {
+		_, err := audit.OpenCheckpoint([]byte(other), key.Public())
+		require.Error(t, err, name)
 	}
 }
 
@@ -253,95 +291,6 @@ func TestASignerDoesNotForgetWhatItHasSigned(t *testing.T) {
 	_, err = signer.Sign(t.Context(), time.Now())
 	require.ErrorAs(t, err, &found)
 	require.EqualValues(t, 0, found.From)
-}
-
-func TestTheKeyOfALogIsRotated(t *testing.T) {
-	t.Parallel()
-	old, next, last := newKey(t), newKey(t), newKey(t)
-	log := &audittest.Memory{}
-	before := newSigner(t, log, old)
-	fill(t, log, 0, 3)
-	kept := sign(t, before)
-	rotation := audittest.Entry(3)
-	rotation.Action = "audit.rotate-key"
-	require.NoError(t, audit.Rotate(t.Context(), log, old, next, rotation))
-	fill(t, log, 4, 6)
-	_, err := before.Sign(t.Context(), time.Now())
-	require.ErrorIs(t, err, audit.ErrOtherKey, "the old key signs no more")
-	keptLater := sign(t, newSigner(t, log, next))
-
-	report, err := audit.Verify(bytes.NewReader(export(t, log)), audit.VerifyConfig{Keys: []string{old.Public()}, Kept: [][]byte{kept, keptLater}})
-	require.NoError(t, err, "the old key vouches for the new one")
-	require.Equal(t, next.Public(), report.Key)
-	require.EqualValues(t, 6, report.Newest.Size)
-	require.Equal(t, 2, report.Kept)
-	require.Error(t, verify(export(t, log), next), "the new key does not vouch for the old one")
-	var named string
-	_, err = audit.Verify(bytes.NewReader(export(t, log)), audit.VerifyConfig{Keys: []string{old.Public()}, Each: func(e *audit.Entry) error {
-		if e.Action == "audit.rotate-key" {
-			named = string(e.After)
-		}
-		return nil
-	}})
-	require.NoError(t, err)
-	requireText(t, `{"key":"`+next.Public()+`"}`, []byte(named))
-
-	// The key is lost, and so nothing in the log vouches for the one that follows.
-	require.ErrorIs(t, audit.Rotate(t.Context(), log, old, last, rotation), audit.ErrOtherKey)
-	require.NoError(t, audit.Rotate(t.Context(), log, nil, last, rotation))
-	require.Error(t, verify(export(t, log), old))
-	_, err = audit.Verify(bytes.NewReader(export(t, log)), audit.VerifyConfig{Keys: []string{old.Public(), last.Public()}})
-	require.NoError(t, err)
-}
-
-// TestARetiredKeySignsNoMore holds that who finds an old key cannot go on with the log.
-func TestARetiredKeySignsNoMore(t *testing.T) {
-	t.Parallel()
-	old, next := newKey(t), newKey(t)
-	log := &audittest.Memory{}
-	fill(t, log, 0, 3)
-	sign(t, newSigner(t, log, old))
-	require.NoError(t, audit.Rotate(t.Context(), log, old, next, audittest.Entry(3)))
-	whole := export(t, log)
-	// The thief takes a log of the same entries and goes on with the old key, which never named another.
-	forged := &audittest.Memory{}
-	fill(t, forged, 0, 4)
-	records, err := log.Records(t.Context(), 3, 1)
-	require.NoError(t, err)
-	forged = &audittest.Memory{}
-	fill(t, forged, 0, 3)
-	e, err := audit.ParseRecord(records[0])
-	require.NoError(t, err)
-	require.NoError(t, forged.Change(t.Context(), func(ctx context.Context, s audit.Storage) error {
-		_, err := audit.Append(ctx, s, *e)
-		return err
-	}))
-	fill(t, forged, 4, 5)
-	sign(t, newSigner(t, forged, old))
-	lines := bytes.SplitAfter(export(t, forged), []byte("\n"))
-	addition := bytes.Join(lines[5:], nil)
-	require.Contains(t, string(addition), "tenant-4")
-	require.NoError(t, verify(whole, old))
-	err = verify(append(bytes.Clone(whole), addition...), old)
-	require.ErrorContains(t, err, "no key has signed")
-	require.Error(t, verify(append(bytes.Clone(whole), addition...), old, nil))
-}
-
-func TestAKeyOfAnotherLogCannotTakeOver(t *testing.T) {
-	t.Parallel()
-	private, _, err := audit.NewKey("other.example.org")
-	require.NoError(t, err)
-	other, err := audit.ParseKey(private)
-	require.NoError(t, err)
-	log, key := &audittest.Memory{}, newKey(t)
-	fill(t, log, 0, 3)
-	sign(t, newSigner(t, log, key))
-	for _, old := range []*audit.Key{key, nil} {
-		require.ErrorContains(t, audit.Rotate(t.Context(), log, old, other, audittest.Entry(3)), "has the name of the log")
-	}
-	require.Error(t, audit.Rotate(t.Context(), log, key, nil, audittest.Entry(3)))
-	_, err = newSigner(t, log, other).Sign(t.Context(), time.Now())
-	require.ErrorIs(t, err, audit.ErrOtherKey)
 }
 
 // failing is a log that cannot be changed.
