@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
@@ -50,30 +51,30 @@ Examples:
 `
 
 // runCost is the sub-command cost.
-func runCost(c console, args []string) error {
+func runCost(c cli.Console, args []string) error {
 	var (
-		schemas paths
+		schemas cli.Paths
 		inputs  pricingInputs
 		costs   report.Costs
 		asJSON  bool
 	)
-	flags := newFlags(c, "cost", costHelp)
+	flags := c.NewFlags("cost", costHelp)
 	flags.Var(&schemas, "schema", "`file` or directory of the schema; can be given several times")
 	inputs.register(flags)
 	flags.Int64Var(&costs.MaxCost, "max-cost", 0, "fail if an operation costs more `points`; 0 for no maximum")
 	flags.IntVar(&costs.Top, "top", 0, "show only the `N` dearest operations; 0 for all")
 	flags.IntVar(&costs.Calls, "calls", 5, "show the `N` dearest calls of each operation in the table")
 	flags.BoolVar(&asJSON, "json", false, "write JSON, with all calls (docs/reference/command.md describes the format)")
-	operands, err := parse(flags, args)
+	operands, err := cli.Parse(flags, args)
 	switch {
 	case err != nil:
 		return err
 	case len(schemas) == 0:
-		return usagef("no schema is given: say -schema FILE")
+		return cli.Usagef("no schema is given: say -schema FILE")
 	case len(operands) == 0:
-		return usagef("no operations are given: name files or directories")
+		return cli.Usagef("no operations are given: name files or directories")
 	case costs.MaxCost < 0 || costs.Top < 0 || costs.Calls < 0:
-		return usagef("-max-cost, -top and -calls are not negative")
+		return cli.Usagef("-max-cost, -top and -calls are not negative")
 	}
 
 	cfg, variables, err := inputs.load()
@@ -96,12 +97,12 @@ func runCost(c console, args []string) error {
 	costs.Results = priceAll(c, pricer, operations)
 	report.SortByPrice(costs.Results)
 	if asJSON {
-		err = costs.WriteJSON(c.stdout)
+		err = costs.WriteJSON(c.Stdout)
 	} else {
-		err = costs.WriteTable(c.stdout, report.StyleFor(c.stdout, c.getenv))
+		err = costs.WriteTable(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
 	}
 	if err == nil && costs.Failed() {
-		return errFound
+		return cli.ErrFound
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
@@ -29,51 +30,51 @@ Example, for continuous integration:
 `
 
 // runDiff is the sub-command diff.
-func runDiff(c console, args []string) error {
+func runDiff(c cli.Console, args []string) error {
 	var (
-		oldSchemas, newSchemas paths
+		oldSchemas, newSchemas cli.Paths
 		inputs                 pricingInputs
 		changes                report.Changes
 		maxRise                string
 		asJSON                 bool
 	)
-	flags := newFlags(c, "diff", diffHelp)
+	flags := c.NewFlags("diff", diffHelp)
 	flags.Var(&oldSchemas, "old", "`file` or directory of the old schema; can be given several times")
 	flags.Var(&newSchemas, "new", "`file` or directory of the new schema; can be given several times")
 	inputs.register(flags)
 	flags.StringVar(&maxRise, "max-rise", "10%", "fail if a price rises by more than this `share`, such as 10% or 0.1")
 	flags.BoolVar(&changes.All, "all", false, "show operations whose price is the same, too")
 	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
-	operands, err := parse(flags, args)
+	operands, err := cli.Parse(flags, args)
 	switch {
 	case err != nil:
 		return err
 	case len(oldSchemas) == 0 || len(newSchemas) == 0:
-		return usagef("two schemas are needed: say -old FILE -new FILE")
+		return cli.Usagef("two schemas are needed: say -old FILE -new FILE")
 	case len(operands) == 0:
-		return usagef("no operations are given: name files or directories")
+		return cli.Usagef("no operations are given: name files or directories")
 	}
 	if changes.MaxRise, err = parseShare("max-rise", maxRise); err != nil {
 		return err
 	}
 
-	if err := compare(c, &changes, inputs, [2]paths{oldSchemas, newSchemas}, operands); err != nil {
+	if err := compare(c, &changes, inputs, [2]cli.Paths{oldSchemas, newSchemas}, operands); err != nil {
 		return err
 	}
 	report.SortByRise(changes.List)
 	if asJSON {
-		err = changes.WriteJSON(c.stdout)
+		err = changes.WriteJSON(c.Stdout)
 	} else {
-		err = changes.WriteTable(c.stdout, report.StyleFor(c.stdout, c.getenv))
+		err = changes.WriteTable(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
 	}
 	if err == nil && changes.Failed() {
-		return errFound
+		return cli.ErrFound
 	}
 	return err
 }
 
 // compare prices the operations under the old and the new schema.
-func compare(c console, changes *report.Changes, inputs pricingInputs, files [2]paths, operands []string) error {
+func compare(c cli.Console, changes *report.Changes, inputs pricingInputs, files [2]cli.Paths, operands []string) error {
 	cfg, variables, err := inputs.load()
 	if err != nil {
 		return err
@@ -109,13 +110,13 @@ func parseShare(flag, text string) (float64, error) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || !(share >= 0) || math.IsInf(share, 0) {
-		return 0, usagef("-%s %q is no share: say 10%% or 0.1", flag, text)
+		return 0, cli.Usagef("-%s %q is no share: say 10%% or 0.1", flag, text)
 	}
 	if percent {
 		return share / 100, nil
 	}
 	if share > 1 {
-		return 0, usagef("-%s %s means %s: say %s%% or %s", flag, text, report.Percent(share), text, report.Percent(share))
+		return 0, cli.Usagef("-%s %s means %s: say %s%% or %s", flag, text, report.Percent(share), text, report.Percent(share))
 	}
 	return share, nil
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,7 +11,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 )
 
 const doctorHelp = `
@@ -39,13 +41,9 @@ Example:
 
 // doctorInputs are the flags of the sub-command doctor.
 type doctorInputs struct {
-	addresses paths
-	cluster   bool
-	master    string
+	session.Address
+
 	plain     bool
-	ca        string
-	cert      string
-	key       string
 	namespace string
 	timeout   time.Duration
 	patience  time.Duration
@@ -57,22 +55,17 @@ type doctorInputs struct {
 const defaultPatience = 10 * time.Second
 
 // runDoctor is the sub-command doctor.
-func runDoctor(c console, args []string) error {
+func runDoctor(c cli.Console, args []string) error {
 	var in doctorInputs
-	flags := newFlags(c, "doctor", doctorHelp)
-	flags.Var(&in.addresses, "redis", "`address` or URL of a server; can be given several times")
-	flags.BoolVar(&in.cluster, "cluster", false, "the single address is a node of a cluster")
-	flags.StringVar(&in.master, "master", "", "the addresses are Sentinels, which know the master by this `name`")
+	flags := c.NewFlags("doctor", doctorHelp)
+	in.Register(flags)
 	flags.BoolVar(&in.plain, "plain", false, "examine the options that go-redis reads out of the URL, for a server that does not use redisclient.Open")
-	flags.StringVar(&in.ca, "tls-ca", "", "PEM `file` of the authorities to trust")
-	flags.StringVar(&in.cert, "tls-cert", "", "PEM `file` of the certificate of the client")
-	flags.StringVar(&in.key, "tls-key", "", "PEM `file` of its key")
 	flags.StringVar(&in.namespace, "namespace", "main", "the `name` in RedisConfig.Namespace")
 	flags.DurationVar(&in.timeout, "timeout", bucket.DefaultTimeout, "the `time` in RedisConfig.Timeout, to which answers are compared")
 	flags.DurationVar(&in.patience, "patience", defaultPatience, "the `time` that the examination may take")
 	flags.StringVar(&in.failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
 	flags.BoolVar(&in.asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
-	operands, err := parse(flags, args)
+	operands, err := cli.Parse(flags, args)
 	if err != nil {
 		return err
 	}
@@ -80,11 +73,9 @@ func runDoctor(c console, args []string) error {
 	switch {
 	case len(operands) > 0:
 		// It may be an address with a password, which is not repeated.
-		return usagef("an argument without a flag: say -redis before an address")
-	case len(in.addresses) == 0:
-		return usagef("no Redis is given: say -redis ADDRESS")
+		return cli.Usagef("an argument without a flag: say -redis before an address")
 	case examination.FailOn != doctor.Error && examination.FailOn != doctor.Warning && examination.FailOn != doctor.Note:
-		return usagef("-fail-on %q is none of error, warning and note", in.failOn)
+		return cli.Usagef("-fail-on %q is none of error, warning and note", in.failOn)
 	}
 	client, err := in.client(c)
 	if err != nil {
@@ -95,35 +86,24 @@ func runDoctor(c console, args []string) error {
 		Client: client, Namespace: in.namespace, Timeout: in.timeout, Patience: in.patience,
 	})
 	if err != nil {
-		return &usageError{reason: err.Error()}
+		return &cli.UsageError{Reason: err.Error()}
 	}
 	if in.asJSON {
-		err = examination.WriteJSON(c.stdout)
+		err = examination.WriteJSON(c.Stdout)
 	} else {
-		err = examination.Write(c.stdout, report.StyleFor(c.stdout, c.getenv))
+		err = examination.Write(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
 	}
 	if err == nil && examination.Failed() {
-		return errFound
+		return cli.ErrFound
 	}
 	return err
 }
 
 // client opens what the flags name.
-func (in *doctorInputs) client(c console) (redis.UniversalClient, error) {
-	for i, address := range in.addresses {
-		if name, ok := strings.CutPrefix(address, "$"); ok {
-			if in.addresses[i] = c.getenv(name); in.addresses[i] == "" {
-				return nil, usagef("the environment has no variable %s", name)
-			}
-		}
-	}
-	config := redisclient.Config{Addresses: in.addresses, Cluster: in.cluster, Master: in.master}
-	if in.ca != "" || in.cert != "" || in.key != "" {
-		tls, err := redisclient.LoadTLS(in.ca, in.cert, in.key)
-		if err != nil {
-			return nil, err
-		}
-		config.TLS = tls
+func (in *doctorInputs) client(c cli.Console) (redis.UniversalClient, error) {
+	config, err := in.Read(c)
+	if err != nil {
+		return nil, err
 	}
 	if in.plain {
 		return in.plainClient(config)
@@ -131,23 +111,24 @@ func (in *doctorInputs) client(c console) (redis.UniversalClient, error) {
 	// What is wrong with an address is said by the same words.
 	client, err := redisclient.Open("", config)
 	if err != nil {
-		return nil, &usageError{reason: err.Error()}
+		return nil, &cli.UsageError{Reason: err.Error()}
 	}
 	return client, nil
 }
 
 // plainClient opens the client that go-redis makes of a URL by itself.
 func (in *doctorInputs) plainClient(config redisclient.Config) (redis.UniversalClient, error) {
-	if len(in.addresses) > 1 || in.cluster || in.master != "" {
-		return nil, usagef("-plain is for one URL of a single server; doctor.Examine examines any client in Go")
+	if len(in.Addresses) > 1 || in.Cluster || in.Master != "" {
+		return nil, cli.Usagef("-plain is for one URL of a single server; doctor.Examine examines any client in Go")
 	}
-	options, err := redis.ParseURL(in.addresses[0])
+	options, err := redis.ParseURL(in.Addresses[0])
 	if err != nil {
-		return nil, &usageError{reason: errPlainURL.Error()}
+		return nil, &cli.UsageError{Reason: errPlainURL.Error()}
 	}
 	if config.TLS != nil {
 		options.TLSConfig = config.TLS
 	}
+	options.Username, options.Password = cmp.Or(config.Username, options.Username), cmp.Or(config.Password, options.Password)
 	return redis.NewClient(options), nil
 }
 

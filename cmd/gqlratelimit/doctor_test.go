@@ -17,7 +17,7 @@ func TestTheDoctorExaminesARealServer(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, "--maxmemory", "1073741824", "--appendonly", "yes").Addr
 	c, stdout, stderr := quiet()
-	c.getenv = func(name string) string { return map[string]string{"REDIS_URL": "redis://" + addr}[name] }
+	c.Getenv = func(name string) string { return map[string]string{"REDIS_URL": "redis://" + addr}[name] }
 	require.Equal(t, exitOK, run(c, append([]string{"doctor", "-redis", "$REDIS_URL"}, patient...)), "%s%s", stdout, stderr)
 	require.Contains(t, stdout.String(), "(no-replica)")
 	require.Contains(t, stdout.String(), "0 errors, 0 warnings, 1 note\n")

@@ -3,78 +3,15 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
-
-// usageError is a mistake in the arguments.
-type usageError struct{ reason string }
-
-func (e *usageError) Error() string { return e.reason }
-
-func usagef(format string, args ...any) error {
-	return &usageError{reason: fmt.Sprintf(format, args...)}
-}
-
-// paths is a flag that can be given several times.
-type paths []string
-
-func (p *paths) String() string { return strings.Join(*p, " ") }
-
-func (p *paths) Set(value string) error {
-	if value == "" {
-		return errors.New("the path is empty")
-	}
-	*p = append(*p, value)
-	return nil
-}
-
-// newFlags returns the flags of a sub-command, whose help is the text and the list of the flags.
-func newFlags(c console, name, help string) *flag.FlagSet {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	// What flag writes by itself stands in the error that it returns.
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {
-		flags.SetOutput(c.stdout)
-		fmt.Fprint(c.stdout, strings.TrimPrefix(help, "\n"), "\nFlags:\n\n")
-		flags.PrintDefaults()
-	}
-	return flags
-}
-
-// parse reads flags and other arguments, in any order, and returns the others.
-func parse(flags *flag.FlagSet, args []string) ([]string, error) {
-	// flag writes the whole help text below each mistake, which hides it.
-	help := flags.Usage
-	flags.Usage = func() {}
-	var others []string
-	for {
-		err := flags.Parse(args)
-		if errors.Is(err, flag.ErrHelp) {
-			help()
-			return nil, err
-		}
-		if err != nil {
-			return nil, usagef("%v", err)
-		}
-		rest := flags.Args()
-		if len(rest) == 0 {
-			return others, nil
-		}
-		if at := len(args) - len(rest); at > 0 && args[at-1] == "--" {
-			return append(others, rest...), nil
-		}
-		others = append(others, rest[0])
-		args = rest[1:]
-	}
-}
 
 // pricingInputs are the flags that say how operations are priced.
 type pricingInputs struct {
@@ -83,8 +20,8 @@ type pricingInputs struct {
 	// byName are values of variables, sizes are list sizes; dropped and local are directives of clients.
 	byName  assignments
 	sizes   assignments
-	dropped paths
-	local   paths
+	dropped cli.Paths
+	local   cli.Paths
 }
 
 func (in *pricingInputs) register(flags *flag.FlagSet) {
@@ -111,7 +48,7 @@ func (in *pricingInputs) load() (source.Config, *source.Variables, error) {
 	for _, given := range in.sizes {
 		size, err := strconv.Atoi(given.value)
 		if err != nil || size < 0 {
-			return cfg, nil, usagef("-list-size %s=%s: the size is not a number from 0 on", given.name, given.value)
+			return cfg, nil, cli.Usagef("-list-size %s=%s: the size is not a number from 0 on", given.name, given.value)
 		}
 		if cfg.ListSizes == nil {
 			cfg.ListSizes = map[string]cost.ListSize{}
@@ -125,7 +62,7 @@ func (in *pricingInputs) load() (source.Config, *source.Variables, error) {
 }
 
 // names are those of directives, which may be given with their @.
-func names(directives paths) []string {
+func names(directives cli.Paths) []string {
 	var names []string
 	for _, directive := range directives {
 		names = append(names, strings.TrimPrefix(directive, "@"))
@@ -156,7 +93,7 @@ func (a *assignments) Set(text string) error {
 }
 
 // priceAll prices operations and shows on a terminal how far it is.
-func priceAll(c console, pricer *pricing.Pricer, operations []*source.Operation) []pricing.Result {
+func priceAll(c cli.Console, pricer *pricing.Pricer, operations []*source.Operation) []pricing.Result {
 	progress := newProgress(c)
 	defer progress.Done()
 	results := make([]pricing.Result, len(operations))
@@ -167,9 +104,9 @@ func priceAll(c console, pricer *pricing.Pricer, operations []*source.Operation)
 	return results
 }
 
-func newProgress(c console) *report.Progress {
-	if !report.IsTerminal(c.stderr) {
+func newProgress(c cli.Console) *report.Progress {
+	if !report.IsTerminal(c.Stderr) {
 		return &report.Progress{}
 	}
-	return &report.Progress{Out: c.stderr}
+	return &report.Progress{Out: c.Stderr}
 }

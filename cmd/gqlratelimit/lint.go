@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/lint"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
@@ -40,21 +41,21 @@ Example:
 `
 
 // runLint is the sub-command lint.
-func runLint(c console, args []string) error {
+func runLint(c cli.Console, args []string) error {
 	var (
-		schemas  paths
+		schemas  cli.Paths
 		inputs   pricingInputs
 		dominant string
 		failOn   string
 		asJSON   bool
 	)
-	flags := newFlags(c, "lint", lintHelp)
+	flags := c.NewFlags("lint", lintHelp)
 	flags.Var(&schemas, "schema", "`file` or directory of the schema; can be given several times")
 	inputs.register(flags)
 	flags.StringVar(&dominant, "dominant", "50%", "the `share` of the cost from which on a field is dominant")
 	flags.StringVar(&failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
 	flags.BoolVar(&asJSON, "json", false, "write JSON (docs/reference/command.md describes the format)")
-	operands, err := parse(flags, args)
+	operands, err := cli.Parse(flags, args)
 	if err != nil {
 		return err
 	}
@@ -64,27 +65,27 @@ func runLint(c console, args []string) error {
 	case err != nil:
 		return err
 	case len(schemas) == 0:
-		return usagef("no schema is given: say -schema FILE")
+		return cli.Usagef("no schema is given: say -schema FILE")
 	case findings.FailOn != doctor.Error && findings.FailOn != doctor.Warning && findings.FailOn != doctor.Note:
-		return usagef("-fail-on %q is none of error, warning and note", failOn)
+		return cli.Usagef("-fail-on %q is none of error, warning and note", failOn)
 	}
 
 	if findings.List, err = inspect(c, schemas, operands, inputs, share); err != nil {
 		return err
 	}
 	if asJSON {
-		err = findings.WriteJSON(c.stdout)
+		err = findings.WriteJSON(c.Stdout)
 	} else {
-		err = findings.Write(c.stdout, report.StyleFor(c.stdout, c.getenv))
+		err = findings.Write(c.Stdout, report.StyleFor(c.Stdout, c.Getenv))
 	}
 	if err == nil && findings.Failed() {
-		return errFound
+		return cli.ErrFound
 	}
 	return err
 }
 
 // inspect reads the files and returns the findings.
-func inspect(c console, schemas, operands []string, inputs pricingInputs, share float64) ([]lint.Finding, error) {
+func inspect(c cli.Console, schemas, operands []string, inputs pricingInputs, share float64) ([]lint.Finding, error) {
 	cfg, variables, err := inputs.load()
 	if err != nil {
 		return nil, err

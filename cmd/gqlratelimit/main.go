@@ -1,20 +1,24 @@
-// Command gqlratelimit prices GraphQL operations before anybody sends them, and examines the Redis of a
-// limiter.
+// Command gqlratelimit prices GraphQL operations before anybody sends them, examines the Redis of a
+// limiter, and works on a limiter while it serves.
 //
 //	gqlratelimit cost -schema schema.graphqls operations/    what operations cost, and why
 //	gqlratelimit lint -schema schema.graphqls                what is wrong with the directives of a schema
 //	gqlratelimit diff -old old.graphqls -new new.graphqls operations/    which operations became dearer
 //	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
+//	gqlratelimit budget show -tenant acme    what is left of budgets; grant and reset give them back
+//	gqlratelimit override list -tenant acme    what beats the policy; set, delete and clear change it
+//	gqlratelimit block -tenant acme -for 1h -reason "ticket 17"    everything of a tenant is refused; unblock ends it
 //
 // Each sub-command says more with -h. docs/reference/command.md shows them at work.
 //
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above
 // the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting, a file of
 // operations that does not parse beside others that do), and 2 if the command could not do its work because of its arguments or
-// because a file that it needs cannot be read.
+// because a file that it needs cannot be read, or Redis does not answer.
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +27,11 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/budget"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/override"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 )
 
 // Exit codes of the command.
@@ -36,7 +45,7 @@ const (
 type command struct {
 	name    string
 	summary string
-	run     func(console, []string) error
+	run     func(cli.Console, []string) error
 }
 
 // commands are the sub-commands, in the order of the help text.
@@ -46,32 +55,27 @@ func commands() []command {
 		{"lint", "report what is wrong, missing or useless in the directives of a schema", runLint},
 		{"diff", "compare what operations cost under two schemas", runDiff},
 		{"doctor", "examine the Redis of a limiter, and say what is dangerous", runDoctor},
+		{"budget", "show what is left of budgets, and give it back", budget.Run},
+		{"override", "show and change override records, which beat the policy", override.Run},
+		{"block", "refuse everything that a tenant, a team, a user or an operation asks", override.Block},
+		{"unblock", "end a block", override.Unblock},
 	}
 }
 
-// console is where a sub-command writes.
-type console struct {
-	stdout, stderr io.Writer
-	getenv         func(string) string
-}
-
-// errFound says that the work was done and that something was found, which has been reported.
-var errFound = errors.New("something was found")
-
 func main() {
 	redis.SetLogger(silence{})
-	os.Exit(run(console{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}, os.Args[1:]))
+	os.Exit(run(cli.Console{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Asks: report.IsTerminal(os.Stderr) && report.IsTerminal(os.Stdin)}, os.Args[1:]))
 }
 
 // run runs the sub-command that the arguments name and returns the exit code.
-func run(c console, args []string) int {
+func run(c cli.Console, args []string) int {
 	if len(args) == 0 {
-		writeUsage(c.stderr)
+		writeUsage(c.Stderr)
 		return exitUsage
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
-		writeUsage(c.stdout)
+		writeUsage(c.Stdout)
 		return exitOK
 	}
 	for _, sub := range commands() {
@@ -82,22 +86,23 @@ func run(c console, args []string) int {
 		switch {
 		case err == nil, errors.Is(err, flag.ErrHelp):
 			return exitOK
-		case errors.Is(err, errFound):
+		case errors.Is(err, cli.ErrFound):
 			return exitFound
 		default:
-			printError(c.stderr, sub.name, err)
+			printError(c.Stderr, sub.name, err)
 			return exitUsage
 		}
 	}
-	fmt.Fprintf(c.stderr, "gqlratelimit: there is no sub-command %q\n\n", args[0])
-	writeUsage(c.stderr)
+	fmt.Fprintf(c.Stderr, "gqlratelimit: there is no sub-command %q\n\n", args[0])
+	writeUsage(c.Stderr)
 	return exitUsage
 }
 
 // printError writes each line of an error. Those that name a file begin with it, as editors expect.
 func printError(w io.Writer, name string, err error) {
-	var usage *usageError
+	var usage *cli.UsageError
 	if errors.As(err, &usage) {
+		name = cmp.Or(usage.Command, name)
 		fmt.Fprintf(w, "gqlratelimit %s: %v\nRun gqlratelimit %s -h to see how it is used.\n", name, err, name)
 		return
 	}
@@ -106,15 +111,15 @@ func printError(w io.Writer, name string, err error) {
 
 func writeUsage(w io.Writer) {
 	var b strings.Builder
-	b.WriteString("gqlratelimit prices GraphQL operations before anybody sends them, and examines the Redis\nof a limiter.\n\nUsage:\n\n")
+	b.WriteString("gqlratelimit prices GraphQL operations before anybody sends them, examines the Redis\nof a limiter, and works on a limiter while it serves.\n\nUsage:\n\n")
 	for _, sub := range commands() {
-		fmt.Fprintf(&b, "    gqlratelimit %-6s %s\n", sub.name, sub.summary)
+		fmt.Fprintf(&b, "    gqlratelimit %-8s %s\n", sub.name, sub.summary)
 	}
 	b.WriteString(`
 Run gqlratelimit SUB-COMMAND -h for the arguments of one.
 
 The exit code is 0 if all is well, 1 if something was found, and 2 if the arguments
-make no sense or what is needed cannot be read.
+make no sense, or what is needed cannot be read or does not answer.
 `)
 	_, _ = io.WriteString(w, b.String())
 }

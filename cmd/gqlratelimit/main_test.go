@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 )
 
 // quiet returns a console that writes into memory.
-func quiet() (c console, stdout, stderr *bytes.Buffer) {
+func quiet() (c cli.Console, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	return console{stdout: stdout, stderr: stderr, getenv: func(string) string { return "" }}, stdout, stderr
+	return cli.Console{Stdout: stdout, Stderr: stderr, Getenv: func(string) string { return "" }}, stdout, stderr
 }
 
 // files writes files into a new directory and returns it.
@@ -261,7 +263,7 @@ func TestAReportThatCannotBeWrittenIsAnError(t *testing.T) {
 	} {
 		for _, format := range []string{"-json=false", "-json"} {
 			c, _, stderr := quiet()
-			c.stdout = broken{}
+			c.Stdout = broken{}
 			require.Equal(t, exitUsage, run(c, append(args, format)), args)
 			require.Contains(t, stderr.String(), "the pipe is broken")
 		}

@@ -1,0 +1,255 @@
+package session
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// maxName is how many bytes the name of a tenant, team, user or operation has at most in an argument.
+const maxName = 4 << 10
+
+// documentPrefix begins the id of a document, which names an operation rule as well.
+const documentPrefix = "sha256:"
+
+// Scope says who is meant.
+type Scope struct {
+	Tenant, Team, User, Operation, Part, Tier string
+
+	given bool
+}
+
+// NewScope returns the scope of a tenant, or of what is named in it; empty names are not.
+func NewScope(tenant, team, user, operation, part string) Scope {
+	return Scope{Tenant: tenant, Team: team, User: user, Operation: operation, Part: part, given: true}
+}
+
+// RegisterTenant adds the flag of the tenant alone.
+func (s *Scope) RegisterTenant(flags *flag.FlagSet) {
+	flags.Func("tenant", "the `name` of the tenant; '' for budgets that all tenants share", func(name string) error {
+		s.Tenant, s.given = name, true
+		return nil
+	})
+}
+
+// Register adds the flags.
+func (s *Scope) Register(flags *flag.FlagSet) {
+	s.RegisterTenant(flags)
+	flags.StringVar(&s.Team, "team", "", "the `name` of a team of the tenant")
+	flags.StringVar(&s.User, "user", "", "the `name` of a user of the tenant")
+	flags.StringVar(&s.Operation, "operation", "", "an operation `rule` as the policy spells it, such as Mutation.createOrder, or a root field")
+	flags.StringVar(&s.Part, "part", "", "the `part` of an operation rule that belongs to a value, as an event names it")
+	flags.StringVar(&s.Tier, "tier", "", "the `tier` that callers of the tenant carry, in a token for example")
+}
+
+// Owner is whose budget is meant: the tenant's, or that of the team, the user, the operation, or the user's for an
+// operation.
+func (s *Scope) Owner() (bucket.Owner, error) {
+	owner := bucket.Owner{Level: bucket.Tenant}
+	switch {
+	case !s.given:
+		return owner, cli.Usagef("say -tenant NAME")
+	case s.Part != "" && s.Operation == "":
+		return owner, cli.Usagef("-part is a part of an -operation")
+	case s.Part != "" && s.User != "":
+		return owner, cli.Usagef("say either -part or -user")
+	case s.Team != "" && (s.User != "" || s.Operation != ""):
+		return owner, cli.Usagef("say one of -team, -user and -operation, or -user with -operation for a budget that each user has of an operation")
+	case s.Operation != "":
+		owner = bucket.Owner{Level: bucket.Operation, Name: s.Operation, Part: s.Part}
+		if s.User != "" {
+			owner.Part = tiers.UserPart(s.User)
+		}
+	case s.Team != "":
+		owner = bucket.Owner{Level: bucket.Team, Name: s.Team}
+	case s.User != "":
+		owner = bucket.Owner{Level: bucket.User, Name: s.User}
+	}
+	for _, name := range []string{s.Tenant, s.Team, s.User, s.Operation, s.Part, s.Tier} {
+		if len(name) > maxName {
+			return owner, cli.Usagef("a name of %d bytes: at most %d fit", len(name), maxName)
+		}
+	}
+	return owner, nil
+}
+
+// ScopeOf returns the scope of an owner.
+func ScopeOf(tenant string, owner bucket.Owner) Scope {
+	s := Scope{Tenant: tenant, given: true}
+	switch owner.Level {
+	case bucket.Team:
+		s.Team = owner.Name
+	case bucket.User:
+		s.User = owner.Name
+	case bucket.Operation:
+		s.Operation, s.Part = owner.Name, owner.Part
+		if user, ok := strings.CutPrefix(owner.Part, tiers.UserPart("")); ok {
+			s.User, s.Part = user, ""
+		}
+	case bucket.Tenant:
+	}
+	return s
+}
+
+// subject is who would ask.
+func (s *Scope) subject() tiers.Subject {
+	return tiers.Subject{Tenant: s.Tenant, Team: s.Team, User: s.User, Tier: s.Tier}
+}
+
+// String names the scope for people.
+func (s *Scope) String() string {
+	owner, _ := s.Owner()
+	if owner.Level == bucket.Tenant {
+		return TenantName(s.Tenant)
+	}
+	return OwnerName(owner) + " of " + TenantName(s.Tenant)
+}
+
+// TenantName names a tenant for people.
+func TenantName(tenant string) string {
+	if tenant == "" {
+		return "all tenants"
+	}
+	return cli.Plain(tenant)
+}
+
+// OwnerName names an owner for people.
+func OwnerName(owner bucket.Owner) string {
+	if owner.Level == bucket.Tenant {
+		return "tenant"
+	}
+	name := owner.Level.String() + " " + owner.Name
+	if user, ok := strings.CutPrefix(owner.Part, tiers.UserPart("")); ok {
+		name += " of user " + user
+	} else if owner.Part != "" {
+		name += " " + owner.Part
+	}
+	return cli.Plain(name)
+}
+
+// Holding is what holds for a scope.
+type Holding struct {
+	Policy  *Policy
+	Scope   Scope
+	Owner   bucket.Owner
+	Subject tiers.Subject
+	Record  *tiers.Record
+	Rules   tiers.Rules
+}
+
+// Resolve returns what holds for the scope. The error names a tier that the policy does not have.
+func (p *Policy) Resolve(scope Scope, record *tiers.Record) (*Holding, error) {
+	owner, err := scope.Owner()
+	if err != nil {
+		return nil, err
+	}
+	if scope.Tier != "" && !p.HasTier(scope.Tier) {
+		return nil, cli.Unknown("tier", scope.Tier, p.tierNames())
+	}
+	h := &Holding{Policy: p, Scope: scope, Owner: owner, Subject: scope.subject(), Record: record}
+	h.Rules = p.Rules(h.Subject, h.selection(scope.Operation))
+	return h, nil
+}
+
+// selection is an operation that falls under a rule, or selects a root field.
+func (h *Holding) selection(operation string) tiers.Selection {
+	selection := tiers.Selection{Record: h.Record}
+	switch {
+	case strings.HasPrefix(operation, documentPrefix):
+		selection.Document = operation
+	case operation != "":
+		selection.Fields = []string{operation}
+	}
+	return selection
+}
+
+// Operations are the spellings of all operation rules that the tenant has budgets of, those of each user included if a
+// user is named.
+func (h *Holding) Operations() []string {
+	tier := h.Policy.Written.Tiers[h.Rules.Tier]
+	exception := h.Policy.Written.Tenants[h.Scope.Tenant]
+	spellings := slices.AppendSeq(slices.Collect(maps.Keys(tier.Operations)), maps.Keys(exception.Operations))
+	if tier.Users != nil {
+		spellings = slices.AppendSeq(spellings, maps.Keys(tier.Users.Operations))
+	}
+	if exception.Users != nil {
+		spellings = slices.AppendSeq(spellings, maps.Keys(exception.Users.Operations))
+	}
+	slices.Sort(spellings)
+	return slices.Compact(spellings)
+}
+
+// All returns the budgets of the tenant and of all its operations, each once.
+func (h *Holding) All() []bucket.Bucket {
+	all := slices.Clone(h.Rules.Buckets)
+	for _, spelling := range h.Operations() {
+		for _, b := range h.Policy.Rules(h.Subject, h.selection(spelling)).Buckets {
+			if !slices.ContainsFunc(all, func(have bucket.Bucket) bool { return have.Owner == b.Owner }) {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}
+
+// Bucket returns the budgets of the owner. The error says why the policy has none, and what it has.
+func (h *Holding) Bucket() (bucket.Bucket, error) {
+	for _, b := range h.Rules.Buckets {
+		if b.Owner == h.Owner {
+			return b, nil
+		}
+	}
+	who := h.Scope.String()
+	switch {
+	case h.Rules.Blocked:
+		return bucket.Bucket{}, fmt.Errorf("the policy blocks %s (%s), which has no budgets then", TenantName(h.Scope.Tenant), strings.Join(h.Rules.Provenance(h.Subject).Rule, ", "))
+	case h.Rules.Unlimited:
+		return bucket.Bucket{}, fmt.Errorf("%s is unlimited in tier %s, and has no budgets", TenantName(h.Scope.Tenant), h.Rules.Tier)
+	case h.Owner.Level != bucket.Operation:
+		return bucket.Bucket{}, fmt.Errorf("tier %s gives %s no budget", h.Rules.Tier, who)
+	}
+	var under []string
+	for _, b := range h.Rules.Buckets {
+		if b.Owner.Level == bucket.Operation {
+			under = append(under, b.Owner.Name)
+		}
+	}
+	if len(under) > 0 {
+		return bucket.Bucket{}, cli.Usagef("tier %s has no operation rule %q for %s; what falls under it: %s", h.Rules.Tier, h.Owner.Name, who, strings.Join(under, ", "))
+	}
+	return bucket.Bucket{}, cli.Unknown("operation rule with a budget in tier "+h.Rules.Tier, h.Owner.Name, h.Operations())
+}
+
+// CheckLimit returns an error if the budgets have no limit of this name.
+func (h *Holding) CheckLimit(b bucket.Bucket, name string) error {
+	var names []string
+	for _, limit := range b.Limits.All() {
+		names = append(names, limit.Name)
+	}
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return cli.Unknown("limit of "+h.Scope.String(), name, names)
+}
+
+// Notes are what a person should know before believing the rest: a tenant that nobody lists beside one of nearly its
+// name, and a record that does not fit.
+func (h *Holding) Notes() []string {
+	var notes []string
+	if h.Record == nil && h.Scope.Tenant != "" && !h.Policy.Lists(h.Scope.Tenant) {
+		listed := slices.Collect(maps.Keys(h.Policy.Written.Tenants))
+		if near, ok := cli.Nearest(h.Scope.Tenant, listed); ok {
+			notes = append(notes, fmt.Sprintf("neither the policy nor the directory lists the tenant %s: did you mean %q?", cli.Plain(h.Scope.Tenant), near))
+		}
+	}
+	if h.Rules.Misfit != nil {
+		notes = append(notes, fmt.Sprintf("the record of the tenant does not fit the policy: %v", h.Rules.Misfit))
+	}
+	return notes
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+)
+
+// operator is somebody who works on a limiter with the policy of the transcripts.
+type operator struct {
+	env   map[string]string
+	stdin string
+}
+
+func newOperator(t *testing.T) (o *operator, server *redistest.Server) {
+	t.Helper()
+	server = redistest.Start(t)
+	return &operator{env: map[string]string{
+		"RATELIMIT_REDIS": server.Addr, "RATELIMIT_POLICY": livePolicy, "USER": "jo",
+	}}, server
+}
+
+// run runs a line. A busy machine has all the time that it needs.
+func (o *operator) run(line string, more ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	c := cli.Console{
+		Stdin: strings.NewReader(o.stdin), Stdout: &out, Stderr: &errs, Asks: o.stdin != "",
+		Getenv: func(name string) string { return o.env[name] },
+	}
+	code = run(c, append(words(line), more...))
+	return code, out.String(), errs.String()
+}
+
+func TestAPasswordIsShownInNoErrorWhereverItWasReadFrom(t *testing.T) {
+	t.Parallel()
+	o, server := newOperator(t)
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
+	require.NoError(t, admin.ConfigSet(t.Context(), "requirepass", "rightsecret").Err())
+	require.NoError(t, admin.Close())
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("verysecret\n"), 0o600))
+	o.env["WRONG"] = "redis://:verysecret@" + server.Addr
+	for _, flags := range []string{
+		"-redis $WRONG", "-redis redis://:verysecret@" + server.Addr, "-redis-password-file " + file, "-redis redis://:verysecret@:wrong",
+	} {
+		code, stdout, stderr := o.run("budget show -tenant acme -timeout 1m " + flags)
+		require.Equal(t, exitUsage, code, flags)
+		require.NotContains(t, stdout+stderr, "verysecret", flags)
+	}
+	_, _, stderr := o.run("budget show -tenant acme redis://:verysecret@" + server.Addr)
+	require.NotContains(t, stderr, "verysecret", "an address in a wrong place is not repeated")
+	_, _, stderr = o.run("budget show -tenant acme -redis redis://:verysecret@" + server.Addr)
+	require.Contains(t, stderr, "list of processes", "a password in an argument is a mistake worth a word")
+
+	require.NoError(t, os.WriteFile(file, []byte("rightsecret\n"), 0o600))
+	code, stdout, stderr := o.run("budget show -tenant acme -timeout 1m -redis-password-file " + file)
+	require.Equal(t, exitOK, code, "%s%s", stdout, stderr)
+}
+
+func TestARedisThatIsAwayOrSilentIsSaidWithoutChangingAnything(t *testing.T) {
+	t.Parallel()
+	o, server := newOperator(t)
+	server.Freeze(t)
+	code, _, stderr := o.run("budget grant -tenant acme -points 5 -reason r -timeout 200ms")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "Redis")
+	server.Thaw(t)
+	server.Kill()
+	code, _, stderr = o.run("block -tenant acme -for 1h -reason r -timeout 1m")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "Redis cannot be reached")
+}
+
+func TestAReasonIsAskedForWhereSomebodyCanAnswer(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	o.stdin = "ticket 17\n"
+	code, stdout, stderr := o.run("block -tenant acme -user mallory -for 1h -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stderr, "Reason: ")
+	require.Contains(t, stdout, "ticket 17")
+
+	o.stdin = "\n"
+	code, _, _ = o.run("block -tenant acme -user mallory -for 1h -timeout 1m")
+	require.Equal(t, exitUsage, code, "an empty answer is none")
+
+	o.stdin = ""
+	delete(o.env, "USER")
+	code, _, stderr = o.run("block -tenant acme -user mallory -for 1h -reason r -timeout 1m")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "-actor")
+}
+
+func TestWhatListWritesSetReadsAgain(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	for _, line := range []string{
+		"override set -tenant acme -limit minute -capacity 5000 -for 2h -reason one",
+		"override set -tenant acme -operation Mutation.createOrder -mode shadow -forever -reason two",
+		"override set -tenant acme -user ada -operation Mutation.login -limit hour -capacity 99 -per 90m -for 3h -reason three",
+		"block -tenant acme -user mallory -until 2030-01-01T00:00:00Z -reason four",
+	} {
+		code, stdout, stderr := o.run(line + " -timeout 1m")
+		require.Equal(t, exitOK, code, "%s%s%s", line, stdout, stderr)
+	}
+	list := func() (text string, records []map[string]any) {
+		code, stdout, stderr := o.run("override list -tenant acme -json -timeout 1m")
+		require.Equal(t, exitOK, code, stderr)
+		var out struct{ Records []map[string]any }
+		require.NoError(t, json.Unmarshal([]byte(stdout), &out))
+		for _, record := range out.Records {
+			delete(record, "setAt")
+		}
+		return stdout, out.Records
+	}
+	written, before := list()
+	require.Len(t, before, 4)
+	file := filepath.Join(t.TempDir(), "records.json")
+	require.NoError(t, os.WriteFile(file, []byte(written), 0o600))
+
+	code, _, stderr := o.run("override clear -tenant acme -reason over -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	code, stdout, stderr := o.run("override set -forever -reason again -timeout 1m -file", file)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, "4 override records are set, of which 0 replaced another.")
+	_, after := list()
+	require.ElementsMatch(t, before, after)
+}
+
+func TestOfAFileWithAMistakeNothingIsSetAndEachMistakeIsNamed(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	dir := files(t, map[string]string{
+		"names.json": `{"version": 1, "records": [
+			{"tenant": "acme", "limit": "minute", "capacity": 5000},
+			{"tenant": "acme", "limit": "minuet", "capacity": 5000},
+			{"tenant": "globex", "limit": "minute", "capacity": -1},
+			{"tenant": "globex", "limit": "minute", "capacity": 5, "expires": "2020-01-01T00:00:00Z"}]}`,
+		"unknown.json": "{\"version\": 1, \"records\": [\n{\"tenant\": \"acme\", \"capcity\": 1}]}",
+		"many.json":    `{"version": 1, "records": [` + strings.Repeat(`{"tenant": "acme", "mode": "shadow"},`, 10_000) + `{"tenant": "acme", "mode": "shadow"}]}`,
+		"none.json":    `{"version": 1}`,
+		"two.json":     `{"version": 1, "records": [{"tenant": "acme", "mode": "shadow"}]} {}`,
+	})
+	for name, want := range map[string][]string{
+		"names.json": {
+			`record 2, of acme: there is no limit of acme "minuet": did you mean "minute"?`, "record 3, of globex: capacity",
+			"record 4, of globex: it has expired", "nothing was set",
+		},
+		"unknown.json": {"unknown.json:2: no records", "capcity"},
+		"many.json":    {"10001 records; 1 to 10000 fit"},
+		"none.json":    {"0 records"},
+		"two.json":     {"more than one object"},
+		"missing.json": {"missing.json: cannot be read"},
+	} {
+		code, _, stderr := o.run("override set -for 1h -reason r -timeout 1m -file", filepath.Join(dir, name))
+		require.Equal(t, exitUsage, code, name)
+		for _, text := range want {
+			require.Contains(t, stderr, text)
+		}
+	}
+	_, stdout, _ := o.run("override list -tenant acme -timeout 1m")
+	require.Contains(t, stdout, "acme has no override records.")
+}
+
+func TestWhatComesFromOutsideGivesTheTerminalNoOrders(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	code, stdout, stderr := o.run("block -for 1h -timeout 1m", "-tenant", "ac\x1b[2Jme", "-reason", "\x1b]0;owned\a")
+	require.Equal(t, exitOK, code, stderr)
+	require.NotContains(t, stdout+stderr, "\x1b")
+	_, stdout, _ = o.run("override list -timeout 1m", "-tenant", "ac\x1b[2Jme")
+	require.NotContains(t, stdout, "\x1b")
+	require.Contains(t, stdout, "owned")
+}
