@@ -85,7 +85,7 @@ func (k *knownOverrides) forget(tenant string) {
 
 // SetOverride implements [OverrideStore]. After [ErrAmbiguous] it can be called again.
 func (s *core) SetOverride(ctx context.Context, tenant string, override Override) (*Override, error) {
-	if err := override.check(); err != nil {
+	if err := override.Check(); err != nil {
 		return nil, err
 	}
 	was, now, err := s.changeOverrides(ctx, tenant, packOverrideKey(override.Owner, override.Limit), packOverride(&override))

@@ -106,7 +106,7 @@ type OverrideStore interface {
 // fit, as that of [Compile] does; a store would leave such a limit as the policy has it. Use it before
 // [OverrideStore.SetOverride], which does not know the policy.
 func (o *Override) Apply(limits *Limits) (*Limits, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if limits == nil {
@@ -122,8 +122,8 @@ func (o *Override) Apply(limits *Limits) (*Limits, error) {
 	return Compile(changed...)
 }
 
-// check returns what is wrong with the record by itself, wrapped in ErrInvalid.
-func (o *Override) check() error {
+// Check returns what is wrong with the record by itself, wrapped in [ErrInvalid], whatever the policy and the time.
+func (o *Override) Check() error {
 	numbers := o.Capacity != 0 || o.Refill != 0 || o.Period != 0
 	switch {
 	case !numbers && o.Mode == nil && !o.Unlimited && !o.Blocked:

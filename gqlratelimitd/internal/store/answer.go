@@ -14,10 +14,10 @@ type Answer struct {
 // purged is how many answers that have expired are removed with each new one.
 const purged = 10
 
-// Answer returns an answer that is still kept, nil if there is none.
-func (tx *Tx) Answer(id []byte) (*Answer, error) {
-	return one(&tx.View, func(row scanner, a *Answer) error { return row.Scan(&a.ID, &a.Request, &a.Body, instant{&a.Expires}) },
-		"SELECT id, request, body, expires FROM answer WHERE id = $1 AND expires > $2", id, micros(tx.now))
+// Answer returns an answer that is still kept at a time, nil if there is none.
+func (v *View) Answer(id []byte, now time.Time) (*Answer, error) {
+	return one(v, func(row scanner, a *Answer) error { return row.Scan(&a.ID, &a.Request, &a.Body, instant{&a.Expires}) },
+		"SELECT id, request, body, expires FROM answer WHERE id = $1 AND expires > $2", id, micros(now))
 }
 
 // KeepAnswer keeps an answer, in the place of one of the same ID.

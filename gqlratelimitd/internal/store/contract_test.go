@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
@@ -167,35 +168,40 @@ func TestAnOverrideThatHasEndedIsNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
 		t, db, c := s.T, s.db, s.clock
-		key := store.OverrideKey{Tenant: "acme", Level: "user", Name: "\x00bob", Part: "", Limit: "minute"}
-		put := func(document string, expires time.Time, expected uint64) error {
+		owner := bucket.Owner{Level: bucket.Operation, Name: "Mutation.*", Part: "\x00\xff"}
+		shadow := bucket.Shadow
+		put := func(change bucket.Override, expected uint64) error {
 			return db.Change(t.Context(), func(tx *store.Tx) error {
-				o := &store.Override{OverrideKey: key, Expires: expires, Written: store.Written{By: "ada", Reason: "why"}}
-				if document != "" {
-					o.Document = []byte(document)
-				}
-				return tx.PutOverride(o, expected)
+				change.Owner, change.Limit, change.Actor, change.Reason = owner, "minute", "ada", "why"
+				return tx.PutOverride(&store.Override{Tenant: "acme", Override: change, Removed: change.Capacity == 0}, expected)
+			})
+		}
+		there := func() *store.Override {
+			return read(t, db, func(v *store.View) (*store.Override, error) {
+				return v.Override(store.OverrideKey{Tenant: "acme", Owner: owner, Limit: "minute"})
 			})
 		}
 		hour := c.now.Add(time.Hour)
-		requireConflict(t, put("{}", hour, 1), 0, "")
-		require.NoError(t, put("{}", hour, 0))
-		requireConflict(t, put("{}", hour, 0), 1, "ada")
+		require.Nil(t, there())
+		requireConflict(t, put(bucket.Override{Capacity: 1, Expires: hour}, 1), 0, "")
+		require.NoError(t, put(bucket.Override{Capacity: 1, Expires: hour}, 0))
+		requireConflict(t, put(bucket.Override{Capacity: 2, Expires: hour}, 0), 1, "ada")
 		c.now = hour
-		require.NoError(t, put(`{"a":1}`, time.Time{}, 0), "the first has expired")
-		require.NoError(t, put("", time.Time{}, 2))
-		there := read(t, db, func(v *store.View) (*store.Override, error) { return v.Override(key) })
-		require.Equal(t, uint64(3), there.Revision)
-		require.False(t, there.Holds(c.now))
-		require.NoError(t, put(`{"a":1}`, time.Time{}, 0))
-		there = read(t, db, func(v *store.View) (*store.Override, error) { return v.Override(key) })
-		require.Equal(t, &store.Override{OverrideKey: key, Document: []byte(`{"a":1}`), Written: store.Written{Revision: 4, By: "ada", Reason: "why", At: hour}}, there)
-		require.True(t, there.Holds(c.now))
+		require.False(t, there().Holds(c.now))
+		require.NoError(t, put(bucket.Override{Capacity: 2}, 0), "the first has expired")
+		require.NoError(t, put(bucket.Override{}, 2))
+		require.Equal(t, uint64(3), there().Revision)
+		require.False(t, there().Holds(c.now))
+		all := bucket.Override{Capacity: 3, Refill: 2, Period: 90 * time.Second, Mode: &shadow, Unlimited: true, Blocked: true, Expires: hour.Add(time.Hour)}
+		require.NoError(t, put(all, 0))
+		all.Owner, all.Limit, all.Actor, all.Reason, all.SetAt = owner, "minute", "ada", "why", hour
+		require.Equal(t, &store.Override{Tenant: "acme", Override: all, Revision: 4}, there())
+		require.True(t, there().Holds(c.now))
 		for _, found := range [][]store.Override{
 			read(t, db, func(v *store.View) ([]store.Override, error) { return v.Overrides("acme", 0, 10) }),
 			read(t, db, func(v *store.View) ([]store.Override, error) { return v.OverrideChanges(3, 10) }),
 		} {
-			require.Equal(t, []store.Override{*there}, found)
+			require.Equal(t, []store.Override{*there()}, found)
 		}
 		require.Empty(t, read(t, db, func(v *store.View) ([]store.Override, error) { return v.Overrides("acm", 0, 10) }))
 		require.Empty(t, read(t, db, func(v *store.View) ([]store.Override, error) { return v.OverrideChanges(4, 10) }))
@@ -206,31 +212,37 @@ func TestAModeSwitchEndsByItself(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
 		t, db, c := s.T, s.db, s.clock
-		put := func(mode string, until time.Time, expected uint64) error {
+		put := func(m store.ModeSwitch, expected uint64) error {
 			return db.Change(t.Context(), func(tx *store.Tx) error {
-				return tx.PutModeSwitch(&store.ModeSwitch{Scope: "tenant", Name: "acme", Mode: mode, Until: until, Written: store.Written{By: "ada"}}, expected)
+				m.Scope, m.Name, m.By = "tenant", "acme", "ada"
+				return tx.PutModeSwitch(&m, expected)
 			})
 		}
-		require.NoError(t, put("shadow", c.now.Add(time.Hour), 0))
-		requireConflict(t, put("off", c.now.Add(time.Hour), 0), 1, "ada")
+		require.NoError(t, put(store.ModeSwitch{Mode: bucket.Shadow, Until: c.now.Add(time.Hour)}, 0))
+		requireConflict(t, put(store.ModeSwitch{Mode: bucket.Off, Until: c.now.Add(time.Hour)}, 0), 1, "ada")
 		c.now = c.now.Add(time.Hour)
-		require.NoError(t, put("off", c.now.Add(time.Hour), 0))
-		require.NoError(t, put("", time.Time{}, 2))
-		require.NoError(t, put("warn", c.now.Add(time.Hour), 0))
+		require.NoError(t, put(store.ModeSwitch{Mode: bucket.Off, Until: c.now.Add(time.Hour)}, 0))
+		require.NoError(t, put(store.ModeSwitch{Ended: true}, 2))
+		require.NoError(t, put(store.ModeSwitch{Mode: bucket.Warn, Until: c.now.Add(time.Hour)}, 0))
 		list := read(t, db, func(v *store.View) ([]store.ModeSwitch, error) { return v.ModeSwitches(0, 10) })
 		there := read(t, db, func(v *store.View) (*store.ModeSwitch, error) { return v.ModeSwitch("tenant", "acme") })
 		require.Equal(t, []store.ModeSwitch{*there}, list)
-		require.Equal(t, store.Written{Revision: 4, By: "ada", At: c.now}, there.Written)
+		require.Equal(t, store.ModeSwitch{
+			Scope: "tenant", Name: "acme", Mode: bucket.Warn, Until: c.now.Add(time.Hour), Written: store.Written{Revision: 4, By: "ada", At: c.now},
+		}, *there)
 		require.True(t, there.Holds(c.now))
 		require.Nil(t, read(t, db, func(v *store.View) (*store.ModeSwitch, error) { return v.ModeSwitch("tenant", "other") }))
 	})
 }
 
-func TestATokenHoldsUntilItExpiresOrIsRevoked(t *testing.T) {
+func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
 		t, db, c := s.T, s.db, s.clock
-		a := &store.Token{ID: "a", Hash: []byte{0, 1}, Subject: "ci", Owner: "ada", Roles: []string{"viewer", "operator"}, Tenants: []string{"a\"b"}, Expires: c.now.Add(time.Hour)}
+		a := &store.Token{
+			ID: "a", Hash: []byte{0, 1}, Subject: "ci", Owner: "ada", Roles: []string{"viewer", "operator"}, Tenants: []string{"a\"b"},
+			Bootstrap: true, Issued: c.now, Expires: c.now.Add(time.Hour),
+		}
 		b := &store.Token{ID: "b", Hash: []byte{2}, Subject: "page"}
 		change(t, db, func(tx *store.Tx) {
 			require.NoError(t, tx.AddToken(a))
@@ -241,17 +253,16 @@ func TestATokenHoldsUntilItExpiresOrIsRevoked(t *testing.T) {
 		}
 		require.Equal(t, a, token("a"))
 		require.Equal(t, b, token("b"))
-		require.Equal(t, c.now, a.Issued)
 		require.Nil(t, token("c"))
-		require.True(t, a.Holds(c.now))
-		require.False(t, a.Holds(a.Expires))
-		require.False(t, token("c").Holds(c.now))
 		first := c.now
 		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.RevokeToken("b")) })
 		c.now = c.now.Add(time.Minute)
-		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.RevokeToken("b")) })
+		change(t, db, func(tx *store.Tx) {
+			require.NoError(t, tx.RevokeToken("b"))
+			require.NoError(t, tx.UseToken("b"))
+		})
 		require.Equal(t, first, token("b").Revoked)
-		require.False(t, token("b").Holds(c.now))
+		require.Equal(t, c.now, token("b").Used)
 		require.Error(t, db.Change(t.Context(), func(tx *store.Tx) error { return tx.AddToken(&store.Token{ID: "a", Hash: []byte{3}}) }))
 		require.Equal(t, []store.Token{*token("b")}, read(t, db, func(v *store.View) ([]store.Token, error) { return v.Tokens("a", 10) }))
 	})
@@ -269,7 +280,7 @@ func TestAnswersAreKeptUntilTheyExpire(t *testing.T) {
 		answer := func(i byte) (found *store.Answer) {
 			change(t, db, func(tx *store.Tx) {
 				var err error
-				found, err = tx.Answer([]byte{0, i})
+				found, err = tx.Answer([]byte{0, i}, c.now)
 				require.NoError(t, err)
 			})
 			return found

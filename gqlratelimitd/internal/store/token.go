@@ -15,20 +15,21 @@ type Token struct {
 	Subject, Owner string
 	// Roles are what the bearer is, and Tenants those that it is confined to: none of them if it has none.
 	Roles, Tenants []string
-	// Issued, Expires and Revoked are when. Expires is zero if it never does, and Revoked while it holds.
-	Issued, Expires, Revoked time.Time
-}
-
-// Holds reports whether the token is good at a time.
-func (t *Token) Holds(now time.Time) bool {
-	return t != nil && t.Revoked.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
+	// Bootstrap says that it is exchanged for another one.
+	Bootstrap bool
+	// Issued, Expires, Used and Revoked are when, Used the last time, to some minutes. Zero is never.
+	Issued, Expires, Used, Revoked time.Time
 }
 
 //nolint:gosec // these are names of columns
-const tokenColumns = "id, hash, subject, owner, roles, tenants, issued, expires, revoked"
+const tokenColumns = "id, hash, subject, owner, roles, tenants, bootstrap, issued, expires, used, revoked"
 
 func scanToken(row scanner, t *Token) error {
-	return row.Scan(&t.ID, &t.Hash, &t.Subject, &t.Owner, names{&t.Roles}, names{&t.Tenants}, instant{&t.Issued}, instant{&t.Expires}, instant{&t.Revoked})
+	var bootstrap int64
+	err := row.Scan(&t.ID, &t.Hash, &t.Subject, &t.Owner, names{&t.Roles}, names{&t.Tenants}, &bootstrap,
+		instant{&t.Issued}, instant{&t.Expires}, instant{&t.Used}, instant{&t.Revoked})
+	t.Bootstrap = bootstrap != 0
+	return err
 }
 
 // names is a column of texts.
@@ -63,14 +64,19 @@ func (v *View) Tokens(after string, n int) ([]Token, error) {
 	return many(v, scanToken, "SELECT "+tokenColumns+" FROM token WHERE id > $1 ORDER BY id LIMIT $2", after, page(n))
 }
 
-// AddToken adds a token. It sets when it was issued.
+// AddToken adds a token, as it is.
 func (tx *Tx) AddToken(t *Token) error {
-	t.Issued = tx.now
-	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)",
-		t.ID, t.Hash, t.Subject, t.Owner, list(t.Roles), list(t.Tenants), micros(t.Issued), micros(t.Expires))
+	return tx.exec("INSERT INTO token ("+tokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+		t.ID, t.Hash, t.Subject, t.Owner, list(t.Roles), list(t.Tenants), flag(t.Bootstrap),
+		micros(t.Issued), micros(t.Expires), micros(t.Used), micros(t.Revoked))
 }
 
-// RevokeToken ends a token for ever.
+// UseToken notes that a token was used now.
+func (tx *Tx) UseToken(id string) error {
+	return tx.exec("UPDATE token SET used = $1 WHERE id = $2", micros(tx.now), id)
+}
+
+// RevokeToken ends a token for ever. One that was revoked already stays as it is.
 func (tx *Tx) RevokeToken(id string) error {
 	return tx.exec("UPDATE token SET revoked = $1 WHERE id = $2 AND revoked = 0", micros(tx.now), id)
 }

@@ -7,8 +7,12 @@ CREATE TABLE token (
 	-- JSON.
 	roles   {text} NOT NULL,
 	tenants {text} NOT NULL,
+	-- 1 for one that is exchanged for another.
+	bootstrap {integer} NOT NULL,
 	issued  {integer} NOT NULL,
 	expires {integer} NOT NULL,
+	-- To some minutes.
+	used    {integer} NOT NULL,
 	-- 0 while it holds.
 	revoked {integer} NOT NULL
 ){strict};

@@ -1,0 +1,63 @@
+package control
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Config says how a control plane works. The zero value of each field but Store is the default.
+type Config struct {
+	// Store is where everything is kept. It is required.
+	Store *store.DB
+	// Parse is how documents are read: as in the instances, or they refuse what was published.
+	Parse tiers.ParseConfig
+	// Keys are those that sign revisions. If there are any, a revision that none of them has signed is not published. A key that
+	// is not of ed25519.PublicKeySize bytes is a mistake.
+	Keys []ed25519.PublicKey
+	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
+	// nothing.
+	Changed func()
+	// Now is the clock, that of the store. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Control does what the control plane does. It is made by [New], starts nothing, and is safe for concurrent use.
+type Control struct {
+	cfg Config
+	// newest is the policy that was compiled last.
+	newest atomic.Pointer[compiled]
+}
+
+// New returns a control plane on a store. The error has everything that is wrong with the configuration.
+func New(cfg Config) (*Control, error) {
+	var mistakes []error
+	if cfg.Store == nil {
+		mistakes = append(mistakes, errors.New("control: Config.Store is nil"))
+	}
+	if cfg.Parse.MaxDocument < 0 || cfg.Parse.MaxDocument > tiers.MaxDocument {
+		mistakes = append(mistakes, fmt.Errorf("control: Config.Parse.MaxDocument is %d; 0 is the default, and at most %d fit", cfg.Parse.MaxDocument, tiers.MaxDocument))
+	}
+	for i, key := range cfg.Keys {
+		if len(key) != ed25519.PublicKeySize {
+			mistakes = append(mistakes, fmt.Errorf("control: Config.Keys[%d] has %d bytes, want %d", i, len(key), ed25519.PublicKeySize))
+		}
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
+	return &Control{cfg: cfg}, nil
+}
+
+// now is the time to the microsecond, as it is stored.
+func (c *Control) now() time.Time { return c.cfg.Now().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,42 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of the package. Besides, there are those of package access where an actor may not, and [store.ErrConflict].
+var (
+	// ErrInvalid says that what was asked for cannot be done. It is an [*InvalidError].
+	ErrInvalid = errors.New("control: invalid")
+	// ErrNotFound says that there is no such thing.
+	ErrNotFound = errors.New("control: there is no such thing")
+	// ErrKeyReused says that the idempotency key was used for something else.
+	ErrKeyReused = errors.New("control: the idempotency key was used for another request")
+)
+
+// InvalidError is an [ErrInvalid].
+type InvalidError struct {
+	// Field is what is wrong, and Problem how, and what would do.
+	Field, Problem string
+	// Err is the cause, if it says more: a *tiers.PolicyError has all mistakes of a document.
+	Err error
+}
+
+// Error says what is wrong.
+func (e *InvalidError) Error() string {
+	if e.Problem == "" && e.Err != nil {
+		return fmt.Sprintf("control: %s: %v", e.Field, e.Err)
+	}
+	return fmt.Sprintf("control: %s: %s", e.Field, e.Problem)
+}
+
+// Is reports whether the target is [ErrInvalid].
+func (*InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// Unwrap returns the cause.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}

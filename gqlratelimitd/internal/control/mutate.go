@@ -1,0 +1,167 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+// Kinds of messages of the outbox.
+const (
+	// MessagePolicy says that there is another newest revision. It has no name.
+	MessagePolicy = "policy"
+	// MessageTenant says that the record of a tenant was written or removed. Its name is that of the tenant.
+	MessageTenant = "tenant"
+	// MessageOverrides says that an override of a tenant was set or removed. Its name is that of the tenant.
+	MessageOverrides = "overrides"
+	// MessageModes says that a mode was switched, or a switch ended. It has no name.
+	MessageModes = "modes"
+)
+
+// action is what an actor wants to do, and to which tenant: none is everything.
+type action struct {
+	access.Action
+	tenant string
+}
+
+// done is what a change has done, for the audit log and for who has to hear of it.
+type done struct {
+	target        string
+	before, after any
+	// revisions are those of the target before and after.
+	revisionBefore, revisionAfter uint64
+	// kind and name are those of the message, if there is one.
+	kind, name string
+}
+
+// mutate does everything that all changes have in common. The input tells requests apart. First check says what is wrong with it by
+// itself, and then change does what is asked for, and returns the answer: it can be written as JSON and read again, and holds no
+// secret where it is kept.
+func mutate[T any](
+	ctx context.Context, c *Control, r Request, a action, input any, check func() error, change func(tx *store.Tx) (T, done, error),
+) (answer T, _ error) {
+	var none T
+	if err := access.Authorize(r.Actor, a.Action, a.tenant); err != nil {
+		return none, err
+	}
+	if err := r.check(); err != nil {
+		return none, err
+	}
+	request, err := fingerprint(input)
+	if err != nil {
+		return none, err
+	}
+	// What was right may be wrong now, and is a repeat all the same.
+	repeated := false
+	if r.Key != "" {
+		err = c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
+			repeated, err = repeat(v, c.now(), &r, request, &answer)
+			return err
+		})
+	}
+	if err == nil && !repeated {
+		err = check()
+	}
+	if repeated || err != nil {
+		return answer, err
+	}
+	told := false
+	err = c.cfg.Store.Change(ctx, func(tx *store.Tx) error {
+		// It may be the second try.
+		told = false
+		if repeated, err := repeat(&tx.View, tx.Now(), &r, request, &answer); repeated || err != nil {
+			return err
+		}
+		result, d, err := change(tx)
+		if err != nil {
+			return err
+		}
+		if err := note(ctx, tx, &r, a, &d); err != nil {
+			return err
+		}
+		if d.kind != "" {
+			told = true
+			if err := tx.Enqueue(d.kind, d.name, d.revisionAfter); err != nil {
+				return err
+			}
+		}
+		answer = result
+		return keep(tx, &r, request, result)
+	})
+	if err != nil {
+		return none, err
+	}
+	if told && c.cfg.Changed != nil {
+		c.cfg.Changed()
+	}
+	return answer, nil
+}
+
+// repeat reads the answer to the first request with the key, and reports whether there is one.
+func repeat[T any](v *store.View, now time.Time, r *Request, request []byte, answer *T) (bool, error) {
+	if r.Key == "" {
+		return false, nil
+	}
+	kept, err := v.Answer(r.answerID(), now)
+	if kept == nil || err != nil {
+		return false, err
+	}
+	if string(kept.Request) != string(request) {
+		return false, ErrKeyReused
+	}
+	if err := json.Unmarshal(kept.Body, answer); err != nil {
+		return false, fmt.Errorf("control: the answer to the first request: %w", err)
+	}
+	return true, nil
+}
+
+// keep keeps an answer for repeats.
+func keep(tx *store.Tx, r *Request, request []byte, answer any) error {
+	if r.Key == "" {
+		return nil
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	return tx.KeepAnswer(&store.Answer{ID: r.answerID(), Request: request, Body: body, Expires: tx.Now().Add(AnswerLife)})
+}
+
+// note writes the entry of the audit log.
+func note(ctx context.Context, tx *store.Tx, r *Request, a action, d *done) error {
+	before, err := value(d.before)
+	if err != nil {
+		return err
+	}
+	after, err := value(d.after)
+	if err != nil {
+		return err
+	}
+	_, err = audit.Append(ctx, tx.Audit(), audit.Entry{
+		Time: tx.Now(), Actor: r.Actor.Audit(), Action: string(a.Action), Target: d.target, Tenant: a.tenant,
+		RevisionBefore: d.revisionBefore, RevisionAfter: d.revisionAfter, Before: before, After: after,
+		Reason: r.Reason, Ticket: r.Ticket, Request: r.ID,
+	})
+	if wrong := (*audit.EntryError)(nil); errors.As(err, &wrong) {
+		return &InvalidError{Field: wrong.Field, Problem: wrong.Problem, Err: err}
+	}
+	return err
+}
+
+// value is the target before or after a change. Nil is none.
+func value(v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,307 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// Bounds of what was signed.
+const (
+	// maxSkew is how far the time of a signed revision is from that of the daemon at most: clocks differ.
+	maxSkew = 15 * time.Minute
+)
+
+// PublishInput is a policy document to be published. It is as a whole what tells two requests with one key apart.
+type PublishInput struct {
+	// Document is the document, byte for byte as its author has written it.
+	Document []byte
+	// Expected is the number of the newest revision that the author has seen, 0 for none. The document is published under the
+	// next number.
+	Expected uint64
+	// Signed is who has signed the revision. Nil means nobody, which is refused where [Config.Keys] has keys.
+	Signed *Signed
+}
+
+// Signed is a signature of the revision that is to be published: that of [policy.Revision.Sign], of a revision with the next number, the
+// hash of the document, the reason of the request, and what stands here.
+type Signed struct {
+	// Author is who the revision says has written it. Published is when, to the millisecond, and at most a quarter of an hour from
+	// now.
+	Author    string
+	Published time.Time
+	Signature []byte
+}
+
+// Published is a revision without its document.
+type Published struct {
+	Number    uint64      `json:"number"`
+	Hash      policy.Hash `json:"hash"`
+	Author    string      `json:"author"`
+	Reason    string      `json:"reason"`
+	Published time.Time   `json:"published"`
+	Signed    bool        `json:"signed"`
+	// Warnings are what is odd about the document and holds all the same.
+	Warnings []tiers.Warning `json:"warnings,omitempty"`
+}
+
+// compiled is a revision that compiles.
+type compiled struct {
+	*policy.Revision
+	// snapshot is nil if it does not after all.
+	snapshot *tiers.Snapshot
+	// operations are the spellings of all operation rules.
+	operations map[string]bool
+}
+
+// Publish publishes a document as the next revision of the policy: [access.PublishPolicy]. What does not compile, as an instance compiles
+// it, is an [*InvalidError] with all of its mistakes. It is relayed as a [MessagePolicy].
+func (c *Control) Publish(ctx context.Context, r Request, in PublishInput) (*Published, error) {
+	return c.publish(ctx, r, action{Action: access.PublishPolicy}, in, in)
+}
+
+// RevertInput says which revision is to hold again.
+type RevertInput struct {
+	// To is the number of a revision. Its document becomes that of the next one.
+	To uint64
+	// Expected and Signed are those of [PublishInput].
+	Expected uint64
+	Signed   *Signed
+}
+
+// Revert publishes the document of an earlier revision again, as a revision of its own: [access.RevertPolicy]. A document that compiles no
+// longer is refused, as by [Control.Publish]. There is [ErrNotFound] for a number that no revision has.
+func (c *Control) Revert(ctx context.Context, r Request, in RevertInput) (*Published, error) {
+	if err := access.Authorize(r.Actor, access.RevertPolicy, ""); err != nil {
+		return nil, err
+	}
+	if in.To == 0 {
+		return nil, ErrNotFound
+	}
+	was, err := c.revision(ctx, in.To)
+	if err != nil {
+		return nil, err
+	}
+	return c.publish(ctx, r, action{Action: access.RevertPolicy}, in, PublishInput{Document: was.Document, Expected: in.Expected, Signed: in.Signed})
+}
+
+func (c *Control) publish(ctx context.Context, r Request, a action, asked any, in PublishInput) (*Published, error) {
+	var next *compiled
+	check := func() (err error) {
+		// It takes time, for which nobody else waits.
+		next, err = c.next(&r, in)
+		return err
+	}
+	return mutate(ctx, c, r, a, asked, check, func(tx *store.Tx) (*Published, done, error) {
+		if err := tx.Publish(next.Revision, in.Expected); err != nil {
+			return nil, done{}, err
+		}
+		before, err := tx.Revisions(next.Number, 1)
+		if err != nil {
+			return nil, done{}, err
+		}
+		d := done{target: "policy", after: published(next.Revision), revisionBefore: in.Expected, revisionAfter: next.Number, kind: MessagePolicy}
+		if len(before) > 0 {
+			d.before = published(&before[0])
+		}
+		answer := published(next.Revision)
+		answer.Warnings = next.snapshot.Warnings()
+		return answer, d, nil
+	})
+}
+
+// next makes the next revision, and compiles it.
+func (c *Control) next(r *Request, in PublishInput) (*compiled, error) {
+	if in.Expected >= policy.MaxNumber {
+		return nil, invalid("expected revision", "no revision has a number above %d", uint64(policy.MaxNumber))
+	}
+	next := &policy.Revision{
+		Number: in.Expected + 1, Document: in.Document, Hash: policy.HashOf(in.Document),
+		Author: r.by(policy.MaxText), Reason: r.Reason, Published: c.now().Truncate(time.Millisecond),
+	}
+	if s := in.Signed; s != nil {
+		if skew := s.Published.Sub(next.Published); skew > maxSkew || skew < -maxSkew {
+			return nil, invalid("signature", "it says that the revision was published at %s, more than %s from now", s.Published.UTC().Format(time.RFC3339), maxSkew)
+		}
+		next.Author, next.Published, next.Signature = s.Author, s.Published.UTC().Truncate(time.Millisecond), s.Signature
+		if err := checkName("author", next.Author, policy.MaxText); err != nil {
+			return nil, err
+		}
+		const maxSignature = 64
+		if len(s.Signature) != maxSignature {
+			return nil, invalid("signature", "it has %d bytes, want %d", len(s.Signature), maxSignature)
+		}
+	}
+	if len(c.cfg.Keys) > 0 {
+		if err := next.Verify(c.cfg.Keys); err != nil {
+			return nil, &InvalidError{Field: "signature", Err: err}
+		}
+	}
+	return c.compile(next)
+}
+
+// compile compiles a revision as instances do.
+func (c *Control) compile(r *policy.Revision) (*compiled, error) {
+	snapshot, err := r.LoadWith(c.cfg.Parse)
+	if err != nil {
+		return nil, &InvalidError{Field: "document", Err: err}
+	}
+	document, err := c.cfg.Parse.Parse(r.Document)
+	if err != nil {
+		return nil, &InvalidError{Field: "document", Err: err}
+	}
+	return &compiled{r, snapshot, operationsOf(&document)}, nil
+}
+
+// operationsOf returns the spellings of all operation rules of a policy.
+func operationsOf(p *tiers.Policy) map[string]bool {
+	operations := map[string]bool{}
+	add := func(spellings []string) {
+		for _, spelling := range spellings {
+			operations[spelling] = true
+		}
+	}
+	for _, tier := range p.Tiers {
+		add(slices.Collect(maps.Keys(tier.Operations)))
+		if tier.Users != nil {
+			add(slices.Collect(maps.Keys(tier.Users.Operations)))
+		}
+	}
+	for _, x := range p.Tenants {
+		add(slices.Collect(maps.Keys(x.Operations)))
+		if x.Users != nil {
+			add(slices.Collect(maps.Keys(x.Users.Operations)))
+		}
+	}
+	return operations
+}
+
+// published is a revision without its document.
+func published(r *policy.Revision) *Published {
+	return &Published{Number: r.Number, Hash: r.Hash, Author: r.Author, Reason: r.Reason, Published: r.Published, Signed: len(r.Signature) > 0}
+}
+
+// Lint compiles a document that is not published, and returns what is odd about it: [access.CheckPolicy]. What does not compile is an
+// [*InvalidError] with all mistakes.
+func (c *Control) Lint(_ context.Context, actor access.Actor, document []byte) ([]tiers.Warning, error) {
+	if err := access.Authorize(actor, access.CheckPolicy, ""); err != nil {
+		return nil, err
+	}
+	snapshot, err := c.cfg.Parse.Load(document, 0)
+	if err != nil {
+		return nil, &InvalidError{Field: "document", Err: err}
+	}
+	return snapshot.Warnings(), nil
+}
+
+// Policy returns a revision of the policy with its document, 0 for the newest: [access.ReadPolicy]. There is [ErrNotFound] if there is none.
+func (c *Control) Policy(ctx context.Context, actor access.Actor, number uint64) (*policy.Revision, error) {
+	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
+		return nil, err
+	}
+	return c.revision(ctx, number)
+}
+
+func (c *Control) revision(ctx context.Context, number uint64) (found *policy.Revision, _ error) {
+	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
+		if number == 0 {
+			head, err := v.Head()
+			if err != nil {
+				return err
+			}
+			number = head.Policy
+		}
+		var err error
+		found, err = v.Revision(number)
+		return err
+	})
+	if err == nil && found == nil {
+		err = ErrNotFound
+	}
+	return found, err
+}
+
+// Policies returns at most n revisions below a number, 0 for all, the newest first: [access.ReadPolicy].
+func (c *Control) Policies(ctx context.Context, actor access.Actor, below uint64, n int) (found []Published, _ error) {
+	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
+		return nil, err
+	}
+	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
+		revisions, err := v.Revisions(below, n)
+		for i := range revisions {
+			found = append(found, *published(&revisions[i]))
+		}
+		return err
+	})
+	return found, err
+}
+
+// current returns the newest revision, compiled if this daemon can, and nil before the first. It is not asked for within a change,
+// which it would make long.
+func (c *Control) current(ctx context.Context) (*compiled, error) {
+	var newest *policy.Revision
+	known := c.newest.Load()
+	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
+		head, err := v.Head()
+		if err != nil || head.Policy == 0 || known != nil && known.Number == head.Policy {
+			return err
+		}
+		newest, err = v.Revision(head.Policy)
+		return err
+	})
+	if err != nil || newest == nil {
+		return known, err
+	}
+	next, err := c.compile(newest)
+	if err != nil {
+		// A newer daemon has published it. What can be done without a policy is done all the same.
+		next = &compiled{Revision: newest}
+	}
+	c.newest.Store(next)
+	return next, nil
+}
+
+// errPolicyChanged says that another policy was published while something was checked against the one before.
+var errPolicyChanged = errors.New("control: the policy has changed")
+
+// judged runs what is checked against the newest policy, again if that changes meanwhile. The policy is nil before the first.
+func judged[T any](ctx context.Context, c *Control, run func(newest *compiled) (T, error)) (answer T, _ error) {
+	const tries = 5
+	for try := 1; ; try++ {
+		newest, err := c.current(ctx)
+		if err != nil {
+			return answer, err
+		}
+		answer, err = run(newest)
+		if try == tries || !errors.Is(err, errPolicyChanged) {
+			return answer, err
+		}
+	}
+}
+
+// rules returns the snapshot, nil if there is no policy that this daemon can judge by.
+func (p *compiled) rules() *tiers.Snapshot {
+	if p == nil {
+		return nil
+	}
+	return p.snapshot
+}
+
+// holds returns errPolicyChanged if the policy is not the newest one any more.
+func (p *compiled) holds(tx *store.Tx) error {
+	number := uint64(0)
+	if p != nil {
+		number = p.Number
+	}
+	if tx.Head().Policy != number {
+		return errPolicyChanged
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package control_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+// document is a policy with limits at all levels.
+const document = `version: 1
+default: free
+tiers:
+  free:
+    limits:
+      minute: {capacity: 1000, per: minute}
+      month: {capacity: 100000, per: month, window: calendar}
+      writes: {unit: requests, capacity: 50, per: minute}
+    teams: {limits: {minute: {capacity: 500, per: minute}}}
+    users: {limits: {minute: {capacity: 100, per: minute}}}
+    operations: {Mutation.*: {limits: {minute: {unit: requests, capacity: 10, per: minute}}}}
+  pro:
+    limits: {minute: {capacity: 5000, per: minute}}
+  house: {unlimited: true}
+`
+
+// scene is a control plane on a file, whose clock stands still.
+type scene struct {
+	*testing.T
+	*control.Control
+	db      *store.DB
+	path    string
+	now     time.Time
+	changed int
+}
+
+func newScene(t *testing.T, cfg control.Config) *scene {
+	t.Helper()
+	s := &scene{T: t, path: filepath.Join(t.TempDir(), "daemon.db"), now: time.Date(2026, 11, 22, 3, 0, 0, 123456000, time.UTC)}
+	clock := func() time.Time { return s.now }
+	var err error
+	s.db, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + s.path, Now: clock})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.db.Close()) })
+	cfg.Store, cfg.Now, cfg.Changed = s.db, clock, func() { s.changed++ }
+	s.Control, err = control.New(cfg)
+	require.NoError(t, err)
+	return s
+}
+
+// ctx is the context of the test.
+func (s *scene) ctx() context.Context { return s.Context() }
+
+func actor(subject string, roles ...access.Role) access.Actor {
+	return access.Actor{Subject: subject, Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: roles}
+}
+
+var (
+	publisher = actor("ada", access.Publisher)
+	operator  = actor("bob", access.Operator)
+	auditor   = actor("eve", access.Auditor)
+)
+
+// admin is the admin of a tenant.
+func admin(tenant string) access.Actor {
+	a := actor("admin", access.TenantAdmin)
+	a.Tenants = []string{tenant}
+	return a
+}
+
+// by is a request that says why.
+func by(a access.Actor) control.Request {
+	return control.Request{Actor: a, Reason: "why", Ticket: "T-1", ID: "r-1"}
+}
+
+// publish publishes a policy that holds for what follows.
+func (s *scene) publish(document string, expected uint64) {
+	s.Helper()
+	_, err := s.Publish(s.ctx(), by(publisher), control.PublishInput{Document: []byte(document), Expected: expected})
+	require.NoError(s, err)
+}
+
+// dump is all that the database has, as text.
+func (s *scene) dump() string {
+	s.Helper()
+	db, err := sql.Open("sqlite", s.path)
+	require.NoError(s, err)
+	defer func() { require.NoError(s, db.Close()) }()
+	var text strings.Builder
+	for _, table := range s.strings(db, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name") {
+		rows, err := db.QueryContext(s.ctx(), "SELECT * FROM "+table+" ORDER BY 1, 2")
+		require.NoError(s, err)
+		columns, err := rows.Columns()
+		require.NoError(s, err)
+		for rows.Next() {
+			values := make([]any, len(columns))
+			into := make([]any, len(columns))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			require.NoError(s, rows.Scan(into...))
+			fmt.Fprintf(&text, "%s %q\n", table, values)
+		}
+		require.NoError(s, rows.Err())
+		require.NoError(s, rows.Close())
+	}
+	return text.String()
+}
+
+func (s *scene) strings(db *sql.DB, query string) (found []string) {
+	s.Helper()
+	rows, err := db.QueryContext(s.ctx(), query)
+	require.NoError(s, err)
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var text string
+		require.NoError(s, rows.Scan(&text))
+		found = append(found, text)
+	}
+	require.NoError(s, rows.Err())
+	return found
+}
+
+// entries are those of the audit log.
+func (s *scene) entries() (entries []audit.Entry) {
+	s.Helper()
+	require.NoError(s, s.db.Read(s.ctx(), func(v *store.View) error {
+		records, err := v.Audit().Records(s.ctx(), 0, store.MaxPage)
+		for _, record := range records {
+			e, err := audit.ParseRecord(record)
+			require.NoError(s, err)
+			entries = append(entries, *e)
+		}
+		return err
+	}))
+	return entries
+}
+
+// outbox is what somebody has to hear of.
+func (s *scene) outbox() (messages []store.Message) {
+	s.Helper()
+	require.NoError(s, s.db.Read(s.ctx(), func(v *store.View) (err error) {
+		messages, err = v.Outbox(0, store.MaxPage)
+		return err
+	}))
+	return messages
+}
+
+func requireInvalid(t testing.TB, err error, field, problem string) {
+	t.Helper()
+	require.ErrorIs(t, err, control.ErrInvalid)
+	var wrong *control.InvalidError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, field, wrong.Field, err)
+	require.Contains(t, err.Error(), problem)
+}
