@@ -59,6 +59,7 @@ func BenchmarkMemory(b *testing.B) {
 	}{
 		{name: "three owners of four limits", take: bucket.Take{Buckets: owners, Amounts: points(1)}},
 		{name: "refused", take: bucket.Take{Buckets: owners[:1], Amounts: points(1 << 40)}},
+		{name: "refused until it is paid back", take: bucket.Take{Buckets: []bucket.Bucket{{Limits: fourLimits(b, 100)}}, Amounts: points(70)}},
 		{name: "windows", take: bucket.Take{Buckets: []bucket.Bucket{{Limits: window}}, Amounts: points(1)}},
 		{name: "with a key", take: bucket.Take{Buckets: owners[:1], Amounts: points(1)}, keyed: true},
 		{name: "with a candidate", take: bucket.Take{Buckets: owners[:1], Candidate: candidate, Amounts: points(1)}},

@@ -15,7 +15,7 @@ func (t *Take) isFast() bool {
 }
 
 // takeFast does the fast take: of a tenant without override records, from few owners who were charged by the same policy
-// before or owe nothing, and have the amount. It does what fast.lua does, on the stored states themselves.
+// before or owe nothing, and have the amount or refuse. It does what fast.lua does, on the stored states themselves.
 // It reports whether it did; if not, it changed nothing but the room for the answer.
 func (s *shard) takeFast(tenant tenantKey, take *Take, result *Result, now int64) bool {
 	var entries [fastOwners]entry
@@ -33,7 +33,7 @@ func (s *shard) takeFast(tenant tenantKey, take *Take, result *Result, now int64
 		}
 		changed, ok := b.tryFast(debts[k:n], states[k:n], take.Amounts)
 		if !ok {
-			return false
+			return s.refuseFast(tenant, take, result, now)
 		}
 		entries[i], charges[i] = e, changed
 		charged |= changed
@@ -61,6 +61,34 @@ func (s *shard) takeFast(tenant tenantKey, take *Take, result *Result, now int64
 	}
 	result.Verdict, result.Limits, result.now = Admitted, states, now
 	result.Receipt.issue(take, now, state.Shortfall{})
+	return true
+}
+
+// refuseFast answers a take that is refused, from owners of whom all could be read for a fast one. It reports whether that is so.
+func (s *shard) refuseFast(tenant tenantKey, take *Take, result *Result, now int64) bool {
+	var debts [fastLimits]int64
+	var spends spentArray
+	k := 0
+	for i := range take.Buckets {
+		b := &take.Buckets[i]
+		key := s.bucketKey(tenant, &b.Owner)
+		_, e := s.find(&key, now)
+		n := len(b.Limits.rules)
+		if !b.Limits.compiled.ReadTokens(s.valueOf(e), debts[:n], now) {
+			return false
+		}
+		for j, debt := range debts[:n] {
+			spends[k+j].Debt = debt
+		}
+		k += n
+	}
+	verdict, _ := judge(take.Buckets, &spends, take.Amounts, now)
+	if verdict == Admitted {
+		// A limit that refuses nothing does not have the amount.
+		return false
+	}
+	result.Verdict = verdict
+	result.judged(take, &spends, state.Shortfall{}, now)
 	return true
 }
 

@@ -36,7 +36,7 @@ func TestTheFastTakeOfAMemoryAnswersAndStoresWhatTheGeneralOneDoes(t *testing.T)
 	random, c := rand.New(rand.NewPCG(1, 2)), newClock()
 	fast, general := bucket.NewMemory(bucket.MemoryConfig{Clock: c.now}), bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
 	const calls = 20_000
-	done := 0
+	done, refused := 0, 0
 	var buckets []bucket.Bucket
 	for i := range calls {
 		if i%100 == 0 {
@@ -56,7 +56,9 @@ func TestTheFastTakeOfAMemoryAnswersAndStoresWhatTheGeneralOneDoes(t *testing.T)
 		is, ok := fast.TakeFast(take)
 		var err error
 		if ok {
-			done++
+			if done++; is.Verdict != bucket.Admitted {
+				refused++
+			}
 		} else {
 			is, err = fast.Take(t.Context(), take)
 			require.NoError(t, err)
@@ -71,8 +73,9 @@ func TestTheFastTakeOfAMemoryAnswersAndStoresWhatTheGeneralOneDoes(t *testing.T)
 			require.Equal(t, general.StoredBytes(take.Tenant, b.Owner), fast.StoredBytes(take.Tenant, b.Owner), "call %d", i)
 		}
 	}
-	t.Logf("%d of %d takes were fast ones", done, calls)
-	require.Greater(t, done, calls/4)
+	t.Logf("%d of %d takes were fast ones, and %d of these refused", done, calls, refused)
+	require.Greater(t, done-refused, calls/4)
+	require.Greater(t, refused, calls/20)
 }
 
 func TestATakeOfABudgetThatIsFullAgainAllocatesNothing(t *testing.T) { //nolint:paralleltest // It counts what the process allocates.
