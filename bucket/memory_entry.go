@@ -113,8 +113,8 @@ func slabFor(key *entryKey, size int) (class int, whole bool) {
 // at returns the entry in a place.
 func (s *shard) at(p place) entry {
 	class := p.class()
-	block, from, to := span(class, p.slot())
-	return s.pools[p.pool()].slabs[class%slabs].blocks[block][from:to:to]
+	block, from, size := span(class, p.slot())
+	return s.pools[p.pool()].slabs[class].blocks[block][from : from+size : from+size]
 }
 
 // valueOf returns the value of an entry, which is nil only if the entry is. It is good as long as the entry.

@@ -71,11 +71,11 @@ const (
 	MaxSlot = 1<<placeSlot - 1
 )
 
-// Span is span, with the sizes of the entry and of its block.
-func Span(class int, slot uint32) (block uint32, from, to, size, whole int) {
-	block, from, to = span(class, slot)
+// Span is span, with the size of the block.
+func Span(class int, slot uint32) (block uint32, from, size, whole int) {
+	block, from, size = span(class, slot)
 	_, entries, _ := locate(slot, pageShifts[class])
-	return block, from, to, int(slabSizes[class]), blockBytes(class, entries)
+	return block, from, size, blockBytes(class, entries)
 }
 
 // TakeByCall is Take, by the call of a script whatever the take is.

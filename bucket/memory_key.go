@@ -35,8 +35,11 @@ func (s *shard) key(tenant tenantKey, kind keyKind, name string) entryKey {
 		name = memoryName(name)
 		hash += maphash.String(s.store.seed, name)
 	}
-	return entryKey{tenant: tenant.name, name: name, tag: hash & s.store.hashed >> placeBits, kind: kind}
+	return entryKey{tenant: tenant.name, name: name, tag: s.tag(hash), kind: kind}
 }
+
+// tag is the part of a hash that is kept.
+func (s *shard) tag(hash uint64) uint64 { return hash & s.store.hashed >> placeBits }
 
 // keyOf returns the key of an address.
 func (s *shard) keyOf(tenant tenantKey, a *address) entryKey {
@@ -54,6 +57,10 @@ func (s *shard) candidate(tenant tenantKey, id string) tenantKey {
 
 // bucketKey returns the key of the bucket of an owner.
 func (s *shard) bucketKey(tenant tenantKey, owner *Owner) entryKey {
+	if owner.Level == Tenant {
+		// It has no name to be hashed, and stands in most takes.
+		return entryKey{tenant: tenant.name, tag: s.tag(tenant.hash * tenantFactor)}
+	}
 	if owner.Part != "" {
 		return s.key(tenant, partKey, memoryPart(owner.Name, owner.Part))
 	}

@@ -52,13 +52,12 @@ func locate(slot uint32, shift uint8) (block uint32, size uint8, at uint32) {
 	return blocksPerDouble*uint32(doubled) + page>>(doubled&31), size, slot & (1<<(size&31) - 1)
 }
 
-// span returns in which block an entry of a slab is, and where it begins and ends there. It is in words of the machine: a block of a
+// span returns in which block an entry of a slab is, where it begins there, and its size. It is in words of the machine: a block of a
 // large slab may have more bytes than 32 bits count.
-func span(class int, slot uint32) (block uint32, from, to int) {
-	block, _, at := locate(slot, pageShifts[class%slabs])
-	size := int(slabSizes[class%slabs])
-	from = int(at) * size
-	return block, from, from + size
+func span(class int, slot uint32) (block uint32, from, size int) {
+	block, _, at := locate(slot, pageShifts[class])
+	size = int(slabSizes[class])
+	return block, int(at) * size, size
 }
 
 // blockBytes is how large a block is whose entries are a power of two.
