@@ -167,14 +167,28 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 
 // addUp begins to add up what the operation comes to.
 func (op *operation) addUp(opCtx *graphql.OperationContext) {
-	outline, err := op.extension.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
-	if err != nil {
+	outline := op.outline(opCtx)
+	if outline == nil {
 		return
 	}
 	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
 	if outline.NeedsTypes() {
 		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
 	}
+}
+
+// outline returns the outline of the operation, nil if it has none. It is looked for once, and then known to the plan.
+func (op *operation) outline(opCtx *graphql.OperationContext) *cost.Outline {
+	if plan := op.price.plan; plan != nil {
+		if known := plan.Outline(); known != nil {
+			return known
+		}
+	}
+	outline, err := op.extension.estimator.OutlineText(opCtx.RawQuery, opCtx.Doc, opCtx.Operation)
+	if err != nil {
+		return nil
+	}
+	return outline
 }
 
 // observing wraps the middleware of all fields, so that the tally learns the types of objects that the

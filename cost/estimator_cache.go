@@ -200,6 +200,10 @@ func (c *planCache) fulfil(entry *planEntry, outline *planOutline, compile func(
 	var known *Outline
 	if entry.plan, known, entry.err = compile(); entry.plan != nil {
 		units = entry.plan.units()
+		if entry.plan.outlined == nil {
+			// Entries of a plan that is in the cache already have its outline.
+			entry.plan.outlined = outline
+		}
 	}
 	if known != nil {
 		outline.known.Store(known)

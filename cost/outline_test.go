@@ -38,6 +38,27 @@ func TestAnOutlineIsCompiledOnceHoweverManyAskForIt(t *testing.T) {
 	require.Equal(t, found[0].Explain(nil, cost.ExplainOptions{}), outline.Explain(nil, cost.ExplainOptions{}))
 }
 
+func TestAPlanKnowsItsOutlineOnceOneWasAskedFor(t *testing.T) {
+	t.Parallel()
+	estimator, schema := newEstimator(t, "bypass", cost.Config{})
+	const text = `{ e1 { id } }`
+	doc := parse(t, schema, text, false)
+	plan, err := estimator.PlanText(text, doc, doc.Operations[0])
+	require.NoError(t, err)
+	require.Nil(t, plan.Outline(), "most are never asked for")
+	outline, err := estimator.OutlineText(text, doc, doc.Operations[0])
+	require.NoError(t, err)
+	for range 2 {
+		// The second look-up is by the address of the operation, under which the same plan stands.
+		plan, err = estimator.PlanText(text, doc, doc.Operations[0])
+		require.NoError(t, err)
+		require.Same(t, outline, plan.Outline())
+	}
+	uncached, err := estimator.Compile(doc, doc.Operations[0])
+	require.NoError(t, err)
+	require.Nil(t, uncached.Outline())
+}
+
 func TestOutlinesAreKeptWhileTheyAreUsedAndBoundedInSize(t *testing.T) {
 	t.Parallel()
 	// Four plans may have 2048 units with their outlines.

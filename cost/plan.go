@@ -20,6 +20,8 @@ type Plan struct {
 	roots rootCalls
 	// document is what somebody calls the document, nil until it was asked for.
 	document atomic.Pointer[string]
+	// outlined is the outline of a plan of the cache, which another one does not have.
+	outlined *planOutline
 	// weight is that of the root type, and price the cost of what is selected on it.
 	weight float64
 	price  program
@@ -48,6 +50,15 @@ func (p *Plan) Document(text string, identify func(text string) string) string {
 	id := identify(text)
 	p.document.Store(&id)
 	return id
+}
+
+// Outline returns the outline of a plan that an [Estimator] has cached, without looking for it. It is nil until one was asked for:
+// [Estimator.OutlineText] compiles it.
+func (p *Plan) Outline() *Outline {
+	if p.outlined == nil {
+		return nil
+	}
+	return p.outlined.known.Load()
 }
 
 // Variables returns the names of the variables on which the price can depend, or whether a limit is broken,

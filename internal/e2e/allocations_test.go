@@ -19,16 +19,16 @@ import (
 func TestTheLimiterAllocatesNoMoreOfARequestThanItDid(t *testing.T) { //nolint:paralleltest // It counts what the process allocates.
 	for _, test := range []struct {
 		name           string
-		response       ratelimit.ResponseConfig
-		observe        ratelimit.ObserveConfig
+		configure      func(*ratelimit.Config)
 		objects, bytes float64
 	}{
-		{"short", ratelimit.ResponseConfig{}, ratelimit.ObserveConfig{}, 15, 2760},
-		{"short, without headers", ratelimit.ResponseConfig{Headers: ratelimit.HeadersNone}, ratelimit.ObserveConfig{}, 13, 2700},
-		{"full", ratelimit.ResponseConfig{Full: true}, ratelimit.ObserveConfig{}, 18, 4420},
-		{"short, told to an observer once in a hundred", ratelimit.ResponseConfig{}, sampled(), 15, 2760},
+		{"short", tellingOne, 15, 2760},
+		{"short, without headers", func(cfg *ratelimit.Config) { cfg.Response.Headers = ratelimit.HeadersNone }, 13, 2700},
+		{"full", tellingAll, 18, 4420},
+		{"short, told to an observer once in a hundred", observedNowAndThen, 15, 2760},
+		{"short, with refunds", refunding, 20, 3330},
 	} {
-		with, without := hooks(t, test.response, test.observe)
+		with, without := hooks(t, test.configure)
 		objects, bytes := allocated(with)
 		bareObjects, bareBytes := allocated(without)
 		t.Logf("%s: %.1f objects, %.0f bytes", test.name, objects-bareObjects, bytes-bareBytes)

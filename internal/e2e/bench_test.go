@@ -67,11 +67,11 @@ func BenchmarkServer(b *testing.B) {
 
 // hooks are the hooks of an extension and the Handler around a server that does nothing, with and without them: what a whole
 // server shows the difference of, without its noise.
-func hooks(tb testing.TB, response ratelimit.ResponseConfig, observe ratelimit.ObserveConfig) (with, without http.Handler) {
+func hooks(tb testing.TB, configure func(*ratelimit.Config)) (with, without http.Handler) {
 	tb.Helper()
-	extension := ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(tb), Subject: byTenantHeader, Response: response, Observe: observe,
-	})
+	cfg := ratelimit.Config{Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: benchPolicy(tb), Subject: byTenantHeader}
+	configure(&cfg)
+	extension := ratelimit.New(cfg)
 	schema := testserver.NewExecutableSchema(testserver.Config{})
 	require.NoError(tb, extension.Validate(schema))
 	const query = `{ users(first: 10) { id name } }`
@@ -109,10 +109,17 @@ func hooks(tb testing.TB, response ratelimit.ResponseConfig, observe ratelimit.O
 	return ratelimit.Handler(serve(true)), serve(false)
 }
 
-// sampled tells an observer one in a hundred operations that ran.
-func sampled() ratelimit.ObserveConfig {
-	return ratelimit.ObserveConfig{Observer: event.NewChannel(1), Admissions: 0.01}
+// What is measured: short and full answers, an observer that is told of one in a hundred operations that ran, and refunds, which add
+// up what an operation comes to.
+func tellingOne(*ratelimit.Config) {}
+
+func tellingAll(cfg *ratelimit.Config) { cfg.Response.Full = true }
+
+func observedNowAndThen(cfg *ratelimit.Config) {
+	cfg.Observe = ratelimit.ObserveConfig{Observer: event.NewChannel(1), Admissions: 0.01}
 }
+
+func refunding(cfg *ratelimit.Config) { cfg.Settlement.Refund = true }
 
 // hookRequest is a request to [hooks].
 func hookRequest() *http.Request {
@@ -122,16 +129,16 @@ func hookRequest() *http.Request {
 	return r.WithContext(graphql.WithResponseContext(r.Context(), graphql.DefaultErrorPresenter, graphql.DefaultRecover))
 }
 
-// BenchmarkExtension runs the hooks of the extension: with short answers, with full ones, without them, and with an
-// observer.
+// BenchmarkExtension runs the hooks of the extension, and without them what is around them.
 func BenchmarkExtension(b *testing.B) {
-	short, without := hooks(b, ratelimit.ResponseConfig{}, ratelimit.ObserveConfig{})
-	full, _ := hooks(b, ratelimit.ResponseConfig{Full: true}, ratelimit.ObserveConfig{})
-	observed, _ := hooks(b, ratelimit.ResponseConfig{}, sampled())
+	short, without := hooks(b, tellingOne)
+	full, _ := hooks(b, tellingAll)
+	observed, _ := hooks(b, observedNowAndThen)
+	refunds, _ := hooks(b, refunding)
 	for _, bench := range []struct {
 		name    string
 		handler http.Handler
-	}{{"without", without}, {"short", short}, {"full", full}, {"observed", observed}} {
+	}{{"without", without}, {"short", short}, {"full", full}, {"observed", observed}, {"refunding", refunds}} {
 		b.Run(bench.name, func(b *testing.B) {
 			r, w := hookRequest(), discarding{http.Header{}}
 			b.ReportAllocs()
