@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/vektah/gqlparser/v2/ast"
@@ -28,6 +29,7 @@ type rootCalls struct {
 //
 // It is no work to be counted: each argument is counted where it is priced.
 func (c *compiler) keepRoots(groups []group) {
+	c.roots.calls = slices.Grow(c.roots.calls, len(groups))
 	for i := range groups {
 		g := &groups[i]
 		if g.info == typenameField {

@@ -64,16 +64,19 @@ func (c *compiler) compile(doc *ast.QueryDocument) (*Plan, error) {
 		maxValues: options.maxValues, maxEntries: options.maxEntries, maxNodes: options.limits.MaxListNodes,
 	}
 	var names map[string]bool
+	roots := f.sets[f.root].calls
+	fields := make([]string, 0, roots.hi-roots.lo)
 	f.rootCalls(f.root, map[int32]bool{}, func(c *call) {
 		if options.limits.MaxRootFields > 0 {
 			names = remember(names, c.key, true)
 		}
-		p.fields = append(p.fields, c.info.coordinate)
+		fields = append(fields, c.info.coordinate)
 		p.free = p.free && options.free[c.info.coordinate]
 	})
 	p.free = p.free && !f.repeats()
-	slices.Sort(p.fields)
-	p.fields = slices.Compact(p.fields)
+	slices.Sort(fields)
+	// The plan keeps each once, and no room for all of them.
+	p.fields = append(p.fields, slices.Compact(fields)...)
 	var err error
 	if p.roots, err = c.settleRoots(); err != nil {
 		return nil, err

@@ -93,6 +93,9 @@ func (l *lowering) set(key sizedSet) setCost {
 	for i := s.calls.lo; i < s.calls.hi; i++ {
 		cost := l.call(&l.form.calls[i], key.sizes)
 		if key.set == l.form.root {
+			if l.calls == nil {
+				l.calls = make([]polynomial, 0, s.calls.hi-s.calls.lo)
+			}
 			l.calls = append(l.calls, cost.rest)
 		}
 		add(cost)

@@ -18,28 +18,39 @@ func (l *lowering) keepParts(calls []polynomial) {
 		return
 	}
 	set, repeats := &f.sets[f.root], f.repeats()
-	places := make(map[string][]int, 2)
-	var fields []string
+	// The calls of a field lead from one to the next, 0 after the last one: no call comes before the first one of its field.
+	next := make([]int, len(calls))
+	places := make(map[string]int, 2)
+	fields := make([]rootField, 0, 2)
 	for i := range calls {
 		info := f.calls[int(set.calls.lo)+i].info
 		if info == typenameField {
 			continue
 		}
-		if places[info.coordinate] == nil {
-			fields = append(fields, info.coordinate)
+		if place, known := places[info.coordinate]; known {
+			next[fields[place].last], fields[place].last = i, i
+		} else {
+			places[info.coordinate] = len(fields)
+			fields = append(fields, rootField{info.coordinate, i, i})
 		}
-		places[info.coordinate] = append(places[info.coordinate], i)
 	}
-	for _, field := range fields {
+	l.program.parts = make([]part, len(fields))
+	for at, field := range fields {
 		l.begin()
-		var constant pair
-		for _, i := range places[field] {
+		constant := l.include(calls[field.first])
+		for i := next[field.first]; i > 0; i = next[i] {
 			constant = constant.plus(l.include(calls[i]))
 		}
-		l.program.parts = append(l.program.parts, part{
-			field: field, free: !repeats && f.index.options.free[field], cost: l.keep(constant),
-		})
+		l.program.parts[at] = part{
+			field: field.coordinate, free: !repeats && f.index.options.free[field.coordinate], cost: l.keep(constant),
+		}
 	}
+}
+
+// rootField is a field of the root type with the first and the last one of its calls.
+type rootField struct {
+	coordinate  string
+	first, last int
 }
 
 // severalRoots says whether an operation calls more than one field of the root type.
