@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +141,28 @@ func TestEveryConstantThatIsAnActionHasARow(t *testing.T) {
 	})
 	require.Greater(t, len(declared), 30)
 	require.ElementsMatch(t, declared, access.Actions())
+}
+
+// TestThePageHasTheTableOfRights holds docs/guide/control-plane-access.md to the matrix.
+func TestThePageHasTheTableOfRights(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/guide/control-plane-access.md")
+	require.NoError(t, err)
+	for _, row := range matrix {
+		line := "| `" + string(row.action) + "` |"
+		for _, letter := range []string{"v", "t", "o", "p", "a", "s"} {
+			switch {
+			case strings.Contains(row.all, letter):
+				line += " yes |"
+			case strings.Contains(row.own, letter):
+				line += " own |"
+			default:
+				line += " |"
+			}
+		}
+		require.Contains(t, string(page), line+"\n")
+	}
+	require.Equal(t, len(matrix), strings.Count(string(page), "\n| `")-strings.Count(string(page), "\n| `audit.Prove"))
 }
 
 func TestAnActionWithoutARowIsDeniedToAll(t *testing.T) {

@@ -101,7 +101,7 @@ func (v *verifier) line() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// tampered is an error about what follows the last checkpoint that holds.
+// tampered is an error about what follows the last checkpoint that holds, up to the line that is read.
 func (v *verifier) tampered(problem string) error {
 	return &TamperError{From: v.report.Newest.Size, To: v.tree.size + 1, Problem: problem}
 }
@@ -163,7 +163,9 @@ func (v *verifier) checkpoint(line []byte) error {
 	case c.Name != v.report.Name:
 		return v.tampered("a checkpoint of another log")
 	case c.Size != v.tree.size || c.Root != v.tree.root():
-		return v.tampered(fmt.Sprintf("what is signed are %d other entries", c.Size))
+		// All lines before this one are entries. Right after another checkpoint it may itself be what does not belong here.
+		from := v.report.Newest.Size
+		return &TamperError{From: from, To: max(from+1, v.tree.size), Problem: fmt.Sprintf("the next checkpoint is of %d other ones", c.Size)}
 	}
 	if v.next != "" && v.next != key {
 		// It was lost: another that was given signs in its place.
