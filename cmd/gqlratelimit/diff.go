@@ -1,10 +1,7 @@
 package main
 
 import (
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
@@ -54,7 +51,7 @@ func runDiff(c cli.Console, args []string) error {
 	case len(operands) == 0:
 		return cli.Usagef("no operations are given: name files or directories")
 	}
-	if changes.MaxRise, err = parseShare("max-rise", maxRise); err != nil {
+	if changes.MaxRise, err = cli.ParseShare("max-rise", maxRise); err != nil {
 		return err
 	}
 
@@ -102,21 +99,4 @@ func compare(c cli.Console, changes *report.Changes, inputs pricingInputs, files
 		changes.List = append(changes.List, pricing.Change{Old: results[0][i], New: results[1][i]})
 	}
 	return nil
-}
-
-// parseShare reads the value of a flag such as 10% or 0.1. A number above 1 without % is refused, because
-// who writes 50 means 50%.
-func parseShare(flag, text string) (float64, error) {
-	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || !(share >= 0) || math.IsInf(share, 0) {
-		return 0, cli.Usagef("-%s %q is no share: say 10%% or 0.1", flag, text)
-	}
-	if percent {
-		return share / 100, nil
-	}
-	if share > 1 {
-		return 0, cli.Usagef("-%s %s means %s: say %s%% or %s", flag, text, report.Percent(share), text, report.Percent(share))
-	}
-	return share, nil
 }

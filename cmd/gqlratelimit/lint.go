@@ -60,7 +60,7 @@ func runLint(c cli.Console, args []string) error {
 		return err
 	}
 	findings := report.Findings{FailOn: doctor.Severity(failOn)}
-	share, err := parseShare("dominant", dominant)
+	share, err := cli.ParseShare("dominant", dominant)
 	switch {
 	case err != nil:
 		return err

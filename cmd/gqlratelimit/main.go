@@ -31,6 +31,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/budget"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/override"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/policies"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 )
 
@@ -59,6 +60,7 @@ func commands() []command {
 		{"override", "show and change override records, which beat the policy", override.Run},
 		{"block", "refuse everything that a tenant, a team, a user or an operation asks", override.Block},
 		{"unblock", "end a block", override.Unblock},
+		{"policy", "check, explain, simulate and compare policies", policies.Run},
 	}
 }
 

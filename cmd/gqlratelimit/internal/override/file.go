@@ -66,7 +66,7 @@ func setFile(c cli.Console, in *setFlags) error {
 		}
 		record, err := checkRecord(s, r)
 		if err == nil && !r.Expires.IsZero() && !r.Expires.After(now) {
-			err = fmt.Errorf("it has expired at %s", ends(&record))
+			err = fmt.Errorf("it has expired at %s", session.Ends(&record))
 		}
 		switch {
 		case err == nil:
@@ -82,13 +82,13 @@ func setFile(c cli.Console, in *setFlags) error {
 }
 
 // checkRecord returns the record for the store, if it fits what holds for its owner.
-func checkRecord(s *session.Session, r *recordJSON) (bucket.Override, error) {
+func checkRecord(s *session.Session, r *session.Record) (bucket.Override, error) {
 	scope := session.NewScope(r.Tenant, r.Team, r.User, r.Operation, r.Part)
 	owner, err := scope.Owner()
 	if err != nil {
 		return bucket.Override{}, err
 	}
-	record, err := r.override(owner)
+	record, err := r.Override(owner)
 	if err != nil {
 		return record, err
 	}
@@ -127,7 +127,7 @@ func putAll(c cli.Console, s *session.Session, in *setFlags, all []addressed) er
 }
 
 // readRecords reads a file of records.
-func readRecords(path string) ([]recordJSON, error) {
+func readRecords(path string) ([]session.Record, error) {
 	data, err := session.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err

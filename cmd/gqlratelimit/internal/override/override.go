@@ -62,15 +62,15 @@ func Run(c cli.Console, args []string) error {
 
 // listedJSON is the JSON of list, and what set -file reads.
 type listedJSON struct {
-	Version int          `json:"version"`
-	Records []recordJSON `json:"records"`
+	Version int              `json:"version"`
+	Records []session.Record `json:"records"`
 }
 
 // changedJSON is the JSON of what changes records.
 type changedJSON struct {
 	Version int                 `json:"version"`
-	Before  *recordJSON         `json:"before,omitempty"`
-	After   *recordJSON         `json:"after,omitempty"`
+	Before  *session.Record     `json:"before,omitempty"`
+	After   *session.Record     `json:"after,omitempty"`
 	Limits  []session.LimitJSON `json:"limits,omitempty"`
 	Reason  string              `json:"reason,omitempty"`
 	Actor   string              `json:"actor,omitempty"`
@@ -93,7 +93,7 @@ func list(c cli.Console, args []string) error {
 		return err
 	}
 	defer live.Close()
-	records, err := records(live, in.Scope.Tenant)
+	records, err := live.Overrides(in.Scope.Tenant)
 	if err != nil {
 		return err
 	}
@@ -104,24 +104,16 @@ func list(c cli.Console, args []string) error {
 		fmt.Fprintf(c.Stdout, "%s has no override records.\n", session.TenantName(in.Scope.Tenant))
 		return nil
 	}
-	writeRecords(c, records)
+	session.WriteRecords(c, records)
 	return nil
 }
 
 func newListed(tenant string, records []bucket.Override) listedJSON {
-	out := listedJSON{Version: session.FormatVersion, Records: []recordJSON{}}
+	out := listedJSON{Version: session.FormatVersion, Records: []session.Record{}}
 	for i := range records {
-		out.Records = append(out.Records, newRecordJSON(tenant, &records[i]))
+		out.Records = append(out.Records, session.NewRecord(tenant, &records[i]))
 	}
 	return out
-}
-
-func records(live *session.Live, tenant string) (records []bucket.Override, err error) {
-	err = live.Call(func(ctx context.Context) error {
-		records, err = live.Store.ListOverrides(ctx, tenant)
-		return err
-	})
-	return records, err
 }
 
 // setFlags are the flags of set.
@@ -130,7 +122,7 @@ type setFlags struct {
 	session.Change
 	session.Term
 
-	record recordJSON
+	record session.Record
 	period string
 	file   string
 }
@@ -167,7 +159,7 @@ func set(c cli.Console, args []string) error {
 		return err
 	}
 	defer s.Close()
-	record, err := in.record.override(s.Holding.Owner)
+	record, err := in.record.Override(s.Holding.Owner)
 	if err != nil {
 		return err
 	}
@@ -232,10 +224,10 @@ func tell(c cli.Console, tenant string, was, is *bucket.Override, before, after 
 		out := changedJSON{Version: session.FormatVersion}
 		for _, side := range []struct {
 			o  *bucket.Override
-			to **recordJSON
+			to **session.Record
 		}{{was, &out.Before}, {is, &out.After}} {
 			if side.o != nil {
-				r := newRecordJSON(tenant, side.o)
+				r := session.NewRecord(tenant, side.o)
 				*side.to = &r
 			}
 		}
@@ -253,7 +245,7 @@ func tell(c cli.Console, tenant string, was, is *bucket.Override, before, after 
 			rows = append(rows, []string{side.name, "(no record)"})
 			continue
 		}
-		rows = append(rows, []string{side.name, session.OwnerName(side.o.Owner), limitName(side.o), says(side.o), ends(side.o), side.o.Actor, side.o.Reason})
+		rows = append(rows, []string{side.name, session.OwnerName(side.o.Owner), session.RecordLimit(side.o), session.Says(side.o), session.Ends(side.o), side.o.Actor, side.o.Reason})
 	}
 	cli.WriteTable(c.Stdout, rows)
 	if len(before)+len(after) > 0 && (is == nil || !is.Blocked) {
@@ -350,7 +342,7 @@ func clearAll(c cli.Console, args []string) error {
 	}
 	fmt.Fprintf(c.Stdout, "%s had %d override records, and has none now.\n", session.TenantName(in.Scope.Tenant), len(removed))
 	if len(removed) > 0 {
-		writeRecords(c, removed)
+		session.WriteRecords(c, removed)
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/pricing"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/source"
 )
@@ -76,7 +76,7 @@ func (c Changes) WriteTable(w io.Writer, style Style) error {
 		text += fmt.Sprintf(", %d not valid under the old schema", unpriced)
 	}
 	if failed > 0 {
-		text += ", " + style.red(fmt.Sprintf("%d broken or above a rise of %s", failed, Percent(c.MaxRise)))
+		text += ", " + style.red(fmt.Sprintf("%d broken or above a rise of %s", failed, cli.Percent(c.MaxRise)))
 	}
 	b.WriteString("\n" + text + "\n")
 	_, err := io.WriteString(w, b.String())
@@ -132,25 +132,9 @@ func (c Changes) writeChange(b *strings.Builder, change pricing.Change, style St
 // signed writes a rise with its sign.
 func signed(rise float64) string {
 	if rise > 0 {
-		return "+" + Percent(rise)
+		return "+" + cli.Percent(rise)
 	}
-	return Percent(rise)
-}
-
-// Percent writes a share, such as 0.1 for 10%, to a tenth of a per cent. One that is smaller has its first
-// digit, since it is not nothing.
-func Percent(share float64) string {
-	switch {
-	case math.IsInf(share, 0):
-		return "∞"
-	case share != 0 && math.Abs(share) < 0.0005:
-		short, err := strconv.ParseFloat(strconv.FormatFloat(share*100, 'e', 0, 64), 64)
-		if err != nil {
-			short = share * 100
-		}
-		return strconv.FormatFloat(short, 'f', -1, 64) + "%"
-	}
-	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + "%"
+	return cli.Percent(rise)
 }
 
 // changesJSON is the JSON of the sub-command diff.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/doctor"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/lint"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
 )
@@ -93,6 +94,6 @@ func TestASmallShareIsNotNothing(t *testing.T) {
 		0: "0%", 0.1: "10%", -0.3684: "-36.8%", 22.0 / 72489: "0.03%", 0.0005: "0.1%", 0.00049: "0.05%", -0.0001: "-0.01%", 1e-9: "0.0000001%",
 		math.Inf(1): "∞",
 	} {
-		require.Equal(t, want, report.Percent(share))
+		require.Equal(t, want, cli.Percent(share))
 	}
 }

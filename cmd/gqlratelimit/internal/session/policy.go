@@ -116,7 +116,7 @@ func (p *PolicyFlags) Running(live *Live) (*Policy, error) {
 	})
 	switch {
 	case errors.Is(err, policy.ErrEmpty):
-		return nil, cli.Usagef("no policy is given, and Redis has none by the name %s: say -policy FILE, or set $%s", p.Name, PolicyVariable)
+		return nil, cli.Usagef("no policy file is given, and Redis has no policy by the name %s", p.Name)
 	case err != nil:
 		return nil, err
 	}
@@ -165,3 +165,6 @@ func readAll(path string, most int64) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// HasFile reports whether a policy file is named.
+func (p *PolicyFlags) HasFile(c cli.Console) bool { return p.path(c) != "" }

@@ -196,3 +196,12 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	}
 	return readAll(path, most)
 }
+
+// Overrides returns the override records of a tenant, those changed first in front.
+func (l *Live) Overrides(tenant string) (records []bucket.Override, err error) {
+	err = l.Call(func(ctx context.Context) error {
+		records, err = l.Store.ListOverrides(ctx, tenant)
+		return err
+	})
+	return records, err
+}

@@ -157,6 +157,9 @@ func (p *Policy) Resolve(scope Scope, record *tiers.Record) (*Holding, error) {
 	return h, nil
 }
 
+// Selection is the operation of the scope, if it names one.
+func (h *Holding) Selection() tiers.Selection { return h.selection(h.Scope.Operation) }
+
 // selection is an operation that falls under a rule, or selects a root field.
 func (h *Holding) selection(operation string) tiers.Selection {
 	selection := tiers.Selection{Record: h.Record}
@@ -189,7 +192,7 @@ func (h *Holding) Operations() []string {
 func (h *Holding) All() []bucket.Bucket {
 	all := slices.Clone(h.Rules.Buckets)
 	for _, spelling := range h.Operations() {
-		for _, b := range h.Policy.Rules(h.Subject, h.selection(spelling)).Buckets {
+		for _, b := range h.RulesFor(spelling).Buckets {
 			if !slices.ContainsFunc(all, func(have bucket.Bucket) bool { return have.Owner == b.Owner }) {
 				all = append(all, b)
 			}
@@ -252,4 +255,18 @@ func (h *Holding) Notes() []string {
 		notes = append(notes, fmt.Sprintf("the record of the tenant does not fit the policy: %v", h.Rules.Misfit))
 	}
 	return notes
+}
+
+// HoldingOf returns what a policy alone holds for a subject.
+func HoldingOf(p *Policy, subject tiers.Subject) *Holding {
+	h := &Holding{
+		Policy: p, Scope: Scope{Tenant: subject.Tenant, Team: subject.Team, User: subject.User, Tier: subject.Tier, given: true}, Subject: subject,
+	}
+	h.Rules = p.Rules(subject, tiers.Selection{})
+	return h
+}
+
+// RulesFor returns what holds for an operation that falls under a rule, or selects a root field.
+func (h *Holding) RulesFor(operation string) tiers.Rules {
+	return h.Policy.Rules(h.Subject, h.selection(operation))
 }

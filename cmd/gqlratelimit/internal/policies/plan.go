@@ -1,0 +1,281 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
+)
+
+const planHelp = `
+Usage: gqlratelimit policy plan -new FILE [-old FILE] [-records FILE] [flags]
+
+Says what a new policy changes: which limits of which tiers, and of tenants that the policies list.
+Without -old it is compared with the newest revision in Redis. With -records, which are recorded costs
+as simulate.Writer has written them, it says whom the new policy would refuse more often than the old.
+
+The exit code is 1 if -max-newly-refused is given and a larger share of all recorded operations would
+be newly refused.
+
+Examples:
+
+    gqlratelimit policy plan -redis '$REDIS_URL' -new policy.yaml
+    gqlratelimit policy plan -old live.yaml -new policy.yaml -records costs.jsonl -max-newly-refused 0.1%
+`
+
+// planJSON is the JSON of plan.
+type planJSON struct {
+	Version int    `json:"version"`
+	Failed  bool   `json:"failed"`
+	Old     string `json:"old"`
+	New     string `json:"new"`
+	// Changes are in the order of tiers, then of tenants.
+	Changes []changeJSON `json:"changes"`
+	// Following is how many tenants that the policies list change as their tier does.
+	Following int `json:"following,omitempty"`
+	// Refused says whom the new policy would refuse more often. It is absent without records.
+	Refused *refusedJSON `json:"refused,omitempty"`
+}
+
+type changeJSON struct {
+	Tier   string `json:"tier,omitempty"`
+	Tenant string `json:"tenant,omitempty"`
+	What   string `json:"what"`
+	Old    string `json:"old,omitempty"`
+	New    string `json:"new,omitempty"`
+}
+
+type refusedJSON struct {
+	Operations int64 `json:"operations"`
+	// NewlyRefused is by how many operations each tenant is refused more often, added up.
+	NewlyRefused int64   `json:"newlyRefused"`
+	Share        float64 `json:"share"`
+	// Tenants are those that are refused more often, the largest number first.
+	Tenants []refusedTenant `json:"tenants,omitempty"`
+}
+
+type refusedTenant struct {
+	Tenant     string `json:"tenant"`
+	Tier       string `json:"tier"`
+	Operations int64  `json:"operations"`
+	Old        int64  `json:"old"`
+	New        int64  `json:"new"`
+}
+
+// planFlags are the flags of plan.
+type planFlags struct {
+	session.Flags
+
+	old, next, records string
+	most               string
+	top                int
+}
+
+func plan(c cli.Console, args []string) error {
+	var in planFlags
+	flags := c.NewFlags("policy plan", planHelp)
+	in.Redis.Register(flags)
+	flags.StringVar(&in.Policy.Name, "policy-name", "main", "the `name` of the policy in Redis, as in redisfeed.Config")
+	in.RegisterJSON(flags)
+	flags.StringVar(&in.old, "old", "", "`file` of the old policy; the newest revision in Redis unless given")
+	flags.StringVar(&in.next, "new", "", "`file` of the new policy")
+	flags.StringVar(&in.records, "records", "", "`file` of recorded costs, one JSON object a line")
+	flags.StringVar(&in.most, "max-newly-refused", "", "fail if a larger `share` of the recorded operations would be newly refused, such as 0.1%")
+	flags.IntVar(&in.top, "top", 50, "show only so many changes of tenants and tenants that are refused; 0 for all")
+	if err := cli.ParseAlone(flags, args); err != nil {
+		return err
+	}
+	if err := in.check(); err != nil {
+		return err
+	}
+	before, after, err := in.read(c)
+	if err != nil {
+		return err
+	}
+	out := planJSON{Version: session.FormatVersion, Old: before.From, New: after.From}
+	out.Changes, out.Following = compare(before, after)
+	if in.records != "" {
+		if out.Refused, err = in.replay(before, after); err != nil {
+			return err
+		}
+	}
+	if in.most != "" {
+		most, err := cli.ParseShare("max-newly-refused", in.most)
+		if err != nil {
+			return err
+		}
+		out.Failed = out.Refused.Share > most
+	}
+	if in.JSON {
+		err = c.WriteJSON(out)
+	} else {
+		writePlan(c, &out, in.top)
+	}
+	if err == nil && out.Failed {
+		return cli.ErrFound
+	}
+	return err
+}
+
+func (in *planFlags) check() error {
+	switch {
+	case in.next == "":
+		return cli.Usagef("no new policy is given: say -new FILE")
+	case in.top < 0:
+		return cli.Usagef("-top is not negative")
+	case in.most != "" && in.records == "":
+		return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE")
+	case in.most != "":
+		_, err := cli.ParseShare("max-newly-refused", in.most)
+		return err
+	}
+	return nil
+}
+
+// read reads both policies.
+func (in *planFlags) read(c cli.Console) (before, after *session.Policy, err error) {
+	if in.old != "" {
+		before, err = session.LoadPolicy(in.old)
+	} else {
+		var live *session.Live
+		if !in.Redis.Given(c) {
+			return nil, nil, cli.Usagef("no old policy is given: say -old FILE, or -redis ADDRESS for the newest revision there")
+		}
+		if live, err = in.Redis.Open(c); err != nil {
+			return nil, nil, err
+		}
+		defer live.Close()
+		before, err = in.Policy.Running(live)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err = session.LoadPolicy(in.next)
+	return before, after, err
+}
+
+// replay says whom the new policy would refuse more often.
+func (in *planFlags) replay(before, after *session.Policy) (*refusedJSON, error) {
+	was, err := replay(in.records, before.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	is, err := replay(in.records, after.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	old := make(map[string]simulate.TenantReport, len(was.Tenants))
+	for _, t := range was.Tenants {
+		old[t.Tenant] = t
+	}
+	out := &refusedJSON{Operations: is.Total.Operations}
+	for _, t := range is.Tenants {
+		if more := t.Refused - old[t.Tenant].Refused; more > 0 {
+			out.NewlyRefused += more
+			out.Tenants = append(out.Tenants, refusedTenant{t.Tenant, t.Tier, t.Operations, old[t.Tenant].Refused, t.Refused})
+		}
+	}
+	slices.SortStableFunc(out.Tenants, func(a, b refusedTenant) int {
+		return cmp.Or(cmp.Compare(b.New-b.Old, a.New-a.Old), cmp.Compare(a.Tenant, b.Tenant))
+	})
+	if out.Operations > 0 {
+		out.Share = float64(out.NewlyRefused) / float64(out.Operations)
+	}
+	return out, nil
+}
+
+// compare returns what changes for tiers and for the tenants that a policy lists, and how many of these change as their
+// tier does.
+func compare(before, after *session.Policy) (changes []changeJSON, following int) {
+	if was, is := before.Written.Default, after.Written.Default; was != is {
+		changes = append(changes, changeJSON{What: "default tier", Old: was, New: is})
+	}
+	byTier := make(map[[2]string][]changeJSON)
+	for _, tier := range union(before.Written.Tiers, after.Written.Tiers) {
+		for _, change := range difference(ofTier(before, tier), ofTier(after, tier)) {
+			change.Tier = tier
+			changes = append(changes, change)
+		}
+	}
+	for _, tenant := range union(before.Written.Tenants, after.Written.Tenants) {
+		was, is := ofTenant(before, tenant), ofTenant(after, tenant)
+		own := difference(was.facts, is.facts)
+		move := [2]string{was.tier, is.tier}
+		if _, known := byTier[move]; !known {
+			byTier[move] = difference(ofTier(before, was.tier), ofTier(after, is.tier))
+		}
+		if was.tier == is.tier && slices.Equal(own, byTier[move]) {
+			if len(own) > 0 {
+				following++
+			}
+			continue
+		}
+		if was.tier != is.tier {
+			own = append([]changeJSON{{What: "tier", Old: was.tier, New: is.tier}}, own...)
+		}
+		for _, change := range own {
+			change.Tenant = tenant
+			changes = append(changes, change)
+		}
+	}
+	return changes, following
+}
+
+func union[V any](a, b map[string]V) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func writePlan(c cli.Console, out *planJSON, top int) {
+	fmt.Fprintf(c.Stdout, "From %s to %s:\n", cli.Plain(out.Old), cli.Plain(out.New))
+	rows := [][]string{{"WHOSE", "WHAT", "OLD", "", "NEW"}}
+	left, tenants := 0, 0
+	for _, change := range out.Changes {
+		whose := "all"
+		switch {
+		case change.Tier != "":
+			whose = "tier " + change.Tier
+		case change.Tenant != "":
+			whose = "tenant " + change.Tenant
+			if tenants++; top > 0 && tenants > top {
+				left++
+				continue
+			}
+		}
+		rows = append(rows, []string{whose, change.What, cmp.Or(change.Old, "(none)"), "→", cmp.Or(change.New, "(none)")})
+	}
+	if len(rows) == 1 {
+		fmt.Fprintln(c.Stdout, "No limit changes.")
+	} else {
+		cli.WriteTable(c.Stdout, rows)
+	}
+	if left > 0 {
+		fmt.Fprintf(c.Stdout, "… and %d further changes of tenants; -top 0 shows them.\n", left)
+	}
+	if out.Following > 0 {
+		fmt.Fprintf(c.Stdout, "%d listed tenants change as their tier does.\n", out.Following)
+	}
+	if out.Refused != nil {
+		writeRefused(c, out.Refused, top)
+	}
+}
+
+func writeRefused(c cli.Console, r *refusedJSON, top int) {
+	fmt.Fprintf(c.Stdout, "\nOf %d recorded operations %d would be newly refused, %s, of %d tenants.\n",
+		r.Operations, r.NewlyRefused, cli.Percent(r.Share), len(r.Tenants))
+	rows := [][]string{{"TENANT", "TIER", "OPERATIONS", "REFUSED", "", "THEN"}}
+	for i, t := range r.Tenants {
+		if top > 0 && i == top {
+			break
+		}
+		rows = append(rows, []string{t.Tenant, t.Tier, fmt.Sprint(t.Operations), fmt.Sprint(t.Old), "→", fmt.Sprint(t.New)})
+	}
+	if len(rows) > 1 {
+		cli.WriteTable(c.Stdout, rows)
+	}
+}
