@@ -11,8 +11,10 @@ import (
 
 // calendar finds the windows of one limit. It remembers the last one, because most calls are in it.
 type calendar struct {
-	kind   WindowKind
+	kind WindowKind
+	// anchor and month are the day and, of years, the month on which windows begin.
 	anchor int
+	month  time.Month
 	zone   *time.Location
 	last   atomic.Pointer[state.Span]
 }
@@ -27,7 +29,7 @@ func newCalendar(w Window) (*calendar, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unknown time zone %s", w.Zone)
 	}
-	return &calendar{kind: w.Kind, anchor: max(w.AnchorDay, 1), zone: zone}, nil
+	return &calendar{kind: w.Kind, anchor: max(w.AnchorDay, 1), month: time.Month(max(w.AnchorMonth, 1)), zone: zone}, nil
 }
 
 // zones has the time zones that were found, by name. Their number is that of the time zone database.
@@ -114,6 +116,9 @@ func (c *calendar) number(t time.Time) int {
 		}
 		return n
 	default:
+		if month < c.month || month == c.month && day < c.anchorIn(12*year+int(month)-1) {
+			year--
+		}
 		return year
 	}
 }
@@ -126,7 +131,7 @@ func (c *calendar) start(n int) int64 {
 	case MonthWindow:
 		return c.midnight(n/12, time.Month(n%12+1), c.anchorIn(n))
 	default:
-		return c.midnight(n, time.January, 1)
+		return c.midnight(n, c.month, c.anchorIn(12*n+int(c.month)-1))
 	}
 }
 
@@ -144,7 +149,7 @@ func (c *calendar) midnight(year int, month time.Month, day int) int64 {
 	}
 }
 
-// anchorIn returns the day on which the window of a month begins.
+// anchorIn returns the day on which the window that begins in a month does.
 func (c *calendar) anchorIn(month int) int {
 	last := time.Date(month/12, time.Month(month%12+2), 0, 0, 0, 0, 0, time.UTC).Day()
 	return min(c.anchor, last)

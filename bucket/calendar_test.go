@@ -35,6 +35,11 @@ func TestWindowsOfTheCalendarBeginWhereItSays(t *testing.T) {
 		{"a billing month from the end of a short month", bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 31}, "2024-02-29T00:00:00Z", "2024-02-29T00:00:00Z", "2024-03-31T00:00:00Z"},
 		{"a billing month from the 30th", bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 30}, "2026-03-01T00:00:00Z", "2026-02-28T00:00:00Z", "2026-03-30T00:00:00Z"},
 		{"a billing month of a zone", bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 1, Zone: "Asia/Tokyo"}, "2026-03-31T15:00:00Z", "2026-03-31T15:00:00Z", "2026-04-30T15:00:00Z"},
+		{"a year of a contract", bucket.Window{Kind: bucket.YearWindow, AnchorMonth: 4, AnchorDay: 15}, "2026-04-14T23:59:59Z", "2025-04-15T00:00:00Z", "2026-04-15T00:00:00Z"},
+		{"a year of a contract on its first day", bucket.Window{Kind: bucket.YearWindow, AnchorMonth: 4}, "2026-04-01T00:00:00Z", "2026-04-01T00:00:00Z", "2027-04-01T00:00:00Z"},
+		{"a year from the 29th of February", bucket.Window{Kind: bucket.YearWindow, AnchorMonth: 2, AnchorDay: 29}, "2024-02-28T23:59:59Z", "2023-02-28T00:00:00Z", "2024-02-29T00:00:00Z"},
+		{"a year from a 15th of January", bucket.Window{Kind: bucket.YearWindow, AnchorDay: 15}, "2026-01-14T00:00:00Z", "2025-01-15T00:00:00Z", "2026-01-15T00:00:00Z"},
+		{"a year that is an hour longer", bucket.Window{Kind: bucket.YearWindow, AnchorMonth: 10, AnchorDay: 29, Zone: "Europe/Berlin"}, "2024-01-01T00:00:00Z", "2023-10-28T22:00:00Z", "2024-10-28T23:00:00Z"},
 		{"a year", bucket.Window{Kind: bucket.YearWindow, Zone: "Asia/Tokyo"}, "2026-12-31T14:59:59Z", "2025-12-31T15:00:00Z", "2026-12-31T15:00:00Z"},
 	} {
 		now, err := time.Parse(time.RFC3339, c.now)
@@ -70,6 +75,10 @@ func TestWindowsOfTheCalendarHoldEachTimeOnce(t *testing.T) {
 			{Kind: bucket.MonthWindow, AnchorDay: 29},
 			{Kind: bucket.MonthWindow, AnchorDay: 31},
 			{Kind: bucket.YearWindow},
+			{Kind: bucket.YearWindow, AnchorMonth: 2, AnchorDay: 29},
+			{Kind: bucket.YearWindow, AnchorMonth: 3, AnchorDay: 29},
+			{Kind: bucket.YearWindow, AnchorMonth: 10, AnchorDay: 31},
+			{Kind: bucket.YearWindow, AnchorMonth: 11},
 		} {
 			window.Zone = walk.zone
 			// The second one has not seen a window when it is asked for its end.

@@ -36,11 +36,17 @@ func windowMistakes(limit Limit) []string {
 	if w.Kind > YearWindow {
 		return []string{fmt.Sprintf("%v is unknown; one of the kinds of WindowKind fits", w.Kind)}
 	}
-	if w.Kind == MonthWindow && (w.AnchorDay < 0 || w.AnchorDay > 31) {
+	switch {
+	case w.Kind != MonthWindow && w.Kind != YearWindow && w.AnchorDay != 0:
+		reasons = append(reasons, fmt.Sprintf("the anchor day is %d; only the window of a month or a year has one", w.AnchorDay))
+	case w.AnchorDay < 0 || w.AnchorDay > 31:
 		reasons = append(reasons, fmt.Sprintf("the anchor day is %d; 1 to 31 fit", w.AnchorDay))
 	}
-	if w.Kind != MonthWindow && w.AnchorDay != 0 {
-		reasons = append(reasons, fmt.Sprintf("the anchor day is %d; only the window of a month has one", w.AnchorDay))
+	switch {
+	case w.Kind != YearWindow && w.AnchorMonth != 0:
+		reasons = append(reasons, fmt.Sprintf("the anchor month is %d; only the window of a year has one", w.AnchorMonth))
+	case w.AnchorMonth < 0 || w.AnchorMonth > 12:
+		reasons = append(reasons, fmt.Sprintf("the anchor month is %d; 1 to 12 fit", w.AnchorMonth))
 	}
 	if w.Kind.Calendar() {
 		if _, err := newCalendar(w); err != nil {

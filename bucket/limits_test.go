@@ -26,11 +26,12 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		bucket.Limit{Name: "\xff", Capacity: 1, Period: time.Second},
 		bucket.Limit{Name: "kind", Capacity: 1, Period: time.Second, Window: bucket.Window{Kind: 77}},
 		bucket.Limit{Name: "fixed", Capacity: 1<<52 + 1, Refill: 1, Period: time.Second, Window: bucket.Window{
-			Kind: bucket.FixedWindow, AnchorDay: 3, Zone: "Asia/Tokyo",
+			Kind: bucket.FixedWindow, AnchorDay: 3, AnchorMonth: 3, Zone: "Asia/Tokyo",
 		}},
 		bucket.Limit{Name: "sliding", Capacity: 1 << 42, Period: time.Second, Window: bucket.Window{Kind: bucket.SlidingWindow}},
 		bucket.Limit{Name: "day", Capacity: 1, Period: time.Second, Window: bucket.Window{Kind: bucket.DayWindow}},
 		bucket.Limit{Name: "month", Capacity: 1, Window: bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 32}},
+		bucket.Limit{Name: "year", Capacity: 1, Window: bucket.Window{Kind: bucket.YearWindow, AnchorDay: -1, AnchorMonth: 13}},
 	)
 	joined, ok := err.(interface{ Unwrap() []error })
 	require.True(t, ok)
@@ -60,13 +61,16 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		`bucket: limit "slow": a capacity of 1000 takes more than ten years to fill at 1 each 8760h0m0s; a capacity of at most 10 fits`,
 		`bucket: limit "\xff": the name is not valid UTF-8`,
 		`bucket: limit "kind": window(77) is unknown; one of the kinds of WindowKind fits`,
-		`bucket: limit "fixed": the anchor day is 3; only the window of a month has one`,
+		`bucket: limit "fixed": the anchor day is 3; only the window of a month or a year has one`,
+		`bucket: limit "fixed": the anchor month is 3; only the window of a year has one`,
 		`bucket: limit "fixed": the zone is "Asia/Tokyo"; only windows of the calendar have one`,
 		`bucket: limit "fixed": the refill is 1; a window gives back its capacity, so leave it out`,
 		`bucket: limit "fixed": a capacity of 4503599627370497 in the window cannot be counted exactly; a capacity of at most 4503599627370496 fits`,
 		`bucket: limit "sliding": a capacity of 4398046511104 in the window cannot be counted exactly; a capacity of at most 2251799813685 fits`,
 		`bucket: limit "day": the period is 1s; the calendar gives it, so leave it out`,
 		`bucket: limit "month": the anchor day is 32; 1 to 31 fit`,
+		`bucket: limit "year": the anchor day is -1; 1 to 31 fit`,
+		`bucket: limit "year": the anchor month is 13; 1 to 12 fit`,
 	}, got)
 }
 

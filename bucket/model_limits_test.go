@@ -43,8 +43,11 @@ func drawLimit(t *rapid.T) bucket.Limit {
 		window := bucket.Window{Kind: rapid.SampledFrom([]bucket.WindowKind{
 			bucket.HourWindow, bucket.DayWindow, bucket.MonthWindow, bucket.YearWindow,
 		}).Draw(t, "calendar"), Zone: zone.Draw(t, "zone")}
-		if window.Kind == bucket.MonthWindow {
+		if window.Kind == bucket.MonthWindow || window.Kind == bucket.YearWindow {
 			window.AnchorDay = rapid.IntRange(0, 31).Draw(t, "anchor")
+		}
+		if window.Kind == bucket.YearWindow {
+			window.AnchorMonth = rapid.IntRange(0, 12).Draw(t, "anchor month")
 		}
 		return bucket.Limit{Capacity: capacity, Window: window}
 	default:

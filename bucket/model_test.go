@@ -73,7 +73,14 @@ func (l modelLimit) around(now int64) (from, to int64) {
 			start, end = anchored(month-1), start
 		}
 	default:
-		start, end = time.Date(year, 1, 1, 0, 0, 0, 0, zone), time.Date(year+1, 1, 1, 0, 0, 0, 0, zone)
+		anchored := func(year int) time.Time {
+			month := time.Month(max(l.Window.AnchorMonth, 1))
+			last := time.Date(year, month+1, 0, 0, 0, 0, 0, zone).Day()
+			return time.Date(year, month, min(max(l.Window.AnchorDay, 1), last), 0, 0, 0, 0, zone)
+		}
+		if start, end = anchored(year), anchored(year+1); t.Before(start) {
+			start, end = anchored(year-1), start
+		}
 	}
 	return start.UnixMilli(), end.UnixMilli()
 }

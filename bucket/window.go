@@ -36,7 +36,7 @@ const (
 	DayWindow
 	// MonthWindow is the month in the zone, or with Window.AnchorDay the billing month.
 	MonthWindow
-	// YearWindow is the calendar year in the zone.
+	// YearWindow is the calendar year in the zone, or with Window.AnchorMonth the year of a contract.
 	YearWindow
 )
 
@@ -70,9 +70,11 @@ func (k WindowKind) Calendar() bool {
 // Window says when the budget of a limit comes back. The zero value is a token bucket.
 type Window struct {
 	Kind WindowKind
-	// AnchorDay is the day of the month, 1 to 31, on which a MonthWindow begins: the last day of the
+	// AnchorDay is the day of the month, 1 to 31, on which a MonthWindow or a YearWindow begins: the last day of the
 	// month where it is shorter. Zero means 1. Other kinds have none.
 	AnchorDay int
+	// AnchorMonth is the month, 1 to 12, in which a YearWindow begins. Zero means 1. Other kinds have none.
+	AnchorMonth int
 	// Zone is the IANA name of the time zone by which the windows of the calendar begin, such as
 	// Europe/Berlin. Empty means UTC. [Compile] looks it up in the time zone database of the system, or
 	// in that which the program embeds by importing time/tzdata. Other kinds have none.
@@ -80,7 +82,7 @@ type Window struct {
 }
 
 // Length returns how long a window of the limit is: Period, or the longest that the calendar has, with an
-// hour more for days and months where clocks are changed, or were after 2010. Of a
+// hour more for days, months and years that begin on another day than the first of January where clocks are changed, or were after 2010. Of a
 // token bucket it is the time in which it fills when empty, rounded up to milliseconds.
 func (l *Limit) Length() time.Duration {
 	switch l.Window.Kind {
@@ -91,7 +93,10 @@ func (l *Limit) Length() time.Duration {
 	case MonthWindow:
 		return 31*24*time.Hour + l.Window.longer()
 	case YearWindow:
-		return 366 * 24 * time.Hour
+		if l.Window.AnchorDay <= 1 && l.Window.AnchorMonth <= 1 {
+			return 366 * 24 * time.Hour
+		}
+		return 366*24*time.Hour + l.Window.longer()
 	case TokenBucket:
 		if l.Refill > 0 && l.Period >= time.Millisecond && l.Capacity > 0 {
 			r, p := lowestTerms(l)

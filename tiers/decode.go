@@ -216,6 +216,7 @@ func (d *decoder) limit(at path, node *yaml.Node) *Limit {
 		}},
 		{"window", d.text(&l.Window)},
 		{"anchorDay", d.number(&l.AnchorDay)},
+		{"anchorMonth", d.number(&l.AnchorMonth)},
 		{"zone", d.text(&l.Zone)},
 		{"by", d.text(&l.By)},
 		{"across", d.flag(&l.Across)},

@@ -253,9 +253,12 @@ type Limit struct {
 	// the clock of Zone): see [bucket.WindowKind]. Empty means none: a token bucket, to which the budget
 	// comes back continuously.
 	Window string `yaml:"window,omitempty" json:"window,omitempty"`
-	// AnchorDay is the day, 1 to 31, on which calendar months begin, as billing months do: the last day
+	// AnchorDay is the day, 1 to 31, on which calendar months and years begin, as billing months do: the last day
 	// of the month where it is shorter. Zero means 1.
 	AnchorDay int64 `yaml:"anchorDay,omitempty" json:"anchorDay,omitempty"`
+	// AnchorMonth is the month, 1 to 12, in which calendar years begin, as the years of a contract do, on AnchorDay. Zero
+	// means 1.
+	AnchorMonth int64 `yaml:"anchorMonth,omitempty" json:"anchorMonth,omitempty"`
 	// Zone is the IANA name of the time zone of calendar windows, such as Europe/Berlin. Empty means UTC.
 	Zone string `yaml:"zone,omitempty" json:"zone,omitempty"`
 	// By divides a limit of an operation rule: a path into the arguments of the calls that match, such as input.email, of

@@ -129,7 +129,7 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 	t.Parallel()
 	// What only the compiler can see: references, sums, and what YAML has beyond JSON.
 	beyond := []string{
-		"alias", "anchor_day_of_a_day", "blocked_and_unlimited", "calendar_of_a_minute", "capacity_octal", "capacity_with_underscore", "default_tier_unknown",
+		"alias", "anchor_day_of_a_day", "anchor_month_of_a_month", "blocked_and_unlimited", "calendar_of_a_minute", "capacity_octal", "capacity_with_underscore", "default_tier_unknown",
 		"enforce_from_has_a_time", "instead_alone", "instead_by_argument", "instead_of_computed_unit", "instead_soft", "instead_without_limits", "enforce_from_is_no_day", "enforce_from_without_mode", "enforce_from_without_warn",
 		"max_cost_with_exponent", "merge_key", "month_in_fixed_window",
 		"month_without_calendar", "operation_mode_only", "period_too_short", "period_too_long", "second_document", "syntax",

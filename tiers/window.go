@@ -27,7 +27,7 @@ func (l *Limit) window() (bucket.Window, time.Duration) {
 		return bucket.Window{Kind: bucket.SlidingWindow}, period
 	case calendarWindow:
 		kind, _ := l.Per.calendar()
-		return bucket.Window{Kind: kind, AnchorDay: int(l.AnchorDay), Zone: l.Zone}, 0
+		return bucket.Window{Kind: kind, AnchorDay: int(l.AnchorDay), AnchorMonth: int(l.AnchorMonth), Zone: l.Zone}, 0
 	default:
 		return bucket.Window{}, period
 	}
@@ -69,15 +69,27 @@ func (c *checker) window(at path, l *Limit) bool {
 	if l.Window != "" && l.Refill != 0 {
 		c.fail(at.to("refill"), "a window gives back its capacity; leave the refill out")
 	}
+	c.anchor(at, l, calendar)
+	c.zone(at.to("zone"), l.Zone, calendar)
+	return len(c.findings) == found
+}
+
+// anchor reports what is wrong with when calendar windows begin.
+func (c *checker) anchor(at path, l *Limit, calendar bool) {
 	switch {
 	case l.AnchorDay == 0:
-	case !calendar || l.Per != Month:
-		c.fail(at.to("anchorDay"), "only calendar windows of a month have an anchor day")
+	case !calendar || l.Per != Month && l.Per != Year:
+		c.fail(at.to("anchorDay"), "only calendar windows of a month or a year have an anchor day")
 	case l.AnchorDay < 0 || l.AnchorDay > 31:
 		c.fail(at.to("anchorDay"), "the anchor day is %d; 1 to 31 fit", l.AnchorDay)
 	}
-	c.zone(at.to("zone"), l.Zone, calendar)
-	return len(c.findings) == found
+	switch {
+	case l.AnchorMonth == 0:
+	case !calendar || l.Per != Year:
+		c.fail(at.to("anchorMonth"), "only calendar windows of a year have an anchor month")
+	case l.AnchorMonth < 0 || l.AnchorMonth > 12:
+		c.fail(at.to("anchorMonth"), "the anchor month is %d; 1 to 12 fit", l.AnchorMonth)
+	}
 }
 
 func (c *checker) zone(at path, zone string, calendar bool) {

@@ -19,6 +19,7 @@ tiers:
   pro:
     limits:
       year: {capacity: 7, per: year, window: calendar, soft: true}
+      contract: {capacity: 8, per: year, window: calendar, anchorDay: 15, anchorMonth: 4, zone: Europe/Berlin}
       billing: {capacity: 6, per: month, window: calendar, anchorDay: 31, zone: America/New_York}
       month: {capacity: 5, per: month, window: calendar}
       day: {capacity: 4, per: day, window: calendar, zone: Europe/Berlin}
@@ -34,19 +35,20 @@ tiers:
 	}
 	rules := s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{})
 	require.Equal(t, map[string]bucket.Limit{
-		"fixed":   limit("fixed", 1, time.Second, bucket.Window{Kind: bucket.FixedWindow}),
-		"sliding": limit("sliding", 2, 90*time.Second, bucket.Window{Kind: bucket.SlidingWindow}),
-		"hour":    limit("hour", 3, 0, bucket.Window{Kind: bucket.HourWindow}),
-		"day":     limit("day", 4, 0, bucket.Window{Kind: bucket.DayWindow, Zone: "Europe/Berlin"}),
-		"month":   limit("month", 5, 0, bucket.Window{Kind: bucket.MonthWindow}),
-		"billing": limit("billing", 6, 0, bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 31, Zone: "America/New_York"}),
-		"year":    limit("year", 7, 0, bucket.Window{Kind: bucket.YearWindow}),
+		"fixed":    limit("fixed", 1, time.Second, bucket.Window{Kind: bucket.FixedWindow}),
+		"sliding":  limit("sliding", 2, 90*time.Second, bucket.Window{Kind: bucket.SlidingWindow}),
+		"hour":     limit("hour", 3, 0, bucket.Window{Kind: bucket.HourWindow}),
+		"day":      limit("day", 4, 0, bucket.Window{Kind: bucket.DayWindow, Zone: "Europe/Berlin"}),
+		"month":    limit("month", 5, 0, bucket.Window{Kind: bucket.MonthWindow}),
+		"billing":  limit("billing", 6, 0, bucket.Window{Kind: bucket.MonthWindow, AnchorDay: 31, Zone: "America/New_York"}),
+		"contract": limit("contract", 8, 0, bucket.Window{Kind: bucket.YearWindow, AnchorDay: 15, AnchorMonth: 4, Zone: "Europe/Berlin"}),
+		"year":     limit("year", 7, 0, bucket.Window{Kind: bucket.YearWindow}),
 	}, limitsOf(t, rules, nobody))
 	var order []string
 	for _, limit := range rules.Buckets[0].Limits.All() {
 		order = append(order, limit.Name)
 	}
-	require.Equal(t, []string{"fixed", "sliding", "hour", "day", "billing", "month", "year"}, order, "the shortest first")
+	require.Equal(t, []string{"fixed", "sliding", "hour", "day", "billing", "month", "contract", "year"}, order, "the shortest first")
 }
 
 func TestPeriodsOfTheCalendarAreNoDurations(t *testing.T) {
