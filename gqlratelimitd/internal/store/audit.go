@@ -125,5 +125,12 @@ func (l AuditLog) Append(ctx context.Context, sequence int64, record []byte, has
 
 // AppendCheckpoint implements audit.Storage.
 func (l AuditLog) AppendCheckpoint(_ context.Context, size int64, checkpoint []byte) error {
+	last, err := one(l.v, scanNumber, "SELECT coalesce(max(size), 0) FROM audit_checkpoint")
+	if err != nil {
+		return err
+	}
+	if size < *last {
+		return fmt.Errorf("store: a checkpoint of %d audit entries after one of %d", size, *last)
+	}
 	return l.tx.exec("INSERT INTO audit_checkpoint (id, size, note) SELECT coalesce(max(id), 0) + 1, $1, $2 FROM audit_checkpoint", size, checkpoint)
 }
