@@ -28,9 +28,10 @@ type Collector struct {
 	// refusals are those that nobody has collected.
 	refusals *event.Channel
 
-	// mu guards policies, those that were applied, the newest last.
+	// mu guards policies, those that were applied, the newest last, and modes, which were told last.
 	mu       sync.Mutex
 	policies []Policy
+	modes    *event.ModeSwitched
 
 	// What follows belongs to whoever collects.
 	spare  [shards]*slot
@@ -55,6 +56,8 @@ type trial struct {
 const (
 	// waiting is how many refusals wait to be collected. The server tells a hundred a second where nobody says another number.
 	waiting = 512
+	// maxModes is how many mode switches a digest has.
+	maxModes = 16
 	// policiesKnown is of how many policies the authors are remembered.
 	policiesKnown = 8
 )
@@ -126,6 +129,10 @@ func (c *Collector) Keep(ctx context.Context, e event.Event) bool {
 		return e.RefusalID != "" && c.cfg.Refusals > 0 && c.refusals.Keep(ctx, e)
 	case event.PolicyApplied:
 		c.applied(&e)
+	case event.ModeSwitched:
+		c.mu.Lock()
+		c.modes = &e
+		c.mu.Unlock()
 	default:
 	}
 	return false
@@ -157,6 +164,24 @@ func (c *Collector) policy(revision *uint64) (Policy, bool) {
 		}
 	}
 	return Policy{}, false
+}
+
+// modesAt returns the mode switches that are in force at a time.
+func (c *Collector) modesAt(now time.Time) *Modes {
+	c.mu.Lock()
+	told := c.modes
+	c.mu.Unlock()
+	if told == nil {
+		return nil
+	}
+	m := &Modes{State: told.State, Refused: told.Refused, Error: reason(told.Error), Told: told.At}
+	for _, one := range told.InForce[:min(len(told.InForce), maxModes)] {
+		if now.Before(one.Until) {
+			one.Tenant, one.Operation, one.By, one.Reason = written(one.Tenant), written(one.Operation), written(one.By), written(one.Reason)
+			m.InForce = append(m.InForce, one)
+		}
+	}
+	return m
 }
 
 // Batch is what came between two calls of [Collector.Collect].
@@ -216,5 +241,6 @@ func (c *Collector) digest(now time.Time) Digest {
 	if p, known := c.policy(nil); known {
 		d.Policy = &p
 	}
+	d.Modes = c.modesAt(now)
 	return d
 }

@@ -33,6 +33,8 @@ type Digest struct {
 	Started time.Time `json:"started"`
 	// Policy is the newest policy that the instance was told to have applied. Nil means that it was told of none.
 	Policy *Policy `json:"policy,omitempty"`
+	// Modes are the mode switches that the instance applies. Nil means that it was told of none, because it follows none.
+	Modes *Modes `json:"modes,omitempty"`
 	// Candidate is the id of the candidate policy that counts are about, empty if there is none.
 	Candidate string `json:"candidate,omitempty"`
 
@@ -64,6 +66,19 @@ type Policy struct {
 	// Applied is since when the instance serves it, and Origin where it came from: feed, last_good or first.
 	Applied time.Time `json:"applied,omitzero"`
 	Origin  string    `json:"origin,omitempty"`
+}
+
+// Modes are mode switches.
+type Modes struct {
+	// State says whether the instance is in touch with where they come from: current, stale or never, as of the last change.
+	State string `json:"state"`
+	// InForce are those that are applied.
+	InForce []event.ModeSwitch `json:"inForce,omitempty"`
+	// Refused is how many could not be read, and Error why.
+	Refused int    `json:"refused,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Told is since when that is so.
+	Told time.Time `json:"told"`
 }
 
 // Counts are numbers of decisions about operations, without requests to validate only.

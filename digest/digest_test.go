@@ -374,3 +374,18 @@ func TestEveryMistakeInAConfigurationIsReported(t *testing.T) {
 	}
 	require.ErrorContains(t, err, "or None")
 }
+
+func TestADigestSaysWhichModeSwitchesItsInstanceApplies(t *testing.T) {
+	t.Parallel()
+	c := collector(t, digest.Config{})
+	require.Nil(t, c.Collect(noon).Digest.Modes, "it follows none")
+	c.Observe(t.Context(), event.ModeSwitched{At: noon, State: "current"})
+	require.Equal(t, &digest.Modes{State: "current", Told: noon}, c.Collect(noon).Digest.Modes)
+	eased := event.ModeSwitch{Tenant: "acme", AtMost: "shadow", Until: noon.Add(time.Minute), Reason: "loop\x1b[2J", By: "jo"}
+	c.Observe(t.Context(), event.ModeSwitched{At: noon, State: "stale", Refused: 1, Error: "x", InForce: []event.ModeSwitch{eased}})
+	eased.Reason = `loop\x1b[2J`
+	want := &digest.Modes{State: "stale", Refused: 1, Error: "x", Told: noon, InForce: []event.ModeSwitch{eased}}
+	require.Equal(t, want, c.Collect(noon).Digest.Modes)
+	want.InForce = nil
+	require.Equal(t, want, c.Collect(noon.Add(time.Minute)).Digest.Modes, "it has ended by itself")
+}

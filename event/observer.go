@@ -102,6 +102,10 @@ func (l *Logger) Keep(ctx context.Context, e Event) bool {
 	switch e := e.(type) {
 	case RefusedRepeatedly, StoreAway, PolicyRefused:
 		level = slog.LevelWarn
+	case ModeSwitched:
+		if len(e.InForce) > 0 || e.Refused > 0 || e.State != PolicyCurrent {
+			level = slog.LevelWarn
+		}
 	case PolicyState:
 		if e.To != PolicyCurrent {
 			level = slog.LevelWarn

@@ -2,17 +2,26 @@ package tiers
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // ModeSwitch is a [Source] that eases the modes of another one while its operator says so: for an
 // emergency, in which no limit may refuse any more, at once and without a new document. It is made by
-// [NewModeSwitch] and safe for concurrent use. [ModeSwitch.AtMost] says what is refused all the same.
+// [NewModeSwitch] and safe for concurrent use. [ModeSwitch.AtMost] says what is refused all the same, and is for the process to use;
+// [ModeSwitch.Ease] is about tenants and operations, and ends by itself: package policy/redisswitch brings those to every instance.
 type ModeSwitch struct {
 	source    Source
 	strictest atomic.Uint32
+	// by are nil if there are none.
+	by atomic.Pointer[easings]
+	// view is the last one that was made.
+	view atomic.Pointer[Snapshot]
 }
 
 var (
@@ -45,13 +54,75 @@ func (m *ModeSwitch) Mode() bucket.Mode {
 	return bucket.Mode(m.strictest.Load())
 }
 
-// Snapshot returns the current policy of the source with no mode stricter than that of the switch.
+// Ease puts easings in force from the next decision on, in the place of those before, each until its time: nobody has to take
+// them back. Where several are about one decision the easiest holds; none makes a mode stricter, nor does [ModeSwitch.AtMost]. The slice may be
+// changed afterwards. The error says everything that is wrong with them; then those before stay.
+func (m *ModeSwitch) Ease(all []Easing) error {
+	if len(all) > MaxEasings {
+		return fmt.Errorf("tiers: %d easings; at most %d fit", len(all), MaxEasings)
+	}
+	var errs []error
+	for i := range all {
+		errs = append(errs, all[i].Check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	m.by.Store(newEasings(all, time.Now()))
+	return nil
+}
+
+// MaxEasings is how many easings are in force at once at most.
+const MaxEasings = 64
+
+// Easings returns those that are in force. The slice is the caller's own.
+func (m *ModeSwitch) Easings() []Easing {
+	if by := m.inForce(); by != nil {
+		return slices.Clone(by.all)
+	}
+	return nil
+}
+
+// inForce returns the easings that have not ended, nil if there are none. As long as none was set it reads no clock.
+func (m *ModeSwitch) inForce() *easings {
+	for {
+		by := m.by.Load()
+		if by == nil {
+			return nil
+		}
+		now := time.Now()
+		if now.Before(by.next) {
+			return by
+		}
+		m.by.CompareAndSwap(by, newEasings(by.all, now))
+	}
+}
+
+// Snapshot returns the current policy of the source with no mode stricter than that of the switch, and of easings where they apply.
 func (m *ModeSwitch) Snapshot() *Snapshot {
 	s := m.source.Snapshot()
 	if s == nil {
 		return nil
 	}
-	return s.AtMost(m.Mode())
+	by := m.inForce()
+	if by == nil {
+		if m.view.Load() != nil {
+			// It would keep an old policy in memory.
+			m.view.Store(nil)
+		}
+		return s.AtMost(m.Mode())
+	}
+	base := s.AtMost(max(m.Mode(), by.everywhere))
+	if by.simple() {
+		return base
+	}
+	view := m.view.Load()
+	if view == nil || view.eased.base != base || view.eased.by != by {
+		// The same view serves until something changes, for those who remember what they have made of it.
+		view = base.easedBy(by)
+		m.view.Store(view)
+	}
+	return view
 }
 
 // Check implements [Checker]: the source does the checking.

@@ -127,6 +127,7 @@ func (r *Record) Bytes() int {
 // Check returns what is wrong with the record in a policy, a [*PolicyError]: a tier that the policy does not have, for
 // example.
 func (r *Record) Check(s *Snapshot) error {
+	s = s.plain()
 	if r.only && s.tiers[r.tier] != nil {
 		return nil
 	}

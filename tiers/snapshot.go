@@ -36,6 +36,8 @@ type Snapshot struct {
 	shared *shared
 	// enforced is when limits in mode warn become enforced, by limitOf. Those of which nobody knows it are not in it.
 	enforced sync.Map
+	// eased makes it a view of others, which have the rules. It is nil for all that a family has.
+	eased *eased
 }
 
 var _ Source = (*Snapshot)(nil)
@@ -168,6 +170,9 @@ func (s *Snapshot) Snapshot() *Snapshot {
 
 // At returns the snapshot as it holds at a time: what is in mode warn is enforced from its day on.
 func (s *Snapshot) At(now time.Time) *Snapshot {
+	if s.eased != nil {
+		return s.again(s.eased.base.At(now))
+	}
 	if s.family.phase(now) == s.phase {
 		return s
 	}
@@ -178,6 +183,9 @@ func (s *Snapshot) At(now time.Time) *Snapshot {
 // nothing by limits and maximum costs, [bucket.Off] does not judge them. What is blocked stays blocked.
 // [ModeSwitch] uses it.
 func (s *Snapshot) AtMost(strictest bucket.Mode) *Snapshot {
+	if s.eased != nil {
+		return s.again(s.eased.base.AtMost(strictest))
+	}
 	if strictest = min(strictest, bucket.Off); strictest <= s.strictest {
 		return s
 	}
@@ -198,10 +206,10 @@ func (s *Snapshot) Generation() uint64 {
 	return s.family.generation
 }
 
-// NamesDocuments returns whether an operation rule of the policy names a document. Only then is it of any
+// NamesDocuments returns whether an operation rule of the policy, or an [Easing], names a document. Only then is it of any
 // use to fill [Selection.Document].
 func (s *Snapshot) NamesDocuments() bool {
-	return s.family.documents
+	return s.family.documents || s.eased != nil && s.eased.by.documents
 }
 
 // Warnings returns what is odd about the policy and holds all the same, in the order of lines or else of
@@ -231,6 +239,9 @@ func (s *Snapshot) Rules(subject Subject, selected Selection) Rules {
 // enough, whatever it holds. Four buckets are enough for a tenant, a team, a user and one operation
 // rule.
 func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Selection) Rules {
+	if s.eased != nil {
+		s = s.eased.of(subject.Tenant, &selected)
+	}
 	set, record := s.find(&subject, selected.Record)
 	if subject.Exempt {
 		return Rules{
@@ -266,6 +277,12 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 // subject makes a difference, of a tenant without a [Record]. It is nil where one may, and for subjects that are exempt. The rules
 // are those of others too, and must not be changed.
 func (s *Snapshot) SharedRules(subject Subject) *Rules {
+	if s.eased != nil {
+		if s.eased.by.readsOperations(subject.Tenant) {
+			return nil
+		}
+		s = s.eased.of(subject.Tenant, &Selection{})
+	}
 	set, _ := s.find(&subject, nil)
 	if subject.Exempt || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
 		return nil

@@ -36,6 +36,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -193,6 +194,7 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tenants.Close() })
+	easing := tiers.NewModeSwitch(tenants)
 	digests, err := digest.New(digest.Config{})
 	require.NoError(t, err)
 	nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
@@ -202,8 +204,13 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = writer.Close() })
+	switches, err := redisswitch.Follow(redisswitch.FollowerConfig{
+		Config: redisswitch.Config{Client: nowhere}, Switch: easing, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = switches.Close() })
 	srv.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: tenants, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: easing, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter,
 			TopTenants:    10,

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/subscription"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -69,13 +69,8 @@ var (
 	_ policy.Reporter  = (*Feed)(nil)
 )
 
-// Bounds of what is read.
-const (
-	// maxField is how many bytes a part of a revision has besides the document.
-	maxField = 1024
-	// pingEvery is for how long a subscription is silent before it is asked whether it stands.
-	pingEvery = 5 * time.Second
-)
+// maxField is how many bytes a part of a revision has besides the document.
+const maxField = 1024
 
 //go:embed newest.lua
 var newestSource string
@@ -212,37 +207,11 @@ func malformed(parts []string, err error) error {
 	return refused
 }
 
-// errSilent is a subscription that has not answered.
-var errSilent = errors.New("redisfeed: the subscription is silent")
-
 // Hints implements policy.Feed: it subscribes, and wakes at each message. A connection that has broken without a word is noticed
 // within some seconds.
 func (f *Feed) Hints(ctx context.Context, wake func()) error {
-	subscription := f.client.Subscribe(ctx, f.hint)
-	defer func() { _ = subscription.Close() }()
-	// A read does not end with its context.
-	stop := context.AfterFunc(ctx, func() { _ = subscription.Close() })
-	defer stop()
-	silent := false
-	for ctx.Err() == nil {
-		message, err := subscription.ReceiveTimeout(ctx, pingEvery)
-		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-			if silent {
-				return errSilent
-			}
-			silent = true
-			if err := subscription.Ping(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		silent = false
-		if _, pong := message.(*redis.Pong); !pong {
-			wake()
-		}
+	if err := subscription.Listen(ctx, f.client, f.hint, wake); err != nil {
+		return fmt.Errorf("redisfeed: %w", err)
 	}
-	return ctx.Err()
+	return nil
 }

@@ -1,0 +1,334 @@
+package redisswitch_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+const (
+	patience = 30 * time.Second
+	soon     = 5 * time.Millisecond
+	key      = "rl:main:modes"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func connect(t testing.TB, addr string) redis.UniversalClient {
+	t.Helper()
+	client, err := redisclient.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// plain returns a client for the test itself, which may wait.
+func plain(t testing.TB, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func switches(t testing.TB, client redis.UniversalClient) *redisswitch.Switches {
+	t.Helper()
+	s, err := redisswitch.New(redisswitch.Config{Client: client})
+	require.NoError(t, err)
+	return s
+}
+
+// heard are the events of a follower.
+type heard struct {
+	mu  sync.Mutex
+	all []event.ModeSwitched
+}
+
+func (h *heard) Observe(_ context.Context, e event.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e, ok := e.(event.ModeSwitched); ok {
+		h.all = append(h.all, e)
+	}
+}
+
+func (h *heard) last() (last event.ModeSwitched) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.all) > 0 {
+		last = h.all[len(h.all)-1]
+	}
+	return last
+}
+
+// instance is one that follows. It ends with the test.
+type instance struct {
+	source   *tiers.ModeSwitch
+	follower *redisswitch.Follower
+	heard    *heard
+}
+
+func follow(t testing.TB, client redis.UniversalClient, interval time.Duration) *instance {
+	t.Helper()
+	policy, err := tiers.Load([]byte("{version: 1, default: free, tiers: {free: {maxCost: 500}}}"), 1)
+	require.NoError(t, err)
+	i := &instance{source: tiers.NewModeSwitch(policy), heard: &heard{}}
+	i.follower, err = redisswitch.Follow(redisswitch.FollowerConfig{
+		Config: redisswitch.Config{Client: client}, Switch: i.source, Interval: interval, Observer: i.heard, Logger: quiet,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = i.follower.Close() })
+	return i
+}
+
+func (i *instance) mode(tenant string) bucket.Mode {
+	return i.source.Snapshot().Rules(tiers.Subject{Tenant: tenant}, tiers.Selection{Fields: []string{"Query.a"}}).Mode
+}
+
+// becomes waits until a tenant has a mode.
+func (i *instance) becomes(t testing.TB, tenant string, mode bucket.Mode) {
+	t.Helper()
+	require.Eventually(t, func() bool { return i.mode(tenant) == mode }, patience, soon)
+}
+
+func eased(tenant, mode string) event.ModeSwitch {
+	return event.ModeSwitch{
+		Tenant: tenant, AtMost: mode, Until: time.Now().Add(time.Hour), Reason: "incident 17", By: "jo@example.com",
+	}
+}
+
+func TestASwitchIsInForceOnEveryInstanceUntilItIsEnded(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := switches(t, connect(t, server.Addr))
+	var all []*instance
+	for n := range 4 {
+		interval := time.Minute // hints alone
+		if n == 3 {
+			interval = 100 * time.Millisecond
+		}
+		all = append(all, follow(t, connect(t, server.Addr), interval))
+	}
+	for _, i := range all {
+		require.Eventually(t, func() bool { return i.heard.last().State == "current" }, patience, soon)
+		require.Empty(t, i.heard.last().InForce)
+	}
+	require.NoError(t, s.Set(t.Context(), eased("", "shadow")))
+	for _, i := range all {
+		i.becomes(t, "acme", bucket.Shadow)
+	}
+	require.NoError(t, s.Set(t.Context(), eased("acme", "off")))
+	require.NoError(t, s.Set(t.Context(), eased("", "warn")))
+	for _, i := range all {
+		i.becomes(t, "acme", bucket.Off)
+		i.becomes(t, "globex", bucket.Warn)
+		require.Eventually(t, func() bool { return len(i.heard.last().InForce) == 2 }, patience, soon)
+		last := i.heard.last().InForce
+		require.Equal(t, []string{"", "acme"}, []string{last[0].Tenant, last[1].Tenant})
+		require.Equal(t, "incident 17", last[0].Reason)
+		require.WithinDuration(t, time.Now(), last[0].Since, time.Minute)
+	}
+	listed, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, all[0].heard.last().InForce, listed)
+
+	was, err := s.End(t.Context(), "acme", "")
+	require.NoError(t, err)
+	require.True(t, was)
+	was, err = s.End(t.Context(), "acme", "")
+	require.NoError(t, err)
+	require.False(t, was)
+	_, err = s.End(t.Context(), "", "")
+	require.NoError(t, err)
+	for _, i := range all {
+		i.becomes(t, "acme", bucket.Enforce)
+		i.becomes(t, "globex", bucket.Enforce)
+	}
+	late := follow(t, connect(t, server.Addr), 0)
+	require.Eventually(t, func() bool { return late.heard.last().State == "current" }, patience, soon)
+	require.Equal(t, bucket.Enforce, late.mode("acme"))
+}
+
+func TestASwitchEndsByItselfWhileTheRedisIsAwayAndHoldsUntilThen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := switches(t, connect(t, server.Addr))
+	i := follow(t, connect(t, server.Addr), 100*time.Millisecond)
+	short, long := eased("short", "shadow"), eased("long", "shadow")
+	short.Until = time.Now().Add(2 * time.Second)
+	require.NoError(t, s.Set(t.Context(), short))
+	require.NoError(t, s.Set(t.Context(), long))
+	i.becomes(t, "short", bucket.Shadow)
+	i.becomes(t, "long", bucket.Shadow)
+	server.Kill()
+	i.becomes(t, "short", bucket.Enforce)
+	require.False(t, time.Now().Before(short.Until.Add(-100*time.Millisecond)), "not before its end")
+	require.Equal(t, bucket.Shadow, i.mode("long"))
+	require.Eventually(t, func() bool {
+		last := i.heard.last()
+		return last.State == "stale" && len(last.InForce) == 1 && last.Error != ""
+	}, patience, soon)
+	status, asked := i.follower.Status()
+	require.Equal(t, "long", status.InForce[0].Tenant)
+	require.False(t, asked.IsZero())
+
+	// The Redis comes back with nothing: it keeps nothing on disk.
+	require.NoError(t, server.Restart())
+	require.Eventually(t, func() bool {
+		status, _ := i.follower.Status()
+		return strings.Contains(status.Error, "lost")
+	}, patience, soon)
+	require.Equal(t, bucket.Shadow, i.mode("long"))
+	// Whoever says anything there again is believed.
+	_, err := s.End(t.Context(), "nobody", "")
+	require.NoError(t, err)
+	i.becomes(t, "long", bucket.Enforce)
+	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, patience, soon)
+}
+
+func TestWhatIsNoSwitchIsRefusedAndSaidAndTheOneBeforeStays(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, test := connect(t, server.Addr), plain(t, server.Addr)
+	s := switches(t, client)
+	i := follow(t, client, 100*time.Millisecond)
+	require.NoError(t, s.Set(t.Context(), eased("acme", "shadow")))
+	i.becomes(t, "acme", bucket.Shadow)
+	until := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	record := func(ends int64, fields string) string {
+		return fmt.Sprintf(`%d {"tenant":"acme","until":%q,"reason":"r","by":"b"%s}`, ends, until.UTC().Format(time.RFC3339Nano), fields)
+	}
+	ctx := t.Context()
+	for n, hostile := range []string{
+		"", "x", "1 {}", strings.Repeat("9", 1<<20), record(until.UnixMilli(), ""), record(until.UnixMilli(), `,"atMost":"enforce"`),
+		record(until.UnixMilli()+1, `,"atMost":"off"`), record(until.UnixMilli(), `,"atMost":"off","tenant":"globex"`),
+		record(until.UnixMilli(), `,"atMost":"off","operation":"x"`),
+		strings.ReplaceAll(record(until.UnixMilli(), `,"atMost":"off"`), `"r"`, `""`),
+		fmt.Sprintf(`%d {"tenant":"acme","until":"2400-01-01T00:00:00Z","reason":"r","by":"b","atMost":"off"}`, time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()),
+	} {
+		require.NoError(t, test.HSet(ctx, key, "s:acme\x00", hostile, "stamp", fmt.Sprint("stamp-", n)).Err())
+		require.Eventually(t, func() bool {
+			status, _ := i.follower.Status()
+			return status.Refused == 1
+		}, patience, soon, hostile)
+		require.Equal(t, bucket.Shadow, i.mode("acme"), "%.80s", hostile)
+		listed, err := s.List(ctx)
+		require.ErrorIs(t, err, redisswitch.ErrUnreadable)
+		require.Empty(t, listed)
+		require.NoError(t, s.Set(ctx, eased("acme", "shadow")), "it is in nobody's way")
+		require.Eventually(t, func() bool {
+			status, _ := i.follower.Status()
+			return status.Refused == 0 && status.Error == ""
+		}, patience, soon)
+	}
+	// A key with more fields than there can be switches, and one of another type.
+	for n := range 300 {
+		require.NoError(t, test.HSet(ctx, key, fmt.Sprint("field-", n), "x", "stamp", "many").Err())
+	}
+	require.Eventually(t, func() bool { return i.heard.last().State == "stale" }, patience, soon)
+	require.Equal(t, bucket.Shadow, i.mode("acme"))
+	require.NoError(t, test.Del(ctx, key).Err())
+	require.NoError(t, test.Set(ctx, key, "a string", 0).Err())
+	require.Eventually(t, func() bool {
+		status, _ := i.follower.Status()
+		return strings.Contains(status.Error, "WRONGTYPE")
+	}, patience, soon)
+	require.Equal(t, bucket.Shadow, i.mode("acme"))
+}
+
+func TestASwitchNeedsAnEndAReasonAndAName(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := switches(t, connect(t, server.Addr))
+	err := s.Set(t.Context(), event.ModeSwitch{AtMost: "enforce", Operation: "x"})
+	for _, mistake := range []string{"strictest mode", "when it ends", "reason", "who has set it", "operation"} {
+		require.ErrorContains(t, err, mistake)
+	}
+	past, late, strange := eased("", "off"), eased("", "off"), eased("", "off")
+	past.Until = time.Now().Add(-time.Second)
+	late.Until = time.Now().Add(redisswitch.Longest + time.Minute)
+	strange.Until = time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, m := range []event.ModeSwitch{past, late, strange} {
+		require.ErrorIs(t, s.Set(t.Context(), m), redisswitch.ErrUntil)
+	}
+	long := eased("", "off")
+	long.Reason = strings.Repeat("r", redisswitch.MaxText+1)
+	require.ErrorContains(t, s.Set(t.Context(), long), "reason")
+	listed, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, listed)
+}
+
+func TestThereAreNoMoreSwitchesThanInstancesApply(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := switches(t, connect(t, server.Addr))
+	for n := range tiers.MaxEasings {
+		require.NoError(t, s.Set(t.Context(), eased(fmt.Sprint("tenant-", n), "off")))
+	}
+	require.ErrorIs(t, s.Set(t.Context(), eased("one more", "off")), redisswitch.ErrTooMany)
+	require.NoError(t, s.Set(t.Context(), eased("tenant-3", "warn")), "in the place of another")
+	i := follow(t, connect(t, server.Addr), 0)
+	require.Eventually(t, func() bool { return len(i.source.Easings()) == tiers.MaxEasings }, patience, soon)
+	i.becomes(t, "tenant-3", bucket.Warn)
+}
+
+func TestSwitchesNeedNoMoreRightsThanAreSaid(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rules, err := bucket.ACLRules("main", false)
+	require.NoError(t, err)
+	more, err := redisswitch.ACLRules("")
+	require.NoError(t, err)
+	args := []any{"ACL", "SETUSER", "limiter", "on", ">secret"}
+	for _, rule := range append(rules, more...) {
+		args = append(args, rule)
+	}
+	require.NoError(t, plain(t, server.Addr).Do(t.Context(), args...).Err())
+	client := connect(t, "redis://limiter:secret@"+server.Addr)
+	s, i := switches(t, client), follow(t, client, time.Minute)
+	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, patience, soon)
+	require.NoError(t, s.Set(t.Context(), eased("acme", "shadow")))
+	i.becomes(t, "acme", bucket.Shadow)
+	_, err = s.End(t.Context(), "acme", "")
+	require.NoError(t, err)
+	i.becomes(t, "acme", bucket.Enforce)
+	_, err = redisswitch.ACLRules("a:b")
+	require.Error(t, err)
+}
+
+func TestEveryMistakeInAConfigurationIsReported(t *testing.T) {
+	t.Parallel()
+	_, err := redisswitch.Follow(redisswitch.FollowerConfig{Config: redisswitch.Config{Namespace: "a:b"}, Interval: time.Hour})
+	for _, field := range []string{"Client", "Namespace", "Switch", "Interval"} {
+		require.ErrorContains(t, err, field)
+	}
+	_, err = redisswitch.New(redisswitch.Config{})
+	require.ErrorContains(t, err, "Client")
+}
+
+func TestAFollowerStartsWithoutARedis(t *testing.T) {
+	t.Parallel()
+	i := follow(t, connect(t, "127.0.0.1:1"), 100*time.Millisecond)
+	require.Equal(t, bucket.Enforce, i.mode("acme"))
+	require.Eventually(t, func() bool {
+		status, asked := i.follower.Status()
+		return status.State == "never" && status.Error != "" && asked.IsZero()
+	}, patience, soon)
+	require.NoError(t, i.follower.Close())
+	require.NoError(t, i.follower.Close(), "again")
+}
