@@ -22,6 +22,7 @@ func TestTheAuditLogKeepsTheContract(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			audittest.Run(t, func(t *testing.T) audit.Log {
+				t.Helper()
 				return auditLog{open(t, store.Config{URL: empty(t), Now: newClock().Now})}
 			})
 		})
