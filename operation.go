@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"net/url"
 	"sync"
 	"sync/atomic"
 
@@ -165,22 +166,22 @@ type particulars struct {
 	rules    tiers.Rules
 	selected tiers.Selection
 	calls    cost.Calls
-	prices   prices
+	op       *operation
+	// parts are what parts of the operation cost, and query the parameters of the URL, once somebody has asked.
+	parts *cost.Parts
+	query url.Values
 }
 
-// prices are what parts of an operation cost, once somebody asks.
-type prices struct {
-	op    *operation
-	parts cost.Parts
-	known bool
-}
-
-var _ tiers.Prices = (*prices)(nil)
+var (
+	_ tiers.Prices     = (*particulars)(nil)
+	_ tiers.Parameters = (*particulars)(nil)
+)
 
 // Price implements tiers.Prices.
-func (p *prices) Price(includes func(field string) bool) int64 {
-	if !p.known {
-		p.parts, p.known = p.op.price.plan.Parts(p.op.request.Variables), true
+func (p *particulars) Price(includes func(field string) bool) int64 {
+	if p.parts == nil {
+		parts := p.op.price.plan.Parts(p.op.request.Variables)
+		p.parts = &parts
 	}
 	return p.op.extension.price(context.Background(), p.parts.Cost(includes))
 }
@@ -208,12 +209,13 @@ func (op *operation) rulesOf(policy *tiers.Snapshot) *tiers.Rules {
 
 // selected returns what operation rules of the policy look at. The document stands in it only if they name any.
 func (op *operation) selected(policy *tiers.Snapshot) *particulars {
-	p := &particulars{}
+	p := &particulars{op: op}
 	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, op.record
 	if plan := op.price.plan; plan != nil {
 		p.calls = plan.Calls(op.request.Variables)
-		p.prices.op, p.selected.Prices = op, &p.prices
+		p.selected.Prices = p
 	}
+	p.selected.Parameters = p
 	if len(p.selected.Fields) > 0 && policy.NamesDocuments() {
 		p.selected.Document = op.price.plan.Document(op.request.RawQuery, tiers.DocumentID)
 	}

@@ -18,6 +18,9 @@ import (
 // server needs to import only this package.
 type Subject = tiers.Subject
 
+// Claims are what is known of a subject by name, for the custom limits of a policy: an alias of the type in package tiers.
+type Claims = tiers.Claims
+
 // Request is what a [SubjectFunc] can look at.
 type Request struct {
 	// Header holds the headers of the HTTP request, on a WebSocket those of the upgrade.

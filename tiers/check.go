@@ -49,6 +49,8 @@ func (c *checker) check() {
 		c.tierName(root.to("default"), p.Default)
 	}
 	c.modes(root, p.Mode, p.EnforceFrom, "")
+	c.parameters(root.to("parameters"), p.Parameters)
+	c.custom(root.to("custom"), p.Custom, false)
 	for _, name := range sorted(p.Tiers) {
 		c.tier(root.to("tiers").to(name), name, p.Tiers[name])
 	}
@@ -102,7 +104,7 @@ func (c *checker) exception(at path, name string, x Exception) {
 	c.factor(at, &x)
 	t, known := c.policy.Tiers[assigned]
 	charged := charges{
-		factor: x.factorKey(), limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyCharge(x.Operations),
+		factor: x.factorKey(), custom: len(x.Custom) > 0, limits: len(x.Limits) > 0, teams: x.Teams != nil, users: x.Users != nil, operations: anyCharge(x.Operations),
 	}
 	switch {
 	case x.Blocked:
@@ -129,11 +131,12 @@ func (c *checker) exception(at path, name string, x Exception) {
 	c.ownerException(at.to("teams"), "a team", x.Teams, t.Teams, problem)
 	c.userException(at.to("users"), x.Users, t.Users, problem)
 	c.operations(at.to("operations"), x.Operations, t.Operations, problem)
+	c.custom(at.to("custom"), x.Custom, true)
 }
 
 // charges says which parts of a tier or an exception have limits.
 type charges struct {
-	limits, teams, users, operations bool
+	limits, teams, users, operations, custom bool
 	// factor is the key of what multiplies limits, empty if nothing does.
 	factor string
 }
@@ -147,7 +150,7 @@ func (c *checker) excludes(at path, what string, g charges) {
 	for _, given := range []struct {
 		key   string
 		given bool
-	}{{"limits", g.limits}, {"teams", g.teams}, {"users", g.users}, {"operations", g.operations}, {g.factor, g.factor != ""}} {
+	}{{"limits", g.limits}, {"teams", g.teams}, {"users", g.users}, {"operations", g.operations}, {"custom", g.custom}, {g.factor, g.factor != ""}} {
 		if given.given {
 			c.fail(at.to(given.key), noEffect, what)
 		}

@@ -28,6 +28,11 @@ func (o OperationRule) clone() OperationRule {
 	return o
 }
 
+func (r CustomRule) clone() CustomRule {
+	r.Limits = cloneLimits(r.Limits)
+	return r
+}
+
 func (h Hide) clone() Hide { return h }
 
 func cloneLimits(limits map[string]*Limit) map[string]*Limit {

@@ -131,6 +131,7 @@ func (s *Snapshot) compiler() *compiler {
 
 // tiers compiles the tiers.
 func (c *compiler) tiers() {
+	c.into.custom = c.customs(path("").to("custom"), c.policy.Custom, setting{}.with(c.policy.Mode, c.policy.EnforceFrom, ""))
 	for _, name := range sorted(c.policy.Tiers) {
 		found := len(c.findings)
 		t := merge(c.policy.Tiers[name], Exception{})
@@ -186,11 +187,13 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	if limits := c.bucketLimits(at, t.Limits, inherited); limits != nil {
 		set.rules.Buckets = []bucket.Bucket{{Limits: limits}}
 	}
+	set.custom, set.strictest = c.customs(at.to("custom"), t.custom, inherited), c.strictestGeneral(&t, inherited)
+	set.rules.byCall = set.custom != nil || len(c.policy.Custom) > 0
 	set.teams = c.owners(at.to("teams"), t.teams, inherited)
 	set.users = c.owners(at.to("users"), t.users, inherited)
 	if len(t.Operations) > 0 || len(t.personal) > 0 {
 		set.operations = c.operationRules(at, name, &t, inherited)
-		set.rules.byCall = set.operations.standing != 0
+		set.rules.byCall = set.rules.byCall || set.operations.standing != 0
 	}
 	return set
 }

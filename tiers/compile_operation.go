@@ -201,7 +201,7 @@ func (c *compiler) fits(at path, t *ruleSource) bool {
 		c.fail(at.to("operations"), "operation rules compute %d units here; at most %d fit", n, maxUnits)
 		return false
 	}
-	always := len(t.Limits) + t.teams.mostLimits() + t.users.mostLimits()
+	always := len(t.Limits) + t.teams.mostLimits() + t.users.mostLimits() + max(mostCustom(c.policy.Custom), mostCustom(t.custom))
 	// An operation is of one document.
 	document, personalDocument := 0, 0
 	divides := false
@@ -245,6 +245,15 @@ func (c *compiler) fits(at path, t *ruleSource) bool {
 		}
 	}
 	return true
+}
+
+// mostCustom returns how many custom limits one request is under at most: those of one key.
+func mostCustom(custom map[string]CustomRule) int {
+	most := 0
+	for _, rule := range custom {
+		most = max(most, len(rule.Limits))
+	}
+	return most
 }
 
 // mostLimits returns how many limits of the rule one operation can touch: those of the tenant, and those that all

@@ -49,6 +49,8 @@ func (d *decoder) policy() Policy {
 		{"mode", d.text(&p.Mode)},
 		{"enforceFrom", d.date(&p.EnforceFrom)},
 		{"tiers", func(at path, node *yaml.Node) { p.Tiers = collect(d, at, node, d.tier) }},
+		{"parameters", func(at path, node *yaml.Node) { p.Parameters = collect(d, at, node, d.parameter) }},
+		{"custom", func(at path, node *yaml.Node) { p.Custom = collect(d, at, node, d.custom) }},
 		{"tenants", func(at path, node *yaml.Node) { p.Tenants = collect(d, at, node, d.exception) }},
 	})
 	if !versioned && !d.broken[""] && !d.misspelled[""] {
@@ -110,6 +112,7 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 		{"teams", func(at path, node *yaml.Node) { x.Teams = pointer(d.owners(at, node)) }},
 		{"users", func(at path, node *yaml.Node) { x.Users = pointer(d.users(at, node)) }},
 		{"operations", func(at path, node *yaml.Node) { x.Operations = collect(d, at, node, d.operation) }},
+		{"custom", func(at path, node *yaml.Node) { x.Custom = collect(d, at, node, d.custom) }},
 		{"unlimited", d.flag(&x.Unlimited)},
 		{"blocked", d.flag(&x.Blocked)},
 		{"costReport", d.flag(&x.CostReport)},

@@ -124,3 +124,28 @@ func kindOf(node *yaml.Node) string {
 		return "of another type"
 	}
 }
+
+func (d *decoder) parameter(at path, node *yaml.Node) Parameter {
+	var p Parameter
+	d.fields(at, node, []field{
+		{"header", d.text(&p.Header)},
+		{"claim", d.text(&p.Claim)},
+		{"query", d.text(&p.Query)},
+		{"path", d.number(&p.Path)},
+		{"variable", d.text(&p.Variable)},
+	})
+	return p
+}
+
+func (d *decoder) custom(at path, node *yaml.Node) CustomRule {
+	var r CustomRule
+	d.fields(at, node, []field{
+		{"mode", d.text(&r.Mode)},
+		{"enforceFrom", d.date(&r.EnforceFrom)},
+		{"failMode", d.text(&r.FailMode)},
+		{"instead", d.flag(&r.Instead)},
+		{"across", d.flag(&r.Across)},
+		{"limits", func(at path, node *yaml.Node) { r.Limits = collect(d, at, node, d.limit) }},
+	})
+	return r
+}

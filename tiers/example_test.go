@@ -138,6 +138,46 @@ func ExampleOperationRule() {
 	// [Query.me Query.search]: tenant 1000 operation 300, in parts: true
 }
 
+// A key has its parts in any order, and one canonical spelling.
+func ExampleParseKey() {
+	key, err := tiers.ParseKey("tenant:acme,lang:en,list:a%2Cb")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(key)
+	fmt.Println(key.Value("list"), key.Without("list"))
+	// Output:
+	// lang:en,list:a%2Cb,tenant:acme
+	// a,b lang:en,tenant:acme
+}
+
+// Customers on trial have a budget a day beside that of their tier, by what their token says.
+func ExampleCustomRule() {
+	snapshot, err := tiers.Compile(tiers.Policy{
+		Default:    "free",
+		Tiers:      map[string]tiers.Tier{"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 1000, Per: tiers.Minute}}}},
+		Parameters: map[string]tiers.Parameter{"plan": {Claim: "plan"}},
+		Custom: map[string]tiers.CustomRule{
+			"plan:trial": {Limits: map[string]*tiers.Limit{"day": {Capacity: 5000, Per: tiers.Day}}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, plan := range []string{"trial", "gold"} {
+		rules := snapshot.Rules(tiers.Subject{Tenant: "acme", Claims: &tiers.Claims{"plan": plan}}, tiers.Selection{})
+		for _, b := range rules.Buckets {
+			fmt.Printf("%s: %s %q\n", plan, b.Limits.All()[0].Name, b.Owner.Name)
+		}
+	}
+	// Output:
+	// trial: minute ""
+	// trial: day "plan:trial"
+	// gold: minute ""
+}
+
 // Most subjects share their rules with others, and only some need a copy.
 func ExampleSnapshot_SharedRules() {
 	policy, err := tiers.Parse([]byte(`{version: 1, default: free, tiers: {free: {limits: {minute: {capacity: 100, per: minute}}}}}`))

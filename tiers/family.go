@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ func newFamily(p Policy, listed *register, days []time.Time) *family {
 		computed: p.computes(), members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
 	}
 	p.Tiers, p.Tenants = cloneTiers(p.Tiers), nil
+	p.Parameters, p.Custom = maps.Clone(p.Parameters), cloneMap(p.Custom, CustomRule.clone)
 	f.policy = p
 	return f
 }

@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
@@ -41,7 +42,10 @@ func (t *tally) general(rules *Rules, buckets []bucket.Bucket) []bucket.Bucket {
 		asked = append(asked, bucket.Amount{Unit: unit, N: t.restTotal[at]})
 	}
 	for i := range buckets {
-		buckets[i].Amounts = asked
+		// Who has amounts already is asked for nothing that a call takes: a custom limit stands in its place.
+		if buckets[i].Amounts == nil {
+			buckets[i].Amounts = asked
+		}
 	}
 	return buckets
 }
@@ -77,7 +81,7 @@ func (r *Rules) PaysByCall() bool { return r.byCall }
 // Asked returns the amount of a unit that an owner is asked for by itself, because a rule stands in the place of limits. It
 // returns false where the owner is asked for what the operation asks of all.
 func (r *Rules) Asked(owner bucket.Owner, unit bucket.Unit) (n int64, own bool) {
-	if r.standing == nil {
+	if r.standing == nil && !r.keyed {
 		return 0, false
 	}
 	for i := range r.Buckets {
@@ -98,18 +102,24 @@ func (r *Rules) Asked(owner bucket.Owner, unit bucket.Unit) (n int64, own bool) 
 // Where no rule stands in the place of limits these are all. The slice must not be changed.
 func (r *Rules) Paying(field string) []bucket.Bucket {
 	o := r.standing
-	if o == nil {
+	if o == nil && !r.keyed {
 		return r.Buckets
+	}
+	if o == nil {
+		o = &operationRules{}
 	}
 	matching := o.match(field) | r.documents
 	return slices.DeleteFunc(slices.Clone(r.Buckets), func(b bucket.Bucket) bool {
-		if b.Owner.Level != bucket.Operation {
-			return matching&o.standing != 0
+		if b.Owner.Level != bucket.Operation || namesKey(b.Owner.Name) {
+			return matching&o.standing != 0 || r.keyed && b.Owner.Level != bucket.Operation
 		}
 		rule := o.spelled(b.Owner.Name)
 		return rule&o.instead != 0 && rule&matching == 0
 	})
 }
+
+// namesKey reports whether the name of an owner at the level of operations is the key of a custom limit.
+func namesKey(name string) bool { return strings.Contains(name, ":") && !isDocument(name) }
 
 // spelled returns the rules of the tenant of a spelling: one, or none.
 func (o *operationRules) spelled(spelling string) uint64 {

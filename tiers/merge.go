@@ -12,6 +12,8 @@ type ruleSource struct {
 	teams, users OwnerException
 	// personal are the operation rules of users.
 	personal map[string]OwnerRule
+	// custom are the custom limits of the tenant.
+	custom map[string]CustomRule
 	// changed says that the operation rules, those of users included, are not those of the tier.
 	changed bool
 }
@@ -19,7 +21,7 @@ type ruleSource struct {
 // changesNothing reports whether an exception only assigns a tier.
 func (x *Exception) changesNothing() bool {
 	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.Times == 0 && x.Percent == 0 && x.MaxCost == 0 && len(x.Limits) == 0 &&
-		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && !x.Unlimited && !x.Blocked &&
+		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && len(x.Custom) == 0 && !x.Unlimited && !x.Blocked &&
 		!x.CostReport && !x.CostValidate && x.Hide == nil
 }
 
@@ -54,7 +56,7 @@ func merge(t Tier, x Exception) ruleSource {
 	users, personal := t.Users.split()
 	changedUsers, changedPersonal := x.Users.split()
 	return ruleSource{
-		Tier: t, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(users, changedUsers),
+		Tier: t, custom: x.Custom, teams: mergeOwners(t.Teams, x.Teams), users: mergeOwners(users, changedUsers),
 		personal: mergePersonal(personal, changedPersonal), changed: len(x.Operations) > 0 || len(changedPersonal) > 0 || f.changes(),
 	}
 }

@@ -39,6 +39,6 @@ func (t ruleSource) withoutLimits() ruleSource {
 		operations[spelling] = rule
 	}
 	t.Limits, t.Operations = nil, operations
-	t.teams, t.users, t.personal, t.changed = OwnerException{}, OwnerException{}, nil, true
+	t.teams, t.users, t.personal, t.custom, t.changed = OwnerException{}, OwnerException{}, nil, nil, true
 	return t
 }

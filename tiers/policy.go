@@ -52,6 +52,14 @@ type Policy struct {
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
 	// Tiers are the tiers by name. At least one is required.
 	Tiers map[string]Tier `yaml:"tiers" json:"tiers"`
+	// Parameters say where requests have the values that the keys of custom limits are made of, by name, at most 8. What the
+	// subject is (tenant, team, user) and its tier need not be named.
+	Parameters map[string]Parameter `yaml:"parameters,omitempty" json:"parameters,omitempty"`
+	// Custom are limits of requests that carry certain values, by the key that these make ([ParseKey]), such as lang:en or
+	// lang:en,tenant:acme, at most 4096 of at most 32 combinations of names. Of the keys that a request matches the one with most parts holds, and of those with as many
+	// the first by its canonical spelling; without one, nothing is added to what the tier says. Each has budgets of its own.
+	// Values that no key has make no budget. They do not bound tenants that are unlimited.
+	Custom map[string]CustomRule `yaml:"custom,omitempty" json:"custom,omitempty"`
 	// Tenants are the exceptions by tenant: an assignment to a tier, or changes to it.
 	Tenants map[string]Exception `yaml:"tenants,omitempty" json:"tenants,omitempty"`
 }
@@ -132,6 +140,9 @@ type Exception struct {
 	// Operations are added to those of the tier. A rule of the same spelling is merged with it: a
 	// maximum cost replaces, limits merge by name.
 	Operations map[string]OperationRule `yaml:"operations,omitempty" json:"operations,omitempty"`
+	// Custom are custom limits of the tenant, as in [Policy.Custom], at most 512. Each key means one with the name of the tenant as well; of
+	// the same key the one of the policy holds.
+	Custom map[string]CustomRule `yaml:"custom,omitempty" json:"custom,omitempty"`
 	// Unlimited lifts every limit of the tier. A tier that is blocked stays blocked.
 	Unlimited bool `yaml:"unlimited,omitempty" json:"unlimited,omitempty"`
 	// Blocked refuses every operation of the tenant.

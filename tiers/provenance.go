@@ -67,6 +67,10 @@ func (r *Rules) LimitProvenance(subject Subject, owner bucket.Owner, limit strin
 			t.personal(owner.Name, limit)
 			break
 		}
+		if namesKey(owner.Name) {
+			t.custom(subject.Tenant, owner.Name, limit)
+			break
+		}
 		t.operation(owner.Name)
 		t.limit(t.operationAt(t.tierAt, owner.Name), t.tier.Operations[owner.Name].Limits, limit)
 		t.multiply()

@@ -51,6 +51,8 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 		tiers.OperationRule{},
 		tiers.Limit{},
 		tiers.Hide{},
+		tiers.CustomRule{},
+		tiers.Parameter{},
 	} {
 		goType := reflect.TypeOf(value)
 		def, found := defs[goType.Name()].(map[string]any)
@@ -130,9 +132,10 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 	// What only the compiler can see: references, sums, and what YAML has beyond JSON.
 	beyond := []string{
 		"alias", "anchor_day_of_a_day", "anchor_month_of_a_month", "blocked_and_unlimited", "calendar_of_a_minute", "capacity_octal", "capacity_with_underscore", "default_tier_unknown",
-		"enforce_from_has_a_time", "instead_alone", "instead_by_argument", "instead_of_computed_unit", "instead_soft", "instead_without_limits", "enforce_from_is_no_day", "enforce_from_without_mode", "enforce_from_without_warn",
+		"custom_across_and_instead", "custom_across_of_tenant", "custom_by_argument", "custom_instead_soft", "custom_of_unknown_parameter",
+		"custom_tenant_under_tenant", "custom_twice", "enforce_from_has_a_time", "instead_alone", "instead_by_argument", "instead_of_computed_unit", "instead_soft", "instead_without_limits", "enforce_from_is_no_day", "enforce_from_without_mode", "enforce_from_without_warn",
 		"max_cost_with_exponent", "merge_key", "month_in_fixed_window",
-		"month_without_calendar", "operation_mode_only", "period_too_short", "period_too_long", "second_document", "syntax",
+		"month_without_calendar", "operation_mode_only", "parameter_taken", "period_too_short", "period_too_long", "second_document", "syntax",
 		"team_removes_no_limit", "teams_empty", "tenant_blocked_with_max_cost", "tenant_name_is_a_flag", "tenant_name_with_line_break",
 		"percent_of_unlimited_tenant", "tenant_of_unknown_tier", "times_beside_percent", "times_of_blocked_tier", "tenant_of_unlimited_tier_with_limits", "tenant_removes_no_limit",
 		"tenant_removes_no_operation_limit", "tier_twice", "too_many_days", "too_many_limits", "too_many_limits_for_one_operation",

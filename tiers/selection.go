@@ -19,6 +19,8 @@ type Selection struct {
 	// Prices say what parts of it cost, where a rule that matches stands in the place of limits ([OperationRule.Instead]). Nil
 	// means that nobody knows: each part counts as the whole then.
 	Prices Prices
+	// Parameters are what the request carries, for custom limits. Nil is nothing.
+	Parameters Parameters
 	// Record is what a [Preparer] knows of the tenant beside the policy. Nil is nothing.
 	Record *Record
 }

@@ -29,6 +29,8 @@ type Snapshot struct {
 
 	tiers    map[string]*ruleSet
 	fallback *ruleSet
+	// custom are the custom limits of the policy, nil if there are none.
+	custom *customs
 	// exceptions are the rules of each kind of tenants that is listed.
 	exceptions []exceptionRules
 	// making is held by whoever compiles an exception, and shared is what exceptions have in common.
@@ -54,6 +56,10 @@ type ruleSet struct {
 	teams, users ownerLimits
 	// operations is nil if there are no operation rules.
 	operations *operationRules
+	// custom are the custom limits of the tenant, nil if there are none, and strictest is the mode of the limits in whose place
+	// they can stand.
+	custom    *customs
+	strictest bucket.Mode
 	// foreseen are the buckets of the tenant with those of sets of operation rules. Exceptions have none.
 	foreseen map[uint64][]bucket.Bucket
 	// days knows when its limits become enforced. It is nil for what the snapshot has, which does.
@@ -120,6 +126,8 @@ type Rules struct {
 	standing  *operationRules
 	documents uint64
 	byCall    bool
+	// keyed says that a custom limit stands in the place of limits.
+	keyed bool
 }
 
 // Generation is that of the snapshot that the rules are of: [Snapshot.Generation]. It is 0 for rules of nobody in particular.
@@ -257,6 +265,13 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 	}
 	team, user := set.teams.of(subject.Team), set.users.of(subject.User)
 	owners := [...]owned{{bucket.Team, subject.Team, team}, {bucket.User, subject.User, user}}
+	if custom := s.customOf(set, subject, selected.Parameters); custom != nil {
+		rules.Buckets = custom.apply(&rules, set, set.buckets(nil, owners, 0))
+		if matched != 0 {
+			set.operations.tally(&selected, matched).ask(&rules, rules.Buckets, subject.User)
+		}
+		return rules
+	}
 	switch {
 	case matched != 0 && set.operations.asks(matched, &selected, subject.User):
 		buckets := set.buckets(room, owners, 0)
@@ -284,7 +299,7 @@ func (s *Snapshot) SharedRules(subject Subject) *Rules {
 		s = s.eased.of(subject.Tenant, &Selection{})
 	}
 	set, _ := s.find(&subject, nil)
-	if subject.Exempt || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
+	if subject.Exempt || s.custom != nil || set.custom != nil || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
 		return nil
 	}
 	if shared := set.shared.Load(); shared != nil && shared.from == s {

@@ -61,6 +61,9 @@ func (p *Policy) units() []bucket.Unit {
 
 // eachLimits yields all limits by what has them, with those of the tier that the limits of a tenant are merged with.
 func (p *Policy) eachLimits(yield func(at path, limits, before map[string]*Limit)) {
+	for _, key := range sorted(p.Custom) {
+		yield(path("").to("custom").to(key).to("limits"), p.Custom[key].Limits, nil)
+	}
 	merged := make(map[string]ruleSource, len(p.Tiers))
 	for _, name := range sorted(p.Tiers) {
 		at, t := path("").to("tiers").to(name), merge(p.Tiers[name], Exception{})
@@ -79,6 +82,9 @@ func (p *Policy) eachLimits(yield func(at path, limits, before map[string]*Limit
 		at, x := path("").to("tenants").to(name), p.Tenants[name]
 		t := merged[cmp.Or(x.Tier, p.Default)]
 		yield(at.to("limits"), x.Limits, t.Limits)
+		for _, key := range sorted(x.Custom) {
+			yield(at.to("custom").to(key).to("limits"), x.Custom[key].Limits, nil)
+		}
 		eachOwnerLimits(at.to("teams"), x.Teams, t.teams.Limits, yield)
 		users, personal := x.Users.split()
 		eachOwnerLimits(at.to("users"), users, t.users.Limits, yield)

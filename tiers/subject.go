@@ -13,9 +13,14 @@ type Subject struct {
 	// Tier is the tier that the subject carries, as a token may do. Empty, or a name that the policy
 	// does not know, means the tier that the policy assigns to the tenant, else its default.
 	Tier string
+	// Claims are what else is known of the subject, such as the entries of a verified token, for custom limits. Nil is nothing.
+	Claims *Claims
 	// Anonymous says that the subject is not authenticated, but known by its address, for example.
 	// Its idempotency keys are not honoured.
 	Anonymous bool
 	// Exempt says that the subject is neither priced against a budget nor charged.
 	Exempt bool
 }
+
+// Claims are what is known of a subject, by name. They must not change while they are in use.
+type Claims map[string]string

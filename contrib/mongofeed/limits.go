@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // LimitsConfig says where [Limits] are.
@@ -26,6 +28,9 @@ type LimitsConfig struct {
 	// Ignore are further fields that documents have and that say nothing about limits. Any other field is a mistake: a limit that nobody
 	// reads would hold for nobody.
 	Ignore []string
+	// Parameters say where requests have what keys are made of, by the name that a part of a key has, as in a policy: lang, for
+	// example, for a key tenant:acme,lang:en. Nil means that keys are about tenants, teams, users and tiers only.
+	Parameters map[string]tiers.Parameter
 }
 
 // Fields are what the parts of a document of [Limits] are called. The zero value is the default in each field.
@@ -34,7 +39,7 @@ type Fields struct {
 	Service string
 	// General are the limits of every tenant that has no others, by name. Empty means general_limits.
 	General string
-	// Custom are the limits of single tenants by key, and by name. Empty means custom_limits.
+	// Custom are the limits of single tenants, and of requests that carry certain values, by key, and by name. Empty means custom_limits.
 	Custom string
 	// Updated is when somebody has written the document. It is not read. Empty means last_updated.
 	Updated string
@@ -49,7 +54,9 @@ type Fields struct {
 //
 // A limit is a number of requests, under the name second, minute, hour or day, which is its period; or an object with the keys
 // that a limit has in a policy. A custom limit replaces the general one of the same name, and adds to it otherwise; null removes it. A key
-// is the name of a tenant, or tenant: and the name, which is how a name with a colon is written. What cannot be translated is refused.
+// is the name of a tenant, or tenant: and the name, which is how a name with a colon is written; or it has other parts, as
+// tenant:acme,lang:en has ([tiers.ParseKey]). Each of these has budgets of its own, which stand in the place of the general ones, for requests
+// that carry all its parts ([LimitsConfig.Parameters]); of those that a request matches, that of most parts. What cannot be translated is refused.
 //
 // Whatever changes the translation is a new revision, with the number after that of the policy that holds, as from a policy.File: an
 // operator who restores an older document is obeyed. The time of the last update is not read: clocks differ, and it does not grow in
@@ -59,6 +66,7 @@ type Limits struct {
 	service    string
 	fields     Fields
 	ignored    map[string]bool
+	parameters map[string]tiers.Parameter
 }
 
 var _ policy.Feed = (*Limits)(nil)
@@ -93,7 +101,7 @@ func NewLimits(cfg LimitsConfig) (*Limits, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Limits{collection: byMajority(cfg.Collection), service: cfg.Service, fields: f, ignored: ignored}, nil
+	return &Limits{collection: byMajority(cfg.Collection), service: cfg.Service, fields: f, ignored: ignored, parameters: maps.Clone(cfg.Parameters)}, nil
 }
 
 // String returns the collection and the name of the service.

@@ -132,20 +132,21 @@ func TestWhatCannotBeTranslatedIsRefusedWithEveryMistake(t *testing.T) {
 		return bson.M{"service": "shop", "general_limits": bson.M{"minute": 1}, "custom_limits": value}
 	}
 	for want, document := range map[string]bson.M{
-		`"user_limits": nobody knows what this field says`:               {"service": "shop", "general_limits": bson.M{"minute": 1}, "user_limits": 7},
-		`"general_limits": it is missing`:                                {"service": "shop"},
-		`"general_limits": it is of the type`:                            general("100"),
-		`"general_limits.minute": it is of the type string`:              general(bson.M{"minute": "100"}),
-		`"general_limits.minute": it is of the type double`:              general(bson.M{"minute": 1.5}),
-		`"general_limits.hour": it is of the type double`:                general(bson.M{"hour": 1e300}),
-		`"general_limits.minute": it is of the type null`:                general(bson.M{"minute": nil}),
-		`"general_limits.fortnight": a number is the requests`:           general(bson.M{"fortnight": 7}),
-		`"general_limits.minute.per": it is of the type array`:           general(bson.M{"minute": bson.M{"capacity": 1, "per": bson.A{}}}),
-		`"custom_limits": it is of the type array`:                       custom(bson.A{}),
-		`"custom_limits.tenant:acme,lang:en": the key has several parts`: custom(bson.M{"tenant:acme,lang:en": bson.M{"minute": 1}}),
-		`"custom_limits.lang:en": the key is not about a tenant`:         custom(bson.M{"lang:en": bson.M{"minute": 1}}),
-		`the tenant is there twice`:                                      custom(bson.M{"acme": bson.M{"minute": 1}, "tenant:acme": bson.M{"minute": 1}}),
-		`"custom_limits.acme": it is of the type`:                        custom(bson.M{"acme": 7}),
+		`"user_limits": nobody knows what this field says`:          {"service": "shop", "general_limits": bson.M{"minute": 1}, "user_limits": 7},
+		`"general_limits": it is missing`:                           {"service": "shop"},
+		`"general_limits": it is of the type`:                       general("100"),
+		`"general_limits.minute": it is of the type string`:         general(bson.M{"minute": "100"}),
+		`"general_limits.minute": it is of the type double`:         general(bson.M{"minute": 1.5}),
+		`"general_limits.hour": it is of the type double`:           general(bson.M{"hour": 1e300}),
+		`"general_limits.minute": it is of the type null`:           general(bson.M{"minute": nil}),
+		`"general_limits.fortnight": a number is the requests`:      general(bson.M{"fortnight": 7}),
+		`"general_limits.minute.per": it is of the type array`:      general(bson.M{"minute": bson.M{"capacity": 1, "per": bson.A{}}}),
+		`"custom_limits": it is of the type array`:                  custom(bson.A{}),
+		`"custom_limits.tenant:acme,lang:en": nobody knows where`:   custom(bson.M{"tenant:acme,lang:en": bson.M{"minute": 1}}),
+		`"custom_limits.lang:en": nobody knows where a request has`: custom(bson.M{"lang:en": bson.M{"minute": 1}}),
+		`"custom_limits.acme,lang:en": "acme" is no part of a key`:  custom(bson.M{"acme,lang:en": bson.M{"minute": 1}}),
+		`the tenant is there twice`:                                 custom(bson.M{"acme": bson.M{"minute": 1}, "tenant:acme": bson.M{"minute": 1}}),
+		`"custom_limits.acme": it is of the type`:                   custom(bson.M{"acme": 7}),
 	} {
 		replace(t, c, document)
 		_, err := limits.Newest(t.Context(), policy.Head{Number: 3})

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // general is the tier of a translation.
@@ -30,13 +33,18 @@ func (t *translation) fail(path, format string, args ...any) {
 // translate returns the policy of a document as JSON. The same content gives the same bytes: the order of keys means nothing.
 func (l *Limits) translate(raw bson.Raw) ([]byte, error) {
 	t := &translation{}
-	tier, tenants := map[string]any{}, map[string]any{}
-	for name, value := range t.elements("", raw) {
+	tier, keys := map[string]any{}, customs{}
+	elements := t.elements("", raw)
+	common := map[string]any{}
+	if value, found := elements[l.fields.General]; found {
+		common = t.limits(l.fields.General, value, false)
+		tier["limits"] = common
+	}
+	for name, value := range elements {
 		switch {
 		case name == l.fields.General:
-			tier["limits"] = t.limits(name, value, false)
 		case name == l.fields.Custom:
-			tenants = t.custom(name, value)
+			keys = l.custom(t, name, value, common)
 		case !l.ignored[name]:
 			t.fail(name, "nobody knows what this field says: name it in LimitsConfig.Fields, or in Ignore if it says nothing about limits")
 		}
@@ -48,8 +56,14 @@ func (l *Limits) translate(raw bson.Raw) ([]byte, error) {
 		return nil, err
 	}
 	document := map[string]any{"version": 1, "default": general, "tiers": map[string]any{general: tier}}
-	if len(tenants) > 0 {
-		document["tenants"] = tenants
+	if len(keys.tenants) > 0 {
+		document["tenants"] = keys.tenants
+	}
+	if len(keys.all) > 0 {
+		document["custom"] = keys.all
+	}
+	if len(l.parameters) > 0 {
+		document["parameters"] = l.parameters
 	}
 	// Maps are written in the order of their keys.
 	return json.Marshal(document)
@@ -85,26 +99,88 @@ func (t *translation) object(path string, value bson.RawValue) map[string]bson.R
 	return t.elements(path, raw)
 }
 
-// custom translates the limits by key into exceptions by tenant.
-func (t *translation) custom(path string, value bson.RawValue) map[string]any {
-	tenants := map[string]any{}
-	for key, limits := range t.object(path, value) {
-		at := join(path, key)
-		tenant, named := strings.CutPrefix(key, "tenant:")
-		switch {
-		case strings.Contains(key, ","):
-			t.fail(at, "the key has several parts: a policy has custom limits by tenant only")
-			continue
-		case !named && strings.Contains(key, ":"):
-			t.fail(at, "the key is not about a tenant: a policy has custom limits by tenant only; write \"tenant:%.80s\" if that is its name", key)
-			continue
-		}
-		if _, twice := tenants[tenant]; twice {
-			t.fail(at, "the tenant is there twice, with and without tenant: before its name: remove one")
-		}
-		tenants[tenant] = map[string]any{"limits": t.limits(at, limits, true)}
+// customs are the custom limits of a document: the exceptions of tenants, and those of keys without a tenant.
+type customs struct{ tenants, all map[string]any }
+
+// tenant returns the exception of a tenant.
+func (c *customs) tenant(name string) map[string]any {
+	x, _ := c.tenants[name].(map[string]any)
+	if x == nil {
+		x = map[string]any{}
+		c.tenants[name] = x
 	}
-	return tenants
+	return x
+}
+
+// custom translates the limits by key: that of a tenant alone into an exception, and any other into a custom limit with budgets of its own, in
+// the place of the general ones. What such a key does not say, the general limits do.
+func (l *Limits) custom(t *translation, path string, value bson.RawValue, common map[string]any) customs {
+	c := customs{tenants: map[string]any{}, all: map[string]any{}}
+	for spelled, limits := range t.object(path, value) {
+		at := join(path, spelled)
+		if !strings.ContainsAny(spelled, ":,") {
+			if c.set(c.tenant(spelled), "limits", t.limits(at, limits, true)) {
+				continue
+			}
+			t.fail(at, "the tenant is there twice, with and without tenant: before its name: remove one")
+			continue
+		}
+		key, err := tiers.ParseKey(spelled)
+		if err != nil {
+			t.fail(at, "%v", err)
+			continue
+		}
+		l.named(t, at, key)
+		tenant, rest := key.Value("tenant"), key.Without("tenant")
+		if len(rest.Names()) == 0 {
+			if !c.set(c.tenant(tenant), "limits", t.limits(at, limits, true)) {
+				t.fail(at, "the tenant is there twice, with and without tenant: before its name: remove one")
+			}
+			continue
+		}
+		rule := map[string]any{"instead": true, "limits": merged(common, t.limits(at, limits, true))}
+		under := c.all
+		if tenant != "" {
+			x := c.tenant(tenant)
+			if x["custom"] == nil {
+				x["custom"] = map[string]any{}
+			}
+			under, _ = x["custom"].(map[string]any)
+		}
+		if !c.set(under, rest.String(), rule) {
+			t.fail(at, "the key is there twice, in two spellings: remove one")
+		}
+	}
+	return c
+}
+
+// set returns false if something is there already.
+func (*customs) set(into map[string]any, name string, value any) bool {
+	_, twice := into[name]
+	into[name] = value
+	return !twice
+}
+
+// named reports the parts of a key of which nobody knows where a request has them.
+func (l *Limits) named(t *translation, at string, key tiers.Key) {
+	for _, name := range key.Names() {
+		switch _, known := l.parameters[name]; {
+		case known, name == "tenant", name == "team", name == "user", name == "tier":
+		default:
+			t.fail(at, "nobody knows where a request has %q: say it in LimitsConfig.Parameters; write \"tenant:%.80s\" if this is the name of a tenant", name, key)
+		}
+	}
+}
+
+// merged returns the general limits with those of a key, where null removes one.
+func merged(common, custom map[string]any) map[string]any {
+	all := maps.Clone(common)
+	for name, limit := range custom {
+		if all[name] = limit; limit == nil {
+			delete(all, name)
+		}
+	}
+	return all
 }
 
 // limits translates limits by name. Those of a tenant may remove one.

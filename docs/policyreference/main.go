@@ -115,6 +115,7 @@ func render(document string) ([]byte, error) {
 	fmt.Fprintf(&page, "| of a tier, a limit, a unit, a store | 1 to 64 characters of `A–Z a–z 0–9 _ . -` |\n")
 	fmt.Fprintf(&page, "| of a tenant, a team, a user | 1 to 256 bytes of any text |\n")
 	fmt.Fprintf(&page, "| of an operation rule | `Mutation.createIssue`, a pattern such as `Mutation.delete*`, or `sha256:` and the hash of a document |\n")
+	fmt.Fprintf(&page, "| of a key | 1 to 8 parts such as `lang:en,tenant:acme`, 256 bytes at most; `%%2C` is a comma in a value, and `%%25` a percent sign |\n")
 	fmt.Fprintf(&page, "| of a path into arguments | `origins`, or up to 8 names such as `input.email` |\n")
 	return page.Bytes(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql/handler/transport"
@@ -19,7 +20,7 @@ import (
 // WebSocket is passed through.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := &held{Exchange: Exchange{response: w, peer: inbound.Peer(r)}, Context: r.Context()}
+		h := &held{Exchange: Exchange{response: w, peer: inbound.Peer(r), url: r.URL}, Context: r.Context()}
 		x := &h.Exchange
 		r = r.WithContext(h) //nolint:contextcheck // It is in that of the request.
 		if inbound.Upgrades(r.Header) {
@@ -57,6 +58,7 @@ func (h *held) Value(key any) any {
 type Exchange struct {
 	response http.ResponseWriter
 	peer     netip.Addr
+	url      *url.URL
 
 	mu sync.Mutex
 	// left is what the hooks of an operation have left for each other, and whose is what they know the operation by.
@@ -86,6 +88,9 @@ func From(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
 }
+
+// URL is that of the request, on a WebSocket of the upgrade. It must not be changed.
+func (x *Exchange) URL() *url.URL { return x.url }
 
 // Peer is the address of the TCP peer. It is invalid where the listener has none, as on a Unix socket.
 func (x *Exchange) Peer() netip.Addr { return x.peer }
