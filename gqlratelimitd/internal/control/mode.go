@@ -61,7 +61,7 @@ func (s *ModeSwitch) Holds(now time.Time) bool { return !s.Ended && now.Before(s
 // action says who may do something about a scope.
 func (s Scope) action(what access.Action, name string) action {
 	if s == ScopeTenant {
-		return action{what, name}
+		return action{Action: what, tenant: name}
 	}
 	return action{Action: what}
 }

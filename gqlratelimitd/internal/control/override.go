@@ -82,7 +82,7 @@ func (k *OverrideKey) check() error {
 // SetOverride sets what is to hold for an owner for a time: [access.SetOverride], or [access.BlockTenant] where it blocks. Its names
 // and numbers have to fit the newest policy. It is relayed as a [MessageOverrides].
 func (c *Control) SetOverride(ctx context.Context, r Request, in OverrideInput) (*Override, error) {
-	a := action{access.SetOverride, in.Tenant}
+	a := action{Action: access.SetOverride, tenant: in.Tenant}
 	if in.Override.Blocked {
 		a.Action = access.BlockTenant
 	}
@@ -244,7 +244,7 @@ type ClearOverrideInput struct {
 // ClearOverride removes an override: [access.DeleteOverride], or [access.UnblockTenant] where it blocks. There is [ErrNotFound] if none
 // holds. It is relayed as a [MessageOverrides].
 func (c *Control) ClearOverride(ctx context.Context, r Request, in ClearOverrideInput) (*Override, error) {
-	a := action{access.DeleteOverride, in.Tenant}
+	a := action{Action: access.DeleteOverride, tenant: in.Tenant}
 	unblock := access.Authorize(r.Actor, access.UnblockTenant, in.Tenant)
 	if err := access.Authorize(r.Actor, a.Action, a.tenant); err != nil && unblock != nil {
 		return nil, err

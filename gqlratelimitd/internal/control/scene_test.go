@@ -42,6 +42,8 @@ type scene struct {
 	path    string
 	now     time.Time
 	changed int
+	// token is one that was issued.
+	token string
 }
 
 func newScene(t *testing.T, cfg control.Config) *scene {

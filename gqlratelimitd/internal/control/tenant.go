@@ -58,7 +58,7 @@ func (c *Control) PutTenant(ctx context.Context, r Request, in TenantInput) (*Te
 		return err
 	}
 	return judged(ctx, c, func(newest *compiled) (*Tenant, error) {
-		return mutate(ctx, c, r, action{access.AssignTenant, in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
+		return mutate(ctx, c, r, action{Action: access.AssignTenant, tenant: in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
 			was, err := tx.Tenant(in.Tenant)
 			if err != nil {
 				return nil, done{}, err
@@ -83,7 +83,7 @@ type RemoveTenantInput struct {
 // [ErrNotFound] if it has none. It is relayed as a [MessageTenant]. The answer has the revision of the removal.
 func (c *Control) RemoveTenant(ctx context.Context, r Request, in RemoveTenantInput) (*Tenant, error) {
 	check := func() error { return checkName("tenant", in.Tenant, tiers.MaxLongName) }
-	return mutate(ctx, c, r, action{access.AssignTenant, in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
+	return mutate(ctx, c, r, action{Action: access.AssignTenant, tenant: in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
 		was, err := tx.Tenant(in.Tenant)
 		if err == nil && was == nil {
 			err = ErrNotFound
@@ -117,7 +117,7 @@ func (c *Control) Allocate(ctx context.Context, r Request, in AllocateInput) (*T
 		return checkAllocations(in.Allocations)
 	}
 	return judged(ctx, c, func(newest *compiled) (*Tenant, error) {
-		return mutate(ctx, c, r, action{access.SetAllocations, in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
+		return mutate(ctx, c, r, action{Action: access.SetAllocations, tenant: in.Tenant}, in, check, func(tx *store.Tx) (*Tenant, done, error) {
 			was, err := tx.Tenant(in.Tenant)
 			if err != nil {
 				return nil, done{}, err

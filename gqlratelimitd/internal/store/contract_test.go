@@ -239,6 +239,7 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
 		t, db, c := s.T, s.db, s.clock
+		require.False(t, read(t, db, (*store.View).HasTokens))
 		a := &store.Token{
 			ID: "a", Hash: []byte{0, 1}, Subject: "ci", Owner: "ada", Roles: []string{"viewer", "operator"}, Tenants: []string{"a\"b"},
 			Bootstrap: true, Issued: c.now, Expires: c.now.Add(time.Hour),
@@ -246,6 +247,9 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 		b := &store.Token{ID: "b", Hash: []byte{2}, Subject: "page"}
 		change(t, db, func(tx *store.Tx) {
 			require.NoError(t, tx.AddToken(a))
+			there, err := tx.HasTokens()
+			require.NoError(t, err)
+			require.False(t, there, "but for bootstrap tokens")
 			require.NoError(t, tx.AddToken(b))
 		})
 		token := func(id string) *store.Token {
@@ -254,13 +258,17 @@ func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 		require.Equal(t, a, token("a"))
 		require.Equal(t, b, token("b"))
 		require.Nil(t, token("c"))
+		require.True(t, read(t, db, (*store.View).HasTokens))
 		first := c.now
 		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.RevokeToken("b")) })
 		c.now = c.now.Add(time.Minute)
 		change(t, db, func(tx *store.Tx) {
 			require.NoError(t, tx.RevokeToken("b"))
-			require.NoError(t, tx.UseToken("b"))
+			require.NoError(t, tx.UseToken("b", c.now))
+			require.NoError(t, tx.UseToken("b", first))
+			require.NoError(t, tx.RevokeBootstrap())
 		})
+		require.Equal(t, c.now, token("a").Revoked)
 		require.Equal(t, first, token("b").Revoked)
 		require.Equal(t, c.now, token("b").Used)
 		require.Error(t, db.Change(t.Context(), func(tx *store.Tx) error { return tx.AddToken(&store.Token{ID: "a", Hash: []byte{3}}) }))

@@ -71,9 +71,20 @@ func (tx *Tx) AddToken(t *Token) error {
 		micros(t.Issued), micros(t.Expires), micros(t.Used), micros(t.Revoked))
 }
 
-// UseToken notes that a token was used now.
-func (tx *Tx) UseToken(id string) error {
-	return tx.exec("UPDATE token SET used = $1 WHERE id = $2", micros(tx.now), id)
+// UseToken notes that a token was used at a time, unless it was used later.
+func (tx *Tx) UseToken(id string, at time.Time) error {
+	return tx.exec("UPDATE token SET used = $1 WHERE id = $2 AND used < $1", micros(at), id)
+}
+
+// RevokeBootstrap ends all bootstrap tokens that were not used.
+func (tx *Tx) RevokeBootstrap() error {
+	return tx.exec("UPDATE token SET revoked = $1 WHERE bootstrap = 1 AND used = 0 AND revoked = 0", micros(tx.now))
+}
+
+// HasTokens reports whether any token was ever issued but bootstrap tokens.
+func (v *View) HasTokens() (bool, error) {
+	n, err := one(v, scanNumber, "SELECT count(*) FROM (SELECT id FROM token WHERE bootstrap = 0 LIMIT 1) found")
+	return err == nil && *n > 0, err
 }
 
 // RevokeToken ends a token for ever. One that was revoked already stays as it is.

@@ -1,0 +1,263 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+// Token is what is told of a token: everything but what would let somebody in.
+type Token struct {
+	// ID names the token.
+	ID string `json:"id"`
+	// Subject is whom it is for, and Owner who answers for it: empty where the bootstrap token has issued it.
+	Subject string `json:"subject"`
+	Owner   string `json:"owner,omitempty"`
+	// Roles are what the bearer is, and Tenants those that it is confined to, if any.
+	Roles   []access.Role `json:"roles,omitempty"`
+	Tenants []string      `json:"tenants,omitempty"`
+	// Bootstrap says that it is good for being exchanged for another one, once.
+	Bootstrap bool `json:"bootstrap,omitempty"`
+	// Issued, Expires, Used and Revoked are when: Used the last time, to [access.UsedEvery]. Zero means never.
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expires"`
+	Used    time.Time `json:"used,omitzero"`
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+// IssuedToken is a token that was issued.
+type IssuedToken struct {
+	Token
+	// Secret is the token itself, for its bearer alone. It is nowhere else, and not in the answer to a repeat under an
+	// idempotency key: who has lost it issues another one.
+	Secret string `json:"-"`
+}
+
+// IssueToken issues a token with no more rights than the actor has: [access.IssueToken] and [access.AuthorizeIssue]. The bootstrap token is
+// exchanged by it for one with any rights, once, and all other bootstrap tokens end.
+func (c *Control) IssueToken(ctx context.Context, r Request, in access.TokenRequest) (*IssuedToken, error) {
+	a := action{Action: access.IssueToken}
+	if len(in.Tenants) > 0 {
+		a.tenant = in.Tenants[0]
+	}
+	var issued *access.Token
+	var secret string
+	check := func() (err error) {
+		issued, secret, err = access.NewToken(r.Actor, in, c.now())
+		if err != nil && !errors.Is(err, access.ErrDenied) {
+			err = &InvalidError{Field: "token", Err: err}
+		}
+		return err
+	}
+	answer, err := mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*IssuedToken, done, error) {
+		if r.Actor.Method == access.MethodBootstrap {
+			if err := spend(tx, r.Actor); err != nil {
+				return nil, done{}, err
+			}
+		}
+		if err := tx.AddToken(storedToken(issued)); err != nil {
+			return nil, done{}, err
+		}
+		token := tokenOf(issued)
+		return &IssuedToken{Token: token, Secret: secret}, done{target: "token " + issued.ID, after: token}, nil
+	})
+	return answer, err
+}
+
+// spend notes that a bootstrap token was exchanged, and is an error if it was before.
+func spend(tx *store.Tx, actor access.Actor) error {
+	_, id, _ := strings.Cut(actor.Subject, "#")
+	token, err := tx.Token(id)
+	if err != nil {
+		return err
+	}
+	if token == nil || !token.Bootstrap || !token.Used.IsZero() || !token.Revoked.IsZero() || !tx.Now().Before(token.Expires) {
+		return &access.UnauthenticatedError{Reason: access.ReasonSpent}
+	}
+	if err := tx.UseToken(id, tx.Now()); err != nil {
+		return err
+	}
+	return tx.RevokeBootstrap()
+}
+
+// RevokeTokenInput says which token is revoked.
+type RevokeTokenInput struct{ ID string }
+
+// RevokeToken ends a token for ever: [access.RevokeToken], of all tenants that it is confined to. Everybody may end the one that they
+// come with, and those that they have issued. There is [ErrNotFound] if no such token holds.
+func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInput) (*Token, error) {
+	var there *store.Token
+	err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
+		there, err = v.Token(in.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := action{Action: access.RevokeToken}
+	if there != nil {
+		// Whose it is never changes.
+		if err := mayRevoke(r.Actor, there); err != nil {
+			return nil, err
+		}
+		a.permitted = true
+		if len(there.Tenants) > 0 {
+			a.tenant = there.Tenants[0]
+		}
+	}
+	check := func() error {
+		if there == nil {
+			return ErrNotFound
+		}
+		return nil
+	}
+	return mutate(ctx, c, r, a, in, check, func(tx *store.Tx) (*Token, done, error) {
+		was, err := tx.Token(in.ID)
+		if err == nil && !was.Revoked.IsZero() {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return nil, done{}, err
+		}
+		if err := tx.RevokeToken(in.ID); err != nil {
+			return nil, done{}, err
+		}
+		before := tokenOf(accessToken(was))
+		after := before
+		after.Revoked = tx.Now()
+		return &after, done{target: "token " + in.ID, before: before, after: after}, nil
+	})
+}
+
+// mayRevoke returns why an actor may not revoke a token.
+func mayRevoke(actor access.Actor, token *store.Token) error {
+	switch actor.Method {
+	case access.MethodToken, access.MethodOIDC, access.MethodCertificate:
+		own := actor.Method == access.MethodToken && actor.Issuer == access.LocalIssuer && actor.Subject == token.Subject+"#"+token.ID
+		if own || token.Owner != "" && token.Owner == actor.Person() {
+			return nil
+		}
+	case access.MethodBootstrap, access.MethodSystem:
+	}
+	if len(token.Tenants) == 0 {
+		return access.Authorize(actor, access.RevokeToken, "")
+	}
+	for _, tenant := range token.Tenants {
+		if err := access.Authorize(actor, access.RevokeToken, tenant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bootstrap issues the bootstrap token, for who has the machine, and returns its text. If any other token was ever issued it returns an
+// empty text, unless it is asked to all the same because all tokens are lost.
+func (c *Control) Bootstrap(ctx context.Context, lost bool) (string, error) {
+	token, secret := access.NewBootstrapToken(c.now())
+	r := Request{Actor: access.System("bootstrap"), Reason: "nobody has a token"}
+	if lost {
+		r.Reason = "who has the machine asked for a token"
+	}
+	err := c.cfg.Store.Change(ctx, func(tx *store.Tx) error {
+		there, err := tx.HasTokens()
+		if err != nil {
+			return err
+		}
+		if there && !lost {
+			secret = ""
+			return nil
+		}
+		if err := tx.AddToken(storedToken(token)); err != nil {
+			return err
+		}
+		return note(ctx, tx, &r, action{Action: access.IssueToken}, &done{target: "token " + token.ID, after: tokenOf(token)})
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// Tokens returns at most n tokens after an ID, by ID, also those that hold no longer: [access.ReadToken]. Those of a tenant are the ones
+// that are confined to it, perhaps among others; without one it is all.
+func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after string, n int) (found []Token, _ error) {
+	if err := access.Authorize(actor, access.ReadToken, tenant); err != nil {
+		return nil, err
+	}
+	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
+		n = min(n, store.MaxPage)
+		for len(found) < n {
+			page, err := v.Tokens(after, store.MaxPage)
+			for i := range page {
+				if after = page[i].ID; len(found) < n && (tenant == "" || slices.Contains(page[i].Tenants, tenant)) {
+					found = append(found, tokenOf(accessToken(&page[i])))
+				}
+			}
+			if err != nil || len(page) < store.MaxPage {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// TokenStore is where an authenticator finds tokens.
+func (c *Control) TokenStore() access.TokenStore { return tokens{c.cfg.Store} }
+
+// tokens are those of a store.
+type tokens struct{ db *store.DB }
+
+// Token implements access.TokenStore.
+func (t tokens) Token(ctx context.Context, id string) (*access.Token, error) {
+	var found *store.Token
+	err := t.db.Read(ctx, func(v *store.View) (err error) {
+		found, err = v.Token(id)
+		return err
+	})
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return accessToken(found), nil
+}
+
+// UseToken implements access.TokenStore.
+func (t tokens) UseToken(ctx context.Context, id string, at time.Time) error {
+	return t.db.Change(ctx, func(tx *store.Tx) error { return tx.UseToken(id, at) })
+}
+
+func storedToken(t *access.Token) *store.Token {
+	roles := make([]string, len(t.Roles))
+	for i, role := range t.Roles {
+		roles[i] = string(role)
+	}
+	return &store.Token{
+		ID: t.ID, Hash: t.Hash[:], Subject: t.Subject, Owner: t.Owner, Roles: roles, Tenants: t.Tenants, Bootstrap: t.Bootstrap,
+		Issued: t.Issued, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked,
+	}
+}
+
+func accessToken(t *store.Token) *access.Token {
+	roles := make([]access.Role, len(t.Roles))
+	for i, role := range t.Roles {
+		roles[i] = access.Role(role)
+	}
+	token := &access.Token{
+		ID: t.ID, Subject: t.Subject, Owner: t.Owner, Roles: roles, Tenants: t.Tenants, Bootstrap: t.Bootstrap,
+		Issued: t.Issued, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked,
+	}
+	copy(token.Hash[:], t.Hash)
+	return token
+}
+
+func tokenOf(t *access.Token) Token {
+	return Token{
+		ID: t.ID, Subject: t.Subject, Owner: t.Owner, Roles: t.Roles, Tenants: t.Tenants, Bootstrap: t.Bootstrap,
+		Issued: t.Issued, Expires: t.Expires, Used: t.Used, Revoked: t.Revoked,
+	}
+}
