@@ -36,8 +36,8 @@ type ObserveConfig struct {
 	Operations []string
 
 	// Observer is told of decisions, of limits that are nearly used up and that refuse, and of stores that go and
-	// come back. It is called in the request, so that it must not block; package event has a
-	// channel, and a logger. Nil means that Refusals are lines of Logger, and nobody is told of the rest.
+	// come back. One that is an [event.Counter] is told what every decision came to, besides; package digest has one. It is called in the request, so
+	// that it must not block; package event has a channel, and a logger. Nil means that Refusals are lines of Logger, and nobody is told of the rest.
 	Observer event.Observer
 	// Refusals is how many refusals are told in each second, one by one, as [event.Decided]. A client is given the id of a
 	// refusal only if it is told, or stands in a span that is sampled; metrics count all. Zero means 100, [None] that

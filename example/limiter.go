@@ -8,16 +8,22 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -43,11 +49,24 @@ type limiter struct {
 // starts, and serves by the fail modes of its policy, whether Redis is there or not.
 func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	l := &limiter{}
-	source, err := l.policy(opts.policy, opts.policyMaxBytes, logger)
+	client, err := l.connect(opts.redis)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	store, err := l.store(opts.redis)
+	// What led to a refusal is a line with the id that its client was given, and so is a limit that is nearly used up. However
+	// many requests are refused, the lines are bounded. With a Redis it has the same by the id.
+	told, err := l.digest(client, logger)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	source, err := l.policy(opts.policy, opts.policyMaxBytes, logger, told)
+	if err == nil {
+		source, err = l.eased(source, client, logger, told)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	store, err := budgets(client)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -60,9 +79,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
 		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
 		Answer:   ratelimit.AnswerConfig{MaxBytes: maxAnswer},
-		// What led to a refusal is a line with the id that its client was given, and so is a limit that is nearly used up. However
-		// many requests are refused, the lines are bounded.
-		Observe: ratelimit.ObserveConfig{Logger: logger, Observer: event.NewLogger(logger)},
+		Observe:  ratelimit.ObserveConfig{Logger: logger, Observer: told},
 	})
 	if err := l.open(opts, logger); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -120,7 +137,7 @@ func subjectOfAccount(ctx context.Context) (ratelimit.Subject, bool) {
 }
 
 // policy returns the built-in policy, or one that follows a file of so many bytes at most.
-func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger) (tiers.Source, error) {
+func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger, told event.Observer) (tiers.Source, error) {
 	if path == "" {
 		builtIn, err := tiers.Load(builtInPolicy, 1)
 		if err != nil {
@@ -128,7 +145,7 @@ func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger) (tiers.
 		}
 		return builtIn, nil
 	}
-	file, err := policy.OpenFile(path, policy.Config{MaxDocument: maxBytes, Observe: policy.ObserveConfig{Logger: logger}})
+	file, err := policy.OpenFile(path, policy.Config{MaxDocument: maxBytes, Observe: policy.ObserveConfig{Logger: logger, Observer: told}})
 	if err != nil {
 		return nil, err
 	}
@@ -136,23 +153,70 @@ func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger) (tiers.
 	return file, nil
 }
 
-// store returns budgets in this process, or in Redis if there are addresses.
-func (l *limiter) store(addresses []string) (bucket.Store, error) {
+// connect returns a client of the Redis, nil if there are no addresses.
+func (l *limiter) connect(addresses []string) (redis.UniversalClient, error) {
 	if len(addresses) == 0 {
-		return bucket.NewMemory(bucket.MemoryConfig{}), nil
+		return nil, nil
 	}
 	client, err := redisclient.New(addresses...)
 	if err != nil {
 		return nil, fmt.Errorf("-redis: %w", err)
 	}
 	l.close = append(l.close, client.Close)
-	return bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
+	return client, nil
 }
 
-// Close stops following the policy and disconnects.
+// budgets returns a store in this process, or in Redis.
+func budgets(client redis.UniversalClient) (bucket.Store, error) {
+	if client == nil {
+		return bucket.NewMemory(bucket.MemoryConfig{}), nil
+	}
+	return bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: namespace})
+}
+
+// namespace is that of all keys in Redis.
+const namespace = "example"
+
+// digest returns who is told of decisions: the log, and with a Redis the digest that this process writes into it.
+func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (event.Observer, error) {
+	log := event.NewLogger(logger)
+	if client == nil {
+		return log, nil
+	}
+	digests, err := digest.New(digest.Config{})
+	if err != nil {
+		return nil, err
+	}
+	writer, err := redisdigest.Start(redisdigest.WriterConfig{
+		Config: redisdigest.Config{Client: client, Namespace: namespace}, Collector: digests, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.close = append(l.close, writer.Close)
+	return event.All(digests, log), nil
+}
+
+// eased returns the policy with the mode switches of the Redis.
+func (l *limiter) eased(source tiers.Source, client redis.UniversalClient, logger *slog.Logger, told event.Observer) (tiers.Source, error) {
+	if client == nil {
+		return source, nil
+	}
+	easing := tiers.NewModeSwitch(source)
+	follower, err := redisswitch.Follow(redisswitch.FollowerConfig{
+		Config: redisswitch.Config{Client: client, Namespace: namespace}, Switch: easing, Observer: told, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.close = append(l.close, follower.Close)
+	return easing, nil
+}
+
+// Close stops following the policy and disconnects: what was opened last is closed first.
 func (l *limiter) Close() error {
 	var errs []error
-	for _, closing := range l.close {
+	for _, closing := range slices.Backward(l.close) {
 		errs = append(errs, closing())
 	}
 	return errors.Join(errs...)

@@ -3,10 +3,16 @@ package main
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
@@ -116,5 +122,44 @@ func TestAWrongRedisAddressIsSaidClearlyAndNeverRepeated(t *testing.T) {
 		require.Contains(t, said, "example: -redis: ")
 		require.Contains(t, said, want)
 		require.NotContains(t, said, "sesame")
+	}
+}
+
+func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
+	t.Parallel()
+	var address string
+	var one, two *instance
+	replies := onRedis(t, func(at string) []reply {
+		address = at
+		one, two = startProcess(t, "-redis", at), startProcess(t, "-redis", at)
+		return []reply{
+			post(t, one.url, request{key: "demo-free", query: search}),
+			post(t, two.url, request{key: "demo-free", query: search}),
+		}
+	})
+	replies[1].requireRefused(t, 611)
+	id := replies[1].refusal(t).ID
+	client, err := redisclient.New(address)
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }()
+	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client, Namespace: "example"})
+	require.NoError(t, err)
+	var found *digest.Refusal
+	require.Eventually(t, func() bool {
+		found, err = reader.Refusal(t.Context(), id)
+		return err == nil
+	}, 20*time.Second, 100*time.Millisecond)
+	require.Equal(t, "demo-free", found.Decided.Tenant)
+	require.Positive(t, found.Decided.Limits[0].Origin.Line)
+
+	switches, err := redisswitch.New(redisswitch.Config{Client: client, Namespace: "example"})
+	require.NoError(t, err)
+	require.NoError(t, switches.Set(t.Context(), event.ModeSwitch{
+		Tenant: "demo-free", AtMost: "shadow", Until: time.Now().Add(time.Hour), Reason: "incident", By: "jo",
+	}))
+	for _, p := range []*instance{one, two} {
+		require.Eventually(t, func() bool {
+			return post(t, p.url, request{key: "demo-free", query: search}).status == http.StatusOK
+		}, 20*time.Second, 50*time.Millisecond)
 	}
 }

@@ -289,25 +289,53 @@ func TestEveryMistakeInAConfigurationIsReported(t *testing.T) {
 	require.ErrorContains(t, err, "Client")
 }
 
+// used is the processor time that a Redis has taken, in seconds.
+func used(b *testing.B, client *redis.Client) (seconds float64) {
+	b.Helper()
+	info, err := client.Info(b.Context(), "cpu").Result()
+	require.NoError(b, err)
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_sys" || name == "used_cpu_user" {
+			var n float64
+			_, err := fmt.Sscan(value, &n)
+			require.NoError(b, err)
+			seconds += n
+		}
+	}
+	return seconds
+}
+
+// BenchmarkFleet says which share of a processor a Redis takes for a hundred instances, each of which decides fifty operations a second.
+func BenchmarkFleet(b *testing.B) {
+	server := redistest.Start(b)
+	test := plain(b, server.Addr)
+	var all []*digest.Collector
+	for i := range 100 {
+		c, _ := instance(b, test, fmt.Sprint("instance-", i))
+		all = append(all, c)
+	}
+	before, seconds := used(b, test), 0
+	for b.Loop() {
+		for _, c := range all {
+			for i := range 50 {
+				v := asked(fmt.Sprint("tenant-", i))
+				v.User, v.RootFields = fmt.Sprint("user-", i), []string{"Query.search"}
+				c.Count(v)
+			}
+			c.Observe(b.Context(), refused(fmt.Sprint("id-", seconds), "tenant-1"))
+		}
+		seconds++
+		<-time.After(time.Second)
+	}
+	b.ReportMetric(100*(used(b, test)-before)/float64(seconds), "redis-%")
+}
+
 // BenchmarkWrite says what writing the digest of one busy second takes an instance and its Redis.
 func BenchmarkWrite(b *testing.B) {
 	server := redistest.Start(b)
 	test := plain(b, server.Addr)
 	c, w := instance(b, test, "busy")
-	used := func() (seconds float64) {
-		info, err := test.Info(b.Context(), "cpu").Result()
-		require.NoError(b, err)
-		for line := range strings.Lines(info) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			if name == "used_cpu_sys" || name == "used_cpu_user" {
-				var n float64
-				_, err := fmt.Sscan(value, &n)
-				require.NoError(b, err)
-				seconds += n
-			}
-		}
-		return seconds
-	}
 	fill := func(n int) {
 		for i := range 500 {
 			v := asked(fmt.Sprint("tenant-", i%200))
@@ -318,7 +346,7 @@ func BenchmarkWrite(b *testing.B) {
 			c.Observe(b.Context(), refused(fmt.Sprint("id-", n, "-", i), fmt.Sprint("tenant-", i)))
 		}
 	}
-	before, n := used(), 0
+	before, n := used(b, test), 0
 	for b.Loop() {
 		b.StopTimer()
 		fill(n)
@@ -326,7 +354,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.StartTimer()
 		w.Once(b.Context())
 	}
-	b.ReportMetric((used()-before)*1e6/float64(b.N), "redis-µs/op")
+	b.ReportMetric((used(b, test)-before)*1e6/float64(b.N), "redis-µs/op")
 	keys, err := test.Keys(b.Context(), "rl:main:digest*").Result()
 	require.NoError(b, err)
 	stored := int64(0)

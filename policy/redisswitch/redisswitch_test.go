@@ -332,3 +332,31 @@ func TestAFollowerStartsWithoutARedis(t *testing.T) {
 	require.NoError(t, i.follower.Close())
 	require.NoError(t, i.follower.Close(), "again")
 }
+
+func TestTheClockOfAnInstanceMayBeWrongByADay(t *testing.T) {
+	t.Parallel()
+	there := time.Date(2026, time.November, 22, 3, 0, 0, 0, time.UTC)
+	until := there.Add(2 * time.Hour)
+	text := fmt.Sprintf(`%d {"tenant":"acme","atMost":"off","until":%q,"reason":"r","by":"b"}`, until.UnixMilli(), until.Format(time.RFC3339Nano))
+	for _, wrong := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour} {
+		here := there.Add(wrong)
+		ends, err := redisswitch.Ends("s:acme\x00", text, there.UnixMilli(), here)
+		require.NoError(t, err)
+		require.Equal(t, here.Add(2*time.Hour), ends)
+	}
+}
+
+// BenchmarkReach says how long it takes from the call that sets a switch to the first decision of an instance that is eased.
+func BenchmarkReach(b *testing.B) {
+	server := redistest.Start(b)
+	s, i := switches(b, connect(b, server.Addr)), follow(b, connect(b, server.Addr), time.Minute)
+	require.Eventually(b, func() bool { return i.heard.last().State == "current" }, patience, soon)
+	modes := [...]bucket.Mode{bucket.Shadow, bucket.Off}
+	for n := 0; b.Loop(); n++ {
+		mode := modes[n%len(modes)]
+		require.NoError(b, s.Set(b.Context(), eased("acme", mode.String())))
+		for i.mode("acme") != mode {
+			<-time.After(100 * time.Microsecond)
+		}
+	}
+}
