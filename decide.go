@@ -131,12 +131,14 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		return false
 	}
 	d.Subject = subject
+	// What is known of the tenant beside the policy.
+	var record *tiers.Record
 	if e.preparer != nil && subject.Tenant != "" {
-		op.record = e.prepare(ctx, subject)
+		record = e.prepare(ctx, subject)
 	}
 	if subject.Exempt {
 		// Nothing is judged, but the keys of an exempt tenant are honoured, and its tier says what it may ask.
-		rules := e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{Record: op.record})
+		rules := e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{Record: record})
 		op.apply(&rules)
 		d.Mode, d.Outcome = bucket.Off, decision.Exempt
 		d.Hide = d.Hide.Or(op.rules.Hide)
@@ -144,7 +146,7 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		return subject.Tenant != ""
 	}
 	op.request = opCtx
-	op.apply(op.rulesOf(e.cfg.Policy.Snapshot()))
+	op.apply(op.rulesOf(e.cfg.Policy.Snapshot(), record))
 	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
 	e.warnOfTier(ctx, d)
 	e.warnOfRecord(ctx, op.rules)

@@ -60,8 +60,6 @@ type operation struct {
 	price priced
 	// rules is what applies, which operations share where nothing is particular about this one.
 	rules *tiers.Rules
-	// record is what is known of the tenant beside the policy.
-	record *tiers.Record
 	// amounts, owners and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
 	amounts [3]bucket.Amount
@@ -194,23 +192,23 @@ func (op *operation) useStore() {
 func (op *operation) mutation() bool { return op.decision.Kind == ast.Mutation }
 
 // rulesOf returns the rules of a policy for the operation. The decision keeps what they were chosen by.
-func (op *operation) rulesOf(policy *tiers.Snapshot) *tiers.Rules {
+func (op *operation) rulesOf(policy *tiers.Snapshot, record *tiers.Record) *tiers.Rules {
 	subject := op.decision.Subject
-	if op.record == nil {
+	if record == nil {
 		if shared := policy.SharedRules(subject); shared != nil {
 			return shared
 		}
 	}
-	own := op.selected(policy)
+	own := op.selected(policy, record)
 	op.decision.Selected = &own.selected
 	own.rules = policy.Rules(subject, own.selected)
 	return &own.rules
 }
 
 // selected returns what operation rules of the policy look at. The document stands in it only if they name any.
-func (op *operation) selected(policy *tiers.Snapshot) *particulars {
+func (op *operation) selected(policy *tiers.Snapshot, record *tiers.Record) *particulars {
 	p := &particulars{op: op}
-	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, op.record
+	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, record
 	if plan := op.price.plan; plan != nil {
 		p.calls = plan.Calls(op.request.Variables)
 		p.selected.Prices = p

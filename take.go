@@ -179,7 +179,11 @@ func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decisio
 	if snapshot == nil || op.decision.Subject.Exempt || (&bucket.Candidate{ID: id}).Check() != nil {
 		return nil
 	}
-	rules := snapshot.Rules(op.decision.Subject, op.selected(snapshot).selected)
+	var record *tiers.Record
+	if live := op.decision.Selected; live != nil {
+		record = live.Record
+	}
+	rules := snapshot.Rules(op.decision.Subject, op.selected(snapshot, record).selected)
 	would := &decision.Candidate{ID: id, Outcome: decision.Admitted}
 	_, mode := rules.MaxCost.Exceeded(points)
 	switch {
