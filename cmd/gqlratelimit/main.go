@@ -7,6 +7,10 @@
 //	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
 //	gqlratelimit budget show -tenant acme    what is left of budgets; grant and reset give them back
 //	gqlratelimit override list -tenant acme    what beats the policy; set, delete and clear change it
+//	gqlratelimit policy check policy.yaml    what is wrong with a policy; explain, simulate and plan say what it does
+//	gqlratelimit refusal ID    why an operation was refused
+//	gqlratelimit top    the busiest tenants of all instances, and who is refused
+//	gqlratelimit mode set shadow -global -for 1h -reason "ticket 17"    no limit refuses, on any instance
 //	gqlratelimit block -tenant acme -for 1h -reason "ticket 17"    everything of a tenant is refused; unblock ends it
 //
 // Each sub-command says more with -h. docs/reference/command.md shows them at work.
@@ -30,6 +34,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/budget"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/incident"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/override"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/policies"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
@@ -60,6 +65,9 @@ func commands() []command {
 		{"override", "show and change override records, which beat the policy", override.Run},
 		{"block", "refuse everything that a tenant, a team, a user or an operation asks", override.Block},
 		{"unblock", "end a block", override.Unblock},
+		{"refusal", "say why an operation was refused, by the id that its client has", incident.Refusal},
+		{"top", "show the busiest tenants of all instances, and who is refused", incident.Top},
+		{"mode", "ease limits on every instance, in an emergency", incident.RunMode},
 		{"policy", "check, explain, simulate and compare policies", policies.Run},
 	}
 }

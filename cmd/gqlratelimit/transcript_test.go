@@ -79,6 +79,9 @@ const installed = "$ gqlratelimit "
 // spending is a line between commands that says what has happened meanwhile.
 var spending = regexp.MustCompile(`^# (\S+) spends (\d+) points(?: as (\S+))?(?: on (\S+))?\n`)
 
+// fleet is a line that says what three instances have decided.
+var fleet = regexp.MustCompile(`^# three instances have refused (\S+)\n`)
+
 // offline are the sub-commands without a Redis.
 var offline = regexp.MustCompile(`^(cost|lint|diff) `)
 
@@ -202,6 +205,10 @@ func replay(t *testing.T, text string) (replayed string, commands int) {
 			th.spend(said)
 			continue
 		}
+		if said := fleet.FindStringSubmatch(lines[i]); said != nil {
+			th.refuse(said[1])
+			continue
+		}
 		getenv := func(string) string { return "" }
 		args, ok := strings.CutPrefix(lines[i], prompt)
 		if !ok {
@@ -232,7 +239,7 @@ func documents(t *testing.T) []string {
 	transcripts, err := filepath.Glob("cmd/gqlratelimit/testdata/transcripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, transcripts)
-	return append(transcripts, "docs/reference/command.md", "docs/guide/pricing.md")
+	return append(transcripts, "docs/reference/command.md", "docs/guide/pricing.md", "docs/guide/runbook.md")
 }
 
 func TestTheCommandPrintsWhatTheTranscriptsAndTheDocumentationSay(t *testing.T) {

@@ -53,7 +53,7 @@ func Block(c cli.Console, args []string) error {
 	}
 	defer s.Close()
 	record := bucket.Override{Owner: s.Holding.Owner, Blocked: true}
-	if err := check(s.Holding, &record); err != nil {
+	if err := check(c, s.Holding, &record); err != nil {
 		return err
 	}
 	return put(c, s, &change, &term, record, in.JSON)

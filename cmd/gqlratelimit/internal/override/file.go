@@ -64,7 +64,7 @@ func setFile(c cli.Console, in *setFlags) error {
 		if r.Actor == "" {
 			r.Actor = in.Actor
 		}
-		record, err := checkRecord(s, r)
+		record, err := checkRecord(c, s, r)
 		if err == nil && !r.Expires.IsZero() && !r.Expires.After(now) {
 			err = fmt.Errorf("it has expired at %s", session.Ends(&record))
 		}
@@ -82,7 +82,7 @@ func setFile(c cli.Console, in *setFlags) error {
 }
 
 // checkRecord returns the record for the store, if it fits what holds for its owner.
-func checkRecord(s *session.Session, r *session.Record) (bucket.Override, error) {
+func checkRecord(c cli.Console, s *session.Session, r *session.Record) (bucket.Override, error) {
 	scope := session.NewScope(r.Tenant, r.Team, r.User, r.Operation, r.Part)
 	owner, err := scope.Owner()
 	if err != nil {
@@ -96,7 +96,7 @@ func checkRecord(s *session.Session, r *session.Record) (bucket.Override, error)
 	if err != nil {
 		return record, err
 	}
-	return record, check(h, &record)
+	return record, check(c, h, &record)
 }
 
 // putAll sets records one after the other. Setting a record twice is the same as once, so that a file is set anew after a failure.

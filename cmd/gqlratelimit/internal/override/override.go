@@ -163,7 +163,7 @@ func set(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := check(s.Holding, &record); err != nil {
+	if err := check(c, s.Holding, &record); err != nil {
 		return asUsage(err)
 	}
 	return put(c, s, &in.Change, &in.Term, record, in.JSON)

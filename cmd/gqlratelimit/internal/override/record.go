@@ -12,13 +12,13 @@ import (
 )
 
 // check returns why a record would do nothing, or not what it says, under what holds.
-func check(h *session.Holding, o *bucket.Override) error {
+func check(c cli.Console, h *session.Holding, o *bucket.Override) error {
 	if h.Rules.Unlimited || !h.Rules.Blocked && len(h.Rules.Buckets) == 0 {
 		return fmt.Errorf("the policy gives %s no limits, so that servers ask Redis nothing about it, and no record reaches it: "+
 			"write an exception into the policy, tenants: {%q: {blocked: true}} for example", session.TenantName(h.Scope.Tenant), h.Scope.Tenant)
 	}
 	if o.Blocked && o.Owner.Level == bucket.Operation {
-		return checkRoot(o.Owner.Name, h.Operations())
+		return session.CheckOperation(c, o.Owner.Name, h.Operations())
 	}
 	if o.Blocked {
 		return nil
@@ -44,19 +44,4 @@ func check(h *session.Holding, o *bucket.Override) error {
 	probe.Reason, probe.Actor = "probe", "probe"
 	_, err = probe.Apply(b.Limits)
 	return err
-}
-
-// checkRoot returns an error for what is neither a rule nor the coordinate of a root field.
-func checkRoot(name string, rules []string) error {
-	if slices.Contains(rules, name) {
-		return nil
-	}
-	root, field, ok := strings.Cut(name, ".")
-	if !ok || field == "" || strings.ContainsAny(name, "* ") || !slices.Contains([]string{"Query", "Mutation", "Subscription"}, root) {
-		if near, ok := cli.Nearest(name, rules); ok {
-			return cli.Usagef("-operation %.80q is neither a rule of the policy nor a root field: did you mean %q?", name, near)
-		}
-		return cli.Usagef("-operation %.80q is neither a rule of the policy nor a root field such as Mutation.createOrder", name)
-	}
-	return nil
 }

@@ -270,3 +270,42 @@ func HoldingOf(p *Policy, subject tiers.Subject) *Holding {
 func (h *Holding) RulesFor(operation string) tiers.Rules {
 	return h.Policy.Rules(h.Subject, h.selection(operation))
 }
+
+// CheckOperation returns an error for what is neither a rule nor the coordinate of a root field. A root field that is nearly
+// called like a rule may be another one, which is told.
+func CheckOperation(c cli.Console, name string, rules []string) error {
+	if slices.Contains(rules, name) {
+		return nil
+	}
+	root, field, ok := strings.Cut(name, ".")
+	near, isNear := cli.Nearest(name, rules)
+	if !ok || field == "" || strings.ContainsAny(name, "* ") || !slices.Contains([]string{"Query", "Mutation", "Subscription"}, root) {
+		if isNear {
+			return cli.Usagef("-operation %.80q is neither a rule of the policy nor a root field: did you mean %q?", name, near)
+		}
+		return cli.Usagef("-operation %.80q is neither a rule of the policy nor a root field such as Mutation.createOrder", name)
+	}
+	if isNear {
+		fmt.Fprintf(c.Stderr, "note: no rule of the policy is called %s: did you mean %q?\n", cli.Plain(name), near)
+	}
+	return nil
+}
+
+// Operations are the spellings of all operation rules of the policy, whoever has them.
+func (p *Policy) Operations() []string {
+	var all []string
+	for _, tier := range p.Written.Tiers {
+		all = slices.AppendSeq(all, maps.Keys(tier.Operations))
+		if tier.Users != nil {
+			all = slices.AppendSeq(all, maps.Keys(tier.Users.Operations))
+		}
+	}
+	for _, exception := range p.Written.Tenants {
+		all = slices.AppendSeq(all, maps.Keys(exception.Operations))
+		if exception.Users != nil {
+			all = slices.AppendSeq(all, maps.Keys(exception.Users.Operations))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
