@@ -42,6 +42,8 @@ type scene struct {
 	path    string
 	now     time.Time
 	changed int
+	// tick is called when the control plane asks what time it is. It may be nil.
+	tick func()
 	// token is one that was issued.
 	token string
 }
@@ -54,7 +56,14 @@ func newScene(t *testing.T, cfg control.Config) *scene {
 	s.db, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + s.path, Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.db.Close()) })
-	cfg.Store, cfg.Now, cfg.Changed = s.db, clock, func() { s.changed++ }
+	cfg.Store, cfg.Changed = s.db, func() { s.changed++ }
+	cfg.Now = func() time.Time {
+		if tick := s.tick; tick != nil {
+			s.tick = nil
+			tick()
+		}
+		return s.now
+	}
 	s.Control, err = control.New(cfg)
 	require.NoError(t, err)
 	return s

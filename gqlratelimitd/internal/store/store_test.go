@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
@@ -51,11 +53,35 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 	script := "CREATE SCHEMA gqlratelimitd; SET search_path = gqlratelimitd;" + strings.Join(steps, "\n")
 	_, err = admin.Exec(t.Context(), script, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
-	// A daemon that may make nothing starts on it.
-	_, err = admin.Exec(t.Context(), `CREATE ROLE modest LOGIN; GRANT USAGE ON SCHEMA gqlratelimitd TO modest;
-		GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA gqlratelimitd TO modest`, pgx.QueryExecModeSimpleProtocol)
+	// A daemon that may make nothing, and change nothing that was written once, works on it.
+	role := fmt.Sprintf("modest%d", databases.Add(1))
+	_, err = admin.Exec(t.Context(), strings.ReplaceAll(`CREATE ROLE modest LOGIN; GRANT USAGE ON SCHEMA gqlratelimitd TO modest;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON head, outbox, answer, tenant, override_intent, mode_switch, token TO modest;
+		GRANT SELECT, INSERT ON policy_revision, audit_entry, audit_hash, audit_checkpoint TO modest;
+		GRANT SELECT ON migration TO modest`, "modest", role), pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
-	open(t, store.Config{URL: strings.Replace(url, "postgres@", "modest@", 1)})
+	modest := strings.Replace(url, "postgres@", role+"@", 1)
+	db := open(t, store.Config{URL: modest})
+	change(t, db, func(tx *store.Tx) {
+		require.NoError(t, publishNext(t.Context(), tx))
+		require.NoError(t, tx.Audit().AppendCheckpoint(t.Context(), 1, []byte("one")))
+		require.NoError(t, tx.PutTenant(&store.Tenant{Name: "acme", Record: []byte("{}")}, 0))
+		require.NoError(t, tx.PutOverride(&store.Override{Tenant: "acme"}, 0))
+		require.NoError(t, tx.PutModeSwitch(&store.ModeSwitch{}, 0))
+		require.NoError(t, tx.AddToken(&store.Token{ID: "a", Hash: []byte{1}}))
+		require.NoError(t, tx.RevokeToken("a"))
+		require.NoError(t, tx.KeepAnswer(&store.Answer{ID: []byte{1}, Request: []byte{1}, Expires: tx.Now()}))
+		require.NoError(t, tx.Dequeue(1))
+	})
+	other, err := pgx.Connect(t.Context(), modest)
+	require.NoError(t, err)
+	defer func() { _ = other.Close(context.Background()) }()
+	for _, statement := range []string{"DELETE FROM audit_entry", "UPDATE audit_hash SET hash = hash", "TRUNCATE policy_revision", "ALTER TABLE audit_entry DISABLE TRIGGER ALL"} {
+		_, err := other.Exec(t.Context(), "SET search_path = gqlratelimitd; "+statement, pgx.QueryExecModeSimpleProtocol)
+		var refused *pgconn.PgError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, "42501", refused.Code, "that is insufficient_privilege: %s", statement)
+	}
 }
 
 func TestADatabaseOfANewerVersionIsRefused(t *testing.T) {
