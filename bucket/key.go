@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -130,6 +131,12 @@ func (k keyspace) key(a address) string {
 	default:
 		return k.prefix + infixes[a.kind] + name
 	}
+}
+
+// OverridesKey returns the key under which a [Redis] keeps the override records of a tenant. An empty namespace means main. A tenant of 1 to 64
+// characters of A-Z a-z 0-9 _ . and - stands in it as it is called, any other one as ~ and a hash of its name.
+func OverridesKey(namespace, tenant string) string {
+	return newKeyspace(cmp.Or(namespace, defaultNamespace), tenant).key(address{kind: overridesKey})
 }
 
 // checkNamespace returns why a namespace cannot stand in a key.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
 func TestSegmentKeepsReadableNamesAndEncodesTheRest(t *testing.T) {
@@ -68,4 +69,22 @@ func boundOptions() *redis.Options {
 	redisclient.Bound(options)
 	options.MinIdleConns = 0
 	return options
+}
+
+func TestOverrideRecordsAreUnderTheKeyThatIsNamed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, err := redisclient.New(server.Addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	for _, namespace := range []string{"", "eu"} {
+		s, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: namespace})
+		require.NoError(t, err)
+		for _, tenant := range []string{"acme", "ada@example.com", ""} {
+			_, err = s.SetOverride(t.Context(), tenant, bucket.Override{Blocked: true, Actor: "ada", Reason: "why"})
+			require.NoError(t, err)
+			require.Equal(t, []string{bucket.OverridesKey(namespace, tenant)}, client.Keys(t.Context(), "*").Val())
+			require.NoError(t, client.FlushAll(t.Context()).Err())
+		}
+	}
 }

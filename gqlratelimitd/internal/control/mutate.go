@@ -15,13 +15,13 @@ import (
 // Kinds of messages of the outbox.
 const (
 	// MessagePolicy says that there is another newest revision. It has no name.
-	MessagePolicy = "policy"
+	MessagePolicy = store.PolicyMessage
 	// MessageTenant says that the record of a tenant was written or removed. Its name is that of the tenant.
-	MessageTenant = "tenant"
+	MessageTenant = store.TenantMessage
 	// MessageOverrides says that an override of a tenant was set or removed. Its name is that of the tenant.
-	MessageOverrides = "overrides"
+	MessageOverrides = store.OverridesMessage
 	// MessageModes says that a mode was switched, or a switch ended. It has no name.
-	MessageModes = "modes"
+	MessageModes = store.ModesMessage
 )
 
 // action is what an actor wants to do, and to which tenant: none is everything.

@@ -14,6 +14,18 @@ type Message struct {
 	At       time.Time
 }
 
+// What messages are about.
+const (
+	// PolicyMessage says that there is another newest revision of the policy. It has no name.
+	PolicyMessage = "policy"
+	// TenantMessage says that the record of a tenant was written or removed. Its name is that of the tenant.
+	TenantMessage = "tenant"
+	// OverridesMessage says that an override of a tenant was set or removed. Its name is that of the tenant.
+	OverridesMessage = "overrides"
+	// ModesMessage says that a mode was switched, or a switch ended. It has no name.
+	ModesMessage = "modes"
+)
+
 // Enqueue puts a message into the outbox, in the place of one about the same thing.
 func (tx *Tx) Enqueue(kind, name string, revision uint64) error {
 	tx.head.outbox++
@@ -36,4 +48,14 @@ func (v *View) Outbox(after uint64, n int) ([]Message, error) {
 // Dequeue removes a message that has arrived. What has changed again meanwhile has another sequence, and stays.
 func (tx *Tx) Dequeue(sequence uint64) error {
 	return tx.exec("DELETE FROM outbox WHERE sequence = $1", sequence)
+}
+
+// Waiting returns how many messages there are, and when the oldest one was written: the zero time if there is none.
+func (v *View) Waiting() (messages int64, since time.Time, _ error) {
+	waiting, err := one(v, func(row scanner, n *int64) error { return row.Scan(n, instant{&since}) },
+		"SELECT count(*), coalesce(min(at), 0) FROM outbox")
+	if err != nil {
+		return 0, since, err
+	}
+	return *waiting, since, nil
 }

@@ -27,6 +27,11 @@ func (v *View) Tenant(name string) (*Tenant, error) {
 	return one(v, scanTenant, "SELECT "+tenantColumns+" FROM tenant WHERE name = $1 AND record IS NOT NULL", []byte(name))
 }
 
+// LastTenant returns the last change of the record of a tenant, nil if there was none. It has no Record if that was removed.
+func (v *View) LastTenant(name string) (*Tenant, error) {
+	return one(v, scanTenant, "SELECT "+tenantColumns+" FROM tenant WHERE name = $1", []byte(name))
+}
+
 // Tenants returns at most n records of tenants after a name, by name.
 func (v *View) Tenants(after string, n int) ([]Tenant, error) {
 	return many(v, scanTenant, "SELECT "+tenantColumns+" FROM tenant WHERE name > $1 AND record IS NOT NULL ORDER BY name LIMIT $2", []byte(after), page(n))

@@ -78,6 +78,7 @@ func New(cfg Config) (*Source, error) {
 //	rl:NAMESPACE:directory:{NAME}          origin, newest revision, and the newest one that is no longer in the history
 //	rl:NAMESPACE:directory:{NAME}:records  of each tenant its record
 //	rl:NAMESPACE:directory:{NAME}:changes  of each tenant the revision of its last change
+//	rl:NAMESPACE:directory:{NAME}:refill:ID  records that are there at once when all have come
 func keysOf(namespace, name string) (string, error) {
 	// A name is judged as a namespace is.
 	_, err := bucket.ACLRules(namespace, false)
@@ -190,7 +191,7 @@ func ACLRules(namespace, name string) ([]string, error) {
 	rules := []string{"~" + keys + "*"}
 	for _, command := range [...]string{
 		"evalsha", "eval", "hmget", "hget", "hset", "hdel", "hstrlen", "exists", "hincrby", "zadd", "zcard", "zrangebyscore",
-		"zrange", "zremrangebyrank",
+		"zrange", "zremrangebyrank", "hlen", "pexpire", "persist", "rename", "del",
 	} {
 		rules = append(rules, "+"+command)
 	}

@@ -75,6 +75,17 @@ func TestTheRightsThatAreNamedAreEnoughAndNoMore(t *testing.T) {
 	require.NoError(t, err)
 	_, err = source.Changes(t.Context(), page.Through)
 	require.NoError(t, err)
+	require.NoError(t, admin.FlushAll(t.Context()).Err())
+	_, err = source.Refill(t.Context(), records(3, func(int) error { return nil }))
+	require.NoError(t, err)
+	_, err = source.Refill(t.Context(), records(3, func(i int) error {
+		if i == 0 {
+			return admin.FlushAll(t.Context()).Err()
+		}
+		_, err := source.Put(t.Context(), "other", []byte(`{"tier":"pro"}`), 0)
+		return err
+	}))
+	require.NoError(t, err)
 	require.Error(t, client.Get(t.Context(), "else").Err())
 }
 

@@ -28,6 +28,13 @@ CREATE TABLE outbox (
 	PRIMARY KEY (kind, name)
 ){strict};
 
+-- What one daemon does at a time, and who that is. Who holds a lease counts its beat on, and whoever sees it stand still takes it.
+CREATE TABLE lease (
+	name   {text} PRIMARY KEY,
+	holder {text} NOT NULL,
+	beat   {integer} NOT NULL
+){strict};
+
 -- What was answered to a request, by a hash of who asked and of the key, for some time.
 CREATE TABLE answer (
 	id      {bytes} PRIMARY KEY,

@@ -29,6 +29,25 @@ CREATE TABLE override_intent (
 	author     {text} NOT NULL,
 	reason     {text} NOT NULL,
 	at         {integer} NOT NULL,
+	-- The revision that Redis was given last, 0 before the first.
+	applied    {integer} NOT NULL DEFAULT 0,
+	PRIMARY KEY (tenant, level, name, part, limit_name)
+){strict};
+
+-- Override records in Redis that nobody has set here. Their texts are any bytes.
+CREATE TABLE override_unmanaged (
+	tenant     {bytes} NOT NULL,
+	level      {text} NOT NULL,
+	name       {bytes} NOT NULL,
+	part       {bytes} NOT NULL,
+	limit_name {bytes} NOT NULL,
+	document   {bytes} NOT NULL,
+	expires    {integer} NOT NULL,
+	author     {bytes} NOT NULL,
+	reason     {bytes} NOT NULL,
+	-- When it was set, by the clock of Redis, and when it was found.
+	at         {integer} NOT NULL,
+	found      {integer} NOT NULL,
 	PRIMARY KEY (tenant, level, name, part, limit_name)
 ){strict};
 
@@ -43,5 +62,7 @@ CREATE TABLE mode_switch (
 	author   {text} NOT NULL,
 	reason   {text} NOT NULL,
 	at       {integer} NOT NULL,
+	-- The revision that Redis was given last, 0 before the first.
+	applied  {integer} NOT NULL DEFAULT 0,
 	PRIMARY KEY (scope, name)
 ){strict};

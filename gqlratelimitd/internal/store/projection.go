@@ -1,0 +1,131 @@
+package store
+
+import "time"
+
+// Intent is an override with what has become of it in the store of budgets.
+type Intent struct {
+	Override
+	// Applied is the revision of it that the store was given last, 0 before the first.
+	Applied uint64
+}
+
+// more is a row with columns that who reads the others does not know.
+type more struct {
+	scanner
+	dest []any
+}
+
+// Scan implements scanner.
+func (m more) Scan(dest ...any) error { return m.scanner.Scan(append(dest, m.dest...)...) }
+
+// Intents is [View.Overrides] with what has become of them.
+func (v *View) Intents(tenant string, after uint64, n int) ([]Intent, error) {
+	return many(v, func(row scanner, i *Intent) error { return scanOverride(more{row, []any{&i.Applied}}, &i.Override) },
+		"SELECT "+overrideColumns+", applied FROM override_intent WHERE tenant = $1 AND revision > $2 ORDER BY revision LIMIT $3",
+		[]byte(tenant), after, page(n))
+}
+
+// OverrideTenants returns at most n tenants after a name, by name, that ever had an override, here or one that nobody has set here.
+func (v *View) OverrideTenants(after string, n int) ([]string, error) {
+	return many(v, func(row scanner, tenant *string) error { return row.Scan(tenant) },
+		`SELECT tenant FROM override_intent WHERE tenant > $1 UNION SELECT tenant FROM override_unmanaged WHERE tenant > $1
+		ORDER BY tenant LIMIT $2`, []byte(after), page(n))
+}
+
+// ApplyOverride notes that the store of budgets was given a revision of an override, and reports whether that is the newest one.
+func (tx *Tx) ApplyOverride(key OverrideKey, revision uint64) (newest bool, _ error) {
+	there, err := tx.Override(key)
+	if err != nil || there == nil || there.Revision != revision {
+		return false, err
+	}
+	return true, tx.exec(`UPDATE override_intent SET applied = $1
+		WHERE tenant = $2 AND level = $3 AND name = $4 AND part = $5 AND limit_name = $6`,
+		revision, []byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), key.Limit)
+}
+
+// SwitchIntent is a mode switch with what has become of it in Redis.
+type SwitchIntent struct {
+	ModeSwitch
+	// Applied is the revision of it that Redis was given last, 0 before the first.
+	Applied uint64
+}
+
+// SwitchIntents is [View.ModeSwitches] with what has become of them.
+func (v *View) SwitchIntents(after uint64, n int) ([]SwitchIntent, error) {
+	return many(v, func(row scanner, i *SwitchIntent) error {
+		return scanSwitch(more{row, []any{&i.Applied}}, &i.ModeSwitch)
+	},
+		"SELECT "+switchColumns+", applied FROM mode_switch WHERE revision > $1 ORDER BY revision LIMIT $2", after, page(n))
+}
+
+// ApplyModeSwitch notes that Redis was given a revision of a switch, and reports whether that is the newest one.
+func (tx *Tx) ApplyModeSwitch(scope, name string, revision uint64) (newest bool, _ error) {
+	there, err := tx.ModeSwitch(scope, name)
+	if err != nil || there == nil || there.Revision != revision {
+		return false, err
+	}
+	return true, tx.exec("UPDATE mode_switch SET applied = $1 WHERE scope = $2 AND name = $3", revision, scope, []byte(name))
+}
+
+// Unmanaged is an override record in the store of budgets that nobody has set here. Actor and Reason are what it says itself.
+type Unmanaged struct {
+	// Override has no revision.
+	Override
+	// Found is when it was seen first. It is set by [Tx.PutUnmanaged].
+	Found time.Time
+}
+
+func scanUnmanaged(row scanner, u *Unmanaged) error {
+	return scanOverride(more{row, []any{instant{&u.Found}}}, &u.Override)
+}
+
+const (
+	unmanagedKey     = "tenant, level, name, part, limit_name"
+	unmanagedColumns = unmanagedKey + ", document, expires, 0, author, reason, at, found"
+)
+
+// Unmanaged returns all such records of a tenant, in the order of their keys. A store of budgets holds 128 of a tenant.
+func (v *View) Unmanaged(tenant string) ([]Unmanaged, error) {
+	return many(v, scanUnmanaged, "SELECT "+unmanagedColumns+" FROM override_unmanaged WHERE tenant = $1 ORDER BY "+unmanagedKey+" LIMIT $2",
+		[]byte(tenant), MaxPage)
+}
+
+// AllUnmanaged returns at most n such records of all tenants after a key, in the order of their keys. Nil is before all of them.
+func (v *View) AllUnmanaged(after *OverrideKey, n int) ([]Unmanaged, error) {
+	from := []any{[]byte{}, "", []byte{}, []byte{}, []byte{}}
+	if after != nil {
+		from = unmanagedArgs(after)
+	}
+	return many(v, scanUnmanaged, "SELECT "+unmanagedColumns+" FROM override_unmanaged WHERE ("+unmanagedKey+`) > ($1, $2, $3, $4, $5)
+		ORDER BY `+unmanagedKey+" LIMIT $6", append(from, page(n))...)
+}
+
+// CountUnmanaged returns how many there are.
+func (v *View) CountUnmanaged() (int64, error) {
+	n, err := one(v, scanNumber, "SELECT count(*) FROM override_unmanaged")
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
+func unmanagedArgs(key *OverrideKey) []any {
+	return []any{[]byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), []byte(key.Limit)}
+}
+
+// PutUnmanaged notes a record. It sets when it was found.
+func (tx *Tx) PutUnmanaged(u *Unmanaged) error {
+	u.Found = tx.now
+	key := u.Key()
+	return tx.exec("INSERT INTO override_unmanaged ("+unmanagedKey+`, document, expires, author, reason, at, found)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (`+unmanagedKey+`) DO UPDATE SET document = excluded.document, expires = excluded.expires,
+		author = excluded.author, reason = excluded.reason, at = excluded.at, found = excluded.found`,
+		append(unmanagedArgs(&key), u.document(), micros(u.Expires), []byte(u.Actor), []byte(u.Reason), micros(u.SetAt), micros(u.Found))...)
+}
+
+// RemoveUnmanaged forgets a record that is there no longer.
+func (tx *Tx) RemoveUnmanaged(key OverrideKey) error {
+	return tx.exec("DELETE FROM override_unmanaged WHERE tenant = $1 AND level = $2 AND name = $3 AND part = $4 AND limit_name = $5",
+		unmanagedArgs(&key)...)
+}

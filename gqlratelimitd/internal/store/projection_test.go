@@ -1,0 +1,176 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+func TestWhatAnOverrideHasComeToIsKeptUntilItIsSetAgain(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db := s.T, s.db
+		o := &store.Override{Tenant: "a\x00", Override: bucket.Override{Owner: bucket.Owner{Level: bucket.User, Name: "\xff"}, Limit: "minute", Capacity: 1, Actor: "ada", Reason: "why"}}
+		intents := func() []store.Intent {
+			return read(t, db, func(v *store.View) ([]store.Intent, error) { return v.Intents("a\x00", 0, 10) })
+		}
+		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.PutOverride(o, 0)) })
+		require.Equal(t, []store.Intent{{Override: *o}}, intents())
+		apply := func(revision uint64) (newest bool) {
+			change(t, db, func(tx *store.Tx) {
+				var err error
+				newest, err = tx.ApplyOverride(o.Key(), revision)
+				require.NoError(t, err)
+			})
+			return newest
+		}
+		require.False(t, apply(7))
+		require.Zero(t, intents()[0].Applied)
+		require.True(t, apply(1))
+		require.Equal(t, []store.Intent{{Override: *o, Applied: 1}}, intents())
+		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.PutOverride(o, 1)) })
+		require.False(t, apply(1), "it was set again")
+		require.EqualValues(t, 1, intents()[0].Applied)
+		require.EqualValues(t, 2, intents()[0].Revision)
+	})
+}
+
+func TestRecordsThatNobodyHasSetHereAreKeptByteForByte(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db, c := s.T, s.db, s.clock
+		mode := bucket.Shadow
+		all := []store.Unmanaged{
+			{Override: store.Override{Tenant: "a", Override: bucket.Override{Blocked: true, Actor: "\x00\xff", Reason: "\x00", SetAt: c.now, Expires: c.now.Add(time.Hour)}}},
+			{Override: store.Override{Tenant: "a", Override: bucket.Override{Limit: "\x00\xff", Capacity: 5, Refill: 2, Period: time.Minute, Mode: &mode}}},
+			{Override: store.Override{Tenant: "b\xff", Override: bucket.Override{Owner: bucket.Owner{Level: bucket.Operation, Name: "Query.x", Part: "\x00"}, Unlimited: true}}},
+		}
+		change(t, db, func(tx *store.Tx) {
+			for i := range all {
+				require.NoError(t, tx.PutUnmanaged(&all[i]))
+			}
+			require.NoError(t, tx.PutUnmanaged(&all[0]), "once more")
+			o := &store.Override{Tenant: "aa", Override: bucket.Override{Blocked: true, Actor: "ada", Reason: "why"}}
+			require.NoError(t, tx.PutOverride(o, 0))
+			o.Tenant = "a"
+			require.NoError(t, tx.PutOverride(o, 0))
+		})
+		require.Equal(t, c.now, all[0].Found)
+		page := func(after *store.OverrideKey, n int) []store.Unmanaged {
+			return read(t, db, func(v *store.View) ([]store.Unmanaged, error) { return v.AllUnmanaged(after, n) })
+		}
+		require.Equal(t, all, page(nil, 10))
+		for i := range all[:2] {
+			key := all[i].Key()
+			require.Equal(t, all[i+1:i+2], page(&key, 1))
+		}
+		require.Equal(t, all[:2], read(t, db, func(v *store.View) ([]store.Unmanaged, error) { return v.Unmanaged("a") }))
+		tenants := func(after string, n int) []string {
+			return read(t, db, func(v *store.View) ([]string, error) { return v.OverrideTenants(after, n) })
+		}
+		require.Equal(t, []string{"a", "aa", "b\xff"}, tenants("", 10))
+		require.Equal(t, []string{"aa"}, tenants("a", 1))
+		require.EqualValues(t, 3, read(t, db, (*store.View).CountUnmanaged))
+		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.RemoveUnmanaged(all[1].Key())) })
+		require.Equal(t, []store.Unmanaged{all[0], all[2]}, page(nil, 10))
+	})
+}
+
+func TestWhatASwitchHasComeToIsKeptUntilItIsSetAgain(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db := s.T, s.db
+		m := &store.ModeSwitch{Scope: "tenant", Name: "acme", Mode: bucket.Shadow, Until: s.clock.now.Add(time.Hour), Written: store.Written{By: "ada"}}
+		put := func(expected uint64) {
+			change(t, db, func(tx *store.Tx) { require.NoError(t, tx.PutModeSwitch(m, expected)) })
+		}
+		intents := func() []store.SwitchIntent {
+			return read(t, db, func(v *store.View) ([]store.SwitchIntent, error) { return v.SwitchIntents(0, 10) })
+		}
+		apply := func(revision uint64) (newest bool) {
+			change(t, db, func(tx *store.Tx) {
+				var err error
+				newest, err = tx.ApplyModeSwitch("tenant", "acme", revision)
+				require.NoError(t, err)
+			})
+			return newest
+		}
+		require.False(t, apply(1))
+		put(0)
+		require.Equal(t, []store.SwitchIntent{{ModeSwitch: *m}}, intents())
+		require.True(t, apply(1))
+		require.Equal(t, []store.SwitchIntent{{ModeSwitch: *m, Applied: 1}}, intents())
+		put(1)
+		require.False(t, apply(1))
+		require.EqualValues(t, 1, intents()[0].Applied)
+	})
+}
+
+func TestALeaseIsTakenByWhoKnowsItsBeat(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db := s.T, s.db
+		take := func(holder string, expected store.Lease) (is store.Lease) {
+			change(t, db, func(tx *store.Tx) {
+				var err error
+				is, err = tx.TakeLease("relay", holder, expected)
+				require.NoError(t, err)
+			})
+			return is
+		}
+		a := take("a", store.Lease{})
+		require.Equal(t, store.Lease{Holder: "a", Beat: 1}, a)
+		require.Equal(t, a, take("b", store.Lease{}))
+		b := take("b", a)
+		require.Equal(t, store.Lease{Holder: "b", Beat: 2}, b)
+		require.Equal(t, b, take("a", a), "who has lost it does not keep it")
+		require.Equal(t, store.Lease{Beat: 3}, take("", b))
+		require.Equal(t, store.Lease{Beat: 3}, read(t, db, func(v *store.View) (store.Lease, error) { return v.Lease("relay") }))
+		require.Zero(t, read(t, db, func(v *store.View) (store.Lease, error) { return v.Lease("else") }))
+	})
+}
+
+func TestTheOldestMessageSaysForHowLongSomethingWaits(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db, c := s.T, s.db, s.clock
+		waiting := func() (messages int64, since time.Time) {
+			require.NoError(t, db.Read(t.Context(), func(v *store.View) (err error) {
+				messages, since, err = v.Waiting()
+				return err
+			}))
+			return messages, since
+		}
+		n, since := waiting()
+		require.Zero(t, n)
+		require.True(t, since.IsZero())
+		first := c.now
+		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.Enqueue("tenant", "a", 1)) })
+		c.now = c.now.Add(time.Minute)
+		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.Enqueue("tenant", "b", 2)) })
+		n, since = waiting()
+		require.EqualValues(t, 2, n)
+		require.Equal(t, first, since)
+	})
+}
+
+func TestARecordThatWasRemovedIsTheLastChangeOfItsTenant(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db := s.T, s.db
+		last := func() *store.Tenant {
+			return read(t, db, func(v *store.View) (*store.Tenant, error) { return v.LastTenant("acme") })
+		}
+		require.Nil(t, last())
+		change(t, db, func(tx *store.Tx) {
+			require.NoError(t, tx.PutTenant(&store.Tenant{Name: "acme", Record: []byte("{}")}, 0))
+			require.NoError(t, tx.PutTenant(&store.Tenant{Name: "acme"}, 1))
+		})
+		require.EqualValues(t, 2, last().Revision)
+		require.Nil(t, last().Record)
+	})
+}
