@@ -3,16 +3,26 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // operator is somebody who works on a limiter with the policy of the transcripts.
@@ -180,4 +190,114 @@ func TestWhatComesFromOutsideGivesTheTerminalNoOrders(t *testing.T) {
 	_, stdout, _ = o.run("override list -timeout 1m", "-tenant", "ac\x1b[2Jme")
 	require.NotContains(t, stdout, "\x1b")
 	require.Contains(t, stdout, "owned")
+}
+
+func TestAModeSwitchThatAnInstanceDoesNotApplyIsNamedAndFails(t *testing.T) {
+	t.Parallel()
+	o, server := newOperator(t)
+	deaf := instance(t, server.Addr, "web-deaf", nil)
+	defer deaf()
+	code, stdout, stderr := o.run("mode set shadow -global -for 1h -reason r -wait 0s -timeout 1m")
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, stdout, "It is not in force on 1 of 1 instances: web-deaf")
+	code, stdout, _ = o.run("mode show -json -timeout 1m")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, stdout, `"inForce": 0`)
+}
+
+func TestABrokenPolicyKeepsNobodyFromEasingIt(t *testing.T) {
+	t.Parallel()
+	o, server := newOperator(t)
+	o.env["RATELIMIT_POLICY"] = "cmd/gqlratelimit/testdata/live/wrong.yaml"
+	held, err := session.LoadPolicy(livePolicy)
+	require.NoError(t, err)
+	source := tiers.NewModeSwitch(held.Snapshot)
+	stop := instance(t, server.Addr, "web-1", source)
+	defer stop()
+	code, stdout, stderr := o.run("mode set shadow -tenant acme -for 1h -reason r -wait 1m -timeout 1m")
+	require.Equal(t, exitOK, code, "%s%s", stdout, stderr)
+	require.Contains(t, stderr, "names are not checked")
+	rules := source.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
+	require.Equal(t, bucket.Shadow, rules.Buckets[0].Limits.Mode(), "the switch is in force where the command says so")
+	code, _, stderr = o.run("mode set enforce -tenant acme -reason r -wait 1m -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	rules = source.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
+	require.Equal(t, bucket.Enforce, rules.Buckets[0].Limits.Mode())
+}
+
+// instance writes digests, and follows mode switches if a switch is given. It returns when its first digest is there.
+func instance(t *testing.T, addr, name string, source *tiers.ModeSwitch) (stop func()) {
+	t.Helper()
+	client, err := redisclient.Open(addr, redisclient.Config{DialTimeout: patience, SocketTimeout: patience})
+	require.NoError(t, err)
+	collector, err := digest.New(digest.Config{})
+	require.NoError(t, err)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	at := redisdigest.Config{Client: client}
+	writer, err := redisdigest.Start(redisdigest.WriterConfig{Config: at, Collector: collector, Instance: name, Logger: quiet})
+	require.NoError(t, err)
+	ends := []func() error{writer.Close, client.Close}
+	if source != nil {
+		follower, err := redisswitch.Follow(redisswitch.FollowerConfig{
+			Config: redisswitch.Config{Client: client}, Switch: source, Observer: collector, Logger: quiet,
+		})
+		require.NoError(t, err)
+		ends = append([]func() error{follower.Close}, ends...)
+	}
+	reader, err := redisdigest.NewReader(at)
+	require.NoError(t, err)
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if all, err := reader.Digests(t.Context()); err == nil && len(all) == 1 {
+			break
+		}
+		select {
+		case <-ticker.C:
+		case <-t.Context().Done():
+			t.Fatal("the instance has written nothing")
+		}
+	}
+	return func() {
+		for _, end := range ends {
+			_ = end()
+		}
+	}
+}
+
+func TestCustomLimitsAreShownAndExplainedForWhatARequestCarries(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	dir := files(t, map[string]string{"custom.yaml": `version: 1
+default: free
+parameters:
+  lang: {header: X-Lang}
+  plan: {claim: plan}
+custom:
+  lang:en:
+    limits:
+      minute: {capacity: 77, per: minute}
+  plan:gold:
+    limits:
+      minute: {capacity: 99, per: minute}
+tiers:
+  free:
+    limits:
+      minute: {capacity: 100, per: minute}
+`})
+	o.env["RATELIMIT_POLICY"] = filepath.Join(dir, "custom.yaml")
+	for line, want := range map[string]string{
+		"budget show -tenant acme -parameter lang=en":    "77 points per minute",
+		"policy explain -tenant acme -parameter lang=en": "line 9",
+		"budget show -tenant acme -parameter plan=gold":  "99 points per minute",
+	} {
+		code, stdout, stderr := o.run(line + " -timeout 1m")
+		require.Equal(t, exitOK, code, stderr)
+		require.Contains(t, stdout, want, line)
+	}
+	_, stdout, _ := o.run("budget show -tenant acme -timeout 1m")
+	require.NotContains(t, stdout, "77")
+	code, _, stderr := o.run("budget show -tenant acme -parameter lnag=en -timeout 1m")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, `did you mean "lang"?`)
 }

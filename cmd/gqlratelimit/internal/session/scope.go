@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -21,6 +22,8 @@ const documentPrefix = "sha256:"
 // Scope says who is meant.
 type Scope struct {
 	Tenant, Team, User, Operation, Part, Tier string
+	// Parameters are values that a request carries, by the names that the policy has for them.
+	Parameters map[string]string
 
 	given bool
 }
@@ -45,6 +48,17 @@ func (s *Scope) Register(flags *flag.FlagSet) {
 	flags.StringVar(&s.User, "user", "", "the `name` of a user of the tenant")
 	flags.StringVar(&s.Operation, "operation", "", "an operation `rule` as the policy spells it, such as Mutation.createOrder, or a root field")
 	flags.StringVar(&s.Part, "part", "", "the `part` of an operation rule that belongs to a value, as an event names it")
+	flags.Func("parameter", "`NAME=VALUE` of a parameter of the policy, as a request carries it, for custom limits; can be given several times", func(text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" || len(text) > maxName {
+			return errors.New("it is not of the form NAME=VALUE")
+		}
+		if s.Parameters == nil {
+			s.Parameters = make(map[string]string)
+		}
+		s.Parameters[name] = value
+		return nil
+	})
 	flags.StringVar(&s.Tier, "tier", "", "the `tier` that callers of the tenant carry, in a token for example")
 }
 
@@ -141,6 +155,17 @@ type Holding struct {
 	Subject tiers.Subject
 	Record  *tiers.Record
 	Rules   tiers.Rules
+
+	carried carried
+}
+
+// carried are the values of parameters other than claims.
+type carried map[tiers.Parameter]string
+
+// Parameter implements tiers.Parameters.
+func (c carried) Parameter(p tiers.Parameter) (value string, ok bool) {
+	value, ok = c[p]
+	return value, ok
 }
 
 // Resolve returns what holds for the scope. The error names a tier that the policy does not have.
@@ -153,6 +178,19 @@ func (p *Policy) Resolve(scope Scope, record *tiers.Record) (*Holding, error) {
 		return nil, cli.Unknown("tier", scope.Tier, p.tierNames())
 	}
 	h := &Holding{Policy: p, Scope: scope, Owner: owner, Subject: scope.subject(), Record: record}
+	claims := make(tiers.Claims)
+	h.carried, h.Subject.Claims = make(carried), &claims
+	for name, value := range scope.Parameters {
+		from, ok := p.Written.Parameters[name]
+		switch {
+		case !ok:
+			return nil, cli.Unknown("parameter", name, slices.Collect(maps.Keys(p.Written.Parameters)))
+		case from.Claim != "":
+			claims[from.Claim] = value
+		default:
+			h.carried[from] = value
+		}
+	}
 	h.Rules = p.Rules(h.Subject, h.selection(scope.Operation))
 	return h, nil
 }
@@ -162,7 +200,7 @@ func (h *Holding) Selection() tiers.Selection { return h.selection(h.Scope.Opera
 
 // selection is an operation that falls under a rule, or selects a root field.
 func (h *Holding) selection(operation string) tiers.Selection {
-	selection := tiers.Selection{Record: h.Record}
+	selection := tiers.Selection{Record: h.Record, Parameters: h.carried}
 	switch {
 	case strings.HasPrefix(operation, documentPrefix):
 		selection.Document = operation
