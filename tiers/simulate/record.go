@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // Record is the price of one operation that ran. As JSON, one a line, records are what [Run]
@@ -28,6 +30,10 @@ type Record struct {
 	// times was called so often, for limits in requests of operation rules. What limits with [tiers.Limit.By] and
 	// computed units would do is not known from it, and left out.
 	Operations []string `json:"operations,omitempty"`
+	// Document is the id of the trusted document that it came in, empty if there was none, or if rules for documents do not matter.
+	Document string `json:"document,omitempty"`
+	// Units are what else it asked for. Requests are 1 if they do not stand among them.
+	Units map[bucket.Unit]int64 `json:"units,omitempty"`
 	// Points is the price. It is not negative.
 	Points int64 `json:"points"`
 }

@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -37,20 +36,16 @@ func Run(records iter.Seq2[Record, error], policy *tiers.Snapshot) (Report, erro
 		return Report{}, err
 	}
 	if len(all) == 0 {
-		return newSimulation(policy, nil).report(nil), nil
+		return newSimulation(nil).report(nil), nil
 	}
-	var now time.Time
-	// No owner may make room for another, or it would be full again.
-	store := bucket.NewMemory(bucket.MemoryConfig{
-		Clock:      func() time.Time { return now },
-		MaxEntries: math.MaxInt,
-		MaxBytes:   math.MaxInt,
-	})
-	s := newSimulation(policy, store)
+	replay, err := NewReplay(policy, ReplayConfig{Enforced: true})
+	if err != nil {
+		return Report{}, err
+	}
+	s := newSimulation(replay)
 	for i := range all {
-		now = all[i].At
 		if err := s.replay(&all[i]); err != nil {
-			return Report{}, fmt.Errorf("simulate: %w", err)
+			return Report{}, err
 		}
 	}
 	return s.report(all), nil
@@ -74,7 +69,8 @@ func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
 		}
 		record.Tenant, record.Tier = repeated.text(record.Tenant), repeated.text(record.Tier)
 		record.Team, record.User = repeated.text(record.Team), repeated.text(record.User)
-		record.Operations = repeated.list(record.Operations)
+		record.Operations, record.Document = repeated.list(record.Operations), repeated.text(record.Document)
+		record.Units = maps.Clone(record.Units)
 		all = append(all, record)
 	}
 	slices.SortStableFunc(all, func(a, b Record) int { return a.At.Compare(b.At) })
@@ -120,16 +116,11 @@ func (r *repeated) list(list []string) []string {
 	return own
 }
 
-// simulation is a replay under way.
+// simulation counts what a replay comes to.
 type simulation struct {
-	policy *tiers.Snapshot
-	store  bucket.Store
-	// enforced has the limits of the policy with shadow turned into enforce.
-	enforced map[*bucket.Limits]*bucket.Limits
-	tenants  map[string]*tally
-	// room is for the buckets of one record.
-	room  [8]bucket.Bucket
-	total *tally
+	judge   *Replay
+	tenants map[string]*tally
+	total   *tally
 }
 
 // tally counts for one tenant, or for all.
@@ -144,14 +135,8 @@ type limitKey struct {
 	name  string
 }
 
-func newSimulation(policy *tiers.Snapshot, store bucket.Store) *simulation {
-	return &simulation{
-		policy:   policy,
-		store:    store,
-		enforced: make(map[*bucket.Limits]*bucket.Limits),
-		tenants:  make(map[string]*tally),
-		total:    newTally(""),
-	}
+func newSimulation(judge *Replay) *simulation {
+	return &simulation{judge: judge, tenants: make(map[string]*tally), total: newTally("")}
 }
 
 func newTally(tenant string) *tally {
@@ -160,57 +145,39 @@ func newTally(tenant string) *tally {
 
 // replay runs one record and counts what came of it.
 func (s *simulation) replay(record *Record) error {
-	subject := tiers.Subject{Tenant: record.Tenant, Team: record.Team, User: record.User, Tier: record.Tier}
-	rules := s.policy.RulesInto(s.room[:], subject, tiers.Selection{Fields: record.Operations})
+	judgment, err := s.judge.Judge(context.Background(), record)
+	if err != nil {
+		return err
+	}
 	t := s.tenants[record.Tenant]
 	if t == nil {
 		t = newTally(record.Tenant)
 		s.tenants[record.Tenant] = t
 	}
-	t.report.Tier = rules.Tier
+	t.report.Tier = judgment.Tier
 	tallies := [...]*tally{t, s.total}
 	for _, t := range tallies {
 		t.prices = append(t.prices, record.Points)
 		t.report.Operations++
 		t.report.Points = min(t.report.Points, math.MaxInt64-record.Points) + record.Points
-	}
-	switch {
-	case rules.Blocked:
-		for _, t := range tallies {
-			t.report.Refused++
-			t.report.Blocked++
-		}
-		return nil
-	case tooExpensive(&rules.MaxCost, record.Points):
-		for _, t := range tallies {
-			t.report.Refused++
-			t.report.TooExpensive++
-		}
-		return nil
-	case rules.Unlimited || len(rules.Buckets) == 0:
-		return nil
-	}
-	result, err := s.store.Take(context.Background(), bucket.Take{
-		Tenant:  record.Tenant,
-		Buckets: s.enforce(rules.Buckets),
-		Amounts: bucket.Amounts{{Unit: bucket.Points, N: record.Points}, {Unit: bucket.Requests, N: 1}},
-	})
-	if err != nil {
-		return err
-	}
-	for _, t := range tallies {
-		t.count(&result)
+		t.count(&judgment)
 	}
 	return nil
 }
 
-// count counts a verdict of the store and which limits it is due to.
-func (t *tally) count(result *bucket.Result) {
-	if result.Verdict != bucket.Admitted {
+// count counts a judgment and which limits it is due to.
+func (t *tally) count(judgment *Judgment) {
+	if judgment.Refused {
 		t.report.Refused++
 	}
-	for i := range result.Limits {
-		state := &result.Limits[i]
+	if judgment.Blocked {
+		t.report.Blocked++
+	}
+	if judgment.TooExpensive {
+		t.report.TooExpensive++
+	}
+	for i := range judgment.Limits {
+		state := &judgment.Limits[i]
 		key := limitKey{owner: state.Owner, name: state.Limit.Name}
 		if key.owner.Level != bucket.Operation {
 			// There may be as many teams and users as there are records.
@@ -233,32 +200,6 @@ func (t *tally) count(result *bucket.Result) {
 			limit.Never++
 		}
 	}
-}
-
-func tooExpensive(most *tiers.MaxCost, points int64) bool {
-	_, mode := most.Exceeded(points)
-	return mode != bucket.Off
-}
-
-// enforce returns the buckets with shadow and warn turned into enforce.
-func (s *simulation) enforce(buckets []bucket.Bucket) []bucket.Bucket {
-	enforced := make([]bucket.Bucket, len(buckets))
-	for i, b := range buckets {
-		limits := s.enforced[b.Limits]
-		if limits == nil {
-			all := b.Limits.All()
-			for i := range all {
-				if all[i].Mode != bucket.Off {
-					all[i].Mode = bucket.Enforce
-				}
-			}
-			// They have compiled before: the mode is no part of what can be wrong.
-			limits, _ = bucket.Compile(all...)
-			s.enforced[b.Limits] = limits
-		}
-		enforced[i] = bucket.Bucket{Owner: b.Owner, Limits: limits}
-	}
-	return enforced
 }
 
 // report returns what was counted. The records are in the order of their times.

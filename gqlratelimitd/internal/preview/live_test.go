@@ -1,0 +1,162 @@
+package preview_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// recorder has a collector count by the clock of the test.
+type recorder struct {
+	*digest.Collector
+	clock *ratelimittest.Clock
+}
+
+func (r *recorder) Count(v event.Verdict) {
+	v.At = r.clock.Now()
+	r.Collector.Count(v)
+}
+
+// live is a server with the extension.
+type live struct {
+	http.Handler
+	collector *digest.Collector
+}
+
+func newLive(t *testing.T, policy *tiers.Snapshot, clock *ratelimittest.Clock) *live {
+	t.Helper()
+	collector, err := digest.New(digest.Config{Users: digest.Plain})
+	require.NoError(t, err)
+	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	srv.AddTransport(transport.POST{})
+	srv.Use(ratelimit.New(ratelimit.Config{
+		Store: ratelimittest.NewStore(clock), Policy: policy,
+		Subject: func(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
+			return ratelimit.Subject{
+				Tenant: r.Header.Get("Tenant"), Team: r.Header.Get("Team"), User: r.Header.Get("User"), Tier: r.Header.Get("Tier"),
+			}, nil
+		},
+		Observe: ratelimit.ObserveConfig{Observer: &recorder{collector, clock}},
+	}))
+	return &live{ratelimit.Handler(srv), collector}
+}
+
+// ask sends an operation, and returns whether it was refused.
+func (l *live) ask(t *testing.T, subject tiers.Subject, query string) bool {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"query": query})
+	require.NoError(t, err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for name, value := range map[string]string{"Tenant": subject.Tenant, "Team": subject.Team, "User": subject.User, "Tier": subject.Tier} {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	l.ServeHTTP(w, r)
+	var answer struct{ Errors []json.RawMessage }
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
+	return len(answer.Errors) > 0
+}
+
+// randomPolicy draws a policy of everything that prices, owners and operations decide about.
+func randomPolicy(random *rand.Rand) string {
+	modes := []string{"enforce", "enforce", "warn", "shadow", "off"}
+	limit := func(most int) string {
+		unit, capacity := "points", 1+random.IntN(most)
+		if random.IntN(3) == 0 {
+			unit, capacity = "requests", 1+random.IntN(6)
+		}
+		window := []string{"", "", ", window: fixed", ", window: sliding"}[random.IntN(4)]
+		soft := ""
+		if random.IntN(8) == 0 {
+			soft = ", soft: true"
+		}
+		return fmt.Sprintf("{unit: %s, capacity: %d, per: minute, mode: %s%s%s}", unit, capacity, modes[random.IntN(len(modes))], window, soft)
+	}
+	var b strings.Builder
+	b.WriteString("version: 1\ndefault: free\ntiers:\n")
+	for _, tier := range []string{"free", "pro"} {
+		fmt.Fprintf(&b, "  %s:\n    mode: %s\n    maxCost: %d\n    limits: {minute: %s, other: %s}\n", tier, modes[random.IntN(2)], 30+random.IntN(60), limit(300), limit(500))
+		fmt.Fprintf(&b, "    teams: {limits: {team: %s}}\n    users: {limits: {user: %s}}\n", limit(200), limit(150))
+		fmt.Fprintf(&b, "    operations:\n      Query.users: {maxCost: %d, limits: {lists: %s}}\n      Query.*: {limits: {queries: %s}}\n", 20+random.IntN(60), limit(200), limit(250))
+	}
+	b.WriteString("  none: {unlimited: true}\n  barred: {blocked: true}\ntenants:\n")
+	fmt.Fprintf(&b, "  t1: {times: %d}\n  t2: {tier: %s}\n", 1+random.IntN(3), []string{"pro", "none", "barred"}[random.IntN(3)])
+	return b.String()
+}
+
+// TestAPreviewIsWhatTheLiveExtensionRefuses has two servers answer the same operations, each under a policy of its own, and previews the
+// second by what the first has recorded: the preview has to refuse what each of them has refused, operation by operation.
+func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(15, 3))
+	refused, newly := int64(0), int64(0)
+	for range 25 {
+		clock := &ratelimittest.Clock{}
+		before, after := compiled(t, randomPolicy(random)), compiled(t, randomPolicy(random))
+		now, then := newLive(t, before, clock), newLive(t, after, clock)
+		var chunks []digest.Chunk
+		want := map[string]*preview.Row{}
+		for range 60 {
+			subject := tiers.Subject{
+				Tenant: fmt.Sprint("t", random.IntN(4)), Team: []string{"", "blue"}[random.IntN(2)], User: []string{"", "mira", "joe"}[random.IntN(3)],
+				Tier: []string{"", "", "pro"}[random.IntN(3)],
+			}
+			query := fmt.Sprintf("{ users(first: %d) { name } }", random.IntN(60))
+			if random.IntN(3) == 0 {
+				query = "{ me { name } search(first: 3) { __typename } }"
+			}
+			was, would := now.ask(t, subject, query), then.ask(t, subject, query)
+			row := want[subject.Tenant]
+			if row == nil {
+				row = &preview.Row{}
+				want[subject.Tenant] = row
+			}
+			row.Operations++
+			for _, counted := range []struct {
+				n   *int64
+				yes bool
+			}{{&row.Live, was}, {&row.Before, was}, {&row.After, would}, {&row.NewlyRefused, would && !was}} {
+				if counted.yes {
+					*counted.n++
+				}
+			}
+			chunks = append(chunks, *now.collector.Collect(clock.Now()).Chunk)
+			clock.Advance(time.Duration(random.IntN(3000)) * time.Millisecond)
+		}
+		report, err := preview.Run(t.Context(), each(chunks...), preview.Config{Before: before, After: after})
+		require.NoError(t, err)
+		require.Empty(t, report.NotJudged)
+		for _, row := range report.Rows {
+			refused, newly = refused+row.After, newly+row.NewlyRefused
+			expected := *want[row.Tenant]
+			expected.Tenant, expected.Tier, expected.By = row.Tenant, row.Tier, row.By
+			require.Equal(t, expected, row)
+			delete(want, row.Tenant)
+		}
+		for tenant, row := range want {
+			require.Zero(t, row.Before+row.After, tenant)
+		}
+	}
+	require.Greater(t, refused, int64(200))
+	require.Greater(t, newly, int64(50), "the property says something")
+}
