@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// errOtherName says that a key is none of the log.
-var errOtherName = errors.New("audit: the new key of a log has the name of the log")
+// ErrOtherName says that the new key of a log has another name than the log.
+var ErrOtherName = errors.New("audit: the new key of a log has the name of the log")
 
 // Rotate changes the key that signs a log for another one of the same name: it appends the entry, which says who does it and why, with
 // the new key as After, and two checkpoints: one in which the old key names the new one, and one of the new key. From then on
@@ -17,7 +17,7 @@ var errOtherName = errors.New("audit: the new key of a log has the name of the l
 // Where the old key is lost it is nil. Nothing vouches for the new one then, and who verifies the log has to be given it.
 func Rotate(ctx context.Context, log Log, old, next *Key, e Entry) error {
 	if next == nil || old != nil && old.Name() != next.Name() {
-		return errOtherName
+		return ErrOtherName
 	}
 	var err error
 	if e.After, err = json.Marshal(map[string]string{"key": next.Public()}); err != nil {
@@ -59,7 +59,7 @@ func signedBefore(ctx context.Context, storage Storage, old *Key, name string) (
 		return nil, err
 	}
 	if c, err := readCheckpoint(signed); err != nil || c.Name != name {
-		return nil, errOtherName
+		return nil, ErrOtherName
 	}
 	return nil, nil
 }

@@ -9,6 +9,17 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
+// AuditLog is the audit log that a [audit.Signer] signs. It is for the daemon itself: nobody is asked whether they may.
+func (c *Control) AuditLog() audit.Log { return auditLog{c.cfg.Store} }
+
+// auditLog is that of a store.
+type auditLog struct{ db *store.DB }
+
+// Change implements audit.Log.
+func (l auditLog) Change(ctx context.Context, change func(context.Context, audit.Storage) error) error {
+	return l.db.Change(ctx, func(tx *store.Tx) error { return change(ctx, tx.Audit()) })
+}
+
 // AuditFilter says which entries are looked for. What is empty says nothing.
 type AuditFilter struct{ Subject, Action, Target, Tenant string }
 

@@ -48,6 +48,8 @@ type done struct {
 	revisionBefore, revisionAfter uint64
 	// kind and name are those of the message, if there is one.
 	kind, name string
+	// noted says that the entry was written already.
+	noted bool
 }
 
 // mutate does everything that all changes have in common. The input tells requests apart. First check says what is wrong with it by
@@ -92,8 +94,10 @@ func mutate[T any](
 		if err != nil {
 			return err
 		}
-		if err := note(ctx, tx, &r, a, &d); err != nil {
-			return err
+		if !d.noted {
+			if err := note(ctx, tx, &r, a, &d); err != nil {
+				return err
+			}
 		}
 		if d.kind != "" {
 			told = true
@@ -145,19 +149,30 @@ func keep(tx *store.Tx, r *Request, request []byte, answer any) error {
 
 // note writes the entry of the audit log.
 func note(ctx context.Context, tx *store.Tx, r *Request, a action, d *done) error {
+	e, err := entryOf(tx, r, a, d)
+	if err != nil {
+		return err
+	}
+	_, err = audit.Append(ctx, tx.Audit(), e)
+	return entryProblem(err)
+}
+
+// entryOf returns the entry of the audit log that says what was done.
+func entryOf(tx *store.Tx, r *Request, a action, d *done) (audit.Entry, error) {
 	before, err := value(d.before)
 	if err != nil {
-		return err
+		return audit.Entry{}, err
 	}
 	after, err := value(d.after)
-	if err != nil {
-		return err
-	}
-	_, err = audit.Append(ctx, tx.Audit(), audit.Entry{
+	return audit.Entry{
 		Time: tx.Now(), Actor: r.Actor.Audit(), Action: string(a.Action), Target: d.target, Tenant: a.tenant,
 		RevisionBefore: d.revisionBefore, RevisionAfter: d.revisionAfter, Before: before, After: after,
 		Reason: r.Reason, Ticket: r.Ticket, Request: r.ID,
-	})
+	}, err
+}
+
+// entryProblem says of an entry that was refused what is wrong with the request.
+func entryProblem(err error) error {
 	if wrong := (*audit.EntryError)(nil); errors.As(err, &wrong) {
 		return &InvalidError{Field: wrong.Field, Problem: wrong.Problem, Err: err}
 	}

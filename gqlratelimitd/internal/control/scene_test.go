@@ -46,6 +46,8 @@ type scene struct {
 	tick func()
 	// token is one that was issued.
 	token string
+	// key signs the audit log, and next is to.
+	key, next *audit.Key
 }
 
 func newScene(t *testing.T, cfg control.Config) *scene {

@@ -6,8 +6,8 @@
 // of many who expect the same revision one wins. [DB.Read] reads, as of one moment.
 //
 // Revisions and the audit log are append-only: triggers refuse to change what stands there. In a PostgreSQL that is the second
-// line. The first is a daemon whose role does not own the tables, and may SELECT and INSERT there and nothing else; what may be made with
-// another role is what [Migrations] returns.
+// line. The first is a daemon whose role does not own the tables, and may SELECT and INSERT there and nothing else: another role
+// runs what [Script] and [Grants] return.
 //
 // The package knows no rights and judges no documents. That is the work of package control.
 package store

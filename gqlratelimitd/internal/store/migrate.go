@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 )
 
 //go:embed migrations/*.sql
@@ -15,8 +17,43 @@ var migrationFiles embed.FS
 // migrationLock is the advisory lock of those who migrate: "limitd" in ASCII.
 const migrationLock = 0x6c696d697464
 
-// Migrations returns the statements that make the tables, step by step, for those who migrate with a tool of their own. Each
-// step notes that it was done. A step that was released is never changed, and none is taken back.
+// Script returns the whole SQL that makes the tables, for who makes them with psql or sqlite3 and not with the rights of a daemon: the
+// schema of a PostgreSQL, and all steps but the first so many that were done already, in one transaction. Where a step fails, nothing is
+// done. The newest number of the table migration says how many were done, and 0 is none.
+func Script(dialect Dialect, done int) (string, error) {
+	steps, err := Migrations(dialect)
+	if err != nil {
+		return "", err
+	}
+	if done < 0 || done > len(steps) {
+		return "", fmt.Errorf("store: there are %d steps, of which %d cannot be done already", len(steps), done)
+	}
+	// Who has a schema public of their own before it would find other tables.
+	begin := "BEGIN;\nCREATE SCHEMA IF NOT EXISTS " + Schema + ";\nSET LOCAL search_path = " + Schema + ";\n"
+	if dialect == SQLite {
+		begin = "BEGIN IMMEDIATE;\n"
+	}
+	return begin + strings.Join(steps[done:], "") + "COMMIT;\n", nil
+}
+
+// Grants returns the SQL that gives a role of a PostgreSQL what a daemon needs on tables that somebody else owns, and no more: it changes
+// and removes nothing that was written once.
+func Grants(role string) string {
+	to := " TO " + pgx.Identifier{role}.Sanitize() + ";\n"
+	on := func(rights, tables string) string {
+		return "GRANT " + rights + " ON " + Schema + "." + strings.ReplaceAll(tables, " ", ", "+Schema+".") + to
+	}
+	return "GRANT USAGE ON SCHEMA " + Schema + to +
+		on("SELECT", "migration") +
+		on("SELECT, INSERT", "policy_revision audit_entry audit_hash audit_checkpoint") +
+		// To lock a row takes UPDATE.
+		on("SELECT, UPDATE", "head") +
+		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token") +
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer")
+}
+
+// Migrations returns the steps of [Script], for tools that count steps themselves. They name no schema: in a PostgreSQL they are run with
+// a search_path of [Schema]. Each step notes that it was done. A step that was released is never changed, and none is taken back.
 func Migrations(dialect Dialect) ([]string, error) {
 	// They are sorted by name.
 	files, err := fs.Glob(migrationFiles, "migrations/*.sql")

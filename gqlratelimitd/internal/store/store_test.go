@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -44,22 +45,27 @@ func TestManyDaemonsOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 
 func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 	t.Parallel()
-	steps, err := store.Migrations(store.PostgreSQL)
-	require.NoError(t, err)
 	url := database(t, server)
 	admin, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer func() { _ = admin.Close(context.Background()) }()
-	script := "CREATE SCHEMA gqlratelimitd; SET search_path = gqlratelimitd;" + strings.Join(steps, "\n")
-	_, err = admin.Exec(t.Context(), script, pgx.QueryExecModeSimpleProtocol)
+	run := func(script string) {
+		t.Helper()
+		_, err := admin.Exec(t.Context(), script, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+	}
+	// A name that has to be quoted.
+	role := fmt.Sprintf("modest-%d", databases.Add(1))
+	run(fmt.Sprintf("CREATE ROLE %q LOGIN", role))
+	whole, err := store.Script(store.PostgreSQL, 0)
 	require.NoError(t, err)
+	run(whole)
+	// It leaves the connection as it was.
+	var path string
+	require.NoError(t, admin.QueryRow(t.Context(), "SHOW search_path").Scan(&path))
+	require.NotContains(t, path, store.Schema)
+	run(store.Grants(role))
 	// A daemon that may make nothing, and change nothing that was written once, works on it.
-	role := fmt.Sprintf("modest%d", databases.Add(1))
-	_, err = admin.Exec(t.Context(), strings.ReplaceAll(`CREATE ROLE modest LOGIN; GRANT USAGE ON SCHEMA gqlratelimitd TO modest;
-		GRANT SELECT, INSERT, UPDATE, DELETE ON head, outbox, answer, tenant, override_intent, mode_switch, token TO modest;
-		GRANT SELECT, INSERT ON policy_revision, audit_entry, audit_hash, audit_checkpoint TO modest;
-		GRANT SELECT ON migration TO modest`, "modest", role), pgx.QueryExecModeSimpleProtocol)
-	require.NoError(t, err)
 	modest := strings.Replace(url, "postgres@", role+"@", 1)
 	db := open(t, store.Config{URL: modest})
 	change(t, db, func(tx *store.Tx) {
@@ -81,6 +87,52 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		var refused *pgconn.PgError
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, "42501", refused.Code, "that is insufficient_privilege: %s", statement)
+	}
+}
+
+func TestTheScriptOfAFileMakesWhatADaemonMakes(t *testing.T) {
+	t.Parallel()
+	schema := func(path string) (made []string) {
+		db, err := sql.Open("sqlite", path)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, db.Close()) }()
+		rows, err := db.QueryContext(t.Context(), "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL UNION ALL SELECT 'step ' || step FROM migration ORDER BY 1")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, rows.Close()) }()
+		for rows.Next() {
+			var text string
+			require.NoError(t, rows.Scan(&text))
+			made = append(made, text)
+		}
+		require.NoError(t, rows.Err())
+		return made
+	}
+	byDaemon, byScript := filepath.Join(t.TempDir(), "daemon.db"), filepath.Join(t.TempDir(), "script.db")
+	require.NoError(t, open(t, store.Config{URL: "sqlite:" + byDaemon}).Close())
+	whole, err := store.Script(store.SQLite, 0)
+	require.NoError(t, err)
+	db, err := sql.Open("sqlite", byScript)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), whole)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	require.Equal(t, schema(byDaemon), schema(byScript))
+	open(t, store.Config{URL: "sqlite:" + byScript})
+}
+
+func TestAScriptHasTheStepsThatWereNotDone(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []store.Dialect{store.SQLite, store.PostgreSQL} {
+		steps, err := store.Migrations(dialect)
+		require.NoError(t, err)
+		last, err := store.Script(dialect, len(steps)-1)
+		require.NoError(t, err)
+		require.Contains(t, last, steps[len(steps)-1])
+		require.NotContains(t, last, steps[0])
+		for _, wrong := range []int{-1, len(steps) + 1} {
+			_, err = store.Script(dialect, wrong)
+			require.ErrorContains(t, err, "cannot be done already")
+		}
 	}
 }
 
