@@ -101,9 +101,15 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -run '^TestAMistakeInAScriptIsFound$$' -timeout 60m ./internal/state -all-mutants
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
 	go test -v -timeout 60m ./internal/crashtest -kills=1000
+	@# The tables of docs/reports/control-plane.md, printed and not written.
+	go test -count=1 -v -timeout 20m ./internal/fleettest -all
 	@# The table of docs/reports/faults.md, printed and not written.
 	go test -count=1 -parallel=1 -v ./internal/faults -all
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
+
+.PHONY: fleet
+fleet: test-tools ## Have 50 processes follow a Redis that breaks, and write the tables of docs/reports/control-plane.md, in some four minutes
+	go test -count=1 -v -timeout 20m ./internal/fleettest -all -update
 
 .PHONY: clients
 clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits and out again, as docs/guide/clients.md says (needs Node.js and npm)
@@ -116,7 +122,7 @@ frameworks: ## Mount a server in the web frameworks of docs/guide/frameworks.md,
 
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
-	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|luatest|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
+	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|fleettest|luatest|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench

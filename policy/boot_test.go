@@ -257,3 +257,35 @@ func TestTheOneBeforeIsKeptOnTheDiskAgain(t *testing.T) {
 	again, _ := follow(t, &memory{err: errAway}, policy.Config{LastGood: path, Interval: policy.None})
 	require.Equal(t, 5, maxCost(again))
 }
+
+func TestAClockThatIsADayWrongKeepsNobodyFromTheNewestRevision(t *testing.T) {
+	t.Parallel()
+	key := keyOf(1)
+	for name, wrong := range map[string]time.Duration{"fast": -24 * time.Hour, "slow": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// To an instance whose clock is fast everything was published long ago.
+			at := func(number uint64, published time.Time) *policy.Revision {
+				r := revision(number)
+				r.Published = published.Truncate(time.Millisecond).UTC()
+				return signed(r, key)
+			}
+			path := kept(t, at(5, time.Now().Add(wrong)))
+			require.NoError(t, os.Chtimes(path, time.Now().Add(wrong), time.Now().Add(wrong)))
+			synctest.Test(t, func(t *testing.T) {
+				feed := &memory{err: errAway}
+				f, _ := follow(t, feed, policy.Config{LastGood: path, Keys: []ed25519.PublicKey{publicOf(key)}})
+				require.Equal(t, 5, maxCost(f), "what the disk has holds, whenever it was published")
+				require.Equal(t, policy.Never, f.Status().State)
+				// The publisher of the next one has a clock that is wrong the other way round.
+				feed.set(at(6, time.Now().Add(-2*wrong)), nil)
+				pass(2 * time.Second)
+				require.Equal(t, 6, maxCost(f))
+				feed.set(at(4, time.Now().Add(10*wrong)), nil)
+				pass(2 * time.Second)
+				require.Equal(t, 6, maxCost(f), "what is older by its number is older, whatever its time says")
+				require.Equal(t, policy.ReasonOlder, f.Status().Refused.Cause)
+			})
+		})
+	}
+}

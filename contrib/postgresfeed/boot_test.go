@@ -1,0 +1,37 @@
+package postgresfeed_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/contrib/postgresfeed"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+)
+
+func TestAnInstanceStartsWithoutADatabaseAndWithoutANetwork(t *testing.T) {
+	t.Parallel()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	whole, err := revision(7).MarshalBinary()
+	require.NoError(t, err)
+	for name, address := range map[string]string{
+		"no database": gone.Addr().String(), "no name": "database.invalid:5432", "no way to a network": "192.0.2.1:5432",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			feed := open(t, postgresfeed.Config{Pool: connect(t, "postgres://nobody@"+address+"/policies?connect_timeout=1")})
+			path := filepath.Join(t.TempDir(), "last-good")
+			require.NoError(t, os.WriteFile(path, whole, 0o600))
+			f := follow(t, feed, policy.Config{LastGood: path, Patience: 200 * time.Millisecond, Reporter: feed})
+			require.EqualValues(t, 7, maxCost(f))
+			require.Equal(t, policy.Never, f.Status().State)
+			require.NoError(t, f.Close())
+		})
+	}
+}

@@ -1,0 +1,4 @@
+package subscription
+
+// ListenEvery is Listen with a silence of the test's own.
+var ListenEvery = listen
