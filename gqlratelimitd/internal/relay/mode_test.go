@@ -50,7 +50,7 @@ func (s *scene) modes(switches *redisswitch.Switches) (found []string) {
 func TestModeSwitchesAreBroughtToRedisAndThoseThatWereSetWithoutTheDaemonStay(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
-		t := s.T
+		t := s.TB
 		switches, err := redisswitch.New(redisswitch.Config{Client: s.client})
 		require.NoError(t, err)
 		is := func(want ...string) {

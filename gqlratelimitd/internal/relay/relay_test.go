@@ -14,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
@@ -24,7 +25,7 @@ var later = time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
 func TestWhatHasChangedIsBroughtToRedisAndItsMessagesAreRemoved(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
-		t := s.T
+		t := s.TB
 		s.publish(1)
 		s.publish(2)
 		s.assign("acme", `{"tier":"pro"}`)
@@ -82,6 +83,16 @@ func TestWhatARedisLosesIsPutBack(t *testing.T) {
 	}
 	require.True(t, whole())
 	require.NoError(t, s.client.FlushAll(t.Context()).Err())
+	s.assign("one-more", `{"tier":"pro"}`)
+	s.eventually(func() bool {
+		record, err := s.directory.Tenant(t.Context(), fmt.Sprint("tenant-", tenants-1))
+		if err != nil {
+			require.ErrorIs(t, err, directory.ErrEmpty)
+			return false
+		}
+		require.NotNil(t, record, "its record is not back yet, and nobody may take it for a tenant without one")
+		return true
+	})
 	s.eventually(whole, "after a flush")
 
 	s.server.Kill()
@@ -135,7 +146,7 @@ func TestARedisThatIsRestoredFromAnOldBackupIsBroughtUpToDate(t *testing.T) {
 func TestAnOverrideThatWasSetWithoutTheDaemonStaysAndIsAuditedOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(s *scene) {
-		t := s.T
+		t := s.TB
 		// A name that stands in its key as a hash is known from the database.
 		s.assign("überall", `{"tier":"pro"}`)
 		s.foreign("überall", 7)

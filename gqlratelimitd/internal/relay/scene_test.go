@@ -37,7 +37,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // scene is a database, a Redis, and what reads and writes there beside the relay.
 type scene struct {
-	*testing.T
+	testing.TB
 	db        *store.DB
 	server    *redistest.Server
 	client    redis.UniversalClient
@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 // databases counts those that were made in the server.
 var databases atomic.Int64
 
-func newScene(t *testing.T) *scene {
+func newScene(t testing.TB) *scene {
 	t.Helper()
 	return newSceneOn(t, "sqlite:"+filepath.Join(t.TempDir(), "daemon.db"))
 }
@@ -93,9 +93,9 @@ func both(t *testing.T, test func(s *scene)) {
 	})
 }
 
-func newSceneOn(t *testing.T, database string) *scene {
+func newSceneOn(t testing.TB, database string) *scene {
 	t.Helper()
-	s := &scene{T: t, server: redistest.Start(t)}
+	s := &scene{TB: t, server: redistest.Start(t)}
 	var err error
 	s.db, err = store.Open(t.Context(), store.Config{URL: database})
 	require.NoError(t, err)
