@@ -2,6 +2,7 @@ package bucket_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -49,4 +50,32 @@ func TestRecordsThatMakeRoomAreNoBudgets(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Zero(t, store.Evicted())
+}
+
+func TestWhoComesWithLittleIntoAFullMemoryDoesNotGiveWayToWhoFillsIt(t *testing.T) {
+	t.Parallel()
+	const many, few = 10_000, 800
+	store := bucket.NewMemory(bucket.MemoryConfig{MaxBytes: 1 << 20})
+	limits := compile(t, bucket.Limit{Name: "day", Capacity: 10, Period: 24 * time.Hour})
+	take := func(tenant string, i int) int64 {
+		owner := bucket.Owner{Level: bucket.User, Name: strconv.Itoa(i)}
+		result, err := store.Take(t.Context(), bucket.Take{Tenant: tenant, Buckets: []bucket.Bucket{{Owner: owner, Limits: limits}}, Amounts: points(1)})
+		require.NoError(t, err)
+		return result.Limits[0].Remaining
+	}
+	for i := range many {
+		take("attacker", i)
+	}
+	victim := neighbour(store, "attacker")
+	for i := range few {
+		take(victim, i)
+	}
+	left := 0
+	for i := range few {
+		if take(victim, i) == 8 {
+			left++
+		}
+	}
+	require.GreaterOrEqual(t, left, few*9/10, "a sample can tell the two apart but for chance")
+	require.Greater(t, store.Evicted(), uint64(few))
 }
