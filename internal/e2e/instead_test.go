@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -165,6 +166,36 @@ func TestAResolverChargesWhatItsCallPaysFrom(t *testing.T) {
 	require.Equal(t, map[string]int64{"minute": 3, "requests": 1, "Query.export calls": 1, "Query.export rows": 300}, s.remains())
 	s.post(request{Query: `{ export(rows: 300) ` + mine + ` }`})
 	require.ErrorIs(t, charges[1], ratelimit.ErrRefused)
+}
+
+func TestWhatIsChargedBelowACallIsPaidByThatCallHoweverDeep(t *testing.T) {
+	t.Parallel()
+	s := newStands(t, nil)
+	s.server.AroundFields(func(ctx context.Context, next graphql.Resolver) (any, error) {
+		if field := graphql.GetFieldContext(ctx); field.Object == "User" && field.Field.Name == "id" {
+			require.NoError(t, ratelimit.Charge(ctx, bucket.Points, 10))
+		}
+		return next(ctx)
+	})
+	// Each of the two costs 5 points, of which the root type is one, and has an id two lists deep.
+	below := `(first: 1) { friends(first: 1) { id } }`
+	require.Equal(t, http.StatusOK, s.post(request{Query: `{ page` + below + ` users` + below + ` }`}).Status)
+	require.Equal(t, map[string]int64{"minute": 15, "requests": 1, "Query.page minute": 15}, s.remains())
+}
+
+func TestATenantWhoseAnswersAreCountedPaysNothingElseForCallsOfARule(t *testing.T) {
+	t.Parallel()
+	counting := policyOf(t, strings.Replace(standing, "      rows:", "      bytes: {capacity: 5000, per: minute, unit: response_bytes}\n      rows:", 1))
+	s := newStands(t, func(cfg *ratelimit.Config) { cfg.Policy = counting })
+	s.policy = counting
+	require.Equal(t, http.StatusOK, s.post(request{Query: `{ users(first: 50) { name } }`}).Status)
+	before := s.remains()
+	got := s.post(request{Query: paged})
+	require.Equal(t, "operation", got.rateLimit(t)["level"], "it paces itself by what it pays, not by what is scarcer")
+	after := s.remains()
+	require.Greater(t, after["bytes"], before["bytes"]+500)
+	before["bytes"], before["Query.page minute"] = after["bytes"], 52
+	require.Equal(t, before, after)
 }
 
 func TestWhatIsGivenBackGoesToTheBudgetThatHasPaid(t *testing.T) {
