@@ -33,6 +33,9 @@ type family struct {
 	// odd are the warnings before it is known where they stand.
 	odd []finding
 
+	// staged is the policy that takes the place of this one, nil if none does.
+	staged *staged
+
 	members []atomic.Pointer[Snapshot]
 	// mu guards the making of members, not the lookup.
 	mu sync.Mutex
@@ -45,12 +48,16 @@ const strictnesses = int(bucket.Off) + 1
 func newFamily(p Policy, listed *register, days []time.Time) *family {
 	f := &family{
 		listed: listed, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(), units: p.units(),
-		computed: p.computes(), members: make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses),
+		computed: p.computes(), members: newMembers(days),
 	}
 	p.Tiers, p.Tenants = cloneTiers(p.Tiers), nil
 	p.Parameters, p.Custom = maps.Clone(p.Parameters), cloneMap(p.Custom, CustomRule.clone)
 	f.policy = p
 	return f
+}
+
+func newMembers(days []time.Time) []atomic.Pointer[Snapshot] {
+	return make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses)
 }
 
 // phase returns how many of the days have come.

@@ -127,6 +127,11 @@ func (r *Record) Bytes() int {
 // Check returns what is wrong with the record in a policy, a [*PolicyError]: a tier that the policy does not have, for
 // example.
 func (r *Record) Check(s *Snapshot) error {
+	if g := s.family.staged; g != nil {
+		if err := r.Check(g.following(s)); err != nil {
+			return err
+		}
+	}
 	s = s.plain()
 	if r.only && s.tiers[r.tier] != nil {
 		return nil

@@ -77,10 +77,13 @@ func (r *Rollout) Check(check func(*Snapshot) error) error {
 	return check(r.Snapshot())
 }
 
-// Candidate implements [CandidateSource].
+// Candidate implements [CandidateSource]: what was proposed, else the next policy of a document of two ([StageDocument]).
 func (r *Rollout) Candidate() (id string, candidate *Snapshot) {
 	state := r.state.Load()
 	if state.candidate == nil {
+		if live := r.source.Snapshot(); live != nil && state.promoted == nil {
+			return live.Candidate()
+		}
 		return "", nil
 	}
 	return state.id, state.candidate.Snapshot()

@@ -250,6 +250,9 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 	if s.eased != nil {
 		s = s.eased.of(subject.Tenant, &selected)
 	}
+	if s.family.staged != nil {
+		s = s.family.staged.of(s, subject.Tenant)
+	}
 	set, record := s.find(&subject, selected.Record)
 	if subject.Exempt {
 		return Rules{
@@ -297,6 +300,9 @@ func (s *Snapshot) SharedRules(subject Subject) *Rules {
 			return nil
 		}
 		s = s.eased.of(subject.Tenant, &Selection{})
+	}
+	if s.family.staged != nil {
+		s = s.family.staged.of(s, subject.Tenant)
 	}
 	set, _ := s.find(&subject, nil)
 	if subject.Exempt || s.custom != nil || set.custom != nil || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
@@ -367,9 +373,17 @@ func (s *Snapshot) find(subject *Subject, record *Record) (*ruleSet, *Record) {
 
 // Lists returns whether the policy itself says something about a tenant: then it has no use for a [Record].
 func (s *Snapshot) Lists(tenant string) bool {
+	if s.family.staged != nil {
+		s = s.family.staged.of(s, tenant)
+	}
 	_, listed := s.family.listed.find(tenant)
 	return listed
 }
 
-// HasTier returns whether the policy has a tier of this name.
-func (s *Snapshot) HasTier(name string) bool { return s.tiers[name] != nil }
+// HasTier returns whether the policy has a tier of this name, each of two if there are two.
+func (s *Snapshot) HasTier(name string) bool {
+	if g := s.family.staged; g != nil && !g.following(s).HasTier(name) {
+		return false
+	}
+	return s.tiers[name] != nil
+}

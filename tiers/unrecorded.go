@@ -7,11 +7,14 @@ import (
 )
 
 // Unrecorded returns the paths of the limits and rules of which nobody knows what is asked of them without the request itself,
-// sorted: limits that are divided by an argument, rules that stand in the place of limits, and custom limits. A replay
+// those of the next policy first where a document has two: limits that are divided by an argument, rules that stand in the place of limits, and custom limits. A replay
 // of recorded prices does not judge them as a server does. What exceptions of tenants add is one entry, tenants.
 func (s *Snapshot) Unrecorded() []string {
 	p := &s.family.policy
 	var paths []string
+	if g := s.family.staged; g != nil {
+		paths = g.following(s).Unrecorded()
+	}
 	root := path("")
 	for _, name := range sorted(p.Tiers) {
 		tier := p.Tiers[name]
