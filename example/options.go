@@ -42,7 +42,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&opts.addr, "addr", "127.0.0.1:8080", "the `address` to listen on")
 	flags.StringVar(&redis, "redis", "",
-		"the `address` or URL of Redis, several with commas between them for a cluster; without it budgets are kept in memory")
+		"the `address` or URL of Redis, several with commas between them for a cluster; its keys are in the namespace "+namespace+"; without it budgets are kept in memory")
 	flags.StringVar(&opts.policy, "policy", "",
 		"the policy `file`, read again whenever it changes; without it the policy that is built in")
 	flags.IntVar(&opts.policyMaxBytes, "policy-max-bytes", 0,

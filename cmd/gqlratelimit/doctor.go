@@ -60,7 +60,7 @@ func runDoctor(c cli.Console, args []string) error {
 	flags := c.NewFlags("doctor", doctorHelp)
 	in.Register(flags)
 	flags.BoolVar(&in.plain, "plain", false, "examine the options that go-redis reads out of the URL, for a server that does not use redisclient.Open")
-	flags.StringVar(&in.namespace, "namespace", "main", "the `name` in RedisConfig.Namespace")
+	session.RegisterNamespace(flags, &in.namespace)
 	flags.DurationVar(&in.timeout, "timeout", bucket.DefaultTimeout, "the `time` in RedisConfig.Timeout, to which answers are compared")
 	flags.DurationVar(&in.patience, "patience", defaultPatience, "the `time` that the examination may take")
 	flags.StringVar(&in.failOn, "fail-on", string(doctor.Warning), "fail on findings of this `severity`: error, warning or note")
@@ -83,7 +83,7 @@ func runDoctor(c cli.Console, args []string) error {
 	}
 	defer func() { _ = client.Close() }()
 	examination.Findings, err = doctor.Examine(context.Background(), doctor.Config{
-		Client: client, Namespace: in.namespace, Timeout: in.timeout, Patience: in.patience,
+		Client: client, Namespace: session.Namespace(c, in.namespace), Timeout: in.timeout, Patience: in.patience,
 	})
 	if err != nil {
 		return &cli.UsageError{Reason: err.Error()}

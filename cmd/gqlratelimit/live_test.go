@@ -90,6 +90,29 @@ func TestARedisThatIsAwayOrSilentIsSaidWithoutChangingAnything(t *testing.T) {
 	require.Contains(t, stderr, "Redis cannot be reached")
 }
 
+func TestTheNamespaceOfTheServersCanStandInTheEnvironmentAndIsNamedWhereNothingIsFound(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	o.env["RATELIMIT_NAMESPACE"] = "shop"
+	code, _, stderr := o.run("block -tenant acme -for 1h -reason r -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	_, stdout, _ := o.run("override list -tenant acme -timeout 1m")
+	require.Contains(t, stdout, "blocked")
+	_, stdout, _ = o.run("override list -tenant acme -timeout 1m -namespace main")
+	require.Contains(t, stdout, "no override records", "a flag beats the environment")
+
+	code, stdout, _ = o.run("top -timeout 1m")
+	require.Equal(t, exitFound, code)
+	require.Contains(t, stdout, "in the namespace shop")
+	_, stdout, _ = o.run("mode set shadow -global -for 1h -reason r -wait 0s -timeout 1m")
+	require.Contains(t, stdout, "in the namespace shop")
+	_, _, stderr = o.run("refusal NONE -timeout 1m")
+	require.Contains(t, stderr, "in the namespace shop")
+	delete(o.env, "RATELIMIT_POLICY")
+	_, _, stderr = o.run("budget show -tenant acme -timeout 1m")
+	require.Contains(t, stderr, "in the namespace shop: say -policy FILE")
+}
+
 func TestAReasonIsAskedForWhereSomebodyCanAnswer(t *testing.T) {
 	t.Parallel()
 	o, _ := newOperator(t)

@@ -224,7 +224,7 @@ func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch
 				Done    bool       `json:"done"`
 			}{session.FormatVersion, in.mode, s, ready && len(all) > 0})
 		} else {
-			in.tell(c, &s, ready)
+			in.tell(c, live.Namespace, &s, ready)
 		}
 		if err == nil && (!ready || len(all) == 0) {
 			return cli.ErrFound
@@ -233,11 +233,11 @@ func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch
 	}
 }
 
-func (in *modeFlags) tell(c cli.Console, s *switchJSON, ready bool) {
+func (in *modeFlags) tell(c cli.Console, namespace string, s *switchJSON, ready bool) {
 	writeSwitches(c, []switchJSON{*s})
 	switch {
 	case s.Instances == 0:
-		fmt.Fprintln(c.Stdout, "No instance has written a digest within ten seconds, so that nobody knows where it is in force: docs/guide/mode-switch.md says how instances follow.")
+		fmt.Fprintf(c.Stdout, "No instance has written a digest in the namespace %s within ten seconds, so that nobody knows where it is in force: name another with -namespace, or see docs/guide/mode-switch.md for how instances follow.\n", namespace)
 	case in.mode == bucket.Enforce.String() && ready:
 		fmt.Fprintf(c.Stdout, "It has ended on all %d instances.\n", s.Instances)
 	case in.mode == bucket.Enforce.String():

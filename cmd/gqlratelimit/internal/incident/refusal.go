@@ -59,7 +59,7 @@ func Refusal(c cli.Console, args []string) error {
 		return err
 	})
 	if errors.Is(err, redisdigest.ErrNotFound) {
-		fmt.Fprintf(c.Stderr, "no instance has a refusal %q: it is too old, or was not kept; the logs of the servers may have it\n", others[0])
+		fmt.Fprintf(c.Stderr, "no instance has a refusal %q in the namespace %s: it is too old, or was not kept; the logs of the servers may have it\n", others[0], live.Namespace)
 		return cli.ErrFound
 	}
 	if err != nil {

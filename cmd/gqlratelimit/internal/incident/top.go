@@ -76,7 +76,7 @@ func Top(c cli.Console, args []string) error {
 			if every > 0 && c.Asks {
 				fmt.Fprint(c.Stdout, "\x1b[H\x1b[2J")
 			}
-			writeTop(c, all, fleet)
+			writeTop(c, live.Namespace, all, fleet)
 		}
 		if every == 0 {
 			if len(all) == 0 {
@@ -129,9 +129,9 @@ func newTopJSON(all []digest.Digest, fleet digest.Fleet) topJSON {
 	return out
 }
 
-func writeTop(c cli.Console, all []digest.Digest, fleet digest.Fleet) {
+func writeTop(c cli.Console, namespace string, all []digest.Digest, fleet digest.Fleet) {
 	if len(all) == 0 {
-		fmt.Fprintln(c.Stdout, "No instance has written a digest within ten seconds: docs/guide/digest.md says how they do.")
+		fmt.Fprintf(c.Stdout, "No instance has written a digest in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/digest.md for how they do.\n", namespace)
 		return
 	}
 	fmt.Fprintf(c.Stdout, "%d instances, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",

@@ -116,7 +116,8 @@ func (p *PolicyFlags) Running(live *Live) (*Policy, error) {
 	})
 	switch {
 	case errors.Is(err, policy.ErrEmpty):
-		return nil, cli.Usagef("no policy file is given, and Redis has no policy by the name %s", p.Name)
+		return nil, cli.Usagef("no policy file is given, and Redis has no policy by the name %s in the namespace %s: say -policy FILE, set $%s, or name another with -policy-name or -namespace",
+			p.Name, live.Namespace, PolicyVariable)
 	case err != nil:
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,9 +22,13 @@ import (
 
 // Variables of the environment in which an operator keeps what every call needs.
 const (
-	RedisVariable  = "RATELIMIT_REDIS"
-	PolicyVariable = "RATELIMIT_POLICY"
+	RedisVariable     = "RATELIMIT_REDIS"
+	NamespaceVariable = "RATELIMIT_NAMESPACE"
+	PolicyVariable    = "RATELIMIT_POLICY"
 )
+
+// defaultNamespace is that of bucket.RedisConfig.
+const defaultNamespace = "main"
 
 // defaultTimeout is the patience of a person, who is told what is wrong rather than that it took longer than usual.
 const defaultTimeout = 5 * time.Second
@@ -105,8 +110,18 @@ type Redis struct {
 // Register adds the flags.
 func (r *Redis) Register(flags *flag.FlagSet) {
 	r.Address.Register(flags)
-	flags.StringVar(&r.Namespace, "namespace", "main", "the `name` in RedisConfig.Namespace of the servers")
+	RegisterNamespace(flags, &r.Namespace)
 	flags.DurationVar(&r.Timeout, "timeout", defaultTimeout, "how much `time` Redis has for each call, connecting included")
+}
+
+// RegisterNamespace adds the flag of the namespace, which [Namespace] completes.
+func RegisterNamespace(flags *flag.FlagSet, to *string) {
+	flags.StringVar(to, "namespace", "", "the `name` in RedisConfig.Namespace of the servers; $"+NamespaceVariable+" unless given, and without either "+defaultNamespace)
+}
+
+// Namespace returns the namespace that is given, else that of the environment.
+func Namespace(c cli.Console, given string) string {
+	return cmp.Or(given, c.Getenv(NamespaceVariable), defaultNamespace)
 }
 
 // Given reports whether a Redis is named.
@@ -128,6 +143,7 @@ func (r *Redis) Open(c cli.Console) (*Live, error) {
 	if r.Timeout < 100*time.Millisecond || r.Timeout > 10*time.Minute {
 		return nil, cli.Usagef("a -timeout of %v: 100ms to 10m fits", r.Timeout)
 	}
+	r.Namespace = Namespace(c, r.Namespace)
 	config, err := r.Read(c)
 	if err != nil {
 		return nil, err
