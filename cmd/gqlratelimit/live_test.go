@@ -113,6 +113,50 @@ func TestTheNamespaceOfTheServersCanStandInTheEnvironmentAndIsNamedWhereNothingI
 	require.Contains(t, stderr, "in the namespace shop: say -policy FILE")
 }
 
+func TestABudgetShownSaysWhichRecordsBlockWhoIsNamed(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	for _, scope := range []string{"-tenant acme", "-tenant globex -user mallory", "-tenant globex -operation Mutation.createOrder"} {
+		code, _, stderr := o.run("block -for 1h -reason ticket -timeout 1m " + scope)
+		require.Equal(t, exitOK, code, stderr)
+	}
+	for scope, want := range map[string]string{
+		"-tenant acme":                 "A record of jo blocks the tenant, and ends 20",
+		"-tenant globex -user mallory": "A record of jo blocks the user mallory",
+		"-tenant globex":               "A record of jo blocks the operation Mutation.createOrder",
+		"-tenant globex -operation Mutation.createOrder": "A record of jo blocks the operation Mutation.createOrder",
+	} {
+		_, stdout, _ := o.run("budget show -timeout 1m " + scope)
+		require.Contains(t, stdout, want, scope)
+	}
+	_, stdout, _ := o.run("budget show -tenant globex -user ada -operation Mutation.login -timeout 1m")
+	require.NotContains(t, stdout, "blocks", "others go on")
+	for scope, want := range map[string]bool{"-tenant acme": true, "-tenant globex": false, "-tenant globex -user mallory": true} {
+		_, stdout, _ = o.run("budget show -json -timeout 1m " + scope)
+		require.Equal(t, want, strings.Contains(stdout, `"blocked": true`), scope)
+	}
+}
+
+func TestABlockOfARootFieldThatIsNearlyCalledLikeTheRuleOfAnotherTierIsTold(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	code, _, stderr := o.run("block -tenant nobody -operation Mutation.createOrdre -for 1h -reason r -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stderr, `did you mean "Mutation.createOrder"?`)
+	_, _, stderr = o.run("block -tenant nobody -operation Mutation.createOrder -for 1h -reason r -timeout 1m")
+	require.NotContains(t, stderr, "did you mean")
+}
+
+func TestAModeSwitchThatNeverEndsIsNotOffered(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	_, _, stderr := o.run("mode set shadow -global -reason r")
+	require.Contains(t, stderr, "within a week")
+	require.NotContains(t, stderr, "forever")
+	_, _, stderr = o.run("mode set shadow -global -forever -reason r")
+	require.Contains(t, stderr, "within a week")
+}
+
 func TestAReasonIsAskedForWhereSomebodyCanAnswer(t *testing.T) {
 	t.Parallel()
 	o, _ := newOperator(t)

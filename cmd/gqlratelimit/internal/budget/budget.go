@@ -109,10 +109,17 @@ func show(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
+	blocks, err := s.Blocks(h)
+	if err != nil {
+		return err
+	}
 	if in.JSON {
-		return c.WriteJSON(newShown(h, states))
+		out := newShown(h, states)
+		out.Blocked = out.Blocked || slices.ContainsFunc(blocks, func(o bucket.Override) bool { return o.Owner == h.Owner || o.Owner.Level != bucket.Operation })
+		return c.WriteJSON(out)
 	}
 	session.WriteHeading(c, h)
+	session.WriteBlocks(c, blocks)
 	if len(states) > 0 {
 		session.WriteStates(c, states)
 	}

@@ -62,6 +62,7 @@ func modeSet(c cli.Console, args []string) error {
 	in.RegisterJSON(fs)
 	in.Change.Register(fs)
 	in.Term.Register(fs)
+	fs.Lookup("forever").Usage = "refused: a mode switch ends within a week"
 	fs.BoolVar(&in.global, "global", false, "everything that is limited")
 	fs.StringVar(&in.tenant, "tenant", "", "the `name` of a tenant")
 	fs.StringVar(&in.operation, "operation", "", "an operation `rule` as the policy spells it, such as Mutation.createOrder, or a root field")
@@ -116,6 +117,8 @@ func (in *modeFlags) check(others int) error {
 		return nil
 	case in.Forever:
 		return errLong()
+	case in.For == 0 && in.Until == "":
+		return cli.Usagef("say when it ends by itself, within a week: -for DURATION or -until TIME")
 	}
 	return in.Check()
 }
@@ -239,14 +242,22 @@ func (in *modeFlags) tell(c cli.Console, namespace string, s *switchJSON, ready 
 	case s.Instances == 0:
 		fmt.Fprintf(c.Stdout, "No instance has written a digest in the namespace %s within ten seconds, so that nobody knows where it is in force: name another with -namespace, or see docs/guide/mode-switch.md for how instances follow.\n", namespace)
 	case in.mode == bucket.Enforce.String() && ready:
-		fmt.Fprintf(c.Stdout, "It has ended on all %d instances.\n", s.Instances)
+		fmt.Fprintf(c.Stdout, "It has ended on %s.\n", allInstances(s.Instances))
 	case in.mode == bucket.Enforce.String():
 		fmt.Fprintf(c.Stdout, "It has ended in Redis, and %d of %d instances still apply it.\n", s.InForce, s.Instances)
 	case ready:
-		fmt.Fprintf(c.Stdout, "It is in force on all %d instances.\n", s.Instances)
+		fmt.Fprintf(c.Stdout, "It is in force on %s.\n", allInstances(s.Instances))
 	default:
 		fmt.Fprintln(c.Stdout, cli.Plain(fmt.Sprintf("It is not in force on %d of %d instances: %s", len(s.Missing), s.Instances, missing(s.Missing))))
 	}
+}
+
+// allInstances says how many there are.
+func allInstances(n int) string {
+	if n == 1 {
+		return "the one instance"
+	}
+	return fmt.Sprintf("all %d instances", n)
 }
 
 // missing names instances, a few of them.

@@ -84,7 +84,7 @@ func writeRefusal(c cli.Console, r *digest.Refusal) {
 	}
 	say("refused", "%s at %s on %s, %s", d.Code, d.At.UTC().Format(time.RFC3339), r.Instance, d.Outcome)
 	say("who", "%s", subject(d))
-	say("operation", "%s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, d.Operation, strings.Join(d.RootFields, ", "))))
+	say("operation", "%s", strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", d.Kind, d.Operation, strings.Join(d.RootFields, ", "))), " "))
 	say("asked", "%d points%s", d.Cost, dearest(d))
 	if d.MaxCost > 0 {
 		say("above", "the maximum cost of %d points: %s", d.MaxCost, origin(&d.Origin))

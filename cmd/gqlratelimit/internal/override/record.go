@@ -18,7 +18,7 @@ func check(c cli.Console, h *session.Holding, o *bucket.Override) error {
 			"write an exception into the policy, tenants: {%q: {blocked: true}} for example", session.TenantName(h.Scope.Tenant), h.Scope.Tenant)
 	}
 	if o.Blocked && o.Owner.Level == bucket.Operation {
-		return session.CheckOperation(c, o.Owner.Name, h.Operations())
+		return session.CheckOperation(c, o.Owner.Name, h.Blockable())
 	}
 	if o.Blocked {
 		return nil

@@ -121,3 +121,35 @@ func WriteRecords(c cli.Console, records []bucket.Override) {
 	}
 	cli.WriteTable(c.Stdout, rows)
 }
+
+// Blocks returns the override records that block whoever the scope names: its tenant, its team, its user, and its operation,
+// or any operation if it names none. Budgets do not show them.
+func (s *Session) Blocks(h *Holding) ([]bucket.Override, error) {
+	records, err := s.Overrides(h.Scope.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(records, func(o bucket.Override) bool { return !o.Blocked || !h.about(o.Owner) }), nil
+}
+
+// about reports whether a record of the owner is about what the scope names.
+func (h *Holding) about(owner bucket.Owner) bool {
+	switch owner.Level {
+	case bucket.Team:
+		return owner.Name == h.Scope.Team
+	case bucket.User:
+		return owner.Name == h.Scope.User
+	case bucket.Operation:
+		return h.Scope.Operation == "" || owner == h.Owner || owner == bucket.Owner{Level: bucket.Operation, Name: h.Scope.Operation}
+	case bucket.Tenant:
+	}
+	return true
+}
+
+// WriteBlocks says which records block something.
+func WriteBlocks(c cli.Console, blocks []bucket.Override) {
+	for i := range blocks {
+		o := &blocks[i]
+		fmt.Fprintf(c.Stdout, "A record of %s blocks the %s, and ends %s: %s\n", cli.Plain(o.Actor), OwnerName(o.Owner), Ends(o), cli.Plain(o.Reason))
+	}
+}

@@ -226,6 +226,12 @@ func (h *Holding) Operations() []string {
 	return slices.Compact(spellings)
 }
 
+// Blockable are what a record may block: the operation rules of the tenant, and root fields that a rule of anybody names.
+func (h *Holding) Blockable() []string {
+	own := h.Operations()
+	return slices.DeleteFunc(h.Policy.Operations(), func(name string) bool { return !isRootField(name) && !slices.Contains(own, name) })
+}
+
 // All returns the budgets of the tenant and of all its operations, each once.
 func (h *Holding) All() []bucket.Bucket {
 	all := slices.Clone(h.Rules.Buckets)
@@ -315,9 +321,8 @@ func CheckOperation(c cli.Console, name string, rules []string) error {
 	if slices.Contains(rules, name) {
 		return nil
 	}
-	root, field, ok := strings.Cut(name, ".")
 	near, isNear := cli.Nearest(name, rules)
-	if !ok || field == "" || strings.ContainsAny(name, "* ") || !slices.Contains([]string{"Query", "Mutation", "Subscription"}, root) {
+	if !isRootField(name) {
 		if isNear {
 			return cli.Usagef("-operation %.80q is neither a rule of the policy nor a root field: did you mean %q?", name, near)
 		}
@@ -327,6 +332,12 @@ func CheckOperation(c cli.Console, name string, rules []string) error {
 		fmt.Fprintf(c.Stderr, "note: no rule of the policy is called %s: did you mean %q?\n", cli.Plain(name), near)
 	}
 	return nil
+}
+
+// isRootField reports whether a name is of the form of the coordinate of a root field.
+func isRootField(name string) bool {
+	root, field, ok := strings.Cut(name, ".")
+	return ok && field != "" && !strings.ContainsAny(name, "* ") && slices.Contains([]string{"Query", "Mutation", "Subscription"}, root)
 }
 
 // Operations are the spellings of all operation rules of the policy, whoever has them.
