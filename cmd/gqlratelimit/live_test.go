@@ -270,6 +270,10 @@ func TestAModeSwitchThatAnInstanceDoesNotApplyIsNamedAndFails(t *testing.T) {
 	code, stdout, _ = o.run("mode show -json -timeout 1m")
 	require.Equal(t, exitOK, code)
 	require.Contains(t, stdout, `"inForce": 0`)
+	_, stdout, _ = o.run("top -timeout 1m")
+	require.Contains(t, stdout, "1 instance, in the last minute")
+	_, stdout, _ = o.run("mode set enforce -global -reason r -wait 0s -timeout 1m")
+	require.Contains(t, stdout, "It has ended on the only instance.")
 }
 
 func TestABrokenPolicyKeepsNobodyFromEasingIt(t *testing.T) {

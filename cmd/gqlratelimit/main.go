@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -85,6 +86,9 @@ func run(c cli.Console, args []string) int {
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
+		if args[0] == "help" && len(args) > 1 {
+			return run(c, append(slices.Clone(args[1:]), "-h"))
+		}
 		writeUsage(c.Stdout)
 		return exitOK
 	}
@@ -126,7 +130,7 @@ func writeUsage(w io.Writer) {
 		fmt.Fprintf(&b, "    gqlratelimit %-8s %s\n", sub.name, sub.summary)
 	}
 	b.WriteString(`
-Run gqlratelimit SUB-COMMAND -h for the arguments of one.
+Run gqlratelimit SUB-COMMAND -h, or gqlratelimit help SUB-COMMAND, for the arguments of one.
 
 The exit code is 0 if all is well, 1 if something was found, and 2 if the arguments
 make no sense, or what is needed cannot be read or does not answer.

@@ -72,6 +72,21 @@ func TestTheBuiltCommandExitsWithTheCodeOfItsDocumentation(t *testing.T) {
 	}
 }
 
+func TestHelpOfASubCommandIsWhatItsFlagPrints(t *testing.T) {
+	t.Parallel()
+	o := &operator{}
+	for _, line := range []string{"cost", "budget", "budget show"} {
+		code, asked, stderr := o.run("help " + line)
+		require.Equal(t, exitOK, code, stderr)
+		_, printed, _ := o.run(line + " -h")
+		require.Equal(t, printed, asked)
+		require.Contains(t, asked, "gqlratelimit "+line)
+	}
+	code, _, stderr := o.run("help bugdet")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "bugdet")
+}
+
 func TestFragmentsThatSpreadThemselvesAreAProblemOfTheirOperation(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{

@@ -255,9 +255,9 @@ func (in *modeFlags) tell(c cli.Console, namespace string, s *switchJSON, ready 
 // allInstances says how many there are.
 func allInstances(n int) string {
 	if n == 1 {
-		return "the one instance"
+		return "the only instance"
 	}
-	return fmt.Sprintf("all %d instances", n)
+	return "all " + instances(n)
 }
 
 // missing names instances, a few of them.

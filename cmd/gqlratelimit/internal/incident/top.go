@@ -129,13 +129,21 @@ func newTopJSON(all []digest.Digest, fleet digest.Fleet) topJSON {
 	return out
 }
 
+// instances says how many there are.
+func instances(n int) string {
+	if n == 1 {
+		return "1 instance"
+	}
+	return fmt.Sprintf("%d instances", n)
+}
+
 func writeTop(c cli.Console, namespace string, all []digest.Digest, fleet digest.Fleet) {
 	if len(all) == 0 {
 		fmt.Fprintf(c.Stdout, "No instance has written a digest in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/digest.md for how they do.\n", namespace)
 		return
 	}
-	fmt.Fprintf(c.Stdout, "%d instances, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
-		fleet.Instances, fleet.Recent.Decisions, fleet.Recent.Refused, cli.Percent(fleet.Recent.RefusedShare()), fleet.Recent.WouldRefuse, fleet.Recent.Cost)
+	fmt.Fprintf(c.Stdout, "%s, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
+		instances(fleet.Instances), fleet.Recent.Decisions, fleet.Recent.Refused, cli.Percent(fleet.Recent.RefusedShare()), fleet.Recent.WouldRefuse, fleet.Recent.Cost)
 	rows := [][]string{{"TENANT", "TIER", "DECISIONS", "REFUSED", "SHARE", "WOULD REFUSE", "POINTS"}}
 	for _, t := range fleet.Tenants {
 		rows = append(rows, []string{
