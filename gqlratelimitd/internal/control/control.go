@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -21,6 +22,11 @@ type Config struct {
 	// Keys are those that sign revisions. If there are any, a revision that none of them has signed is not published. A key that
 	// is not of ed25519.PublicKeySize bytes is a mistake.
 	Keys []ed25519.PublicKey
+	// SecondPerson says above which reach a policy takes a second person. The zero value has its defaults; who is alone sets
+	// SecondPerson.MaxShare to [access.None].
+	SecondPerson access.SecondPerson
+	// Preview says how far a policy reaches. Nil is nobody: what is known then is whether a document lowers anything.
+	Preview Previewer
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()
@@ -48,6 +54,9 @@ func New(cfg Config) (*Control, error) {
 		if len(key) != ed25519.PublicKeySize {
 			mistakes = append(mistakes, fmt.Errorf("control: Config.Keys[%d] has %d bytes, want %d", i, len(key), ed25519.PublicKeySize))
 		}
+	}
+	if err := cfg.SecondPerson.Check(); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("control: Config.SecondPerson: %w", err))
 	}
 	if err := errors.Join(mistakes...); err != nil {
 		return nil, err

@@ -50,6 +50,11 @@ type Published struct {
 	Signed    bool        `json:"signed"`
 	// Warnings are what is odd about the document and holds all the same.
 	Warnings []tiers.Warning `json:"warnings,omitempty"`
+	// Misfits are tenants whose records stop fitting. Nil is none.
+	Misfits *Misfits `json:"misfits,omitempty"`
+	// Proposal is the ID of the proposal that was published, 0 if none, and Approver the second person.
+	Proposal uint64 `json:"proposal,omitempty"`
+	Approver string `json:"approver,omitempty"`
 }
 
 // compiled is a revision that compiles.
@@ -62,9 +67,10 @@ type compiled struct {
 }
 
 // Publish publishes a document as the next revision of the policy: [access.PublishPolicy]. What does not compile, as an instance compiles
-// it, is an [*InvalidError] with all of its mistakes. It is relayed as a [MessagePolicy].
+// it, is an [*InvalidError] with all of its mistakes. Where it takes a second person, and nobody has approved exactly these bytes on
+// this revision, it is a [*SecondPersonError]: see [Control.Propose]. It is relayed as a [MessagePolicy].
 func (c *Control) Publish(ctx context.Context, r Request, in PublishInput) (*Published, error) {
-	return c.publish(ctx, r, action{Action: access.PublishPolicy}, in, in)
+	return c.publish(ctx, r, action{Action: access.PublishPolicy}, in, in, false)
 }
 
 // RevertInput says which revision is to hold again.
@@ -78,6 +84,9 @@ type RevertInput struct {
 
 // Revert publishes the document of an earlier revision again, as a revision of its own: [access.RevertPolicy]. A document that compiles no
 // longer is refused, as by [Control.Publish]. There is [ErrNotFound] for a number that no revision has.
+//
+// Who takes the newest revision back, for the one before it, needs no second person: both have held, and it is what helps in an
+// emergency. To go back further is judged as [Control.Publish].
 func (c *Control) Revert(ctx context.Context, r Request, in RevertInput) (*Published, error) {
 	if err := access.Authorize(r.Actor, access.RevertPolicy, ""); err != nil {
 		return nil, err
@@ -89,42 +98,61 @@ func (c *Control) Revert(ctx context.Context, r Request, in RevertInput) (*Publi
 	if err != nil {
 		return nil, err
 	}
-	return c.publish(ctx, r, action{Action: access.RevertPolicy}, in, PublishInput{Document: was.Document, Expected: in.Expected, Signed: in.Signed})
+	undo := in.To == in.Expected-1
+	return c.publish(ctx, r, action{Action: access.RevertPolicy}, in, PublishInput{Document: was.Document, Expected: in.Expected, Signed: in.Signed}, undo)
 }
 
-func (c *Control) publish(ctx context.Context, r Request, a action, asked any, in PublishInput) (*Published, error) {
-	var next *compiled
+// publish publishes a document. Alone says that it takes no second person.
+func (c *Control) publish(ctx context.Context, r Request, a action, asked any, in PublishInput, alone bool) (*Published, error) {
+	var (
+		next    *compiled
+		reach   *Reach
+		misfits *Misfits
+	)
 	check := func() (err error) {
 		// It takes time, for which nobody else waits.
-		next, err = c.next(&r, in)
+		if next, err = c.next(&r, in); err != nil {
+			return err
+		}
+		if !alone && c.cfg.SecondPerson.MaxShare != access.None {
+			if reach, err = c.reach(ctx, next); err != nil {
+				return err
+			}
+		}
+		misfits, err = c.misfits(ctx, next)
 		return err
 	}
 	return mutate(ctx, c, r, a, asked, check, func(tx *store.Tx) (*Published, done, error) {
 		if err := tx.Publish(next.Revision, in.Expected); err != nil {
 			return nil, done{}, err
 		}
+		approved, err := c.approved(tx, next.Revision, in.Expected, reach)
+		if err != nil {
+			return nil, done{}, err
+		}
 		before, err := tx.Revisions(next.Number, 1)
 		if err != nil {
 			return nil, done{}, err
 		}
-		d := done{target: "policy", after: published(next.Revision), revisionBefore: in.Expected, revisionAfter: next.Number, kind: MessagePolicy}
+		is := published(next.Revision)
+		if approved != nil {
+			is.Proposal, is.Approver = approved.ID, approved.Approver
+		}
+		d := done{target: "policy", after: is, revisionBefore: in.Expected, revisionAfter: next.Number, kind: MessagePolicy}
 		if len(before) > 0 {
 			d.before = published(&before[0])
 		}
-		answer := published(next.Revision)
-		answer.Warnings = next.snapshot.Warnings()
-		return answer, d, nil
+		answer := *is
+		answer.Warnings, answer.Misfits = next.snapshot.Warnings(), misfits
+		return &answer, d, nil
 	})
 }
 
 // next makes the next revision, and compiles it.
 func (c *Control) next(r *Request, in PublishInput) (*compiled, error) {
-	if in.Expected >= policy.MaxNumber {
-		return nil, invalid("expected revision", "no revision has a number above %d", uint64(policy.MaxNumber))
-	}
-	next := &policy.Revision{
-		Number: in.Expected + 1, Document: in.Document, Hash: policy.HashOf(in.Document),
-		Author: r.by(policy.MaxText), Reason: r.Reason, Published: c.now().Truncate(time.Millisecond),
+	next, err := c.unsigned(r, in.Document, in.Expected)
+	if err != nil {
+		return nil, err
 	}
 	if s := in.Signed; s != nil {
 		if skew := s.Published.Sub(next.Published); skew > maxSkew || skew < -maxSkew {
@@ -145,6 +173,17 @@ func (c *Control) next(r *Request, in PublishInput) (*compiled, error) {
 		}
 	}
 	return c.compile(next)
+}
+
+// unsigned makes the next revision, which nobody has signed.
+func (c *Control) unsigned(r *Request, document []byte, expected uint64) (*policy.Revision, error) {
+	if expected >= policy.MaxNumber {
+		return nil, invalid("expected revision", "no revision has a number above %d", uint64(policy.MaxNumber))
+	}
+	return &policy.Revision{
+		Number: expected + 1, Document: document, Hash: policy.HashOf(document),
+		Author: r.by(policy.MaxText), Reason: r.Reason, Published: c.now().Truncate(time.Millisecond),
+	}, nil
 }
 
 // compile compiles a revision as instances do.
@@ -296,12 +335,16 @@ func (p *compiled) rules() *tiers.Snapshot {
 
 // holds returns errPolicyChanged if the policy is not the newest one any more.
 func (p *compiled) holds(tx *store.Tx) error {
-	number := uint64(0)
-	if p != nil {
-		number = p.Number
-	}
-	if tx.Head().Policy != number {
+	if tx.Head().Policy != p.number() {
 		return errPolicyChanged
 	}
 	return nil
+}
+
+// number returns that of the revision, 0 before the first.
+func (p *compiled) number() uint64 {
+	if p == nil {
+		return 0
+	}
+	return p.Number
 }

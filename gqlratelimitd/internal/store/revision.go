@@ -7,19 +7,27 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
+// ExpectPolicy returns a [*ConflictError] if the newest revision of the policy is not the expected one, 0 for none.
+func (tx *Tx) ExpectPolicy(expected uint64) error {
+	if tx.head.Policy == expected {
+		return nil
+	}
+	conflict := &ConflictError{Current: tx.head.Policy}
+	newest, err := tx.revision("number, hash, author, reason, published, signature, NULL", tx.head.Policy)
+	if err != nil {
+		return err
+	}
+	if newest != nil {
+		conflict.By, conflict.At = newest.Author, newest.Published
+	}
+	return conflict
+}
+
 // Publish writes the next revision of the policy if the newest one is the expected one, 0 for none, and otherwise returns a
 // [*ConflictError]. Its number is the expected one and 1. Nothing but [policy.Revision.Check] looks at it.
 func (tx *Tx) Publish(r *policy.Revision, expected uint64) error {
-	if tx.head.Policy != expected {
-		conflict := &ConflictError{Current: tx.head.Policy}
-		newest, err := tx.revision("number, hash, author, reason, published, signature, NULL", tx.head.Policy)
-		if err != nil {
-			return err
-		}
-		if newest != nil {
-			conflict.By, conflict.At = newest.Author, newest.Published
-		}
-		return conflict
+	if err := tx.ExpectPolicy(expected); err != nil {
+		return err
 	}
 	if err := r.Check(); err != nil {
 		return err

@@ -78,6 +78,8 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, tx.RevokeToken("a"))
 		require.NoError(t, tx.KeepAnswer(&store.Answer{ID: []byte{1}, Request: []byte{1}, Expires: tx.Now()}))
 		require.NoError(t, tx.Dequeue(1))
+		require.NoError(t, tx.AddProposal(&store.Proposal{Expected: tx.Head().Policy}))
+		require.NoError(t, tx.EndProposal(1, store.EndingWithdrawn, 0))
 	})
 	other, err := pgx.Connect(t.Context(), modest)
 	require.NoError(t, err)
