@@ -120,14 +120,15 @@ func TestABudgetShownSaysWhichRecordsBlockWhoIsNamed(t *testing.T) {
 		code, _, stderr := o.run("block -for 1h -reason ticket -timeout 1m " + scope)
 		require.Equal(t, exitOK, code, stderr)
 	}
-	for scope, want := range map[string]string{
-		"-tenant acme":                 "A record of jo blocks the tenant, and ends 20",
-		"-tenant globex -user mallory": "A record of jo blocks the user mallory",
-		"-tenant globex":               "A record of jo blocks the operation Mutation.createOrder",
-		"-tenant globex -operation Mutation.createOrder": "A record of jo blocks the operation Mutation.createOrder",
+	const createOrder = "A record of jo blocks the operation Mutation.createOrder"
+	for _, shown := range [][2]string{
+		{"-tenant acme", "A record of jo blocks the tenant, and ends 20"},
+		{"-tenant globex -user mallory", "A record of jo blocks the user mallory"},
+		{"-tenant globex", createOrder},
+		{"-tenant globex -operation Mutation.createOrder", createOrder},
 	} {
-		_, stdout, _ := o.run("budget show -timeout 1m " + scope)
-		require.Contains(t, stdout, want, scope)
+		_, stdout, _ := o.run("budget show -timeout 1m " + shown[0])
+		require.Contains(t, stdout, shown[1], shown[0])
 	}
 	_, stdout, _ := o.run("budget show -tenant globex -user ada -operation Mutation.login -timeout 1m")
 	require.NotContains(t, stdout, "blocks", "others go on")
