@@ -28,6 +28,9 @@ Example:
     gqlratelimit refusal WUPU6UX4QVTIGMQWYUS6LVWDHE
 `
 
+// blocked is the outcome of an operation that a record or the policy blocks.
+const blocked = "blocked"
+
 // maxID is how many bytes an id of a refusal has at most.
 const maxID = 128
 
@@ -93,6 +96,8 @@ func writeRefusal(c cli.Console, r *digest.Refusal) {
 	switch {
 	case d.RetryAfter > 0:
 		say("passes", "after %s, at %s", d.RetryAfter.Round(100*time.Millisecond), d.ClearsAt.UTC().Format(time.RFC3339))
+	case d.Outcome == blocked:
+		say("passes", "when the block ends: gqlratelimit policy explain shows the records of the tenant, and what the policy blocks")
 	default:
 		say("passes", "waiting does not help, or nobody knows")
 	}
