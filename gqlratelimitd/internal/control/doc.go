@@ -10,7 +10,7 @@
 // bytes on one revision.
 //
 // Who changes something says which revision they have seen, 0 for nothing. If another one is there, the error is a
-// [*store.ConflictError], which says whose it is.
+// [*ConflictError], which says whose it is.
 //
 // Names of tenants, teams, users and operations are UTF-8 without control characters here, although the limiter takes any bytes:
 // people and JSON have to carry them.

@@ -3,9 +3,11 @@ package control
 import (
 	"errors"
 	"fmt"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
-// Errors of the package. Besides, there are those of package access where an actor may not, and [store.ErrConflict].
+// Errors of the package. Besides, there are those of package access where an actor may not.
 var (
 	// ErrInvalid says that what was asked for cannot be done. It is an [*InvalidError].
 	ErrInvalid = errors.New("control: invalid")
@@ -13,7 +15,14 @@ var (
 	ErrNotFound = errors.New("control: there is no such thing")
 	// ErrKeyReused says that the idempotency key was used for something else.
 	ErrKeyReused = errors.New("control: the idempotency key was used for another request")
+	// ErrUncertain says that nobody knows whether a change was made.
+	ErrUncertain = store.ErrUncertain
+	// ErrConflict says that there is another revision than the expected one. It is a [*ConflictError].
+	ErrConflict = store.ErrConflict
 )
+
+// ConflictError is an [ErrConflict]. It is that of the store, which those above control do not know.
+type ConflictError = store.ConflictError
 
 // InvalidError is an [ErrInvalid].
 type InvalidError struct {

@@ -1,0 +1,210 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+// EffectiveInput says whose limits are asked for.
+type EffectiveInput struct {
+	Tenant string
+	// Team and User are within the tenant. Operation is the coordinate of a root field, such as Mutation.createOrder. Empty leaves
+	// out what is theirs.
+	Team, User, Operation string
+}
+
+// Effective is what holds for a tenant at this moment, by the newest policy, its record, mode switches and overrides.
+type Effective struct {
+	// Policy is the number of the revision.
+	Policy uint64
+	// Tier is the tier, and TierFrom what has put the tenant into it.
+	Tier, TierFrom string
+	Mode           bucket.Mode
+	// Blocked and Unlimited are those of the tenant as a whole.
+	Blocked, Unlimited bool
+	// Misfit says why the record of the tenant does not fit the policy, and so does not hold. Empty means that it does.
+	Misfit string
+	Limits []EffectiveLimit
+}
+
+// EffectiveLimit is a limit as it is judged by.
+type EffectiveLimit struct {
+	Owner bucket.Owner
+	// Limit is the limit with what the override has changed.
+	Limit bucket.Limit
+	// EnforcedFrom is when a limit that warns begins to refuse, zero if nobody knows.
+	EnforcedFrom time.Time
+	// Provenance says where in the policy, or in the record, the limit stands.
+	Provenance tiers.Provenance
+	// Override is the one that holds for it, nil if none does.
+	Override *Override
+}
+
+// Effective returns what holds for a tenant: [access.ReadTenant]. It is judged by as an instance does, with the same code. There
+// is [ErrNotFound] before the first policy, and where this daemon cannot read the newest one.
+func (c *Control) Effective(ctx context.Context, actor access.Actor, in EffectiveInput) (*Effective, error) {
+	if err := access.Authorize(actor, access.ReadTenant, in.Tenant); err != nil {
+		return nil, err
+	}
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	newest, err := c.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if newest.rules() == nil {
+		return nil, ErrNotFound
+	}
+	var effective *Effective
+	err = c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
+		effective, err = c.effective(v, newest, &in)
+		return err
+	})
+	return effective, err
+}
+
+func (in *EffectiveInput) check() error {
+	if err := checkName("tenant", in.Tenant, tiers.MaxLongName); err != nil {
+		return err
+	}
+	for _, text := range [...]struct{ field, value string }{{"team", in.Team}, {"user", in.User}, {"operation", in.Operation}} {
+		if err := checkText(text.field, text.value, tiers.MaxLongName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput) (*Effective, error) {
+	eased, err := c.eased(v, newest.snapshot, in)
+	if err != nil {
+		return nil, err
+	}
+	subject, selected := tiers.Subject{Tenant: in.Tenant, Team: in.Team, User: in.User}, tiers.Selection{}
+	if in.Operation != "" {
+		selected.Fields = []string{in.Operation}
+	}
+	t, err := v.Tenant(in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil && t.Record != nil {
+		if selected.Record, err = tiers.ParseRecord(t.Record); err != nil {
+			return nil, fmt.Errorf("control: the record of the tenant: %w", err)
+		}
+	}
+	rules := eased.Rules(subject, selected)
+	e := &Effective{
+		Policy: newest.Number, Tier: rules.Tier, TierFrom: rules.Provenance(subject).Tier,
+		Mode: rules.Mode, Blocked: rules.Blocked, Unlimited: rules.Unlimited,
+	}
+	if rules.Misfit != nil {
+		e.Misfit = rules.Misfit.Error()
+	}
+	whole, err := c.holding(v, OverrideKey{Tenant: in.Tenant})
+	if err != nil {
+		return nil, err
+	}
+	if whole != nil {
+		e.Blocked = e.Blocked || whole.Override.Blocked
+		e.Unlimited = e.Unlimited || whole.Override.Unlimited
+	}
+	for i := range rules.Buckets {
+		if err := c.addLimits(v, e, &rules, subject, &rules.Buckets[i]); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// eased returns a policy with no mode stricter than the switches that hold for who is asked about say.
+func (c *Control) eased(v *store.View, policy *tiers.Snapshot, in *EffectiveInput) (*tiers.Snapshot, error) {
+	var easings []tiers.Easing
+	now := c.now()
+	for after := uint64(0); ; {
+		switches, err := v.ModeSwitches(after, store.MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range switches {
+			s := &switches[i]
+			after = s.Revision
+			if easing, about := in.easing(s); about && s.Holds(now) {
+				easings = append(easings, easing)
+			}
+		}
+		if len(switches) < store.MaxPage {
+			break
+		}
+	}
+	if len(easings) == 0 {
+		return policy, nil
+	}
+	modes := tiers.NewModeSwitch(policy)
+	if err := modes.Ease(easings); err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return modes.Snapshot(), nil
+}
+
+// easing returns what a switch eases, and reports whether it can be about who is asked about.
+func (in *EffectiveInput) easing(s *store.ModeSwitch) (tiers.Easing, bool) {
+	easing := tiers.Easing{AtMost: s.Mode, Until: s.Until}
+	switch Scope(s.Scope) {
+	case ScopeTenant:
+		easing.Tenant = s.Name
+		return easing, s.Name == in.Tenant
+	case ScopeOperation:
+		easing.Operation = s.Name
+		return easing, in.Operation != ""
+	case ScopeAll:
+	}
+	return easing, true
+}
+
+// holding returns the override of a key that holds, nil if none does.
+func (c *Control) holding(v *store.View, key OverrideKey) (*Override, error) {
+	there, err := v.Override(store.OverrideKey(key))
+	if err != nil || !there.Holds(c.now()) {
+		return nil, err
+	}
+	found := overrideOf(there)
+	return &found, nil
+}
+
+// addLimits adds the limits of a bucket, each with the override that holds for it: its own beats that of all of its owner.
+func (c *Control) addLimits(v *store.View, e *Effective, rules *tiers.Rules, subject tiers.Subject, b *bucket.Bucket) error {
+	all, err := c.holding(v, OverrideKey{Tenant: subject.Tenant, Owner: b.Owner})
+	if err != nil {
+		return err
+	}
+	for i, policy := range b.Limits.All() {
+		override, err := c.holding(v, OverrideKey{Tenant: subject.Tenant, Owner: b.Owner, Limit: policy.Name})
+		if err != nil {
+			return err
+		}
+		// Whoever is unlimited as a whole is so whatever is said of a single limit.
+		if override == nil || all != nil && all.Override.Unlimited {
+			override = all
+		}
+		limit := EffectiveLimit{
+			Owner: b.Owner, Limit: policy, EnforcedFrom: rules.LimitEnforcedFrom(b.Owner, policy.Name), Override: override,
+		}
+		limit.Provenance, _ = rules.LimitProvenance(subject, b.Owner, policy.Name)
+		if override != nil {
+			// One that does not fit the policy changes nothing, as in a store of budgets.
+			if changed, err := override.Override.Apply(b.Limits); err == nil {
+				limit.Limit = changed.All()[i]
+			}
+		}
+		e.Limits = append(e.Limits, limit)
+	}
+	return nil
+}
