@@ -137,7 +137,7 @@ func (m *ModeSwitch) Candidate() (id string, candidate *Snapshot) {
 		return source.Candidate()
 	}
 	if s := m.source.Snapshot(); s != nil {
-		return s.Candidate()
+		return s.Next()
 	}
 	return "", nil
 }

@@ -82,7 +82,7 @@ func (r *Rollout) Candidate() (id string, candidate *Snapshot) {
 	state := r.state.Load()
 	if state.candidate == nil {
 		if live := r.source.Snapshot(); live != nil && state.promoted == nil {
-			return live.Candidate()
+			return live.Next()
 		}
 		return "", nil
 	}

@@ -208,9 +208,9 @@ func (s *Snapshot) Stage() (stage Stage, staged bool) {
 	return s.family.staged.Stage, true
 }
 
-// Candidate returns the next policy of a document that has two, with the id of its budgets, while it does not hold for all tenants. The
+// Next returns the next policy of a document that has two, as [CandidateSource] would, with the id of its budgets, while it does not hold for all tenants. The
 // snapshot is nil otherwise.
-func (s *Snapshot) Candidate() (id string, candidate *Snapshot) {
+func (s *Snapshot) Next() (id string, next *Snapshot) {
 	g := s.family.staged
 	if g == nil || g.Percent == percentOfAll {
 		return "", nil

@@ -51,7 +51,7 @@ func TestAShareOfTenantsHasTheNextPolicyAndAGrowingShareOnlyAddsTenants(t *testi
 		require.Equal(t, uint64(7), s.Generation())
 		require.Equal(t, percent == 100, s.Lists("listed"))
 		require.False(t, s.HasTier("old"), "both have to have it")
-		id, candidate := s.Candidate()
+		id, candidate := s.Next()
 		if percent == 100 {
 			require.Nil(t, candidate)
 			continue
