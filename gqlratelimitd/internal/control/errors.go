@@ -19,6 +19,8 @@ var (
 	ErrUncertain = store.ErrUncertain
 	// ErrConflict says that there is another revision than the expected one. It is a [*ConflictError].
 	ErrConflict = store.ErrConflict
+	// ErrTooManyProposals says that as many proposals wait as there is room for.
+	ErrTooManyProposals = store.ErrTooManyProposals
 )
 
 // ConflictError is an [ErrConflict]. It is that of the store, which those above control do not know.

@@ -81,6 +81,14 @@ func summaryOf(p *control.Published) *model.PolicySummary {
 	}
 }
 
+func proposalOf(p *control.Proposal) *model.Proposal {
+	return &model.Proposal{
+		ID: int64(p.ID), Hash: p.Hash.String(), ExpectedRevision: p.Expected, Document: given(string(p.Document)),
+		Proposer: p.Proposer, Reason: p.Reason, Proposed: p.Proposed, Expires: p.Expires, State: word[model.ProposalState](string(p.State)),
+		Approver: given(p.Approver), ApprovalReason: given(p.ApprovalReason), Approved: instant(p.Approved), Revision: given(p.Revision),
+	}
+}
+
 func mistakesOf(warnings []tiers.Warning) []*model.Mistake {
 	mistakes := make([]*model.Mistake, min(len(warnings), maxMistakes))
 	for i := range mistakes {

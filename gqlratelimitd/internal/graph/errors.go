@@ -31,6 +31,8 @@ const (
 	CodeInvalid = "INVALID"
 	// CodeSecondPerson: somebody else has to approve it first. extensions.proposals are the ids of proposals of exactly this change.
 	CodeSecondPerson = "SECOND_PERSON"
+	// CodeNotApproved: the approval does not hold: of one's own proposal, of other bytes, or of what holds no longer.
+	CodeNotApproved = "NOT_APPROVED"
 	// CodeNotFound: there is no such thing.
 	CodeNotFound = "NOT_FOUND"
 	// CodeKeyReused: the idempotency key was used for another request.
@@ -100,6 +102,7 @@ func told(ctx context.Context, logger *slog.Logger, err error) error {
 		invalid  *control.InvalidError
 		unknown  *access.UnauthenticatedError
 		second   *control.SecondPersonError
+		approval *access.ApprovalError
 	)
 	switch {
 	case errors.As(err, &conflict):
@@ -113,10 +116,15 @@ func told(ctx context.Context, logger *slog.Logger, err error) error {
 	case errors.As(err, &second):
 		e = coded(CodeSecondPerson, second.Error())
 		e.Extensions["proposals"] = some(second.Proposals)
+	case errors.As(err, &approval):
+		e = coded(CodeNotApproved, approval.Error())
 	case errors.As(err, &unknown):
 		e = coded(CodeUnauthenticated, unknown.Error())
 	case errors.Is(err, control.ErrNotFound):
 		e = coded(CodeNotFound, "there is no such thing")
+	case errors.Is(err, control.ErrTooManyProposals):
+		e = coded(CodeInvalid, "too many proposals wait: approve or withdraw some first")
+		e.Extensions["field"] = "document"
 	case errors.Is(err, control.ErrKeyReused):
 		e = coded(CodeKeyReused, "the idempotency key was used for another request")
 	case errors.Is(err, control.ErrUncertain):

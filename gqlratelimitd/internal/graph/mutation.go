@@ -39,6 +39,30 @@ func (m mutation) RevertPolicy(ctx context.Context, in model.RevertPolicyInput) 
 	return shown(answer, err, summaryOf)
 }
 
+// ProposePolicy asks a second person.
+func (m mutation) ProposePolicy(ctx context.Context, in model.ProposePolicyInput) (*model.Proposal, error) {
+	answer, err := m.control.Propose(ctx, request(ctx, in.Reason, in.Ticket, in.IdempotencyKey), control.ProposeInput{
+		Document: []byte(in.Document), Expected: in.ExpectedRevision,
+	})
+	return shown(answer, err, proposalOf)
+}
+
+// ApprovePolicy approves a proposal.
+func (m mutation) ApprovePolicy(ctx context.Context, in model.ApprovePolicyInput) (*model.Proposal, error) {
+	approved := control.ApproveInput{ID: uint64(max(in.ID, 0)), Expected: in.ExpectedRevision}
+	if err := approved.Hash.UnmarshalText([]byte(in.Hash)); err != nil {
+		return nil, invalid("hash", "it is not the SHA-256 of a document in hexadecimal digits")
+	}
+	answer, err := m.control.Approve(ctx, request(ctx, in.Reason, in.Ticket, in.IdempotencyKey), approved)
+	return shown(answer, err, proposalOf)
+}
+
+// WithdrawProposal ends a proposal.
+func (m mutation) WithdrawProposal(ctx context.Context, in model.WithdrawProposalInput) (*model.Proposal, error) {
+	answer, err := m.control.Withdraw(ctx, request(ctx, in.Reason, in.Ticket, in.IdempotencyKey), control.WithdrawInput{ID: uint64(max(in.ID, 0))})
+	return shown(answer, err, proposalOf)
+}
+
 // PutTenant writes the record of a tenant.
 func (m mutation) PutTenant(ctx context.Context, in model.PutTenantInput) (*model.TenantRecord, error) {
 	answer, err := m.control.PutTenant(ctx, request(ctx, in.Reason, in.Ticket, in.IdempotencyKey), control.TenantInput{

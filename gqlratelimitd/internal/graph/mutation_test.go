@@ -41,6 +41,15 @@ var changes = map[string]change{
 	"revertPolicy": {access.RevertPolicy, func(*scene) map[string]any {
 		return map[string]any{"to": 1, "expectedRevision": 2}
 	}, "revision", []access.Role{access.Operator, access.Publisher}},
+	"proposePolicy": {access.ProposePolicy, func(*scene) map[string]any {
+		return map[string]any{"document": document + "# other\n", "expectedRevision": 2}
+	}, "id state", []access.Role{access.Publisher}},
+	"approvePolicy": {access.ApprovePolicy, func(s *scene) map[string]any {
+		return map[string]any{"id": s.proposal.ID, "hash": s.proposal.Hash.String(), "expectedRevision": 2}
+	}, "state approver", []access.Role{access.Publisher}},
+	"withdrawProposal": {access.ApprovePolicy, func(s *scene) map[string]any {
+		return map[string]any{"id": s.proposal.ID}
+	}, "state", []access.Role{access.Publisher}},
 	"putTenant": {access.AssignTenant, func(s *scene) map[string]any {
 		return map[string]any{"tenant": "acme", "document": `{"tier":"free"}`, "expectedRevision": s.acme}
 	}, "revision", []access.Role{access.Operator, access.Publisher}},
@@ -122,7 +131,7 @@ func TestAMutationThatExpectsAnotherRevisionIsToldWhichOneIsThere(t *testing.T) 
 	for _, field := range mutations() {
 		input := schema().Types[field.Arguments[0].Type.Name()]
 		if input.Fields.ForName("expectedRevision") == nil {
-			require.Contains(t, []string{"issueToken", "revokeToken"}, field.Name, "every other mutation says what its author has seen")
+			require.Contains(t, []string{"issueToken", "revokeToken", "withdrawProposal"}, field.Name, "every other mutation says what its author has seen")
 			continue
 		}
 		require.True(t, input.Fields.ForName("expectedRevision").Type.NonNull)
@@ -131,6 +140,11 @@ func TestAMutationThatExpectsAnotherRevisionIsToldWhichOneIsThere(t *testing.T) 
 			s := newScene(t)
 			before := s.entries()
 			a := s.call("everything", field.Name, map[string]any{"expectedRevision": 999})
+			if field.Name == "approvePolicy" {
+				require.Equal(t, "NOT_APPROVED", a.code(), "what was approved is something else: %s", a.Body)
+				require.Equal(t, before, s.entries())
+				return
+			}
 			require.Equal(t, "CONFLICT", a.code(), a.Body)
 			require.Equal(t, []any{"answer"}, a.Errors[0].Path)
 			extensions := a.Errors[0].Extensions
@@ -194,6 +208,22 @@ func TestAPolicyThatReachesFarIsToldToTakeASecondPerson(t *testing.T) {
 	require.NoError(t, err)
 	a = s.call("publisher", "publishPolicy", lower)
 	require.Equal(t, []any{float64(proposal.ID)}, a.Errors[0].Extensions["proposals"], a.Body)
+}
+
+func TestASecondPersonApprovesWhatSomebodyElseThenPublishes(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	lower := map[string]any{"document": strings.ReplaceAll(document, "capacity: 1000", "capacity: 1")}
+	proposed := s.ask("publisher", `mutation($document: String!) { proposePolicy(input: {document: $document, expectedRevision: 2, reason: "less"}) { id hash } }`, lower)
+	require.Empty(t, proposed.Errors, proposed.Body)
+	proposal := proposed.Data["proposePolicy"].(map[string]any)
+	approval := map[string]any{"id": proposal["id"], "hash": proposal["hash"]}
+	require.Equal(t, "NOT_APPROVED", s.call("publisher", "approvePolicy", approval).code(), "nobody is their own second person")
+	require.Equal(t, "INVALID", s.call("eve", "approvePolicy", map[string]any{"id": proposal["id"], "hash": "x"}).code())
+	a := s.call("eve", "approvePolicy", approval)
+	require.Empty(t, a.Errors, a.Body)
+	a = s.call("publisher", "publishPolicy", lower)
+	require.Empty(t, a.Errors, a.Body)
 }
 
 func TestASecretIsToldOnceAndStandsNowhereElse(t *testing.T) {

@@ -88,6 +88,30 @@ func (q query) CheckPolicy(ctx context.Context, document string) (*model.PolicyC
 	return &model.PolicyCheck{Warnings: mistakesOf(warnings)}, nil
 }
 
+// Proposal returns a proposal.
+func (q query) Proposal(ctx context.Context, id int64) (*model.Proposal, error) {
+	found, err := q.control.Proposal(ctx, actorOf(ctx), uint64(max(id, 0)))
+	if errors.Is(err, control.ErrNotFound) {
+		return nil, nil
+	}
+	return shown(found, err, proposalOf)
+}
+
+// Proposals returns a page of proposals.
+func (q query) Proposals(ctx context.Context, first int, before *int64) (*model.ProposalPage, error) {
+	nodes, info, err := read(first, func(n int) ([]control.Proposal, error) {
+		found, err := q.control.Proposals(ctx, actorOf(ctx), uint64(max(value(before), 0)), n)
+		if before != nil && *before <= 0 {
+			found = nil
+		}
+		return found, err
+	}, proposalOf)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ProposalPage{Nodes: nodes, PageInfo: info}, nil
+}
+
 // Tenant returns a tenant, of which nothing is read yet.
 func (q query) Tenant(ctx context.Context, id string) (*model.Tenant, error) {
 	if err := access.Authorize(actorOf(ctx), access.ReadTenant, id); err != nil {

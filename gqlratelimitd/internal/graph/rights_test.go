@@ -26,6 +26,8 @@ var questions = map[string]struct {
 	"policy":       {`{ policy { revision document } }`, staff},
 	"policies":     {`{ policies { nodes { revision reason } pageInfo { hasNextPage } } }`, staff},
 	"checkPolicy":  {`{ checkPolicy(document: "{version: 1, default: a, tiers: {a: {unlimited: true}}}") { warnings { problem } } }`, staff},
+	"proposal":     {`{ proposal(id: 1) { document state } }`, staff},
+	"proposals":    {`{ proposals { nodes { id proposer } } }`, staff},
 	"tenant":       {`{ tenant(id: "acme") { id effective { tier } record { document } overrides { nodes { limit } } } }`, everybody},
 	"tenants":      {`{ tenants { nodes { tenant } } }`, staff},
 	"overrides":    {`{ overrides(tenant: "acme") { nodes { capacity } } }`, everybody},

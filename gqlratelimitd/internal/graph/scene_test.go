@@ -48,6 +48,7 @@ func (k knownActors) Authenticate(r *http.Request) (access.Actor, error) {
 // actors have a role each, by its name, and a few others.
 func actors() knownActors {
 	known := knownActors{
+		"eve":           {Subject: "eve", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}},
 		"nobody":        {Subject: "nobody", Issuer: "https://login.example.org", Method: access.MethodOIDC},
 		"everything":    {Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Operator, access.Publisher, access.Auditor}},
 		"another-admin": {Subject: "admin2", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}, Tenants: []string{"other"}},
@@ -89,6 +90,8 @@ type scene struct {
 	// acme, override and everywhere are the revisions of a record, an override and a switch, and token is the id of a token.
 	acme, override, everywhere uint64
 	token                      string
+	// proposal is one of eve.
+	proposal *control.Proposal
 }
 
 func newScene(t *testing.T) *scene {
@@ -131,6 +134,8 @@ func (s *scene) happen() {
 	everywhere, err := s.control.SwitchMode(ctx, r, control.SwitchInput{Scope: control.ScopeAll, Mode: bucket.Shadow, Until: time.Now().Add(time.Hour)})
 	require.NoError(s, err)
 	token, err := s.control.IssueToken(ctx, r, access.TokenRequest{Subject: "ci", Roles: []access.Role{access.TenantAdmin}, Tenants: []string{"acme"}})
+	require.NoError(s, err)
+	s.proposal, err = s.control.Propose(ctx, control.Request{Actor: actors()["eve"], Reason: "less"}, control.ProposeInput{Document: []byte(document), Expected: 2})
 	require.NoError(s, err)
 	s.acme, s.override, s.everywhere, s.token = record.Revision, override.Revision, everywhere.Revision, token.ID
 }

@@ -78,7 +78,7 @@ func TestPagesFollowEachOtherToTheEnd(t *testing.T) {
 		a := s.ask("auditor", page.query, variables)
 		require.Empty(t, a.Data["page"].(map[string]any)["nodes"], "after the last one there is none: %s", page.query)
 	}
-	require.Equal(t, 6, s.entries())
+	require.Equal(t, 7, s.entries())
 	none := s.ask("viewer", `{ policies(before: 0) { nodes { revision } } policy(revision: 0) { revision } missing: policy(revision: 99) { revision } }`, nil)
 	require.Equal(t, map[string]any{"policies": map[string]any{"nodes": []any{}}, "policy": nil, "missing": nil}, none.Data, none.Body)
 }

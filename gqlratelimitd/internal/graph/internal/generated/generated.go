@@ -158,17 +158,20 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
-		Allocate      func(childComplexity int, input model.AllocateInput) int
-		ClearOverride func(childComplexity int, input model.ClearOverrideInput) int
-		EndModeSwitch func(childComplexity int, input model.EndModeSwitchInput) int
-		IssueToken    func(childComplexity int, input model.IssueTokenInput) int
-		PublishPolicy func(childComplexity int, input model.PublishPolicyInput) int
-		PutTenant     func(childComplexity int, input model.PutTenantInput) int
-		RemoveTenant  func(childComplexity int, input model.RemoveTenantInput) int
-		RevertPolicy  func(childComplexity int, input model.RevertPolicyInput) int
-		RevokeToken   func(childComplexity int, input model.RevokeTokenInput) int
-		SetOverride   func(childComplexity int, input model.SetOverrideInput) int
-		SwitchMode    func(childComplexity int, input model.SwitchModeInput) int
+		Allocate         func(childComplexity int, input model.AllocateInput) int
+		ApprovePolicy    func(childComplexity int, input model.ApprovePolicyInput) int
+		ClearOverride    func(childComplexity int, input model.ClearOverrideInput) int
+		EndModeSwitch    func(childComplexity int, input model.EndModeSwitchInput) int
+		IssueToken       func(childComplexity int, input model.IssueTokenInput) int
+		ProposePolicy    func(childComplexity int, input model.ProposePolicyInput) int
+		PublishPolicy    func(childComplexity int, input model.PublishPolicyInput) int
+		PutTenant        func(childComplexity int, input model.PutTenantInput) int
+		RemoveTenant     func(childComplexity int, input model.RemoveTenantInput) int
+		RevertPolicy     func(childComplexity int, input model.RevertPolicyInput) int
+		RevokeToken      func(childComplexity int, input model.RevokeTokenInput) int
+		SetOverride      func(childComplexity int, input model.SetOverrideInput) int
+		SwitchMode       func(childComplexity int, input model.SwitchModeInput) int
+		WithdrawProposal func(childComplexity int, input model.WithdrawProposalInput) int
 	}
 
 	Override struct {
@@ -233,6 +236,27 @@ type ComplexityRoot struct {
 		Warnings  func(childComplexity int) int
 	}
 
+	Proposal struct {
+		ApprovalReason   func(childComplexity int) int
+		Approved         func(childComplexity int) int
+		Approver         func(childComplexity int) int
+		Document         func(childComplexity int) int
+		ExpectedRevision func(childComplexity int) int
+		Expires          func(childComplexity int) int
+		Hash             func(childComplexity int) int
+		ID               func(childComplexity int) int
+		Proposed         func(childComplexity int) int
+		Proposer         func(childComplexity int) int
+		Reason           func(childComplexity int) int
+		Revision         func(childComplexity int) int
+		State            func(childComplexity int) int
+	}
+
+	ProposalPage struct {
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
 	Provenance struct {
 		FailMode func(childComplexity int) int
 		Line     func(childComplexity int) int
@@ -248,6 +272,8 @@ type ComplexityRoot struct {
 		Overrides    func(childComplexity int, tenant *string, first int, after *uint64) int
 		Policies     func(childComplexity int, first int, before *uint64) int
 		Policy       func(childComplexity int, revision *uint64) int
+		Proposal     func(childComplexity int, id int64) int
+		Proposals    func(childComplexity int, first int, before *int64) int
 		Tenant       func(childComplexity int, id string) int
 		Tenants      func(childComplexity int, first int, after *string) int
 		Tokens       func(childComplexity int, tenant *string, first int, after *string) int
@@ -307,6 +333,9 @@ type AuditEntryResolver interface {
 type MutationResolver interface {
 	PublishPolicy(ctx context.Context, input model.PublishPolicyInput) (*model.PolicySummary, error)
 	RevertPolicy(ctx context.Context, input model.RevertPolicyInput) (*model.PolicySummary, error)
+	ProposePolicy(ctx context.Context, input model.ProposePolicyInput) (*model.Proposal, error)
+	ApprovePolicy(ctx context.Context, input model.ApprovePolicyInput) (*model.Proposal, error)
+	WithdrawProposal(ctx context.Context, input model.WithdrawProposalInput) (*model.Proposal, error)
 	PutTenant(ctx context.Context, input model.PutTenantInput) (*model.TenantRecord, error)
 	RemoveTenant(ctx context.Context, input model.RemoveTenantInput) (*model.TenantRecord, error)
 	Allocate(ctx context.Context, input model.AllocateInput) (*model.TenantRecord, error)
@@ -322,6 +351,8 @@ type QueryResolver interface {
 	Policy(ctx context.Context, revision *uint64) (*model.Policy, error)
 	Policies(ctx context.Context, first int, before *uint64) (*model.PolicyPage, error)
 	CheckPolicy(ctx context.Context, document string) (*model.PolicyCheck, error)
+	Proposal(ctx context.Context, id int64) (*model.Proposal, error)
+	Proposals(ctx context.Context, first int, before *int64) (*model.ProposalPage, error)
 	Tenant(ctx context.Context, id string) (*model.Tenant, error)
 	Tenants(ctx context.Context, first int, after *string) (*model.TenantRecordPage, error)
 	Overrides(ctx context.Context, tenant *string, first int, after *uint64) (*model.OverridePage, error)
@@ -880,6 +911,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Allocate(childComplexity, args["input"].(model.AllocateInput)), true
+	case "Mutation.approvePolicy":
+		if e.ComplexityRoot.Mutation.ApprovePolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_approvePolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ApprovePolicy(childComplexity, args["input"].(model.ApprovePolicyInput)), true
 	case "Mutation.clearOverride":
 		if e.ComplexityRoot.Mutation.ClearOverride == nil {
 			break
@@ -913,6 +955,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.IssueToken(childComplexity, args["input"].(model.IssueTokenInput)), true
+	case "Mutation.proposePolicy":
+		if e.ComplexityRoot.Mutation.ProposePolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_proposePolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ProposePolicy(childComplexity, args["input"].(model.ProposePolicyInput)), true
 	case "Mutation.publishPolicy":
 		if e.ComplexityRoot.Mutation.PublishPolicy == nil {
 			break
@@ -990,6 +1043,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SwitchMode(childComplexity, args["input"].(model.SwitchModeInput)), true
+	case "Mutation.withdrawProposal":
+		if e.ComplexityRoot.Mutation.WithdrawProposal == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_withdrawProposal_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.WithdrawProposal(childComplexity, args["input"].(model.WithdrawProposalInput)), true
 
 	case "Override.at":
 		if e.ComplexityRoot.Override.At == nil {
@@ -1227,6 +1291,98 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PolicySummary.Warnings(childComplexity), true
 
+	case "Proposal.approvalReason":
+		if e.ComplexityRoot.Proposal.ApprovalReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.ApprovalReason(childComplexity), true
+	case "Proposal.approved":
+		if e.ComplexityRoot.Proposal.Approved == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Approved(childComplexity), true
+	case "Proposal.approver":
+		if e.ComplexityRoot.Proposal.Approver == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Approver(childComplexity), true
+	case "Proposal.document":
+		if e.ComplexityRoot.Proposal.Document == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Document(childComplexity), true
+	case "Proposal.expectedRevision":
+		if e.ComplexityRoot.Proposal.ExpectedRevision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.ExpectedRevision(childComplexity), true
+	case "Proposal.expires":
+		if e.ComplexityRoot.Proposal.Expires == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Expires(childComplexity), true
+	case "Proposal.hash":
+		if e.ComplexityRoot.Proposal.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Hash(childComplexity), true
+	case "Proposal.id":
+		if e.ComplexityRoot.Proposal.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.ID(childComplexity), true
+	case "Proposal.proposed":
+		if e.ComplexityRoot.Proposal.Proposed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Proposed(childComplexity), true
+	case "Proposal.proposer":
+		if e.ComplexityRoot.Proposal.Proposer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Proposer(childComplexity), true
+	case "Proposal.reason":
+		if e.ComplexityRoot.Proposal.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Reason(childComplexity), true
+	case "Proposal.revision":
+		if e.ComplexityRoot.Proposal.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Revision(childComplexity), true
+	case "Proposal.state":
+		if e.ComplexityRoot.Proposal.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.State(childComplexity), true
+
+	case "ProposalPage.nodes":
+		if e.ComplexityRoot.ProposalPage.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProposalPage.Nodes(childComplexity), true
+	case "ProposalPage.pageInfo":
+		if e.ComplexityRoot.ProposalPage.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProposalPage.PageInfo(childComplexity), true
+
 	case "Provenance.failMode":
 		if e.ComplexityRoot.Provenance.FailMode == nil {
 			break
@@ -1325,6 +1481,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Policy(childComplexity, args["revision"].(*uint64)), true
+	case "Query.proposal":
+		if e.ComplexityRoot.Query.Proposal == nil {
+			break
+		}
+
+		args, err := ec.field_Query_proposal_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Proposal(childComplexity, args["id"].(int64)), true
+	case "Query.proposals":
+		if e.ComplexityRoot.Query.Proposals == nil {
+			break
+		}
+
+		args, err := ec.field_Query_proposals_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Proposals(childComplexity, args["first"].(int), args["before"].(*int64)), true
 	case "Query.tenant":
 		if e.ComplexityRoot.Query.Tenant == nil {
 			break
@@ -1557,11 +1735,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
 		ec.unmarshalInputAllocateInput,
 		ec.unmarshalInputAllocationInput,
+		ec.unmarshalInputApprovePolicyInput,
 		ec.unmarshalInputAuditFilter,
 		ec.unmarshalInputClearOverrideInput,
 		ec.unmarshalInputEndModeSwitchInput,
 		ec.unmarshalInputIssueTokenInput,
 		ec.unmarshalInputOwnerInput,
+		ec.unmarshalInputProposePolicyInput,
 		ec.unmarshalInputPublishPolicyInput,
 		ec.unmarshalInputPutTenantInput,
 		ec.unmarshalInputRemoveTenantInput,
@@ -1570,6 +1750,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputSetOverrideInput,
 		ec.unmarshalInputSignedInput,
 		ec.unmarshalInputSwitchModeInput,
+		ec.unmarshalInputWithdrawProposalInput,
 	)
 	first := true
 
@@ -1708,6 +1889,13 @@ type Query {
   "What is odd about a document that is not published. What does not compile is an error of code INVALID with all mistakes."
   checkPolicy(document: String!): PolicyCheck! @cost(weight: "100")
 
+  "A proposal with its document, as long as it is good. Null: there is none."
+  proposal(id: Long!): Proposal @cost(weight: "10")
+
+  "Proposals without their documents, the newest first."
+  proposals("At most 100." first: Int! = 20, "Only proposals below this id." before: Long): ProposalPage!
+    @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+
   "A tenant, also one of which nothing is written: the policy says what it has then."
   tenant(id: ID!): Tenant!
 
@@ -1743,6 +1931,12 @@ type Mutation {
   publishPolicy(input: PublishPolicyInput!): PolicySummary! @cost(weight: "200")
   "Publishes the document of an earlier revision again, as a revision of its own."
   revertPolicy(input: RevertPolicyInput!): PolicySummary! @cost(weight: "200")
+  "Asks a second person to look at a document. Nothing is published: once it is approved, publishPolicy takes the same bytes on the same revision."
+  proposePolicy(input: ProposePolicyInput!): Proposal! @cost(weight: "200")
+  "Approves a proposal of somebody else."
+  approvePolicy(input: ApprovePolicyInput!): Proposal! @cost(weight: "200")
+  "Ends a proposal: who proposed takes it back, and anybody else rejects it."
+  withdrawProposal(input: WithdrawProposalInput!): Proposal! @cost(weight: "20")
   "Writes the record of a tenant: tier, exceptions, custom limits. What its organisation has allocated stays."
   putTenant(input: PutTenantInput!): TenantRecord! @cost(weight: "20")
   "Removes the record of a tenant with its allocations. The tenant has what the policy says then."
@@ -1843,6 +2037,36 @@ type Mistake {
   "What leads to it, such as tiers.free.limits.minute."
   path: String!
   problem: String!
+}
+
+"What a proposal is now."
+enum ProposalState { OPEN APPROVED PUBLISHED WITHDRAWN REJECTED EXPIRED STALE }
+
+"A policy document that waits, or has waited, for a second person."
+type Proposal {
+  id: Long!
+  "The SHA-256 of the document, in hexadecimal digits, and the revision that it is based on: an approval is of both."
+  hash: String!
+  expectedRevision: Revision!
+  "The document. Null: it is not read by itself, or is not good any more."
+  document: String
+  proposer: String!
+  reason: String!
+  proposed: Time!
+  "From when on neither the proposal holds nor an approval of it."
+  expires: Time!
+  state: ProposalState!
+  "The second person, why and when. Null: nobody has approved it."
+  approver: String
+  approvalReason: String
+  approved: Time
+  "The revision that it became. Null: none."
+  revision: Revision
+}
+
+type ProposalPage @cost(weight: "0") {
+  nodes: [Proposal!]!
+  pageInfo: PageInfo!
 }
 
 type Tenant {
@@ -2121,6 +2345,32 @@ input RevertPolicyInput {
   to: Revision!
   expectedRevision: Revision!
   signed: SignedInput
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input ProposePolicyInput {
+  document: String!
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input ApprovePolicyInput {
+  id: Long!
+  "The hash of the document that the approver has read, and the revision that they have compared it with."
+  hash: String!
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+"A proposal is ended once: it has no revisions."
+input WithdrawProposalInput {
+  id: Long!
   reason: String!
   ticket: String
   idempotencyKey: String
@@ -2621,6 +2871,48 @@ func (ec *executionContext) childFields_PolicySummary(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type PolicySummary", field.Name)
 }
 
+func (ec *executionContext) childFields_Proposal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Proposal_id(ctx, field)
+	case "hash":
+		return ec.fieldContext_Proposal_hash(ctx, field)
+	case "expectedRevision":
+		return ec.fieldContext_Proposal_expectedRevision(ctx, field)
+	case "document":
+		return ec.fieldContext_Proposal_document(ctx, field)
+	case "proposer":
+		return ec.fieldContext_Proposal_proposer(ctx, field)
+	case "reason":
+		return ec.fieldContext_Proposal_reason(ctx, field)
+	case "proposed":
+		return ec.fieldContext_Proposal_proposed(ctx, field)
+	case "expires":
+		return ec.fieldContext_Proposal_expires(ctx, field)
+	case "state":
+		return ec.fieldContext_Proposal_state(ctx, field)
+	case "approver":
+		return ec.fieldContext_Proposal_approver(ctx, field)
+	case "approvalReason":
+		return ec.fieldContext_Proposal_approvalReason(ctx, field)
+	case "approved":
+		return ec.fieldContext_Proposal_approved(ctx, field)
+	case "revision":
+		return ec.fieldContext_Proposal_revision(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Proposal", field.Name)
+}
+
+func (ec *executionContext) childFields_ProposalPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nodes":
+		return ec.fieldContext_ProposalPage_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ProposalPage_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProposalPage", field.Name)
+}
+
 func (ec *executionContext) childFields_Provenance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "rule":
@@ -2851,6 +3143,20 @@ func (ec *executionContext) field_Mutation_allocate_args(ctx context.Context, ra
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_approvePolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ApprovePolicyInput, error) {
+			return ec.unmarshalNApprovePolicyInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐApprovePolicyInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_clearOverride_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2885,6 +3191,20 @@ func (ec *executionContext) field_Mutation_issueToken_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.IssueTokenInput, error) {
 			return ec.unmarshalNIssueTokenInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐIssueTokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_proposePolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ProposePolicyInput, error) {
+			return ec.unmarshalNProposePolicyInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposePolicyInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2983,6 +3303,20 @@ func (ec *executionContext) field_Mutation_switchMode_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.SwitchModeInput, error) {
 			return ec.unmarshalNSwitchModeInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐSwitchModeInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_withdrawProposal_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.WithdrawProposalInput, error) {
+			return ec.unmarshalNWithdrawProposalInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWithdrawProposalInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3134,6 +3468,42 @@ func (ec *executionContext) field_Query_policy_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["revision"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_proposal_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (int64, error) {
+			return ec.unmarshalNLong2int64(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_proposals_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*int64, error) {
+			return ec.unmarshalOLong2ᚖint64(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg1
 	return args, nil
 }
 
@@ -5447,6 +5817,138 @@ func (ec *executionContext) fieldContext_Mutation_revertPolicy(ctx context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_proposePolicy(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_proposePolicy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ProposePolicy(ctx, fc.Args["input"].(model.ProposePolicyInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Proposal) graphql.Marshaler {
+			return ec.marshalNProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_proposePolicy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proposal(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_proposePolicy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_approvePolicy(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_approvePolicy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ApprovePolicy(ctx, fc.Args["input"].(model.ApprovePolicyInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Proposal) graphql.Marshaler {
+			return ec.marshalNProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_approvePolicy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proposal(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_approvePolicy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_withdrawProposal(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_withdrawProposal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().WithdrawProposal(ctx, fc.Args["input"].(model.WithdrawProposalInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Proposal) graphql.Marshaler {
+			return ec.marshalNProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_withdrawProposal(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proposal(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_withdrawProposal_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_putTenant(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6780,6 +7282,369 @@ func (ec *executionContext) fieldContext_PolicySummary_warnings(_ context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Proposal_id(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_hash(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_hash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_expectedRevision(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_expectedRevision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ExpectedRevision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_expectedRevision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_document(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_document(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Document, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_document(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_proposer(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_proposer(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Proposer, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_proposer(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_reason(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_proposed(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_proposed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Proposed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_proposed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_expires(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_expires(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Expires, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_expires(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_state(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.ProposalState) graphql.Marshaler {
+			return ec.marshalNProposalState2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type ProposalState does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_approver(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_approver(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Approver, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_approver(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_approvalReason(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_approvalReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ApprovalReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_approvalReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_approved(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_approved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Approved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_approved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_revision(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *uint64) graphql.Marshaler {
+			return ec.marshalORevision2ᚖuint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _ProposalPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ProposalPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProposalPage_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Proposal) graphql.Marshaler {
+			return ec.marshalNProposal2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProposalPage_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProposalPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proposal(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ProposalPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ProposalPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ProposalPage_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ProposalPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ProposalPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Provenance_rule(ctx context.Context, field graphql.CollectedField, obj *model.Provenance) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7030,6 +7895,94 @@ func (ec *executionContext) fieldContext_Query_checkPolicy(ctx context.Context, 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_checkPolicy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_proposal(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_proposal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Proposal(ctx, fc.Args["id"].(int64))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Proposal) graphql.Marshaler {
+			return ec.marshalOProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_proposal(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Proposal(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_proposal_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_proposals(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_proposals(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Proposals(ctx, fc.Args["first"].(int), fc.Args["before"].(*int64))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ProposalPage) graphql.Marshaler {
+			return ec.marshalNProposalPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalPage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_proposals(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ProposalPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_proposals_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -9361,6 +10314,71 @@ func (ec *executionContext) unmarshalInputAllocationInput(ctx context.Context, o
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputApprovePolicyInput(ctx context.Context, obj any) (model.ApprovePolicyInput, error) {
+	var it model.ApprovePolicyInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"id", "hash", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNLong2int64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "hash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("hash"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Hash = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputAuditFilter(ctx context.Context, obj any) (model.AuditFilter, error) {
 	var it model.AuditFilter
 	if obj == nil {
@@ -9675,6 +10693,64 @@ func (ec *executionContext) unmarshalInputOwnerInput(ctx context.Context, obj an
 				return it, err
 			}
 			it.Part = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputProposePolicyInput(ctx context.Context, obj any) (model.ProposePolicyInput, error) {
+	var it model.ProposePolicyInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"document", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "document":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("document"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Document = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		}
 	}
 	return it, nil
@@ -10224,6 +11300,57 @@ func (ec *executionContext) unmarshalInputSwitchModeInput(ctx context.Context, o
 				return it, err
 			}
 			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputWithdrawProposalInput(ctx context.Context, obj any) (model.WithdrawProposalInput, error) {
+	var it model.WithdrawProposalInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"id", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNLong2int64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -11108,6 +12235,27 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "proposePolicy":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_proposePolicy(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "approvePolicy":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_approvePolicy(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "withdrawProposal":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_withdrawProposal(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "putTenant":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_putTenant(ctx, field)
@@ -11646,6 +12794,147 @@ func (ec *executionContext) _PolicySummary(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var proposalImplementors = []string{"Proposal"}
+
+func (ec *executionContext) _Proposal(ctx context.Context, sel ast.SelectionSet, obj *model.Proposal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, proposalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Proposal")
+		case "id":
+			out.Values[i] = ec._Proposal_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hash":
+			out.Values[i] = ec._Proposal_hash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expectedRevision":
+			out.Values[i] = ec._Proposal_expectedRevision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "document":
+			out.Values[i] = ec._Proposal_document(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "proposer":
+			out.Values[i] = ec._Proposal_proposer(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._Proposal_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "proposed":
+			out.Values[i] = ec._Proposal_proposed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "expires":
+			out.Values[i] = ec._Proposal_expires(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "state":
+			out.Values[i] = ec._Proposal_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "approver":
+			out.Values[i] = ec._Proposal_approver(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "approvalReason":
+			out.Values[i] = ec._Proposal_approvalReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "approved":
+			out.Values[i] = ec._Proposal_approved(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "revision":
+			out.Values[i] = ec._Proposal_revision(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var proposalPageImplementors = []string{"ProposalPage"}
+
+func (ec *executionContext) _ProposalPage(ctx context.Context, sel ast.SelectionSet, obj *model.ProposalPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, proposalPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ProposalPage")
+		case "nodes":
+			out.Values[i] = ec._ProposalPage_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ProposalPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var provenanceImplementors = []string{"Provenance"}
 
 func (ec *executionContext) _Provenance(ctx context.Context, sel ast.SelectionSet, obj *model.Provenance) graphql.Marshaler {
@@ -11795,6 +13084,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_checkPolicy(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "proposal":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_proposal(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "proposals":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_proposals(ctx, field)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -12867,6 +14200,11 @@ func (ec *executionContext) unmarshalNAllocationInput2ᚖgithubᚗcomᚋgqlgen�
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNApprovePolicyInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐApprovePolicyInput(ctx context.Context, v any) (model.ApprovePolicyInput, error) {
+	res, err := ec.unmarshalInputApprovePolicyInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNAuditEntry2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐAuditEntryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.AuditEntry) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -13277,6 +14615,65 @@ func (ec *executionContext) marshalNPolicySummary2ᚖgithubᚗcomᚋgqlgenᚑrat
 	return ec._PolicySummary(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNProposal2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx context.Context, sel ast.SelectionSet, v model.Proposal) graphql.Marshaler {
+	return ec._Proposal(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNProposal2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Proposal) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx context.Context, sel ast.SelectionSet, v *model.Proposal) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Proposal(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNProposalPage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalPage(ctx context.Context, sel ast.SelectionSet, v model.ProposalPage) graphql.Marshaler {
+	return ec._ProposalPage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNProposalPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalPage(ctx context.Context, sel ast.SelectionSet, v *model.ProposalPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ProposalPage(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNProposalState2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalState(ctx context.Context, v any) (model.ProposalState, error) {
+	var res model.ProposalState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNProposalState2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposalState(ctx context.Context, sel ast.SelectionSet, v model.ProposalState) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNProposePolicyInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposePolicyInput(ctx context.Context, v any) (model.ProposePolicyInput, error) {
+	res, err := ec.unmarshalInputProposePolicyInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNProvenance2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProvenance(ctx context.Context, sel ast.SelectionSet, v *model.Provenance) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -13561,6 +14958,11 @@ func (ec *executionContext) marshalNWindow2githubᚗcomᚋgqlgenᚑratelimitᚋr
 	return v
 }
 
+func (ec *executionContext) unmarshalNWithdrawProposalInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWithdrawProposalInput(ctx context.Context, v any) (model.WithdrawProposalInput, error) {
+	res, err := ec.unmarshalInputWithdrawProposalInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx context.Context, sel ast.SelectionSet, v introspection.Directive) graphql.Marshaler {
 	return ec.___Directive(ctx, sel, &v)
 }
@@ -13843,6 +15245,13 @@ func (ec *executionContext) marshalOPolicy2ᚖgithubᚗcomᚋgqlgenᚑratelimit�
 		return graphql.Null
 	}
 	return ec._Policy(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐProposal(ctx context.Context, sel ast.SelectionSet, v *model.Proposal) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Proposal(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalORevision2ᚖuint64(ctx context.Context, v any) (*uint64, error) {

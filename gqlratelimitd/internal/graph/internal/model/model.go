@@ -72,6 +72,16 @@ type AllocationInput struct {
 	Zone        *string `json:"zone,omitempty"`
 }
 
+type ApprovePolicyInput struct {
+	ID int64 `json:"id"`
+	// The hash of the document that the approver has read, and the revision that they have compared it with.
+	Hash             string  `json:"hash"`
+	ExpectedRevision uint64  `json:"expectedRevision"`
+	Reason           string  `json:"reason"`
+	Ticket           *string `json:"ticket,omitempty"`
+	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
 // One thing that was done.
 type AuditEntry struct {
 	Sequence       int64     `json:"sequence"`
@@ -325,6 +335,41 @@ type PolicySummary struct {
 	Warnings []*Mistake `json:"warnings"`
 }
 
+// A policy document that waits, or has waited, for a second person.
+type Proposal struct {
+	ID int64 `json:"id"`
+	// The SHA-256 of the document, in hexadecimal digits, and the revision that it is based on: an approval is of both.
+	Hash             string `json:"hash"`
+	ExpectedRevision uint64 `json:"expectedRevision"`
+	// The document. Null: it is not read by itself, or is not good any more.
+	Document *string   `json:"document,omitempty"`
+	Proposer string    `json:"proposer"`
+	Reason   string    `json:"reason"`
+	Proposed time.Time `json:"proposed"`
+	// From when on neither the proposal holds nor an approval of it.
+	Expires time.Time     `json:"expires"`
+	State   ProposalState `json:"state"`
+	// The second person, why and when. Null: nobody has approved it.
+	Approver       *string    `json:"approver,omitempty"`
+	ApprovalReason *string    `json:"approvalReason,omitempty"`
+	Approved       *time.Time `json:"approved,omitempty"`
+	// The revision that it became. Null: none.
+	Revision *uint64 `json:"revision,omitempty"`
+}
+
+type ProposalPage struct {
+	Nodes    []*Proposal `json:"nodes"`
+	PageInfo *PageInfo   `json:"pageInfo"`
+}
+
+type ProposePolicyInput struct {
+	Document         string  `json:"document"`
+	ExpectedRevision uint64  `json:"expectedRevision"`
+	Reason           string  `json:"reason"`
+	Ticket           *string `json:"ticket,omitempty"`
+	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
 // Where a limit stands.
 type Provenance struct {
 	// The places that say what it is: each replaces the one before it whole, and the last one holds.
@@ -490,6 +535,14 @@ type Token struct {
 type TokenPage struct {
 	Nodes    []*Token  `json:"nodes"`
 	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A proposal is ended once: it has no revisions.
+type WithdrawProposalInput struct {
+	ID             int64   `json:"id"`
+	Reason         string  `json:"reason"`
+	Ticket         *string `json:"ticket,omitempty"`
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
 }
 
 // What happens to an operation while the store of budgets cannot answer.
@@ -667,6 +720,72 @@ func (e *Mode) UnmarshalJSON(b []byte) error {
 }
 
 func (e Mode) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What a proposal is now.
+type ProposalState string
+
+const (
+	ProposalStateOpen      ProposalState = "OPEN"
+	ProposalStateApproved  ProposalState = "APPROVED"
+	ProposalStatePublished ProposalState = "PUBLISHED"
+	ProposalStateWithdrawn ProposalState = "WITHDRAWN"
+	ProposalStateRejected  ProposalState = "REJECTED"
+	ProposalStateExpired   ProposalState = "EXPIRED"
+	ProposalStateStale     ProposalState = "STALE"
+)
+
+var AllProposalState = []ProposalState{
+	ProposalStateOpen,
+	ProposalStateApproved,
+	ProposalStatePublished,
+	ProposalStateWithdrawn,
+	ProposalStateRejected,
+	ProposalStateExpired,
+	ProposalStateStale,
+}
+
+func (e ProposalState) IsValid() bool {
+	switch e {
+	case ProposalStateOpen, ProposalStateApproved, ProposalStatePublished, ProposalStateWithdrawn, ProposalStateRejected, ProposalStateExpired, ProposalStateStale:
+		return true
+	}
+	return false
+}
+
+func (e ProposalState) String() string {
+	return string(e)
+}
+
+func (e *ProposalState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = ProposalState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid ProposalState", str)
+	}
+	return nil
+}
+
+func (e ProposalState) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *ProposalState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e ProposalState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
