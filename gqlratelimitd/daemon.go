@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+)
+
+// daemon is the running program. It owns every goroutine: serve starts and ends them.
+type daemon struct {
+	options *options
+	console console
+	log     *slog.Logger
+
+	db            *store.DB
+	control       *control.Control
+	authenticator *access.Authenticator
+	signer        *audit.Signer
+	checkpoints   *os.File
+	redis         redis.UniversalClient
+	// relay is nil without a Redis.
+	relay *relay.Relay
+	web   *web.Server
+	graph *graph.API
+	// server is what serves both.
+	server   *http.Server
+	metrics  *metric.MeterProvider
+	registry *prometheus.Registry
+	listener net.Listener
+	// public is the public key of the audit log, and token the text of the bootstrap token, empty if there is none.
+	public, token string
+}
+
+// open opens everything, and serves nothing yet. After an error nothing is open.
+func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
+	d := &daemon{options: o, console: c, log: slog.New(slog.NewTextHandler(c.err, nil))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := os.MkdirAll(o.Data, 0o700); err != nil {
+		return nil, err
+	}
+	// A second daemon on one embedded database ends here, before it touches anything.
+	if d.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen); err != nil {
+		return nil, err
+	}
+	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL()}); err != nil {
+		return nil, err
+	}
+	for _, part := range []func(context.Context) error{d.openMetrics, d.openControl, d.openAudit, d.openRelay, d.openWeb, d.openGraph} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	d.token, err = d.control.Bootstrap(ctx, o.newToken)
+	return d, err
+}
+
+// openMetrics makes what metrics are read from.
+func (d *daemon) openMetrics(context.Context) error {
+	d.registry = prometheus.NewRegistry()
+	reader, err := exporter.New(exporter.WithRegisterer(d.registry))
+	if err != nil {
+		return err
+	}
+	d.metrics = metric.NewMeterProvider(metric.WithReader(reader))
+	return nil
+}
+
+func (d *daemon) openControl(context.Context) error {
+	keys, err := d.options.policyKeys()
+	if err != nil {
+		return err
+	}
+	d.control, err = control.New(control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed})
+	if err != nil {
+		return err
+	}
+	cfg := d.options.auth(d.control.TokenStore())
+	cfg.Logger = d.log
+	d.authenticator, err = access.NewAuthenticator(cfg)
+	return err
+}
+
+// changed tells those who bring changes further. Nothing is changed before they are there.
+func (d *daemon) changed() {
+	d.web.Wake()
+	if d.relay != nil {
+		d.relay.Wake()
+	}
+}
+
+func (d *daemon) openAudit(ctx context.Context) error {
+	key, err := auditKey(d.options.Audit.Key, d.options.Audit.Name)
+	if err != nil {
+		return err
+	}
+	d.public = key.Public()
+	if d.checkpoints, err = os.OpenFile(d.options.Audit.Checkpoints, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	d.signer, err = audit.NewSigner(control.NewAuditLog(d.db), audit.SignerConfig{Key: key, OnCheckpoint: d.keep, Logger: d.log})
+	if err != nil {
+		return err
+	}
+	if _, err := d.signer.Sign(ctx, time.Now()); err != nil {
+		if errors.Is(err, audit.ErrOtherKey) {
+			return fmt.Errorf("%w: all daemons of a database have one key: copy %s from the first one", err, d.options.Audit.Key)
+		}
+		// A log that was tampered with is no reason to leave an incident without a control plane.
+		d.log.Error("the audit log cannot be signed", "error", err)
+	}
+	return nil
+}
+
+// keep appends a checkpoint to the file outside of the database.
+func (d *daemon) keep(signed []byte) {
+	if err := keepCheckpoint(d.checkpoints, signed); err != nil {
+		d.log.Error("a checkpoint was not kept", "file", d.options.Audit.Checkpoints, "error", err)
+	}
+}
+
+func (d *daemon) openRelay(context.Context) (err error) {
+	if d.options.Redis == "" {
+		return nil
+	}
+	if d.redis, err = redisclient.Open(d.options.Redis, redisclient.Config{}); err != nil {
+		return err
+	}
+	d.relay, err = relay.New(relay.Config{
+		Store: d.db, Client: d.redis, Namespace: d.options.Namespace, Logger: d.log, MeterProvider: d.metrics,
+	})
+	return err
+}
+
+func (d *daemon) openWeb(context.Context) (err error) {
+	cfg := web.Config{
+		Control: d.control, Authenticator: d.authenticator, Signer: d.signer, Logger: d.log, MeterProvider: d.metrics,
+		Metrics: promhttp.HandlerFor(d.registry, promhttp.HandlerOpts{}),
+	}
+	if d.relay != nil {
+		cfg.Relay = func() error {
+			if s := d.relay.Status(); s.Failure != "" {
+				return errors.New(s.Failure)
+			}
+			return nil
+		}
+	}
+	d.web, err = web.New(cfg)
+	return err
+}
+
+// openGraph makes the GraphQL API, and the server, whose bounds it looks at.
+func (d *daemon) openGraph(context.Context) (err error) {
+	d.server = &http.Server{
+		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
+	}
+	d.graph, err = graph.New(graph.Config{Control: d.control, Authenticator: d.authenticator, Server: d.server, Logger: d.log})
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/graphql", d.graph)
+	mux.Handle("/", d.web)
+	d.server.Handler = mux
+	return nil
+}
+
+// Bounds of connections: who sends or reads slowly is cut.
+const (
+	headerTime = 5 * time.Second
+	readTime   = 30 * time.Second
+	// writeTime is more than the longest wait for a change.
+	writeTime = 90 * time.Second
+	idleTime  = 2 * time.Minute
+	maxHeader = 32 << 10
+)
+
+// serve serves until the context ends, and then ends everything in order: first those who wait, then requests that are under way, then what
+// carries their changes further.
+func (d *daemon) serve(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, d.close(context.WithoutCancel(ctx))) }()
+	config, err := d.tls()
+	if err != nil {
+		return err
+	}
+	d.server.TLSConfig = config
+	var behind, front sync.WaitGroup
+	// What is behind requests outlives them.
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer behind.Wait()
+	defer end()
+	behind.Go(func() { d.signer.Run(background) })
+	if d.relay != nil {
+		behind.Go(func() {
+			if err := d.relay.Run(background); err != nil {
+				d.log.Error("the relay has ended", "error", err)
+			}
+		})
+	}
+	defer front.Wait()
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	front.Go(func() { d.web.Run(serving) })
+	failed := make(chan error, 1)
+	front.Go(func() {
+		defer stop()
+		listener := web.Bound(d.listener, 0, 0)
+		if config != nil {
+			failed <- d.server.ServeTLS(listener, "", "")
+		} else {
+			failed <- d.server.Serve(listener)
+		}
+	})
+	d.welcome()
+	<-serving.Done()
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := d.server.Shutdown(patient); err != nil {
+		d.log.Warn("requests were cut off", "error", err)
+		_ = d.server.Close()
+	}
+	if err := d.graph.Close(patient); err != nil {
+		d.log.Warn("operations were cut off", "error", err)
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// tls is the configuration of TLS, nil for none.
+func (d *daemon) tls() (*tls.Config, error) {
+	files := d.options.TLS
+	if files.Certificate == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(files.Certificate, files.Key)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	if files.ClientCA == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(files.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", files.ClientCA)
+	}
+	return config, nil
+}
+
+// close closes what is open.
+func (d *daemon) close(ctx context.Context) error {
+	var errs []error
+	if d.listener != nil {
+		// The server may have closed it.
+		_ = d.listener.Close()
+	}
+	if d.authenticator != nil {
+		d.authenticator.Close()
+	}
+	if d.metrics != nil {
+		errs = append(errs, d.metrics.Shutdown(ctx))
+	}
+	if d.redis != nil {
+		errs = append(errs, d.redis.Close())
+	}
+	if d.checkpoints != nil {
+		errs = append(errs, d.checkpoints.Close())
+	}
+	if d.db != nil {
+		errs = append(errs, d.db.Close())
+	}
+	return errors.Join(errs...)
+}

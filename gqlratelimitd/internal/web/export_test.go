@@ -1,0 +1,24 @@
+package web
+
+import "github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+
+// Route is what the tests know of a route.
+type Route struct {
+	Method, Pattern string
+	Public          bool
+	Does            []access.Action
+}
+
+// Routes are those of the server.
+func (s *Server) Routes() (routes []Route) {
+	for _, r := range s.routes {
+		routes = append(routes, Route{r.method, r.pattern, r.public, r.does})
+	}
+	return routes
+}
+
+// OpenAPI is the document.
+func OpenAPI() []byte { return openAPI }
+
+// MaxJSON is how many bytes a body of JSON has.
+const MaxJSON = maxJSON

@@ -1,0 +1,202 @@
+package web_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+)
+
+// good is a request to a route that does something for who may do it, and its status then.
+type good struct {
+	path   string
+	h      header
+	body   string
+	status int
+	// before prepares what it needs, and returns what stands for {…} in the path and for the ETag.
+	before func(*scene) string
+}
+
+func set(body string) func(*scene) string {
+	return func(s *scene) string {
+		s.want(http.StatusOK, s.ask(http.MethodPut, onTenant, s.admin, first, body))
+		return ""
+	}
+}
+
+// goods are such requests for each action of each route that asks who it is.
+func goods() map[string]map[access.Action]good {
+	const block = overrides + "?level=tenant"
+	return map[string]map[access.Action]good{
+		"GET " + policies:                        {access.ReadPolicy: {status: 200}},
+		"PUT " + policies:                        {access.PublishPolicy: {status: 200, h: on(`"1"`), body: document}},
+		"POST " + policies + "/check":            {access.CheckPolicy: {status: 200, body: document}},
+		"GET " + policies + "/{number}":          {access.ReadPolicy: {status: 200, path: policies + "/1"}},
+		"POST " + policies + "/{number}/revert":  {access.RevertPolicy: {status: 200, path: policies + "/1/revert", h: on(`"1"`)}},
+		"GET /v1/ratelimit/revisions":            {access.ReadPolicy: {status: 200}},
+		"GET /v1/orgs/{org}/ratelimit/policies":  {access.ReadTenant: {status: 200, path: "/v1/orgs/acme/ratelimit/policies"}},
+		"GET /v1/orgs/{org}/ratelimit/overrides": {access.ReadOverride: {status: 200, path: overrides}},
+		"PUT /v1/orgs/{org}/ratelimit/overrides": {
+			access.SetOverride: {status: 200, path: onTenant, h: first, body: raise},
+			access.BlockTenant: {status: 200, path: block, h: first, body: `{"blocked": true}`},
+		},
+		"DELETE /v1/orgs/{org}/ratelimit/overrides": {
+			access.DeleteOverride: {status: 200, path: onTenant, h: on(`"1"`), before: set(raise)},
+			access.UnblockTenant: {status: 200, path: block, h: on(`"1"`), before: func(s *scene) string {
+				s.want(http.StatusOK, s.ask(http.MethodPut, block, s.admin, first, `{"blocked": true}`))
+				return ""
+			}},
+		},
+		"GET /v1/tokens":  {access.ReadToken: {status: 200}},
+		"POST /v1/tokens": {access.IssueToken: {status: 201, h: because()}},
+		"DELETE /v1/tokens/{id}": {access.RevokeToken: {status: 200, path: "/v1/tokens/", h: because(), before: func(s *scene) string {
+			return s.foreign("acme")
+		}}},
+		"GET /v1/audit/entries": {access.ReadAudit: {status: 200}},
+		"GET /v1/audit/export":  {access.ExportAudit: {status: 200}},
+		"GET /metrics":          {access.ReadMetrics: {status: 200}},
+	}
+}
+
+// foreign is the ID of a token that somebody else has issued, who comes in by another way than the tokens of the tests.
+func (s *scene) foreign(tenant string) string {
+	s.Helper()
+	actor := access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Viewer}}
+	token, _, err := access.NewToken(actor, access.TokenRequest{Subject: "theirs", Roles: actor.Roles, Tenants: []string{tenant}}, time.Now())
+	require.NoError(s, err)
+	require.NoError(s, s.db.Change(s.Context(), func(tx *store.Tx) error {
+		return tx.AddToken(&store.Token{
+			ID: token.ID, Hash: token.Hash[:], Subject: token.Subject, Owner: token.Owner, Roles: []string{string(access.Viewer)},
+			Tenants: token.Tenants, Issued: token.Issued, Expires: token.Expires,
+		})
+	}))
+	return token.ID
+}
+
+// asks makes the request of an action, of a token with a role.
+func (g *good) asks(s *scene, r web.Route, role access.Role, tenants []string, token string) answer {
+	path, body := g.path, g.body
+	if path == "" {
+		path = r.Pattern
+	}
+	if g.before != nil {
+		path += g.before(s)
+	}
+	if r.Method+" "+r.Pattern == "POST /v1/tokens" {
+		// Everybody gives what they have.
+		body = `{"subject": "program", "roles": ["` + string(role) + `"]`
+		if len(tenants) > 0 {
+			body += `, "tenants": ["` + strings.Join(tenants, `", "`) + `"]`
+		}
+		body += `}`
+	}
+	return s.ask(r.Method, path, token, g.h, body)
+}
+
+func TestOverHTTPEachRoleMayDoWhatTheTableOfRightsSaysAndNoMore(t *testing.T) {
+	t.Parallel()
+	all := goods()
+	for _, r := range newScene(t, plenty).web.Routes() {
+		route := r.Method + " " + r.Pattern
+		if r.Public {
+			require.Empty(t, r.Does, route)
+			continue
+		}
+		require.Len(t, all[route], len(r.Does), route)
+		for _, action := range r.Does {
+			t.Run(route+" "+string(action), func(t *testing.T) {
+				t.Parallel()
+				g, ok := all[route][action]
+				require.True(t, ok)
+				eachRole(t, r, action, &g)
+			})
+		}
+	}
+}
+
+// eachRole asks in each role, over all tenants, confined to the one that it is about, and to another one.
+func eachRole(t *testing.T, r web.Route, action access.Action, g *good) {
+	t.Helper()
+	for _, role := range access.Roles() {
+		for _, tenants := range [][]string{nil, {"acme"}, {"globex"}} {
+			if role == access.TenantAdmin && tenants == nil {
+				// There is no such token.
+				continue
+			}
+			s := newScene(t, plenty).start().publish()
+			_, token := s.issue(s.admin, "somebody", tenants, role)
+			about := ""
+			if strings.Contains(r.Pattern, "{org}") || action == access.RevokeToken {
+				about = "acme"
+			}
+			if action == access.IssueToken && tenants != nil {
+				about = tenants[0]
+			}
+			actor := access.Actor{Method: access.MethodToken, Roles: []access.Role{role}, Tenants: tenants}
+			a := g.asks(s, r, role, tenants, token)
+			if access.Authorize(actor, action, about) == nil {
+				s.want(g.status, a)
+				continue
+			}
+			p := s.problem(http.StatusForbidden, a)
+			require.False(t, slices.Contains(p.Roles, role) && tenants == nil, "%s", a.body)
+		}
+	}
+}
+
+func TestTheBootstrapTokenIssuesOneTokenAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, plenty)
+	all := goods()
+	for _, r := range s.web.Routes() {
+		if r.Public || r.Pattern == "/v1/tokens" && r.Method == http.MethodPost || r.Method == http.MethodDelete {
+			continue
+		}
+		for _, g := range all[r.Method+" "+r.Pattern] {
+			s.problem(http.StatusForbidden, g.asks(s, r, access.Viewer, nil, s.bootstrap))
+		}
+	}
+	s.start()
+	s.problem(http.StatusUnauthorized, s.ask(http.MethodPost, "/v1/tokens", s.bootstrap, because(), `{"subject": "again", "roles": ["operator"]}`))
+}
+
+func TestEveryChangeLeavesAnEntryOfTheAuditLogAndNoReadDoes(t *testing.T) {
+	t.Parallel()
+	all := goods()
+	for _, r := range newScene(t, plenty).web.Routes() {
+		for action, g := range all[r.Method+" "+r.Pattern] {
+			t.Run(r.Method+" "+r.Pattern+" "+string(action), func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, plenty).start().publish()
+				if g.before != nil {
+					suffix := g.before(s)
+					if g.path == "/v1/tokens/" {
+						g.path += suffix
+					}
+					g.before = nil
+				}
+				before := s.entries()
+				a := s.want(g.status, g.asks(s, r, access.Viewer, nil, s.admin))
+				after := s.entries()
+				if r.Method == http.MethodGet || action == access.CheckPolicy {
+					require.Equal(t, before, after)
+					return
+				}
+				require.Len(t, after, len(before)+1)
+				e := after[0]
+				require.Equal(t, string(action), e.Action)
+				require.Equal(t, "why", e.Reason)
+				require.Equal(t, a.Header.Get("Request-Id"), e.Request)
+				require.True(t, strings.HasPrefix(e.Actor.Subject, "admin#"), e.Actor.Subject)
+				require.Equal(t, "127.0.0.1", e.Actor.Address)
+			})
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+)
+
+// document is a policy with limits at all levels.
+const document = `version: 1
+default: free
+tiers:
+  free:
+    limits:
+      minute: {capacity: 1000, per: minute}
+    teams: {limits: {minute: {capacity: 500, per: minute}}}
+    users: {limits: {minute: {capacity: 100, per: minute}}}
+    operations: {Mutation.createOrder: {limits: {minute: {unit: requests, capacity: 10, per: minute}}}}
+`
+
+// plenty are limits that no test reaches.
+var plenty = web.LimitConfig{Address: 1e6, Actor: 1e6, Changes: 1e6}
+
+// scene is a server on a database, which is asked over HTTP.
+type scene struct {
+	*testing.T
+	web    *web.Server
+	server *httptest.Server
+	db     *store.DB
+	// public is the key of the audit log.
+	public    string
+	bootstrap string
+	// admin has all roles.
+	admin string
+}
+
+func newScene(t *testing.T, limits web.LimitConfig) *scene {
+	t.Helper()
+	s := &scene{T: t}
+	var err error
+	s.db, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	require.NoError(t, err)
+	var once sync.Once
+	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
+	log := slog.New(slog.DiscardHandler)
+	c, err := control.New(control.Config{Store: s.db, Changed: func() { s.web.Wake() }})
+	require.NoError(t, err)
+	authenticator, err := access.NewAuthenticator(access.AuthConfig{
+		Tokens: c.TokenStore(), Guesses: access.GuessConfig{Failures: access.None}, Logger: log,
+	})
+	require.NoError(t, err)
+	t.Cleanup(authenticator.Close)
+	private, public, err := audit.NewKey("log.example.org")
+	require.NoError(t, err)
+	s.public = public
+	key, err := audit.ParseKey(private)
+	require.NoError(t, err)
+	signer, err := audit.NewSigner(control.NewAuditLog(s.db), audit.SignerConfig{Key: key, Logger: log})
+	require.NoError(t, err)
+	s.web, err = web.New(web.Config{
+		Control: c, Authenticator: authenticator, Signer: signer, Limits: limits, Logger: log,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.web.Run(ctx) })
+	s.server = httptest.NewServer(s.web)
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		s.server.Close()
+	})
+	s.bootstrap, err = c.Bootstrap(t.Context(), false)
+	require.NoError(t, err)
+	return s
+}
+
+// answer is what the server has answered.
+type answer struct {
+	*http.Response
+
+	body string
+}
+
+// header is one that is sent.
+type header map[string]string
+
+// ask sends a request. A body of nothing is none.
+func (s *scene) ask(method, path, token string, h header, body string) answer {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), method, s.server.URL+path, strings.NewReader(body))
+	require.NoError(s, err)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range h {
+		request.Header.Set(name, value)
+	}
+	response, err := s.server.Client().Do(request)
+	require.NoError(s, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(s, err)
+	return answer{response, string(text)}
+}
+
+// want requires a status, and says what was answered instead.
+func (s *scene) want(status int, a answer) answer {
+	s.Helper()
+	require.Equal(s, status, a.StatusCode, a.body)
+	return a
+}
+
+// problem reads a refusal.
+func (s *scene) problem(status int, a answer) (p struct {
+	Status                     int
+	Title, Detail, Request, By string
+	Field                      string
+	Current                    *uint64
+	At                         time.Time
+	Mistakes                   []struct{ Line int }
+	Roles                      []access.Role
+},
+) {
+	s.Helper()
+	s.want(status, a)
+	require.Equal(s, "application/problem+json", a.Header.Get("Content-Type"))
+	s.read(a, &p)
+	require.Equal(s, status, p.Status)
+	require.NotEmpty(s, p.Title)
+	require.Equal(s, a.Header.Get("Request-Id"), p.Request)
+	return p
+}
+
+func (s *scene) read(a answer, into any) {
+	s.Helper()
+	require.NoError(s, json.Unmarshal([]byte(a.body), into), a.body)
+}
+
+// because is a reason, and perhaps more.
+func because(more ...string) header {
+	h := header{"Ratelimit-Reason": "why"}
+	for i := 0; i+1 < len(more); i += 2 {
+		h[more[i]] = more[i+1]
+	}
+	return h
+}
+
+var first = because("If-None-Match", "*")
+
+// on is a reason, and the revision that is replaced.
+func on(etag string) header { return because("If-Match", etag) }
+
+// issue issues a token by another one.
+func (s *scene) issue(by, subject string, tenants []string, roles ...access.Role) (id, token string) {
+	s.Helper()
+	body, err := json.Marshal(map[string]any{"subject": subject, "roles": roles, "tenants": tenants})
+	require.NoError(s, err)
+	var issued struct{ ID, Token string }
+	s.read(s.want(http.StatusCreated, s.ask(http.MethodPost, "/v1/tokens", by, because(), string(body))), &issued)
+	require.NotEmpty(s, issued.Token)
+	return issued.ID, issued.Token
+}
+
+// start exchanges the bootstrap token for one with all roles of who is not confined.
+func (s *scene) start() *scene {
+	s.Helper()
+	_, s.admin = s.issue(s.bootstrap, "admin", nil, access.Viewer, access.Operator, access.Publisher, access.Auditor)
+	return s
+}
+
+// publish publishes a first policy.
+func (s *scene) publish() *scene {
+	s.Helper()
+	s.want(http.StatusOK, s.ask(http.MethodPut, policies, s.admin, first, document))
+	return s
+}
+
+const (
+	policies  = "/v1/ratelimit/policies"
+	overrides = "/v1/orgs/acme/ratelimit/overrides"
+	onTenant  = overrides + "?level=tenant&limit=minute"
+	raise     = `{"capacity": 5000, "expires": "2027-06-01T00:00:00Z"}`
+)

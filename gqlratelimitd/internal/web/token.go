@@ -1,0 +1,91 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+)
+
+// tokenIn asks for a token.
+type tokenIn struct {
+	Subject string        `json:"subject"`
+	Roles   []access.Role `json:"roles"`
+	Tenants []string      `json:"tenants"`
+	// Life is a duration, such as 720h. Empty is that of access.DefaultTokenLife.
+	Life string `json:"life"`
+}
+
+// tokenOut is a token that was issued. Token is the secret: it is shown once, and missing in the answer to a repeat.
+type tokenOut struct {
+	control.Token
+
+	Secret string `json:"token,omitempty"`
+}
+
+// tokens lists tokens, by ID. Nobody can read what a token is.
+func (s *Server) tokens(c *call) error {
+	if err := c.known("tenant", "after", "limit"); err != nil {
+		return err
+	}
+	n, err := c.page()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	found, err := s.cfg.Control.Tokens(ctx, c.actor, c.query.Get("tenant"), c.query.Get("after"), n)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, struct {
+		Tokens []control.Token `json:"tokens"`
+	}{append([]control.Token{}, found...)})
+}
+
+// issueToken issues a token, also in exchange for the bootstrap token.
+func (s *Server) issueToken(c *call) error {
+	if err := c.known("reason", "ticket"); err != nil {
+		return err
+	}
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	var in tokenIn
+	if err := c.read(&in); err != nil {
+		return err
+	}
+	request := access.TokenRequest{Subject: in.Subject, Roles: in.Roles, Tenants: in.Tenants}
+	if in.Life != "" {
+		if request.Life, err = time.ParseDuration(in.Life); err != nil {
+			return badRequest("life is a duration, such as 720h")
+		}
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	answer, err := s.cfg.Control.IssueToken(ctx, r, request)
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusCreated, tokenOut{answer.Token, answer.Secret})
+}
+
+// revokeToken ends a token for ever.
+func (s *Server) revokeToken(c *call) error {
+	if err := c.known("reason", "ticket"); err != nil {
+		return err
+	}
+	r, err := c.request()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	answer, err := s.cfg.Control.RevokeToken(ctx, r, control.RevokeTokenInput{ID: c.PathValue("id")})
+	if err != nil {
+		return err
+	}
+	return c.write(http.StatusOK, answer)
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
+)
+
+const document = `version: 1
+default: free
+tiers:
+  free:
+    limits:
+      minute: {capacity: 1000, per: minute}
+`
+
+// running is a daemon that runs.
+type running struct {
+	*testing.T
+	data, url, token string
+	// out is what it has written until it served.
+	out  string
+	stop func() int
+}
+
+// start starts a daemon on a port of its own, and waits until it serves.
+func start(t *testing.T, data string, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	ended := make(chan int, 1)
+	var errs strings.Builder
+	go func() {
+		code := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-data", data}, args...), console{strings.NewReader(""), out, &errs})
+		_ = out.Close()
+		ended <- code
+	}()
+	r := &running{T: t, data: data}
+	stopped := false
+	r.stop = func() int {
+		if stopped {
+			return 0
+		}
+		stopped = true
+		cancel()
+		_, _ = io.Copy(io.Discard, in)
+		code := <-ended
+		if code != 0 {
+			t.Log(errs.String())
+		}
+		return code
+	}
+	t.Cleanup(func() { require.Zero(t, r.stop()) })
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		r.out += lines.Text() + "\n"
+		if url, ok := strings.CutPrefix(lines.Text(), "gqlratelimitd serves "); ok {
+			r.url = url
+		}
+		if token := regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(lines.Text()); token != "" {
+			r.token = token
+		}
+		if strings.HasPrefix(lines.Text(), "Changes ") || strings.HasPrefix(lines.Text(), "docs/guide") {
+			break
+		}
+	}
+	// What it writes on is read by nobody else.
+	go func() { _, _ = io.Copy(io.Discard, in) }()
+	require.NotEmpty(t, r.url, r.out)
+	return r
+}
+
+// ask sends a request, and returns what is answered.
+func (r *running) ask(status int, method, path, token, body string, headers ...string) string {
+	r.Helper()
+	request, err := http.NewRequestWithContext(r.Context(), method, r.url+path, strings.NewReader(body))
+	require.NoError(r, err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Ratelimit-Reason", "why")
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	require.NoError(r, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(r, err)
+	require.Equal(r, status, response.StatusCode, string(text))
+	return string(text)
+}
+
+// first does what a stranger does first: the token, and the first policy.
+func (r *running) first() (token string) {
+	r.Helper()
+	var issued struct{ Token string }
+	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", r.token, `{"subject": "me", "roles": ["publisher", "operator", "auditor"]}`)
+	require.NoError(r, json.Unmarshal([]byte(answer), &issued))
+	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", issued.Token, document, "If-None-Match", "*")
+	return issued.Token
+}
+
+func TestAStrangerStartsItTakesATokenPublishesAndVerifiesTheLogWithoutIt(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "state")
+	r := start(t, data)
+	token := r.first()
+	require.Contains(t, r.ask(http.StatusOK, http.MethodGet, "/metrics", token, ""), "http_server_request_duration_seconds")
+	require.Contains(t, r.ask(http.StatusOK, http.MethodPost, "/graphql", token, `{"query": "{ __typename }"}`, "Content-Type", "application/json"), "Query")
+	require.Zero(t, r.stop())
+
+	// It was signed when the daemon ended, so that the file has all of it.
+	again := start(t, data)
+	require.Empty(t, again.token, "there is a token")
+	require.Equal(t, document, again.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/policies", token, ""))
+	require.Zero(t, again.stop())
+	export := filepath.Join(t.TempDir(), "audit.jsonl")
+	key := regexp.MustCompile(`gqlratelimitd\+[^;]+`).FindString(r.out)
+	kept := filepath.Join(data, "checkpoints.jsonl")
+	out, code := command("audit", "export", "-o", export, "-data", data)
+	require.Zero(t, code, out)
+	out, code = command("audit", "verify", export, "-key", key, "-kept", kept)
+	require.Zero(t, code, out)
+	require.Contains(t, out, "2 entries")
+
+	text, err := os.ReadFile(export)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(export, []byte(strings.Replace(string(text), `"reason":"why"`, `"reason":"who"`, 1)), 0o600))
+	out, code = command("audit", "verify", "-key", key, export)
+	require.Equal(t, exitFailed, code, out)
+
+	info, err := os.Stat(filepath.Join(data, "audit.key"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func TestItRunsOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, err := postgrestest.Launch()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	url, data := server.URL("postgres"), t.TempDir()
+	one := start(t, data, "-database", url)
+	token := one.first()
+	two := start(t, data, "-database", url)
+	require.Equal(t, document, two.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/policies", token, ""))
+	two.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, document+"# two\n", "If-Match", `"1"`)
+	one.ask(http.StatusPreconditionFailed, http.MethodPut, "/v1/ratelimit/policies", token, document, "If-Match", `"1"`)
+	out, code := command("-database", url, "-data", t.TempDir(), "-listen", "127.0.0.1:0")
+	require.Equal(t, exitFailed, code, "a daemon with another key of the audit log")
+	require.Contains(t, out, "copy")
+	require.NotContains(t, out, url)
+}
+
+func TestWhatIsPublishedReachesAnInstanceThatFollowsRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	r := start(t, t.TempDir(), "-redis", "redis://"+server.Addr)
+	feed, err := redisfeed.New(redisfeed.Config{Client: client})
+	require.NoError(t, err)
+	served := make(chan uint64, 8)
+	r.first()
+	follower, err := policy.Follow(t.Context(), feed, policy.Config{First: []byte(strings.ReplaceAll(document, "1000", "1")), Reporter: feed})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, follower.Close()) })
+	_ = served
+}
+
+func TestItDoesNotListenBeyondLoopbackWithoutTLSUnlessItIsToldTo(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.org:0", "192.0.2.1:0"} {
+		o := &options{Listen: address, Data: t.TempDir()}
+		require.ErrorContains(t, o.complete(), "-tls-cert", address)
+		o.PlainText = true
+		require.NoError(t, o.complete(), address)
+	}
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0", "localhost:0"} {
+		require.NoError(t, (&options{Listen: address, Data: t.TempDir()}).complete(), address)
+	}
+}
+
+func TestAFieldThatItDoesNotKnowIsAMistakeAndFlagsBeatTheFile(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "limits.yaml")
+	require.NoError(t, os.WriteFile(name, []byte("listen: 127.0.0.1:1\nlisen: x\n"), 0o600))
+	_, err := readOptions([]string{"-config", name}, io.Discard)
+	require.ErrorContains(t, err, "lisen")
+	require.NoError(t, os.WriteFile(name, []byte(`
+listen: 127.0.0.1:1
+redis: redis://of.file
+oidc: [{issuer: "https://login.example.org", audience: ratelimits, roles: [{claim: groups, value: x, role: publisher}]}]
+`), 0o600))
+	o, err := readOptions([]string{"-config", name, "-listen", "127.0.0.1:2"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:2", o.Listen)
+	require.Equal(t, "redis://of.file", o.Redis)
+	require.Len(t, o.auth(nil).OIDC, 1)
+}
+
+func TestTheTablesArePrintedForThoseWhoMigrateThemselves(t *testing.T) {
+	t.Parallel()
+	lite, code := command("-print-sql")
+	require.Zero(t, code)
+	large, code := command("-print-sql", "-database", "postgres://")
+	require.Zero(t, code)
+	require.Contains(t, lite, "CREATE TABLE")
+	require.Contains(t, large, "CREATE TABLE")
+	require.NotEqual(t, lite, large)
+}
+
+// command runs a command that ends, and returns what it has written.
+func command(args ...string) (string, int) {
+	var out strings.Builder
+	code := run(context.Background(), args, console{strings.NewReader(""), &out, &out})
+	return out.String(), code
+}
+
+var _ = fmt.Sprint

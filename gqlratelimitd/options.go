@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+)
+
+// defaultListen is where the daemon listens if nothing is said: on this machine alone.
+const defaultListen = "127.0.0.1:8470"
+
+// options say how the daemon runs. They are the fields of the configuration file, of which the flags are the most frequent ones.
+type options struct {
+	// Listen is host and port. Beyond loopback it takes TLS, or PlainText.
+	Listen string `yaml:"listen"`
+	// PlainText lets the daemon listen beyond loopback without TLS: tokens can be read by whoever is in between.
+	PlainText bool `yaml:"plainText"`
+	// Data is the folder of the embedded database, of the key of the audit log and of its checkpoints.
+	Data string `yaml:"data"`
+	// Database is the URL of a PostgreSQL. Empty means the embedded database.
+	Database string `yaml:"database"`
+	// Redis is that of the instances. Empty means that changes stay here.
+	Redis string `yaml:"redis"`
+	// Namespace is that of the instances in Redis.
+	Namespace string `yaml:"namespace"`
+
+	TLS struct {
+		// Certificate and Key are files in PEM, ClientCA one with those who sign certificates of clients.
+		Certificate string `yaml:"certificate"`
+		Key         string `yaml:"key"`
+		ClientCA    string `yaml:"clientCA"`
+	} `yaml:"tls"`
+
+	Audit struct {
+		// Key is a file with the private key that signs checkpoints, which is made if it is not there.
+		Key string `yaml:"key"`
+		// Name is that of the log in a key that is made.
+		Name string `yaml:"name"`
+		// Checkpoints is a file to which each signed checkpoint is appended.
+		Checkpoints string `yaml:"checkpoints"`
+	} `yaml:"audit"`
+
+	OIDC         []oidcOptions        `yaml:"oidc"`
+	Certificates []certificateOptions `yaml:"certificates"`
+	// Alone says that no policy takes a second person: there is none.
+	Alone bool `yaml:"alone"`
+	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
+	PolicyKeys []string `yaml:"policyKeys"`
+
+	// printSQL prints the tables, and newToken a bootstrap token although there are tokens.
+	printSQL, newToken bool
+}
+
+// oidcOptions are those of an issuer of OpenID Connect.
+type oidcOptions struct {
+	Issuer       string `yaml:"issuer"`
+	Audience     string `yaml:"audience"`
+	TenantsClaim string `yaml:"tenantsClaim"`
+	SubjectClaim string `yaml:"subjectClaim"`
+	Roles        []struct {
+		Claim      string      `yaml:"claim"`
+		Value      string      `yaml:"value"`
+		Role       access.Role `yaml:"role"`
+		Everywhere bool        `yaml:"everywhere"`
+	} `yaml:"roles"`
+}
+
+// certificateOptions say whom a client certificate is of.
+type certificateOptions struct {
+	URI     string        `yaml:"uri"`
+	DNS     string        `yaml:"dns"`
+	Subject string        `yaml:"subject"`
+	Roles   []access.Role `yaml:"roles"`
+	Tenants []string      `yaml:"tenants"`
+}
+
+const help = `Usage: gqlratelimitd [flags]
+       gqlratelimitd audit verify FILE -key KEY [-kept FILE]
+       gqlratelimitd audit export [-o FILE] [flags]
+
+Without an argument it listens on ` + defaultListen + `, keeps everything in a file of SQLite in the state folder of
+the user, and prints a one-time token and what to do with it.
+
+Whoever may list the processes of the machine reads its arguments: put a URL with a password into the file of -config.
+
+`
+
+// register registers the flags.
+func (o *options) register(flags *flag.FlagSet) (config *string) {
+	config = flags.String("config", "", "`file` in YAML with all settings; flags beat it")
+	flags.StringVar(&o.Listen, "listen", o.Listen, "`address` to listen on (default "+defaultListen+")")
+	flags.BoolVar(&o.PlainText, "plain-text", o.PlainText, "listen beyond loopback without TLS")
+	flags.StringVar(&o.Data, "data", o.Data, "`folder` of database, audit key and checkpoints")
+	flags.StringVar(&o.Database, "database", o.Database, "`URL` of a PostgreSQL, postgres://…; otherwise a file of SQLite in the folder of -data")
+	flags.StringVar(&o.Redis, "redis", o.Redis, "`URL` of the Redis of the instances")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`name` of the limiter in Redis (default main)")
+	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
+	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
+	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", o.TLS.ClientCA, "`file` with authorities of client certificates")
+	flags.StringVar(&o.Audit.Key, "audit-key", o.Audit.Key, "`file` with the key of the audit log (default audit.key in the folder of -data)")
+	flags.StringVar(&o.Audit.Checkpoints, "checkpoints", o.Audit.Checkpoints, "`file` to append signed checkpoints to (default checkpoints.jsonl in the folder of -data)")
+	flags.BoolVar(&o.Alone, "alone", o.Alone, "no policy takes a second person, however far it reaches")
+	flags.BoolVar(&o.printSQL, "print-sql", false, "print the statements that make the tables, and end")
+	flags.BoolVar(&o.newToken, "new-token", false, "print a one-time token although there are tokens, because all of them are lost")
+	flags.Func("oidc", "`issuer,audience,claim=value:role` of an issuer of OpenID Connect; more in the file of -config", o.addIssuer)
+	return config
+}
+
+// addIssuer reads an issuer from one text.
+func (o *options) addIssuer(text string) error {
+	parts := strings.Split(text, ",")
+	if len(parts) < 3 {
+		return errors.New("want issuer,audience,claim=value:role, and perhaps more of the last")
+	}
+	issuer := oidcOptions{Issuer: parts[0], Audience: parts[1]}
+	for _, part := range parts[2:] {
+		claim, rest, ok := strings.Cut(part, "=")
+		at := strings.LastIndexByte(rest, ':')
+		if !ok || at < 0 {
+			return fmt.Errorf("%q is not claim=value:role", part)
+		}
+		issuer.Roles = append(issuer.Roles, struct {
+			Claim      string      `yaml:"claim"`
+			Value      string      `yaml:"value"`
+			Role       access.Role `yaml:"role"`
+			Everywhere bool        `yaml:"everywhere"`
+		}{claim, rest[:at], access.Role(rest[at+1:]), false})
+	}
+	o.OIDC = append(o.OIDC, issuer)
+	return nil
+}
+
+// readOptions reads the flags, and the configuration file if they name one.
+func readOptions(args []string, w io.Writer) (*options, error) {
+	flagsOf := func(o *options) (*flag.FlagSet, *string) {
+		flags := flag.NewFlagSet("gqlratelimitd", flag.ContinueOnError)
+		flags.SetOutput(w)
+		flags.Usage = func() {
+			fmt.Fprint(w, help)
+			flags.PrintDefaults()
+		}
+		return flags, o.register(flags)
+	}
+	o := &options{}
+	flags, config := flagsOf(o)
+	if err := parse(flags, args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("%w: there is no command %q", errUsage, flags.Arg(0))
+	}
+	if *config != "" {
+		// What the file says is the default of the flags.
+		o = &options{}
+		if err := o.readFile(*config); err != nil {
+			return nil, err
+		}
+		flags, _ = flagsOf(o)
+		if err := parse(flags, args); err != nil {
+			return nil, err
+		}
+	}
+	return o, o.complete()
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		return errUsage
+	}
+	return err
+}
+
+// maxConfig is how many bytes a configuration file has.
+const maxConfig = 1 << 20
+
+// readFile reads a configuration file, with no fields but those that there are.
+func (o *options) readFile(name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxConfig))
+	if err != nil {
+		return err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(o); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// complete fills in defaults, and returns all mistakes.
+func (o *options) complete() error {
+	var mistakes []error
+	o.Listen = cmp.Or(o.Listen, defaultListen)
+	if o.Data == "" {
+		folder, err := stateFolder()
+		mistakes = append(mistakes, err)
+		o.Data = folder
+	}
+	o.Audit.Key = cmp.Or(o.Audit.Key, filepath.Join(o.Data, "audit.key"))
+	o.Audit.Name = cmp.Or(o.Audit.Name, "gqlratelimitd")
+	o.Audit.Checkpoints = cmp.Or(o.Audit.Checkpoints, filepath.Join(o.Data, "checkpoints.jsonl"))
+	if (o.TLS.Certificate == "") != (o.TLS.Key == "") {
+		mistakes = append(mistakes, errors.New("-tls-cert and -tls-key go together"))
+	}
+	if o.TLS.ClientCA != "" && o.TLS.Certificate == "" {
+		mistakes = append(mistakes, errors.New("-tls-client-ca takes -tls-cert and -tls-key"))
+	}
+	if len(o.Certificates) > 0 && o.TLS.ClientCA == "" {
+		mistakes = append(mistakes, errors.New("certificates takes -tls-client-ca: without it nobody verifies them"))
+	}
+	mistakes = append(mistakes, o.checkListen())
+	_, err := o.policyKeys()
+	return errors.Join(append(mistakes, err)...)
+}
+
+// checkListen returns an error if others could read what is sent.
+func (o *options) checkListen() error {
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return fmt.Errorf("-listen is host and port, such as %s: %w", defaultListen, err)
+	}
+	if o.TLS.Certificate != "" || o.PlainText || host == "localhost" {
+		return nil
+	}
+	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("-listen %s is open to other machines, and tokens would go over the network as plain text: "+
+		"add -tls-cert and -tls-key, or -plain-text if something in front of it has TLS", o.Listen)
+}
+
+// policyKeys are those that sign revisions.
+func (o *options) policyKeys() (keys []ed25519.PublicKey, _ error) {
+	for i, text := range o.PolicyKeys {
+		key, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(key) != ed25519.PublicKeySize {
+			return nil, fmt.Errorf("policyKeys[%d] is not an Ed25519 public key in base64: want %d bytes", i, ed25519.PublicKeySize)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// secondPerson is the rule for when a policy takes one.
+func (o *options) secondPerson() access.SecondPerson {
+	if o.Alone {
+		return access.SecondPerson{MaxShare: access.None}
+	}
+	return access.SecondPerson{}
+}
+
+// databaseURL is where the database is.
+func (o *options) databaseURL() string {
+	return cmp.Or(o.Database, "sqlite:"+filepath.Join(o.Data, "gqlratelimitd.db"))
+}
+
+// auth is how people and programs come in.
+func (o *options) auth(tokens access.TokenStore) access.AuthConfig {
+	cfg := access.AuthConfig{Tokens: tokens}
+	for _, issuer := range o.OIDC {
+		oidc := access.OIDCConfig{Issuer: issuer.Issuer, Audience: issuer.Audience, TenantsClaim: issuer.TenantsClaim, SubjectClaim: issuer.SubjectClaim}
+		for _, role := range issuer.Roles {
+			oidc.Roles = append(oidc.Roles, access.ClaimRole{Claim: role.Claim, Value: role.Value, Role: role.Role, Everywhere: role.Everywhere})
+		}
+		cfg.OIDC = append(cfg.OIDC, oidc)
+	}
+	for _, rule := range o.Certificates {
+		cfg.Certificates = append(cfg.Certificates, access.CertificateRule{URI: rule.URI, DNS: rule.DNS, Subject: rule.Subject, Roles: rule.Roles, Tenants: rule.Tenants})
+	}
+	return cfg
+}
+
+// stateFolder is where a program of the user keeps what has to stay: what systemd says, or the base directory specification of freedesktop.
+func stateFolder() (string, error) {
+	if folder := os.Getenv("STATE_DIRECTORY"); folder != "" {
+		first, _, _ := strings.Cut(folder, ":")
+		return first, nil
+	}
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return filepath.Join(folder, "gqlratelimitd"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no state folder: say one with -data (%w)", err)
+	}
+	return filepath.Join(home, ".local", "state", "gqlratelimitd"), nil
+}
+
+// patience is for how long the daemon waits for requests that are under way when it ends.
+const patience = 15 * time.Second
