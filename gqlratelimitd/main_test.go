@@ -1,25 +1,26 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 const document = `version: 1
@@ -33,56 +34,48 @@ tiers:
 // running is a daemon that runs.
 type running struct {
 	*testing.T
-	data, url, token string
+	url, token string
 	// out is what it has written until it served.
 	out  string
 	stop func() int
+}
+
+// greeting takes what a daemon writes when it serves, which is one write.
+type greeting chan string
+
+// Write implements io.Writer.
+func (g greeting) Write(p []byte) (int, error) {
+	g <- string(p)
+	return len(p), nil
 }
 
 // start starts a daemon on a port of its own, and waits until it serves.
 func start(t *testing.T, data string, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	in, out := io.Pipe()
-	ended := make(chan int, 1)
+	said, ended := make(greeting, 1), make(chan int, 1)
 	var errs strings.Builder
 	go func() {
-		code := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-data", data}, args...), console{strings.NewReader(""), out, &errs})
-		_ = out.Close()
-		ended <- code
+		ended <- run(ctx, append([]string{"-listen", "127.0.0.1:0", "-data", data}, args...), console{strings.NewReader(""), said, &errs})
 	}()
-	r := &running{T: t, data: data}
-	stopped := false
-	r.stop = func() int {
-		if stopped {
-			return 0
-		}
-		stopped = true
+	r := &running{T: t}
+	r.stop = sync.OnceValue(func() int {
 		cancel()
-		_, _ = io.Copy(io.Discard, in)
 		code := <-ended
 		if code != 0 {
 			t.Log(errs.String())
 		}
 		return code
-	}
+	})
 	t.Cleanup(func() { require.Zero(t, r.stop()) })
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		r.out += lines.Text() + "\n"
-		if url, ok := strings.CutPrefix(lines.Text(), "gqlratelimitd serves "); ok {
-			r.url = url
-		}
-		if token := regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(lines.Text()); token != "" {
-			r.token = token
-		}
-		if strings.HasPrefix(lines.Text(), "Changes ") || strings.HasPrefix(lines.Text(), "docs/guide") {
-			break
-		}
+	select {
+	case r.out = <-said:
+	case code := <-ended:
+		ended <- code
+		t.Fatal("it did not start: ", errs.String())
 	}
-	// What it writes on is read by nobody else.
-	go func() { _, _ = io.Copy(io.Discard, in) }()
-	require.NotEmpty(t, r.url, r.out)
+	_, r.url, _ = strings.Cut(strings.SplitN(r.out, "\n", 2)[0], "gqlratelimitd serves ")
+	r.token = regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(r.out)
 	return r
 }
 
@@ -137,7 +130,7 @@ func TestAStrangerStartsItTakesATokenPublishesAndVerifiesTheLogWithoutIt(t *test
 	require.Zero(t, code, out)
 	out, code = command("audit", "verify", export, "-key", key, "-kept", kept)
 	require.Zero(t, code, out)
-	require.Contains(t, out, "2 entries")
+	require.Contains(t, out, "3 entries", "the one-time token, the token, the policy")
 
 	text, err := os.ReadFile(export)
 	require.NoError(t, err)
@@ -176,12 +169,23 @@ func TestWhatIsPublishedReachesAnInstanceThatFollowsRedis(t *testing.T) {
 	r := start(t, t.TempDir(), "-redis", "redis://"+server.Addr)
 	feed, err := redisfeed.New(redisfeed.Config{Client: client})
 	require.NoError(t, err)
-	served := make(chan uint64, 8)
-	r.first()
-	follower, err := policy.Follow(t.Context(), feed, policy.Config{First: []byte(strings.ReplaceAll(document, "1000", "1")), Reporter: feed})
+	builtIn, err := tiers.Load([]byte(document), 0)
+	require.NoError(t, err)
+	applied := make(chan uint64, 8)
+	follower, err := policy.Follow(t.Context(), feed, policy.Config{
+		First: builtIn, Reporter: feed,
+		Observe: policy.ObserveConfig{Observer: event.Func(func(_ context.Context, e event.Event) {
+			if change, ok := e.(event.PolicyApplied); ok && change.Revision > 0 {
+				applied <- change.Revision
+			}
+		})},
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, follower.Close()) })
-	_ = served
+	token := r.first()
+	require.Equal(t, uint64(1), <-applied)
+	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, strings.ReplaceAll(document, "1000", "2000"), "If-Match", `"1"`)
+	require.Equal(t, uint64(2), <-applied)
 }
 
 func TestItDoesNotListenBeyondLoopbackWithoutTLSUnlessItIsToldTo(t *testing.T) {
@@ -232,5 +236,3 @@ func command(args ...string) (string, int) {
 	code := run(context.Background(), args, console{strings.NewReader(""), &out, &out})
 	return out.String(), code
 }
-
-var _ = fmt.Sprint

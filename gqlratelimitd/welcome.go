@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"net"
+	"strings"
 )
 
 // welcome says where the daemon is, and what to do next.
 func (d *daemon) welcome() {
-	w := d.console.out
+	// It is one write, of which nothing can stand between lines of others.
+	w := &strings.Builder{}
+	defer func() { fmt.Fprint(d.console.out, w) }()
 	scheme := "http"
 	if d.options.TLS.Certificate != "" {
 		scheme = "https"
