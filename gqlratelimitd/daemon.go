@@ -72,7 +72,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL()}); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{d.openMetrics, d.openControl, d.openAudit, d.openRelay, d.openWeb, d.openGraph} {
+	for _, part := range []func(context.Context) error{d.openMetrics, d.openRelay, d.openControl, d.openAudit, d.openWeb, d.openGraph} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -97,13 +97,16 @@ func (d *daemon) openControl(context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.control, err = control.New(control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed})
-	if err != nil {
+	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed}
+	if err := d.connect(&cfg); err != nil {
 		return err
 	}
-	cfg := d.options.auth(d.control.TokenStore())
-	cfg.Logger = d.log
-	d.authenticator, err = access.NewAuthenticator(cfg)
+	if d.control, err = control.New(cfg); err != nil {
+		return err
+	}
+	auth := d.options.auth(d.control.TokenStore())
+	auth.Logger = d.log
+	d.authenticator, err = access.NewAuthenticator(auth)
 	return err
 }
 

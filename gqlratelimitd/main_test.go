@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -186,6 +188,23 @@ func TestWhatIsPublishedReachesAnInstanceThatFollowsRedis(t *testing.T) {
 	require.Equal(t, uint64(1), <-applied)
 	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, strings.ReplaceAll(document, "1000", "2000"), "If-Match", `"1"`)
 	require.Equal(t, uint64(2), <-applied)
+
+	// One that this instance refuses is told with its reason, beside the one that it goes on with.
+	require.NoError(t, follower.Check(func(s *tiers.Snapshot) error {
+		if s.Rules(tiers.Subject{Tenant: "x"}, tiers.Selection{}).Buckets[0].Limits.All()[0].Capacity == 3000 {
+			return errors.New("3000 is too much")
+		}
+		return nil
+	}))
+	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, strings.ReplaceAll(document, "1000", "3000"), "If-Match", `"2"`)
+	require.Eventually(t, func() bool {
+		answer := r.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/instances?refusing=true&revision=2", token, "")
+		return strings.Contains(answer, "3000 is too much") && strings.Contains(answer, `"behind":1`) && strings.Contains(answer, `"cause":"check"`)
+	}, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		answer := r.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/relay", token, "")
+		return strings.Contains(answer, `"leads":true`) && strings.Contains(answer, `"waiting":0`)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 func TestItDoesNotListenBeyondLoopbackWithoutTLSUnlessItIsToldTo(t *testing.T) {

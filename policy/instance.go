@@ -28,6 +28,14 @@ type Instance struct {
 	Status Status
 }
 
+// UnreadError says of how many instances a feed has reports that cannot be read. What is returned beside it is good.
+type UnreadError struct{ Instances int }
+
+// Error says how many.
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("policy: the reports of %d instances cannot be read", e.Instances)
+}
+
 // InstanceName returns a name for this instance: that of the machine and some random digits.
 func InstanceName() string {
 	host, err := os.Hostname()

@@ -19,8 +19,9 @@ import (
 const (
 	// life is after which time an instance that says nothing is forgotten.
 	life = 3 * policy.ReportEvery
-	// maxInstances is how many there may be.
+	// maxInstances is how many there may be, and maxReports how many bytes all that is read of them has.
 	maxInstances = 10_000
+	maxReports   = 4 << 20
 )
 
 //go:embed report.lua
@@ -50,11 +51,13 @@ func (f *Feed) Report(ctx context.Context, s policy.Status) error {
 }
 
 // Instances returns the instances that have reported within half a minute, by name. Those whose report cannot be read are
-// left out, and the error says how many.
+// left out, and the error is a *policy.UnreadError that says how many. Whatever stands in the Redis, it reads 10 000 reports and 4 MiB of
+// them at most.
 func (f *Feed) Instances(ctx context.Context) ([]policy.Instance, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	reply, err := instancesScript.Run(ctx, f.client, []string{f.instances, f.seen}, life.Milliseconds()).StringSlice()
+	reply, err := instancesScript.Run(ctx, f.client, []string{f.instances, f.seen},
+		life.Milliseconds(), maxInstances, policy.MaxInstanceName, policy.MaxReport, maxReports).StringSlice()
 	if err != nil {
 		return nil, fmt.Errorf("redisfeed: %w", err)
 	}
@@ -62,20 +65,37 @@ func (f *Feed) Instances(ctx context.Context) ([]policy.Instance, error) {
 	unread := 0
 	const parts = 3
 	for i := 0; i+parts <= len(reply); i += parts {
-		instance := policy.Instance{Name: reply[i]}
-		ms, err := strconv.ParseFloat(reply[i+1], 64)
-		if err = errors.Join(err, json.Unmarshal([]byte(reply[i+2]), &instance.Status)); err != nil {
+		instance, err := instanceOf(reply[i], reply[i+1], reply[i+2])
+		if err != nil {
 			unread++
 			continue
 		}
-		instance.Seen = time.UnixMilli(int64(ms)).UTC()
 		all = append(all, instance)
 	}
 	slices.SortFunc(all, func(a, b policy.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	if unread > 0 {
-		return all, fmt.Errorf("redisfeed: the reports of %d instances cannot be read", unread)
+		return all, fmt.Errorf("redisfeed: %w", &policy.UnreadError{Instances: unread})
 	}
 	return all, nil
+}
+
+// instanceOf reads what an instance says, which anybody may have written.
+func instanceOf(name, seen, report string) (i policy.Instance, _ error) {
+	if err := policy.CheckInstanceName(name); err != nil {
+		return i, err
+	}
+	ms, err := strconv.ParseFloat(seen, 64)
+	if err != nil {
+		return i, err
+	}
+	i.Name, i.Seen = name, time.UnixMilli(int64(ms)).UTC()
+	if err := json.Unmarshal([]byte(report), &i.Status); err != nil {
+		return i, err
+	}
+	if r := i.Status.Refused; i.Status.Number > policy.MaxNumber || r != nil && r.Number > policy.MaxNumber {
+		return i, errors.New("a number that no revision has")
+	}
+	return i, nil
 }
 
 // ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are

@@ -3,6 +3,7 @@ package redisfeed_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,62 @@ func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
 	known, err := redisfeed.New(redisfeed.Config{Client: client, Instance: "77"})
 	require.NoError(t, err)
 	require.NoError(t, known.Report(ctx, policy.Status{}))
+}
+
+func TestWhateverStandsAmongTheReportsTheListIsBounded(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := plain(t, server.Addr)
+	ctx := t.Context()
+	now := float64(time.Now().UnixMilli())
+	write := func(name string, seen float64, report string) {
+		require.NoError(t, client.ZAdd(ctx, key+":seen", redis.Z{Score: seen, Member: name}).Err())
+		require.NoError(t, client.HSet(ctx, key+":instances", name, report).Err())
+	}
+	for name, report := range map[string]string{
+		strings.Repeat("n", 100_000): "{}", "a\x00b": "{}", "\xff": "{}",
+		"large": `{"failure": "` + strings.Repeat("x", policy.MaxReport) + `"}`, "number": `{"number": 9007199254740992}`,
+		"refused": `{"refused": {"number": 18446744073709551615}}`, "text": "what", "time": `{"changed": "20266-01-01T00:00:00Z"}`,
+	} {
+		write(name, now, report)
+	}
+	write("yesterday", now-86_400_000, "{}")
+	write("tomorrow", now+86_400_000, "{}")
+	write("never", math.Inf(1), "{}")
+	const good = 20_000
+	fat := `{"failure": "` + strings.Repeat("x", policy.MaxReport-100) + `"}`
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range good {
+			seen := now + 2
+			if i < 1000 {
+				seen = now + 1
+				p.HSet(ctx, key+":instances", fmt.Sprint(i), fat)
+			}
+			p.ZAdd(ctx, key+":seen", redis.Z{Score: seen, Member: fmt.Sprint(i)})
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	feed := open(t, connect(t, server.Addr))
+	instances, err := feed.Instances(ctx)
+	unread := (*policy.UnreadError)(nil)
+	require.ErrorAs(t, err, &unread)
+	require.Equal(t, 10_000, len(instances)+unread.Instances, "no more are listed")
+	size := 0
+	for _, i := range instances {
+		require.NoError(t, policy.CheckInstanceName(i.Name))
+		size += len(i.Status.String())
+	}
+	require.Greater(t, len(instances), 400)
+	require.Less(t, size, 5<<20)
+
+	require.NoError(t, client.Del(ctx, key+":seen", key+":instances").Err())
+	write("tomorrow", now+86_400_000, "{}")
+	require.NoError(t, feed.Report(ctx, policy.Status{}))
+	require.False(t, client.HExists(ctx, key+":instances", "tomorrow").Val(), "who is seen in the future takes no room")
+	instances, err = feed.Instances(ctx)
+	require.NoError(t, err)
+	require.Len(t, instances, 1)
 }
 
 func TestALongReportIsShortened(t *testing.T) {

@@ -4,10 +4,15 @@
 -- Reply: 1, or 0 if there are too many.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[3], 'LIMIT', 0, 1000)) do
-  redis.call('ZREM', KEYS[2], gone)
-  redis.call('HDEL', KEYS[1], gone)
+local function forget(from, to)
+  for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], from, to, 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', KEYS[2], gone)
+    redis.call('HDEL', KEYS[1], gone)
+  end
 end
+forget('-inf', now - ARGV[3])
+-- Nobody was seen in the future: the clock was set back, or somebody else has written it.
+forget('(' .. (now + ARGV[3]), '+inf')
 if not redis.call('ZSCORE', KEYS[2], ARGV[1]) and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then return 0 end
 redis.call('ZADD', KEYS[2], now, ARGV[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])

@@ -27,6 +27,10 @@ type Config struct {
 	SecondPerson access.SecondPerson
 	// Preview says how far a policy reaches. Nil is nobody: what is known then is whether a document lowers anything.
 	Preview Previewer
+	// Instances says what instances say of themselves, and Relay how far changes have come. Nil is a daemon without a Redis. What Relay
+	// returns is the caller's.
+	Instances Instances
+	Relay     func() RelayStatus
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()
@@ -39,6 +43,7 @@ type Control struct {
 	cfg Config
 	// newest is the policy that was compiled last.
 	newest atomic.Pointer[compiled]
+	fleet  fleetCache
 }
 
 // New returns a control plane on a store. The error has everything that is wrong with the configuration.
@@ -65,7 +70,7 @@ func New(cfg Config) (*Control, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
-	return &Control{cfg: cfg}, nil
+	return &Control{cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}}, nil
 }
 
 // now is the time to the microsecond, as it is stored.

@@ -169,8 +169,17 @@ func (in *EffectiveInput) easing(s *store.ModeSwitch) (tiers.Easing, bool) {
 	return easing, true
 }
 
-// holding returns the override of a key that holds, nil if none does.
+// holding returns the override of a key that holds, nil if none does. A record that nobody has set here holds in the place of one that
+// was.
 func (c *Control) holding(v *store.View, key OverrideKey) (*Override, error) {
+	record, err := v.UnmanagedOverride(store.OverrideKey(key))
+	if err != nil {
+		return nil, err
+	}
+	if record != nil && record.Holds(c.now()) {
+		found := unmanagedOf(&record.Override, record.Found)
+		return &found, nil
+	}
 	there, err := v.Override(store.OverrideKey(key))
 	if err != nil || !there.Holds(c.now()) {
 		return nil, err

@@ -48,6 +48,13 @@ type Override struct {
 	Removed bool
 	// Revision is the change that has written it. Changes of tenants, overrides and modes have one count.
 	Revision uint64
+
+	// Unmanaged says that it is a record in the store of budgets that nobody has set through the control plane. It has no revision. Its
+	// Actor and Reason are what it says itself, SetAt is by the clock of the store, and Found when it was seen first.
+	Unmanaged bool      `json:",omitempty"`
+	Found     time.Time `json:",omitzero"`
+	// Replaced says that such a record holds in the place of this one. It is said in lists.
+	Replaced bool `json:",omitempty"`
 }
 
 // words is what an override is about, for people.
@@ -274,24 +281,4 @@ func (c *Control) ClearOverride(ctx context.Context, r Request, in ClearOverride
 		next.Owner, next.Limit, next.Actor, next.Reason = in.Owner, in.Limit, r.by(maxOverrideActor), r.Reason
 		return putOverride(tx, next, in.Expected)
 	})
-}
-
-// Overrides returns at most n overrides of a tenant after a revision, in the order of that: [access.ReadOverride]. Without a tenant it
-// is those of all. Each that was ever set is there once, as it is now: also one that was removed or has expired.
-func (c *Control) Overrides(ctx context.Context, actor access.Actor, tenant string, after uint64, n int) (found []Override, _ error) {
-	if err := access.Authorize(actor, access.ReadOverride, tenant); err != nil {
-		return nil, err
-	}
-	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
-		read := func() ([]store.Override, error) { return v.Overrides(tenant, after, n) }
-		if tenant == "" {
-			read = func() ([]store.Override, error) { return v.OverrideChanges(after, n) }
-		}
-		overrides, err := read()
-		for i := range overrides {
-			found = append(found, overrideOf(&overrides[i]))
-		}
-		return err
-	})
-	return found, err
 }

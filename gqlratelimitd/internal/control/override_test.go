@@ -74,13 +74,13 @@ func TestAnOverrideIsKeptAsTheStoreOfBudgetsWillHaveIt(t *testing.T) {
 	require.NoError(t, set.Override.Check())
 	require.JSONEq(t, `{"capacity":5,"mode":"shadow","expires":"2026-11-22T04:00:00.123Z"}`, string(s.entries()[1].After))
 	for _, tenant := range []string{"acme", ""} {
-		found, err := s.Overrides(s.ctx(), auditor, tenant, 0, 10)
+		found, err := s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{Tenant: tenant, N: 10})
 		require.NoError(t, err)
-		require.Equal(t, []control.Override{*set}, found)
+		require.Equal(t, &control.OverridePage{Overrides: []control.Override{*set}}, found)
 	}
-	_, err = s.Overrides(s.ctx(), admin("acme"), "", 0, 10)
+	_, err = s.FindOverrides(s.ctx(), admin("acme"), control.OverrideFilter{N: 10})
 	require.ErrorIs(t, err, access.ErrDenied)
-	_, err = s.Overrides(s.ctx(), admin("acme"), "acme", 0, 10)
+	_, err = s.FindOverrides(s.ctx(), admin("acme"), control.OverrideFilter{Tenant: "acme", N: 10})
 	require.NoError(t, err)
 	// It expires by itself, and is nothing then.
 	s.now = s.now.Add(time.Hour)

@@ -133,6 +133,7 @@ func overrideOf(o *control.Override) *model.Override {
 		Tenant: o.Tenant, Owner: ownerOf(&r.Owner), Limit: given(r.Limit), Capacity: given(r.Capacity), Refill: given(r.Refill),
 		PeriodMs: given(r.Period.Milliseconds()), Unlimited: r.Unlimited, Blocked: r.Blocked, Expires: instant(r.Expires),
 		Removed: o.Removed, Revision: o.Revision, By: r.Actor, Reason: r.Reason, At: instant(r.SetAt),
+		Managed: !o.Unmanaged, Found: instant(o.Found), Replaced: o.Replaced,
 	}
 	if r.Mode != nil {
 		override.Mode = given(word[model.Mode](r.Mode.String()))

@@ -78,6 +78,9 @@ func TestHostileDocumentsAreRefusedAndNothingFails(t *testing.T) {
 		"revision 1.5":  "{ policy(revision: 1.5) { reason } }",
 		"revision x":    `{ policy(revision: "1") { reason } }`,
 		"long x":        `{ audit(after: "1") { checkpoint } }`,
+		"cursor":        `{ overrides(after: "x") { next } }`,
+		"by":            `{ overrides(filter: {by: "\u0000"}) { next } }`,
+		"fleet 101":     `{ fleet(first: 101) { total } }`,
 		"time":          `mutation { switchMode(input: {scope: ALL, atMost: OFF, until: "soon", expectedRevision: 0, reason: "why"}) { revision } }`,
 		"no reason":     `mutation { removeTenant(input: {tenant: "acme", expectedRevision: 1}) { revision } }`,
 		"blank reason":  `mutation { removeTenant(input: {tenant: "acme", expectedRevision: 1, reason: " "}) { revision } }`,
@@ -155,7 +158,8 @@ func TestTypicalDocumentsHaveThePricesThatAreWritten(t *testing.T) {
 		record { revision document allocations { owner limit capacity per } } overrides(first: 20) { nodes { limit capacity } }
 	} }`, nil)
 	typical["overview"] = s.price(`{ me { roles } policy { revision author reason } policies(first: 10) { nodes { revision author reason } }
-		overrides(first: 50) { nodes { tenant limit expires } } modeSwitches(first: 10) { nodes { scope name mode until } } }`, nil)
+		overrides(first: 50, order: EXPIRES) { nodes { tenant limit managed expires } } modeSwitches(first: 10) { nodes { scope name mode until } } }`, nil)
+	typical["fleet of 100 instances"] = s.price(`{ fleet(first: 100) { newest total nodes { name state revision since seen refused { revision error } } } relay { waiting lagMs } }`, nil)
 	typical["100 entries with proofs"] = s.price(`{ audit(first: 100) { nodes { sequence action target record proof { size hashes checkpoint } } } }`, nil)
 	got, err := json.MarshalIndent(typical, "", "\t")
 	require.NoError(t, err)

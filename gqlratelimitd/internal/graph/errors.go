@@ -42,7 +42,7 @@ const (
 	CodeUncertain = "OUTCOME_UNKNOWN"
 	// CodeUnauthenticated: it is not known who asks.
 	CodeUnauthenticated = "UNAUTHENTICATED"
-	// CodeUnavailable: who asks cannot be found out at the moment.
+	// CodeUnavailable: who asks cannot be found out at the moment, or what is asked for is in a Redis that does not answer.
 	CodeUnavailable = "UNAVAILABLE"
 	// CodeInternal: something failed that is not the client's to mend. extensions.request is the id of its line in the log.
 	CodeInternal = "INTERNAL"
@@ -120,6 +120,8 @@ func told(ctx context.Context, logger *slog.Logger, err error) error {
 		e = coded(CodeNotApproved, approval.Error())
 	case errors.As(err, &unknown):
 		e = coded(CodeUnauthenticated, unknown.Error())
+	case errors.Is(err, control.ErrAway):
+		e = coded(CodeUnavailable, control.ErrAway.Error())
 	case errors.Is(err, control.ErrNotFound):
 		e = coded(CodeNotFound, "there is no such thing")
 	case errors.Is(err, control.ErrTooManyProposals):

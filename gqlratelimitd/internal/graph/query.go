@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
@@ -17,8 +16,8 @@ const maxPage = 100
 
 // read reads a page, with one node more than the page has, to know whether there is another one.
 func read[T, M any](first int, find func(n int) ([]T, error), show func(*T) *M) ([]*M, *model.PageInfo, error) {
-	if first < 1 || first > maxPage {
-		return nil, nil, &control.InvalidError{Field: "first", Problem: fmt.Sprintf("1 to %d fits", maxPage)}
+	if err := checkFirst(first); err != nil {
+		return nil, nil, err
 	}
 	found, err := find(first + 1)
 	if err != nil {
@@ -134,17 +133,6 @@ func (q query) Tenants(ctx context.Context, first int, after *string) (*model.Te
 	return &model.TenantRecordPage{Nodes: nodes, PageInfo: info}, nil
 }
 
-// Overrides returns a page of overrides.
-func (q query) Overrides(ctx context.Context, about *string, first int, after *uint64) (*model.OverridePage, error) {
-	nodes, info, err := read(first, func(n int) ([]control.Override, error) {
-		return q.control.Overrides(ctx, actorOf(ctx), value(about), value(after), n)
-	}, overrideOf)
-	if err != nil {
-		return nil, err
-	}
-	return &model.OverridePage{Nodes: nodes, PageInfo: info}, nil
-}
-
 // ModeSwitches returns a page of switches.
 func (q query) ModeSwitches(ctx context.Context, first int, after *uint64) (*model.ModeSwitchPage, error) {
 	nodes, info, err := read(first, func(n int) ([]control.ModeSwitch, error) {
@@ -242,11 +230,6 @@ func (t tenant) Record(ctx context.Context, of *model.Tenant) (*model.TenantReco
 		return nil, err
 	}
 	return recordOf(found), nil
-}
-
-// Overrides returns a page of the overrides of a tenant.
-func (t tenant) Overrides(ctx context.Context, of *model.Tenant, first int, after *uint64) (*model.OverridePage, error) {
-	return query(t).Overrides(ctx, &of.ID, first, after)
 }
 
 // Tokens returns a page of the tokens of a tenant.

@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 // document is a policy with limits at several levels.
@@ -63,6 +65,16 @@ func actors() knownActors {
 	return known
 }
 
+// fleet are two instances, of which one refuses the newest revision.
+type fleet struct{}
+
+func (fleet) Instances(context.Context) ([]policy.Instance, error) {
+	return []policy.Instance{
+		{Name: "shop-1", Seen: time.Now(), Status: policy.Status{State: policy.Current, Number: 2, Changed: time.Now()}},
+		{Name: "shop-2\n", Seen: time.Now(), Status: policy.Status{State: policy.Stale, Number: 1, Refused: &policy.Refused{Number: 2, Cause: policy.ReasonCheck, Error: "no store"}}},
+	}, &policy.UnreadError{Instances: 1}
+}
+
 // lines keeps what is logged.
 type lines struct {
 	mu   sync.Mutex
@@ -100,7 +112,9 @@ func newScene(t *testing.T) *scene {
 	db, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s.control, err = control.New(control.Config{Store: db})
+	s.control, err = control.New(control.Config{Store: db, Instances: fleet{}, Relay: func() control.RelayStatus {
+		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
+	}})
 	require.NoError(t, err)
 	s.serve(actors())
 	s.happen()

@@ -58,7 +58,6 @@ func TestPagesFollowEachOtherToTheEnd(t *testing.T) {
 	for _, page := range []struct{ query, field, cursor string }{
 		{`query($at: Revision) { page: policies(first: 1, before: $at) { nodes { revision } pageInfo { hasNextPage } } }`, "revision", "at"},
 		{`query($at: Long) { page: audit(first: 1, after: $at) { nodes { sequence } pageInfo { hasNextPage } } }`, "sequence", "at"},
-		{`query($at: Revision) { page: overrides(first: 1, after: $at) { nodes { revision } pageInfo { hasNextPage } } }`, "revision", "at"},
 		{`query($at: Revision) { page: modeSwitches(first: 1, after: $at) { nodes { revision } pageInfo { hasNextPage } } }`, "revision", "at"},
 		{`query($at: ID) { page: tenants(first: 1, after: $at) { nodes { tenant } pageInfo { hasNextPage } } }`, "tenant", "at"},
 		{`query($at: ID) { page: tokens(first: 1, after: $at) { nodes { id } pageInfo { hasNextPage } } }`, "id", "at"},

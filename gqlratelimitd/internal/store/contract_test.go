@@ -197,14 +197,12 @@ func TestAnOverrideThatHasEndedIsNothing(t *testing.T) {
 		all.Owner, all.Limit, all.Actor, all.Reason, all.SetAt = owner, "minute", "ada", "why", hour
 		require.Equal(t, &store.Override{Tenant: "acme", Override: all, Revision: 4}, there())
 		require.True(t, there().Holds(c.now))
-		for _, found := range [][]store.Override{
-			read(t, db, func(v *store.View) ([]store.Override, error) { return v.Overrides("acme", 0, 10) }),
-			read(t, db, func(v *store.View) ([]store.Override, error) { return v.OverrideChanges(3, 10) }),
-		} {
-			require.Equal(t, []store.Override{*there()}, found)
+		intents := func(tenant string, after uint64) []store.Intent {
+			return read(t, db, func(v *store.View) ([]store.Intent, error) { return v.Intents(tenant, after, 10) })
 		}
-		require.Empty(t, read(t, db, func(v *store.View) ([]store.Override, error) { return v.Overrides("acm", 0, 10) }))
-		require.Empty(t, read(t, db, func(v *store.View) ([]store.Override, error) { return v.OverrideChanges(4, 10) }))
+		require.Equal(t, []store.Intent{{Override: *there()}}, intents("acme", 3))
+		require.Empty(t, intents("acme", 4))
+		require.Empty(t, intents("acm", 0))
 	})
 }
 

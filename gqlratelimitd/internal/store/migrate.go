@@ -48,8 +48,8 @@ func Grants(role string) string {
 		on("SELECT, INSERT", "policy_revision audit_entry audit_hash audit_checkpoint") +
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
-		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal") +
-		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer")
+		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal lease") +
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged")
 }
 
 // Migrations returns the steps of [Script], for tools that count steps themselves. They name no schema: in a PostgreSQL they are run with

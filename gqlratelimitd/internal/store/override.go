@@ -111,18 +111,6 @@ func (v *View) Override(key OverrideKey) (*Override, error) {
 		[]byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), key.Limit)
 }
 
-// Overrides returns at most n overrides of a tenant after a revision and in the order of that: each that was ever set once, as it is
-// now, removed and expired ones included.
-func (v *View) Overrides(tenant string, after uint64, n int) ([]Override, error) {
-	return many(v, scanOverride, "SELECT "+overrideColumns+" FROM override_intent WHERE tenant = $1 AND revision > $2 ORDER BY revision LIMIT $3",
-		[]byte(tenant), after, page(n))
-}
-
-// OverrideChanges is [View.Overrides] of all tenants.
-func (v *View) OverrideChanges(after uint64, n int) ([]Override, error) {
-	return many(v, scanOverride, "SELECT "+overrideColumns+" FROM override_intent WHERE revision > $1 ORDER BY revision LIMIT $2", after, page(n))
-}
-
 // PutOverride sets or removes an override if the revision of what holds is the expected one, 0 for none, and otherwise returns a
 // [*ConflictError]. It sets when and under which revision.
 func (tx *Tx) PutOverride(o *Override, expected uint64) error {
@@ -139,9 +127,9 @@ func (tx *Tx) PutOverride(o *Override, expected uint64) error {
 		return err
 	}
 	o.Revision, o.SetAt = written.Revision, written.At
-	return tx.exec(`INSERT INTO override_intent (`+overrideColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	return tx.exec(`INSERT INTO override_intent (`+overrideColumns+`, blocked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (tenant, level, name, part, limit_name) DO UPDATE SET document = excluded.document, expires = excluded.expires,
-		revision = excluded.revision, author = excluded.author, reason = excluded.reason, at = excluded.at`,
+		revision = excluded.revision, author = excluded.author, reason = excluded.reason, at = excluded.at, blocked = excluded.blocked`,
 		[]byte(o.Tenant), o.Owner.Level.String(), []byte(o.Owner.Name), []byte(o.Owner.Part), o.Limit, o.document(), micros(o.Expires),
-		o.Revision, o.Actor, o.Reason, micros(o.SetAt))
+		o.Revision, o.Actor, o.Reason, micros(o.SetAt), flag(o.Blocked && !o.Removed))
 }

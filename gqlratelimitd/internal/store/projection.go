@@ -18,7 +18,8 @@ type more struct {
 // Scan implements scanner.
 func (m more) Scan(dest ...any) error { return m.scanner.Scan(append(dest, m.dest...)...) }
 
-// Intents is [View.Overrides] with what has become of them.
+// Intents returns at most n overrides of a tenant after a revision and in the order of that: each that was ever set once, as it is now,
+// removed and expired ones included, with what has become of them.
 func (v *View) Intents(tenant string, after uint64, n int) ([]Intent, error) {
 	return many(v, func(row scanner, i *Intent) error { return scanOverride(more{row, []any{&i.Applied}}, &i.Override) },
 		"SELECT "+overrideColumns+", applied FROM override_intent WHERE tenant = $1 AND revision > $2 ORDER BY revision LIMIT $3",
@@ -100,6 +101,12 @@ func (v *View) AllUnmanaged(after *OverrideKey, n int) ([]Unmanaged, error) {
 		ORDER BY `+unmanagedKey+" LIMIT $6", append(from, page(n))...)
 }
 
+// UnmanagedOverride returns the record about a key, nil if there is none.
+func (v *View) UnmanagedOverride(key OverrideKey) (*Unmanaged, error) {
+	return one(v, scanUnmanaged, "SELECT "+unmanagedColumns+` FROM override_unmanaged
+		WHERE tenant = $1 AND level = $2 AND name = $3 AND part = $4 AND limit_name = $5`, unmanagedArgs(&key)...)
+}
+
 // CountUnmanaged returns how many there are.
 func (v *View) CountUnmanaged() (int64, error) {
 	n, err := one(v, scanNumber, "SELECT count(*) FROM override_unmanaged")
@@ -117,11 +124,11 @@ func unmanagedArgs(key *OverrideKey) []any {
 func (tx *Tx) PutUnmanaged(u *Unmanaged) error {
 	u.Found = tx.now
 	key := u.Key()
-	return tx.exec("INSERT INTO override_unmanaged ("+unmanagedKey+`, document, expires, author, reason, at, found)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	return tx.exec("INSERT INTO override_unmanaged ("+unmanagedKey+`, document, expires, author, reason, at, found, blocked)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (`+unmanagedKey+`) DO UPDATE SET document = excluded.document, expires = excluded.expires,
-		author = excluded.author, reason = excluded.reason, at = excluded.at, found = excluded.found`,
-		append(unmanagedArgs(&key), u.document(), micros(u.Expires), []byte(u.Actor), []byte(u.Reason), micros(u.SetAt), micros(u.Found))...)
+		author = excluded.author, reason = excluded.reason, at = excluded.at, found = excluded.found, blocked = excluded.blocked`,
+		append(unmanagedArgs(&key), u.document(), micros(u.Expires), []byte(u.Actor), []byte(u.Reason), micros(u.SetAt), micros(u.Found), flag(u.Blocked))...)
 }
 
 // RemoveUnmanaged forgets a record that is there no longer.

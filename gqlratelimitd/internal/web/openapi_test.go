@@ -99,7 +99,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 			try(attempt{status: 401, route: route, path: path, token: "grl_nobody"})
 			denied := attempt{status: 403, route: route, path: path, token: stranger, h: on(`"1"`)}
 			switch {
-			case strings.HasSuffix(path, "/overrides"):
+			case path == overrides:
 				denied.path, denied.body = path+map[bool]string{true: "", false: "?level=tenant&limit=minute"}[r.Method == http.MethodGet], raise
 			case route == "POST /v1/tokens":
 				denied.body = `{"subject": "root", "roles": ["operator"]}`
@@ -115,6 +115,12 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 			require.NotEmpty(t, a.Header.Get("Retry-After"))
 			seen[route][429] = true
 		}
+	}
+	// What is not there without a Redis.
+	alone := newSceneOf(t, plenty, false).start()
+	for _, path := range []string{"/v1/ratelimit/instances", "/v1/ratelimit/relay"} {
+		alone.problem(404, alone.ask(http.MethodGet, path, alone.admin, nil, ""))
+		seen["GET "+path][404] = true
 	}
 	down := newScene(t, plenty)
 	require.NoError(t, down.db.Close())
@@ -177,11 +183,20 @@ func (s *scene) attempts() []attempt {
 		{status: 200, route: "GET /v1/ratelimit/revisions"},
 		{status: 400, route: "GET /v1/ratelimit/revisions", path: "?limit=1001"},
 
+		{status: 200, route: "GET /v1/ratelimit/instances"},
+		{status: 400, route: "GET /v1/ratelimit/instances", path: "?state=lost"},
+		{status: 200, route: "GET /v1/ratelimit/relay"},
+		{status: 400, route: "GET /v1/ratelimit/relay", path: other},
+		{status: 200, route: "GET /v1/ratelimit/overrides"},
+		{status: 400, route: "GET /v1/ratelimit/overrides", path: "?until=soon"},
+		{status: 422, route: "GET /v1/ratelimit/overrides", path: "?order=size"},
+
 		{status: 200, route: effective, path: acme},
 		{status: 400, route: effective, path: acme + other},
 		{status: 422, route: effective, path: acme + "?user=%00"},
 		{status: 200, route: list, path: overrides},
-		{status: 400, route: list, path: overrides + "?after=x"},
+		{status: 400, route: list, path: overrides + "?blocked=x"},
+		{status: 422, route: list, path: overrides + "?after=x"},
 		{status: 200, route: set, path: onTenant, h: first, body: raise},
 		{status: 400, route: set, path: overrides, h: first, body: raise},
 		{status: 412, route: set, path: onTenant, h: first, body: raise},

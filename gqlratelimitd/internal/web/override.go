@@ -22,12 +22,18 @@ type overrideIn struct {
 
 // overrideOut is an override in an answer.
 type overrideOut struct {
-	Level string `json:"level"`
-	Name  string `json:"name,omitempty"`
-	Part  string `json:"part,omitempty"`
-	Limit string `json:"limit,omitempty"`
-	// Revision is the change that has written it, as If-Match expects it.
+	Tenant string `json:"tenant"`
+	Level  string `json:"level"`
+	Name   string `json:"name,omitempty"`
+	Part   string `json:"part,omitempty"`
+	Limit  string `json:"limit,omitempty"`
+	// Revision is the change that has written it, as If-Match expects it. It is 0 for a record that was set without the control plane.
 	Revision uint64 `json:"revision"`
+	// Managed says that it was set here. Otherwise By and Reason are what the record says itself, and Found is when it was seen first.
+	Managed bool      `json:"managed"`
+	Found   time.Time `json:"found,omitzero"`
+	// Replaced says that such a record holds in the place of this one.
+	Replaced bool `json:"replaced,omitempty"`
 	// Holds says whether it holds now: neither removed nor expired.
 	Holds     bool      `json:"holds"`
 	Removed   bool      `json:"removed,omitempty"`
@@ -46,7 +52,8 @@ type overrideOut struct {
 func (s *Server) overrideOf(o *control.Override) overrideOut {
 	v := &o.Override
 	out := overrideOut{
-		Level: v.Owner.Level.String(), Name: v.Owner.Name, Part: v.Owner.Part, Limit: v.Limit, Revision: o.Revision, Removed: o.Removed,
+		Tenant: o.Tenant, Level: v.Owner.Level.String(), Name: v.Owner.Name, Part: v.Owner.Part, Limit: v.Limit, Revision: o.Revision,
+		Managed: !o.Unmanaged, Found: o.Found, Replaced: o.Replaced, Removed: o.Removed,
 		Holds:    !o.Removed && (v.Expires.IsZero() || s.cfg.Now().Before(v.Expires)),
 		Capacity: v.Capacity, Refill: v.Refill, Unlimited: v.Unlimited, Blocked: v.Blocked, Expires: v.Expires, Reason: v.Reason, By: v.Actor, At: v.SetAt,
 	}
@@ -59,37 +66,55 @@ func (s *Server) overrideOf(o *control.Override) overrideOut {
 	return out
 }
 
-// overrides lists overrides of a tenant, the removed and expired ones included.
+// overrides lists overrides, of a tenant or of all.
 func (s *Server) overrides(c *call) error {
-	if err := c.known("after", "limit"); err != nil {
-		return err
-	}
-	after, err := c.number("after")
-	if err != nil {
-		return err
-	}
-	n, err := c.page()
+	f, err := c.overrideFilter()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	found, err := s.cfg.Control.Overrides(ctx, c.actor, c.PathValue("org"), after, n)
+	found, err := s.cfg.Control.FindOverrides(ctx, c.actor, f)
 	if err != nil {
 		return err
 	}
 	out := struct {
 		Overrides []overrideOut `json:"overrides"`
-		// Next is the parameter after of the next page. It is 0 at the end.
-		Next uint64 `json:"next,omitempty"`
-	}{Overrides: []overrideOut{}}
-	for i := range found {
-		out.Overrides = append(out.Overrides, s.overrideOf(&found[i]))
-	}
-	if len(found) == n {
-		out.Next = found[n-1].Revision
+		// Next is the parameter after of the next page. It is empty at the end.
+		Next string `json:"next,omitempty"`
+	}{[]overrideOut{}, found.Next}
+	for i := range found.Overrides {
+		out.Overrides = append(out.Overrides, s.overrideOf(&found.Overrides[i]))
 	}
 	return c.write(http.StatusOK, out)
+}
+
+// overrideFilter reads which overrides are asked for.
+func (c *call) overrideFilter() (f control.OverrideFilter, err error) {
+	if err = c.known("ended", "blocked", "managed", "by", "until", "order", "after", "limit"); err != nil {
+		return f, err
+	}
+	f = control.OverrideFilter{
+		Tenant: c.PathValue("org"), By: c.query.Get("by"), Order: control.OverrideOrder(c.query.Get("order")), After: c.query.Get("after"),
+	}
+	ended, err := c.flag("ended")
+	if err != nil {
+		return f, err
+	}
+	f.Ended = ended != nil && *ended
+	if f.Blocked, err = c.flag("blocked"); err != nil {
+		return f, err
+	}
+	if f.Managed, err = c.flag("managed"); err != nil {
+		return f, err
+	}
+	if text := c.query.Get("until"); text != "" {
+		if f.Until, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return f, badRequest("the parameter until is a time such as 2026-11-23T03:00:00Z")
+		}
+	}
+	f.N, err = c.page()
+	return f, err
 }
 
 // overrideKey reads from the query which override is meant.

@@ -115,6 +115,8 @@ func problemOf(err error) *problem {
 			Status: http.StatusServiceUnavailable, Title: "Nobody knows whether it was done", retryAfter: time.Second,
 			Detail: "The connection to the database was lost at the end. Repeat the request with the same Idempotency-Key, or read what is there.",
 		}
+	case errors.Is(err, control.ErrAway):
+		return &problem{Status: http.StatusServiceUnavailable, Title: "The Redis of the instances does not answer", retryAfter: time.Second}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Title: "It took too long", Detail: "The database is slow or away. Ask again.", retryAfter: time.Second}
 	}

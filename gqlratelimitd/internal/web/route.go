@@ -37,6 +37,9 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: policies + "/{number}", does: actions{access.ReadPolicy}, handle: s.policy},
 		{method: http.MethodPost, pattern: policies + "/{number}/revert", does: actions{access.RevertPolicy}, handle: s.revert},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/revisions", does: actions{access.ReadPolicy}, handle: s.revisions},
+		{method: http.MethodGet, pattern: "/v1/ratelimit/instances", does: actions{access.ReadFleet}, handle: s.instances},
+		{method: http.MethodGet, pattern: "/v1/ratelimit/relay", does: actions{access.ReadFleet}, handle: s.relay},
+		{method: http.MethodGet, pattern: "/v1/ratelimit/overrides", does: actions{access.ReadOverride}, handle: s.overrides},
 
 		{method: http.MethodGet, pattern: org + "/policies", does: actions{access.ReadTenant}, handle: s.effective},
 		{method: http.MethodGet, pattern: overrides, does: actions{access.ReadOverride}, handle: s.overrides},

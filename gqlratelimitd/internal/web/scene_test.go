@@ -20,6 +20,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 // document is a policy with limits at all levels.
@@ -48,9 +49,26 @@ type scene struct {
 	bootstrap string
 	// admin has all roles.
 	admin string
+	// fleet is what instances say, and relay what the relay knows.
+	fleet struct {
+		said []policy.Instance
+		err  error
+	}
+	relay control.RelayStatus
+}
+
+// Instances implements control.Instances.
+func (s *scene) Instances(context.Context) ([]policy.Instance, error) {
+	return s.fleet.said, s.fleet.err
 }
 
 func newScene(t *testing.T, limits web.LimitConfig) *scene {
+	t.Helper()
+	return newSceneOf(t, limits, true)
+}
+
+// newSceneOf is a scene with or without a Redis.
+func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	t.Helper()
 	s := &scene{T: t}
 	var err error
@@ -59,7 +77,11 @@ func newScene(t *testing.T, limits web.LimitConfig) *scene {
 	var once sync.Once
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
 	log := slog.New(slog.DiscardHandler)
-	c, err := control.New(control.Config{Store: s.db, Changed: func() { s.web.Wake() }})
+	cfg := control.Config{Store: s.db, Changed: func() { s.web.Wake() }}
+	if redis {
+		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
+	}
+	c, err := control.New(cfg)
 	require.NoError(t, err)
 	authenticator, err := access.NewAuthenticator(access.AuthConfig{
 		Tokens: c.TokenStore(), Guesses: access.GuessConfig{Failures: access.None}, Logger: log,

@@ -128,6 +128,41 @@ type ComplexityRoot struct {
 		Zone         func(childComplexity int) int
 	}
 
+	Fleet struct {
+		At        func(childComplexity int) int
+		Behind    func(childComplexity int) int
+		Current   func(childComplexity int) int
+		Never     func(childComplexity int) int
+		Newest    func(childComplexity int) int
+		Nodes     func(childComplexity int) int
+		Others    func(childComplexity int) int
+		PageInfo  func(childComplexity int) int
+		Refusing  func(childComplexity int) int
+		Revisions func(childComplexity int) int
+		Stale     func(childComplexity int) int
+		Total     func(childComplexity int) int
+		Unread    func(childComplexity int) int
+	}
+
+	FleetRevision struct {
+		Hash      func(childComplexity int) int
+		Instances func(childComplexity int) int
+		Revision  func(childComplexity int) int
+	}
+
+	Instance struct {
+		Asked    func(childComplexity int) int
+		Failure  func(childComplexity int) int
+		Hash     func(childComplexity int) int
+		Name     func(childComplexity int) int
+		Refused  func(childComplexity int) int
+		Revision func(childComplexity int) int
+		Seen     func(childComplexity int) int
+		Since    func(childComplexity int) int
+		State    func(childComplexity int) int
+		Unsaved  func(childComplexity int) int
+	}
+
 	IssuedToken struct {
 		Secret func(childComplexity int) int
 		Token  func(childComplexity int) int
@@ -180,19 +215,23 @@ type ComplexityRoot struct {
 		By        func(childComplexity int) int
 		Capacity  func(childComplexity int) int
 		Expires   func(childComplexity int) int
+		Found     func(childComplexity int) int
 		Limit     func(childComplexity int) int
+		Managed   func(childComplexity int) int
 		Mode      func(childComplexity int) int
 		Owner     func(childComplexity int) int
 		PeriodMs  func(childComplexity int) int
 		Reason    func(childComplexity int) int
 		Refill    func(childComplexity int) int
 		Removed   func(childComplexity int) int
+		Replaced  func(childComplexity int) int
 		Revision  func(childComplexity int) int
 		Tenant    func(childComplexity int) int
 		Unlimited func(childComplexity int) int
 	}
 
 	OverridePage struct {
+		Next     func(childComplexity int) int
 		Nodes    func(childComplexity int) int
 		PageInfo func(childComplexity int) int
 	}
@@ -267,22 +306,52 @@ type ComplexityRoot struct {
 	Query struct {
 		Audit        func(childComplexity int, filter *model.AuditFilter, first int, after *int64) int
 		CheckPolicy  func(childComplexity int, document string) int
+		Fleet        func(childComplexity int, only *model.FleetFilter, first int, after *string) int
 		Me           func(childComplexity int) int
 		ModeSwitches func(childComplexity int, first int, after *uint64) int
-		Overrides    func(childComplexity int, tenant *string, first int, after *uint64) int
+		Overrides    func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
 		Policies     func(childComplexity int, first int, before *uint64) int
 		Policy       func(childComplexity int, revision *uint64) int
 		Proposal     func(childComplexity int, id int64) int
 		Proposals    func(childComplexity int, first int, before *int64) int
+		Relay        func(childComplexity int) int
 		Tenant       func(childComplexity int, id string) int
 		Tenants      func(childComplexity int, first int, after *string) int
 		Tokens       func(childComplexity int, tenant *string, first int, after *string) int
 	}
 
+	RefusedRevision struct {
+		Cause    func(childComplexity int) int
+		Error    func(childComplexity int) int
+		Hash     func(childComplexity int) int
+		Revision func(childComplexity int) int
+		Since    func(childComplexity int) int
+	}
+
+	Relay struct {
+		FailingSince func(childComplexity int) int
+		Failure      func(childComplexity int) int
+		Holder       func(childComplexity int) int
+		LagMs        func(childComplexity int) int
+		Leads        func(childComplexity int) int
+		Refused      func(childComplexity int) int
+		Swept        func(childComplexity int) int
+		Unmanaged    func(childComplexity int) int
+		Unnamed      func(childComplexity int) int
+		Waiting      func(childComplexity int) int
+	}
+
+	RelayRefusal struct {
+		Error func(childComplexity int) int
+		Kind  func(childComplexity int) int
+		Name  func(childComplexity int) int
+		Since func(childComplexity int) int
+	}
+
 	Tenant struct {
 		Effective func(childComplexity int, team *string, user *string, operation *string) int
 		ID        func(childComplexity int) int
-		Overrides func(childComplexity int, first int, after *uint64) int
+		Overrides func(childComplexity int, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
 		Record    func(childComplexity int) int
 		Tokens    func(childComplexity int, first int, after *string) int
 	}
@@ -355,15 +424,17 @@ type QueryResolver interface {
 	Proposals(ctx context.Context, first int, before *int64) (*model.ProposalPage, error)
 	Tenant(ctx context.Context, id string) (*model.Tenant, error)
 	Tenants(ctx context.Context, first int, after *string) (*model.TenantRecordPage, error)
-	Overrides(ctx context.Context, tenant *string, first int, after *uint64) (*model.OverridePage, error)
+	Overrides(ctx context.Context, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) (*model.OverridePage, error)
 	ModeSwitches(ctx context.Context, first int, after *uint64) (*model.ModeSwitchPage, error)
 	Tokens(ctx context.Context, tenant *string, first int, after *string) (*model.TokenPage, error)
 	Audit(ctx context.Context, filter *model.AuditFilter, first int, after *int64) (*model.AuditPage, error)
+	Fleet(ctx context.Context, only *model.FleetFilter, first int, after *string) (*model.Fleet, error)
+	Relay(ctx context.Context) (*model.Relay, error)
 }
 type TenantResolver interface {
 	Effective(ctx context.Context, obj *model.Tenant, team *string, user *string, operation *string) (*model.Effective, error)
 	Record(ctx context.Context, obj *model.Tenant) (*model.TenantRecord, error)
-	Overrides(ctx context.Context, obj *model.Tenant, first int, after *uint64) (*model.OverridePage, error)
+	Overrides(ctx context.Context, obj *model.Tenant, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) (*model.OverridePage, error)
 	Tokens(ctx context.Context, obj *model.Tenant, first int, after *string) (*model.TokenPage, error)
 }
 
@@ -794,6 +865,165 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EffectiveLimit.Zone(childComplexity), true
 
+	case "Fleet.at":
+		if e.ComplexityRoot.Fleet.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.At(childComplexity), true
+	case "Fleet.behind":
+		if e.ComplexityRoot.Fleet.Behind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Behind(childComplexity), true
+	case "Fleet.current":
+		if e.ComplexityRoot.Fleet.Current == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Current(childComplexity), true
+	case "Fleet.never":
+		if e.ComplexityRoot.Fleet.Never == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Never(childComplexity), true
+	case "Fleet.newest":
+		if e.ComplexityRoot.Fleet.Newest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Newest(childComplexity), true
+	case "Fleet.nodes":
+		if e.ComplexityRoot.Fleet.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Nodes(childComplexity), true
+	case "Fleet.others":
+		if e.ComplexityRoot.Fleet.Others == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Others(childComplexity), true
+	case "Fleet.pageInfo":
+		if e.ComplexityRoot.Fleet.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.PageInfo(childComplexity), true
+	case "Fleet.refusing":
+		if e.ComplexityRoot.Fleet.Refusing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Refusing(childComplexity), true
+	case "Fleet.revisions":
+		if e.ComplexityRoot.Fleet.Revisions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Revisions(childComplexity), true
+	case "Fleet.stale":
+		if e.ComplexityRoot.Fleet.Stale == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Stale(childComplexity), true
+	case "Fleet.total":
+		if e.ComplexityRoot.Fleet.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Total(childComplexity), true
+	case "Fleet.unread":
+		if e.ComplexityRoot.Fleet.Unread == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Unread(childComplexity), true
+
+	case "FleetRevision.hash":
+		if e.ComplexityRoot.FleetRevision.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetRevision.Hash(childComplexity), true
+	case "FleetRevision.instances":
+		if e.ComplexityRoot.FleetRevision.Instances == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetRevision.Instances(childComplexity), true
+	case "FleetRevision.revision":
+		if e.ComplexityRoot.FleetRevision.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetRevision.Revision(childComplexity), true
+
+	case "Instance.asked":
+		if e.ComplexityRoot.Instance.Asked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Asked(childComplexity), true
+	case "Instance.failure":
+		if e.ComplexityRoot.Instance.Failure == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Failure(childComplexity), true
+	case "Instance.hash":
+		if e.ComplexityRoot.Instance.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Hash(childComplexity), true
+	case "Instance.name":
+		if e.ComplexityRoot.Instance.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Name(childComplexity), true
+	case "Instance.refused":
+		if e.ComplexityRoot.Instance.Refused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Refused(childComplexity), true
+	case "Instance.revision":
+		if e.ComplexityRoot.Instance.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Revision(childComplexity), true
+	case "Instance.seen":
+		if e.ComplexityRoot.Instance.Seen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Seen(childComplexity), true
+	case "Instance.since":
+		if e.ComplexityRoot.Instance.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Since(childComplexity), true
+	case "Instance.state":
+		if e.ComplexityRoot.Instance.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.State(childComplexity), true
+	case "Instance.unsaved":
+		if e.ComplexityRoot.Instance.Unsaved == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Unsaved(childComplexity), true
+
 	case "IssuedToken.secret":
 		if e.ComplexityRoot.IssuedToken.Secret == nil {
 			break
@@ -1085,12 +1315,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Override.Expires(childComplexity), true
+	case "Override.found":
+		if e.ComplexityRoot.Override.Found == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Override.Found(childComplexity), true
 	case "Override.limit":
 		if e.ComplexityRoot.Override.Limit == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Override.Limit(childComplexity), true
+	case "Override.managed":
+		if e.ComplexityRoot.Override.Managed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Override.Managed(childComplexity), true
 	case "Override.mode":
 		if e.ComplexityRoot.Override.Mode == nil {
 			break
@@ -1127,6 +1369,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Override.Removed(childComplexity), true
+	case "Override.replaced":
+		if e.ComplexityRoot.Override.Replaced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Override.Replaced(childComplexity), true
 	case "Override.revision":
 		if e.ComplexityRoot.Override.Revision == nil {
 			break
@@ -1146,6 +1394,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Override.Unlimited(childComplexity), true
 
+	case "OverridePage.next":
+		if e.ComplexityRoot.OverridePage.Next == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OverridePage.Next(childComplexity), true
 	case "OverridePage.nodes":
 		if e.ComplexityRoot.OverridePage.Nodes == nil {
 			break
@@ -1430,6 +1684,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.CheckPolicy(childComplexity, args["document"].(string)), true
+	case "Query.fleet":
+		if e.ComplexityRoot.Query.Fleet == nil {
+			break
+		}
+
+		args, err := ec.field_Query_fleet_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Fleet(childComplexity, args["only"].(*model.FleetFilter), args["first"].(int), args["after"].(*string)), true
 
 	case "Query.me":
 		if e.ComplexityRoot.Query.Me == nil {
@@ -1458,7 +1723,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Overrides(childComplexity, args["tenant"].(*string), args["first"].(int), args["after"].(*uint64)), true
+		return e.ComplexityRoot.Query.Overrides(childComplexity, args["tenant"].(*string), args["filter"].(*model.OverrideFilter), args["order"].(model.OverrideOrder), args["first"].(int), args["after"].(*string)), true
 	case "Query.policies":
 		if e.ComplexityRoot.Query.Policies == nil {
 			break
@@ -1503,6 +1768,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Proposals(childComplexity, args["first"].(int), args["before"].(*int64)), true
+	case "Query.relay":
+		if e.ComplexityRoot.Query.Relay == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Relay(childComplexity), true
 	case "Query.tenant":
 		if e.ComplexityRoot.Query.Tenant == nil {
 			break
@@ -1537,6 +1808,123 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.Tokens(childComplexity, args["tenant"].(*string), args["first"].(int), args["after"].(*string)), true
 
+	case "RefusedRevision.cause":
+		if e.ComplexityRoot.RefusedRevision.Cause == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedRevision.Cause(childComplexity), true
+	case "RefusedRevision.error":
+		if e.ComplexityRoot.RefusedRevision.Error == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedRevision.Error(childComplexity), true
+	case "RefusedRevision.hash":
+		if e.ComplexityRoot.RefusedRevision.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedRevision.Hash(childComplexity), true
+	case "RefusedRevision.revision":
+		if e.ComplexityRoot.RefusedRevision.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedRevision.Revision(childComplexity), true
+	case "RefusedRevision.since":
+		if e.ComplexityRoot.RefusedRevision.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefusedRevision.Since(childComplexity), true
+
+	case "Relay.failingSince":
+		if e.ComplexityRoot.Relay.FailingSince == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.FailingSince(childComplexity), true
+	case "Relay.failure":
+		if e.ComplexityRoot.Relay.Failure == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Failure(childComplexity), true
+	case "Relay.holder":
+		if e.ComplexityRoot.Relay.Holder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Holder(childComplexity), true
+	case "Relay.lagMs":
+		if e.ComplexityRoot.Relay.LagMs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.LagMs(childComplexity), true
+	case "Relay.leads":
+		if e.ComplexityRoot.Relay.Leads == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Leads(childComplexity), true
+	case "Relay.refused":
+		if e.ComplexityRoot.Relay.Refused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Refused(childComplexity), true
+	case "Relay.swept":
+		if e.ComplexityRoot.Relay.Swept == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Swept(childComplexity), true
+	case "Relay.unmanaged":
+		if e.ComplexityRoot.Relay.Unmanaged == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Unmanaged(childComplexity), true
+	case "Relay.unnamed":
+		if e.ComplexityRoot.Relay.Unnamed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Unnamed(childComplexity), true
+	case "Relay.waiting":
+		if e.ComplexityRoot.Relay.Waiting == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.Waiting(childComplexity), true
+
+	case "RelayRefusal.error":
+		if e.ComplexityRoot.RelayRefusal.Error == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RelayRefusal.Error(childComplexity), true
+	case "RelayRefusal.kind":
+		if e.ComplexityRoot.RelayRefusal.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RelayRefusal.Kind(childComplexity), true
+	case "RelayRefusal.name":
+		if e.ComplexityRoot.RelayRefusal.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RelayRefusal.Name(childComplexity), true
+	case "RelayRefusal.since":
+		if e.ComplexityRoot.RelayRefusal.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RelayRefusal.Since(childComplexity), true
+
 	case "Tenant.effective":
 		if e.ComplexityRoot.Tenant.Effective == nil {
 			break
@@ -1564,7 +1952,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Tenant.Overrides(childComplexity, args["first"].(int), args["after"].(*uint64)), true
+		return e.ComplexityRoot.Tenant.Overrides(childComplexity, args["filter"].(*model.OverrideFilter), args["order"].(model.OverrideOrder), args["first"].(int), args["after"].(*string)), true
 	case "Tenant.record":
 		if e.ComplexityRoot.Tenant.Record == nil {
 			break
@@ -1739,7 +2127,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputAuditFilter,
 		ec.unmarshalInputClearOverrideInput,
 		ec.unmarshalInputEndModeSwitchInput,
+		ec.unmarshalInputFleetFilter,
 		ec.unmarshalInputIssueTokenInput,
+		ec.unmarshalInputOverrideFilter,
 		ec.unmarshalInputOwnerInput,
 		ec.unmarshalInputProposePolicyInput,
 		ec.unmarshalInputPublishPolicyInput,
@@ -1862,6 +2252,126 @@ directive @listSize(
   requireOneSlicingArgument: Boolean = true
 ) repeatable on FIELD_DEFINITION
 `, BuiltIn: false},
+	{Name: "../../fleet.graphqls", Input: `extend type Query {
+  """
+  What instances say of themselves: which revision of the policy each serves, which it refuses, and why. Anybody who can write into their
+  Redis can have said it. Null: the daemon has no Redis.
+  """
+  fleet(only: FleetFilter, "At most 100." first: Int! = 20, "Only instances after this name." after: String): Fleet
+    @cost(weight: "10")
+    @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+
+  "How far changes have come on their way to Redis. Null: the daemon has no Redis."
+  relay: Relay @cost(weight: "10")
+}
+
+"Whether an instance is in touch with where its policy comes from. NEVER: it has not been since it was started."
+enum InstanceState { CURRENT STALE NEVER }
+
+"Which instances are listed. What is null leaves all."
+input FleetFilter {
+  "Only those that serve this revision."
+  revision: Revision
+  state: InstanceState
+  "Only those that refuse a revision, or only those that do not."
+  refusing: Boolean
+}
+
+"The instances that have said something within half a minute."
+type Fleet {
+  "The newest revision of the policy. 0: none."
+  newest: Revision!
+  "When they were asked: a second ago at most."
+  at: Time!
+  "How many there are."
+  total: Int!
+  current: Int!
+  stale: Int!
+  never: Int!
+  "How many refuse a revision."
+  refusing: Int!
+  "How many serve another revision than the newest."
+  behind: Int!
+  "How many have said what cannot be read. They are counted nowhere else."
+  unread: Int!
+  "The revisions that they serve, those of most instances first, and how many serve one that is not listed."
+  revisions: [FleetRevision!]! @listSize(assumedSize: 20)
+  others: Int!
+  nodes: [Instance!]!
+  pageInfo: PageInfo!
+}
+
+type FleetRevision @cost(weight: "0") {
+  "0: a policy that is of no feed."
+  revision: Revision!
+  hash: String!
+  instances: Int!
+}
+
+"What an instance says of itself. What would not be seen in a text as it is, is escaped."
+type Instance {
+  name: String!
+  "When it has said so, by the clock of Redis."
+  seen: Time!
+  state: InstanceState!
+  "What it serves. 0: a policy that is of no feed."
+  revision: Revision!
+  hash: String!
+  "Since when. Null: it does not say."
+  since: Time
+  "When where its policy comes from last said that it is in step with it. Null: never."
+  asked: Time
+  "The revision that it refuses. Null: none."
+  refused: RefusedRevision
+  "Why it could not read its policy last. Null: it could."
+  failure: String
+  "Why it could not keep its policy on disk last. Null: it could."
+  unsaved: String
+}
+
+"A revision that an instance does not apply."
+type RefusedRevision @cost(weight: "0") {
+  revision: Revision!
+  hash: String!
+  "Why, in a word: malformed, hash, older, conflict, signature, document or check."
+  cause: String!
+  error: String!
+  "Since when. Null: it does not say."
+  since: Time
+}
+
+"How far changes have come on their way to Redis."
+type Relay {
+  "The daemon that is asked relays. Only that one knows failure, swept, refused and unnamed."
+  leads: Boolean!
+  "Which daemon relays. Null: none, or nobody knows."
+  holder: String
+  "How many things have changed that Redis has not been given, and for how long the oldest of them waits, in milliseconds."
+  waiting: Long!
+  lagMs: Long!
+  "Why nothing can be relayed just now, and since when. Null: all is well."
+  failure: String
+  failingSince: Time
+  "When everything was compared last. Null: not yet."
+  swept: Time
+  "What Redis has not as the database has it, and will not have before somebody changes it. At most 100."
+  refused: [RelayRefusal!]! @listSize(assumedSize: 5)
+  "How many override records Redis has that nobody has set here."
+  unmanaged: Long!
+  "How many keys of override records do not say whose they are."
+  unnamed: Int!
+}
+
+"Why one thing is not relayed."
+type RelayRefusal @cost(weight: "0") {
+  "What it is: policy, tenant, overrides or modes."
+  kind: String!
+  "Which tenant. Empty: it has no name."
+  name: String!
+  error: String!
+  since: Time!
+}
+`, BuiltIn: false},
 	{Name: "../../schema.graphqls", Input: `"A time, as RFC 3339 writes it."
 scalar Time
 
@@ -1903,9 +2413,14 @@ type Query {
   tenants("At most 100." first: Int! = 20, "Only tenants after this name." after: ID): TenantRecordPage!
     @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
 
-  "Overrides of a tenant, or of all, in the order of their changes: each as it is now, also one that was removed or has expired."
-  overrides(tenant: ID, "At most 100." first: Int! = 20, "Only changes after this revision." after: Revision): OverridePage!
-    @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+  """
+  What is raised, blocked or otherwise not as the policy says, of a tenant or of all. With those that were set here stand records in the
+  store of budgets that were not.
+  """
+  overrides(
+    tenant: ID, filter: OverrideFilter, order: OverrideOrder! = SET
+    "At most 100." first: Int! = 20, "The next of the page before." after: String
+  ): OverridePage! @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
 
   "Switches of modes, in the order of their changes: each as it is now, also one that has ended."
   modeSwitches("At most 100." first: Int! = 20, "Only changes after this revision." after: Revision): ModeSwitchPage!
@@ -2079,8 +2594,10 @@ type Tenant {
   "What is written of the tenant beside the policy. Null: nothing."
   record: TenantRecord
   "Overrides of the tenant, as Query.overrides has them."
-  overrides("At most 100." first: Int! = 20, "Only changes after this revision." after: Revision): OverridePage!
-    @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+  overrides(
+    filter: OverrideFilter, order: OverrideOrder! = SET
+    "At most 100." first: Int! = 20, "The next of the page before." after: String
+  ): OverridePage! @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
   "Tokens that are confined to the tenant, as Query.tokens has them."
   tokens("At most 100." first: Int! = 20, "Only tokens after this id." after: ID): TokenPage!
     @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
@@ -2202,16 +2719,44 @@ type Override {
   expires: Time
   "It was removed; nothing else holds of it."
   removed: Boolean!
-  "The change that has written it: the expectedRevision of the next one."
+  "The change that has written it: the expectedRevision of the next one. 0: it is not managed."
   revision: Revision!
+  """
+  It was set here. If not, it is a record in the store of budgets that was set without the control plane: by and reason are what it says
+  itself, and at is by the clock of the store. It holds until it ends, or until somebody sets that override here.
+  """
+  managed: Boolean!
+  "When a record that is not managed was seen first. Null: it is managed."
+  found: Time
+  "A record that is not managed holds in the place of this one. It is said in lists."
+  replaced: Boolean!
   by: String!
   reason: String!
   at: Time
 }
 
+"In which order overrides are listed: those that were set last first, or those that end first, with those that never end at the end."
+enum OverrideOrder { SET EXPIRES }
+
+"Which overrides are listed. What is null leaves all that hold."
+input OverrideFilter {
+  "Also those that were removed or have expired."
+  ended: Boolean! = false
+  "Only blocks, or only what is none."
+  blocked: Boolean
+  "Only those that were set here, or only those that were not."
+  managed: Boolean
+  "Only those of an actor: as the override says it, or without the issuer behind it."
+  by: String
+  "Only those that end by then."
+  until: Time
+}
+
 type OverridePage @cost(weight: "0") {
   nodes: [Override!]!
   pageInfo: PageInfo!
+  "The argument after of the next page. Null: this is the last one."
+  next: String
 }
 
 "What a switch of modes is about."
@@ -2689,6 +3234,76 @@ func (ec *executionContext) childFields_EffectiveLimit(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type EffectiveLimit", field.Name)
 }
 
+func (ec *executionContext) childFields_Fleet(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "newest":
+		return ec.fieldContext_Fleet_newest(ctx, field)
+	case "at":
+		return ec.fieldContext_Fleet_at(ctx, field)
+	case "total":
+		return ec.fieldContext_Fleet_total(ctx, field)
+	case "current":
+		return ec.fieldContext_Fleet_current(ctx, field)
+	case "stale":
+		return ec.fieldContext_Fleet_stale(ctx, field)
+	case "never":
+		return ec.fieldContext_Fleet_never(ctx, field)
+	case "refusing":
+		return ec.fieldContext_Fleet_refusing(ctx, field)
+	case "behind":
+		return ec.fieldContext_Fleet_behind(ctx, field)
+	case "unread":
+		return ec.fieldContext_Fleet_unread(ctx, field)
+	case "revisions":
+		return ec.fieldContext_Fleet_revisions(ctx, field)
+	case "others":
+		return ec.fieldContext_Fleet_others(ctx, field)
+	case "nodes":
+		return ec.fieldContext_Fleet_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_Fleet_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Fleet", field.Name)
+}
+
+func (ec *executionContext) childFields_FleetRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_FleetRevision_revision(ctx, field)
+	case "hash":
+		return ec.fieldContext_FleetRevision_hash(ctx, field)
+	case "instances":
+		return ec.fieldContext_FleetRevision_instances(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FleetRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_Instance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_Instance_name(ctx, field)
+	case "seen":
+		return ec.fieldContext_Instance_seen(ctx, field)
+	case "state":
+		return ec.fieldContext_Instance_state(ctx, field)
+	case "revision":
+		return ec.fieldContext_Instance_revision(ctx, field)
+	case "hash":
+		return ec.fieldContext_Instance_hash(ctx, field)
+	case "since":
+		return ec.fieldContext_Instance_since(ctx, field)
+	case "asked":
+		return ec.fieldContext_Instance_asked(ctx, field)
+	case "refused":
+		return ec.fieldContext_Instance_refused(ctx, field)
+	case "failure":
+		return ec.fieldContext_Instance_failure(ctx, field)
+	case "unsaved":
+		return ec.fieldContext_Instance_unsaved(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Instance", field.Name)
+}
+
 func (ec *executionContext) childFields_IssuedToken(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "token":
@@ -2773,6 +3388,12 @@ func (ec *executionContext) childFields_Override(ctx context.Context, field grap
 		return ec.fieldContext_Override_removed(ctx, field)
 	case "revision":
 		return ec.fieldContext_Override_revision(ctx, field)
+	case "managed":
+		return ec.fieldContext_Override_managed(ctx, field)
+	case "found":
+		return ec.fieldContext_Override_found(ctx, field)
+	case "replaced":
+		return ec.fieldContext_Override_replaced(ctx, field)
 	case "by":
 		return ec.fieldContext_Override_by(ctx, field)
 	case "reason":
@@ -2789,6 +3410,8 @@ func (ec *executionContext) childFields_OverridePage(ctx context.Context, field 
 		return ec.fieldContext_OverridePage_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_OverridePage_pageInfo(ctx, field)
+	case "next":
+		return ec.fieldContext_OverridePage_next(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type OverridePage", field.Name)
 }
@@ -2925,6 +3548,62 @@ func (ec *executionContext) childFields_Provenance(ctx context.Context, field gr
 		return ec.fieldContext_Provenance_failMode(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Provenance", field.Name)
+}
+
+func (ec *executionContext) childFields_RefusedRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_RefusedRevision_revision(ctx, field)
+	case "hash":
+		return ec.fieldContext_RefusedRevision_hash(ctx, field)
+	case "cause":
+		return ec.fieldContext_RefusedRevision_cause(ctx, field)
+	case "error":
+		return ec.fieldContext_RefusedRevision_error(ctx, field)
+	case "since":
+		return ec.fieldContext_RefusedRevision_since(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefusedRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_Relay(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "leads":
+		return ec.fieldContext_Relay_leads(ctx, field)
+	case "holder":
+		return ec.fieldContext_Relay_holder(ctx, field)
+	case "waiting":
+		return ec.fieldContext_Relay_waiting(ctx, field)
+	case "lagMs":
+		return ec.fieldContext_Relay_lagMs(ctx, field)
+	case "failure":
+		return ec.fieldContext_Relay_failure(ctx, field)
+	case "failingSince":
+		return ec.fieldContext_Relay_failingSince(ctx, field)
+	case "swept":
+		return ec.fieldContext_Relay_swept(ctx, field)
+	case "refused":
+		return ec.fieldContext_Relay_refused(ctx, field)
+	case "unmanaged":
+		return ec.fieldContext_Relay_unmanaged(ctx, field)
+	case "unnamed":
+		return ec.fieldContext_Relay_unnamed(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Relay", field.Name)
+}
+
+func (ec *executionContext) childFields_RelayRefusal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_RelayRefusal_kind(ctx, field)
+	case "name":
+		return ec.fieldContext_RelayRefusal_name(ctx, field)
+	case "error":
+		return ec.fieldContext_RelayRefusal_error(ctx, field)
+	case "since":
+		return ec.fieldContext_RelayRefusal_since(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RelayRefusal", field.Name)
 }
 
 func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3383,6 +4062,36 @@ func (ec *executionContext) field_Query_checkPolicy_args(ctx context.Context, ra
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_fleet_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "only",
+		func(ctx context.Context, v any) (*model.FleetFilter, error) {
+			return ec.unmarshalOFleetFilter2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["only"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_modeSwitches_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3416,22 +4125,38 @@ func (ec *executionContext) field_Query_overrides_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["tenant"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.OverrideFilter, error) {
+			return ec.unmarshalOOverrideFilter2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.OverrideOrder, error) {
+			return ec.unmarshalNOverrideOrder2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
-		func(ctx context.Context, v any) (*uint64, error) {
-			return ec.unmarshalORevision2ᚖuint64(ctx, v)
+	args["first"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
+	args["after"] = arg4
 	return args, nil
 }
 
@@ -3606,22 +4331,38 @@ func (ec *executionContext) field_Tenant_effective_args(ctx context.Context, raw
 func (ec *executionContext) field_Tenant_overrides_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.OverrideFilter, error) {
+			return ec.unmarshalOOverrideFilter2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "order",
+		func(ctx context.Context, v any) (model.OverrideOrder, error) {
+			return ec.unmarshalNOverrideOrder2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideOrder(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["order"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
-		func(ctx context.Context, v any) (*uint64, error) {
-			return ec.unmarshalORevision2ᚖuint64(ctx, v)
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg1
+	args["after"] = arg3
 	return args, nil
 }
 
@@ -5311,6 +6052,640 @@ func (ec *executionContext) fieldContext_EffectiveLimit_override(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Fleet_newest(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_newest(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Newest, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_newest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_at(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_total(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_current(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_current(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Current, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_current(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_stale(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_stale(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Stale, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_stale(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_never(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_never(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Never, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_never(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_refusing(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_refusing(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refusing, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_refusing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_behind(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_behind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Behind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_behind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_unread(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_unread(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unread, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_unread(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_revisions(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_revisions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revisions, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.FleetRevision) graphql.Marshaler {
+			return ec.marshalNFleetRevision2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetRevisionᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_revisions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Fleet",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FleetRevision(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Fleet_others(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_others(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Others, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_others(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Fleet", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Fleet_nodes(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Instance) graphql.Marshaler {
+			return ec.marshalNInstance2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Fleet",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Instance(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Fleet_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Fleet_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Fleet_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Fleet",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FleetRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.FleetRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FleetRevision_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FleetRevision_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FleetRevision", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _FleetRevision_hash(ctx context.Context, field graphql.CollectedField, obj *model.FleetRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FleetRevision_hash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FleetRevision_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FleetRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FleetRevision_instances(ctx context.Context, field graphql.CollectedField, obj *model.FleetRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FleetRevision_instances(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Instances, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FleetRevision_instances(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FleetRevision", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_name(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_seen(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_seen(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Seen, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_seen(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_state(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.InstanceState) graphql.Marshaler {
+			return ec.marshalNInstanceState2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type InstanceState does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_revision(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_hash(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_hash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_since(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_asked(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_asked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Asked, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_asked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_refused(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_refused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RefusedRevision) graphql.Marshaler {
+			return ec.marshalORefusedRevision2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRefusedRevision(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_refused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Instance",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RefusedRevision(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Instance_failure(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_failure(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Failure, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_failure(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_unsaved(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_unsaved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unsaved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_unsaved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _IssuedToken_token(ctx context.Context, field graphql.CollectedField, obj *model.IssuedToken) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6630,6 +8005,75 @@ func (ec *executionContext) fieldContext_Override_revision(_ context.Context, fi
 	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Revision does not have child fields"))
 }
 
+func (ec *executionContext) _Override_managed(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Override_managed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Managed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Override_managed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Override_found(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Override_found(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Found, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Override_found(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Override_replaced(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Override_replaced(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replaced, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Override_replaced(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Override_by(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6761,6 +8205,29 @@ func (ec *executionContext) fieldContext_OverridePage_pageInfo(_ context.Context
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _OverridePage_next(ctx context.Context, field graphql.CollectedField, obj *model.OverridePage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OverridePage_next(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Next, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_OverridePage_next(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OverridePage", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Owner_level(ctx context.Context, field graphql.CollectedField, obj *model.Owner) (ret graphql.Marshaler) {
@@ -8087,7 +9554,7 @@ func (ec *executionContext) _Query_overrides(ctx context.Context, field graphql.
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Overrides(ctx, fc.Args["tenant"].(*string), fc.Args["first"].(int), fc.Args["after"].(*uint64))
+			return ec.Resolvers.Query().Overrides(ctx, fc.Args["tenant"].(*string), fc.Args["filter"].(*model.OverrideFilter), fc.Args["order"].(model.OverrideOrder), fc.Args["first"].(int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.OverridePage) graphql.Marshaler {
@@ -8253,6 +9720,82 @@ func (ec *executionContext) fieldContext_Query_audit(ctx context.Context, field 
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_fleet(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_fleet(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Fleet(ctx, fc.Args["only"].(*model.FleetFilter), fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Fleet) graphql.Marshaler {
+			return ec.marshalOFleet2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleet(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_fleet(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Fleet(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_fleet_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_relay(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_relay(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().Relay(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Relay) graphql.Marshaler {
+			return ec.marshalORelay2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelay(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_relay(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Relay(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8327,6 +9870,452 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _RefusedRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.RefusedRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedRevision_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedRevision_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RefusedRevision", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _RefusedRevision_hash(ctx context.Context, field graphql.CollectedField, obj *model.RefusedRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedRevision_hash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedRevision_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RefusedRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RefusedRevision_cause(ctx context.Context, field graphql.CollectedField, obj *model.RefusedRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedRevision_cause(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cause, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedRevision_cause(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RefusedRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RefusedRevision_error(ctx context.Context, field graphql.CollectedField, obj *model.RefusedRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedRevision_error(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Error, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedRevision_error(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RefusedRevision", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RefusedRevision_since(ctx context.Context, field graphql.CollectedField, obj *model.RefusedRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RefusedRevision_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RefusedRevision_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RefusedRevision", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_leads(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_leads(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Leads, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_leads(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_holder(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_holder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Holder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_holder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_waiting(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_waiting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Waiting, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_waiting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_lagMs(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_lagMs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LagMs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_lagMs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_failure(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_failure(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Failure, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_failure(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_failingSince(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_failingSince(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FailingSince, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_failingSince(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_swept(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_swept(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Swept, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_swept(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_refused(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_refused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.RelayRefusal) graphql.Marshaler {
+			return ec.marshalNRelayRefusal2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelayRefusalᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_refused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Relay",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RelayRefusal(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Relay_unmanaged(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_unmanaged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unmanaged, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_unmanaged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_unnamed(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_unnamed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unnamed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_unnamed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _RelayRefusal_kind(ctx context.Context, field graphql.CollectedField, obj *model.RelayRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RelayRefusal_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RelayRefusal_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RelayRefusal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RelayRefusal_name(ctx context.Context, field graphql.CollectedField, obj *model.RelayRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RelayRefusal_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RelayRefusal_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RelayRefusal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RelayRefusal_error(ctx context.Context, field graphql.CollectedField, obj *model.RelayRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RelayRefusal_error(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Error, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RelayRefusal_error(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RelayRefusal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RelayRefusal_since(ctx context.Context, field graphql.CollectedField, obj *model.RelayRefusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RelayRefusal_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RelayRefusal_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RelayRefusal", field, false, false, errors.New("field of type Time does not have child fields"))
 }
 
 func (ec *executionContext) _Tenant_id(ctx context.Context, field graphql.CollectedField, obj *model.Tenant) (ret graphql.Marshaler) {
@@ -8438,7 +10427,7 @@ func (ec *executionContext) _Tenant_overrides(ctx context.Context, field graphql
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Tenant().Overrides(ctx, obj, fc.Args["first"].(int), fc.Args["after"].(*uint64))
+			return ec.Resolvers.Tenant().Overrides(ctx, obj, fc.Args["filter"].(*model.OverrideFilter), fc.Args["order"].(model.OverrideOrder), fc.Args["first"].(int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.OverridePage) graphql.Marshaler {
@@ -10571,6 +12560,50 @@ func (ec *executionContext) unmarshalInputEndModeSwitchInput(ctx context.Context
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputFleetFilter(ctx context.Context, obj any) (model.FleetFilter, error) {
+	var it model.FleetFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"revision", "state", "refusing"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "revision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("revision"))
+			data, err := ec.unmarshalORevision2ᚖuint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Revision = data
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalOInstanceState2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		case "refusing":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("refusing"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Refusing = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputIssueTokenInput(ctx context.Context, obj any) (model.IssueTokenInput, error) {
 	var it model.IssueTokenInput
 	if obj == nil {
@@ -10642,6 +12675,68 @@ func (ec *executionContext) unmarshalInputIssueTokenInput(ctx context.Context, o
 				return it, err
 			}
 			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputOverrideFilter(ctx context.Context, obj any) (model.OverrideFilter, error) {
+	var it model.OverrideFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["ended"]; !present {
+		asMap["ended"] = false
+	}
+
+	fieldsInOrder := [...]string{"ended", "blocked", "managed", "by", "until"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "ended":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ended"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ended = data
+		case "blocked":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("blocked"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Blocked = data
+		case "managed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("managed"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Managed = data
+		case "by":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("by"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.By = data
+		case "until":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("until"))
+			data, err := ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Until = data
 		}
 	}
 	return it, nil
@@ -11984,6 +14079,235 @@ func (ec *executionContext) _EffectiveLimit(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var fleetImplementors = []string{"Fleet"}
+
+func (ec *executionContext) _Fleet(ctx context.Context, sel ast.SelectionSet, obj *model.Fleet) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, fleetImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Fleet")
+		case "newest":
+			out.Values[i] = ec._Fleet_newest(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._Fleet_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._Fleet_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "current":
+			out.Values[i] = ec._Fleet_current(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "stale":
+			out.Values[i] = ec._Fleet_stale(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "never":
+			out.Values[i] = ec._Fleet_never(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refusing":
+			out.Values[i] = ec._Fleet_refusing(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "behind":
+			out.Values[i] = ec._Fleet_behind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unread":
+			out.Values[i] = ec._Fleet_unread(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "revisions":
+			out.Values[i] = ec._Fleet_revisions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "others":
+			out.Values[i] = ec._Fleet_others(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._Fleet_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._Fleet_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var fleetRevisionImplementors = []string{"FleetRevision"}
+
+func (ec *executionContext) _FleetRevision(ctx context.Context, sel ast.SelectionSet, obj *model.FleetRevision) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, fleetRevisionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FleetRevision")
+		case "revision":
+			out.Values[i] = ec._FleetRevision_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hash":
+			out.Values[i] = ec._FleetRevision_hash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "instances":
+			out.Values[i] = ec._FleetRevision_instances(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var instanceImplementors = []string{"Instance"}
+
+func (ec *executionContext) _Instance(ctx context.Context, sel ast.SelectionSet, obj *model.Instance) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, instanceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Instance")
+		case "name":
+			out.Values[i] = ec._Instance_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "seen":
+			out.Values[i] = ec._Instance_seen(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "state":
+			out.Values[i] = ec._Instance_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "revision":
+			out.Values[i] = ec._Instance_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hash":
+			out.Values[i] = ec._Instance_hash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._Instance_since(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "asked":
+			out.Values[i] = ec._Instance_asked(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refused":
+			out.Values[i] = ec._Instance_refused(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "failure":
+			out.Values[i] = ec._Instance_failure(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "unsaved":
+			out.Values[i] = ec._Instance_unsaved(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var issuedTokenImplementors = []string{"IssuedToken"}
 
 func (ec *executionContext) _IssuedToken(ctx context.Context, sel ast.SelectionSet, obj *model.IssuedToken) graphql.Marshaler {
@@ -12412,6 +14736,21 @@ func (ec *executionContext) _Override(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "managed":
+			out.Values[i] = ec._Override_managed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "found":
+			out.Values[i] = ec._Override_found(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replaced":
+			out.Values[i] = ec._Override_replaced(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "by":
 			out.Values[i] = ec._Override_by(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -12468,6 +14807,11 @@ func (ec *executionContext) _OverridePage(ctx context.Context, sel ast.Selection
 		case "pageInfo":
 			out.Values[i] = ec._OverridePage_pageInfo(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "next":
+			out.Values[i] = ec._OverridePage_next(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -13272,6 +15616,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "fleet":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_fleet(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "relay":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_relay(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -13285,6 +15673,200 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var refusedRevisionImplementors = []string{"RefusedRevision"}
+
+func (ec *executionContext) _RefusedRevision(ctx context.Context, sel ast.SelectionSet, obj *model.RefusedRevision) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, refusedRevisionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RefusedRevision")
+		case "revision":
+			out.Values[i] = ec._RefusedRevision_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hash":
+			out.Values[i] = ec._RefusedRevision_hash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cause":
+			out.Values[i] = ec._RefusedRevision_cause(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "error":
+			out.Values[i] = ec._RefusedRevision_error(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._RefusedRevision_since(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var relayImplementors = []string{"Relay"}
+
+func (ec *executionContext) _Relay(ctx context.Context, sel ast.SelectionSet, obj *model.Relay) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, relayImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Relay")
+		case "leads":
+			out.Values[i] = ec._Relay_leads(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "holder":
+			out.Values[i] = ec._Relay_holder(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "waiting":
+			out.Values[i] = ec._Relay_waiting(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lagMs":
+			out.Values[i] = ec._Relay_lagMs(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "failure":
+			out.Values[i] = ec._Relay_failure(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "failingSince":
+			out.Values[i] = ec._Relay_failingSince(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "swept":
+			out.Values[i] = ec._Relay_swept(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refused":
+			out.Values[i] = ec._Relay_refused(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unmanaged":
+			out.Values[i] = ec._Relay_unmanaged(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unnamed":
+			out.Values[i] = ec._Relay_unnamed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var relayRefusalImplementors = []string{"RelayRefusal"}
+
+func (ec *executionContext) _RelayRefusal(ctx context.Context, sel ast.SelectionSet, obj *model.RelayRefusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, relayRefusalImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RelayRefusal")
+		case "kind":
+			out.Values[i] = ec._RelayRefusal_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "name":
+			out.Values[i] = ec._RelayRefusal_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "error":
+			out.Values[i] = ec._RelayRefusal_error(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._RelayRefusal_since(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -14307,6 +16889,32 @@ func (ec *executionContext) marshalNFailMode2githubᚗcomᚋgqlgenᚑratelimit�
 	return v
 }
 
+func (ec *executionContext) marshalNFleetRevision2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetRevisionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.FleetRevision) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNFleetRevision2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetRevision(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNFleetRevision2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetRevision(ctx context.Context, sel ast.SelectionSet, v *model.FleetRevision) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._FleetRevision(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNID2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalID(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -14350,6 +16958,42 @@ func (ec *executionContext) marshalNID2ᚕstringᚄ(ctx context.Context, sel ast
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNInstance2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Instance) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInstance2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstance(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNInstance2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstance(ctx context.Context, sel ast.SelectionSet, v *model.Instance) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Instance(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNInstanceState2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceState(ctx context.Context, v any) (model.InstanceState, error) {
+	var res model.InstanceState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNInstanceState2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceState(ctx context.Context, sel ast.SelectionSet, v model.InstanceState) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNInt2int(ctx context.Context, v any) (int, error) {
@@ -14523,6 +17167,16 @@ func (ec *executionContext) marshalNOverride2ᚖgithubᚗcomᚋgqlgenᚑratelimi
 	return ec._Override(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNOverrideOrder2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideOrder(ctx context.Context, v any) (model.OverrideOrder, error) {
+	var res model.OverrideOrder
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNOverrideOrder2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideOrder(ctx context.Context, sel ast.SelectionSet, v model.OverrideOrder) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNOverridePage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverridePage(ctx context.Context, sel ast.SelectionSet, v model.OverridePage) graphql.Marshaler {
 	return ec._OverridePage(ctx, sel, &v)
 }
@@ -14692,6 +17346,32 @@ func (ec *executionContext) unmarshalNPublishPolicyInput2githubᚗcomᚋgqlgen�
 func (ec *executionContext) unmarshalNPutTenantInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPutTenantInput(ctx context.Context, v any) (model.PutTenantInput, error) {
 	res, err := ec.unmarshalInputPutTenantInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRelayRefusal2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelayRefusalᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RelayRefusal) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRelayRefusal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelayRefusal(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNRelayRefusal2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelayRefusal(ctx context.Context, sel ast.SelectionSet, v *model.RelayRefusal) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._RelayRefusal(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNRemoveTenantInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRemoveTenantInput(ctx context.Context, v any) (model.RemoveTenantInput, error) {
@@ -15155,6 +17835,21 @@ func (ec *executionContext) marshalOEffective2ᚖgithubᚗcomᚋgqlgenᚑratelim
 	return ec._Effective(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOFleet2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleet(ctx context.Context, sel ast.SelectionSet, v *model.Fleet) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Fleet(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOFleetFilter2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetFilter(ctx context.Context, v any) (*model.FleetFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputFleetFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOID2ᚖstring(ctx context.Context, v any) (*string, error) {
 	if v == nil {
 		return nil, nil
@@ -15171,6 +17866,22 @@ func (ec *executionContext) marshalOID2ᚖstring(ctx context.Context, sel ast.Se
 	_ = ctx
 	res := graphql.MarshalID(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOInstanceState2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceState(ctx context.Context, v any) (*model.InstanceState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.InstanceState)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOInstanceState2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐInstanceState(ctx context.Context, sel ast.SelectionSet, v *model.InstanceState) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*int, error) {
@@ -15232,6 +17943,14 @@ func (ec *executionContext) marshalOOverride2ᚖgithubᚗcomᚋgqlgenᚑratelimi
 	return ec._Override(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOOverrideFilter2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverrideFilter(ctx context.Context, v any) (*model.OverrideFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputOverrideFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalOOwnerInput2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOwnerInput(ctx context.Context, v any) (*model.OwnerInput, error) {
 	if v == nil {
 		return nil, nil
@@ -15252,6 +17971,20 @@ func (ec *executionContext) marshalOProposal2ᚖgithubᚗcomᚋgqlgenᚑratelimi
 		return graphql.Null
 	}
 	return ec._Proposal(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalORefusedRevision2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRefusedRevision(ctx context.Context, sel ast.SelectionSet, v *model.RefusedRevision) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RefusedRevision(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalORelay2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelay(ctx context.Context, sel ast.SelectionSet, v *model.Relay) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Relay(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalORevision2ᚖuint64(ctx context.Context, v any) (*uint64, error) {

@@ -194,6 +194,67 @@ type EndModeSwitchInput struct {
 	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
 }
 
+// The instances that have said something within half a minute.
+type Fleet struct {
+	// The newest revision of the policy. 0: none.
+	Newest uint64 `json:"newest"`
+	// When they were asked: a second ago at most.
+	At time.Time `json:"at"`
+	// How many there are.
+	Total   int `json:"total"`
+	Current int `json:"current"`
+	Stale   int `json:"stale"`
+	Never   int `json:"never"`
+	// How many refuse a revision.
+	Refusing int `json:"refusing"`
+	// How many serve another revision than the newest.
+	Behind int `json:"behind"`
+	// How many have said what cannot be read. They are counted nowhere else.
+	Unread int `json:"unread"`
+	// The revisions that they serve, those of most instances first, and how many serve one that is not listed.
+	Revisions []*FleetRevision `json:"revisions"`
+	Others    int              `json:"others"`
+	Nodes     []*Instance      `json:"nodes"`
+	PageInfo  *PageInfo        `json:"pageInfo"`
+}
+
+// Which instances are listed. What is null leaves all.
+type FleetFilter struct {
+	// Only those that serve this revision.
+	Revision *uint64        `json:"revision,omitempty"`
+	State    *InstanceState `json:"state,omitempty"`
+	// Only those that refuse a revision, or only those that do not.
+	Refusing *bool `json:"refusing,omitempty"`
+}
+
+type FleetRevision struct {
+	// 0: a policy that is of no feed.
+	Revision  uint64 `json:"revision"`
+	Hash      string `json:"hash"`
+	Instances int    `json:"instances"`
+}
+
+// What an instance says of itself. What would not be seen in a text as it is, is escaped.
+type Instance struct {
+	Name string `json:"name"`
+	// When it has said so, by the clock of Redis.
+	Seen  time.Time     `json:"seen"`
+	State InstanceState `json:"state"`
+	// What it serves. 0: a policy that is of no feed.
+	Revision uint64 `json:"revision"`
+	Hash     string `json:"hash"`
+	// Since when. Null: it does not say.
+	Since *time.Time `json:"since,omitempty"`
+	// When where its policy comes from last said that it is in step with it. Null: never.
+	Asked *time.Time `json:"asked,omitempty"`
+	// The revision that it refuses. Null: none.
+	Refused *RefusedRevision `json:"refused,omitempty"`
+	// Why it could not read its policy last. Null: it could.
+	Failure *string `json:"failure,omitempty"`
+	// Why it could not keep its policy on disk last. Null: it could.
+	Unsaved *string `json:"unsaved,omitempty"`
+}
+
 // A token is new: there is no revision of it that anybody has seen.
 type IssueTokenInput struct {
 	// Whom it is for: a name without spaces.
@@ -266,16 +327,39 @@ type Override struct {
 	Expires *time.Time `json:"expires,omitempty"`
 	// It was removed; nothing else holds of it.
 	Removed bool `json:"removed"`
-	// The change that has written it: the expectedRevision of the next one.
-	Revision uint64     `json:"revision"`
+	// The change that has written it: the expectedRevision of the next one. 0: it is not managed.
+	Revision uint64 `json:"revision"`
+	// It was set here. If not, it is a record in the store of budgets that was set without the control plane: by and reason are what it says
+	// itself, and at is by the clock of the store. It holds until it ends, or until somebody sets that override here.
+	Managed bool `json:"managed"`
+	// When a record that is not managed was seen first. Null: it is managed.
+	Found *time.Time `json:"found,omitempty"`
+	// A record that is not managed holds in the place of this one. It is said in lists.
+	Replaced bool       `json:"replaced"`
 	By       string     `json:"by"`
 	Reason   string     `json:"reason"`
 	At       *time.Time `json:"at,omitempty"`
 }
 
+// Which overrides are listed. What is null leaves all that hold.
+type OverrideFilter struct {
+	// Also those that were removed or have expired.
+	Ended bool `json:"ended"`
+	// Only blocks, or only what is none.
+	Blocked *bool `json:"blocked,omitempty"`
+	// Only those that were set here, or only those that were not.
+	Managed *bool `json:"managed,omitempty"`
+	// Only those of an actor: as the override says it, or without the issuer behind it.
+	By *string `json:"by,omitempty"`
+	// Only those that end by then.
+	Until *time.Time `json:"until,omitempty"`
+}
+
 type OverridePage struct {
 	Nodes    []*Override `json:"nodes"`
 	PageInfo *PageInfo   `json:"pageInfo"`
+	// The argument after of the next page. Null: this is the last one.
+	Next *string `json:"next,omitempty"`
 }
 
 // Whose something is within a tenant.
@@ -408,6 +492,49 @@ type PutTenantInput struct {
 // What is read costs a point for each object, and an element of a page two at most: what a page may hold is its argument first. A
 // change costs 20 points, and publishing 200: it is compiled.
 type Query struct {
+}
+
+// A revision that an instance does not apply.
+type RefusedRevision struct {
+	Revision uint64 `json:"revision"`
+	Hash     string `json:"hash"`
+	// Why, in a word: malformed, hash, older, conflict, signature, document or check.
+	Cause string `json:"cause"`
+	Error string `json:"error"`
+	// Since when. Null: it does not say.
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// How far changes have come on their way to Redis.
+type Relay struct {
+	// The daemon that is asked relays. Only that one knows failure, swept, refused and unnamed.
+	Leads bool `json:"leads"`
+	// Which daemon relays. Null: none, or nobody knows.
+	Holder *string `json:"holder,omitempty"`
+	// How many things have changed that Redis has not been given, and for how long the oldest of them waits, in milliseconds.
+	Waiting int64 `json:"waiting"`
+	LagMs   int64 `json:"lagMs"`
+	// Why nothing can be relayed just now, and since when. Null: all is well.
+	Failure      *string    `json:"failure,omitempty"`
+	FailingSince *time.Time `json:"failingSince,omitempty"`
+	// When everything was compared last. Null: not yet.
+	Swept *time.Time `json:"swept,omitempty"`
+	// What Redis has not as the database has it, and will not have before somebody changes it. At most 100.
+	Refused []*RelayRefusal `json:"refused"`
+	// How many override records Redis has that nobody has set here.
+	Unmanaged int64 `json:"unmanaged"`
+	// How many keys of override records do not say whose they are.
+	Unnamed int `json:"unnamed"`
+}
+
+// Why one thing is not relayed.
+type RelayRefusal struct {
+	// What it is: policy, tenant, overrides or modes.
+	Kind string `json:"kind"`
+	// Which tenant. Empty: it has no name.
+	Name  string    `json:"name"`
+	Error string    `json:"error"`
+	Since time.Time `json:"since"`
 }
 
 type RemoveTenantInput struct {
@@ -605,6 +732,64 @@ func (e FailMode) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// Whether an instance is in touch with where its policy comes from. NEVER: it has not been since it was started.
+type InstanceState string
+
+const (
+	InstanceStateCurrent InstanceState = "CURRENT"
+	InstanceStateStale   InstanceState = "STALE"
+	InstanceStateNever   InstanceState = "NEVER"
+)
+
+var AllInstanceState = []InstanceState{
+	InstanceStateCurrent,
+	InstanceStateStale,
+	InstanceStateNever,
+}
+
+func (e InstanceState) IsValid() bool {
+	switch e {
+	case InstanceStateCurrent, InstanceStateStale, InstanceStateNever:
+		return true
+	}
+	return false
+}
+
+func (e InstanceState) String() string {
+	return string(e)
+}
+
+func (e *InstanceState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = InstanceState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid InstanceState", str)
+	}
+	return nil
+}
+
+func (e InstanceState) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *InstanceState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e InstanceState) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // Whose a budget is within a tenant.
 type Level string
 
@@ -720,6 +905,62 @@ func (e *Mode) UnmarshalJSON(b []byte) error {
 }
 
 func (e Mode) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// In which order overrides are listed: those that were set last first, or those that end first, with those that never end at the end.
+type OverrideOrder string
+
+const (
+	OverrideOrderSet     OverrideOrder = "SET"
+	OverrideOrderExpires OverrideOrder = "EXPIRES"
+)
+
+var AllOverrideOrder = []OverrideOrder{
+	OverrideOrderSet,
+	OverrideOrderExpires,
+}
+
+func (e OverrideOrder) IsValid() bool {
+	switch e {
+	case OverrideOrderSet, OverrideOrderExpires:
+		return true
+	}
+	return false
+}
+
+func (e OverrideOrder) String() string {
+	return string(e)
+}
+
+func (e *OverrideOrder) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = OverrideOrder(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid OverrideOrder", str)
+	}
+	return nil
+}
+
+func (e OverrideOrder) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *OverrideOrder) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e OverrideOrder) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -1,0 +1,126 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+)
+
+// instances are what instances say, and how often they were asked.
+type instances struct {
+	said  []policy.Instance
+	err   error
+	asked int
+}
+
+func (i *instances) Instances(context.Context) ([]policy.Instance, error) {
+	i.asked++
+	return append([]policy.Instance(nil), i.said...), i.err
+}
+
+func names(f *control.Fleet) (found []string) {
+	for _, i := range f.Page {
+		found = append(found, i.Name)
+	}
+	return found
+}
+
+func TestTheFleetSaysWhichInstanceServesWhichRevisionAndWhoRefusesIt(t *testing.T) {
+	t.Parallel()
+	refused := &policy.Refused{Number: 2, Cause: policy.ReasonCheck, Error: "no store \"b\"\nat all\x1b[2J"}
+	who := &instances{said: []policy.Instance{
+		{Name: "d", Status: policy.Status{Number: 1, State: policy.Stale, Failure: "\u202E" + strings.Repeat("x", 5000)}},
+		{Name: "b", Status: policy.Status{Number: 2, State: policy.Current}},
+		{Name: "c\x07", Status: policy.Status{Number: 1, State: policy.Current, Refused: refused}},
+		{Name: "a", Status: policy.Status{State: policy.Never}},
+	}, err: fmt.Errorf("what stands there: %w", &policy.UnreadError{Instances: 3})}
+	s := newScene(t, control.Config{Instances: who})
+	s.publish(document, 0)
+	s.publish(document+"# again\n", 1)
+	fleet := func(in control.FleetInput) *control.Fleet {
+		t.Helper()
+		f, err := s.Fleet(s.ctx(), operator, in)
+		require.NoError(t, err)
+		return f
+	}
+	f := fleet(control.FleetInput{N: 10})
+	require.Equal(t, []string{"a", "b", `c\a`, "d"}, names(f))
+	require.Equal(t, []int{4, 2, 1, 1, 1, 3, 3}, []int{f.Total, f.Current, f.Stale, f.Never, f.Refusing, f.Behind, f.Unread})
+	require.EqualValues(t, 2, f.Newest)
+	require.Equal(t, []control.FleetRevision{{Revision: 1, Instances: 2}, {Revision: 2, Instances: 1}, {Instances: 1}}, f.Revisions)
+	require.Equal(t, `no store "b"\nat all\x1b[2J`, f.Page[2].Status.Refused.Error)
+	require.Equal(t, "no store \"b\"\nat all\x1b[2J", refused.Error, "what somebody else has is not changed")
+	require.True(t, strings.HasPrefix(f.Page[3].Status.Failure, `\u202exxx`))
+	require.Less(t, len(f.Page[3].Status.Failure), 1100)
+
+	revision, state, yes, no := uint64(1), policy.Current, true, false
+	require.Equal(t, []string{`c\a`, "d"}, names(fleet(control.FleetInput{N: 10, Revision: &revision})))
+	require.Equal(t, []string{"b", `c\a`}, names(fleet(control.FleetInput{N: 10, State: &state})))
+	require.Equal(t, []string{`c\a`}, names(fleet(control.FleetInput{N: 10, Refusing: &yes})))
+	require.Equal(t, []string{"b", "d"}, names(fleet(control.FleetInput{N: 1, After: "a", Refusing: &no})), "one more says that there is another page")
+	require.Equal(t, 1, who.asked, "who asks often asks the Redis no more often")
+	s.now = s.now.Add(time.Second)
+	who.said, who.err = nil, nil
+	require.Zero(t, fleet(control.FleetInput{N: 1}).Total)
+	s.now = s.now.Add(time.Second)
+	who.err = errors.New("away")
+	_, err := s.Fleet(s.ctx(), operator, control.FleetInput{N: 1})
+	require.ErrorIs(t, err, control.ErrAway)
+	_, err = s.Fleet(s.ctx(), admin("acme"), control.FleetInput{N: 1})
+	require.ErrorIs(t, err, access.ErrDenied)
+	require.Equal(t, 3, who.asked)
+	without := newScene(t, control.Config{})
+	_, err = without.Fleet(s.ctx(), operator, control.FleetInput{N: 1})
+	require.ErrorIs(t, err, control.ErrNotFound)
+}
+
+func TestHoweverManyRevisionsInstancesSayTheyServeTheListIsShort(t *testing.T) {
+	t.Parallel()
+	who := &instances{}
+	for i := range 10_000 {
+		n := uint64(i)
+		if i%3 == 0 {
+			n = 7
+		}
+		who.said = append(who.said, policy.Instance{Name: fmt.Sprint(i), Status: policy.Status{Number: n}})
+	}
+	f, err := newScene(t, control.Config{Instances: who}).Fleet(t.Context(), operator, control.FleetInput{N: 100})
+	require.NoError(t, err)
+	require.Len(t, f.Revisions, 20)
+	require.Equal(t, control.FleetRevision{Revision: 7, Instances: 3335}, f.Revisions[0])
+	require.Equal(t, 10_000-3335-19, f.Others)
+	require.Len(t, f.Page, 101)
+}
+
+func TestWhatIsOnItsWayToRedisIsToldByEveryDaemon(t *testing.T) {
+	t.Parallel()
+	status := control.RelayStatus{Holder: "other"}
+	s := newScene(t, control.Config{Relay: func() control.RelayStatus { return status }})
+	s.publish(document, 0)
+	s.now = s.now.Add(3 * time.Second)
+	_, err := s.override(0, bucket.Override{Blocked: true})
+	require.NoError(t, err)
+	require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error { return tx.PutUnmanaged(&store.Unmanaged{}) }))
+	r, err := s.Relaying(s.ctx(), auditor)
+	require.NoError(t, err)
+	require.Equal(t, &control.Relaying{RelayStatus: status, Waiting: 2, Lag: 3 * time.Second, Unmanaged: 1}, r)
+	status = control.RelayStatus{Leads: true, Failure: "a\x00", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "b\n", Error: "c\x1b"}}}
+	r, err = s.Relaying(s.ctx(), auditor)
+	require.NoError(t, err)
+	require.Equal(t, []any{`a\x00`, control.RelayRefusal{Kind: "overrides", Name: `b\n`, Error: `c\x1b`}}, []any{r.Failure, r.Refused[0]})
+	_, err = s.Relaying(s.ctx(), admin("acme"))
+	require.ErrorIs(t, err, access.ErrDenied)
+	_, err = newScene(t, control.Config{}).Relaying(s.ctx(), auditor)
+	require.ErrorIs(t, err, control.ErrNotFound)
+}
