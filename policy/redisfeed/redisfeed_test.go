@@ -288,7 +288,7 @@ func TestALongReportIsShortened(t *testing.T) {
 func TestTheRightsOfTheListAreEnough(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := connect(t, server.Addr)
+	admin := plain(t, server.Addr)
 	ctx := t.Context()
 	rules, err := bucket.ACLRules("", false)
 	require.NoError(t, err)
@@ -299,7 +299,7 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 		user = append(user, rule)
 	}
 	require.NoError(t, admin.Do(ctx, user...).Err())
-	client, err := redisclient.Open(server.Addr, redisclient.Config{Username: "instance", Password: "secret"})
+	client, err := redisclient.Open(server.Addr, redisclient.Config{Username: "instance", Password: "secret", SocketTimeout: patience})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	feed := open(t, client)
