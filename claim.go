@@ -50,21 +50,23 @@ func (op *operation) Ran(response *graphql.Response) bool {
 }
 
 // Account implements claims.Operation.
-func (op *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
+func (op *operation) Account(ran bool) bucket.Settlement {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.claimEnded = true
+	settlement := bucket.Settlement{Receipt: op.charged.receipt()}
 	switch {
 	case !ran:
 		// Its request stays taken: what another extension refuses under ever new keys has to end somewhere.
-		return op.charged.receipt(), op.withParsed(bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}, int64(op.parsed))
+		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
 	case op.correction != nil:
-		return op.charged.receipt(), op.withParsed(op.worth(*op.correction), int64(op.parsed))
+		settlement = op.worth(*op.correction)
 	case op.parsed > 1:
-		return op.charged.receipt(), op.withParsed(nil, int64(op.parsed))
 	default:
-		return bucket.Receipt{}, nil
+		return bucket.Settlement{}
 	}
+	settlement.Actual = op.withParsed(settlement.Actual, int64(op.parsed))
+	return settlement
 }
 
 // KeepAnswer charges the room that an answer takes, and reports whether it may take it. Most policies
@@ -164,10 +166,13 @@ func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Ref
 }
 
 // worth is what the operation was worth after a correction.
-func (op *operation) worth(c correction) bucket.Amounts {
-	worth := bucket.Amounts{{Unit: bucket.Points, N: op.charged.points - c.points}}
+func (op *operation) worth(c correction) bucket.Settlement {
+	worth := bucket.Settlement{Receipt: op.charged.receipt(), Actual: bucket.Amounts{{Unit: bucket.Points, N: op.charged.points - c.points}}}
 	if c.bytes > 0 {
-		worth = append(worth, bucket.Amount{Unit: bucket.ResponseBytes, N: c.bytes})
+		worth.Actual = append(worth.Actual, bucket.Amount{Unit: bucket.ResponseBytes, N: c.bytes})
+	}
+	if c.apart != nil {
+		worth.Apart = c.apart.owners
 	}
 	return worth
 }

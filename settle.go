@@ -40,7 +40,11 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 			unused = max(0, op.charged.points-points)
 		}
 		c = e.correction(op, last, unused, left, gone)
-		if excess := points - estimate; known && c.points == 0 && excess > 0 && e.cfg.Settlement.ChargeExcess {
+		switch excess := points - estimate; {
+		case !known || c.points != 0:
+		case op.rules.Split:
+			c = e.correctApart(op, points, c.reason == reasonActual)
+		case excess > 0 && e.cfg.Settlement.ChargeExcess:
 			c = correction{points: -excess, reason: reasonExcess}
 		}
 	}
@@ -87,7 +91,8 @@ func (e *Extension) settle(ctx context.Context, op *operation, c correction) boo
 	if op.claim != nil {
 		return op.leaveToClaim(c)
 	}
-	settlement := bucket.Settlement{Receipt: op.charged.receipt().Clone(), Actual: op.worth(c)}
+	settlement := op.worth(c)
+	settlement.Receipt = settlement.Receipt.Clone()
 	return op.store.Offer(ctx, settlement, c.reason, op.rules.Tier)
 }
 
@@ -105,19 +110,21 @@ func (op *operation) leaveToClaim(c correction) bool {
 
 // show changes what clients are told into what the correction will lead to.
 func (op *operation) show(c correction) {
-	if c.points == 0 {
+	back, more := max(0, c.points), max(0, -c.points)
+	if c.apart != nil {
+		// Parts cost more than the whole, by a base each.
+		back, more = max(back, min(c.apart.back, op.charged.points)), max(more, c.apart.more)
+	}
+	if back == 0 && more == 0 {
 		return
 	}
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	d := &op.decision
-	if c.points > 0 {
-		d.Refunded = c.points
-	} else {
-		d.Charged -= c.points
-		if d.Openly > 0 {
-			d.Openly -= c.points
-		}
+	d.Refunded = back
+	d.Charged += more
+	if d.Openly > 0 {
+		d.Openly += more
 	}
 	if len(d.Limits) != int(op.charged.count) {
 		return
@@ -127,7 +134,7 @@ func (op *operation) show(c correction) {
 	for i := range limits {
 		if op.charged.limits>>i&1 == 1 {
 			asked := op.askedOf(limits[i].Owner)
-			points := asked - bucket.Worth(asked, op.charged.points-c.points, op.charged.points)
+			points := asked - op.worthTo(limits[i].Owner, asked, c)
 			if unpaid := asked - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
 				// A soft limit gives back no more than it was charged.
 				points = max(0, points-unpaid)
@@ -172,6 +179,9 @@ func (op *operation) addUp(opCtx *graphql.OperationContext) {
 		return
 	}
 	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
+	if op.rules.Split && op.decision.Correctable {
+		op.actual.tally.KeepParts()
+	}
 	if outline.NeedsTypes() {
 		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
 	}

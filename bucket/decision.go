@@ -174,16 +174,33 @@ func (s *Settlement) settleAmounts(k int, b *Bucket, r *rule) (charged, actual i
 		// What was left uncharged stays so.
 		return 0, 0
 	}
-	for i := range s.Actual {
-		if s.Actual[i].Unit != unit {
+	actual, corrected := s.actual(b, unit)
+	if !corrected {
+		return charged, charged
+	}
+	// A soft limit that was charged less than was asked for gives back what of its charge the operation did not
+	// come to. It is charged on only what exceeds what was asked for.
+	return charged, min(actual, charged) + max(0, actual-asked)
+}
+
+// actual returns what the operation was worth to a bucket in a unit, and whether anybody has said so.
+func (s *Settlement) actual(b *Bucket, unit Unit) (n int64, said bool) {
+	for i := range s.Apart {
+		if s.Apart[i].Owner != b.Owner {
 			continue
 		}
-		// A soft limit that was charged less than was asked for gives back what of its charge the operation did not
-		// come to. It is charged on only what exceeds what was asked for.
-		actual = b.worth(s.Receipt.amounts.all(), s.Actual[i])
-		return charged, min(actual, charged) + max(0, actual-asked)
+		for _, own := range s.Apart[i].Amounts {
+			if own.Unit == unit {
+				return own.N, true
+			}
+		}
 	}
-	return charged, charged
+	for i := range s.Actual {
+		if s.Actual[i].Unit == unit {
+			return b.worth(s.Receipt.amounts.all(), s.Actual[i]), true
+		}
+	}
+	return 0, false
 }
 
 // worth returns what the bucket is worth in the end, if all others are worth an amount: as much of what was asked of itself

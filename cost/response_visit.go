@@ -19,6 +19,8 @@ type responseVisit struct {
 	// classes is a stack of what the objects that are being read may be.
 	classes []typeClass
 	reason  string
+	// parts says that the calls of the object that is read next belong to root fields.
+	parts bool
 	// foreign says that the reason is a response name that the type does not select, or a type that is not
 	// possible there.
 	foreign bool
@@ -244,7 +246,8 @@ func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok
 	if !v.enter('{') {
 		return pair{}, false
 	}
-	expected := v.t.expected(set, 0)
+	parts, expected := v.parts, v.t.expected(set, 0)
+	v.parts = false
 	for first := true; ; first = false {
 		more, ok := v.more(first, '}')
 		if !more {
@@ -268,7 +271,9 @@ func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok
 			own, _ := v.t.own(at)
 			price.field -= v.t.withOthers(own, others)
 		}
-		total = total.plus(price)
+		if total = total.plus(price); parts {
+			v.t.toPart(at, price)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *Rules) PaysByCall() bool { return r.byCall }
 // Asked returns the amount of a unit that an owner is asked for by itself, because a rule stands in the place of limits. It
 // returns false where the owner is asked for what the operation asks of all.
 func (r *Rules) Asked(owner bucket.Owner, unit bucket.Unit) (n int64, own bool) {
-	if r.standing == nil && !r.keyed {
+	if r.standing == nil && !r.keyed && r.called == nil {
 		return 0, false
 	}
 	for i := range r.Buckets {

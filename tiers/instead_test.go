@@ -160,6 +160,55 @@ func compiledRules(t *testing.T, operations string) *tiers.Rules {
 	return &rules
 }
 
+func TestADocumentThatCallsNothingIsPaidByItsRuleAlone(t *testing.T) {
+	t.Parallel()
+	s := compiled(t, fmt.Sprintf(standing, trusted))
+	selection := tiers.Selection{Fields: []string{"Query.me"}, Document: trusted, Calls: calls{}, Prices: pricesOf(nil)}
+	rules := s.Rules(tiers.Subject{Tenant: "x", Tier: "document"}, selection)
+	require.Equal(t, map[string]string{"operation " + trusted: "points 1"}, pays(&rules, 1))
+}
+
+func TestEachPartComesToWhatItsOwnCallsDo(t *testing.T) {
+	t.Parallel()
+	s := compiled(t, fmt.Sprintf(standing, trusted))
+	ann := tiers.Subject{Tenant: "x", Team: "web", User: "ann"}
+	own := func(r *tiers.Rules, prices tiers.Prices) map[string][2]int64 {
+		found := map[string][2]int64{}
+		for _, part := range r.Parts(prices) {
+			for _, owner := range part.Owners {
+				found[strings.TrimSpace(owner.Level.String()+" "+owner.Name)] = [2]int64{part.Asked, part.Came}
+			}
+		}
+		return found
+	}
+	for name, test := range map[string]struct {
+		calls calls
+		came  map[string]int64
+		want  map[string][2]int64
+	}{
+		"as estimated": {called("search", "me"), nil, map[string][2]int64{
+			"tenant": {6, 6}, "team web": {6, 6}, "user ann": {6, 6}, "operation Query.search": {101, 101},
+		}},
+		"a short list of the rule and a long one of the tenant": {
+			called("search", "me", "me"), map[string]int64{"Query.search": 10, "Query.me": 40},
+			map[string][2]int64{"tenant": {11, 81}, "team web": {11, 81}, "user ann": {11, 81}, "operation Query.search": {101, 11}},
+		},
+		"calls of two rules alone": {
+			called("search", "exportAll"), map[string]int64{"Query.search": 10, "Query.exportAll": 9},
+			map[string][2]int64{"operation Query.search": {101, 11}},
+		},
+		"one rule alone": {called("search"), map[string]int64{"Query.search": 10}, map[string][2]int64{}},
+	} {
+		selection, prices := test.calls.selection(), pricesOf(test.calls)
+		selection.Prices = prices
+		rules := s.Rules(ann, selection)
+		for field, price := range test.came {
+			prices.prices[field] = price
+		}
+		require.Equal(t, test.want, own(&rules, prices), name)
+	}
+}
+
 func TestWhoCallsNothingPaysAsAlways(t *testing.T) {
 	t.Parallel()
 	s := compiled(t, fmt.Sprintf(standing, trusted))

@@ -104,8 +104,8 @@ type Rules struct {
 	// points and itself as a request. Buckets that are asked for something else say so themselves.
 	Amounts bucket.Amounts
 	// Split says that the price of the operation is not paid as a whole: a rule stands in the place of limits for some of its
-	// calls ([OperationRule.Instead]), whose buckets say themselves what they are asked for. What the operation comes to in the
-	// end then tells nothing about what each of them is owed.
+	// calls ([OperationRule.Instead]), whose buckets say themselves what they are asked for. What each of them is worth once the
+	// operation has run, [Rules.Parts] says.
 	Split bool
 	// TooMany says that the operation gives more values to arguments than a limit may be divided by. It is nil if it
 	// does not.
@@ -128,6 +128,9 @@ type Rules struct {
 	byCall    bool
 	// keyed says that a custom limit stands in the place of limits.
 	keyed bool
+	// called are the fields that an operation calls whose price is split, with those of the operation rules that match each.
+	called     map[string]uint64
+	operations *operationRules
 }
 
 // Generation is that of the snapshot that the rules are of: [Snapshot.Generation]. It is 0 for rules of nobody in particular.

@@ -208,7 +208,9 @@ func (t *tally) ask(rules *Rules, buckets []bucket.Bucket, user string) {
 			buckets = t.askGroup(rules, buckets, at)
 		}
 	})
-	rules.Buckets = buckets
+	if rules.Buckets = buckets; rules.Split {
+		rules.operations, rules.called = o, t.known
+	}
 }
 
 // askGroup adds a bucket for each value of a group.

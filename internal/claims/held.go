@@ -24,9 +24,9 @@ type Store interface {
 type Operation interface {
 	// Ran reports whether anything of it may have happened, by the response that it ends with; nil if it has none.
 	Ran(response *graphql.Response) bool
-	// Account returns the charge to correct and what the operation was worth, or no receipt if the charge stays. It is
+	// Account returns the charge to correct and what the operation was worth, a zero settlement if the charge stays. It is
 	// asked once, when the claim ends.
-	Account(ran bool) (bucket.Receipt, bucket.Amounts)
+	Account(ran bool) bucket.Settlement
 	// KeepAnswer charges the bytes of an answer that is to be kept, and reports whether it may be.
 	KeepAnswer(ctx context.Context, bytes int64) bool
 	// Settled is told what became of the end of the claim, after so many tries.
@@ -103,9 +103,9 @@ func (h *Held) end(ctx context.Context, response *graphql.Response) {
 	// The client may be gone; its next attempt still needs the answer.
 	ctx = context.WithoutCancel(ctx)
 	end := &bucket.ClaimSettlement{Tenant: h.Tenant, Claim: h.Claim, Outcome: idempotency.Released}
-	settlement := bucket.Settlement{Claim: end}
 	ran := h.Operation.Ran(response)
-	settlement.Receipt, settlement.Actual = h.Operation.Account(ran)
+	settlement := h.Operation.Account(ran)
+	settlement.Claim = end
 	if ran {
 		end.Outcome, end.Answer = idempotency.Done, h.answer(ctx, response)
 	}

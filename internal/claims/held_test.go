@@ -60,11 +60,11 @@ type operation struct {
 }
 
 func (o *operation) Ran(*graphql.Response) bool { return o.ran }
-func (o *operation) Account(ran bool) (bucket.Receipt, bucket.Amounts) {
+func (o *operation) Account(ran bool) bucket.Settlement {
 	if ran {
-		return bucket.Receipt{}, nil
+		return bucket.Settlement{}
 	}
-	return bucket.Receipt{}, bucket.Amounts{{Unit: bucket.Points}}
+	return bucket.Settlement{Actual: bucket.Amounts{{Unit: bucket.Points}}}
 }
 func (o *operation) KeepAnswer(context.Context, int64) bool { return o.room }
 func (o *operation) Settled(_ context.Context, _ *bucket.Settled, tries int, err error) {
