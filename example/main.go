@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/codehost"
 )
 
@@ -30,7 +32,13 @@ const (
 	exitUsage = 2
 )
 
+// silence is the log of go-redis, which has a line for each attempt to connect: what that means for operations, the limiter says once.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
 func main() {
+	redis.SetLogger(silence{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the program at once, whatever is still running.
 	context.AfterFunc(ctx, stop)
@@ -72,7 +80,7 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", opts.addr, err)
 	}
-	printWelcome(stdout, baseURL(listener.Addr()))
+	printWelcome(stdout, baseURL(listener.Addr()), opts.policy)
 	go limits.extension.Run(context.WithoutCancel(ctx)) // until Shutdown
 	served := serveUntilDone(ctx, listener, newMux(api, limits), store)
 	// No more requests come: what is still to be settled is settled before the connections are closed.

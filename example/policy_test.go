@@ -135,3 +135,18 @@ func TestAPolicyFileIsAsLargeAsTheFlagSays(t *testing.T) {
 	require.Contains(t, runFails(t, "-policy", path, "-policy-max-bytes", "-1"), "MaxDocument is -1")
 	startExample(t, "-policy", path, "-policy-max-bytes", "2097152")
 }
+
+func TestUnderAnotherPolicyThePrintedCommandsPromiseNothingOfTheBuiltInOne(t *testing.T) {
+	t.Parallel()
+	var printed strings.Builder
+	printWelcome(&printed, "http://127.0.0.1:1", "")
+	require.Contains(t, printed.String(), "# A refusal, 611 points: the same query three times; the last answer is 429")
+	printed.Reset()
+	printWelcome(&printed, "http://127.0.0.1:1", "p.yaml")
+	require.Contains(t, printed.String(), "# What of this is admitted, the policy \"p.yaml\" decides.\n")
+	require.Contains(t, printed.String(), "# One query three times, 611 points.\n")
+	for _, promised := range []string{"1000 a minute", "429", "charged once", "A refusal"} {
+		require.NotContains(t, printed.String(), promised)
+	}
+	require.Len(t, commandLines(printed.String()), len(commands))
+}

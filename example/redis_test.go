@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +112,20 @@ func TestTheServerCountsAsSoonAsRedisAnswers(t *testing.T) {
 	got.requireCharged(t, 3)
 }
 
+func TestWithoutItsRedisTheProgramSaysSoOnceInItsOwnWords(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	i := startProcessEnding(t, exitFailed, "-redis", listener.Addr().String())
+	require.True(t, post(t, i.url, request{key: "demo-free", query: `{ viewer { login } }`}).rateLimit(t).StoreUnavailable)
+	i.stop()
+	for line := range strings.Lines(i.stderr.String()) {
+		require.True(t, strings.HasPrefix(line, "time=") || strings.HasPrefix(line, "example: "), i.stderr.String())
+	}
+	require.Equal(t, 1, strings.Count(i.stderr.String(), "the store is away"), i.stderr.String())
+}
+
 func TestAWrongRedisAddressIsSaidClearlyAndNeverRepeated(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -117,6 +133,7 @@ func TestAWrongRedisAddressIsSaidClearlyAndNeverRepeated(t *testing.T) {
 		"http://:sesame@127.0.0.1": "unknown scheme; redis://, rediss:// or unix:// fits",
 		"redis://:sesame@a:1/name": "not a valid Redis URL",
 		"127.0.0.1:6379,sesame":    "address 2 of 2",
+		"127.0.0.1:6379/sesame":    "a database stands in a URL",
 	} {
 		said := runFails(t, "-redis", address)
 		require.Contains(t, said, "example: -redis: ")

@@ -122,6 +122,12 @@ func startEnding(t *testing.T, want int, args ...string) *instance {
 // stops it as a terminal does.
 func startProcess(t *testing.T, args ...string) *instance {
 	t.Helper()
+	return startProcessEnding(t, exitOK, args...)
+}
+
+// startProcessEnding is the same for a process that ends with another code.
+func startProcessEnding(t *testing.T, want int, args ...string) *instance {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	var stdout, stderr lockedBuffer
@@ -131,7 +137,8 @@ func startProcess(t *testing.T, args ...string) *instance {
 	require.NoError(t, command.Start())
 	stop := sync.OnceFunc(func() {
 		require.NoError(t, command.Process.Signal(syscall.SIGTERM), stderr.String())
-		require.NoError(t, command.Wait(), stderr.String())
+		_ = command.Wait() // The code says it.
+		require.Equal(t, want, command.ProcessState.ExitCode(), stderr.String())
 	})
 	t.Cleanup(stop)
 	return started(t, &stdout, &stderr, stop)

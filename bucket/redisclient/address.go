@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -35,6 +36,9 @@ func parseAddress(text string) (address, error) {
 		host, port, err := net.SplitHostPort(text)
 		if err != nil || host == "" || port == "" {
 			return address{}, errors.New("neither host:port nor a redis://, rediss:// or unix:// URL")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return address{}, errPort
 		}
 		return address{options: &redis.Options{Addr: text}}, nil
 	}
@@ -72,6 +76,7 @@ func parseAddress(text string) (address, error) {
 }
 
 var (
+	errPort        = errors.New("what follows the colon of host:port is no port from 1 to 65535; a database stands in a URL, as in redis://host:port/3")
 	errURL         = errors.New("not a valid Redis URL; the form is redis://user:password@host:port/database, with options as go-redis names them")
 	errSentinelURL = errors.New("not a valid URL of Sentinels; the form is redis://user:password@sentinel:26379/database?master_name=name&addr=sentinel2:26379&username=user&password=password, with user and password of the Sentinels before the @ and those of Redis behind")
 )

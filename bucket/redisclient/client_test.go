@@ -61,6 +61,8 @@ func TestNewClientSaysWhatIsWrongAndRepeatsNoPassword(t *testing.T) {
 	for want, addresses := range map[string][]string{
 		"no address":            nil,
 		"neither host:port":     {"localhost"},
+		"redis://host:port/3":   {"localhost:6379/3"},
+		"no port from 1":        {"localhost:70000"},
 		"unknown scheme":        {"http://user:secret@host:1"},
 		"not a valid Redis URL": {"redis://user:secret@host:port"},
 		"address 2 of 2":        {"a:1", ":"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -98,4 +99,26 @@ func refused(tenant string, at time.Time) event.Decided {
 			{Level: "user", Owner: "ada", Limit: "minute", Unit: "points", Capacity: 400, Asked: 120, Remaining: 140, Mode: "enforce"},
 		},
 	}
+}
+
+func TestAnInstanceThatWasToldOfNoRevisionHasAPolicyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	o, server := newOperator(t)
+	client, err := redisclient.Open(server.Addr, redisclient.Config{DialTimeout: patience, SocketTimeout: patience})
+	require.NoError(t, err)
+	collector, err := digest.New(digest.Config{})
+	require.NoError(t, err)
+	collector.Count(event.Verdict{At: time.Now(), Tenant: "acme", Tier: "pro", Outcome: "admitted"})
+	writer, err := redisdigest.Start(redisdigest.WriterConfig{
+		Config: redisdigest.Config{Client: client}, Collector: collector, Instance: "web-1", Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	defer func() { _, _ = writer.Close(), client.Close() }()
+	var stdout string
+	require.Eventually(t, func() bool {
+		code, out, _ := o.run("top -timeout 1m")
+		stdout = out
+		return code == exitOK
+	}, patience, 10*time.Millisecond)
+	require.Regexp(t, `web-1 +\(built in\) `, stdout)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
@@ -176,77 +175,6 @@ func TestAReasonIsAskedForWhereSomebodyCanAnswer(t *testing.T) {
 	code, _, stderr = o.run("block -tenant acme -user mallory -for 1h -reason r -timeout 1m")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "-actor")
-}
-
-func TestWhatListWritesSetReadsAgain(t *testing.T) {
-	t.Parallel()
-	o, _ := newOperator(t)
-	for _, line := range []string{
-		"override set -tenant acme -limit minute -capacity 5000 -for 2h -reason one",
-		"override set -tenant acme -operation Mutation.createOrder -mode shadow -forever -reason two",
-		"override set -tenant acme -user ada -operation Mutation.login -limit hour -capacity 99 -per 90m -for 3h -reason three",
-		"block -tenant acme -user mallory -until 2030-01-01T00:00:00Z -reason four",
-	} {
-		code, stdout, stderr := o.run(line + " -timeout 1m")
-		require.Equal(t, exitOK, code, "%s%s%s", line, stdout, stderr)
-	}
-	list := func() (text string, records []map[string]any) {
-		code, stdout, stderr := o.run("override list -tenant acme -json -timeout 1m")
-		require.Equal(t, exitOK, code, stderr)
-		var out struct{ Records []map[string]any }
-		require.NoError(t, json.Unmarshal([]byte(stdout), &out))
-		for _, record := range out.Records {
-			delete(record, "setAt")
-		}
-		return stdout, out.Records
-	}
-	written, before := list()
-	require.Len(t, before, 4)
-	file := filepath.Join(t.TempDir(), "records.json")
-	require.NoError(t, os.WriteFile(file, []byte(written), 0o600))
-
-	code, _, stderr := o.run("override clear -tenant acme -reason over -timeout 1m")
-	require.Equal(t, exitOK, code, stderr)
-	code, stdout, stderr := o.run("override set -forever -reason again -timeout 1m -file", file)
-	require.Equal(t, exitOK, code, stderr)
-	require.Contains(t, stdout, "4 override records are set, of which 0 replaced another.")
-	_, after := list()
-	require.ElementsMatch(t, before, after)
-}
-
-func TestOfAFileWithAMistakeNothingIsSetAndEachMistakeIsNamed(t *testing.T) {
-	t.Parallel()
-	o, _ := newOperator(t)
-	dir := files(t, map[string]string{
-		"names.json": `{"version": 1, "records": [
-			{"tenant": "acme", "limit": "minute", "capacity": 5000},
-			{"tenant": "acme", "limit": "minuet", "capacity": 5000},
-			{"tenant": "globex", "limit": "minute", "capacity": -1},
-			{"tenant": "globex", "limit": "minute", "capacity": 5, "expires": "2020-01-01T00:00:00Z"}]}`,
-		"unknown.json": "{\"version\": 1, \"records\": [\n{\"tenant\": \"acme\", \"capcity\": 1}]}",
-		"many.json":    `{"version": 1, "records": [` + strings.Repeat(`{"tenant": "acme", "mode": "shadow"},`, 10_000) + `{"tenant": "acme", "mode": "shadow"}]}`,
-		"none.json":    `{"version": 1}`,
-		"two.json":     `{"version": 1, "records": [{"tenant": "acme", "mode": "shadow"}]} {}`,
-	})
-	for name, want := range map[string][]string{
-		"names.json": {
-			`record 2, of acme: there is no limit of acme "minuet": did you mean "minute"?`, "record 3, of globex: capacity",
-			"record 4, of globex: it has expired", "nothing was set",
-		},
-		"unknown.json": {"unknown.json:2: no records", "capcity"},
-		"many.json":    {"10001 records; 1 to 10000 fit"},
-		"none.json":    {"0 records"},
-		"two.json":     {"more than one object"},
-		"missing.json": {"missing.json: cannot be read"},
-	} {
-		code, _, stderr := o.run("override set -for 1h -reason r -timeout 1m -file", filepath.Join(dir, name))
-		require.Equal(t, exitUsage, code, name)
-		for _, text := range want {
-			require.Contains(t, stderr, text)
-		}
-	}
-	_, stdout, _ := o.run("override list -tenant acme -timeout 1m")
-	require.Contains(t, stdout, "acme has no override records.")
 }
 
 func TestWhatComesFromOutsideGivesTheTerminalNoOrders(t *testing.T) {

@@ -136,6 +136,7 @@ func TestEachUserHasABudgetOfAnOperation(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, ratelimitclient.CodeTenantBlocked, as("bob", 1).errorCode(t))
+	require.Contains(t, as("bob", 1).Body, "Mutation.createUser is blocked for now, other operations are not: contact support")
 	require.Equal(t, http.StatusOK, f.post(request{Query: "{ me { name } }", User: "bob"}).Status)
 	require.Equal(t, http.StatusOK, as("eve", 1).Status)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -65,6 +66,8 @@ func message(d *decision.Decision, r *decision.Refusal) string {
 		return fmt.Sprintf("%s: %d given", r.Shape.Reason, r.Shape.Given)
 	case r.Detail != "":
 		return r.Detail
+	case r.BlockedBy != nil:
+		return blockedText(r.BlockedBy.Owner, hide)
 	case r.Limit != nil && r.Outcome == decision.TooExpensive:
 		return neverText(r, hide)
 	case r.Limit != nil:
@@ -79,6 +82,20 @@ func message(d *decision.Decision, r *decision.Refusal) string {
 			"ask for fewer list items or fields", r.Cost, r.MaxCost)
 	default:
 		return messages[r.Outcome]
+	}
+}
+
+// blockedText says what is blocked: who may go on with something else reads that.
+func blockedText(owner bucket.Owner, hide tiers.Hide) string {
+	switch {
+	case owner.Level == bucket.Tenant:
+		return messages[decision.Blocked]
+	case owner.Level != bucket.Operation:
+		return fmt.Sprintf("this %s may not use the API: contact support", owner.Level)
+	case hide.Owners:
+		return "this operation is blocked for now, others are not: contact support"
+	default:
+		return fmt.Sprintf("%s is blocked for now, other operations are not: contact support", owner.Name)
 	}
 }
 

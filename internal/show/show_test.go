@@ -85,3 +85,19 @@ func TestEveryRefusalWithoutNumbersHasAText(t *testing.T) {
 		require.NotEmpty(t, show.Message(&decision.Decision{}, &decision.Refusal{Outcome: outcome}), outcome)
 	}
 }
+
+func TestWhoIsBlockedReadsWhatIsBlocked(t *testing.T) {
+	t.Parallel()
+	for want, owner := range map[string]bucket.Owner{
+		"this account may not use the API: contact support":                            {},
+		"this team may not use the API: contact support":                               {Level: bucket.Team, Name: "web"},
+		"this user may not use the API: contact support":                               {Level: bucket.User, Name: "mallory"},
+		"Mutation.login is blocked for now, other operations are not: contact support": {Level: bucket.Operation, Name: "Mutation.login", Part: "user:mallory"},
+	} {
+		r := &decision.Refusal{Outcome: decision.Blocked, BlockedBy: &bucket.Override{Owner: owner, Blocked: true, Reason: "secret", Actor: "ops"}}
+		require.Equal(t, want, show.Message(&decision.Decision{}, r))
+		hidden := show.Message(&decision.Decision{Hide: tiers.Hide{Owners: true}}, r)
+		require.NotContains(t, hidden, "Mutation.login")
+		require.Equal(t, owner.Level == bucket.Operation, hidden != want)
+	}
+}

@@ -23,6 +23,9 @@ Example:
     gqlratelimit top -by refused -n 10
 `
 
+// builtIn is the revision of an instance that has a policy of its own.
+const builtIn = "(built in)"
+
 // pause is how long top waits on a terminal before it asks again.
 const pause = 2 * time.Second
 
@@ -157,7 +160,8 @@ func writeTop(c cli.Console, namespace string, all []digest.Digest, fleet digest
 	fmt.Fprintln(c.Stdout)
 	rows = [][]string{{"INSTANCE", "REVISION", "BY", "DECISIONS", "REFUSED", "MODE SWITCHES"}}
 	for _, d := range all {
-		revision, author := "", ""
+		// Nobody has told the instance of a revision: it has no feed.
+		revision, author := builtIn, ""
 		if d.Policy != nil {
 			revision, author = fmt.Sprint(d.Policy.Revision), d.Policy.Author
 		}

@@ -2,11 +2,14 @@ package override
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -26,14 +29,38 @@ type addressed struct {
 	record bucket.Override
 }
 
-// setFile sets all records of a file, once all are checked.
+// skippedJSON is a record that was not set because its end has passed.
+type skippedJSON struct {
+	// Record is its number in the file, from 1 on.
+	Record int    `json:"record"`
+	Tenant string `json:"tenant"`
+	Reason string `json:"reason"`
+}
+
+// batch is what a file comes to.
+type batch struct {
+	records  []addressed
+	skipped  []skippedJSON
+	mistakes []error
+	// own is how many of the records have an end of their own.
+	own int
+}
+
+// setFile sets the records of a file that have not expired, once all are checked.
 func setFile(c cli.Console, in *setFlags) error {
-	if err := in.Check(); err != nil {
-		return err
+	endless := in.For == 0 && in.Until == "" && !in.Forever
+	if !endless {
+		if err := in.Check(); err != nil {
+			return err
+		}
 	}
 	records, err := readRecords(in.file)
 	if err != nil {
 		return err
+	}
+	if without := slices.IndexFunc(records, func(r session.Record) bool { return r.Expires.IsZero() }); endless && without >= 0 {
+		return cli.Usagef("%s: record %d, of %s, has no end: say for those without one -for DURATION or -until TIME, or -forever",
+			in.file, without+1, session.TenantName(records[without].Tenant))
 	}
 	s, err := in.OpenPolicy(c)
 	if err != nil {
@@ -47,38 +74,54 @@ func setFile(c cli.Console, in *setFlags) error {
 	if err != nil {
 		return err
 	}
-	end, err := in.End(now)
-	if err != nil {
-		return err
+	var end time.Time
+	if !endless {
+		if end, err = in.End(now); err != nil {
+			return err
+		}
 	}
-	var all []addressed
-	var mistakes []error
+	found := in.examine(c, s, records, now, end)
+	if len(found.mistakes) > 0 {
+		return fmt.Errorf("%w\nnothing was set", errors.Join(found.mistakes...))
+	}
+	if found.own > 0 && !endless {
+		fmt.Fprintf(c.Stderr, "note: %s the end of the file: -for, -until and -forever are for records without one\n", counted(found.own, "record keeps", "records keep"))
+	}
+	return putAll(c, s, in, &found)
+}
+
+// counted says how many there are.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// examine completes and checks the records of a file. Those without an end get one, zero for never.
+func (in *setFlags) examine(c cli.Console, s *session.Session, records []session.Record, now, end time.Time) batch {
+	var found batch
 	for i := range records {
 		r := &records[i]
 		if r.Expires.IsZero() {
 			r.Expires = end
+		} else {
+			found.own++
 		}
-		if r.Reason == "" {
-			r.Reason = in.Reason
-		}
-		if r.Actor == "" {
-			r.Actor = in.Actor
-		}
+		r.Reason, r.Actor = cmp.Or(r.Reason, in.Reason), cmp.Or(r.Actor, in.Actor)
 		record, err := checkRecord(c, s, r)
-		if err == nil && !r.Expires.IsZero() && !r.Expires.After(now) {
-			err = fmt.Errorf("it has expired at %s", session.Ends(&record))
-		}
 		switch {
-		case err == nil:
-			all = append(all, addressed{r.Tenant, record})
-		case len(mistakes) < maxMistakes:
-			mistakes = append(mistakes, fmt.Errorf("%s: record %d, of %s: %w", in.file, i+1, session.TenantName(r.Tenant), err))
+		case err != nil && len(found.mistakes) < maxMistakes:
+			found.mistakes = append(found.mistakes, fmt.Errorf("%s: record %d, of %s: %w", in.file, i+1, session.TenantName(r.Tenant), err))
+		case err != nil:
+		case !r.Expires.IsZero() && !r.Expires.After(now):
+			found.own--
+			found.skipped = append(found.skipped, skippedJSON{i + 1, r.Tenant, "it has expired at " + session.Ends(&record)})
+		default:
+			found.records = append(found.records, addressed{r.Tenant, record})
 		}
 	}
-	if len(mistakes) > 0 {
-		return fmt.Errorf("%w\nnothing was set", errors.Join(mistakes...))
-	}
-	return putAll(c, s, in, all)
+	return found
 }
 
 // checkRecord returns the record for the store, if it fits what holds for its owner.
@@ -99,9 +142,10 @@ func checkRecord(c cli.Console, s *session.Session, r *session.Record) (bucket.O
 	return record, check(c, h, &record)
 }
 
-// putAll sets records one after the other. Setting a record twice is the same as once, so that a file is set anew after a failure.
-func putAll(c cli.Console, s *session.Session, in *setFlags, all []addressed) error {
-	replaced := 0
+// putAll sets records one after the other, and fails if some were left out. Setting a record twice is the same as once, so that a file is
+// set anew after a failure.
+func putAll(c cli.Console, s *session.Session, in *setFlags, found *batch) error {
+	all, replaced := found.records, 0
 	for i, a := range all {
 		var was *bucket.Override
 		err := s.Call(func(ctx context.Context) (err error) {
@@ -109,20 +153,35 @@ func putAll(c cli.Console, s *session.Session, in *setFlags, all []addressed) er
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("%s: record %d, of %s: %w\n%d of %d are set; the same call sets all of them", in.file, i+1, session.TenantName(a.tenant), err, i, len(all))
+			return fmt.Errorf("%s: the record of %s: %w\n%d of %d are set; the same call sets all of them", in.file, session.TenantName(a.tenant), err, i, len(all))
 		}
 		if was != nil {
 			replaced++
 		}
 	}
+	for _, skipped := range found.skipped {
+		fmt.Fprintf(c.Stderr, "%s: record %d, of %s, is not set: %s\n", in.file, skipped.Record, session.TenantName(skipped.Tenant), skipped.Reason)
+	}
+	if err := in.tellSet(c, found, replaced); err != nil || len(found.skipped) == 0 {
+		return err
+	}
+	return cli.ErrFound
+}
+
+func (in *setFlags) tellSet(c cli.Console, found *batch, replaced int) error {
 	if in.JSON {
 		return c.WriteJSON(struct {
-			Version  int `json:"version"`
-			Set      int `json:"set"`
-			Replaced int `json:"replaced"`
-		}{session.FormatVersion, len(all), replaced})
+			Version  int           `json:"version"`
+			Set      int           `json:"set"`
+			Replaced int           `json:"replaced"`
+			Skipped  []skippedJSON `json:"skipped,omitempty"`
+		}{session.FormatVersion, len(found.records), replaced, found.skipped})
 	}
-	fmt.Fprintf(c.Stdout, "%d override records are set, of which %d replaced another.\n", len(all), replaced)
+	left := ""
+	if n := len(found.skipped); n > 0 {
+		left = ", and " + counted(n, "has expired and is not", "have expired and are not")
+	}
+	fmt.Fprintf(c.Stdout, "%s set, of which %d replaced another%s.\n", counted(len(found.records), "override record is", "override records are"), replaced, left)
 	return nil
 }
 

@@ -22,7 +22,7 @@ const setHelp = `
 Usage: gqlratelimit override set -tenant T [-team M | -user U | -operation O] [-limit L]
            [-capacity N] [-refill N] [-per PERIOD] [-mode MODE] | -unlimited
            -for DURATION | -until TIME | -forever  -reason TEXT
-       gqlratelimit override set -file FILE -for DURATION -reason TEXT
+       gqlratelimit override set -file FILE [-for DURATION | -until TIME | -forever]  -reason TEXT
 
 Sets an override record, which beats the policy in every instance from the next request on.
 An instance that has refused the tenant a moment ago notices it within a second, unless its
@@ -30,7 +30,9 @@ Config.Outage.RefusalAge says otherwise. What was spent is kept, and the record 
 same owner and limit, is replaced and shown.
 
 -file reads the JSON that override list -json writes: at most 10000 records. All are checked
-before the first is set. Those without an end, a reason or an actor get those of the flags.
+before the first is set, and with a mistake nothing is set. A record keeps the end, the reason and the
+actor that it has in the file; those without get those of the flags. Records whose end has passed are
+left out and named, and the exit code is 1 then.
 
 Examples:
 
