@@ -1,12 +1,14 @@
 package ratelimit
 
 import (
+	"context"
 	"encoding/json"
-	"math"
+	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -19,7 +21,12 @@ func (p *particulars) Parameter(where tiers.Parameter) (string, bool) {
 	case read == nil:
 		return "", false
 	case where.Header != "":
-		return single(read.Headers.Values(where.Header))
+		values := read.Headers.Values(where.Header)
+		if len(values) > 1 {
+			p.op.extension.warnOnce(context.Background(), oddity{what: "header", name: where.Header}, "a header that custom limits go by came twice in a request, and "+
+				"has no value then: if clients send it once, a proxy before the server adds its own", slog.String("header", where.Header))
+		}
+		return single(values)
 	case where.Variable != "":
 		return variable(read.Variables, where.Variable)
 	}
@@ -80,16 +87,13 @@ func variable(variables map[string]any, path string) (string, bool) {
 	case bool:
 		return strconv.FormatBool(value), true
 	case json.Number:
-		return string(value), true
+		return number.Plain(string(value))
 	case int:
-		return strconv.Itoa(value), true
+		return number.Plain(strconv.Itoa(value))
 	case int64:
-		return strconv.FormatInt(value, 10), true
+		return number.Plain(strconv.FormatInt(value, 10))
 	case float64:
-		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
-			return strconv.FormatInt(int64(value), 10), true
-		}
-		return strconv.FormatFloat(value, 'g', -1, 64), true
+		return number.Plain(strconv.FormatFloat(value, 'g', -1, 64))
 	default:
 		return "", false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -163,4 +164,38 @@ func TestAVariableIsReadAsItIsSpelledInAKey(t *testing.T) {
 		f.post(request{Query: `mutation ($input: NewUser!) { createUser(input: $input) { id } }`, Variables: map[string]any{"input": map[string]any{"name": name}}})
 		require.Equal(t, want, f.owners(), name)
 	}
+}
+
+func TestANumberIsOneKeyInEachOfItsSpellings(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy = policyOf(t, `{version: 1, default: free, parameters: {n: {variable: id}}, tiers: {free: {limits: {minute: {capacity: 1000, per: minute}}}},
+			custom: {"n:1": {limits: {minute: {capacity: 44, per: minute}}}}}`)
+	})
+	for value, want := range map[string]string{
+		`1`: "tenant, operation n:1", `1.0`: "tenant, operation n:1", `1e0`: "tenant, operation n:1", `1.5`: "tenant", `"1"`: "tenant, operation n:1", `"1.0"`: "tenant",
+	} {
+		got := f.post(request{
+			Query: `query ($id: ID!) { matrix(origins: [$id], destinations: [$id]) }`, Variables: map[string]any{"id": json.RawMessage(value)},
+		})
+		require.Equal(t, http.StatusOK, got.Status, got.Body)
+		require.Equal(t, want, f.owners(), value)
+	}
+}
+
+func TestAHeaderThatComesTwiceIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var log sharedLog
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy, cfg.Observe.Logger = policyOf(t, keyed), slog.New(slog.NewTextHandler(&log, nil))
+	})
+	f.post(request{Query: "{ me { name } }", Header: http.Header{"X-Lang": {"de"}, "X-Other": {"a", "b"}}})
+	require.NotContains(t, log.String(), "came twice")
+	for _, values := range [][]string{{"de", "de"}, {"a", "secret"}, {"x", "y"}} {
+		f.post(request{Query: "{ me { name } }", Header: http.Header{"X-Lang": values}})
+		require.Equal(t, "tenant", f.owners())
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "came twice"), log.String())
+	require.Contains(t, log.String(), "header=X-Lang")
+	require.NotContains(t, log.String(), "secret")
 }
