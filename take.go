@@ -161,21 +161,13 @@ func mayTry(policy tiers.Source) bool {
 	if _, rollout := policy.(*tiers.Rollout); rollout {
 		return true
 	}
-	source, ok := policy.(tiers.CandidateSource)
-	if !ok {
-		return false
-	}
-	_, candidate := source.Candidate()
+	_, candidate := tiers.CandidateOf(policy)
 	return candidate != nil
 }
 
 // try asks in the take what the candidate would do, if there is one. What needs no store is decided here.
 func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decision.Candidate {
-	source, ok := e.cfg.Policy.(tiers.CandidateSource)
-	if !ok {
-		return nil
-	}
-	id, snapshot := source.Candidate()
+	id, snapshot := tiers.CandidateOf(e.cfg.Policy)
 	if snapshot == nil || op.decision.Subject.Exempt || (&bucket.Candidate{ID: id}).Check() != nil {
 		return nil
 	}

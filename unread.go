@@ -77,11 +77,7 @@ func (e *Extension) carriesKey(params *graphql.RawParams) bool {
 
 // hasCandidate says whether another policy is tried, which is to be told of every operation.
 func (e *Extension) hasCandidate() bool {
-	source, ok := e.cfg.Policy.(tiers.CandidateSource)
-	if !ok {
-		return false
-	}
-	_, candidate := source.Candidate()
+	_, candidate := tiers.CandidateOf(e.cfg.Policy)
 	return candidate != nil
 }
 

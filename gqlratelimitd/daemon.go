@@ -20,11 +20,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
 )
@@ -43,8 +45,10 @@ type daemon struct {
 	redis         redis.UniversalClient
 	// relay is nil without a Redis.
 	relay *relay.Relay
-	web   *web.Server
-	graph *graph.API
+	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
+	driver *rollout.Driver
+	web    *web.Server
+	graph  *graph.API
 	// server is what serves both.
 	server   *http.Server
 	metrics  *metric.MeterProvider
@@ -69,10 +73,10 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 	if d.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen); err != nil {
 		return nil, err
 	}
-	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL()}); err != nil {
+	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL(), Now: o.now}); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{d.openMetrics, d.openRelay, d.openControl, d.openAudit, d.openWeb, d.openGraph} {
+	for _, part := range []func(context.Context) error{d.openMetrics, d.openRelay, d.openControl, d.openAudit, d.openDriver, d.openWeb, d.openGraph} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -97,7 +101,7 @@ func (d *daemon) openControl(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed}
+	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
 		return err
 	}
@@ -157,6 +161,23 @@ func (d *daemon) openRelay(context.Context) (err error) {
 	}
 	d.relay, err = relay.New(relay.Config{
 		Store: d.db, Client: d.redis, Namespace: d.options.Namespace, Logger: d.log, MeterProvider: d.metrics,
+	})
+	return err
+}
+
+// openDriver makes what drives roll-outs, by the digests that instances write. Where several daemons have one database each of them drives: of two that
+// would take the same step the store lets one.
+func (d *daemon) openDriver(context.Context) error {
+	if d.redis == nil {
+		return nil
+	}
+	digests, err := redisdigest.NewReader(redisdigest.Config{Client: d.redis, Namespace: d.options.Namespace})
+	if err != nil {
+		return err
+	}
+	d.driver, err = rollout.New(rollout.Config{
+		Store: d.control.RolloutStore(), Digests: digests.Digests, Interval: d.options.interval, Now: d.options.now,
+		Failed: func(err error) { d.log.Warn("nobody could look at the roll-out", "error", err) },
 	})
 	return err
 }
@@ -226,6 +247,9 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 				d.log.Error("the relay has ended", "error", err)
 			}
 		})
+	}
+	if d.driver != nil {
+		behind.Go(func() { d.driver.Run(background) })
 	}
 	defer front.Wait()
 	serving, stop := context.WithCancel(ctx)

@@ -64,6 +64,9 @@ type options struct {
 
 	// printSQL prints the tables, and newToken a bootstrap token although there are tokens.
 	printSQL, newToken bool
+	// now is the clock of what is stored, nil for that of the system, and interval how often a roll-out is looked at, 0 for the default: for tests.
+	now      func() time.Time
+	interval time.Duration
 }
 
 // oidcOptions are those of an issuer of OpenID Connect.

@@ -133,13 +133,7 @@ func (m *ModeSwitch) Check(check func(*Snapshot) error) error {
 // Candidate returns the candidate of the source, if it is a [CandidateSource] that has one or a document of two policies ([StageDocument]). Its modes are
 // its own: it decides nothing.
 func (m *ModeSwitch) Candidate() (id string, candidate *Snapshot) {
-	if source, ok := m.source.(CandidateSource); ok {
-		return source.Candidate()
-	}
-	if s := m.source.Snapshot(); s != nil {
-		return s.Next()
-	}
-	return "", nil
+	return CandidateOf(m.source)
 }
 
 // Prepare implements [Preparer]: the source knows the tenants.

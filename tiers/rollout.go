@@ -18,6 +18,18 @@ type CandidateSource interface {
 	Candidate() (id string, candidate *Snapshot)
 }
 
+// CandidateOf returns the candidate of a source: that of a [CandidateSource], and of any other one the next policy of a document of two
+// ([StageDocument]), so that it is judged whatever stands around the source, and where nothing does. The snapshot is nil if there is none.
+func CandidateOf(source Source) (id string, candidate *Snapshot) {
+	if source, ok := source.(CandidateSource); ok {
+		return source.Candidate()
+	}
+	if s := source.Snapshot(); s != nil {
+		return s.Next()
+	}
+	return "", nil
+}
+
 // ErrNoCandidate says that there is nothing to promote.
 var ErrNoCandidate = errors.New("tiers: there is no candidate")
 

@@ -87,6 +87,20 @@ func StageDocument(now, next []byte, stage Stage) ([]byte, error) {
 	return text, nil
 }
 
+// StageParts returns what [StageDocument] was given, byte for byte. It returns false for a document that has one policy, and for one that is none. Whether
+// the parts compile, [Load] says.
+func StageParts(document []byte) (now, next []byte, stage Stage, staged bool) {
+	var d struct {
+		Rollout *Stage `json:"rollout"`
+		Now     string `json:"now"`
+		Next    string `json:"next"`
+	}
+	if json.Unmarshal(document, &d) != nil || d.Rollout == nil {
+		return nil, nil, Stage{}, false
+	}
+	return []byte(d.Now), []byte(d.Next), *d.Rollout, true
+}
+
 // staged is what a policy has that another one takes the place of.
 type staged struct {
 	Stage
@@ -150,6 +164,9 @@ func loadPart(name, document string, most int) (Policy, *family, []Mistake) {
 		return Policy{}, nil, mistakes
 	}
 	f.warn(d.mistake)
+	for i := range f.warnings {
+		f.warnings[i].Path = name + "." + f.warnings[i].Path
+	}
 	f.lines = linesOf(root)
 	return policy, f, nil
 }

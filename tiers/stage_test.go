@@ -81,6 +81,61 @@ func TestASwitchAndARolloutHaveTheNextPolicyAsTheirCandidate(t *testing.T) {
 	}
 }
 
+// bare is a source of one's own, which knows no candidates.
+type bare struct{ s *tiers.Snapshot }
+
+func (b bare) Snapshot() *tiers.Snapshot { return b.s }
+
+func TestTheNextPolicyIsTheCandidateOfAnySource(t *testing.T) {
+	t.Parallel()
+	s := stagedAt(t, tiers.Stage{ID: "r1", Seed: "s"})
+	for _, source := range []tiers.Source{s, bare{s}, tiers.NewModeSwitch(bare{s}), tiers.NewRollout(bare{s})} {
+		id, candidate := tiers.CandidateOf(source)
+		require.Equal(t, "r1", id)
+		require.Equal(t, int64(50), stagedCapacity(candidate, "anybody"))
+	}
+	single, err := tiers.Load([]byte(stagedNow), 1)
+	require.NoError(t, err)
+	for _, source := range []tiers.Source{single, bare{single}, bare{}, tiers.NewModeSwitch(bare{single})} {
+		_, candidate := tiers.CandidateOf(source)
+		require.Nil(t, candidate)
+	}
+	proposed := tiers.NewRollout(bare{s})
+	require.NoError(t, proposed.Propose("own", single))
+	id, candidate := tiers.CandidateOf(proposed)
+	require.Equal(t, "own", id, "what an operator proposes in the process goes first")
+	require.Same(t, single, candidate)
+}
+
+func TestThePartsOfADocumentOfTwoPoliciesAreWhatWasGiven(t *testing.T) {
+	t.Parallel()
+	stage := tiers.Stage{ID: "r1", Seed: "s", Percent: 5, Warn: true}
+	document, err := tiers.StageDocument([]byte(stagedNow), []byte(stagedNext), stage)
+	require.NoError(t, err)
+	now, next, found, staged := tiers.StageParts(document)
+	require.True(t, staged)
+	require.Equal(t, []string{stagedNow, stagedNext}, []string{string(now), string(next)})
+	require.Equal(t, stage, found)
+	for _, document := range []string{"", stagedNow, stagedNext, "rollout: {id: r}\n", "null", "[]", `{"rollout": null}`, `{"rollout": 5}`} {
+		_, _, _, staged := tiers.StageParts([]byte(document))
+		require.False(t, staged, document)
+	}
+}
+
+func TestWarningsAboutADocumentOfTwoPoliciesSayInWhichOne(t *testing.T) {
+	t.Parallel()
+	const odd = "version: 1\ndefault: free\ntiers: {free: {maxCost: 100, limits: {minute: {capacity: 10, per: minute}}}}\n"
+	document, err := tiers.StageDocument([]byte(odd), []byte(odd), tiers.Stage{ID: "r1", Seed: "s"})
+	require.NoError(t, err)
+	s, err := tiers.Load(document, 1)
+	require.NoError(t, err)
+	warnings := s.Warnings()
+	require.Len(t, warnings, 2)
+	require.Regexp(t, `^now\.tiers\.free`, warnings[0].Path)
+	require.Regexp(t, `^next\.tiers\.free`, warnings[1].Path)
+	require.Equal(t, 3, warnings[1].Line, "of that policy")
+}
+
 func TestBothPoliciesOfAStageBeginToEnforceOnTheirDays(t *testing.T) {
 	t.Parallel()
 	of := func(day string) []byte {

@@ -47,10 +47,14 @@ const (
 	RevertPolicy Action = "policy.revert"
 	// StartRollout begins to roll a revision out.
 	StartRollout Action = "rollout.start"
-	// AdvanceRollout takes a roll-out one step further.
+	// AdvanceRollout takes a roll-out one step further, once its time has come.
 	AdvanceRollout Action = "rollout.advance"
-	// HaltRollout stops a roll-out, and takes it back.
+	// HaltRollout stops a roll-out where it is.
 	HaltRollout Action = "rollout.halt"
+	// ResumeRollout has a halted roll-out go on, which accepts what was measured.
+	ResumeRollout Action = "rollout.resume"
+	// AbortRollout takes a roll-out back: the policy before it is published again.
+	AbortRollout Action = "rollout.abort"
 	// AssignTenant writes the record of a tenant: tier, exception, custom limits, quota.
 	AssignTenant Action = "tenant.assign"
 	// BlockTenant blocks a tenant, team or user.
@@ -123,8 +127,10 @@ var rights = []row{
 	{ApprovePolicy, fleet, []Role{Publisher}, false},
 	{RevertPolicy, fleet, []Role{Operator, Publisher}, false},
 	{StartRollout, fleet, []Role{Publisher}, false},
-	{AdvanceRollout, fleet, []Role{Publisher}, true},
+	{AdvanceRollout, fleet, nil, true},
 	{HaltRollout, fleet, []Role{Operator, Publisher}, true},
+	{ResumeRollout, fleet, []Role{Publisher}, false},
+	{AbortRollout, fleet, []Role{Operator, Publisher}, false},
 	{AssignTenant, tenant, []Role{Operator, Publisher}, false},
 	{BlockTenant, tenant, []Role{Operator}, false},
 	{UnblockTenant, tenant, []Role{Operator}, false},

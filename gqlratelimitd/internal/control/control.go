@@ -31,6 +31,9 @@ type Config struct {
 	// returns is the caller's.
 	Instances Instances
 	Relay     func() RelayStatus
+	// Rollouts says that a [rollout.Driver] drives roll-outs on this store. That takes the digests of the instances: without it none is started,
+	// because nobody would measure whom it refuses.
+	Rollouts bool
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()

@@ -137,6 +137,32 @@ var mutations = map[string]mutation{
 		call:     called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 1}),
 		conflict: called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 2}),
 	},
+	"StartRollout": {
+		actor: publisher, action: access.StartRollout, target: "^roll-out rollout-2$", message: control.MessagePolicy, is: true,
+		call: called(startRolloutOf, startInput(more, 1)), conflict: called(startRolloutOf, startInput(more, 2)),
+	},
+	"HaltRollout": {
+		actor: operator, action: access.HaltRollout, target: "^roll-out rollout-2$", was: true, is: true,
+		before:   func(s *scene) { s.startRollout(more, 1) },
+		call:     called(haltRolloutOf, control.HaltRolloutInput{Expected: 2}),
+		conflict: called(haltRolloutOf, control.HaltRolloutInput{Expected: 1}),
+	},
+	"ResumeRollout": {
+		actor: publisher, action: access.ResumeRollout, target: "^roll-out rollout-2$", was: true, is: true,
+		before: func(s *scene) {
+			s.startRollout(more, 1)
+			_, err := s.HaltRollout(s.ctx(), by(operator), control.HaltRolloutInput{Expected: 2})
+			require.NoError(s, err)
+		},
+		call:     called(resumeRolloutOf, control.ResumeRolloutInput{Expected: 2}),
+		conflict: called(resumeRolloutOf, control.ResumeRolloutInput{Expected: 1}),
+	},
+	"AbortRollout": {
+		actor: operator, action: access.AbortRollout, target: "^roll-out rollout-2$", message: control.MessagePolicy, was: true, is: true,
+		before:   func(s *scene) { s.startRollout(more, 1) },
+		call:     called(abortRolloutOf, control.AbortRolloutInput{Expected: 2}),
+		conflict: called(abortRolloutOf, control.AbortRolloutInput{Expected: 1}),
+	},
 	"RotateAuditKey": {
 		actor: operator, action: access.RotateAuditKey, target: "^audit key$", was: true, is: true,
 		before: func(s *scene) {
@@ -194,7 +220,7 @@ func TestEveryMethodThatChangesSomethingIsAmongTheMutations(t *testing.T) {
 // prepare makes what a mutation needs, with a policy.
 func prepare(t *testing.T, m *mutation) *scene {
 	t.Helper()
-	s := newScene(t, control.Config{})
+	s := newScene(t, control.Config{Rollouts: true})
 	s.publish(document, 0)
 	if m.before != nil {
 		m.before(s)
@@ -318,76 +344,4 @@ func written(t *testing.T, answer any) string {
 	text, err := json.Marshal(answer)
 	require.NoError(t, err)
 	return string(text)
-}
-
-func publishOf(s *scene) func(control.Request, control.PublishInput) (*control.Published, error) {
-	return func(r control.Request, in control.PublishInput) (*control.Published, error) {
-		return s.Publish(s.ctx(), r, in)
-	}
-}
-
-func revertOf(s *scene) func(control.Request, control.RevertInput) (*control.Published, error) {
-	return func(r control.Request, in control.RevertInput) (*control.Published, error) {
-		return s.Revert(s.ctx(), r, in)
-	}
-}
-
-func proposeOf(s *scene) func(control.Request, control.ProposeInput) (*control.Proposal, error) {
-	return func(r control.Request, in control.ProposeInput) (*control.Proposal, error) {
-		return s.Propose(s.ctx(), r, in)
-	}
-}
-
-func approveOf(s *scene) func(control.Request, control.ApproveInput) (*control.Proposal, error) {
-	return func(r control.Request, in control.ApproveInput) (*control.Proposal, error) {
-		return s.Approve(s.ctx(), r, in)
-	}
-}
-
-func withdrawOf(s *scene) func(control.Request, control.WithdrawInput) (*control.Proposal, error) {
-	return func(r control.Request, in control.WithdrawInput) (*control.Proposal, error) {
-		return s.Withdraw(s.ctx(), r, in)
-	}
-}
-
-func putTenantOf(s *scene) func(control.Request, control.TenantInput) (*control.Tenant, error) {
-	return func(r control.Request, in control.TenantInput) (*control.Tenant, error) {
-		return s.PutTenant(s.ctx(), r, in)
-	}
-}
-
-func removeTenantOf(s *scene) func(control.Request, control.RemoveTenantInput) (*control.Tenant, error) {
-	return func(r control.Request, in control.RemoveTenantInput) (*control.Tenant, error) {
-		return s.RemoveTenant(s.ctx(), r, in)
-	}
-}
-
-func allocateOf(s *scene) func(control.Request, control.AllocateInput) (*control.Tenant, error) {
-	return func(r control.Request, in control.AllocateInput) (*control.Tenant, error) {
-		return s.Allocate(s.ctx(), r, in)
-	}
-}
-
-func setOverrideOf(s *scene) func(control.Request, control.OverrideInput) (*control.Override, error) {
-	return func(r control.Request, in control.OverrideInput) (*control.Override, error) {
-		return s.SetOverride(s.ctx(), r, in)
-	}
-}
-
-func clearOverrideOf(s *scene) func(control.Request, control.ClearOverrideInput) (*control.Override, error) {
-	return func(r control.Request, in control.ClearOverrideInput) (*control.Override, error) {
-		return s.ClearOverride(s.ctx(), r, in)
-	}
-}
-
-func switchModeOf(s *scene) func(control.Request, control.SwitchInput) (*control.ModeSwitch, error) {
-	return func(r control.Request, in control.SwitchInput) (*control.ModeSwitch, error) {
-		return s.SwitchMode(s.ctx(), r, in)
-	}
-}
-
-func endModeSwitchOf(s *scene) func(control.Request, control.EndSwitchInput) (*control.ModeSwitch, error) {
-	return func(r control.Request, in control.EndSwitchInput) (*control.ModeSwitch, error) {
-		return s.EndModeSwitch(s.ctx(), r, in)
-	}
 }

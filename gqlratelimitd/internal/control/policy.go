@@ -192,16 +192,35 @@ func (c *Control) compile(r *policy.Revision) (*compiled, error) {
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
 	}
-	document, err := c.cfg.Parse.Parse(r.Document)
+	policies, err := c.policies(r.Document)
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
 	}
-	return &compiled{r, snapshot, operationsOf(&document)}, nil
+	operations := map[string]bool{}
+	for i := range policies {
+		addOperations(operations, &policies[i])
+	}
+	return &compiled{r, snapshot, operations}, nil
 }
 
-// operationsOf returns the spellings of all operation rules of a policy.
-func operationsOf(p *tiers.Policy) map[string]bool {
-	operations := map[string]bool{}
+// policies returns what stands in a document: one policy, or the two of a roll-out, that of now first.
+func (c *Control) policies(document []byte) (found []tiers.Policy, _ error) {
+	parts := [][]byte{document}
+	if now, next, _, staged := tiers.StageParts(document); staged {
+		parts = [][]byte{now, next}
+	}
+	for _, part := range parts {
+		policy, err := c.cfg.Parse.Parse(part)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, policy)
+	}
+	return found, nil
+}
+
+// addOperations adds the spellings of all operation rules of a policy.
+func addOperations(operations map[string]bool, p *tiers.Policy) {
 	add := func(spellings []string) {
 		for _, spelling := range spellings {
 			operations[spelling] = true
@@ -219,7 +238,6 @@ func operationsOf(p *tiers.Policy) map[string]bool {
 			add(slices.Collect(maps.Keys(x.Users.Operations)))
 		}
 	}
-	return operations
 }
 
 // published is a revision without its document.

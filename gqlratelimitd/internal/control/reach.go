@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -123,21 +124,39 @@ func (c *Control) compare(before, next *compiled) (*Lowered, error) {
 	if before.Hash == next.Hash {
 		return nil, nil
 	}
-	_, was := before.snapshot.Stage()
-	_, is := next.snapshot.Stage()
-	if was || is {
-		// It has two policies, of which a parser returns the one of now.
-		return &Lowered{Everybody: true}, nil
-	}
-	old, err := c.cfg.Parse.Parse(before.Document)
+	old, err := c.policies(before.Document)
 	if err != nil {
 		return nil, err
 	}
-	document, err := c.cfg.Parse.Parse(next.Document)
+	document, err := c.policies(next.Document)
 	if err != nil {
 		return nil, err
 	}
-	return lowered(&old, &document), nil
+	var found *Lowered
+	// Of a roll-out some tenants have the one policy and some the other: nobody is to have less than either of both.
+	for i := range old {
+		for j := range document {
+			found = found.and(lowered(&old[i], &document[j]))
+		}
+	}
+	if stage, staged := before.snapshot.Stage(); staged && stage.Warn {
+		// What only warned refuses.
+		found = found.and(&Lowered{Everybody: true})
+	}
+	return found, nil
+}
+
+// and says what either of two says. Nil is nothing.
+func (l *Lowered) and(other *Lowered) *Lowered {
+	if l == nil || other == nil {
+		return cmp.Or(l, other)
+	}
+	names := slices.Concat(l.Tiers, other.Tiers)
+	slices.Sort(names)
+	return &Lowered{
+		Tiers: slices.Compact(names), OfTiers: max(l.OfTiers, other.OfTiers), Tenants: max(l.Tenants, other.Tenants),
+		OfTenants: max(l.OfTenants, other.OfTenants), Everybody: l.Everybody || other.Everybody,
+	}
 }
 
 // lowered says where a document is not known to give what another one gave, and nil if it gives at least that everywhere. Whatever

@@ -112,7 +112,7 @@ func newScene(t *testing.T) *scene {
 	db, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s.control, err = control.New(control.Config{Store: db, Instances: fleet{}, Relay: func() control.RelayStatus {
+	s.control, err = control.New(control.Config{Store: db, Rollouts: true, Instances: fleet{}, Relay: func() control.RelayStatus {
 		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
 	}})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	maxSteps = 32
 	maxStep  = 90 * 24 * time.Hour
 	minStep  = 5 * time.Minute
+
+	percentOfAll = 100
 )
 
 const week = 7 * 24 * time.Hour
@@ -34,12 +37,45 @@ type Step struct {
 type Plan []Step
 
 // ShadowThenWarn is a week in which the policy is a candidate, and a week of warnings. It is for a policy after one that enforces nothing.
-func ShadowThenWarn() Plan { return Plan{{For: week}, {Percent: 100, Warn: true, For: week}} }
+func ShadowThenWarn() Plan { return Plan{{For: week}, {Percent: percentOfAll, Warn: true, For: week}} }
 
 // Gradual is a week in which the policy is a candidate, and then growing shares of tenants over a second week.
 func Gradual() Plan {
 	const day = 24 * time.Hour
 	return Plan{{For: week}, {Percent: 1, For: day}, {Percent: 5, For: 2 * day}, {Percent: 25, For: 2 * day}, {Percent: 50, For: 2 * day}}
+}
+
+// ParsePlan reads a plan: gradual, shadow-then-warn, or steps of one's own with a percentage or warn, and a duration each, such as
+// 0:168h,5:24h,50:24h. What it says is checked when a roll-out begins.
+func ParsePlan(text string) (Plan, error) {
+	switch text {
+	case "gradual":
+		return Gradual(), nil
+	case "shadow-then-warn":
+		return ShadowThenWarn(), nil
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) > maxSteps {
+		return nil, fmt.Errorf("rollout: a plan of %d steps, want 1 to %d", len(parts), maxSteps)
+	}
+	plan := make(Plan, len(parts))
+	for i, part := range parts {
+		share, length, _ := strings.Cut(strings.TrimSpace(part), ":")
+		step := Step{Percent: percentOfAll, Warn: true}
+		err := error(nil)
+		if share != "warn" {
+			step.Warn = false
+			step.Percent, err = strconv.Atoi(share)
+		}
+		if err == nil {
+			step.For, err = time.ParseDuration(length)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rollout: a plan is gradual, shadow-then-warn, or steps such as 0:168h,5:24h,warn:168h; step %d is %.40q", i+1, part)
+		}
+		plan[i] = step
+	}
+	return plan, nil
 }
 
 // check returns everything that is wrong with the plan.
@@ -50,9 +86,9 @@ func (p Plan) check(now *tiers.Policy) error {
 	}
 	percent := 0
 	for i, step := range p {
-		most := 99
+		most := percentOfAll - 1
 		if step.Warn {
-			most = 100
+			most = percentOfAll
 		}
 		if step.Percent < percent || step.Percent > most {
 			errs = append(errs, fmt.Errorf("rollout: step %d is of %d percent, want %d to %d: a share only grows, and all tenants come after the last step", i+1, step.Percent, percent, most))

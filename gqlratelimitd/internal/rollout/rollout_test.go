@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,23 +31,24 @@ type memory struct {
 	fail      error
 }
 
-func (m *memory) Load(context.Context) (*rollout.State, uint64, []byte, error) {
-	var state *rollout.State
+func (m *memory) Load(context.Context) (rollout.Situation, error) {
+	there := rollout.Situation{Newest: uint64(len(m.documents)), Document: []byte(m.documents[len(m.documents)-1])}
 	if m.state != nil {
-		state = new(rollout.State)
-		if err := json.Unmarshal(m.state, state); err != nil {
-			return nil, 0, nil, err
+		there.State = new(rollout.State)
+		if err := json.Unmarshal(m.state, there.State); err != nil {
+			return there, err
 		}
 	}
-	return state, uint64(len(m.documents)), []byte(m.documents[len(m.documents)-1]), m.fail
+	return there, m.fail
 }
 
 func (m *memory) Save(ctx context.Context, next *rollout.State, publish *rollout.Publication) error {
-	was, newest, _, err := m.Load(ctx)
+	there, err := m.Load(ctx)
 	if err != nil {
 		return err
 	}
-	if was == nil && next.Version != 1 || was != nil && next.Version != was.Version+1 || publish != nil && publish.Expected != newest {
+	was := there.State
+	if was == nil && next.Version != 1 || was != nil && next.Version != was.Version+1 || publish != nil && publish.Expected != there.Newest {
 		return rollout.ErrConflict
 	}
 	if publish != nil {
@@ -63,6 +65,7 @@ type scene struct {
 	driver *rollout.Driver
 	now    time.Time
 	seen   []digest.Digest
+	unread error
 }
 
 func newScene(t *testing.T, document string) *scene {
@@ -76,16 +79,50 @@ func newScene(t *testing.T, document string) *scene {
 func (s *scene) restart() {
 	var err error
 	s.driver, err = rollout.New(rollout.Config{
-		Store: s.memory, Now: func() time.Time { return s.now }, Digests: func(context.Context) ([]digest.Digest, error) { return s.seen, nil },
+		Store: s.memory, Now: func() time.Time { return s.now }, Digests: func(context.Context) ([]digest.Digest, error) { return s.seen, s.unread },
 	})
 	require.NoError(s, err)
 }
 
 func (s *scene) start(plan rollout.Plan, document string) error {
-	_, err := s.driver.Start(s.Context(), rollout.StartInput{
+	return s.startWith(rollout.StartInput{
 		ID: fmt.Sprint("r", len(s.documents)), Seed: "seed", Document: []byte(document), Plan: plan, Reason: "less for free", Expected: uint64(len(s.documents)),
 	})
+}
+
+func (s *scene) startWith(in rollout.StartInput) error {
+	_, err := s.change(func(there rollout.Situation) (*rollout.State, *rollout.Publication, error) {
+		return there.Start(in, tiers.ParseConfig{}, s.now)
+	})
 	return err
+}
+
+// change is a change that somebody makes.
+func (s *scene) change(by func(rollout.Situation) (*rollout.State, *rollout.Publication, error)) (*rollout.State, error) {
+	s.Helper()
+	there, err := s.Load(s.Context())
+	require.NoError(s, err)
+	next, publication, err := by(there)
+	if err != nil {
+		return nil, err
+	}
+	return next, s.Save(s.Context(), next, publication)
+}
+
+func (s *scene) halt(why string) (*rollout.State, error) {
+	return s.change(func(there rollout.Situation) (*rollout.State, *rollout.Publication, error) {
+		return there.Halt(s.now, why)
+	})
+}
+
+func (s *scene) resume() (*rollout.State, error) {
+	return s.change(func(there rollout.Situation) (*rollout.State, *rollout.Publication, error) {
+		return there.Resume(s.now)
+	})
+}
+
+func (s *scene) abort(why string) (*rollout.State, error) {
+	return s.change(func(there rollout.Situation) (*rollout.State, *rollout.Publication, error) { return there.Abort(why) })
 }
 
 // after looks once a time has passed.
@@ -93,16 +130,16 @@ func (s *scene) after(d time.Duration) *rollout.State {
 	s.Helper()
 	s.now = s.now.Add(d)
 	require.NoError(s, s.driver.Look(s.Context()))
-	state, _, _, err := s.Load(s.Context())
+	there, err := s.Load(s.Context())
 	require.NoError(s, err)
-	return state
+	return there.State
 }
 
 // measure has an instance see a hundred tenants, of whom some are newly refused.
 func (s *scene) measure(newly int) {
-	state, newest, _, err := s.Load(s.Context())
+	there, err := s.Load(s.Context())
 	require.NoError(s, err)
-	d := digest.Digest{Candidate: state.ID, Policy: &digest.Policy{Revision: newest}}
+	d := digest.Digest{Candidate: there.State.ID, Policy: &digest.Policy{Revision: there.Newest}}
 	for i := range 100 {
 		hash := digest.HashTenant(nil, fmt.Sprint("tenant-", i))
 		d.Groups.Tenants.Seen.Add(hash)
@@ -169,14 +206,14 @@ func TestItHaltsAboveFivePercentAndGoesOnWhenSomebodySaysSo(t *testing.T) {
 	require.Equal(t, rollout.Halted, s.after(30*24*time.Hour).Phase)
 	require.Len(t, s.documents, 2, "a halt leaves what is live")
 
-	_, err := s.driver.Halt(t.Context(), "again")
+	_, err := s.halt("again")
 	require.ErrorIs(t, err, rollout.ErrNotNow)
-	_, err = s.driver.Resume(t.Context())
+	_, err = s.resume()
 	require.NoError(t, err)
 	require.Equal(t, rollout.Running, s.after(2*time.Hour).Phase, "what was measured is accepted")
 	s.measure(4)
 	require.Equal(t, rollout.Halted, s.after(time.Hour).Phase, "and nothing above")
-	_, err = s.driver.Resume(t.Context())
+	_, err = s.resume()
 	require.NoError(t, err)
 	s.after(2 * time.Hour)
 	require.Equal(t, rollout.Done, s.after(3*time.Hour).Phase, "it goes on for as long as was left")
@@ -191,6 +228,30 @@ func TestWhatNobodyHasMeasuredDoesNotGoOn(t *testing.T) {
 	state := s.after(2 * time.Hour)
 	require.Equal(t, rollout.Halted, state.Phase)
 	require.Contains(t, state.Why, "nobody has measured")
+}
+
+func TestWhileDigestsCannotBeReadItStaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, oldPolicy)
+	require.NoError(t, s.start(rollout.Plan{{For: time.Hour}}, newPolicy))
+	s.measure(1)
+	s.after(30 * time.Minute)
+	digests := s.seen
+	s.seen, s.unread = nil, errors.New("the Redis is away")
+	s.now = s.now.Add(10 * time.Hour)
+	require.ErrorIs(t, s.driver.Look(t.Context()), s.unread)
+	require.Len(t, s.documents, 2, "what was measured before says nothing about now")
+	s.seen = digests
+	require.ErrorIs(t, s.driver.Look(t.Context()), s.unread, "of one instance")
+	require.Len(t, s.documents, 3, "the others were read")
+
+	s = newScene(t, oldPolicy)
+	require.NoError(t, s.start(rollout.Plan{{For: time.Hour}}, newPolicy))
+	s.documents, s.unread = append(s.documents, "somebody else's"), errors.New("the Redis is away")
+	require.ErrorIs(t, s.driver.Look(t.Context()), s.unread)
+	there, err := s.Load(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, rollout.Superseded, there.State.Phase)
 }
 
 func TestWhatWasCountedBeforeTheStepDoesNotHaltIt(t *testing.T) {
@@ -216,12 +277,12 @@ func TestToAbortIsANewRevisionOfTheOldDocument(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, oldPolicy)
 	require.NoError(t, s.start(rollout.Gradual(), newPolicy))
-	state, err := s.driver.Abort(t.Context(), "support is flooded")
+	state, err := s.abort("support is flooded")
 	require.NoError(t, err)
 	require.Equal(t, rollout.Aborted, state.Phase)
 	require.Equal(t, []string{oldPolicy, oldPolicy}, []string{s.documents[0], s.documents[2]})
 	require.Equal(t, uint64(3), state.Revision)
-	_, err = s.driver.Resume(t.Context())
+	_, err = s.resume()
 	require.ErrorIs(t, err, rollout.ErrNotNow)
 }
 
@@ -230,10 +291,10 @@ func TestThereIsOneRollOutAtATime(t *testing.T) {
 	s := newScene(t, oldPolicy)
 	require.NoError(t, s.start(rollout.Gradual(), newPolicy))
 	require.ErrorIs(t, s.start(rollout.Gradual(), newPolicy), rollout.ErrNotNow)
-	_, err := s.driver.Halt(t.Context(), "wait")
+	_, err := s.halt("wait")
 	require.NoError(t, err)
 	require.ErrorIs(t, s.start(rollout.Gradual(), newPolicy), rollout.ErrNotNow, "one that is halted is one")
-	_, err = s.driver.Abort(t.Context(), "no")
+	_, err = s.abort("no")
 	require.NoError(t, err)
 	require.NoError(t, s.start(rollout.Gradual(), newPolicy))
 }
@@ -244,11 +305,11 @@ func TestARevisionOfSomebodyElseEndsIt(t *testing.T) {
 		s := newScene(t, oldPolicy)
 		require.NoError(t, s.start(rollout.Gradual(), newPolicy))
 		if halted {
-			_, err := s.driver.Halt(t.Context(), "wait")
+			_, err := s.halt("wait")
 			require.NoError(t, err)
 		}
 		s.documents = append(s.documents, "somebody else's")
-		_, err := s.driver.Abort(t.Context(), "no")
+		_, err := s.abort("no")
 		require.ErrorIs(t, err, rollout.ErrConflict, "it would undo what is newer")
 		state := s.after(time.Second)
 		require.Equal(t, rollout.Superseded, state.Phase)
@@ -267,7 +328,7 @@ func TestThePlanOfAWeekOfShadowAndAWeekOfWarn(t *testing.T) {
 	require.Equal(t, tiers.Stage{ID: "r1", Seed: "seed", Percent: 100, Warn: true}, stage)
 	s.measure(6)
 	require.Equal(t, rollout.Halted, s.after(time.Hour).Phase, "who is warned would be refused")
-	_, err := s.driver.Resume(t.Context())
+	_, err := s.resume()
 	require.NoError(t, err)
 	s.after(time.Hour)
 	require.Equal(t, rollout.Done, s.after(7*24*time.Hour).Phase)
@@ -286,14 +347,31 @@ func TestWhatIsWrongWithARollOutIsSaidAndChangesNothing(t *testing.T) {
 		require.ErrorContains(t, s.start(plan, newPolicy), wrong)
 	}
 	require.ErrorContains(t, s.start(rollout.Gradual(), "version: 1\n"), "default")
-	_, err := s.driver.Start(t.Context(), rollout.StartInput{Expected: 5})
-	require.ErrorIs(t, err, rollout.ErrConflict)
+	require.ErrorIs(t, s.startWith(rollout.StartInput{Expected: 5}), rollout.ErrConflict)
 	require.Len(t, s.documents, 1)
-	_, err = s.driver.Abort(t.Context(), "")
+	_, err := s.abort("")
 	require.ErrorIs(t, err, rollout.ErrNotNow)
 	_, err = rollout.New(rollout.Config{Interval: time.Hour})
 	for _, field := range []string{"Store", "Digests", "Interval"} {
 		require.ErrorContains(t, err, "Config."+field)
+	}
+}
+
+func TestAPlanIsReadyMadeOrStepsOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]rollout.Plan{
+		"gradual": rollout.Gradual(), "shadow-then-warn": rollout.ShadowThenWarn(),
+		"0:168h, 5:24h,50:90m": {{For: 168 * time.Hour}, {Percent: 5, For: 24 * time.Hour}, {Percent: 50, For: 90 * time.Minute}},
+		"0:1h,warn:24h":        {{For: time.Hour}, {Percent: 100, Warn: true, For: 24 * time.Hour}},
+	} {
+		plan, err := rollout.ParsePlan(text)
+		require.NoError(t, err)
+		require.Equal(t, want, plan)
+	}
+	for _, text := range []string{"", "fast", "5", "5:", ":1h", "x:1h", "5:1", "5:1h,", "5:1h;6:1h", strings.Repeat("1:1h,", 1000)} {
+		_, err := rollout.ParsePlan(text)
+		require.ErrorContains(t, err, "rollout: a plan", text)
+		require.Less(t, len(err.Error()), 300)
 	}
 }
 

@@ -43,10 +43,11 @@ type State struct {
 	// Old and New are the documents.
 	Old []byte `json:"old"`
 	New []byte `json:"new"`
-	// Phase says whether it goes on, and Why since when it does not, for people.
+	// Phase says whether it goes on, and Why for what reason it does not, for people.
 	Phase Phase  `json:"phase"`
 	Why   string `json:"why,omitempty"`
-	// Reason is why the policy is changed.
+	// By is who has started it, and Reason why the policy is changed.
+	By     string `json:"by"`
 	Reason string `json:"reason"`
 	// Revision is the newest one that it has published.
 	Revision uint64 `json:"revision"`

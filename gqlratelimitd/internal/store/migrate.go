@@ -48,7 +48,7 @@ func Grants(role string) string {
 		on("SELECT, INSERT", "policy_revision audit_entry audit_hash audit_checkpoint") +
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
-		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal lease") +
+		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal rollout lease") +
 		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged")
 }
 

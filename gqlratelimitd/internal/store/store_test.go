@@ -84,6 +84,9 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, tx.PutUnmanaged(&store.Unmanaged{}))
 		require.NoError(t, tx.RemoveUnmanaged(store.OverrideKey{}))
+		for version := range uint64(2) {
+			require.NoError(t, tx.PutRollout(&store.Rollout{Version: version + 1}))
+		}
 	})
 	other, err := pgx.Connect(t.Context(), modest)
 	require.NoError(t, err)

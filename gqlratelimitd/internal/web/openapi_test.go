@@ -85,7 +85,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		}
 		seen[a.route][a.status] = true
 	}
-	for _, a := range s.attempts() {
+	for _, a := range append(s.attempts(), rolloutAttempts()...) {
 		try(a)
 	}
 	// What all routes have in common. A viewer of one tenant may do nothing to another one.

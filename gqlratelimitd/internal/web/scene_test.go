@@ -77,7 +77,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	var once sync.Once
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
 	log := slog.New(slog.DiscardHandler)
-	cfg := control.Config{Store: s.db, Changed: func() { s.web.Wake() }}
+	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }}
 	if redis {
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
 	}

@@ -13,7 +13,10 @@ import (
 type effective struct {
 	Tenant string `json:"tenant"`
 	// Revision is that of the policy.
-	Revision  uint64 `json:"revision"`
+	Revision uint64 `json:"revision"`
+	// Rollout is the roll-out that the revision is a step of, if any, and Next says that its policy holds for the tenant already.
+	Rollout   string `json:"rollout,omitempty"`
+	Next      bool   `json:"next,omitempty"`
 	Tier      string `json:"tier"`
 	TierFrom  string `json:"tierFrom"`
 	Mode      string `json:"mode"`
@@ -72,7 +75,7 @@ func (s *Server) effective(c *call) error {
 	}
 	out := effective{
 		Tenant: in.Tenant, Revision: found.Policy, Tier: found.Tier, TierFrom: found.TierFrom, Mode: found.Mode.String(),
-		Blocked: found.Blocked, Unlimited: found.Unlimited, Misfit: found.Misfit, Limits: []limit{},
+		Blocked: found.Blocked, Unlimited: found.Unlimited, Rollout: found.Rollout, Next: found.Next, Misfit: found.Misfit, Limits: []limit{},
 	}
 	for i := range found.Limits {
 		out.Limits = append(out.Limits, s.limitOf(&found.Limits[i]))

@@ -1,0 +1,99 @@
+package control_test
+
+import "github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+
+func publishOf(s *scene) func(control.Request, control.PublishInput) (*control.Published, error) {
+	return func(r control.Request, in control.PublishInput) (*control.Published, error) {
+		return s.Publish(s.ctx(), r, in)
+	}
+}
+
+func revertOf(s *scene) func(control.Request, control.RevertInput) (*control.Published, error) {
+	return func(r control.Request, in control.RevertInput) (*control.Published, error) {
+		return s.Revert(s.ctx(), r, in)
+	}
+}
+
+func proposeOf(s *scene) func(control.Request, control.ProposeInput) (*control.Proposal, error) {
+	return func(r control.Request, in control.ProposeInput) (*control.Proposal, error) {
+		return s.Propose(s.ctx(), r, in)
+	}
+}
+
+func approveOf(s *scene) func(control.Request, control.ApproveInput) (*control.Proposal, error) {
+	return func(r control.Request, in control.ApproveInput) (*control.Proposal, error) {
+		return s.Approve(s.ctx(), r, in)
+	}
+}
+
+func withdrawOf(s *scene) func(control.Request, control.WithdrawInput) (*control.Proposal, error) {
+	return func(r control.Request, in control.WithdrawInput) (*control.Proposal, error) {
+		return s.Withdraw(s.ctx(), r, in)
+	}
+}
+
+func putTenantOf(s *scene) func(control.Request, control.TenantInput) (*control.Tenant, error) {
+	return func(r control.Request, in control.TenantInput) (*control.Tenant, error) {
+		return s.PutTenant(s.ctx(), r, in)
+	}
+}
+
+func removeTenantOf(s *scene) func(control.Request, control.RemoveTenantInput) (*control.Tenant, error) {
+	return func(r control.Request, in control.RemoveTenantInput) (*control.Tenant, error) {
+		return s.RemoveTenant(s.ctx(), r, in)
+	}
+}
+
+func allocateOf(s *scene) func(control.Request, control.AllocateInput) (*control.Tenant, error) {
+	return func(r control.Request, in control.AllocateInput) (*control.Tenant, error) {
+		return s.Allocate(s.ctx(), r, in)
+	}
+}
+
+func setOverrideOf(s *scene) func(control.Request, control.OverrideInput) (*control.Override, error) {
+	return func(r control.Request, in control.OverrideInput) (*control.Override, error) {
+		return s.SetOverride(s.ctx(), r, in)
+	}
+}
+
+func clearOverrideOf(s *scene) func(control.Request, control.ClearOverrideInput) (*control.Override, error) {
+	return func(r control.Request, in control.ClearOverrideInput) (*control.Override, error) {
+		return s.ClearOverride(s.ctx(), r, in)
+	}
+}
+
+func switchModeOf(s *scene) func(control.Request, control.SwitchInput) (*control.ModeSwitch, error) {
+	return func(r control.Request, in control.SwitchInput) (*control.ModeSwitch, error) {
+		return s.SwitchMode(s.ctx(), r, in)
+	}
+}
+
+func endModeSwitchOf(s *scene) func(control.Request, control.EndSwitchInput) (*control.ModeSwitch, error) {
+	return func(r control.Request, in control.EndSwitchInput) (*control.ModeSwitch, error) {
+		return s.EndModeSwitch(s.ctx(), r, in)
+	}
+}
+
+func startRolloutOf(s *scene) func(control.Request, control.StartRolloutInput) (*control.Rollout, error) {
+	return func(r control.Request, in control.StartRolloutInput) (*control.Rollout, error) {
+		return s.StartRollout(s.ctx(), r, in)
+	}
+}
+
+func haltRolloutOf(s *scene) func(control.Request, control.HaltRolloutInput) (*control.Rollout, error) {
+	return func(r control.Request, in control.HaltRolloutInput) (*control.Rollout, error) {
+		return s.HaltRollout(s.ctx(), r, in)
+	}
+}
+
+func resumeRolloutOf(s *scene) func(control.Request, control.ResumeRolloutInput) (*control.Rollout, error) {
+	return func(r control.Request, in control.ResumeRolloutInput) (*control.Rollout, error) {
+		return s.ResumeRollout(s.ctx(), r, in)
+	}
+}
+
+func abortRolloutOf(s *scene) func(control.Request, control.AbortRolloutInput) (*control.Rollout, error) {
+	return func(r control.Request, in control.AbortRolloutInput) (*control.Rollout, error) {
+		return s.AbortRollout(s.ctx(), r, in)
+	}
+}
