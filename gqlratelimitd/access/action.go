@@ -67,6 +67,8 @@ const (
 	DeleteOverride Action = "override.delete"
 	// ObserveOverride notes an override that was set without the control plane.
 	ObserveOverride Action = "override.observe"
+	// ObserveModeSwitch notes a mode switch that was set without the control plane.
+	ObserveModeSwitch Action = "mode.observe"
 	// GrantBudget gives an owner some of a limit back, or on top.
 	GrantBudget Action = "budget.grant"
 	// ResetBudget makes a budget full.
@@ -142,6 +144,7 @@ var rights = []row{
 	{SetAllocations, tenant, []Role{TenantAdmin, Operator}, false},
 	{SwitchMode, tenant, []Role{Operator}, false},
 	{EndModeSwitch, tenant, []Role{Operator}, true},
+	{ObserveModeSwitch, tenant, nil, true},
 	{IssueToken, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, false},
 	{RevokeToken, tenant, []Role{TenantAdmin, Operator}, true},
 	{RotateAuditKey, fleet, []Role{Operator}, false},

@@ -56,6 +56,7 @@ var matrix = []struct {
 	{access.SetAllocations, "to", "", "o"},
 	{access.SwitchMode, "o", "", "o"},
 	{access.EndModeSwitch, "o", "", "os"},
+	{access.ObserveModeSwitch, "", "", "s"},
 	{access.IssueToken, "vtopa", "", "vopab"},
 	{access.RevokeToken, "to", "", "os"},
 	{access.RotateAuditKey, "", "", "o"},

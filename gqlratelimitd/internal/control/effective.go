@@ -133,7 +133,18 @@ func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput)
 
 // eased returns a policy with no mode stricter than the switches that hold for who is asked about say.
 func (c *Control) eased(v *store.View, policy *tiers.Snapshot, in *EffectiveInput) (*tiers.Snapshot, error) {
+	foreign, err := c.foreignSwitches(v)
+	if err != nil {
+		return nil, err
+	}
 	var easings []tiers.Easing
+	for _, u := range foreign {
+		easing := tiers.Easing{Tenant: u.Tenant, Operation: u.Operation, AtMost: u.Mode, Until: u.Until}
+		about := (u.Tenant == "" || u.Tenant == in.Tenant) && (u.Operation == "" || in.Operation != "")
+		if about && easing.Check() == nil {
+			easings = append(easings, easing)
+		}
+	}
 	now := c.now()
 	for after := uint64(0); ; {
 		switches, err := v.ModeSwitches(after, store.MaxPage)
@@ -143,7 +154,8 @@ func (c *Control) eased(v *store.View, policy *tiers.Snapshot, in *EffectiveInpu
 		for i := range switches {
 			s := &switches[i]
 			after = s.Revision
-			if easing, about := in.easing(s); about && s.Holds(now) {
+			// What nobody has set here holds in its place.
+			if easing, about := in.easing(s); about && s.Holds(now) && foreign[keyOf(s)] == nil {
 				easings = append(easings, easing)
 			}
 		}
@@ -155,7 +167,8 @@ func (c *Control) eased(v *store.View, policy *tiers.Snapshot, in *EffectiveInpu
 		return policy, nil
 	}
 	modes := tiers.NewModeSwitch(policy)
-	if err := modes.Ease(easings); err != nil {
+	// Whatever stands in a Redis, what holds can be asked for.
+	if err := modes.Ease(easings[:min(len(easings), tiers.MaxEasings)]); err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
 	return modes.Snapshot(), nil

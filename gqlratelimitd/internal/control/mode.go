@@ -53,6 +53,15 @@ type ModeSwitch struct {
 	// By is who has written it, Reason why, and At when.
 	By, Reason string
 	At         time.Time
+
+	// Unmanaged says that it is a switch in Redis that nobody has set through the control plane. It has no revision. By and Reason are what
+	// it says itself, At is by the clock of who has set it, and Found when it was seen first. Operation is the operation rule of one that is
+	// about a tenant and an operation.
+	Unmanaged bool      `json:",omitempty"`
+	Found     time.Time `json:",omitzero"`
+	Operation string    `json:",omitempty"`
+	// Replaced says that such a switch holds in the place of this one. It is said in lists.
+	Replaced bool `json:",omitempty"`
 }
 
 // Holds reports whether it holds at a time.
@@ -188,10 +197,74 @@ func (c *Control) ModeSwitches(ctx context.Context, actor access.Actor, after ui
 	}
 	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
 		switches, err := v.ModeSwitches(after, n)
+		if err != nil {
+			return err
+		}
+		foreign, err := c.foreignSwitches(v)
 		for i := range switches {
-			found = append(found, switchOf(&switches[i]))
+			s := switchOf(&switches[i])
+			s.Replaced = s.Holds(c.now()) && foreign[keyOf(&switches[i])] != nil
+			found = append(found, s)
 		}
 		return err
 	})
 	return found, err
+}
+
+// UnmanagedSwitches returns the switches in Redis that nobody has set here and that hold, by what they are about: [access.ReadPolicy].
+// Instances apply tiers.MaxEasings at most.
+func (c *Control) UnmanagedSwitches(ctx context.Context, actor access.Actor) (found []ModeSwitch, _ error) {
+	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
+		return nil, err
+	}
+	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
+		switches, err := v.UnmanagedSwitches()
+		for i := range switches {
+			if u := &switches[i]; c.now().Before(u.Until) {
+				found = append(found, unmanagedSwitchOf(u))
+			}
+		}
+		return err
+	})
+	return found, err
+}
+
+// foreignSwitches returns those switches by what they are about.
+func (c *Control) foreignSwitches(v *store.View) (map[store.SwitchKey]*store.UnmanagedSwitch, error) {
+	switches, err := v.UnmanagedSwitches()
+	found := make(map[store.SwitchKey]*store.UnmanagedSwitch, len(switches))
+	for i := range switches {
+		if u := &switches[i]; c.now().Before(u.Until) {
+			found[u.SwitchKey] = u
+		}
+	}
+	return found, err
+}
+
+// keyOf is what a switch is about, in the words of Redis.
+func keyOf(s *store.ModeSwitch) store.SwitchKey {
+	switch Scope(s.Scope) {
+	case ScopeTenant:
+		return store.SwitchKey{Tenant: s.Name}
+	case ScopeOperation:
+		return store.SwitchKey{Operation: s.Name}
+	case ScopeAll:
+	}
+	return store.SwitchKey{}
+}
+
+// unmanagedSwitchOf is a switch that nobody has set here, with texts that can be shown.
+func unmanagedSwitchOf(u *store.UnmanagedSwitch) ModeSwitch {
+	s := ModeSwitch{
+		Scope: ScopeAll, Mode: u.Mode, Until: u.Until, By: visible(u.By, maxSaid), Reason: visible(u.Reason, maxSaid), At: u.Since,
+		Unmanaged: true, Found: u.Found,
+	}
+	tenant, operation := visible(u.Tenant, maxSaid), visible(u.Operation, maxSaid)
+	switch {
+	case tenant != "":
+		s.Scope, s.Name, s.Operation = ScopeTenant, tenant, operation
+	case operation != "":
+		s.Scope, s.Name = ScopeOperation, operation
+	}
+	return s
 }

@@ -39,7 +39,8 @@ type Relaying struct {
 	Waiting int64
 	Lag     time.Duration
 	// Unmanaged is how many override records Redis has that nobody has set here, and UnmanagedSwitches how many mode switches.
-	Unmanaged, UnmanagedSwitches int64
+	Unmanaged         int64
+	UnmanagedSwitches int
 }
 
 // Relaying returns how far changes have come on their way to Redis: [access.ReadFleet]. There is [ErrNotFound] for a daemon without a
@@ -67,7 +68,11 @@ func (c *Control) Relaying(ctx context.Context, actor access.Actor) (*Relaying, 
 			// The clock of who has written it may be another one.
 			r.Lag = max(0, c.now().Sub(since))
 		}
-		r.Unmanaged, err = v.CountUnmanaged()
+		if r.Unmanaged, err = v.CountUnmanaged(); err != nil {
+			return err
+		}
+		switches, err := c.foreignSwitches(v)
+		r.UnmanagedSwitches = len(switches)
 		return err
 	})
 	return r, err

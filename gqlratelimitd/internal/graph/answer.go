@@ -144,7 +144,8 @@ func overrideOf(o *control.Override) *model.Override {
 func switchOf(s *control.ModeSwitch) *model.ModeSwitch {
 	return &model.ModeSwitch{
 		Scope: word[model.Scope](string(s.Scope)), Name: s.Name, Mode: word[model.Mode](s.Mode.String()), Until: instant(s.Until),
-		Ended: s.Ended, Revision: s.Revision, By: s.By, Reason: s.Reason, At: s.At,
+		Ended: s.Ended, Revision: s.Revision, By: s.By, Reason: s.Reason, At: instant(s.At),
+		Managed: !s.Unmanaged, Found: instant(s.Found), Replaced: s.Replaced, Operation: given(s.Operation),
 	}
 }
 

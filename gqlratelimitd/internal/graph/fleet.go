@@ -69,7 +69,7 @@ func (q query) Relay(ctx context.Context) (*model.Relay, error) {
 		relay := &model.Relay{
 			Leads: r.Leads, Holder: given(r.Holder), Waiting: r.Waiting, LagMs: r.Lag.Milliseconds(), Failure: given(r.Failure),
 			FailingSince: instant(r.FailingSince), Swept: instant(r.Swept), Refused: []*model.RelayRefusal{},
-			Unmanaged: r.Unmanaged, Unnamed: r.Unnamed,
+			Unmanaged: r.Unmanaged, UnmanagedSwitches: r.UnmanagedSwitches, Unnamed: r.Unnamed,
 		}
 		for _, x := range r.Refused {
 			relay.Refused = append(relay.Refused, &model.RelayRefusal{Kind: x.Kind, Name: x.Name, Error: x.Error, Since: x.Since})

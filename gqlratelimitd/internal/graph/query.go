@@ -141,7 +141,12 @@ func (q query) ModeSwitches(ctx context.Context, first int, after *uint64) (*mod
 	if err != nil {
 		return nil, err
 	}
-	return &model.ModeSwitchPage{Nodes: nodes, PageInfo: info}, nil
+	unmanaged, err := q.control.UnmanagedSwitches(ctx, actorOf(ctx))
+	page := &model.ModeSwitchPage{Nodes: nodes, PageInfo: info, Unmanaged: []*model.ModeSwitch{}}
+	for i := range unmanaged {
+		page.Unmanaged = append(page.Unmanaged, switchOf(&unmanaged[i]))
+	}
+	return page, err
 }
 
 // Tokens returns a page of tokens.

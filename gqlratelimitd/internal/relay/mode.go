@@ -1,9 +1,12 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
@@ -20,6 +23,10 @@ const (
 
 // scope is what a switch is about.
 type scope struct{ tenant, operation string }
+
+func byScope(a, b scope) int {
+	return cmp.Or(strings.Compare(a.tenant, b.tenant), strings.Compare(a.operation, b.operation))
+}
 
 func scopeOf(s *store.ModeSwitch) scope {
 	switch s.Scope {
@@ -41,8 +48,8 @@ func switchOf(i *store.SwitchIntent) event.ModeSwitch {
 	}
 }
 
-// bringModes brings the mode switches in Redis to what the database has. As of overrides, the intent holds, and a switch that
-// somebody has set without the daemon stays until one is set here afterwards.
+// bringModes brings the mode switches in Redis to what the database has, and notes those that come from somewhere else. As of overrides,
+// the intent holds, and a switch that somebody has set without the daemon stays until one is set here afterwards.
 func (r *Relay) bringModes(ctx context.Context, _ string) (c carried, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callPatience)
 	defer cancel()
@@ -54,7 +61,7 @@ func (r *Relay) bringModes(ctx context.Context, _ string) (c carried, _ error) {
 	for i := range list {
 		there[scope{list[i].Tenant, list[i].Operation}] = list[i]
 	}
-	intents, err := r.switches(ctx, there)
+	intents, known, err := r.switches(ctx, there)
 	if err != nil {
 		return c, err
 	}
@@ -74,29 +81,40 @@ func (r *Relay) bringModes(ctx context.Context, _ string) (c carried, _ error) {
 			applied = append(applied, i)
 		}
 		c.wrote = c.wrote || wrote
+		if from, ours := markOf(is.By); wrote || ours && from <= i.Revision {
+			delete(there, scopeOf(&i.ModeSwitch))
+		}
 	}
 	c.refused = errors.Join(refused...)
-	c.note = func(tx *store.Tx) (newest bool, _ error) {
-		newest = true
-		for _, i := range applied {
-			if i.Applied == i.Revision {
-				continue
-			}
-			is, err := tx.ApplyModeSwitch(i.Scope, i.Name, i.Revision)
-			if err != nil {
-				return false, err
-			}
-			newest = newest && is
-		}
-		return newest, nil
+	foreign := compareSwitches(there, known)
+	applied = slices.DeleteFunc(applied, func(i *store.SwitchIntent) bool { return i.Applied == i.Revision })
+	if len(applied)+len(foreign.set)+len(foreign.gone) > 0 {
+		c.note = func(tx *store.Tx) (bool, error) { return noteSwitches(ctx, tx, applied, &foreign) }
 	}
 	return c, nil
 }
 
-// switches returns the switches of the database that hold, that Redis has, or that it has not been given yet.
-func (r *Relay) switches(ctx context.Context, there map[scope]event.ModeSwitch) (intents []store.SwitchIntent, _ error) {
+// noteSwitches notes which switches Redis was given, and which it has that come from somewhere else. It reports whether what was given still
+// is the newest.
+func noteSwitches(ctx context.Context, tx *store.Tx, applied []*store.SwitchIntent, foreign *foreignSwitches) (newest bool, _ error) {
+	newest = true
+	for _, i := range applied {
+		is, err := tx.ApplyModeSwitch(i.Scope, i.Name, i.Revision)
+		if err != nil {
+			return false, err
+		}
+		newest = newest && is
+	}
+	return newest, foreign.note(ctx, tx)
+}
+
+// switches returns the switches of the database that hold, that Redis has, or that it has not been given yet, and those that were noted.
+func (r *Relay) switches(ctx context.Context, there map[scope]event.ModeSwitch) (intents []store.SwitchIntent, known []store.UnmanagedSwitch, _ error) {
 	over := r.cfg.Now().Add(-keptAfterEnd)
-	err := r.cfg.Store.Read(ctx, func(v *store.View) error {
+	err := r.cfg.Store.Read(ctx, func(v *store.View) (err error) {
+		if known, err = v.UnmanagedSwitches(); err != nil {
+			return err
+		}
 		intents = nil
 		for after := uint64(0); ; {
 			page, err := v.SwitchIntents(after, store.MaxPage)
@@ -111,7 +129,7 @@ func (r *Relay) switches(ctx context.Context, there map[scope]event.ModeSwitch) 
 			}
 		}
 	})
-	return intents, err
+	return intents, known, err
 }
 
 // refusedError is why a switch will not be relayed before somebody changes it.

@@ -87,3 +87,61 @@ func TestModeSwitchesAreBroughtToRedisAndThoseThatWereSetWithoutTheDaemonStay(t 
 		is("acme/ warn by ada (gqlratelimitd #8)", "other/ off by oncall")
 	})
 }
+
+// foreignModes are the switches that were noted, in words.
+func (s *scene) foreignModes() (found []string) {
+	s.Helper()
+	require.NoError(s, s.db.Read(context.Background(), func(v *store.View) error {
+		found = nil
+		list, err := v.UnmanagedSwitches()
+		for _, u := range list {
+			found = append(found, fmt.Sprint(u.Tenant, "/", u.Operation, " ", u.Mode, " by ", u.By))
+		}
+		return err
+	}))
+	return found
+}
+
+func TestASwitchThatWasSetWithoutTheDaemonIsAuditedOnceAndListedUntilItEnds(t *testing.T) {
+	t.Parallel()
+	both(t, func(s *scene) {
+		t := s.TB
+		switches, err := redisswitch.New(redisswitch.Config{Client: s.client})
+		require.NoError(t, err)
+		foreign := func(m event.ModeSwitch) {
+			t.Helper()
+			m.Until, m.Reason, m.By = later, "3 a.m.\x1b", "oncall"
+			require.NoError(t, switches.Set(t.Context(), m))
+		}
+		lists := func(want ...string) {
+			t.Helper()
+			s.eventually(func() bool { return fmt.Sprint(s.foreignModes()) == fmt.Sprint(want) }, want)
+		}
+		s.mode(control.ScopeTenant, "acme", bucket.Off, later)
+		_, stop := s.start(s.config())
+		s.eventually(func() bool { return len(s.modes(switches)) == 1 })
+		// It is seen while the daemon runs, although nothing else happens.
+		foreign(event.ModeSwitch{AtMost: "shadow"})
+		foreign(event.ModeSwitch{Tenant: "other", Operation: "Query.*", AtMost: "off"})
+		lists("/ shadow by oncall", "other/Query.* off by oncall")
+		require.Len(t, s.entries(), 2)
+		require.Contains(t, s.entries()[0], `"mode.observe"`)
+		require.Contains(t, s.entries()[0], "mode of all")
+		require.Contains(t, s.entries()[0], "3 a.m.?")
+		require.Contains(t, s.entries()[1], "mode of operation Query.* of tenant other")
+
+		// And when one is there again: it stands in the place of one that was set here.
+		stop()
+		foreign(event.ModeSwitch{Tenant: "acme", AtMost: "warn"})
+		r, _ := s.start(s.config())
+		s.carried(r)
+		lists("/ shadow by oncall", "acme/ warn by oncall", "other/Query.* off by oncall")
+		require.Len(t, s.entries(), 3, "those that were seen before are not audited again")
+		s.mode(control.ScopeTenant, "acme", bucket.Shadow, later)
+		lists("/ shadow by oncall", "other/Query.* off by oncall")
+		_, err = switches.End(t.Context(), "", "")
+		require.NoError(t, err)
+		lists("other/Query.* off by oncall")
+		require.Len(t, s.entries(), 3)
+	})
+}

@@ -40,6 +40,8 @@ const (
 	callPatience = 2 * time.Second
 	// failuresInARow is after how many messages that could not be carried a relay waits.
 	failuresInARow = 3
+	// modesEvery is how often it is looked which mode switches there are.
+	modesEvery = 5 * time.Second
 	// sweepPause is between two pages that are compared.
 	sweepPause = 2 * time.Millisecond
 	minBackOff = 100 * time.Millisecond
@@ -87,10 +89,10 @@ type Relay struct {
 	running   atomic.Bool
 
 	// What follows belongs to the goroutine that waits for the lease, and then to the one that carries. counted is when what waits was
-	// counted last.
-	after   uint64
-	sweep   sweep
-	counted time.Time
+	// counted last, and modesLooked when mode switches were looked at.
+	after                uint64
+	sweep                sweep
+	counted, modesLooked time.Time
 
 	// mu guards status.
 	mu     sync.Mutex

@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -126,15 +125,9 @@ func noteUnmanaged(ctx context.Context, tx *store.Tx, u *store.Unmanaged) error 
 	}
 	e := audit.Entry{
 		Time: tx.Now(), Actor: access.System("relay").Audit(), Action: string(access.ObserveOverride), Target: "override of " + wordsOf(u.Tenant, u.Owner, u.Limit),
-		Tenant: printable(u.Tenant), After: after, Reason: "it was set without the control plane",
+		Tenant: printable(u.Tenant), After: after, Reason: setWithout,
 	}
-	_, err = audit.Append(ctx, tx.Audit(), e)
-	if wrong := (*audit.EntryError)(nil); errors.As(err, &wrong) {
-		// A name or a reason looks like a secret. That there is a record has to be known all the same.
-		e.Target, e.Tenant, e.After = "an override whose "+wrong.Field+" does not fit here", "", nil
-		_, err = audit.Append(ctx, tx.Audit(), e)
-	}
-	if err != nil {
+	if err := observed(ctx, tx, e, "an override"); err != nil {
 		return err
 	}
 	return tx.PutUnmanaged(u)
@@ -154,8 +147,7 @@ func wordsOf(tenant string, owner bucket.Owner, limit string) string {
 	if limit != "" {
 		text += ", limit " + printable(limit)
 	}
-	const most = 480
-	return cut(text, most)
+	return cut(text, maxWords)
 }
 
 // printable is a text from outside without what a log cannot hold.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
 //go:embed witness.lua
@@ -85,5 +87,10 @@ func (r *Relay) look(ctx context.Context) error {
 	if !stands {
 		r.sweep.lost = true
 	}
-	return nil
+	if time.Since(r.modesLooked) < modesEvery {
+		return nil
+	}
+	// They are few, and in one place. Who eases everything at 3 a.m. wants it to be seen.
+	r.modesLooked = time.Now()
+	return r.bringAll(ctx, store.ModesMessage, []string{""}, r.bringModes)
 }

@@ -49,7 +49,7 @@ func Grants(role string) string {
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
 		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal rollout lease") +
-		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged")
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_unmanaged")
 }
 
 // Migrations returns the steps of [Script], for tools that count steps themselves. They name no schema: in a PostgreSQL they are run with

@@ -110,6 +110,32 @@ func TestWhatASwitchHasComeToIsKeptUntilItIsSetAgain(t *testing.T) {
 	})
 }
 
+func TestSwitchesThatNobodyHasSetHereAreKeptByteForByte(t *testing.T) {
+	t.Parallel()
+	both(t, func(s scene) {
+		t, db, c := s.T, s.db, s.clock
+		all := []store.UnmanagedSwitch{
+			{Mode: bucket.Warn, Until: c.now.Add(time.Hour), By: "\x00\xff", Reason: "\x00"},
+			{SwitchKey: store.SwitchKey{Operation: "Query.*"}, Mode: bucket.Shadow, Until: c.now.Add(time.Hour), Since: c.now},
+			{SwitchKey: store.SwitchKey{Tenant: "a\xff", Operation: "Query.*"}, Mode: bucket.Off, Until: c.now.Add(time.Hour)},
+		}
+		change(t, db, func(tx *store.Tx) {
+			for i := range all {
+				require.NoError(t, tx.PutUnmanagedSwitch(&all[i]))
+			}
+		})
+		require.Equal(t, c.now, all[0].Found)
+		there := func() []store.UnmanagedSwitch { return read(t, db, (*store.View).UnmanagedSwitches) }
+		require.Equal(t, all, there())
+		all[1].Mode = bucket.Off
+		change(t, db, func(tx *store.Tx) {
+			require.NoError(t, tx.PutUnmanagedSwitch(&all[1]))
+			require.NoError(t, tx.RemoveUnmanagedSwitch(all[2].SwitchKey))
+		})
+		require.Equal(t, all[:2], there())
+	})
+}
+
 func TestALeaseIsTakenByWhoKnowsItsBeat(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {

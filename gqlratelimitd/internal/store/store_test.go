@@ -87,6 +87,8 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		for version := range uint64(2) {
 			require.NoError(t, tx.PutRollout(&store.Rollout{Version: version + 1}))
 		}
+		require.NoError(t, tx.PutUnmanagedSwitch(&store.UnmanagedSwitch{}))
+		require.NoError(t, tx.RemoveUnmanagedSwitch(store.SwitchKey{}))
 	})
 	other, err := pgx.Connect(t.Context(), modest)
 	require.NoError(t, err)

@@ -178,20 +178,25 @@ type ComplexityRoot struct {
 	}
 
 	ModeSwitch struct {
-		At       func(childComplexity int) int
-		By       func(childComplexity int) int
-		Ended    func(childComplexity int) int
-		Mode     func(childComplexity int) int
-		Name     func(childComplexity int) int
-		Reason   func(childComplexity int) int
-		Revision func(childComplexity int) int
-		Scope    func(childComplexity int) int
-		Until    func(childComplexity int) int
+		At        func(childComplexity int) int
+		By        func(childComplexity int) int
+		Ended     func(childComplexity int) int
+		Found     func(childComplexity int) int
+		Managed   func(childComplexity int) int
+		Mode      func(childComplexity int) int
+		Name      func(childComplexity int) int
+		Operation func(childComplexity int) int
+		Reason    func(childComplexity int) int
+		Replaced  func(childComplexity int) int
+		Revision  func(childComplexity int) int
+		Scope     func(childComplexity int) int
+		Until     func(childComplexity int) int
 	}
 
 	ModeSwitchPage struct {
-		Nodes    func(childComplexity int) int
-		PageInfo func(childComplexity int) int
+		Nodes     func(childComplexity int) int
+		PageInfo  func(childComplexity int) int
+		Unmanaged func(childComplexity int) int
 	}
 
 	Mutation struct {
@@ -336,16 +341,17 @@ type ComplexityRoot struct {
 	}
 
 	Relay struct {
-		FailingSince func(childComplexity int) int
-		Failure      func(childComplexity int) int
-		Holder       func(childComplexity int) int
-		LagMs        func(childComplexity int) int
-		Leads        func(childComplexity int) int
-		Refused      func(childComplexity int) int
-		Swept        func(childComplexity int) int
-		Unmanaged    func(childComplexity int) int
-		Unnamed      func(childComplexity int) int
-		Waiting      func(childComplexity int) int
+		FailingSince      func(childComplexity int) int
+		Failure           func(childComplexity int) int
+		Holder            func(childComplexity int) int
+		LagMs             func(childComplexity int) int
+		Leads             func(childComplexity int) int
+		Refused           func(childComplexity int) int
+		Swept             func(childComplexity int) int
+		Unmanaged         func(childComplexity int) int
+		UnmanagedSwitches func(childComplexity int) int
+		Unnamed           func(childComplexity int) int
+		Waiting           func(childComplexity int) int
 	}
 
 	RelayRefusal struct {
@@ -1134,6 +1140,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModeSwitch.Ended(childComplexity), true
+	case "ModeSwitch.found":
+		if e.ComplexityRoot.ModeSwitch.Found == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModeSwitch.Found(childComplexity), true
+	case "ModeSwitch.managed":
+		if e.ComplexityRoot.ModeSwitch.Managed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModeSwitch.Managed(childComplexity), true
 	case "ModeSwitch.mode":
 		if e.ComplexityRoot.ModeSwitch.Mode == nil {
 			break
@@ -1146,12 +1164,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModeSwitch.Name(childComplexity), true
+	case "ModeSwitch.operation":
+		if e.ComplexityRoot.ModeSwitch.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModeSwitch.Operation(childComplexity), true
 	case "ModeSwitch.reason":
 		if e.ComplexityRoot.ModeSwitch.Reason == nil {
 			break
 		}
 
 		return e.ComplexityRoot.ModeSwitch.Reason(childComplexity), true
+	case "ModeSwitch.replaced":
+		if e.ComplexityRoot.ModeSwitch.Replaced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModeSwitch.Replaced(childComplexity), true
 	case "ModeSwitch.revision":
 		if e.ComplexityRoot.ModeSwitch.Revision == nil {
 			break
@@ -1183,6 +1213,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ModeSwitchPage.PageInfo(childComplexity), true
+	case "ModeSwitchPage.unmanaged":
+		if e.ComplexityRoot.ModeSwitchPage.Unmanaged == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ModeSwitchPage.Unmanaged(childComplexity), true
 
 	case "Mutation.abortRollout":
 		if e.ComplexityRoot.Mutation.AbortRollout == nil {
@@ -1991,6 +2027,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Relay.Unmanaged(childComplexity), true
+	case "Relay.unmanagedSwitches":
+		if e.ComplexityRoot.Relay.UnmanagedSwitches == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Relay.UnmanagedSwitches(childComplexity), true
 	case "Relay.unnamed":
 		if e.ComplexityRoot.Relay.Unnamed == nil {
 			break
@@ -2594,8 +2636,9 @@ type Relay {
   swept: Time
   "What Redis has not as the database has it, and will not have before somebody changes it. At most 100."
   refused: [RelayRefusal!]! @listSize(assumedSize: 5)
-  "How many override records Redis has that nobody has set here."
+  "How many override records, and how many mode switches, Redis has that nobody has set here."
   unmanaged: Long!
+  unmanagedSwitches: Int!
   "How many keys of override records do not say whose they are."
   unnamed: Int!
 }
@@ -3126,16 +3169,29 @@ type ModeSwitch {
   until: Time
   "It was ended by hand."
   ended: Boolean!
-  "The change that has written it: the expectedRevision of the next one."
+  "The change that has written it: the expectedRevision of the next one. 0: it is not managed."
   revision: Revision!
+  """
+  It was set here. If not, it is a switch in Redis that was set without the control plane: by and reason are what it says itself, and at is by
+  the clock of who has set it. It holds until it ends, or until somebody sets that switch here.
+  """
+  managed: Boolean!
+  "When a switch that is not managed was seen first. Null: it is managed."
+  found: Time
+  "A switch that is not managed holds in the place of this one."
+  replaced: Boolean!
+  "The operation rule of a switch that is about a tenant and an operation, which none is that was set here. Null: it is not."
+  operation: String
   by: String!
   reason: String!
-  at: Time!
+  at: Time
 }
 
 type ModeSwitchPage @cost(weight: "0") {
   nodes: [ModeSwitch!]!
   pageInfo: PageInfo!
+  "All that hold and were set without the control plane, on each page."
+  unmanaged: [ModeSwitch!]! @listSize(assumedSize: 5)
 }
 
 "What is told of a token: everything but what would let somebody in."
@@ -3701,6 +3757,14 @@ func (ec *executionContext) childFields_ModeSwitch(ctx context.Context, field gr
 		return ec.fieldContext_ModeSwitch_ended(ctx, field)
 	case "revision":
 		return ec.fieldContext_ModeSwitch_revision(ctx, field)
+	case "managed":
+		return ec.fieldContext_ModeSwitch_managed(ctx, field)
+	case "found":
+		return ec.fieldContext_ModeSwitch_found(ctx, field)
+	case "replaced":
+		return ec.fieldContext_ModeSwitch_replaced(ctx, field)
+	case "operation":
+		return ec.fieldContext_ModeSwitch_operation(ctx, field)
 	case "by":
 		return ec.fieldContext_ModeSwitch_by(ctx, field)
 	case "reason":
@@ -3717,6 +3781,8 @@ func (ec *executionContext) childFields_ModeSwitchPage(ctx context.Context, fiel
 		return ec.fieldContext_ModeSwitchPage_nodes(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_ModeSwitchPage_pageInfo(ctx, field)
+	case "unmanaged":
+		return ec.fieldContext_ModeSwitchPage_unmanaged(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ModeSwitchPage", field.Name)
 }
@@ -3945,6 +4011,8 @@ func (ec *executionContext) childFields_Relay(ctx context.Context, field graphql
 		return ec.fieldContext_Relay_refused(ctx, field)
 	case "unmanaged":
 		return ec.fieldContext_Relay_unmanaged(ctx, field)
+	case "unmanagedSwitches":
+		return ec.fieldContext_Relay_unmanagedSwitches(ctx, field)
 	case "unnamed":
 		return ec.fieldContext_Relay_unnamed(ctx, field)
 	}
@@ -7492,6 +7560,98 @@ func (ec *executionContext) fieldContext_ModeSwitch_revision(_ context.Context, 
 	return graphql.NewScalarFieldContext("ModeSwitch", field, false, false, errors.New("field of type Revision does not have child fields"))
 }
 
+func (ec *executionContext) _ModeSwitch_managed(ctx context.Context, field graphql.CollectedField, obj *model.ModeSwitch) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModeSwitch_managed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Managed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModeSwitch_managed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModeSwitch", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _ModeSwitch_found(ctx context.Context, field graphql.CollectedField, obj *model.ModeSwitch) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModeSwitch_found(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Found, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ModeSwitch_found(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModeSwitch", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _ModeSwitch_replaced(ctx context.Context, field graphql.CollectedField, obj *model.ModeSwitch) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModeSwitch_replaced(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replaced, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModeSwitch_replaced(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModeSwitch", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _ModeSwitch_operation(ctx context.Context, field graphql.CollectedField, obj *model.ModeSwitch) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModeSwitch_operation(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Operation, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ModeSwitch_operation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ModeSwitch", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _ModeSwitch_by(ctx context.Context, field graphql.CollectedField, obj *model.ModeSwitch) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7550,11 +7710,11 @@ func (ec *executionContext) _ModeSwitch_at(ctx context.Context, field graphql.Co
 			return obj.At, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
-			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ModeSwitch_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -7620,6 +7780,38 @@ func (ec *executionContext) fieldContext_ModeSwitchPage_pageInfo(_ context.Conte
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ModeSwitchPage_unmanaged(ctx context.Context, field graphql.CollectedField, obj *model.ModeSwitchPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ModeSwitchPage_unmanaged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unmanaged, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ModeSwitch) graphql.Marshaler {
+			return ec.marshalNModeSwitch2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐModeSwitchᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ModeSwitchPage_unmanaged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ModeSwitchPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ModeSwitch(ctx, field)
 		},
 	}
 	return fc, nil
@@ -10930,6 +11122,29 @@ func (ec *executionContext) _Relay_unmanaged(ctx context.Context, field graphql.
 }
 func (ec *executionContext) fieldContext_Relay_unmanaged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Relay_unmanagedSwitches(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Relay_unmanagedSwitches(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UnmanagedSwitches, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Relay_unmanagedSwitches(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Relay", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _Relay_unnamed(ctx context.Context, field graphql.CollectedField, obj *model.Relay) (ret graphql.Marshaler) {
@@ -15980,6 +16195,26 @@ func (ec *executionContext) _ModeSwitch(ctx context.Context, sel ast.SelectionSe
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "managed":
+			out.Values[i] = ec._ModeSwitch_managed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "found":
+			out.Values[i] = ec._ModeSwitch_found(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replaced":
+			out.Values[i] = ec._ModeSwitch_replaced(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "operation":
+			out.Values[i] = ec._ModeSwitch_operation(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "by":
 			out.Values[i] = ec._ModeSwitch_by(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -15992,7 +16227,7 @@ func (ec *executionContext) _ModeSwitch(ctx context.Context, sel ast.SelectionSe
 			}
 		case "at":
 			out.Values[i] = ec._ModeSwitch_at(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -16035,6 +16270,11 @@ func (ec *executionContext) _ModeSwitchPage(ctx context.Context, sel ast.Selecti
 			}
 		case "pageInfo":
 			out.Values[i] = ec._ModeSwitchPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unmanaged":
+			out.Values[i] = ec._ModeSwitchPage_unmanaged(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -17391,6 +17631,11 @@ func (ec *executionContext) _Relay(ctx context.Context, sel ast.SelectionSet, ob
 			}
 		case "unmanaged":
 			out.Values[i] = ec._Relay_unmanaged(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unmanagedSwitches":
+			out.Values[i] = ec._Relay_unmanagedSwitches(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

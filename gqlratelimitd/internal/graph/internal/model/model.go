@@ -312,16 +312,27 @@ type ModeSwitch struct {
 	Until *time.Time `json:"until,omitempty"`
 	// It was ended by hand.
 	Ended bool `json:"ended"`
-	// The change that has written it: the expectedRevision of the next one.
-	Revision uint64    `json:"revision"`
-	By       string    `json:"by"`
-	Reason   string    `json:"reason"`
-	At       time.Time `json:"at"`
+	// The change that has written it: the expectedRevision of the next one. 0: it is not managed.
+	Revision uint64 `json:"revision"`
+	// It was set here. If not, it is a switch in Redis that was set without the control plane: by and reason are what it says itself, and at is by
+	// the clock of who has set it. It holds until it ends, or until somebody sets that switch here.
+	Managed bool `json:"managed"`
+	// When a switch that is not managed was seen first. Null: it is managed.
+	Found *time.Time `json:"found,omitempty"`
+	// A switch that is not managed holds in the place of this one.
+	Replaced bool `json:"replaced"`
+	// The operation rule of a switch that is about a tenant and an operation, which none is that was set here. Null: it is not.
+	Operation *string    `json:"operation,omitempty"`
+	By        string     `json:"by"`
+	Reason    string     `json:"reason"`
+	At        *time.Time `json:"at,omitempty"`
 }
 
 type ModeSwitchPage struct {
 	Nodes    []*ModeSwitch `json:"nodes"`
 	PageInfo *PageInfo     `json:"pageInfo"`
+	// All that hold and were set without the control plane, on each page.
+	Unmanaged []*ModeSwitch `json:"unmanaged"`
 }
 
 // Every change takes an input with the revision that its author has seen, a reason, and perhaps an idempotency key. If another
@@ -540,8 +551,9 @@ type Relay struct {
 	Swept *time.Time `json:"swept,omitempty"`
 	// What Redis has not as the database has it, and will not have before somebody changes it. At most 100.
 	Refused []*RelayRefusal `json:"refused"`
-	// How many override records Redis has that nobody has set here.
-	Unmanaged int64 `json:"unmanaged"`
+	// How many override records, and how many mode switches, Redis has that nobody has set here.
+	Unmanaged         int64 `json:"unmanaged"`
+	UnmanagedSwitches int   `json:"unmanagedSwitches"`
 	// How many keys of override records do not say whose they are.
 	Unnamed int `json:"unnamed"`
 }
