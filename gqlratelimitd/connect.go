@@ -15,7 +15,8 @@ func (d *daemon) connect(cfg *control.Config) error {
 		return err
 	}
 	cfg.Instances, cfg.Relay = feed, d.relayStatus
-	return nil
+	cfg.Preview, err = newRecorded(d.options, d.redis)
+	return err
 }
 
 // relayStatus is what the relay knows, in the words of control.

@@ -38,6 +38,8 @@ type options struct {
 	Redis string `yaml:"redis"`
 	// Namespace is that of the instances in Redis.
 	Namespace string `yaml:"namespace"`
+	// DigestKey is a file with the key of the digests of the instances, Config.Key of package digest. Empty means that they have none.
+	DigestKey string `yaml:"digestKey"`
 
 	TLS struct {
 		// Certificate and Key are files in PEM, ClientCA one with those who sign certificates of clients.
@@ -112,6 +114,7 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.Database, "database", o.Database, "`URL` of a PostgreSQL, postgres://…; otherwise a file of SQLite in the folder of -data")
 	flags.StringVar(&o.Redis, "redis", o.Redis, "`URL` of the Redis of the instances")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`name` of the limiter in Redis (default main)")
+	flags.StringVar(&o.DigestKey, "digest-key", o.DigestKey, "`file` with the key of the digests of the instances, if they have one")
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
 	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", o.TLS.ClientCA, "`file` with authorities of client certificates")

@@ -25,7 +25,7 @@ func (d *daemon) welcome() {
 	}
 	fmt.Fprintf(w, "The audit log is verified with the key %s; checkpoints are kept in %s.\n", d.public, d.options.Audit.Checkpoints)
 	if d.relay == nil {
-		fmt.Fprintln(w, "Changes stay here: with -redis URL they reach every instance.")
+		fmt.Fprintln(w, "Changes stay here, and previews have nothing to go by: with -redis URL changes reach every instance.")
 	}
 	if d.token == "" {
 		return

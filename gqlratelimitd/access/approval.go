@@ -26,8 +26,8 @@ type SecondPerson struct {
 
 // Blast is how far a change reaches, by a preview on recorded traffic.
 type Blast struct {
-	// Known says that there was a preview. Of a change without one nobody knows how far it reaches, and it takes a second person. A preview
-	// without any traffic is one: nobody is refused.
+	// Known says that there was a preview, and that it has seen enough. Of a change without one nobody knows how far it reaches, and it
+	// takes a second person.
 	Known bool
 	// Share is the largest share of the requests of one tenant that are newly refused, 0 to 1.
 	Share float64

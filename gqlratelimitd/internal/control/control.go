@@ -25,7 +25,7 @@ type Config struct {
 	// SecondPerson says above which reach a policy takes a second person. The zero value has its defaults; who is alone sets
 	// SecondPerson.MaxShare to [access.None].
 	SecondPerson access.SecondPerson
-	// Preview says how far a policy reaches. Nil is nobody: what is known then is whether a document lowers anything.
+	// Preview replays what instances have recorded. Nil is nobody: what is known then is whether a document lowers anything.
 	Preview Previewer
 	// Instances says what instances say of themselves, and Relay how far changes have come. Nil is a daemon without a Redis. What Relay
 	// returns is the caller's.
@@ -47,6 +47,8 @@ type Control struct {
 	// newest is the policy that was compiled last.
 	newest atomic.Pointer[compiled]
 	fleet  fleetCache
+	// asked and publishing have room for one preview each: one that somebody has asked for, and one of who publishes.
+	asked, publishing chan struct{}
 }
 
 // New returns a control plane on a store. The error has everything that is wrong with the configuration.
@@ -73,7 +75,9 @@ func New(cfg Config) (*Control, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
-	return &Control{cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}}, nil
+	return &Control{
+		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1), publishing: make(chan struct{}, 1),
+	}, nil
 }
 
 // now is the time to the microsecond, as it is stored.

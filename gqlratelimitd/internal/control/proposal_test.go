@@ -2,8 +2,6 @@ package control_test
 
 import (
 	"context"
-	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +10,9 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // second is a second person.
@@ -233,49 +231,6 @@ func TestTheNewestRevisionIsTakenBackByOnePersonAndNothingElseIs(t *testing.T) {
 	require.Equal(t, uint64(1), answer.Proposal)
 }
 
-// figure is a preview that says always the same.
-type figure struct {
-	blast access.Blast
-	err   error
-}
-
-func (f figure) Blast(context.Context, *tiers.Snapshot, *tiers.Snapshot) (access.Blast, error) {
-	return f.blast, f.err
-}
-
-func TestRecordedTrafficSaysWhetherItTakesASecondPerson(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		figure
-		needed bool
-	}{
-		"nobody":           {figure{blast: access.Blast{Known: true}}, false},
-		"few":              {figure{blast: access.Blast{Known: true, Share: 0.05, Tenants: 10}}, false},
-		"much of one":      {figure{blast: access.Blast{Known: true, Share: 0.06, Tenants: 1}}, true},
-		"many":             {figure{blast: access.Blast{Known: true, Share: 0.01, Tenants: 11}}, true},
-		"nobody knows":     {figure{blast: access.Blast{Share: 0.01}}, true},
-		"no number":        {figure{blast: access.Blast{Known: true, Share: math.NaN()}}, true},
-		"more than all":    {figure{blast: access.Blast{Known: true, Share: 2}}, true},
-		"less than nobody": {figure{blast: access.Blast{Known: true, Tenants: -1}}, true},
-		"it failed":        {figure{blast: access.Blast{Known: true}, err: errors.New("redis is away")}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := twoPersons(t, c.figure)
-			// What lowers nothing takes nobody else, whatever the figure.
-			s.publish(more, 1)
-			_, err := s.tryPublish(publisher, document, 2)
-			require.Equal(t, c.needed, errors.Is(err, control.ErrSecondPerson), "%v", err)
-			if c.needed {
-				// The second person reads which it was.
-				reach := s.propose(document, 2).Reach
-				require.Equal(t, reach.Previewed, reach.Problem == "")
-				require.Equal(t, name == "much of one" || name == "many", reach.Previewed)
-			}
-		})
-	}
-}
-
 func TestTheRuleIsOnWhereNothingIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})
@@ -310,7 +265,7 @@ func TestWhoGuessesTheNextRevisionIsNotComparedWithAnotherOne(t *testing.T) {
 
 type previewOf func()
 
-func (p previewOf) Blast(context.Context, *tiers.Snapshot, *tiers.Snapshot) (access.Blast, error) {
+func (p previewOf) Preview(context.Context, preview.Config) (*preview.Report, error) {
 	p()
-	return access.Blast{Known: true}, nil
+	return &preview.Report{}, nil
 }

@@ -8,25 +8,16 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-// Previewer says how far a policy reaches, by recorded traffic. It is safe for concurrent use.
-type Previewer interface {
-	// Blast says what one policy would newly refuse after the other. Where its records do not tell, the answer is not Known.
-	Blast(ctx context.Context, before, after *tiers.Snapshot) (access.Blast, error)
-}
-
-// previewTime is for how long a document waits for its preview.
-const previewTime = 30 * time.Second
 
 // Reach is how far a document reaches, compared with the policy before it.
 type Reach struct {
 	// Previewed says that recorded traffic tells: Share is the largest share of the requests of one tenant that is newly refused,
-	// Tenants how many are newly refused something. Both are 0 otherwise.
+	// Tenants how many are newly refused something, at the most where a part of all tenants was recorded. Both are 0 otherwise.
 	Previewed bool    `json:"previewed,omitempty"`
 	Share     float64 `json:"share,omitempty"`
 	Tenants   int64   `json:"tenants,omitempty"`
@@ -95,28 +86,33 @@ func (c *Control) reach(ctx context.Context, next *compiled) (*Reach, error) {
 		return &Reach{First: true}, nil
 	}
 	if before.snapshot == nil {
-		reach.Problem = "this daemon cannot read the policy that holds"
+		reach.Problem = unreadable
 		return reach, nil
 	}
 	if reach.Lowered, err = c.compare(before, next); err != nil || reach.Lowered == nil || c.cfg.Preview == nil {
 		return reach, err
 	}
+	report, err := c.replayAlone(ctx, before, next)
+	why, err := missing(report, err)
+	if err != nil {
+		why = strings.ToValidUTF8(cut(fmt.Sprintf("the preview failed: %v", err), maxProblem), "?")
+	}
+	reach.tell(report, why, c.extentOf(before, next))
+	return reach, ctx.Err()
+}
+
+// replayAlone is a replay for who publishes. Only others who publish are in its way: whoever looks at previews all day keeps nobody from
+// publishing.
+func (c *Control) replayAlone(ctx context.Context, before, next *compiled) (*preview.Report, error) {
 	limited, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
-	blast, err := c.cfg.Preview.Blast(limited, before.snapshot, next.snapshot)
-	switch {
-	case err != nil:
-		const most = 256
-		reach.Problem = strings.ToValidUTF8(fmt.Sprintf("the preview failed: %.*s", most, err), "?")
-	case !blast.Known:
-		reach.Problem = "recorded traffic does not tell"
-	// Written so that no number at all is none either.
-	case !(blast.Share >= 0 && blast.Share <= 1) || blast.Tenants < 0:
-		reach.Problem = "the preview answered nonsense"
-	default:
-		reach.Previewed, reach.Share, reach.Tenants = true, blast.Share, blast.Tenants
+	select {
+	case c.publishing <- struct{}{}:
+		defer func() { <-c.publishing }()
+	case <-limited.Done():
+		return nil, limited.Err()
 	}
-	return reach, ctx.Err()
+	return c.replay(limited, before, next, &PreviewInput{})
 }
 
 // compare says where a revision is not known to give what the one before gave, and nil if it gives at least that everywhere.

@@ -44,6 +44,8 @@ const (
 	CodeUnauthenticated = "UNAUTHENTICATED"
 	// CodeUnavailable: who asks cannot be found out at the moment, or what is asked for is in a Redis that does not answer.
 	CodeUnavailable = "UNAVAILABLE"
+	// CodeBusy: another preview is under way.
+	CodeBusy = "BUSY"
 	// CodeInternal: something failed that is not the client's to mend. extensions.request is the id of its line in the log.
 	CodeInternal = "INTERNAL"
 )
@@ -129,6 +131,11 @@ func told(ctx context.Context, logger *slog.Logger, err error) error {
 		e.Extensions["field"] = "document"
 	case errors.Is(err, control.ErrKeyReused):
 		e = coded(CodeKeyReused, "the idempotency key was used for another request")
+	case errors.Is(err, control.ErrBusy):
+		e = coded(CodeBusy, "another preview is under way: ask again when it is done")
+	case errors.Is(err, control.ErrPreview):
+		logger.WarnContext(ctx, "graph: there was no preview", "request", idOf(ctx), "error", err)
+		e = coded(CodeUnavailable, "what instances have recorded could not be read, or not be judged in time")
 	case errors.Is(err, control.ErrUncertain):
 		e = coded(CodeUncertain, "nobody knows whether the change was made: ask what holds")
 	default:

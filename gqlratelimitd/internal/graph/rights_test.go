@@ -22,11 +22,16 @@ var questions = map[string]struct {
 	query string
 	roles []access.Role
 }{
-	"me":           {`{ me { subject roles tenants actions } }`, everybody},
-	"policy":       {`{ policy { revision document } }`, staff},
-	"policies":     {`{ policies { nodes { revision reason } pageInfo { hasNextPage } } }`, staff},
-	"checkPolicy":  {`{ checkPolicy(document: "{version: 1, default: a, tiers: {a: {unlimited: true}}}") { warnings { problem } } }`, staff},
-	"rollout":      {`{ rollout { id phase why plan { percent warn seconds } step revision measured { tenants users } remark } }`, staff},
+	"me":          {`{ me { subject roles tenants actions } }`, everybody},
+	"policy":      {`{ policy { revision document } }`, staff},
+	"policies":    {`{ policies { nodes { revision reason } pageInfo { hasNextPage } } }`, staff},
+	"checkPolicy": {`{ checkPolicy(document: "{version: 1, default: a, tiers: {a: {unlimited: true}}}") { warnings { problem } } }`, staff},
+	"rollout":     {`{ rollout { id phase why plan { percent warn seconds } step revision measured { tenants users } remark } }`, staff},
+	"diffPolicy": {`{ diffPolicy(document: "{version: 1, default: a, tiers: {a: {unlimited: true}}}") {
+		against changes { tier tenant what old new } unlisted following warnings { problem } } }`, staff},
+	"previewPolicy": {`{ previewPolicy(document: "{version: 1, default: a, tiers: {a: {unlimited: true}}}") {
+		against missing halts remark lowers reach secondPerson recorded total { newlyRefused } tenants { share low high } users { share low high }
+		rows { tenant tier operations refusedNow refusedThen newlyRefused by { level limit n } } notJudged misfits } }`, staff},
 	"proposal":     {`{ proposal(id: 1) { document state } }`, staff},
 	"proposals":    {`{ proposals { nodes { id proposer } } }`, staff},
 	"tenant":       {`{ tenant(id: "acme") { id effective { tier } record { document } overrides { nodes { limit } } } }`, everybody},

@@ -33,6 +33,10 @@ func Run(ctx context.Context, chunks iter.Seq2[digest.Chunk, error], cfg Config)
 	counted := newCount()
 	operations := sample.operations()
 	for i := range operations {
+		const often = 1024
+		if i%often == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		op := &operations[i]
 		record := &op.kind.record
 		record.At = time.UnixMilli(op.at)

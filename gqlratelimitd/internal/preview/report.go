@@ -40,6 +40,8 @@ type Report struct {
 	// Tenants and Users are how many of them are newly refused at least once.
 	Tenants Group `json:"tenants"`
 	Users   Group `json:"users"`
+	// LargestShare is the largest part of what one tenant has asked for that is newly refused, 0 to 1.
+	LargestShare float64 `json:"largestShare"`
 	// Rows are the tenants that either policy refuses something, most newly refused first, then by name. Unlisted is how many more
 	// there are.
 	Rows     []Row `json:"rows,omitempty"`
@@ -116,6 +118,7 @@ func (c *count) report(s *sample, cfg *Config) *Report {
 	for _, t := range c.tenants {
 		r.Tenants.Seen++
 		r.Tenants.NewlyRefused += int(min(1, t.NewlyRefused))
+		r.LargestShare = max(r.LargestShare, float64(t.NewlyRefused)/float64(t.Operations))
 		for cause, n := range t.by {
 			by[cause] += n
 		}

@@ -33,6 +33,9 @@ type problem struct {
 	At      *time.Time `json:"at,omitempty"`
 	// Roles are those that would do.
 	Roles []access.Role `json:"roles,omitempty"`
+	// SecondPerson says that somebody else has to approve it first, and Proposals are those of exactly these bytes.
+	SecondPerson bool     `json:"secondPerson,omitempty"`
+	Proposals    []uint64 `json:"proposals,omitempty"`
 	// retryAfter is when it is worth asking again. Zero says nothing.
 	retryAfter time.Duration
 }
@@ -96,13 +99,23 @@ func problemOf(err error) *problem {
 	case errors.As(err, &denied):
 		return &problem{Status: http.StatusForbidden, Title: "You may not do this", Detail: denied.Error(), Roles: denied.Roles}
 	case errors.Is(err, access.ErrApproval):
-		return &problem{Status: http.StatusForbidden, Title: "This takes a second person", Detail: err.Error()}
+		return approvalProblem(err)
 	case errors.As(err, &conflict):
 		return conflictProblem(conflict)
 	case errors.As(err, &invalidOnes):
 		return invalidProblem(invalidOnes)
 	case errors.Is(err, control.ErrNotFound):
 		return &problem{Status: http.StatusNotFound, Title: "There is no such thing", Detail: "It was never there, or is not there any more."}
+	case errors.Is(err, control.ErrBusy):
+		return &problem{
+			Status: http.StatusTooManyRequests, Title: "Another preview is under way", retryAfter: 2 * time.Second,
+			Detail: "There is one at a time, because it takes a processor for seconds. Ask again.",
+		}
+	case errors.Is(err, control.ErrPreview):
+		return &problem{
+			Status: http.StatusServiceUnavailable, Title: "There is no preview now", retryAfter: 5 * time.Second,
+			Detail: "What instances have recorded could not be read from Redis, or not be judged in time. The log of the daemon has more, under the request.",
+		}
 	case errors.Is(err, control.ErrKeyReused):
 		return &problem{
 			Status: http.StatusUnprocessableEntity, Title: "The Idempotency-Key was used for another request",
@@ -121,6 +134,15 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusServiceUnavailable, Title: "It took too long", Detail: "The database is slow or away. Ask again.", retryAfter: time.Second}
 	}
 	return &problem{Status: http.StatusInternalServerError, Title: "Something failed", Detail: "The log of the daemon has more, under the request."}
+}
+
+// approvalProblem says that somebody else has to look at it.
+func approvalProblem(err error) *problem {
+	p := &problem{Status: http.StatusForbidden, Title: "This takes a second person", Detail: err.Error(), SecondPerson: true}
+	if needed := (*control.SecondPersonError)(nil); errors.As(err, &needed) {
+		p.Proposals = needed.Proposals
+	}
+	return p
 }
 
 // strangerProblem says why it is not known who asks.

@@ -3,11 +3,11 @@ package policies
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
@@ -34,19 +34,11 @@ type planJSON struct {
 	Old     string `json:"old"`
 	New     string `json:"new"`
 	// Changes are in the order of tiers, then of tenants.
-	Changes []changeJSON `json:"changes"`
+	Changes []policydiff.Change `json:"changes"`
 	// Following is how many tenants that the policies list change as their tier does.
 	Following int `json:"following,omitempty"`
 	// Refused says whom the new policy would refuse more often. It is absent without records.
 	Refused *refusedJSON `json:"refused,omitempty"`
-}
-
-type changeJSON struct {
-	Tier   string `json:"tier,omitempty"`
-	Tenant string `json:"tenant,omitempty"`
-	What   string `json:"what"`
-	Old    string `json:"old,omitempty"`
-	New    string `json:"new,omitempty"`
 }
 
 type refusedJSON struct {
@@ -188,47 +180,10 @@ func (in *planFlags) replay(before, after *session.Policy) (*refusedJSON, error)
 	return out, nil
 }
 
-// compare returns what changes for tiers and for the tenants that a policy lists, and how many of these change as their
-// tier does.
-func compare(before, after *session.Policy) (changes []changeJSON, following int) {
-	if was, is := before.Written.Default, after.Written.Default; was != is {
-		changes = append(changes, changeJSON{What: "default tier", Old: was, New: is})
-	}
-	byTier := make(map[[2]string][]changeJSON)
-	for _, tier := range union(before.Written.Tiers, after.Written.Tiers) {
-		for _, change := range difference(ofTier(before, tier), ofTier(after, tier)) {
-			change.Tier = tier
-			changes = append(changes, change)
-		}
-	}
-	for _, tenant := range union(before.Written.Tenants, after.Written.Tenants) {
-		was, is := ofTenant(before, tenant), ofTenant(after, tenant)
-		own := difference(was.facts, is.facts)
-		move := [2]string{was.tier, is.tier}
-		if _, known := byTier[move]; !known {
-			byTier[move] = difference(ofTier(before, was.tier), ofTier(after, is.tier))
-		}
-		if was.tier == is.tier && slices.Equal(own, byTier[move]) {
-			if len(own) > 0 {
-				following++
-			}
-			continue
-		}
-		if was.tier != is.tier {
-			own = append([]changeJSON{{What: "tier", Old: was.tier, New: is.tier}}, own...)
-		}
-		for _, change := range own {
-			change.Tenant = tenant
-			changes = append(changes, change)
-		}
-	}
-	return changes, following
-}
-
-func union[V any](a, b map[string]V) []string {
-	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(all)
-	return slices.Compact(all)
+// compare returns what changes, and how many tenants that the policies list change as their tier does.
+func compare(before, after *session.Policy) (changes []policydiff.Change, following int) {
+	return policydiff.Compare(
+		&policydiff.Policy{Snapshot: before.Snapshot, Written: &before.Written}, &policydiff.Policy{Snapshot: after.Snapshot, Written: &after.Written})
 }
 
 func writePlan(c cli.Console, out *planJSON, top int) {

@@ -10,14 +10,12 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // maxName is how many bytes the name of a tenant, team, user or operation has at most in an argument.
 const maxName = 4 << 10
-
-// documentPrefix begins the id of a document, which names an operation rule as well.
-const documentPrefix = "sha256:"
 
 // Scope says who is meant.
 type Scope struct {
@@ -135,16 +133,7 @@ func TenantName(tenant string) string {
 
 // OwnerName names an owner for people.
 func OwnerName(owner bucket.Owner) string {
-	if owner.Level == bucket.Tenant {
-		return "tenant"
-	}
-	name := owner.Level.String() + " " + owner.Name
-	if user, ok := strings.CutPrefix(owner.Part, tiers.UserPart("")); ok {
-		name += " of user " + user
-	} else if owner.Part != "" {
-		name += " " + owner.Part
-	}
-	return cli.Plain(name)
+	return cli.Plain(policydiff.Owner(owner))
 }
 
 // Holding is what holds for a scope.
@@ -200,30 +189,15 @@ func (h *Holding) Selection() tiers.Selection { return h.selection(h.Scope.Opera
 
 // selection is an operation that falls under a rule, or selects a root field.
 func (h *Holding) selection(operation string) tiers.Selection {
-	selection := tiers.Selection{Record: h.Record, Parameters: h.carried}
-	switch {
-	case strings.HasPrefix(operation, documentPrefix):
-		selection.Document = operation
-	case operation != "":
-		selection.Fields = []string{operation}
-	}
+	selection := policydiff.Selecting(operation)
+	selection.Record, selection.Parameters = h.Record, h.carried
 	return selection
 }
 
 // Operations are the spellings of all operation rules that the tenant has budgets of, those of each user included if a
 // user is named.
 func (h *Holding) Operations() []string {
-	tier := h.Policy.Written.Tiers[h.Rules.Tier]
-	exception := h.Policy.Written.Tenants[h.Scope.Tenant]
-	spellings := slices.AppendSeq(slices.Collect(maps.Keys(tier.Operations)), maps.Keys(exception.Operations))
-	if tier.Users != nil {
-		spellings = slices.AppendSeq(spellings, maps.Keys(tier.Users.Operations))
-	}
-	if exception.Users != nil {
-		spellings = slices.AppendSeq(spellings, maps.Keys(exception.Users.Operations))
-	}
-	slices.Sort(spellings)
-	return slices.Compact(spellings)
+	return policydiff.Operations(&h.Policy.Written, h.Rules.Tier, h.Scope.Tenant)
 }
 
 // Blockable are what a record may block: the operation rules of the tenant, and root fields that a rule of anybody names.
@@ -234,15 +208,7 @@ func (h *Holding) Blockable() []string {
 
 // All returns the budgets of the tenant and of all its operations, each once.
 func (h *Holding) All() []bucket.Bucket {
-	all := slices.Clone(h.Rules.Buckets)
-	for _, spelling := range h.Operations() {
-		for _, b := range h.RulesFor(spelling).Buckets {
-			if !slices.ContainsFunc(all, func(have bucket.Bucket) bool { return have.Owner == b.Owner }) {
-				all = append(all, b)
-			}
-		}
-	}
-	return all
+	return policydiff.Buckets(h.Rules.Buckets, h.Operations(), h.RulesFor)
 }
 
 // Bucket returns the budgets of the owner. The error says why the policy has none, and what it has.
@@ -299,15 +265,6 @@ func (h *Holding) Notes() []string {
 		notes = append(notes, fmt.Sprintf("the record of the tenant does not fit the policy: %v", h.Rules.Misfit))
 	}
 	return notes
-}
-
-// HoldingOf returns what a policy alone holds for a subject.
-func HoldingOf(p *Policy, subject tiers.Subject) *Holding {
-	h := &Holding{
-		Policy: p, Scope: Scope{Tenant: subject.Tenant, Team: subject.Team, User: subject.User, Tier: subject.Tier, given: true}, Subject: subject,
-	}
-	h.Rules = p.Rules(subject, tiers.Selection{})
-	return h
 }
 
 // RulesFor returns what holds for an operation that falls under a rule, or selects a root field.

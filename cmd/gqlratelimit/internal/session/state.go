@@ -9,7 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 )
 
 // FormatVersion is that of all JSON about a live limiter, as docs/reference/command.md says.
@@ -39,7 +39,7 @@ type LimitJSON struct {
 func NewLimitJSON(owner bucket.Owner, l *bucket.Limit) LimitJSON {
 	out := LimitJSON{
 		Level: owner.Level.String(), Owner: owner.Name, Part: owner.Part, Limit: l.Name, Unit: l.Unit, Mode: l.Mode.String(),
-		Capacity: l.Capacity, Period: l.Period.Seconds(), Window: windowName(l.Window.Kind),
+		Capacity: l.Capacity, Period: l.Period.Seconds(), Window: policydiff.Window(l.Window.Kind),
 	}
 	if l.Refill != l.Capacity {
 		out.Refill = l.Refill
@@ -56,30 +56,7 @@ func NewStateJSON(s bucket.LimitState) LimitJSON {
 }
 
 // LimitText says a limit in words.
-func LimitText(l *bucket.Limit) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s", l.Capacity, l.Unit)
-	switch kind := windowName(l.Window.Kind); {
-	case kind == "":
-		if l.Refill != l.Capacity {
-			fmt.Fprintf(&b, ", %d", l.Refill)
-		}
-		fmt.Fprintf(&b, " per %s", tiers.Period(l.Period))
-	case l.Period > 0:
-		fmt.Fprintf(&b, " per %s, %s window", tiers.Period(l.Period), kind)
-	default:
-		fmt.Fprintf(&b, " per %s of the calendar", kind)
-	}
-	return b.String()
-}
-
-// windowName is empty for a token bucket.
-func windowName(kind bucket.WindowKind) string {
-	if kind == bucket.TokenBucket {
-		return ""
-	}
-	return kind.String()
-}
+func LimitText(l *bucket.Limit) string { return policydiff.Limit(l) }
 
 // Left says in words what is left of a limit.
 func Left(s bucket.LimitState) string {

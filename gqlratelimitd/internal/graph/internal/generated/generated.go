@@ -267,13 +267,85 @@ type ComplexityRoot struct {
 		Signature func(childComplexity int) int
 	}
 
+	PolicyChange struct {
+		New    func(childComplexity int) int
+		Old    func(childComplexity int) int
+		Tenant func(childComplexity int) int
+		Tier   func(childComplexity int) int
+		What   func(childComplexity int) int
+	}
+
 	PolicyCheck struct {
 		Warnings func(childComplexity int) int
+	}
+
+	PolicyDiff struct {
+		Against   func(childComplexity int) int
+		Changes   func(childComplexity int) int
+		Following func(childComplexity int) int
+		Unlisted  func(childComplexity int) int
+		Warnings  func(childComplexity int) int
+	}
+
+	PolicyMisfit struct {
+		Problem func(childComplexity int) int
+		Tenant  func(childComplexity int) int
 	}
 
 	PolicyPage struct {
 		Nodes    func(childComplexity int) int
 		PageInfo func(childComplexity int) int
+	}
+
+	PolicyPreview struct {
+		Against      func(childComplexity int) int
+		From         func(childComplexity int) int
+		Halts        func(childComplexity int) int
+		LargestShare func(childComplexity int) int
+		LeftOut      func(childComplexity int) int
+		Lowers       func(childComplexity int) int
+		Misfits      func(childComplexity int) int
+		Misfitting   func(childComplexity int) int
+		Missing      func(childComplexity int) int
+		NotJudged    func(childComplexity int) int
+		Problem      func(childComplexity int) int
+		Reach        func(childComplexity int) int
+		Recorded     func(childComplexity int) int
+		Remark       func(childComplexity int) int
+		Rows         func(childComplexity int) int
+		SecondPerson func(childComplexity int) int
+		Tenants      func(childComplexity int) int
+		To           func(childComplexity int) int
+		Total        func(childComplexity int) int
+		Unlisted     func(childComplexity int) int
+		Users        func(childComplexity int) int
+		Warnings     func(childComplexity int) int
+	}
+
+	PolicyPreviewCause struct {
+		Level func(childComplexity int) int
+		Limit func(childComplexity int) int
+		N     func(childComplexity int) int
+		Owner func(childComplexity int) int
+	}
+
+	PolicyPreviewGroup struct {
+		High         func(childComplexity int) int
+		Low          func(childComplexity int) int
+		NewlyRefused func(childComplexity int) int
+		Seen         func(childComplexity int) int
+		Share        func(childComplexity int) int
+	}
+
+	PolicyPreviewRow struct {
+		By           func(childComplexity int) int
+		NewlyRefused func(childComplexity int) int
+		Operations   func(childComplexity int) int
+		RefusedLive  func(childComplexity int) int
+		RefusedNow   func(childComplexity int) int
+		RefusedThen  func(childComplexity int) int
+		Tenant       func(childComplexity int) int
+		Tier         func(childComplexity int) int
 	}
 
 	PolicySummary struct {
@@ -315,21 +387,23 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		Audit        func(childComplexity int, filter *model.AuditFilter, first int, after *int64) int
-		CheckPolicy  func(childComplexity int, document string) int
-		Fleet        func(childComplexity int, only *model.FleetFilter, first int, after *string) int
-		Me           func(childComplexity int) int
-		ModeSwitches func(childComplexity int, first int, after *uint64) int
-		Overrides    func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
-		Policies     func(childComplexity int, first int, before *uint64) int
-		Policy       func(childComplexity int, revision *uint64) int
-		Proposal     func(childComplexity int, id int64) int
-		Proposals    func(childComplexity int, first int, before *int64) int
-		Relay        func(childComplexity int) int
-		Rollout      func(childComplexity int) int
-		Tenant       func(childComplexity int, id string) int
-		Tenants      func(childComplexity int, first int, after *string) int
-		Tokens       func(childComplexity int, tenant *string, first int, after *string) int
+		Audit         func(childComplexity int, filter *model.AuditFilter, first int, after *int64) int
+		CheckPolicy   func(childComplexity int, document string) int
+		DiffPolicy    func(childComplexity int, document string, against *uint64) int
+		Fleet         func(childComplexity int, only *model.FleetFilter, first int, after *string) int
+		Me            func(childComplexity int) int
+		ModeSwitches  func(childComplexity int, first int, after *uint64) int
+		Overrides     func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
+		Policies      func(childComplexity int, first int, before *uint64) int
+		Policy        func(childComplexity int, revision *uint64) int
+		PreviewPolicy func(childComplexity int, document string, enforced bool, rows int) int
+		Proposal      func(childComplexity int, id int64) int
+		Proposals     func(childComplexity int, first int, before *int64) int
+		Relay         func(childComplexity int) int
+		Rollout       func(childComplexity int) int
+		Tenant        func(childComplexity int, id string) int
+		Tenants       func(childComplexity int, first int, after *string) int
+		Tokens        func(childComplexity int, tenant *string, first int, after *string) int
 	}
 
 	RefusedRevision struct {
@@ -477,6 +551,8 @@ type QueryResolver interface {
 	Audit(ctx context.Context, filter *model.AuditFilter, first int, after *int64) (*model.AuditPage, error)
 	Fleet(ctx context.Context, only *model.FleetFilter, first int, after *string) (*model.Fleet, error)
 	Relay(ctx context.Context) (*model.Relay, error)
+	PreviewPolicy(ctx context.Context, document string, enforced bool, rows int) (*model.PolicyPreview, error)
+	DiffPolicy(ctx context.Context, document string, against *uint64) (*model.PolicyDiff, error)
 	Rollout(ctx context.Context) (*model.Rollout, error)
 }
 type TenantResolver interface {
@@ -1616,12 +1692,87 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Policy.Signature(childComplexity), true
 
+	case "PolicyChange.new":
+		if e.ComplexityRoot.PolicyChange.New == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyChange.New(childComplexity), true
+	case "PolicyChange.old":
+		if e.ComplexityRoot.PolicyChange.Old == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyChange.Old(childComplexity), true
+	case "PolicyChange.tenant":
+		if e.ComplexityRoot.PolicyChange.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyChange.Tenant(childComplexity), true
+	case "PolicyChange.tier":
+		if e.ComplexityRoot.PolicyChange.Tier == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyChange.Tier(childComplexity), true
+	case "PolicyChange.what":
+		if e.ComplexityRoot.PolicyChange.What == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyChange.What(childComplexity), true
+
 	case "PolicyCheck.warnings":
 		if e.ComplexityRoot.PolicyCheck.Warnings == nil {
 			break
 		}
 
 		return e.ComplexityRoot.PolicyCheck.Warnings(childComplexity), true
+
+	case "PolicyDiff.against":
+		if e.ComplexityRoot.PolicyDiff.Against == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyDiff.Against(childComplexity), true
+	case "PolicyDiff.changes":
+		if e.ComplexityRoot.PolicyDiff.Changes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyDiff.Changes(childComplexity), true
+	case "PolicyDiff.following":
+		if e.ComplexityRoot.PolicyDiff.Following == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyDiff.Following(childComplexity), true
+	case "PolicyDiff.unlisted":
+		if e.ComplexityRoot.PolicyDiff.Unlisted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyDiff.Unlisted(childComplexity), true
+	case "PolicyDiff.warnings":
+		if e.ComplexityRoot.PolicyDiff.Warnings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyDiff.Warnings(childComplexity), true
+
+	case "PolicyMisfit.problem":
+		if e.ComplexityRoot.PolicyMisfit.Problem == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyMisfit.Problem(childComplexity), true
+	case "PolicyMisfit.tenant":
+		if e.ComplexityRoot.PolicyMisfit.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyMisfit.Tenant(childComplexity), true
 
 	case "PolicyPage.nodes":
 		if e.ComplexityRoot.PolicyPage.Nodes == nil {
@@ -1635,6 +1786,244 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PolicyPage.PageInfo(childComplexity), true
+
+	case "PolicyPreview.against":
+		if e.ComplexityRoot.PolicyPreview.Against == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Against(childComplexity), true
+	case "PolicyPreview.from":
+		if e.ComplexityRoot.PolicyPreview.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.From(childComplexity), true
+	case "PolicyPreview.halts":
+		if e.ComplexityRoot.PolicyPreview.Halts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Halts(childComplexity), true
+	case "PolicyPreview.largestShare":
+		if e.ComplexityRoot.PolicyPreview.LargestShare == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.LargestShare(childComplexity), true
+	case "PolicyPreview.leftOut":
+		if e.ComplexityRoot.PolicyPreview.LeftOut == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.LeftOut(childComplexity), true
+	case "PolicyPreview.lowers":
+		if e.ComplexityRoot.PolicyPreview.Lowers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Lowers(childComplexity), true
+	case "PolicyPreview.misfits":
+		if e.ComplexityRoot.PolicyPreview.Misfits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Misfits(childComplexity), true
+	case "PolicyPreview.misfitting":
+		if e.ComplexityRoot.PolicyPreview.Misfitting == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Misfitting(childComplexity), true
+	case "PolicyPreview.missing":
+		if e.ComplexityRoot.PolicyPreview.Missing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Missing(childComplexity), true
+	case "PolicyPreview.notJudged":
+		if e.ComplexityRoot.PolicyPreview.NotJudged == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.NotJudged(childComplexity), true
+	case "PolicyPreview.problem":
+		if e.ComplexityRoot.PolicyPreview.Problem == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Problem(childComplexity), true
+	case "PolicyPreview.reach":
+		if e.ComplexityRoot.PolicyPreview.Reach == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Reach(childComplexity), true
+	case "PolicyPreview.recorded":
+		if e.ComplexityRoot.PolicyPreview.Recorded == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Recorded(childComplexity), true
+	case "PolicyPreview.remark":
+		if e.ComplexityRoot.PolicyPreview.Remark == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Remark(childComplexity), true
+	case "PolicyPreview.rows":
+		if e.ComplexityRoot.PolicyPreview.Rows == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Rows(childComplexity), true
+	case "PolicyPreview.secondPerson":
+		if e.ComplexityRoot.PolicyPreview.SecondPerson == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.SecondPerson(childComplexity), true
+	case "PolicyPreview.tenants":
+		if e.ComplexityRoot.PolicyPreview.Tenants == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Tenants(childComplexity), true
+	case "PolicyPreview.to":
+		if e.ComplexityRoot.PolicyPreview.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.To(childComplexity), true
+	case "PolicyPreview.total":
+		if e.ComplexityRoot.PolicyPreview.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Total(childComplexity), true
+	case "PolicyPreview.unlisted":
+		if e.ComplexityRoot.PolicyPreview.Unlisted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Unlisted(childComplexity), true
+	case "PolicyPreview.users":
+		if e.ComplexityRoot.PolicyPreview.Users == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Users(childComplexity), true
+	case "PolicyPreview.warnings":
+		if e.ComplexityRoot.PolicyPreview.Warnings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreview.Warnings(childComplexity), true
+
+	case "PolicyPreviewCause.level":
+		if e.ComplexityRoot.PolicyPreviewCause.Level == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewCause.Level(childComplexity), true
+	case "PolicyPreviewCause.limit":
+		if e.ComplexityRoot.PolicyPreviewCause.Limit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewCause.Limit(childComplexity), true
+	case "PolicyPreviewCause.n":
+		if e.ComplexityRoot.PolicyPreviewCause.N == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewCause.N(childComplexity), true
+	case "PolicyPreviewCause.owner":
+		if e.ComplexityRoot.PolicyPreviewCause.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewCause.Owner(childComplexity), true
+
+	case "PolicyPreviewGroup.high":
+		if e.ComplexityRoot.PolicyPreviewGroup.High == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewGroup.High(childComplexity), true
+	case "PolicyPreviewGroup.low":
+		if e.ComplexityRoot.PolicyPreviewGroup.Low == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewGroup.Low(childComplexity), true
+	case "PolicyPreviewGroup.newlyRefused":
+		if e.ComplexityRoot.PolicyPreviewGroup.NewlyRefused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewGroup.NewlyRefused(childComplexity), true
+	case "PolicyPreviewGroup.seen":
+		if e.ComplexityRoot.PolicyPreviewGroup.Seen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewGroup.Seen(childComplexity), true
+	case "PolicyPreviewGroup.share":
+		if e.ComplexityRoot.PolicyPreviewGroup.Share == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewGroup.Share(childComplexity), true
+
+	case "PolicyPreviewRow.by":
+		if e.ComplexityRoot.PolicyPreviewRow.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.By(childComplexity), true
+	case "PolicyPreviewRow.newlyRefused":
+		if e.ComplexityRoot.PolicyPreviewRow.NewlyRefused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.NewlyRefused(childComplexity), true
+	case "PolicyPreviewRow.operations":
+		if e.ComplexityRoot.PolicyPreviewRow.Operations == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.Operations(childComplexity), true
+	case "PolicyPreviewRow.refusedLive":
+		if e.ComplexityRoot.PolicyPreviewRow.RefusedLive == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.RefusedLive(childComplexity), true
+	case "PolicyPreviewRow.refusedNow":
+		if e.ComplexityRoot.PolicyPreviewRow.RefusedNow == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.RefusedNow(childComplexity), true
+	case "PolicyPreviewRow.refusedThen":
+		if e.ComplexityRoot.PolicyPreviewRow.RefusedThen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.RefusedThen(childComplexity), true
+	case "PolicyPreviewRow.tenant":
+		if e.ComplexityRoot.PolicyPreviewRow.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.Tenant(childComplexity), true
+	case "PolicyPreviewRow.tier":
+		if e.ComplexityRoot.PolicyPreviewRow.Tier == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicyPreviewRow.Tier(childComplexity), true
 
 	case "PolicySummary.author":
 		if e.ComplexityRoot.PolicySummary.Author == nil {
@@ -1818,6 +2207,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.CheckPolicy(childComplexity, args["document"].(string)), true
+	case "Query.diffPolicy":
+		if e.ComplexityRoot.Query.DiffPolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Query_diffPolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.DiffPolicy(childComplexity, args["document"].(string), args["against"].(*uint64)), true
 	case "Query.fleet":
 		if e.ComplexityRoot.Query.Fleet == nil {
 			break
@@ -1880,6 +2280,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Policy(childComplexity, args["revision"].(*uint64)), true
+	case "Query.previewPolicy":
+		if e.ComplexityRoot.Query.PreviewPolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Query_previewPolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PreviewPolicy(childComplexity, args["document"].(string), args["enforced"].(bool), args["rows"].(int)), true
 	case "Query.proposal":
 		if e.ComplexityRoot.Query.Proposal == nil {
 			break
@@ -2651,6 +3062,127 @@ type RelayRefusal @cost(weight: "0") {
   name: String!
   error: String!
   since: Time!
+}
+`, BuiltIn: false},
+	{Name: "../../preview.graphqls", Input: `extend type Query {
+  """
+  Who would newly be refused if a document were published, by what instances have recorded of late. Of a document with two policies the
+  next is compared with the one of now. One preview is made at a time: the error has the code BUSY while another is under way.
+  """
+  previewPolicy(
+    document: String!
+    "What is in mode shadow and warn counts as enforced in the document."
+    enforced: Boolean! = false
+    "How many tenants are named, at most 100."
+    rows: Int! = 20
+  ): PolicyPreview! @cost(weight: "2000")
+
+  "What a document changes, by tier, tenant and limit, compared with a revision: the newest one unless a number is given."
+  diffPolicy(document: String!, against: Revision): PolicyDiff! @cost(weight: "200")
+}
+
+"What a document changes."
+type PolicyDiff @cost(weight: "0") {
+  "The revision that it is compared with. Null: both policies stand in the document."
+  against: Revision
+  "At most 1000: of all, of tiers, and of tenants that a document lists."
+  changes: [PolicyChange!]! @listSize(assumedSize: 20)
+  "How many more there are."
+  unlisted: Int!
+  "How many listed tenants change as their tier does."
+  following: Int!
+  warnings: [Mistake!]! @listSize(assumedSize: 10)
+}
+
+"One thing that differs. Both the tier and the tenant are null for what is about everybody."
+type PolicyChange {
+  tier: String
+  tenant: ID
+  "What it is about, such as: tenant limit minute."
+  what: String!
+  "Null: nothing."
+  old: String
+  new: String
+}
+
+"What a document would newly refuse."
+type PolicyPreview @cost(weight: "0") {
+  "The revision that it is compared with. Null: none, or both policies stand in the document."
+  against: Revision
+  "Why nothing was judged, and what to do. Null: something was."
+  missing: String
+  "More than 5 % of tenants or users are newly refused: a roll-out halts."
+  halts: Boolean!
+  "What is to be said about the shares. Null: nothing."
+  remark: String
+  "It may refuse more than the revision."
+  lowers: Boolean!
+  "How far it reaches, in a sentence, and why recorded traffic does not tell, if it does not."
+  reach: String!
+  problem: String
+  "It takes a second person to be published."
+  secondPerson: Boolean!
+  "When the first and the last operation was recorded. Null: none was."
+  from: Time
+  to: Time
+  "Which share of all tenants was recorded, 0 to 1, and how many tenants are left out because they have asked for too much."
+  recorded: Float!
+  leftOut: Int!
+  total: PolicyPreviewRow!
+  tenants: PolicyPreviewGroup!
+  users: PolicyPreviewGroup!
+  "The largest part of what one tenant has asked for that is newly refused, 0 to 1."
+  largestShare: Float!
+  "Tenants that either policy refuses something, most newly refused first, and how many more there are."
+  rows: [PolicyPreviewRow!]! @listSize(assumedSize: 100)
+  unlisted: Int!
+  "Limits of which records do not say what was asked of them. They refuse nothing here."
+  notJudged: [String!]! @listSize(assumedSize: 32)
+  "How many tenants have records that would stop fitting, and the first of them."
+  misfits: Int!
+  misfitting: [PolicyMisfit!]! @listSize(assumedSize: 20)
+  warnings: [Mistake!]! @listSize(assumedSize: 10)
+}
+
+"A tenant whose record would stop fitting, and why."
+type PolicyMisfit {
+  tenant: ID!
+  problem: String!
+}
+
+"What a tenant, or everybody, has asked for, and how much of it is refused."
+type PolicyPreviewRow {
+  "Null: everybody."
+  tenant: ID
+  tier: String
+  operations: Long!
+  "When they ran."
+  refusedLive: Long!
+  "By the policy that holds, by the document, and by the document alone. All budgets are full at first."
+  refusedNow: Long!
+  refusedThen: Long!
+  newlyRefused: Long!
+  "What newly refuses, most first."
+  by: [PolicyPreviewCause!]! @listSize(assumedSize: 8)
+}
+
+"A limit that newly refuses so many. The level is null for what is no limit: blocked and maxCost."
+type PolicyPreviewCause @cost(weight: "0") {
+  level: Level
+  "The operation rule."
+  owner: String
+  limit: String!
+  n: Long!
+}
+
+"How many of those who were seen are newly refused at least once."
+type PolicyPreviewGroup @cost(weight: "0") {
+  seen: Int!
+  newlyRefused: Int!
+  "0 to 1, and between which bounds the share of all lies with a probability of 95 %."
+  share: Float!
+  low: Float!
+  high: Float!
 }
 `, BuiltIn: false},
 	{Name: "../../rollout.graphqls", Input: `extend type Query {
@@ -3881,12 +4413,54 @@ func (ec *executionContext) childFields_Policy(ctx context.Context, field graphq
 	return nil, fmt.Errorf("no field named %q was found under type Policy", field.Name)
 }
 
+func (ec *executionContext) childFields_PolicyChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tier":
+		return ec.fieldContext_PolicyChange_tier(ctx, field)
+	case "tenant":
+		return ec.fieldContext_PolicyChange_tenant(ctx, field)
+	case "what":
+		return ec.fieldContext_PolicyChange_what(ctx, field)
+	case "old":
+		return ec.fieldContext_PolicyChange_old(ctx, field)
+	case "new":
+		return ec.fieldContext_PolicyChange_new(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyChange", field.Name)
+}
+
 func (ec *executionContext) childFields_PolicyCheck(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "warnings":
 		return ec.fieldContext_PolicyCheck_warnings(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PolicyCheck", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyDiff(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "against":
+		return ec.fieldContext_PolicyDiff_against(ctx, field)
+	case "changes":
+		return ec.fieldContext_PolicyDiff_changes(ctx, field)
+	case "unlisted":
+		return ec.fieldContext_PolicyDiff_unlisted(ctx, field)
+	case "following":
+		return ec.fieldContext_PolicyDiff_following(ctx, field)
+	case "warnings":
+		return ec.fieldContext_PolicyDiff_warnings(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyDiff", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyMisfit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tenant":
+		return ec.fieldContext_PolicyMisfit_tenant(ctx, field)
+	case "problem":
+		return ec.fieldContext_PolicyMisfit_problem(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyMisfit", field.Name)
 }
 
 func (ec *executionContext) childFields_PolicyPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3897,6 +4471,108 @@ func (ec *executionContext) childFields_PolicyPage(ctx context.Context, field gr
 		return ec.fieldContext_PolicyPage_pageInfo(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PolicyPage", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyPreview(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "against":
+		return ec.fieldContext_PolicyPreview_against(ctx, field)
+	case "missing":
+		return ec.fieldContext_PolicyPreview_missing(ctx, field)
+	case "halts":
+		return ec.fieldContext_PolicyPreview_halts(ctx, field)
+	case "remark":
+		return ec.fieldContext_PolicyPreview_remark(ctx, field)
+	case "lowers":
+		return ec.fieldContext_PolicyPreview_lowers(ctx, field)
+	case "reach":
+		return ec.fieldContext_PolicyPreview_reach(ctx, field)
+	case "problem":
+		return ec.fieldContext_PolicyPreview_problem(ctx, field)
+	case "secondPerson":
+		return ec.fieldContext_PolicyPreview_secondPerson(ctx, field)
+	case "from":
+		return ec.fieldContext_PolicyPreview_from(ctx, field)
+	case "to":
+		return ec.fieldContext_PolicyPreview_to(ctx, field)
+	case "recorded":
+		return ec.fieldContext_PolicyPreview_recorded(ctx, field)
+	case "leftOut":
+		return ec.fieldContext_PolicyPreview_leftOut(ctx, field)
+	case "total":
+		return ec.fieldContext_PolicyPreview_total(ctx, field)
+	case "tenants":
+		return ec.fieldContext_PolicyPreview_tenants(ctx, field)
+	case "users":
+		return ec.fieldContext_PolicyPreview_users(ctx, field)
+	case "largestShare":
+		return ec.fieldContext_PolicyPreview_largestShare(ctx, field)
+	case "rows":
+		return ec.fieldContext_PolicyPreview_rows(ctx, field)
+	case "unlisted":
+		return ec.fieldContext_PolicyPreview_unlisted(ctx, field)
+	case "notJudged":
+		return ec.fieldContext_PolicyPreview_notJudged(ctx, field)
+	case "misfits":
+		return ec.fieldContext_PolicyPreview_misfits(ctx, field)
+	case "misfitting":
+		return ec.fieldContext_PolicyPreview_misfitting(ctx, field)
+	case "warnings":
+		return ec.fieldContext_PolicyPreview_warnings(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyPreview", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyPreviewCause(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "level":
+		return ec.fieldContext_PolicyPreviewCause_level(ctx, field)
+	case "owner":
+		return ec.fieldContext_PolicyPreviewCause_owner(ctx, field)
+	case "limit":
+		return ec.fieldContext_PolicyPreviewCause_limit(ctx, field)
+	case "n":
+		return ec.fieldContext_PolicyPreviewCause_n(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyPreviewCause", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyPreviewGroup(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "seen":
+		return ec.fieldContext_PolicyPreviewGroup_seen(ctx, field)
+	case "newlyRefused":
+		return ec.fieldContext_PolicyPreviewGroup_newlyRefused(ctx, field)
+	case "share":
+		return ec.fieldContext_PolicyPreviewGroup_share(ctx, field)
+	case "low":
+		return ec.fieldContext_PolicyPreviewGroup_low(ctx, field)
+	case "high":
+		return ec.fieldContext_PolicyPreviewGroup_high(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyPreviewGroup", field.Name)
+}
+
+func (ec *executionContext) childFields_PolicyPreviewRow(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tenant":
+		return ec.fieldContext_PolicyPreviewRow_tenant(ctx, field)
+	case "tier":
+		return ec.fieldContext_PolicyPreviewRow_tier(ctx, field)
+	case "operations":
+		return ec.fieldContext_PolicyPreviewRow_operations(ctx, field)
+	case "refusedLive":
+		return ec.fieldContext_PolicyPreviewRow_refusedLive(ctx, field)
+	case "refusedNow":
+		return ec.fieldContext_PolicyPreviewRow_refusedNow(ctx, field)
+	case "refusedThen":
+		return ec.fieldContext_PolicyPreviewRow_refusedThen(ctx, field)
+	case "newlyRefused":
+		return ec.fieldContext_PolicyPreviewRow_newlyRefused(ctx, field)
+	case "by":
+		return ec.fieldContext_PolicyPreviewRow_by(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PolicyPreviewRow", field.Name)
 }
 
 func (ec *executionContext) childFields_PolicySummary(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4605,6 +5281,28 @@ func (ec *executionContext) field_Query_checkPolicy_args(ctx context.Context, ra
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_diffPolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "document",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["document"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "against",
+		func(ctx context.Context, v any) (*uint64, error) {
+			return ec.unmarshalORevision2ᚖuint64(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["against"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_fleet_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4736,6 +5434,36 @@ func (ec *executionContext) field_Query_policy_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["revision"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_previewPolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "document",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["document"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "enforced",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["enforced"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "rows",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["rows"] = arg2
 	return args, nil
 }
 
@@ -9372,6 +10100,121 @@ func (ec *executionContext) fieldContext_Policy_document(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("Policy", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _PolicyChange_tier(ctx context.Context, field graphql.CollectedField, obj *model.PolicyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyChange_tier(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tier, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyChange_tier(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyChange_tenant(ctx context.Context, field graphql.CollectedField, obj *model.PolicyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyChange_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyChange_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyChange", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyChange_what(ctx context.Context, field graphql.CollectedField, obj *model.PolicyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyChange_what(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.What, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyChange_what(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyChange_old(ctx context.Context, field graphql.CollectedField, obj *model.PolicyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyChange_old(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Old, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyChange_old(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyChange_new(ctx context.Context, field graphql.CollectedField, obj *model.PolicyChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyChange_new(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.New, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyChange_new(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyChange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _PolicyCheck_warnings(ctx context.Context, field graphql.CollectedField, obj *model.PolicyCheck) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -9402,6 +10245,185 @@ func (ec *executionContext) fieldContext_PolicyCheck_warnings(_ context.Context,
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _PolicyDiff_against(ctx context.Context, field graphql.CollectedField, obj *model.PolicyDiff) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyDiff_against(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Against, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *uint64) graphql.Marshaler {
+			return ec.marshalORevision2ᚖuint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyDiff_against(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyDiff", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyDiff_changes(ctx context.Context, field graphql.CollectedField, obj *model.PolicyDiff) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyDiff_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Changes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyChange) graphql.Marshaler {
+			return ec.marshalNPolicyChange2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyChangeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyDiff_changes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyDiff",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyChange(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyDiff_unlisted(ctx context.Context, field graphql.CollectedField, obj *model.PolicyDiff) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyDiff_unlisted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unlisted, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyDiff_unlisted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyDiff", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyDiff_following(ctx context.Context, field graphql.CollectedField, obj *model.PolicyDiff) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyDiff_following(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Following, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyDiff_following(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyDiff", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyDiff_warnings(ctx context.Context, field graphql.CollectedField, obj *model.PolicyDiff) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyDiff_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Mistake) graphql.Marshaler {
+			return ec.marshalNMistake2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMistakeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyDiff_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyDiff",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Mistake(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyMisfit_tenant(ctx context.Context, field graphql.CollectedField, obj *model.PolicyMisfit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyMisfit_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyMisfit_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyMisfit", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyMisfit_problem(ctx context.Context, field graphql.CollectedField, obj *model.PolicyMisfit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyMisfit_problem(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Problem, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyMisfit_problem(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyMisfit", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _PolicyPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPage) (ret graphql.Marshaler) {
@@ -9463,6 +10485,966 @@ func (ec *executionContext) fieldContext_PolicyPage_pageInfo(_ context.Context, 
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreview_against(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_against(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Against, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *uint64) graphql.Marshaler {
+			return ec.marshalORevision2ᚖuint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_against(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_missing(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_missing(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Missing, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_missing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_halts(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_halts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Halts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_halts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_remark(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_remark(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Remark, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_remark(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_lowers(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_lowers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lowers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_lowers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_reach(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_reach(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reach, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_reach(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_problem(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_problem(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Problem, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_problem(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_secondPerson(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_secondPerson(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SecondPerson, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_secondPerson(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_from(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_to(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_recorded(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_recorded(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Recorded, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_recorded(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_leftOut(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_leftOut(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LeftOut, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_leftOut(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_total(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PolicyPreviewRow) graphql.Marshaler {
+			return ec.marshalNPolicyPreviewRow2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewRow(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyPreviewRow(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreview_tenants(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_tenants(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenants, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PolicyPreviewGroup) graphql.Marshaler {
+			return ec.marshalNPolicyPreviewGroup2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewGroup(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_tenants(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyPreviewGroup(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreview_users(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_users(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Users, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PolicyPreviewGroup) graphql.Marshaler {
+			return ec.marshalNPolicyPreviewGroup2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewGroup(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_users(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyPreviewGroup(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreview_largestShare(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_largestShare(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LargestShare, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_largestShare(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_rows(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_rows(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rows, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyPreviewRow) graphql.Marshaler {
+			return ec.marshalNPolicyPreviewRow2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewRowᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_rows(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyPreviewRow(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreview_unlisted(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_unlisted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unlisted, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_unlisted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_notJudged(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_notJudged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NotJudged, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_notJudged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_misfits(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_misfits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_misfits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreview", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreview_misfitting(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_misfitting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfitting, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyMisfit) graphql.Marshaler {
+			return ec.marshalNPolicyMisfit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfitᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_misfitting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyMisfit(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreview_warnings(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreview) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreview_warnings(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Warnings, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Mistake) graphql.Marshaler {
+			return ec.marshalNMistake2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMistakeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreview_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreview",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Mistake(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _PolicyPreviewCause_level(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewCause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewCause_level(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Level, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Level) graphql.Marshaler {
+			return ec.marshalOLevel2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLevel(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewCause_level(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewCause", field, false, false, errors.New("field of type Level does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewCause_owner(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewCause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewCause_owner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Owner, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewCause_owner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewCause", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewCause_limit(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewCause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewCause_limit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Limit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewCause_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewCause", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewCause_n(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewCause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewCause_n(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.N, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewCause_n(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewCause", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewGroup_seen(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewGroup_seen(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Seen, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewGroup_seen(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewGroup", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewGroup_newlyRefused(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewGroup_newlyRefused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NewlyRefused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewGroup_newlyRefused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewGroup", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewGroup_share(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewGroup_share(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Share, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewGroup_share(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewGroup", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewGroup_low(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewGroup_low(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Low, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewGroup_low(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewGroup", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewGroup_high(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewGroup) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewGroup_high(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.High, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewGroup_high(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewGroup", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_tenant(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_tier(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_tier(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tier, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_tier(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_operations(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_operations(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Operations, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_operations(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_refusedLive(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_refusedLive(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RefusedLive, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_refusedLive(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_refusedNow(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_refusedNow(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RefusedNow, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_refusedNow(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_refusedThen(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_refusedThen(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RefusedThen, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_refusedThen(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_newlyRefused(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_newlyRefused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NewlyRefused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_newlyRefused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicyPreviewRow", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _PolicyPreviewRow_by(ctx context.Context, field graphql.CollectedField, obj *model.PolicyPreviewRow) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicyPreviewRow_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.By, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyPreviewCause) graphql.Marshaler {
+			return ec.marshalNPolicyPreviewCause2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewCauseᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicyPreviewRow_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicyPreviewRow",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyPreviewCause(ctx, field)
 		},
 	}
 	return fc, nil
@@ -10681,6 +12663,94 @@ func (ec *executionContext) fieldContext_Query_relay(_ context.Context, field gr
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Relay(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_previewPolicy(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_previewPolicy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().PreviewPolicy(ctx, fc.Args["document"].(string), fc.Args["enforced"].(bool), fc.Args["rows"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PolicyPreview) graphql.Marshaler {
+			return ec.marshalNPolicyPreview2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreview(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_previewPolicy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyPreview(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_previewPolicy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_diffPolicy(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_diffPolicy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().DiffPolicy(ctx, fc.Args["document"].(string), fc.Args["against"].(*uint64))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PolicyDiff) graphql.Marshaler {
+			return ec.marshalNPolicyDiff2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyDiff(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_diffPolicy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyDiff(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_diffPolicy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -16791,6 +18861,64 @@ func (ec *executionContext) _Policy(ctx context.Context, sel ast.SelectionSet, o
 	return out
 }
 
+var policyChangeImplementors = []string{"PolicyChange"}
+
+func (ec *executionContext) _PolicyChange(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyChange) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyChange")
+		case "tier":
+			out.Values[i] = ec._PolicyChange_tier(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "tenant":
+			out.Values[i] = ec._PolicyChange_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "what":
+			out.Values[i] = ec._PolicyChange_what(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "old":
+			out.Values[i] = ec._PolicyChange_old(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "new":
+			out.Values[i] = ec._PolicyChange_new(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var policyCheckImplementors = []string{"PolicyCheck"}
 
 func (ec *executionContext) _PolicyCheck(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyCheck) graphql.Marshaler {
@@ -16805,6 +18933,107 @@ func (ec *executionContext) _PolicyCheck(ctx context.Context, sel ast.SelectionS
 			out.Values[i] = graphql.MarshalString("PolicyCheck")
 		case "warnings":
 			out.Values[i] = ec._PolicyCheck_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var policyDiffImplementors = []string{"PolicyDiff"}
+
+func (ec *executionContext) _PolicyDiff(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyDiff) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyDiffImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyDiff")
+		case "against":
+			out.Values[i] = ec._PolicyDiff_against(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "changes":
+			out.Values[i] = ec._PolicyDiff_changes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unlisted":
+			out.Values[i] = ec._PolicyDiff_unlisted(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "following":
+			out.Values[i] = ec._PolicyDiff_following(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "warnings":
+			out.Values[i] = ec._PolicyDiff_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var policyMisfitImplementors = []string{"PolicyMisfit"}
+
+func (ec *executionContext) _PolicyMisfit(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyMisfit) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyMisfitImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyMisfit")
+		case "tenant":
+			out.Values[i] = ec._PolicyMisfit_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "problem":
+			out.Values[i] = ec._PolicyMisfit_problem(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -16848,6 +19077,333 @@ func (ec *executionContext) _PolicyPage(ctx context.Context, sel ast.SelectionSe
 			}
 		case "pageInfo":
 			out.Values[i] = ec._PolicyPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var policyPreviewImplementors = []string{"PolicyPreview"}
+
+func (ec *executionContext) _PolicyPreview(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyPreview) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyPreviewImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyPreview")
+		case "against":
+			out.Values[i] = ec._PolicyPreview_against(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "missing":
+			out.Values[i] = ec._PolicyPreview_missing(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "halts":
+			out.Values[i] = ec._PolicyPreview_halts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "remark":
+			out.Values[i] = ec._PolicyPreview_remark(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "lowers":
+			out.Values[i] = ec._PolicyPreview_lowers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reach":
+			out.Values[i] = ec._PolicyPreview_reach(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "problem":
+			out.Values[i] = ec._PolicyPreview_problem(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "secondPerson":
+			out.Values[i] = ec._PolicyPreview_secondPerson(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "from":
+			out.Values[i] = ec._PolicyPreview_from(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._PolicyPreview_to(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "recorded":
+			out.Values[i] = ec._PolicyPreview_recorded(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "leftOut":
+			out.Values[i] = ec._PolicyPreview_leftOut(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._PolicyPreview_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tenants":
+			out.Values[i] = ec._PolicyPreview_tenants(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "users":
+			out.Values[i] = ec._PolicyPreview_users(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "largestShare":
+			out.Values[i] = ec._PolicyPreview_largestShare(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rows":
+			out.Values[i] = ec._PolicyPreview_rows(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unlisted":
+			out.Values[i] = ec._PolicyPreview_unlisted(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "notJudged":
+			out.Values[i] = ec._PolicyPreview_notJudged(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "misfits":
+			out.Values[i] = ec._PolicyPreview_misfits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "misfitting":
+			out.Values[i] = ec._PolicyPreview_misfitting(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "warnings":
+			out.Values[i] = ec._PolicyPreview_warnings(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var policyPreviewCauseImplementors = []string{"PolicyPreviewCause"}
+
+func (ec *executionContext) _PolicyPreviewCause(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyPreviewCause) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyPreviewCauseImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyPreviewCause")
+		case "level":
+			out.Values[i] = ec._PolicyPreviewCause_level(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "owner":
+			out.Values[i] = ec._PolicyPreviewCause_owner(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "limit":
+			out.Values[i] = ec._PolicyPreviewCause_limit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "n":
+			out.Values[i] = ec._PolicyPreviewCause_n(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var policyPreviewGroupImplementors = []string{"PolicyPreviewGroup"}
+
+func (ec *executionContext) _PolicyPreviewGroup(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyPreviewGroup) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyPreviewGroupImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyPreviewGroup")
+		case "seen":
+			out.Values[i] = ec._PolicyPreviewGroup_seen(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "newlyRefused":
+			out.Values[i] = ec._PolicyPreviewGroup_newlyRefused(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "share":
+			out.Values[i] = ec._PolicyPreviewGroup_share(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "low":
+			out.Values[i] = ec._PolicyPreviewGroup_low(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "high":
+			out.Values[i] = ec._PolicyPreviewGroup_high(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var policyPreviewRowImplementors = []string{"PolicyPreviewRow"}
+
+func (ec *executionContext) _PolicyPreviewRow(ctx context.Context, sel ast.SelectionSet, obj *model.PolicyPreviewRow) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, policyPreviewRowImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PolicyPreviewRow")
+		case "tenant":
+			out.Values[i] = ec._PolicyPreviewRow_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "tier":
+			out.Values[i] = ec._PolicyPreviewRow_tier(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "operations":
+			out.Values[i] = ec._PolicyPreviewRow_operations(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refusedLive":
+			out.Values[i] = ec._PolicyPreviewRow_refusedLive(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refusedNow":
+			out.Values[i] = ec._PolicyPreviewRow_refusedNow(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refusedThen":
+			out.Values[i] = ec._PolicyPreviewRow_refusedThen(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "newlyRefused":
+			out.Values[i] = ec._PolicyPreviewRow_newlyRefused(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "by":
+			out.Values[i] = ec._PolicyPreviewRow_by(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -17451,6 +20007,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				}()
 				res = ec._Query_relay(ctx, field)
 				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "previewPolicy":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_previewPolicy(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "diffPolicy":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_diffPolicy(ctx, field)
+				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
 				return res
@@ -19270,6 +21870,32 @@ func (ec *executionContext) marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimi
 	return ec._PageInfo(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNPolicyChange2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PolicyChange) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPolicyChange2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyChange(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPolicyChange2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyChange(ctx context.Context, sel ast.SelectionSet, v *model.PolicyChange) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyChange(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNPolicyCheck2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyCheck(ctx context.Context, sel ast.SelectionSet, v model.PolicyCheck) graphql.Marshaler {
 	return ec._PolicyCheck(ctx, sel, &v)
 }
@@ -19284,6 +21910,46 @@ func (ec *executionContext) marshalNPolicyCheck2ᚖgithubᚗcomᚋgqlgenᚑratel
 	return ec._PolicyCheck(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNPolicyDiff2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyDiff(ctx context.Context, sel ast.SelectionSet, v model.PolicyDiff) graphql.Marshaler {
+	return ec._PolicyDiff(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNPolicyDiff2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyDiff(ctx context.Context, sel ast.SelectionSet, v *model.PolicyDiff) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyDiff(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPolicyMisfit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfitᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PolicyMisfit) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPolicyMisfit2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfit(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPolicyMisfit2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfit(ctx context.Context, sel ast.SelectionSet, v *model.PolicyMisfit) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyMisfit(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNPolicyPage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPage(ctx context.Context, sel ast.SelectionSet, v model.PolicyPage) graphql.Marshaler {
 	return ec._PolicyPage(ctx, sel, &v)
 }
@@ -19296,6 +21962,82 @@ func (ec *executionContext) marshalNPolicyPage2ᚖgithubᚗcomᚋgqlgenᚑrateli
 		return graphql.Null
 	}
 	return ec._PolicyPage(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPolicyPreview2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreview(ctx context.Context, sel ast.SelectionSet, v model.PolicyPreview) graphql.Marshaler {
+	return ec._PolicyPreview(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNPolicyPreview2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreview(ctx context.Context, sel ast.SelectionSet, v *model.PolicyPreview) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyPreview(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPolicyPreviewCause2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewCauseᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PolicyPreviewCause) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPolicyPreviewCause2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewCause(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPolicyPreviewCause2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewCause(ctx context.Context, sel ast.SelectionSet, v *model.PolicyPreviewCause) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyPreviewCause(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPolicyPreviewGroup2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewGroup(ctx context.Context, sel ast.SelectionSet, v *model.PolicyPreviewGroup) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyPreviewGroup(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNPolicyPreviewRow2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewRowᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PolicyPreviewRow) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPolicyPreviewRow2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewRow(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPolicyPreviewRow2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyPreviewRow(ctx context.Context, sel ast.SelectionSet, v *model.PolicyPreviewRow) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PolicyPreviewRow(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNPolicySummary2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicySummary(ctx context.Context, sel ast.SelectionSet, v model.PolicySummary) graphql.Marshaler {
@@ -20024,6 +22766,22 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	_ = ctx
 	res := graphql.MarshalInt(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOLevel2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLevel(ctx context.Context, v any) (*model.Level, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.Level)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOLevel2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLevel(ctx context.Context, sel ast.SelectionSet, v *model.Level) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOLong2ᚖint64(ctx context.Context, v any) (*int64, error) {

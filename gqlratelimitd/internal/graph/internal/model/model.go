@@ -427,13 +427,117 @@ type Policy struct {
 	Document string `json:"document"`
 }
 
+// One thing that differs. Both the tier and the tenant are null for what is about everybody.
+type PolicyChange struct {
+	Tier   *string `json:"tier,omitempty"`
+	Tenant *string `json:"tenant,omitempty"`
+	// What it is about, such as: tenant limit minute.
+	What string `json:"what"`
+	// Null: nothing.
+	Old *string `json:"old,omitempty"`
+	New *string `json:"new,omitempty"`
+}
+
 type PolicyCheck struct {
 	Warnings []*Mistake `json:"warnings"`
+}
+
+// What a document changes.
+type PolicyDiff struct {
+	// The revision that it is compared with. Null: both policies stand in the document.
+	Against *uint64 `json:"against,omitempty"`
+	// At most 1000: of all, of tiers, and of tenants that a document lists.
+	Changes []*PolicyChange `json:"changes"`
+	// How many more there are.
+	Unlisted int `json:"unlisted"`
+	// How many listed tenants change as their tier does.
+	Following int        `json:"following"`
+	Warnings  []*Mistake `json:"warnings"`
+}
+
+// A tenant whose record would stop fitting, and why.
+type PolicyMisfit struct {
+	Tenant  string `json:"tenant"`
+	Problem string `json:"problem"`
 }
 
 type PolicyPage struct {
 	Nodes    []*PolicySummary `json:"nodes"`
 	PageInfo *PageInfo        `json:"pageInfo"`
+}
+
+// What a document would newly refuse.
+type PolicyPreview struct {
+	// The revision that it is compared with. Null: none, or both policies stand in the document.
+	Against *uint64 `json:"against,omitempty"`
+	// Why nothing was judged, and what to do. Null: something was.
+	Missing *string `json:"missing,omitempty"`
+	// More than 5 % of tenants or users are newly refused: a roll-out halts.
+	Halts bool `json:"halts"`
+	// What is to be said about the shares. Null: nothing.
+	Remark *string `json:"remark,omitempty"`
+	// It may refuse more than the revision.
+	Lowers bool `json:"lowers"`
+	// How far it reaches, in a sentence, and why recorded traffic does not tell, if it does not.
+	Reach   string  `json:"reach"`
+	Problem *string `json:"problem,omitempty"`
+	// It takes a second person to be published.
+	SecondPerson bool `json:"secondPerson"`
+	// When the first and the last operation was recorded. Null: none was.
+	From *time.Time `json:"from,omitempty"`
+	To   *time.Time `json:"to,omitempty"`
+	// Which share of all tenants was recorded, 0 to 1, and how many tenants are left out because they have asked for too much.
+	Recorded float64             `json:"recorded"`
+	LeftOut  int                 `json:"leftOut"`
+	Total    *PolicyPreviewRow   `json:"total"`
+	Tenants  *PolicyPreviewGroup `json:"tenants"`
+	Users    *PolicyPreviewGroup `json:"users"`
+	// The largest part of what one tenant has asked for that is newly refused, 0 to 1.
+	LargestShare float64 `json:"largestShare"`
+	// Tenants that either policy refuses something, most newly refused first, and how many more there are.
+	Rows     []*PolicyPreviewRow `json:"rows"`
+	Unlisted int                 `json:"unlisted"`
+	// Limits of which records do not say what was asked of them. They refuse nothing here.
+	NotJudged []string `json:"notJudged"`
+	// How many tenants have records that would stop fitting, and the first of them.
+	Misfits    int             `json:"misfits"`
+	Misfitting []*PolicyMisfit `json:"misfitting"`
+	Warnings   []*Mistake      `json:"warnings"`
+}
+
+// A limit that newly refuses so many. The level is null for what is no limit: blocked and maxCost.
+type PolicyPreviewCause struct {
+	Level *Level `json:"level,omitempty"`
+	// The operation rule.
+	Owner *string `json:"owner,omitempty"`
+	Limit string  `json:"limit"`
+	N     int64   `json:"n"`
+}
+
+// How many of those who were seen are newly refused at least once.
+type PolicyPreviewGroup struct {
+	Seen         int `json:"seen"`
+	NewlyRefused int `json:"newlyRefused"`
+	// 0 to 1, and between which bounds the share of all lies with a probability of 95 %.
+	Share float64 `json:"share"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// What a tenant, or everybody, has asked for, and how much of it is refused.
+type PolicyPreviewRow struct {
+	// Null: everybody.
+	Tenant     *string `json:"tenant,omitempty"`
+	Tier       *string `json:"tier,omitempty"`
+	Operations int64   `json:"operations"`
+	// When they ran.
+	RefusedLive int64 `json:"refusedLive"`
+	// By the policy that holds, by the document, and by the document alone. All budgets are full at first.
+	RefusedNow   int64 `json:"refusedNow"`
+	RefusedThen  int64 `json:"refusedThen"`
+	NewlyRefused int64 `json:"newlyRefused"`
+	// What newly refuses, most first.
+	By []*PolicyPreviewCause `json:"by"`
 }
 
 // A revision of the policy without its document.

@@ -1,11 +1,10 @@
-package policies
+package policydiff
 
 import (
 	"fmt"
 	"maps"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -16,7 +15,7 @@ var anybody = string(make([]byte, tiers.MaxLongName+1))
 type facts map[string]string
 
 // ofTier are the facts of a tenant of a tier that no policy lists. A tier that is not there has none.
-func ofTier(p *session.Policy, tier string) facts {
+func ofTier(p *Policy, tier string) facts {
 	if !p.HasTier(tier) {
 		return facts{}
 	}
@@ -30,7 +29,7 @@ type tenantFacts struct {
 }
 
 // ofTenant are the facts of a tenant, with those of the teams and users that its exception names.
-func ofTenant(p *session.Policy, tenant string) tenantFacts {
+func ofTenant(p *Policy, tenant string) tenantFacts {
 	all := collect(p, tiers.Subject{Tenant: tenant, Team: anybody, User: anybody})
 	exception := p.Written.Tenants[tenant]
 	if exception.Teams != nil {
@@ -46,22 +45,24 @@ func ofTenant(p *session.Policy, tenant string) tenantFacts {
 	return all
 }
 
-func collect(p *session.Policy, subject tiers.Subject) tenantFacts {
-	h := session.HoldingOf(p, subject)
+func collect(p *Policy, subject tiers.Subject) tenantFacts {
+	rules := p.Rules(subject, tiers.Selection{})
+	operations := Operations(p.Written, rules.Tier, subject.Tenant)
+	rulesFor := func(operation string) tiers.Rules { return p.Rules(subject, Selecting(operation)) }
 	out := facts{}
 	switch {
-	case h.Rules.Blocked:
+	case rules.Blocked:
 		out["blocked"] = "blocked"
-	case h.Rules.Unlimited:
+	case rules.Unlimited:
 		out["unlimited"] = "unlimited"
 	}
-	if h.Rules.Store != "" {
-		out["store"] = h.Rules.Store
+	if rules.Store != "" {
+		out["store"] = rules.Store
 	}
-	noteCost(out, "maximum cost", &h.Rules.MaxCost)
-	for _, b := range h.All() {
+	noteCost(out, "maximum cost", &rules.MaxCost)
+	for _, b := range Buckets(rules.Buckets, operations, rulesFor) {
 		for _, l := range b.Limits.All() {
-			text := session.LimitText(&l)
+			text := Limit(&l)
 			if l.Mode != bucket.Enforce {
 				text += ", " + l.Mode.String()
 			}
@@ -74,13 +75,13 @@ func collect(p *session.Policy, subject tiers.Subject) tenantFacts {
 			out[fmt.Sprintf("%s limit %s", ownerName(b.Owner), l.Name)] = text
 		}
 	}
-	for _, spelling := range h.Operations() {
-		rules := h.RulesFor(spelling)
-		if m, own := &rules.MaxCost, &h.Rules.MaxCost; m.Enforce != own.Enforce || m.Warn != own.Warn || m.Shadow != own.Shadow {
-			noteCost(out, "maximum cost of "+spelling, &rules.MaxCost)
+	for _, spelling := range operations {
+		most, own := rulesFor(spelling).MaxCost, &rules.MaxCost
+		if most.Enforce != own.Enforce || most.Warn != own.Warn || most.Shadow != own.Shadow {
+			noteCost(out, "maximum cost of "+spelling, &most)
 		}
 	}
-	return tenantFacts{h.Rules.Tier, out}
+	return tenantFacts{rules.Tier, out}
 }
 
 func noteCost(out facts, what string, most *tiers.MaxCost) {
@@ -102,15 +103,15 @@ func ownerName(owner bucket.Owner) string {
 	case owner.Part == tiers.UserPart(anybody):
 		return "each user's " + owner.Name
 	}
-	return session.OwnerName(owner)
+	return Owner(owner)
 }
 
 // difference returns what differs, by what it is about.
-func difference(before, after facts) []changeJSON {
-	var changes []changeJSON
+func difference(before, after facts) []Change {
+	var changes []Change
 	for _, what := range union(before, after) {
 		if before[what] != after[what] {
-			changes = append(changes, changeJSON{What: what, Old: before[what], New: after[what]})
+			changes = append(changes, Change{What: what, Old: before[what], New: after[what]})
 		}
 	}
 	return changes

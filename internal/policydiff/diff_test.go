@@ -1,0 +1,85 @@
+package policydiff_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+func parse(t *testing.T, document string) *policydiff.Policy {
+	t.Helper()
+	snapshot, err := tiers.Load([]byte(document), 1)
+	require.NoError(t, err)
+	written, err := tiers.Parse([]byte(document))
+	require.NoError(t, err)
+	return &policydiff.Policy{Snapshot: snapshot, Written: &written}
+}
+
+const policy = `version: 1
+default: free
+parameters: {lang: {header: Lang}}
+custom:
+  lang:en: {limits: {minute: {capacity: 10, per: minute}}}
+  lang:de: {limits: {minute: {capacity: 10, per: minute}}}
+tiers:
+  free:
+    limits: {minute: {capacity: 100, per: minute, window: fixed}}
+    users: {limits: {minute: {capacity: 10, per: minute}}, operations: {Mutation.login: {limits: {hour: {unit: requests, capacity: 9, per: hour}}}}}
+  pro: {limits: {minute: {capacity: 1000, per: minute}}}
+tenants:
+  follows: {blocked: false, limits: {day: {capacity: 7, per: day}}}
+  moves: {tier: pro}
+  named: {users: {byName: {zoe: {limits: {minute: {capacity: 5, per: minute}}}}}}
+`
+
+const next = `version: 1
+default: free
+parameters: {lang: {header: Lang}}
+custom:
+  lang:en: {limits: {minute: {capacity: 20, refill: 5, per: minute, mode: warn}}}
+  lang:de: {mode: warn, limits: {minute: {capacity: 10, per: minute}}}
+tiers:
+  free:
+    maxCost: 50
+    limits: {minute: {capacity: 100, per: minute, window: fixed, mode: shadow, soft: true, failMode: closed}}
+    users: {limits: {minute: {capacity: 10, per: minute}}, operations: {Mutation.login: {limits: {hour: {unit: requests, capacity: 9, per: hour}}}}}
+  pro: {limits: {minute: {capacity: 1000, per: minute}}}
+tenants:
+  follows: {blocked: false, limits: {day: {capacity: 7, per: day}}}
+  moves: {tier: free}
+  named: {users: {byName: {zoe: {limits: {minute: {capacity: 6, per: minute}}}}}, custom: {lang:fr: {limits: {minute: {capacity: 1, per: minute}}}}}
+`
+
+func TestWhatDiffersIsSaidOnceForWhomItIsAbout(t *testing.T) {
+	t.Parallel()
+	changes, following := policydiff.Compare(parse(t, policy), parse(t, next))
+	const was, is = "100 points per minute, fixed window", "100 points per minute, fixed window, shadow, soft, fails closed"
+	require.Equal(t, []policydiff.Change{
+		{What: "custom limits of lang:de", Old: "minute: 10 points per minute, as it was", New: "minute: 10 points per minute, with other settings"},
+		{What: "custom limits of lang:en", Old: "minute: 10 points per minute", New: "minute: 20 points, 5 per minute, warn"},
+		{Tier: "free", What: "maximum cost (enforce)", New: "50 points"},
+		{Tier: "free", What: "tenant limit minute", Old: was, New: is},
+		{Tenant: "moves", What: "tier", Old: "pro", New: "free"},
+		{Tenant: "moves", What: "each user limit minute", New: "10 points per minute"},
+		{Tenant: "moves", What: "each user's Mutation.login limit hour", New: "9 requests per hour"},
+		{Tenant: "moves", What: "maximum cost (enforce)", New: "50 points"},
+		{Tenant: "moves", What: "tenant limit minute", Old: "1000 points per minute", New: is},
+		{Tenant: "named", What: "maximum cost (enforce)", New: "50 points"},
+		{Tenant: "named", What: "tenant limit minute", Old: was, New: is},
+		{Tenant: "named", What: "user zoe limit minute", Old: "5 points per minute", New: "6 points per minute"},
+		{Tenant: "named", What: "custom limits of lang:fr", New: "minute: 1 points per minute"},
+	}, changes)
+	require.Equal(t, 1, following)
+	changes, following = policydiff.Compare(parse(t, policy), parse(t, policy+"# a comment\n"))
+	require.Empty(t, changes)
+	require.Zero(t, following)
+	changes, _ = policydiff.Compare(
+		parse(t, "{version: 1, default: a, tiers: {a: {unlimited: true}, b: {blocked: true}}}"),
+		parse(t, "{version: 1, default: b, tiers: {b: {blocked: true}}}"))
+	require.Equal(t, []policydiff.Change{
+		{What: "default tier", Old: "a", New: "b"}, {Tier: "a", What: "unlimited", Old: "unlimited"},
+	}, changes)
+}
