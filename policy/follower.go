@@ -197,11 +197,3 @@ func (f *Follower) Close() error {
 	f.told.close()
 	return nil
 }
-
-// sign puts a sign into a channel with room for one. It never blocks.
-func sign(to chan struct{}) {
-	select {
-	case to <- struct{}{}:
-	default:
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -45,7 +46,7 @@ func (f *Follower) change(ctx context.Context, by func()) {
 	// Whoever is woken before that reports what was.
 	if f.unreported {
 		f.unreported = false
-		sign(f.reportDue)
+		pace.Sign(f.reportDue)
 	}
 	f.mu.Unlock()
 	f.told.flush(context.WithoutCancel(ctx))
@@ -159,7 +160,7 @@ func (f *Follower) serve(next candidate, before []candidate) {
 	f.status.Number, f.status.Hash, f.status.Changed = next.head().Number, next.head().Hash, time.Now()
 	f.told.applied(&next, f.status.Changed, false)
 	if next.revision != nil {
-		sign(f.saveDue)
+		pace.Sign(f.saveDue)
 	}
 	f.unreported = true
 }

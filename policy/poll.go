@@ -4,48 +4,71 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
+	"math"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 )
 
 // hintGap is the shortest time between two questions because of hints: whoever can send hints cannot make an instance
 // ask without end.
 const hintGap = 20 * time.Millisecond
 
-// Bounds of the time between two subscriptions.
-const (
-	minSubscribe = 50 * time.Millisecond
-	maxSubscribe = 5 * time.Second
-)
+// minRetry is within which time a question is asked again that the feed has not answered; the next one comes within twice as long,
+// and so on, until that is the interval: five or six questions in the first second without an answer, and then no more than ever.
+const minRetry = 50 * time.Millisecond
 
-// poll asks the feed at each interval, and when it is woken.
+// poll asks the feed at each interval, when it is woken, and soon again when it has not answered.
 func (f *Follower) poll(ctx context.Context) {
-	var due <-chan time.Time
-	timer := time.NewTimer(time.Hour)
+	// The first question comes anywhere in the interval: instances that start together do not ask together.
+	timer := time.NewTimer(f.fifths(0, 5))
 	defer timer.Stop()
-	if interval := f.cfg.Interval; interval != None {
-		// The first question comes anywhere in the interval: instances that start together do not ask together.
-		timer.Reset(spread(0, interval))
-		due = timer.C
+	retry, longest := minRetry, f.cfg.Interval
+	if longest == None {
+		longest = defaultInterval
 	}
 	for {
+		hinted := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.woken:
-			_ = f.ask(ctx, false) // Told by status, metrics and events.
-			f.tellState(ctx)
-			if !sleep(ctx, hintGap) {
-				return
-			}
-		case <-due:
-			_ = f.ask(ctx, true) // Told by status, metrics and events.
-			f.tellState(ctx)
-			timer.Reset(spread(f.cfg.Interval*4/5, f.cfg.Interval*6/5))
+			hinted = true
+		case <-timer.C:
+		}
+		err := f.ask(ctx, !hinted) // Told by status, metrics and events.
+		f.tellState(ctx)
+		silent := unanswered(err)
+		switch {
+		case silent && retry < longest:
+			timer.Reset(pace.Between(retry/2, retry))
+			retry *= 2
+		case !hinted:
+			timer.Reset(f.fifths(4, 6))
+		}
+		if !silent {
+			retry = minRetry
+		}
+		if hinted && !pace.Sleep(ctx, hintGap) {
+			return
 		}
 	}
+}
+
+// fifths returns a time from so many to so many fifths of the interval, and one that does not come where there is none.
+func (f *Follower) fifths(least, most int64) time.Duration {
+	if f.cfg.Interval == None {
+		return math.MaxInt64
+	}
+	fifth := int64(f.cfg.Interval) / 5
+	return pace.Between(time.Duration(least*fifth), time.Duration(most*fifth))
+}
+
+// unanswered says that the feed could not be read.
+func unanswered(err error) bool {
+	refused := (*RefusedError)(nil)
+	return err != nil && !errors.Is(err, ErrNotYet) && !errors.Is(err, ErrEmpty) && !errors.As(err, &refused)
 }
 
 // restore gives the feed back what it has lost.
@@ -68,26 +91,15 @@ func (f *Follower) restore(ctx context.Context, lost *Revision) {
 
 // listen subscribes to hints again and again.
 func (f *Follower) listen(ctx context.Context) {
-	pause := minSubscribe
-	for {
-		stood := false
+	pace.Subscribe(ctx, func(stands func()) bool {
 		err := guard.Call("Feed.Hints", func() error {
 			return f.feed.Hints(ctx, func() {
-				stood = true
-				sign(f.woken)
+				stands()
+				pace.Sign(f.woken)
 			})
 		})
-		if errors.Is(err, ErrNoHints) {
-			return
-		}
-		if stood {
-			pause = minSubscribe
-		}
-		if !sleep(ctx, spread(pause/2, pause)) {
-			return
-		}
-		pause = min(2*pause, maxSubscribe)
-	}
+		return !errors.Is(err, ErrNoHints)
+	})
 }
 
 // report tells the reporter after each change, and at intervals.
@@ -112,21 +124,4 @@ func (f *Follower) report(ctx context.Context) {
 		case <-f.reportDue:
 		}
 	}
-}
-
-// sleep returns true after the time, and false if the context has ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// spread returns a time from least to most.
-func spread(least, most time.Duration) time.Duration {
-	return least + rand.N(most-least+1) //nolint:gosec // jitter need not be secret
 }

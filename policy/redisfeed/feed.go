@@ -48,6 +48,11 @@ type Feed struct {
 	maxDocument                     int
 	// last is what was read last. One that is refused is asked for again and again, and not sent again.
 	last atomic.Pointer[read]
+	// scripted says that each question has to be the script's.
+	scripted bool
+	// compared counts the questions that may be answered by the marker, and hinted says that a hint has come since.
+	compared atomic.Uint64
+	hinted   atomic.Bool
 }
 
 // read is a revision whose document has its hash, and the stamp of everything else of it.
@@ -99,7 +104,7 @@ func New(cfg Config) (*Feed, error) {
 	}
 	return &Feed{
 		maxDocument: cfg.MaxDocument,
-		client:      cfg.Client, instance: cfg.Instance,
+		client:      cfg.Client, instance: cfg.Instance, scripted: readsReplicas(cfg.Client),
 		revision: keys, instances: keys + ":instances", seen: keys + ":seen", hint: keys + ":hint",
 	}, nil
 }
@@ -132,10 +137,13 @@ func keysOf(namespace, name string) (string, error) {
 // String returns the key of the revision.
 func (f *Feed) String() string { return f.revision }
 
-// Newest implements policy.Feed, in one call of the master.
+// Newest implements policy.Feed. It asks the master, in one call if the follower has the newest revision, else in two at most.
 func (f *Feed) Newest(ctx context.Context, have policy.Head) (*policy.Revision, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	if same, err := f.compare(ctx, have); same || err != nil {
+		return nil, err
+	}
 	last := f.last.Load()
 	if last == nil {
 		last = &read{}
@@ -210,7 +218,11 @@ func malformed(parts []string, err error) error {
 // Hints implements policy.Feed: it subscribes, and wakes at each message. A connection that has broken without a word is noticed
 // within some seconds.
 func (f *Feed) Hints(ctx context.Context, wake func()) error {
-	if err := subscription.Listen(ctx, f.client, f.hint, wake); err != nil {
+	hinted := func() {
+		f.hinted.Store(true)
+		wake()
+	}
+	if err := subscription.Listen(ctx, f.client, f.hint, hinted); err != nil {
 		return fmt.Errorf("redisfeed: %w", err)
 	}
 	return nil

@@ -107,8 +107,8 @@ func ACLRules(namespace, name string) ([]string, error) {
 	}
 	rules := []string{"~" + keys + "*", "&" + keys + ":hint"}
 	for _, command := range [...]string{
-		"evalsha", "eval", "time", "ping", "subscribe", "unsubscribe", "publish", "hmget", "hstrlen", "hset", "hget", "hdel",
-		"zadd", "zrem", "zscore", "zcard", "zrangebyscore", "pexpire",
+		"evalsha", "eval", "time", "ping", "subscribe", "unsubscribe", "publish", "hexists", "hmget", "hstrlen", "hset", "hget", "hdel",
+		"del", "zadd", "zrem", "zscore", "zcard", "zrangebyscore", "pexpire",
 	} {
 		rules = append(rules, "+"+command)
 	}

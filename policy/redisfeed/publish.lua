@@ -9,7 +9,9 @@ if head[1] == ARGV[2] and head[2] == ARGV[3] then return {1} end
 if ARGV[1] ~= '' and tonumber(ARGV[1]) ~= there or tonumber(ARGV[2]) <= there then
   return {0, string.format('%.0f', there), string.sub(head[2] or '', 1, 128)}
 end
-redis.call('HSET', KEYS[1], 'number', ARGV[2], 'hash', ARGV[3], 'document', ARGV[4], 'author', ARGV[5], 'reason', ARGV[6],
-  'published', ARGV[7], 'signature', ARGV[8])
+-- Nothing of another revision stays beside it, its marker above all.
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'is:' .. ARGV[2] .. ':' .. ARGV[3], '', 'number', ARGV[2], 'hash', ARGV[3], 'document', ARGV[4],
+  'author', ARGV[5], 'reason', ARGV[6], 'published', ARGV[7], 'signature', ARGV[8])
 redis.call('PUBLISH', ARGV[9], ARGV[2])
 return {1}

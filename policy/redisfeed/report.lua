@@ -1,4 +1,4 @@
--- Keeps what an instance says of itself, and forgets those who have said nothing for long.
+-- Keeps what an instance says of itself. Those who have said nothing for long are forgotten when another one comes.
 -- KEYS 1 what the instances say, 2 when each was seen
 -- ARGV 1 the instance, 2 what it says, 3 after how many ms it is forgotten, 4 how many instances there may be
 -- Reply: 1, or 0 if there are too many.
@@ -10,11 +10,16 @@ local function forget(from, to)
     redis.call('HDEL', KEYS[1], gone)
   end
 end
-forget('-inf', now - ARGV[3])
--- Nobody was seen in the future: the clock was set back, or somebody else has written it.
-forget('(' .. (now + ARGV[3]), '+inf')
-if not redis.call('ZSCORE', KEYS[2], ARGV[1]) and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then return 0 end
-redis.call('ZADD', KEYS[2], now, ARGV[1])
+if redis.call('ZADD', KEYS[2], now, ARGV[1]) == 1 then
+  -- Who comes takes away those who have gone.
+  forget('-inf', now - ARGV[3])
+  -- Nobody was seen in the future: the clock was set back, or somebody else has written it.
+  forget('(' .. (now + ARGV[3]), '+inf')
+  if redis.call('ZCARD', KEYS[2]) > tonumber(ARGV[4]) then
+    redis.call('ZREM', KEYS[2], ARGV[1])
+    return 0
+  end
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])

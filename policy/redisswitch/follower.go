@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/subscription"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -49,9 +49,6 @@ const (
 	// hintGap is the shortest time between two questions because of hints: whoever can send hints cannot make an instance ask
 	// without end.
 	hintGap = 20 * time.Millisecond
-	// minSubscribe and maxSubscribe bound the time between two subscriptions.
-	minSubscribe = 50 * time.Millisecond
-	maxSubscribe = 5 * time.Second
 	// maxError is how much of an error is told.
 	maxError = 512
 )
@@ -167,33 +164,26 @@ func (f *Follower) poll(ctx context.Context) {
 			return
 		case <-f.woken:
 			f.ask(ctx)
-			if !sleep(ctx, hintGap) {
+			if !pace.Sleep(ctx, hintGap) {
 				return
 			}
 		case <-timer.C:
 			f.ask(ctx)
-			timer.Reset(spread(f.cfg.Interval*4/5, f.cfg.Interval*6/5))
+			timer.Reset(pace.Between(f.cfg.Interval*4/5, f.cfg.Interval*6/5))
 		}
 	}
 }
 
 // listen subscribes to hints again and again.
 func (f *Follower) listen(ctx context.Context) {
-	pause := minSubscribe
-	for {
+	pace.Subscribe(ctx, func(stands func()) bool {
 		// What is wrong with the Redis is told by who asks.
 		_ = subscription.Listen(ctx, f.cfg.Client, f.cfg.channel(), func() {
-			pause = minSubscribe
-			select {
-			case f.woken <- struct{}{}:
-			default:
-			}
+			stands()
+			pace.Sign(f.woken)
 		})
-		if !sleep(ctx, spread(pause/2, pause)) {
-			return
-		}
-		pause = min(2*pause, maxSubscribe)
-	}
+		return true
+	})
 }
 
 // ask asks once, and applies the answer.
@@ -278,21 +268,4 @@ func (f *Follower) tell(ctx context.Context, now event.ModeSwitched) {
 	}
 	f.said = now
 	guard.Run(ctx, f.cfg.Logger, "FollowerConfig.Observer", func() { f.cfg.Observer.Observe(ctx, now) })
-}
-
-// sleep returns true after the time, and false if the context has ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// spread returns a time from least to most.
-func spread(least, most time.Duration) time.Duration {
-	return least + rand.N(most-least+1) //nolint:gosec // jitter need not be secret
 }
