@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,18 +43,10 @@ type Config struct {
 // concurrent use. Several followers may share one.
 type Feed struct {
 	pool           *pgxpool.Pool
-	listen         *pgx.ConnConfig
-	log            *slog.Logger
 	name, instance string
 	maxDocument    int
-	// payload is that of the notifications about the policy.
-	payload string
-	sql     statements
-
-	mu sync.Mutex
-	// hints is what HintsFailure returns, and told says that the log has heard of it.
-	hints error
-	told  bool
+	sql            statements
+	hints          *hints
 }
 
 var (
@@ -98,24 +89,20 @@ func New(cfg Config) (*Feed, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	f := &Feed{
+	return &Feed{
 		maxDocument: cfg.MaxDocument,
-		pool:        cfg.Pool, listen: cfg.Listen, log: cfg.Logger, name: cfg.Name, instance: cfg.Instance,
-		payload: cfg.Schema + "." + cfg.Name, hints: errSilent,
+		pool:        cfg.Pool, name: cfg.Name, instance: cfg.Instance,
+		hints: newHints(cfg.Pool, cfg.Listen, cfg.Logger, hintChannel, cfg.Schema+"."+cfg.Name, "policy: revisions"),
 		sql: statements{
 			newest: inSchema(newestSQL, cfg.Schema), head: inSchema(headSQL, cfg.Schema), first: inSchema(firstSQL, cfg.Schema),
 			publish: inSchema(publishSQL, cfg.Schema), seen: inSchema(seenSQL, cfg.Schema), joined: inSchema(joinedSQL, cfg.Schema),
 			forgotten: inSchema(forgottenSQL, cfg.Schema), instances: inSchema(instancesSQL, cfg.Schema),
 		},
-	}
-	if f.log == nil {
-		f.log = slog.Default()
-	}
-	return f, nil
+	}, nil
 }
 
 // String returns the schema and the name of the policy.
-func (f *Feed) String() string { return "postgresql:" + f.payload }
+func (f *Feed) String() string { return "postgresql:" + f.hints.payload }
 
 // newestSQL reads the newest revision, without its parts if the reader has it or if they are larger than what fits: the server
 // knows the size of a value without reading it.
@@ -187,3 +174,11 @@ func (f *Feed) Newest(ctx context.Context, have policy.Head) (*policy.Revision, 
 func malformed(r *policy.Revision, err error) error {
 	return &policy.RefusedError{Revision: r.Head(), Reason: policy.ReasonMalformed, Err: err}
 }
+
+// HintsFailure returns why there are no hints now, nil if a subscription stands and delivers. It is [ErrSwallowed] behind a pooler that
+// delivers none; a new revision is then there after an interval of the follower.
+func (f *Feed) HintsFailure() error { return f.hints.failure() }
+
+// Hints implements policy.Feed: it listens, and wakes at each notification. A connection that has broken without a word is
+// noticed within some seconds. While notifications are swallowed it waits, and tries once more after some minutes.
+func (f *Feed) Hints(ctx context.Context, wake func()) error { return f.hints.stand(ctx, wake) }

@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// hintChannel is that of the notifications about all policies of a database. Their payload says which.
-const hintChannel = "ratelimit_policy"
+// Channels of the notifications about all policies and all directories of a database. Their payload says which.
+const (
+	hintChannel   = "ratelimit_policy"
+	changeChannel = "ratelimit_directory"
+)
 
 const (
 	// probePatience is how long a notification to oneself may take, and probes how often it is tried.
@@ -34,40 +39,58 @@ var ErrSwallowed = errors.New("postgresfeed: notifications do not arrive: a pool
 // errSilent says that nobody has asked for hints.
 var errSilent = errors.New("postgresfeed: nobody listens yet")
 
-// HintsFailure returns why there are no hints now, nil if a subscription stands and delivers. It is [ErrSwallowed] behind a pooler that
-// delivers none; a new revision is then there after an interval of the follower.
-func (f *Feed) HintsFailure() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.hints
+// hints hears notifications.
+type hints struct {
+	pool   *pgxpool.Pool
+	listen *pgx.ConnConfig
+	log    *slog.Logger
+	// channel is that of the notifications, and payload is what those say that are meant. about is what the log calls them.
+	channel, payload, about string
+
+	mu sync.Mutex
+	// err is why there are none, and told says that the log has heard of it.
+	err  error
+	told bool
 }
 
-// hinted notes whether there are hints. The log hears once that they are swallowed, and once that they arrive again.
-func (f *Feed) hinted(ctx context.Context, err error) {
-	f.mu.Lock()
-	f.hints = err
-	swallowed := errors.Is(err, ErrSwallowed)
-	say := swallowed && !f.told || err == nil && f.told
-	if say {
-		f.told = swallowed
+func newHints(pool *pgxpool.Pool, listen *pgx.ConnConfig, log *slog.Logger, channel, payload, about string) *hints {
+	if log == nil {
+		log = slog.Default()
 	}
-	f.mu.Unlock()
+	return &hints{pool: pool, listen: listen, log: log, channel: channel, payload: payload, about: about, err: errSilent}
+}
+
+func (h *hints) failure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// note notes whether there are hints. The log hears once that they are swallowed, and once that they arrive again.
+func (h *hints) note(ctx context.Context, err error) {
+	h.mu.Lock()
+	h.err = err
+	swallowed := errors.Is(err, ErrSwallowed)
+	say := swallowed && !h.told || err == nil && h.told
+	if say {
+		h.told = swallowed
+	}
+	h.mu.Unlock()
 	switch {
 	case say && swallowed:
-		f.log.WarnContext(ctx, "policy: revisions are polled for, and not notified", slog.String("feed", f.String()), slog.String("error", err.Error()))
+		h.log.WarnContext(ctx, h.about+" are polled for, and not notified", slog.String("of", h.payload), slog.String("error", err.Error()))
 	case say:
-		f.log.InfoContext(ctx, "policy: revisions are notified again", slog.String("feed", f.String()))
+		h.log.InfoContext(ctx, h.about+" are notified again", slog.String("of", h.payload))
 	}
 }
 
-// Hints implements policy.Feed: it listens, and wakes at each notification. A connection that has broken without a word is
-// noticed within some seconds. While notifications are swallowed it waits, and tries once more after some minutes.
-func (f *Feed) Hints(ctx context.Context, wake func()) error {
-	err := f.hear(ctx, wake)
+// stand listens until that ends. While notifications are swallowed it waits.
+func (h *hints) stand(ctx context.Context, wake func()) error {
+	err := h.hear(ctx, wake)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.hinted(ctx, err)
+	h.note(ctx, err)
 	if errors.Is(err, ErrSwallowed) {
 		timer := time.NewTimer(probeAgain)
 		defer timer.Stop()
@@ -81,9 +104,9 @@ func (f *Feed) Hints(ctx context.Context, wake func()) error {
 
 // listener is a connection that listens.
 type listener struct {
-	feed *Feed
-	conn *pgx.Conn
-	wake func()
+	hints *hints
+	conn  *pgx.Conn
+	wake  func()
 	// channel is its own, for the probe, and nonce is what is expected there.
 	channel, nonce string
 	// heard says that the nonce has come.
@@ -91,8 +114,8 @@ type listener struct {
 }
 
 // hear listens until that ends.
-func (f *Feed) hear(ctx context.Context, wake func()) error {
-	conn, err := f.connect(ctx)
+func (h *hints) hear(ctx context.Context, wake func()) error {
+	conn, err := h.connect(ctx)
 	if err != nil {
 		return wrap(err)
 	}
@@ -101,8 +124,8 @@ func (f *Feed) hear(ctx context.Context, wake func()) error {
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	l := &listener{feed: f, conn: conn, wake: wake, channel: hintChannel + "_probe_" + rand.Text(), nonce: rand.Text()}
-	for _, channel := range []string{hintChannel, l.channel} {
+	l := &listener{hints: h, conn: conn, wake: wake, channel: h.channel + "_probe_" + rand.Text(), nonce: rand.Text()}
+	for _, channel := range []string{h.channel, l.channel} {
 		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return wrap(err)
 		}
@@ -112,7 +135,7 @@ func (f *Feed) hear(ctx context.Context, wake func()) error {
 	if err := l.probe(ctx); err != nil {
 		return err
 	}
-	f.hinted(ctx, nil)
+	h.note(ctx, nil)
 	for {
 		err := l.wait(ctx, pingEvery)
 		switch {
@@ -130,13 +153,13 @@ func (f *Feed) hear(ctx context.Context, wake func()) error {
 }
 
 // connect returns a connection of one's own.
-func (f *Feed) connect(ctx context.Context) (*pgx.Conn, error) {
+func (h *hints) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if f.listen != nil {
-		return pgx.ConnectConfig(ctx, f.listen.Copy())
+	if h.listen != nil {
+		return pgx.ConnectConfig(ctx, h.listen.Copy())
 	}
-	conn, err := f.pool.Acquire(ctx)
+	conn, err := h.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +192,7 @@ func (l *listener) probe(ctx context.Context) error {
 func (l *listener) send(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := l.feed.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", pgx.QueryExecModeExec, l.channel, l.nonce)
+	_, err := l.hints.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", pgx.QueryExecModeExec, l.channel, l.nonce)
 	return err
 }
 
@@ -184,7 +207,7 @@ func (l *listener) wait(ctx context.Context, most time.Duration) error {
 	switch {
 	case n.Channel == l.channel && n.Payload == l.nonce:
 		l.heard = true
-	case n.Channel == hintChannel && n.Payload == l.feed.payload:
+	case n.Channel == l.hints.channel && n.Payload == l.hints.payload:
 		l.wake()
 	}
 	return nil

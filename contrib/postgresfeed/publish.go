@@ -103,7 +103,7 @@ func (f *Feed) raise(ctx context.Context, q queries, r *policy.Revision, expecte
 		published = &at
 	}
 	tag, err := q.Exec(ctx, f.sql.publish, pgx.QueryExecModeExec, f.name, int64(r.Number), int64(expected), r.Hash[:], r.Document,
-		r.Author, r.Reason, published, append([]byte{}, r.Signature...), f.payload)
+		r.Author, r.Reason, published, append([]byte{}, r.Signature...), f.hints.payload)
 	if there := (*pgconn.PgError)(nil); errors.As(err, &there) && there.Code == uniqueViolation {
 		return false, fmt.Errorf("postgresfeed: there was a revision %d before: publish under a larger number: %w", r.Number, err)
 	}

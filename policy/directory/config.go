@@ -91,7 +91,7 @@ func (c *Config) validate(policy tiers.Source, source Source) error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("directory: "+format, args...)) }
 	if source == nil {
-		fail("the source is nil: give redisdirectory.New or directory.NewMemory")
+		fail("the source is nil: give redisdirectory.New, postgresfeed.NewRecords or directory.NewMemory")
 	}
 	switch candidates, ok := policy.(tiers.CandidateSource); {
 	case policy == nil || policy.Snapshot() == nil:

@@ -40,6 +40,8 @@ type Directory struct {
 	changed, saved uint64
 	// mark belongs to whoever asks what has changed.
 	mark Mark
+	// woken has room for one sign of a hint.
+	woken chan struct{}
 
 	life  context.Context
 	stop  context.CancelFunc
@@ -63,7 +65,7 @@ func Open(ctx context.Context, policy tiers.Source, source Source, cfg Config) (
 	}
 	d := &Directory{
 		cfg: cfg, policy: policy, source: source, cache: newCache(cfg.MaxBytes), flights: make(map[string]*flight),
-		misses: float64(cfg.MissesPerSecond), refilled: time.Now(),
+		misses: float64(cfg.MissesPerSecond), refilled: time.Now(), woken: make(chan struct{}, 1),
 	}
 	d.epoch.Store(1)
 	if cfg.WhileUnknown != "" {
@@ -85,6 +87,9 @@ func Open(ctx context.Context, policy tiers.Source, source Source, cfg Config) (
 	d.ask(first)
 	cancel()
 	d.ended.Go(d.poll)
+	if hinter, ok := source.(Hinter); ok {
+		d.ended.Go(func() { d.listen(hinter) })
+	}
 	if cfg.LastGood != "" {
 		d.ended.Go(d.save)
 	}

@@ -66,6 +66,17 @@ type Source interface {
 	Changes(ctx context.Context, since Mark) (Page, error)
 }
 
+// Hinter is a [Source] that says when something may have changed, so that nobody waits for an interval.
+type Hinter interface {
+	Source
+	// Hints blocks while a subscription stands, and returns why it stands no longer. It calls wake when the subscription
+	// stands, so that what came before is read, and then whenever a record may have changed. A hint is never the truth: it may
+	// come for nothing, and it may not come. wake never blocks.
+	//
+	// A source without hints returns [ErrNoHints] at once. Any other error has the directory subscribe again.
+	Hints(ctx context.Context, wake func()) error
+}
+
 // Writer writes the records of a source.
 type Writer interface {
 	// Put writes the record of a tenant if the revision of what is there is the expected one, 0 for none, and returns the
@@ -81,6 +92,8 @@ type Writer interface {
 var (
 	// ErrEmpty says that nothing was ever written into a source.
 	ErrEmpty = errors.New("directory: the source has never had a record")
+	// ErrNoHints says that a source has no hints: it is only asked at intervals.
+	ErrNoHints = errors.New("directory: the source has no hints")
 	// ErrConflict says that a record was not written, because another one was written meanwhile: read it, and decide again. It
 	// is a [*ConflictError].
 	ErrConflict = errors.New("directory: another record was written")

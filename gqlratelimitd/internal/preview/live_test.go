@@ -104,6 +104,34 @@ func randomPolicy(random *rand.Rand) string {
 	return b.String()
 }
 
+// verdict is what both servers did with an operation.
+type verdict struct {
+	tenant     string
+	was, would bool
+}
+
+// previewEach previews the first operation, the first two, and so on: what each preview has more than the one before is what it says of
+// the last operation. It returns that of all.
+func previewEach(t *testing.T, verdicts []verdict, chunks []digest.Chunk, cfg preview.Config) (report *preview.Report) {
+	t.Helper()
+	said := map[string]preview.Row{}
+	for i, live := range verdicts {
+		var err error
+		report, err = preview.Run(t.Context(), each(chunks[:i+1]...), cfg)
+		require.NoError(t, err)
+		require.Empty(t, report.NotJudged)
+		before, now := said[live.tenant], preview.Row{}
+		for _, row := range report.Rows {
+			if row.Tenant == live.tenant {
+				now = row
+			}
+		}
+		require.Equal(t, live, verdict{live.tenant, now.Before > before.Before, now.After > before.After}, "operation %d", i)
+		said[live.tenant] = now
+	}
+	return report
+}
+
 // TestAPreviewIsWhatTheLiveExtensionRefuses has two servers answer the same operations, each under a policy of its own, and previews the
 // second by what the first has recorded: the preview has to refuse what each of them has refused, operation by operation.
 func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
@@ -115,6 +143,7 @@ func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 		before, after := compiled(t, randomPolicy(random)), compiled(t, randomPolicy(random))
 		now, then := newLive(t, before, clock), newLive(t, after, clock)
 		var chunks []digest.Chunk
+		var verdicts []verdict
 		want := map[string]*preview.Row{}
 		for range 60 {
 			subject := tiers.Subject{
@@ -126,6 +155,7 @@ func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 				query = "{ me { name } search(first: 3) { __typename } }"
 			}
 			was, would := now.ask(t, subject, query), then.ask(t, subject, query)
+			verdicts = append(verdicts, verdict{subject.Tenant, was, would})
 			row := want[subject.Tenant]
 			if row == nil {
 				row = &preview.Row{}
@@ -143,9 +173,7 @@ func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 			chunks = append(chunks, *now.collector.Collect(clock.Now()).Chunk)
 			clock.Advance(time.Duration(random.IntN(3000)) * time.Millisecond)
 		}
-		report, err := preview.Run(t.Context(), each(chunks...), preview.Config{Before: before, After: after})
-		require.NoError(t, err)
-		require.Empty(t, report.NotJudged)
+		report := previewEach(t, verdicts, chunks, preview.Config{Before: before, After: after})
 		for _, row := range report.Rows {
 			refused, newly = refused+row.After, newly+row.NewlyRefused
 			expected := *want[row.Tenant]

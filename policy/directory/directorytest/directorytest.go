@@ -28,10 +28,14 @@ type Harness struct {
 	Lose func() error
 }
 
-// Run checks a source against the contract. It calls open for each test.
+// Run checks a source against the contract. It calls open for each test, and once before.
 func Run(t *testing.T, open func(*testing.T) Harness) {
 	t.Helper()
+	_, hints := open(t).Open().(directory.Hinter)
 	for _, test := range tests {
+		if test.hints && !hints {
+			continue
+		}
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			h := open(t)
@@ -51,6 +55,8 @@ type scene struct {
 type test struct {
 	rule  string
 	check func(*scene)
+	// hints says that the rule is about sources that have some.
+	hints bool
 }
 
 var (
@@ -58,14 +64,16 @@ var (
 	free = []byte(`{"tier":"free"}`)
 )
 
-var tests = []test{
-	{"a source in which nothing was ever written says so", func(s *scene) {
+var tests = append(sourceTests, hintTests...)
+
+var sourceTests = []test{
+	{rule: "a source in which nothing was ever written says so", check: func(s *scene) {
 		_, err := s.Tenant(s.ctx, "acme")
 		s.is(err, directory.ErrEmpty)
 		_, err = s.Changes(s.ctx, directory.Mark{})
 		s.is(err, directory.ErrEmpty)
 	}},
-	{"a record comes as it was written, whatever bytes its tenant has", func(s *scene) {
+	{rule: "a record comes as it was written, whatever bytes its tenant has", check: func(s *scene) {
 		for i, tenant := range []string{"acme", "a\x00\xff\n{}:", strings.Repeat("é", tiers.MaxLongName/2)} {
 			revision := s.put(tenant, pro, 0)
 			s.true(revision == uint64(i+1), "revision %d", revision)
@@ -77,7 +85,7 @@ var tests = []test{
 		s.ok(err)
 		s.true(r == nil, "got %v", r)
 	}},
-	{"a record is replaced by who expects its revision, and by nobody else", func(s *scene) {
+	{rule: "a record is replaced by who expects its revision, and by nobody else", check: func(s *scene) {
 		first := s.put("acme", pro, 0)
 		_, err := s.Put(s.ctx, "acme", free, 0)
 		s.conflict(err, first)
@@ -87,14 +95,14 @@ var tests = []test{
 		_, err = s.Put(s.ctx, "other", pro, second)
 		s.conflict(err, 0)
 	}},
-	{"a repeat of what is there changes nothing", func(s *scene) {
+	{rule: "a repeat of what is there changes nothing", check: func(s *scene) {
 		first := s.put("acme", pro, 0)
 		s.true(s.put("acme", pro, 0) == first, "another revision")
 		page, err := s.Changes(s.ctx, s.mark())
 		s.ok(err)
 		s.true(len(page.Changes) == 0, "got %v", page)
 	}},
-	{"a record that is removed is gone, and a change", func(s *scene) {
+	{rule: "a record that is removed is gone, and a change", check: func(s *scene) {
 		first := s.put("acme", pro, 0)
 		mark := s.mark()
 		second := s.put("acme", nil, first)
@@ -106,7 +114,7 @@ var tests = []test{
 		s.true(len(page.Changes) == 1 && page.Changes[0] == directory.Change{Tenant: "acme", Revision: second}, "got %v", page)
 		s.put("acme", pro, 0)
 	}},
-	{"what is no record is not written", func(s *scene) {
+	{rule: "what is no record is not written", check: func(s *scene) {
 		for _, bad := range [...]string{"[]", "{", `{"teir": "pro"}`, strings.Repeat(" ", tiers.MaxRecord+1), "{\"tier\":\"\xff\"}"} {
 			_, err := s.Put(s.ctx, "acme", []byte(bad), 0)
 			s.true(err != nil, "%.20q was written", bad)
@@ -116,7 +124,7 @@ var tests = []test{
 			s.true(err != nil, "for a tenant of %d bytes", len(name))
 		}
 	}},
-	{"what has changed comes in pages and in order", func(s *scene) {
+	{rule: "what has changed comes in pages and in order", check: func(s *scene) {
 		s.put("first", pro, 0)
 		mark := s.mark()
 		const more = directory.MaxPage + 5
@@ -136,7 +144,7 @@ var tests = []test{
 		}
 		s.true(len(seen) == more && pages == 2 && mark == s.mark(), "%d tenants in %d pages", len(seen), pages)
 	}},
-	{"who has read nothing, or of another history, is told of a gap", func(s *scene) {
+	{rule: "who has read nothing, or of another history, is told of a gap", check: func(s *scene) {
 		s.put("acme", pro, 0)
 		page, err := s.Changes(s.ctx, directory.Mark{})
 		s.ok(err)
@@ -147,7 +155,7 @@ var tests = []test{
 			s.true(got.Gap && got.Through == page.Through, "got %v", got)
 		}
 	}},
-	{"a source that has lost everything begins another history", func(s *scene) {
+	{rule: "a source that has lost everything begins another history", check: func(s *scene) {
 		s.put("acme", pro, 0)
 		mark := s.mark()
 		s.ok(s.Lose())
@@ -160,7 +168,7 @@ var tests = []test{
 		s.ok(err)
 		s.true(page.Gap && page.Through.Origin != mark.Origin, "got %v", page)
 	}},
-	{"of many who expect the same one wins, and all changes are there in order", func(s *scene) {
+	{rule: "of many who expect the same one wins, and all changes are there in order", check: func(s *scene) {
 		const writers, rounds = 8, 20
 		s.put("acme", pro, 0)
 		var won [writers]int
@@ -186,7 +194,7 @@ var tests = []test{
 		group.Wait()
 		s.true(s.mark().Revision == 1+writers*rounds, "revision %d: a write was lost, or counted twice", s.mark().Revision)
 	}},
-	{"questions end with their context", func(s *scene) {
+	{rule: "questions end with their context", check: func(s *scene) {
 		s.put("acme", pro, 0)
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
@@ -195,7 +203,7 @@ var tests = []test{
 		_, err = s.Changes(ctx, directory.Mark{})
 		s.true(err != nil, "a page")
 	}},
-	{"what a source has given is the caller's own", func(s *scene) {
+	{rule: "what a source has given is the caller's own", check: func(s *scene) {
 		s.put("acme", pro, 0)
 		r, err := s.Tenant(s.ctx, "acme")
 		s.ok(err)
