@@ -106,6 +106,7 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# The table of docs/reports/faults.md, printed and not written.
 	go test -count=1 -parallel=1 -v ./internal/faults -all
 	scripts/fuzz $(FUZZTIME) $(PACKAGES)
+	cd gqlratelimitd && ../scripts/fuzz $(FUZZTIME) ./...
 
 .PHONY: fleet
 fleet: test-tools ## Have 50 processes follow a Redis that breaks, and write the tables of docs/reports/control-plane.md, in some four minutes

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,9 +68,10 @@ func verify(args []string, c console) error {
 		fmt.Fprint(c.err, auditHelp)
 		return fmt.Errorf("%w: verify takes one file and a -key, which was not learnt from the file", errUsage)
 	}
+	cut := 0
 	if *kept != "" {
 		var err error
-		if cfg.Kept, err = readCheckpoints(*kept); err != nil {
+		if cfg.Kept, cut, err = readCheckpoints(*kept); err != nil {
 			return err
 		}
 	}
@@ -93,62 +95,68 @@ func verify(args []string, c console) error {
 	} else {
 		fmt.Fprintf(c.out, "It begins with all of the %d checkpoints that were kept.\n", report.Kept)
 	}
+	if cut > 0 {
+		fmt.Fprintf(c.out, "%d lines of %s were cut when they were written, and say nothing.\n", cut, *kept)
+	}
 	return nil
 }
 
 // maxCheckpoint is how many bytes a line with a checkpoint has.
 const maxCheckpoint = 64 << 10
 
-// readCheckpoints reads the file that the daemon appends checkpoints to.
-func readCheckpoints(name string) (kept [][]byte, _ error) {
+// readCheckpoints reads the file that the daemon appends checkpoints to, and returns how many lines of it were cut, as on a disk that was
+// full. Such a line is none, and the next one stands behind it.
+func readCheckpoints(name string) (kept [][]byte, cut int, _ error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxCheckpoint)
-	for lines.Scan() {
+	for n := 1; lines.Scan(); n++ {
 		var line checkpointLine
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Checkpoint == "" {
-			return nil, fmt.Errorf("%s: line %d is no checkpoint", name, len(kept)+1)
+		switch err := json.NewDecoder(bytes.NewReader(lines.Bytes())).Decode(&line); {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			cut++
+		case err != nil || line.Checkpoint == "":
+			return nil, 0, fmt.Errorf("%s: line %d is no checkpoint", name, n)
+		default:
+			kept = append(kept, []byte(line.Checkpoint))
 		}
-		kept = append(kept, []byte(line.Checkpoint))
 	}
 	if len(kept) == 0 && lines.Err() == nil {
-		return nil, fmt.Errorf("%s has no checkpoints", name)
+		return nil, 0, fmt.Errorf("%s has no checkpoints", name)
 	}
-	return kept, lines.Err()
+	return kept, cut, lines.Err()
 }
 
 // export writes the audit log of a database.
 func export(ctx context.Context, args []string, c console) (err error) {
 	name := ""
-	if len(args) > 1 && args[0] == "-o" {
-		name, args = args[1], args[2:]
-	}
-	o, err := readOptions(args, c.err)
+	o, err := readOptionsWith(args, c.err, func(flags *flag.FlagSet) {
+		flags.StringVar(&name, "o", "", "`file` to write, which must not be there; standard output without it")
+	})
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(o.Data); o.Database == "" && err != nil {
-		return fmt.Errorf("there is no database: %w", err)
-	}
-	db, err := store.Open(ctx, store.Config{URL: o.databaseURL()})
+	db, err := openThere(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	out := c.out
-	if name != "" {
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		out = file
+	if name == "" {
+		return exportTo(ctx, db, c.out)
 	}
-	return exportTo(ctx, db, out)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(exportTo(ctx, db, file), file.Close()); err != nil {
+		// Half an export verifies as one of a log that was cut.
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
 }
 
 func exportTo(ctx context.Context, db *store.DB, w io.Writer) error {

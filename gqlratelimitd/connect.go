@@ -14,7 +14,7 @@ func (d *daemon) connect(cfg *control.Config) error {
 	if err != nil {
 		return err
 	}
-	cfg.Instances, cfg.Relay = feed, d.relayStatus
+	cfg.Instances, cfg.Relay, cfg.Budgets = feed, d.relayStatus, d.budgets
 	cfg.Preview, err = newRecorded(d.options, d.redis)
 	return err
 }

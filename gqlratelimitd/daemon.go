@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -43,6 +45,8 @@ type daemon struct {
 	signer        *audit.Signer
 	checkpoints   *os.File
 	redis         redis.UniversalClient
+	// budgets are those of the instances, nil without a Redis.
+	budgets *bucket.Redis
 	// relay is nil without a Redis.
 	relay *relay.Relay
 	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
@@ -66,22 +70,25 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 			err = errors.Join(err, d.close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := os.MkdirAll(o.Data, 0o700); err != nil {
+	for _, note := range o.notes {
+		d.log.Warn(note)
+	}
+	if err := dataFolder(o.Data); err != nil {
 		return nil, err
 	}
-	// A second daemon on one embedded database ends here, before it touches anything.
+	// Who starts it twice is told so before anything is touched.
 	if d.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen); err != nil {
 		return nil, err
 	}
 	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL(), Now: o.now}); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{d.openMetrics, d.openRelay, d.openControl, d.openAudit, d.openDriver, d.openWeb, d.openGraph} {
+	for _, part := range []func(context.Context) error{d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openDriver, d.openWeb, d.openGraph} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
 	}
-	d.token, err = d.control.Bootstrap(ctx, o.newToken)
+	d.token, err = d.control.Bootstrap(ctx, false)
 	return d, err
 }
 
@@ -128,7 +135,7 @@ func (d *daemon) openAudit(ctx context.Context) error {
 		return err
 	}
 	d.public = key.Public()
-	if d.checkpoints, err = os.OpenFile(d.options.Audit.Checkpoints, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+	if d.checkpoints, err = os.OpenFile(d.options.Audit.Checkpoints, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
 	d.signer, err = audit.NewSigner(control.NewAuditLog(d.db), audit.SignerConfig{Key: key, OnCheckpoint: d.keep, Logger: d.log})
@@ -152,12 +159,21 @@ func (d *daemon) keep(signed []byte) {
 	}
 }
 
-func (d *daemon) openRelay(context.Context) (err error) {
+// openRedis makes a client of the Redis of the instances, which may be away.
+func (d *daemon) openRedis(context.Context) (err error) {
 	if d.options.Redis == "" {
 		return nil
 	}
 	if d.redis, err = redisclient.Open(d.options.Redis, redisclient.Config{}); err != nil {
 		return err
+	}
+	d.budgets, err = bucket.NewRedis(bucket.RedisConfig{Client: d.redis, Namespace: d.options.Namespace})
+	return err
+}
+
+func (d *daemon) openRelay(context.Context) (err error) {
+	if d.redis == nil {
+		return nil
 	}
 	d.relay, err = relay.New(relay.Config{
 		Store: d.db, Client: d.redis, Namespace: d.options.Namespace, Logger: d.log, MeterProvider: d.metrics,
@@ -203,16 +219,21 @@ func (d *daemon) openWeb(context.Context) (err error) {
 func (d *daemon) openGraph(context.Context) (err error) {
 	d.server = &http.Server{
 		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
+		ErrorLog: log.New(&sparing{log: d.log}, "", 0),
 	}
 	d.graph, err = graph.New(graph.Config{Control: d.control, Authenticator: d.authenticator, Server: d.server, Logger: d.log})
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/graphql", d.graph)
-	mux.Handle("/", d.web)
-	d.server.Handler = mux
+	api := d.web.Limited(d.graph)
+	d.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A router would answer paths that are not clean by itself, before anybody is counted.
+		if r.URL.Path == "/graphql" {
+			api.ServeHTTP(w, r)
+			return
+		}
+		d.web.ServeHTTP(w, r)
+	})
 	return nil
 }
 
@@ -288,6 +309,9 @@ func (d *daemon) tls() (*tls.Config, error) {
 	if files.Certificate == "" {
 		return nil, nil
 	}
+	if err := privateKey(files.Key); err != nil {
+		return nil, err
+	}
 	certificate, err := tls.LoadX509KeyPair(files.Certificate, files.Key)
 	if err != nil {
 		return nil, err
@@ -319,6 +343,9 @@ func (d *daemon) close(ctx context.Context) error {
 	}
 	if d.metrics != nil {
 		errs = append(errs, d.metrics.Shutdown(ctx))
+	}
+	if d.budgets != nil {
+		errs = append(errs, d.budgets.Close())
 	}
 	if d.redis != nil {
 		errs = append(errs, d.redis.Close())

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
@@ -24,6 +25,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends a program that takes too long to end.
+	context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)
@@ -57,14 +60,17 @@ func run(ctx context.Context, args []string, c console) int {
 	return exitFailed
 }
 
-// runDaemon starts the daemon, or prints its tables.
+// runDaemon starts the daemon, or prints what is asked for.
 func runDaemon(ctx context.Context, args []string, c console) error {
 	options, err := readOptions(args, c.err)
 	if err != nil {
 		return err
 	}
-	if options.printSQL {
+	switch {
+	case options.printSQL:
 		return printSQL(options, c.out)
+	case options.newToken:
+		return printToken(ctx, options, c.out)
 	}
 	d, err := open(ctx, options, c)
 	if err != nil {
@@ -73,20 +79,51 @@ func runDaemon(ctx context.Context, args []string, c console) error {
 	return d.serve(ctx)
 }
 
-// printSQL prints the statements that make the tables, for those who migrate with a tool of their own.
+// printSQL prints the SQL that makes the tables, for those who run it as somebody else than the daemon.
 func printSQL(o *options, w io.Writer) error {
 	dialect := store.SQLite
 	if strings.HasPrefix(o.Database, "postgres") {
 		dialect = store.PostgreSQL
 	}
-	statements, err := store.Migrations(dialect)
+	if o.sqlRole != "" && dialect != store.PostgreSQL {
+		return fmt.Errorf("%w: -sql-role takes -database postgres://: SQLite has no roles", errUsage)
+	}
+	script, err := store.Script(dialect, o.sqlDone)
 	if err != nil {
 		return err
 	}
-	for _, statement := range statements {
-		if _, err := fmt.Fprintln(w, strings.TrimSpace(statement)); err != nil {
-			return err
+	if o.sqlRole != "" {
+		script += store.Grants(o.sqlRole)
+	}
+	_, err = io.WriteString(w, script)
+	return err
+}
+
+// printToken prints another one-time token. The daemon may run meanwhile.
+func printToken(ctx context.Context, o *options, w io.Writer) (err error) {
+	db, err := openThere(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	c, err := control.New(control.Config{Store: db})
+	if err != nil {
+		return err
+	}
+	token, err := c.Bootstrap(ctx, true)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "A one-time token. It is good for an hour, for one thing, to issue yourself another:\n\n%s\n", issueLines(o.url(), token))
+	return err
+}
+
+// openThere opens a database that is there already: who misspells a folder is not given a new one.
+func openThere(ctx context.Context, o *options) (*store.DB, error) {
+	if o.Database == "" {
+		if _, err := os.Stat(o.databaseFile()); err != nil {
+			return nil, fmt.Errorf("there is no database; -data or -database says where it is: %w", err)
 		}
 	}
-	return nil
+	return store.Open(ctx, store.Config{URL: o.databaseURL()})
 }

@@ -81,6 +81,14 @@ func start(t *testing.T, data string, args ...string) *running {
 	return r
 }
 
+// keyIn is the public key of the audit log in what a daemon prints.
+func keyIn(t *testing.T, out string) string {
+	t.Helper()
+	key := regexp.MustCompile(`(?m)with the key (\S+)$`).FindStringSubmatch(out)
+	require.Len(t, key, 2, out)
+	return key[1]
+}
+
 // ask sends a request, and returns what is answered.
 func (r *running) ask(status int, method, path, token, body string, headers ...string) string {
 	r.Helper()
@@ -126,7 +134,7 @@ func TestAStrangerStartsItTakesATokenPublishesAndVerifiesTheLogWithoutIt(t *test
 	require.Equal(t, document, again.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/policies", token, ""))
 	require.Zero(t, again.stop())
 	export := filepath.Join(t.TempDir(), "audit.jsonl")
-	key := regexp.MustCompile(`gqlratelimitd\+[^;]+`).FindString(r.out)
+	key := keyIn(t, r.out)
 	kept := filepath.Join(data, "checkpoints.jsonl")
 	out, code := command("audit", "export", "-o", export, "-data", data)
 	require.Zero(t, code, out)

@@ -11,8 +11,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -64,11 +66,16 @@ type options struct {
 	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
 	PolicyKeys []string `yaml:"policyKeys"`
 
-	// printSQL prints the tables, and newToken a bootstrap token although there are tokens.
+	// printSQL prints the tables but for the first sqlDone steps, and what sqlRole needs on them. newToken prints a bootstrap token although
+	// there are tokens.
 	printSQL, newToken bool
 	// now is the clock of what is stored, nil for that of the system, and interval how often a roll-out is looked at, 0 for the default: for tests.
 	now      func() time.Time
 	interval time.Duration
+	sqlDone  int
+	sqlRole  string
+	// notes are what is odd about where passwords stand.
+	notes []string
 }
 
 // oidcOptions are those of an issuer of OpenID Connect.
@@ -121,8 +128,10 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.Audit.Key, "audit-key", o.Audit.Key, "`file` with the key of the audit log (default audit.key in the folder of -data)")
 	flags.StringVar(&o.Audit.Checkpoints, "checkpoints", o.Audit.Checkpoints, "`file` to append signed checkpoints to (default checkpoints.jsonl in the folder of -data)")
 	flags.BoolVar(&o.Alone, "alone", o.Alone, "no policy takes a second person, however far it reaches")
-	flags.BoolVar(&o.printSQL, "print-sql", false, "print the statements that make the tables, and end")
-	flags.BoolVar(&o.newToken, "new-token", false, "print a one-time token although there are tokens, because all of them are lost")
+	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
+	flags.IntVar(&o.sqlDone, "sql-done", 0, "how many `steps` -print-sql leaves out: the largest step in the table migration")
+	flags.StringVar(&o.sqlRole, "sql-role", "", "the `role` of the daemon in PostgreSQL, for which -print-sql prints rights too")
+	flags.BoolVar(&o.newToken, "new-token", false, "print a one-time token although there are tokens, because all of them are lost, and end; the daemon may run")
 	flags.Func("oidc", "`issuer,audience,claim=value:role` of an issuer of OpenID Connect; more in the file of -config", o.addIssuer)
 	return config
 }
@@ -153,6 +162,11 @@ func (o *options) addIssuer(text string) error {
 
 // readOptions reads the flags, and the configuration file if they name one.
 func readOptions(args []string, w io.Writer) (*options, error) {
+	return readOptionsWith(args, w, func(*flag.FlagSet) {})
+}
+
+// readOptionsWith is readOptions with flags of a command besides.
+func readOptionsWith(args []string, w io.Writer, more func(*flag.FlagSet)) (*options, error) {
 	flagsOf := func(o *options) (*flag.FlagSet, *string) {
 		flags := flag.NewFlagSet("gqlratelimitd", flag.ContinueOnError)
 		flags.SetOutput(w)
@@ -160,6 +174,7 @@ func readOptions(args []string, w io.Writer) (*options, error) {
 			fmt.Fprint(w, help)
 			flags.PrintDefaults()
 		}
+		more(flags)
 		return flags, o.register(flags)
 	}
 	o := &options{}
@@ -170,18 +185,38 @@ func readOptions(args []string, w io.Writer) (*options, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("%w: there is no command %q", errUsage, flags.Arg(0))
 	}
+	var notes []string
+	if o.hasPassword() {
+		notes = append(notes, "an argument has a password, which everybody on the machine reads: put it into the file of -config")
+	}
 	if *config != "" {
 		// What the file says is the default of the flags.
 		o = &options{}
 		if err := o.readFile(*config); err != nil {
 			return nil, err
 		}
+		notes = append(notes, o.notes...)
 		flags, _ = flagsOf(o)
 		if err := parse(flags, args); err != nil {
 			return nil, err
 		}
 	}
+	o.notes = notes
 	return o, o.complete()
+}
+
+// hasPassword reports whether a URL has a password.
+func (o *options) hasPassword() bool {
+	for _, address := range [...]string{o.Database, o.Redis} {
+		parsed, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
+		if _, has := parsed.User.Password(); has || parsed.Query().Has("password") {
+			return true
+		}
+	}
+	return false
 }
 
 func parse(flags *flag.FlagSet, args []string) error {
@@ -202,17 +237,30 @@ func (o *options) readFile(name string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxConfig))
+	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
 	if err != nil {
 		return err
+	}
+	if len(text) > maxConfig {
+		return fmt.Errorf("%s has more than %d bytes", name, maxConfig)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(o); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %s", name, goTypes.ReplaceAllString(err.Error(), ""))
+	}
+	// What stands in a second document would be taken for said.
+	if err := decoder.Decode(&options{}); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: there is more than one document", name)
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().Perm()&0o004 != 0 && o.hasPassword() {
+		o.notes = append(o.notes, fmt.Sprintf("everybody on the machine may read %s, which has a password: chmod o-r it", name))
 	}
 	return nil
 }
+
+// goTypes are names of Go in errors of YAML, which say nothing to who writes a file.
+var goTypes = regexp.MustCompile(` in type [\w.]+`)
 
 // complete fills in defaults, and returns all mistakes.
 func (o *options) complete() error {
@@ -278,8 +326,14 @@ func (o *options) secondPerson() access.SecondPerson {
 
 // databaseURL is where the database is.
 func (o *options) databaseURL() string {
-	return cmp.Or(o.Database, "sqlite:"+filepath.Join(o.Data, "gqlratelimitd.db"))
+	return cmp.Or(o.Database, "sqlite:"+o.databaseFile())
 }
+
+// databaseFile is the embedded database.
+func (o *options) databaseFile() string { return filepath.Join(o.Data, "gqlratelimitd.db") }
+
+// url is where the daemon is asked, by who is on the same machine.
+func (o *options) url() string { return urlOf(o.Listen, o.TLS.Certificate != "") }
 
 // auth is how people and programs come in.
 func (o *options) auth(tokens access.TokenStore) access.AuthConfig {

@@ -11,6 +11,35 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
 
+// dataFolder makes the folder for what the daemon keeps, if it is not there. Nobody else may write into one that is: they could put
+// something else in the place of the database, or a link in that of a file that is written.
+func dataFolder(name string) error {
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return fmt.Errorf("the folder for what is kept cannot be made: say another one with -data: %w", err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("others may write into %s (%04o): take a folder of the daemon's own, or chmod go-w it", name, mode)
+	}
+	return nil
+}
+
+// privateKey returns an error if others may read or change a file with a private key. A group may read it: that is how systems that
+// manage keys give them to one program.
+func privateKey(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o026 != 0 {
+		return fmt.Errorf("others may read or change %s (%04o), which is a private key: chmod 600 it", name, mode)
+	}
+	return nil
+}
+
 // auditKey reads the key of the audit log, or makes one.
 func auditKey(name, log string) (*audit.Key, error) {
 	text, err := os.ReadFile(name)
@@ -21,6 +50,9 @@ func auditKey(name, log string) (*audit.Key, error) {
 		}
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := privateKey(name); err != nil {
 		return nil, err
 	}
 	key, err := audit.ParseKey(string(text))
@@ -47,7 +79,15 @@ func newAuditKey(name, log string) ([]byte, error) {
 		return nil, err
 	}
 	// A link, unlike a rename, replaces no key that somebody else has made.
-	return text, os.Link(file.Name(), name)
+	if err := os.Link(file.Name(), name); err != nil {
+		return nil, err
+	}
+	// The log names the key from now on: it has to be there after a loss of power too.
+	folder, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	return text, errors.Join(folder.Sync(), folder.Close())
 }
 
 // checkpointLine is a checkpoint in the file that is kept outside of the database, a line each: as in an export.
@@ -55,13 +95,27 @@ type checkpointLine struct {
 	Checkpoint string `json:"checkpoint"`
 }
 
-// keepCheckpoint appends a checkpoint to a file.
+// keepCheckpoint appends a checkpoint to a file, as a line of its own also behind one that was cut, as on a disk that was full.
 func keepCheckpoint(file *os.File, signed []byte) error {
 	line, err := json.Marshal(checkpointLine{string(signed)})
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(append(line, '\n')); err != nil {
+	line = append(line, '\n')
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if size := info.Size(); info.Mode().IsRegular() && size > 0 {
+		var last [1]byte
+		if _, err := file.ReadAt(last[:], size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if _, err := file.Write(line); err != nil {
 		return err
 	}
 	return file.Sync()

@@ -32,11 +32,13 @@ type Signer struct {
 	log Log
 	cfg SignerConfig
 
+	// signing is held while a checkpoint is made, which waits for the log.
+	signing sync.Mutex
+	// mu guards what follows, which is changed by who signs.
 	mu sync.Mutex
-	// last is the newest checkpoint that this signer has made or seen, and signed its bytes.
-	last   *Checkpoint
-	signed []byte
-	err    error
+	// last is the newest checkpoint that this signer has made or seen, and err why it has made none since.
+	last *Checkpoint
+	err  error
 }
 
 // NewSigner returns a signer. The error names every mistake in the configuration.
@@ -61,8 +63,8 @@ func NewSigner(log Log, cfg SignerConfig) (*Signer, error) {
 // the log is empty. The error is a [*TamperError] where the log is not what it was, and wraps [ErrOtherKey] where it is
 // not this signer's; nothing is signed then.
 func (s *Signer) Sign(ctx context.Context, now time.Time) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.signing.Lock()
+	defer s.signing.Unlock()
 	var (
 		made   bool
 		c      *Checkpoint
@@ -85,15 +87,23 @@ func (s *Signer) Sign(ctx context.Context, now time.Time) ([]byte, error) {
 		signed, err = store(ctx, storage, next, s.cfg.Key)
 		return err
 	})
-	s.err = err
+	s.note(c, err)
 	if err != nil {
 		return nil, fmt.Errorf("audit: no checkpoint: %w", err)
 	}
-	s.last, s.signed = c, signed
 	if made && s.cfg.OnCheckpoint != nil {
 		s.cfg.OnCheckpoint(signed)
 	}
 	return signed, nil
+}
+
+// note notes what has come of it.
+func (s *Signer) note(c *Checkpoint, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err = err; err == nil {
+		s.last = c
+	}
 }
 
 // Status returns the newest checkpoint that this signer knows, nil if none, and why it made none when it was last asked to.

@@ -34,6 +34,8 @@ type Config struct {
 	// Rollouts says that a [rollout.Driver] drives roll-outs on this store. That takes the digests of the instances: without it none is started,
 	// because nobody would measure whom it refuses.
 	Rollouts bool
+	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.
+	Budgets Budgets
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()
@@ -49,6 +51,9 @@ type Control struct {
 	fleet  fleetCache
 	// asked and publishing have room for one preview each: one that somebody has asked for, and one of who publishes.
 	asked, publishing chan struct{}
+	// compiles is for documents that are to hold or do, and checks for those that are only looked at: who may look at many keeps
+	// nobody from publishing.
+	compiles, checks turn
 }
 
 // New returns a control plane on a store. The error has everything that is wrong with the configuration.
@@ -77,6 +82,7 @@ func New(cfg Config) (*Control, error) {
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
 	return &Control{
 		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1), publishing: make(chan struct{}, 1),
+		compiles: newTurn(), checks: newTurn(),
 	}, nil
 }
 

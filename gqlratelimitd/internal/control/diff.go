@@ -40,6 +40,11 @@ func (c *Control) Diff(ctx context.Context, actor access.Actor, in DiffInput) (*
 	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
 		return nil, err
 	}
+	leave, err := c.checks.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	snapshot, err := c.cfg.Parse.Load(in.Document, 1)
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -87,24 +88,11 @@ func (in *EffectiveInput) check() error {
 }
 
 func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput) (*Effective, error) {
-	eased, err := c.eased(v, newest.snapshot, in)
+	h, err := c.hold(v, newest, in)
 	if err != nil {
 		return nil, err
 	}
-	subject, selected := tiers.Subject{Tenant: in.Tenant, Team: in.Team, User: in.User}, tiers.Selection{}
-	if in.Operation != "" {
-		selected.Fields = []string{in.Operation}
-	}
-	t, err := v.Tenant(in.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	if t != nil && t.Record != nil {
-		if selected.Record, err = tiers.ParseRecord(t.Record); err != nil {
-			return nil, fmt.Errorf("control: the record of the tenant: %w", err)
-		}
-	}
-	rules := eased.Rules(subject, selected)
+	subject, rules := h.subject, h.rules
 	e := &Effective{
 		Policy: newest.Number, Tier: rules.Tier, TierFrom: rules.Provenance(subject).Tier,
 		Mode: rules.Mode, Blocked: rules.Blocked, Unlimited: rules.Unlimited,
@@ -129,6 +117,47 @@ func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput)
 		}
 	}
 	return e, nil
+}
+
+// held is what holds for a tenant: the policy with the switches that are on, and what it says of the tenant.
+type held struct {
+	policy   *tiers.Snapshot
+	subject  tiers.Subject
+	selected tiers.Selection
+	rules    tiers.Rules
+}
+
+// hold returns what holds for who is asked about, but for overrides.
+func (c *Control) hold(v *store.View, newest *compiled, in *EffectiveInput) (h held, err error) {
+	if h.policy, err = c.eased(v, newest.snapshot, in); err != nil {
+		return h, err
+	}
+	h.subject = tiers.Subject{Tenant: in.Tenant, Team: in.Team, User: in.User}
+	if in.Operation != "" {
+		h.selected = selection(in.Operation)
+	}
+	t, err := v.Tenant(in.Tenant)
+	if err != nil {
+		return h, err
+	}
+	if t != nil && t.Record != nil {
+		if h.selected.Record, err = tiers.ParseRecord(t.Record); err != nil {
+			return h, fmt.Errorf("control: the record of the tenant: %w", err)
+		}
+	}
+	h.rules = h.policy.Rules(h.subject, h.selected)
+	return h, nil
+}
+
+// documentPrefix begins the id of a document, which names an operation rule as well.
+const documentPrefix = "sha256:"
+
+// selection is an operation that selects a root field, falls under a rule, or has the id of a document.
+func selection(operation string) tiers.Selection {
+	if strings.HasPrefix(operation, documentPrefix) {
+		return tiers.Selection{Document: operation}
+	}
+	return tiers.Selection{Fields: []string{operation}}
 }
 
 // eased returns a policy with no mode stricter than the switches that hold for who is asked about say.

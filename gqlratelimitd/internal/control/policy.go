@@ -62,8 +62,9 @@ type compiled struct {
 	*policy.Revision
 	// snapshot is nil if it does not after all.
 	snapshot *tiers.Snapshot
-	// operations are the spellings of all operation rules.
+	// operations are the spellings of all operation rules, and rulesOf says whose they are.
 	operations map[string]bool
+	rulesOf    *ruleIndex
 }
 
 // Publish publishes a document as the next revision of the policy: [access.PublishPolicy]. What does not compile, as an instance compiles
@@ -111,7 +112,7 @@ func (c *Control) publish(ctx context.Context, r Request, a action, asked any, i
 	)
 	check := func() (err error) {
 		// It takes time, for which nobody else waits.
-		if next, err = c.next(&r, in); err != nil {
+		if next, err = c.next(ctx, &r, in); err != nil {
 			return err
 		}
 		if !alone && c.cfg.SecondPerson.MaxShare != access.None {
@@ -149,7 +150,7 @@ func (c *Control) publish(ctx context.Context, r Request, a action, asked any, i
 }
 
 // next makes the next revision, and compiles it.
-func (c *Control) next(r *Request, in PublishInput) (*compiled, error) {
+func (c *Control) next(ctx context.Context, r *Request, in PublishInput) (*compiled, error) {
 	next, err := c.unsigned(r, in.Document, in.Expected)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (c *Control) next(r *Request, in PublishInput) (*compiled, error) {
 			return nil, &InvalidError{Field: "signature", Err: err}
 		}
 	}
-	return c.compile(next)
+	return c.compile(ctx, next)
 }
 
 // unsigned makes the next revision, which nobody has signed.
@@ -186,8 +187,17 @@ func (c *Control) unsigned(r *Request, document []byte, expected uint64) (*polic
 	}, nil
 }
 
-// compile compiles a revision as instances do.
-func (c *Control) compile(r *policy.Revision) (*compiled, error) {
+// compile compiles a revision as instances do, when it is its turn.
+func (c *Control) compile(ctx context.Context, r *policy.Revision) (*compiled, error) {
+	leave, err := c.compiles.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return c.compileNow(r)
+}
+
+func (c *Control) compileNow(r *policy.Revision) (*compiled, error) {
 	snapshot, err := r.LoadWith(c.cfg.Parse)
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
@@ -200,7 +210,7 @@ func (c *Control) compile(r *policy.Revision) (*compiled, error) {
 	for i := range policies {
 		addOperations(operations, &policies[i])
 	}
-	return &compiled{r, snapshot, operations}, nil
+	return &compiled{r, snapshot, operations, newRuleIndex(policies)}, nil
 }
 
 // policies returns what stands in a document: one policy, or the two of a roll-out, that of now first.
@@ -247,10 +257,15 @@ func published(r *policy.Revision) *Published {
 
 // Lint compiles a document that is not published, and returns what is odd about it: [access.CheckPolicy]. What does not compile is an
 // [*InvalidError] with all mistakes.
-func (c *Control) Lint(_ context.Context, actor access.Actor, document []byte) ([]tiers.Warning, error) {
+func (c *Control) Lint(ctx context.Context, actor access.Actor, document []byte) ([]tiers.Warning, error) {
 	if err := access.Authorize(actor, access.CheckPolicy, ""); err != nil {
 		return nil, err
 	}
+	leave, err := c.checks.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	snapshot, err := c.cfg.Parse.Load(document, 0)
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
@@ -316,7 +331,16 @@ func (c *Control) current(ctx context.Context) (*compiled, error) {
 	if err != nil || newest == nil {
 		return known, err
 	}
-	next, err := c.compile(newest)
+	// Of all who ask for what was published just now, one compiles it.
+	leave, err := c.compiles.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if known = c.newest.Load(); known != nil && known.Number == newest.Number {
+		return known, nil
+	}
+	next, err := c.compileNow(newest)
 	if err != nil {
 		// A newer daemon has published it. What can be done without a policy is done all the same.
 		next = &compiled{Revision: newest}

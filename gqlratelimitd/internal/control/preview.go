@@ -160,9 +160,9 @@ func missing(report *preview.Report, err error) (string, error) {
 	return "", nil
 }
 
-// compileDocument compiles a document that is not published.
+// compileDocument compiles a document that is not published, of who previews: one at a time.
 func (c *Control) compileDocument(document []byte, number uint64) (*compiled, error) {
-	return c.compile(&policy.Revision{Number: min(number, policy.MaxNumber), Document: document, Hash: policy.HashOf(document)})
+	return c.compileNow(&policy.Revision{Number: min(number, policy.MaxNumber), Document: document, Hash: policy.HashOf(document)})
 }
 
 // replay replays what was recorded, with what the database has of tenants.

@@ -111,7 +111,7 @@ func (c *Control) Propose(ctx context.Context, r Request, in ProposeInput) (*Pro
 		if err != nil {
 			return err
 		}
-		compiled, err := c.compile(next)
+		compiled, err := c.compile(ctx, next)
 		if err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (c *Control) begin(ctx context.Context, r *Request, in *StartRolloutInput, 
 		return nil, err
 	}
 	b := &beginning{}
-	if b.next, err = c.compile(unsigned); err != nil {
+	if b.next, err = c.compile(ctx, unsigned); err != nil {
 		return nil, err
 	}
 	if _, staged := b.next.snapshot.Stage(); staged {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
 // asking is who asks, and under which id of the request.
@@ -62,6 +64,15 @@ func authenticated(cfg *Config, next http.Handler) http.Handler {
 			refuse(w, cfg, r, a.id, err)
 			return
 		}
+		if access.Authorize(a.actor, access.CheckPolicy, "") != nil {
+			if r.ContentLength > maxSmallBody {
+				refuseWith(w, http.StatusRequestEntityTooLarge, coded(ratelimitclient.CodePayloadTooLarge, fmt.Sprintf("the body may have %d bytes", maxSmallBody)))
+				return
+			}
+			if r.Body != nil {
+				r.Body = http.MaxBytesReader(w, r.Body, maxSmallBody)
+			}
+		}
 		w.Header().Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askingKey{}, a)))
 	})
@@ -88,10 +99,15 @@ func refuse(w http.ResponseWriter, cfg *Config, r *http.Request, id string, err 
 	} else {
 		cfg.Logger.ErrorContext(r.Context(), "graph: who asks cannot be found out", "request", id, "error", err)
 	}
+	refusal := coded(code, message)
+	refusal.Extensions["request"] = id
+	refuseWith(w, status, refusal)
+}
+
+// refuseWith answers with an error and nothing else.
+func refuseWith(w http.ResponseWriter, status int, refusal *gqlerror.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	refusal := coded(code, message)
-	refusal.Extensions["request"] = id
 	writeResponse(w, &graphql.Response{Errors: gqlerror.List{refusal}})
 }

@@ -31,8 +31,13 @@ const (
 	maxTokens = 2000
 	// MaxBody is how many bytes a request has. A policy document is a variable in it, whose characters may each take six.
 	MaxBody = 6*tiers.DefaultMaxDocument + 64<<10
+	// maxSmallBody is the same of who may not read or write documents.
+	maxSmallBody = 128 << 10
 	// bodyTime is in what time it has to arrive.
 	bodyTime = 30 * time.Second
+	// addressUnderWay is how many requests of one address are under way at once, and underWay how many of all: each may have a body in
+	// memory.
+	addressUnderWay, underWay = 32, 256
 	// cachedBytes is what parsed and validated documents may take.
 	cachedBytes = 16 << 20
 )
@@ -96,7 +101,8 @@ func New(cfg Config) (*API, error) {
 	documents := edge.NewDocuments(cachedBytes)
 	door, err := edge.New(edge.Config{
 		Proxies:   cfg.Proxies,
-		Request:   edge.RequestConfig{MaxBody: MaxBody, BodyTime: bodyTime},
+		Address:   edge.AddressConfig{UnderWay: addressUnderWay},
+		Request:   edge.RequestConfig{MaxBody: MaxBody, BodyTime: bodyTime, UnderWay: underWay},
 		Documents: edge.DocumentConfig{MaxTokens: maxTokens, Cache: documents, Limiter: limiter},
 		Observe:   edge.ObserveConfig{Logger: cfg.Logger},
 		Server:    cfg.Server,
@@ -106,7 +112,8 @@ func New(cfg Config) (*API, error) {
 		return nil, fmt.Errorf("graph: %w", err)
 	}
 	srv := newServer(&cfg, door, documents, limiter)
-	return &API{handler: door.Handler(authenticated(&cfg, ratelimit.Handler(srv))), limiter: limiter}, nil
+	// Nothing of a stranger is read, who would have it kept in memory.
+	return &API{handler: authenticated(&cfg, door.Handler(ratelimit.Handler(srv))), limiter: limiter}, nil
 }
 
 // newServer returns the server behind the door. It has POST alone, with a body of the type application/json, which a page of another

@@ -96,7 +96,10 @@ func (l *lines) String() string {
 // scene is an API on a database of its own, in which something has happened already.
 type scene struct {
 	*testing.T
+	db      *store.DB
 	control *control.Control
+	// budgets are those of the instances.
+	budgets *bucket.Memory
 	api     *graph.API
 	log     *lines
 	// acme, override and everywhere are the revisions of a record, an override and a switch, and token is the id of a token.
@@ -112,7 +115,9 @@ func newScene(t *testing.T) *scene {
 	db, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s.control, err = control.New(control.Config{Store: db, Rollouts: true, Instances: fleet{}, Relay: func() control.RelayStatus {
+	s.db = db
+	s.budgets = bucket.NewMemory(bucket.MemoryConfig{})
+	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Rollouts: true, Instances: fleet{}, Relay: func() control.RelayStatus {
 		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
 	}})
 	require.NoError(t, err)

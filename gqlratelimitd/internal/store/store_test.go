@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -129,6 +130,17 @@ func TestTheScriptOfAFileMakesWhatADaemonMakes(t *testing.T) {
 	require.NoError(t, db.Close())
 	require.Equal(t, schema(byDaemon), schema(byScript))
 	open(t, store.Config{URL: "sqlite:" + byScript})
+}
+
+func TestTheRightsThatAreGrantedAreOnEveryTable(t *testing.T) {
+	t.Parallel()
+	whole, err := store.Script(store.PostgreSQL, 0)
+	require.NoError(t, err)
+	tables := regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(whole, -1)
+	require.NotEmpty(t, tables)
+	for _, table := range tables {
+		require.Regexp(t, `gqlratelimitd\.`+table[1]+`\b`, store.Grants("limits"))
+	}
 }
 
 func TestAScriptHasTheStepsThatWereNotDone(t *testing.T) {

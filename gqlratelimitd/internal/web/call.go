@@ -78,7 +78,7 @@ func (c *call) run(ctx context.Context, r *route) {
 		return
 	}
 	if !r.unbounded {
-		leave, err := c.s.gate.enter(c.who())
+		leave, err := c.s.gate.underWay.enter(c.who())
 		if err != nil {
 			c.fail(ctx, err)
 			return
@@ -89,6 +89,9 @@ func (c *call) run(ctx context.Context, r *route) {
 		c.fail(ctx, err)
 	}
 }
+
+// sameOrigin tells requests that a page of another site has made a browser send. What is no browser says nothing, and passes.
+var sameOrigin = http.NewCrossOriginProtection()
 
 // who is by whom a request counts as under way: its actor, or its address where nobody is asked.
 func (c *call) who() string {
@@ -109,8 +112,13 @@ func (c *call) admit(ctx context.Context, r *route) (err error) {
 		if c.actor, err = c.s.cfg.Authenticator.Authenticate(c.Request); err != nil {
 			return err
 		}
-		if err := c.s.gate.known(ctx, &c.actor, r.method != http.MethodGet); err != nil {
+		changes := r.method != http.MethodGet
+		if err := c.s.gate.known(ctx, &c.actor, changes); err != nil {
 			return err
+		}
+		// A browser shows its client certificate to whomever a page makes it ask.
+		if changes && sameOrigin.Check(c.Request) != nil {
+			return &problem{Status: http.StatusForbidden, Title: "The request comes from a page of another site"}
 		}
 	}
 	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {

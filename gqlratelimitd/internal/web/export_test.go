@@ -22,3 +22,10 @@ func OpenAPI() []byte { return openAPI }
 
 // MaxJSON is how many bytes a body of JSON has.
 const MaxJSON = maxJSON
+
+// Waiting is how many requests wait for a change.
+func (s *Server) Waiting() int {
+	s.gate.waits.mu.Lock()
+	defer s.gate.waits.mu.Unlock()
+	return s.gate.waits.inside
+}

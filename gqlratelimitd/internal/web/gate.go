@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -22,32 +21,28 @@ const (
 	ipv6Client = 64
 )
 
-// LimitConfig bounds what clients ask for. The zero value has the defaults.
+// LimitConfig bounds what clients ask for. The zero value has the defaults. All tokens that one person has issued are one actor.
 type LimitConfig struct {
 	// Address is how many requests one address may make in a minute, whoever it is. Zero is 1200. IPv6 addresses count by their /64.
 	Address int64
 	// Actor is how many requests one actor may make in a minute, and Changes how many of them may change something. Zero is 600, and 120.
 	Actor, Changes int64
 	// UnderWay is how many requests are under way at once, those that wait for a change included, and ActorUnderWay how many of one
-	// actor. Zero is 1024, and 64.
+	// actor. Zero is 1024, and 64. Half of each may wait for a change: who waits leaves room for who does not.
 	UnderWay, ActorUnderWay int
 }
 
 // gate is the limiter of this API: budgets in the memory of this process.
 type gate struct {
-	cfg                     LimitConfig
 	store                   *bucket.Memory
 	address, actor, changes *bucket.Limits
-	mu                      sync.Mutex
-	underWay                int
-	// of is how many requests of each actor are under way.
-	of map[string]int
+	underWay, waits         *room
 }
 
 func newGate(cfg LimitConfig, now func() time.Time) (*gate, error) {
 	cfg.Address, cfg.Actor, cfg.Changes = cmp.Or(cfg.Address, 1200), cmp.Or(cfg.Actor, 600), cmp.Or(cfg.Changes, 120)
 	cfg.UnderWay, cfg.ActorUnderWay = cmp.Or(cfg.UnderWay, 1024), cmp.Or(cfg.ActorUnderWay, 64)
-	g := &gate{cfg: cfg, of: map[string]int{}, store: bucket.NewMemory(bucket.MemoryConfig{Clock: now, MaxBytes: budgetBytes})}
+	g := &gate{store: bucket.NewMemory(bucket.MemoryConfig{Clock: now, MaxBytes: budgetBytes})}
 	var mistakes []error
 	for _, limit := range [...]struct {
 		name string
@@ -64,6 +59,8 @@ func newGate(cfg LimitConfig, now func() time.Time) (*gate, error) {
 	if cfg.UnderWay < 0 || cfg.ActorUnderWay < 0 {
 		mistakes = append(mistakes, errors.New("web: Config.Limits.UnderWay and ActorUnderWay are how many, or 0 for the default"))
 	}
+	g.underWay = newRoom(cfg.UnderWay, cfg.ActorUnderWay)
+	g.waits = newRoom(max(cfg.UnderWay/2, 1), max(cfg.ActorUnderWay/2, 1))
 	return g, errors.Join(mistakes...)
 }
 
@@ -84,8 +81,8 @@ func (g *gate) known(ctx context.Context, actor *access.Actor, changes bool) err
 	return g.take(ctx, "changes "+name, g.changes)
 }
 
-// actorKey is under what an actor is counted: each token by itself.
-func actorKey(actor *access.Actor) string { return actor.Issuer + " " + actor.Subject }
+// actorKey is under what an actor is counted: nobody has more by issuing tokens.
+func actorKey(actor *access.Actor) string { return actor.Person() }
 
 func (g *gate) take(ctx context.Context, name string, limits *bucket.Limits) error {
 	result, err := g.store.Take(context.WithoutCancel(ctx), bucket.Take{
@@ -102,25 +99,4 @@ func (g *gate) take(ctx context.Context, name string, limits *bucket.Limits) err
 		Status: http.StatusTooManyRequests, Title: "Too many requests", retryAfter: max(result.RetryAfter, time.Second),
 		Detail: "Wait as long as Retry-After says. To hear of changes, wait for them with the parameter wait instead of asking often.",
 	}
-}
-
-// enter counts a request as under way. It leaves when the function is called.
-func (g *gate) enter(name string) (leave func(), _ error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.underWay >= g.cfg.UnderWay || g.of[name] >= g.cfg.ActorUnderWay {
-		return nil, &problem{
-			Status: http.StatusTooManyRequests, Title: "Too many requests at once", retryAfter: time.Second, Detail: "Wait for the answers to those that are under way.",
-		}
-	}
-	g.underWay++
-	g.of[name]++
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.underWay--
-		if g.of[name]--; g.of[name] == 0 {
-			delete(g.of, name)
-		}
-	}, nil
 }

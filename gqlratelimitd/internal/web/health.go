@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -44,10 +45,9 @@ func (s *Server) health(c *call) error {
 func (s *Server) readiness(c *call) error {
 	failed := s.ready.ask()
 	status, body := http.StatusOK, map[string]string{"status": "ready"}
-	for name, err := range failed {
+	for name := range failed {
 		// Who asks may be a stranger: the log has more.
 		body[name] = "failing"
-		s.cfg.Logger.WarnContext(c.Context(), "a part of the daemon fails", "part", name, "error", err)
 	}
 	if failed[partDatabase] != nil {
 		status, body["status"] = http.StatusServiceUnavailable, "not ready"
@@ -65,6 +65,7 @@ const readyFor = time.Second
 type readiness struct {
 	check  func(context.Context) map[string]error
 	now    func() time.Time
+	log    *slog.Logger
 	mu     sync.Mutex
 	asked  time.Time
 	failed map[string]error
@@ -73,13 +74,27 @@ type readiness struct {
 func (r *readiness) ask() map[string]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := r.now(); r.asked.IsZero() || now.Sub(r.asked) >= readyFor {
-		// The answer is for others too, so that it does not end with one request.
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		r.failed, r.asked = r.check(ctx), now
+	if !r.asked.IsZero() && r.now().Sub(r.asked) < readyFor {
+		return r.failed
 	}
-	return r.failed
+	// The answer is for others too, so that it does not end with one request.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	failed := r.check(ctx)
+	// Strangers ask as often as they like: what changes is logged.
+	for name, err := range failed {
+		if r.failed[name] == nil {
+			r.log.WarnContext(ctx, "a part of the daemon fails", "part", name, "error", err)
+		}
+	}
+	for name := range r.failed {
+		if failed[name] == nil {
+			r.log.InfoContext(ctx, "a part of the daemon works again", "part", name)
+		}
+	}
+	// It may have taken long, for which others have waited: they have this answer.
+	r.failed, r.asked = failed, r.now()
+	return failed
 }
 
 // check returns which parts fail, by name.

@@ -122,6 +122,8 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		alone.problem(404, alone.ask(http.MethodGet, path, alone.admin, nil, ""))
 		seen["GET "+path][404] = true
 	}
+	s.budgets.away.Store(true)
+	try(attempt{status: 503, route: "GET /v1/orgs/{org}/ratelimit/usage", path: "/v1/orgs/acme/ratelimit/usage"})
 	down := newScene(t, plenty)
 	require.NoError(t, down.db.Close())
 	require.JSONEq(t, `{"status": "not ready", "database": "failing"}`, down.want(503, down.ask(http.MethodGet, "/readyz", "", nil, "")).body)
@@ -142,6 +144,7 @@ func (s *scene) attempts() []attempt {
 		org             = "/v1/orgs/{org}/ratelimit"
 		effective       = "GET " + org + "/policies"
 		acme            = "/v1/orgs/acme/ratelimit/policies"
+		left, usage     = "GET " + org + "/usage", "/v1/orgs/acme/ratelimit/usage"
 		list, set, end  = "GET " + org + "/overrides", "PUT " + org + "/overrides", "DELETE " + org + "/overrides"
 		other           = "?nothing=1"
 	)
@@ -160,6 +163,7 @@ func (s *scene) attempts() []attempt {
 		{status: 404, route: get},
 		{status: 404, route: effective, path: acme},
 		{status: 404, route: diff, body: document},
+		{status: 404, route: left, path: usage},
 		{status: 428, route: put, h: because(), body: document},
 		{status: 400, route: put, h: on("x"), body: document},
 		{status: 413, route: put, h: first, body: tooLarge},
@@ -204,6 +208,9 @@ func (s *scene) attempts() []attempt {
 		{status: 200, route: effective, path: acme},
 		{status: 400, route: effective, path: acme + other},
 		{status: 422, route: effective, path: acme + "?user=%00"},
+		{status: 200, route: left, path: usage},
+		{status: 400, route: left, path: usage + other},
+		{status: 422, route: left, path: usage + "?user=%00"},
 		{status: 200, route: list, path: overrides},
 		{status: 400, route: list, path: overrides + "?blocked=x"},
 		{status: 422, route: list, path: overrides + "?after=x"},

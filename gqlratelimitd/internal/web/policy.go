@@ -35,7 +35,9 @@ func (s *Server) newestPolicy(c *call) error {
 	}
 	have, known := newestTag(c.Header.Values("If-None-Match"))
 	if known && have == number && wait > 0 {
-		s.watch.wait(c.Context(), number, wait)
+		if err := s.await(c, number, wait); err != nil {
+			return err
+		}
 		if number, err = s.head(c); err != nil {
 			return err
 		}
@@ -47,6 +49,17 @@ func (s *Server) newestPolicy(c *call) error {
 		return nil
 	}
 	return s.document(c, 0)
+}
+
+// await waits until there may be another revision, for a time, if there is room for who waits.
+func (s *Server) await(c *call, number uint64, wait time.Duration) error {
+	leave, err := s.gate.waits.enter(c.who())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.watch.wait(c.Context(), number, wait)
+	return nil
 }
 
 // head is the number of the newest revision.
@@ -188,7 +201,7 @@ func (s *Server) publish(c *call) error {
 	if err != nil {
 		return err
 	}
-	document, err := c.body(tiers.MaxDocument)
+	document, err := c.body(tiers.DefaultMaxDocument)
 	if err != nil {
 		return err
 	}
@@ -232,7 +245,9 @@ func (s *Server) lint(c *call) error {
 	if err != nil {
 		return err
 	}
-	warnings, err := s.cfg.Control.Lint(c.Context(), c.actor, document)
+	ctx, cancel := c.bounded()
+	defer cancel()
+	warnings, err := s.cfg.Control.Lint(ctx, c.actor, document)
 	if err != nil {
 		return err
 	}

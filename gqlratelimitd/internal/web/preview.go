@@ -94,5 +94,5 @@ func (c *call) document(a access.Action, parameters ...string) ([]byte, error) {
 	if err := c.known(parameters...); err != nil {
 		return nil, err
 	}
-	return c.body(tiers.MaxDocument)
+	return c.body(tiers.DefaultMaxDocument)
 }

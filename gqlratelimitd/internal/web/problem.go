@@ -58,7 +58,7 @@ func badRequest(format string, args ...any) error {
 func (c *call) fail(ctx context.Context, err error) {
 	p := problemOf(err)
 	p.Request = c.id
-	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil {
+	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil && !errors.Is(err, control.ErrNoBudgets) {
 		c.s.cfg.Logger.LogAttrs(ctx, slog.LevelError, "a request failed", slog.String("request", c.id), slog.Any("error", err))
 	}
 	header := c.w.Header()
@@ -129,7 +129,12 @@ func problemOf(err error) *problem {
 			Detail: "The connection to the database was lost at the end. Repeat the request with the same Idempotency-Key, or read what is there.",
 		}
 	case errors.Is(err, control.ErrAway):
-		return &problem{Status: http.StatusServiceUnavailable, Title: "The Redis of the instances does not answer", retryAfter: time.Second}
+		return &problem{
+			Status: http.StatusServiceUnavailable, Title: "Redis does not answer", retryAfter: time.Second,
+			Detail: "Nothing is known meanwhile of what is there. Instances do what their fail modes say.",
+		}
+	case errors.Is(err, control.ErrNoBudgets):
+		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Budgets are there. Start it with -redis."}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Title: "It took too long", Detail: "The database is slow or away. Ask again.", retryAfter: time.Second}
 	}

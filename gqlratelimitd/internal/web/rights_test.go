@@ -47,6 +47,7 @@ func goods() map[string]map[access.Action]good {
 		"GET /v1/ratelimit/relay":                {access.ReadFleet: {status: 200}},
 		"GET /v1/ratelimit/overrides":            {access.ReadOverride: {status: 200}},
 		"GET /v1/orgs/{org}/ratelimit/policies":  {access.ReadTenant: {status: 200, path: "/v1/orgs/acme/ratelimit/policies"}},
+		"GET /v1/orgs/{org}/ratelimit/usage":     {access.ReadUsage: {status: 200, path: "/v1/orgs/acme/ratelimit/usage"}},
 		"GET /v1/orgs/{org}/ratelimit/overrides": {access.ReadOverride: {status: 200, path: overrides}},
 		"PUT /v1/orgs/{org}/ratelimit/overrides": {
 			access.SetOverride: {status: 200, path: onTenant, h: first, body: raise},

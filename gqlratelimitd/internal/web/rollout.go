@@ -99,7 +99,7 @@ func (s *Server) startRollout(c *call) error {
 	if err != nil {
 		return err
 	}
-	document, err := c.body(tiers.MaxDocument)
+	document, err := c.body(tiers.DefaultMaxDocument)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: "/v1/ratelimit/overrides", does: actions{access.ReadOverride}, handle: s.overrides},
 
 		{method: http.MethodGet, pattern: org + "/policies", does: actions{access.ReadTenant}, handle: s.effective},
+		{method: http.MethodGet, pattern: org + "/usage", does: actions{access.ReadUsage}, handle: s.usage},
 		{method: http.MethodGet, pattern: overrides, does: actions{access.ReadOverride}, handle: s.overrides},
 		{method: http.MethodPut, pattern: overrides, does: actions{access.SetOverride, access.BlockTenant}, handle: s.setOverride},
 		{method: http.MethodDelete, pattern: overrides, does: actions{access.DeleteOverride, access.UnblockTenant}, handle: s.clearOverride},

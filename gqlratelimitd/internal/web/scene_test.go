@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
@@ -38,12 +40,29 @@ tiers:
 // plenty are limits that no test reaches.
 var plenty = web.LimitConfig{Address: 1e6, Actor: 1e6, Changes: 1e6}
 
+// budgets are a store that may be away.
+type budgets struct {
+	*bucket.Memory
+
+	away atomic.Bool
+}
+
+// Peek implements control.Budgets.
+func (b *budgets) Peek(ctx context.Context, tenant string, buckets []bucket.Bucket) ([]bucket.LimitState, error) {
+	if b.away.Load() {
+		return nil, bucket.ErrUnavailable
+	}
+	return b.Memory.Peek(ctx, tenant, buckets)
+}
+
 // scene is a server on a database, which is asked over HTTP.
 type scene struct {
 	*testing.T
 	web    *web.Server
 	server *httptest.Server
 	db     *store.DB
+	// budgets are those of the instances.
+	budgets *budgets
 	// public is the key of the audit log.
 	public    string
 	bootstrap string
@@ -77,7 +96,8 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	var once sync.Once
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
 	log := slog.New(slog.DiscardHandler)
-	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }}
+	s.budgets = &budgets{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
+	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
 	}

@@ -59,16 +59,24 @@ type places struct {
 
 func placesOf(p tiers.Provenance) places { return places{p.Tier, p.Rule, p.Line, p.Mode, p.FailMode} }
 
+// effectiveInput reads who is asked about.
+func (c *call) effectiveInput() (in control.EffectiveInput, _ error) {
+	if err := c.known("team", "user", "operation"); err != nil {
+		return in, err
+	}
+	return control.EffectiveInput{
+		Tenant: c.PathValue("org"), Team: c.query.Get("team"), User: c.query.Get("user"), Operation: c.query.Get("operation"),
+	}, nil
+}
+
 // effective serves what holds for a tenant at this moment, and where that comes from.
 func (s *Server) effective(c *call) error {
-	if err := c.known("team", "user", "operation"); err != nil {
+	in, err := c.effectiveInput()
+	if err != nil {
 		return err
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	in := control.EffectiveInput{
-		Tenant: c.PathValue("org"), Team: c.query.Get("team"), User: c.query.Get("user"), Operation: c.query.Get("operation"),
-	}
 	found, err := s.cfg.Control.Effective(ctx, c.actor, in)
 	if err != nil {
 		return err
@@ -93,14 +101,6 @@ func (s *Server) limitOf(l *control.EffectiveLimit) limit {
 		override := s.overrideOf(l.Override)
 		out.Override = &override
 	}
-	if l.Limit.Refill != l.Limit.Capacity {
-		out.Refill = l.Limit.Refill
-	}
-	if l.Limit.Period > 0 {
-		out.Period = tiers.Period(l.Limit.Period).String()
-	}
-	if l.Limit.Window.Kind != bucket.TokenBucket {
-		out.Window = l.Limit.Window.Kind.String()
-	}
+	out.Refill, out.Period, out.Window = termsOf(&l.Limit)
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -81,7 +82,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, gate: gate, told: told, mux: http.NewServeMux()}
 	s.watch = newWatch(s.newest)
-	s.ready = &readiness{check: s.check, now: cfg.Now}
+	s.ready = &readiness{check: s.check, now: cfg.Now, log: cfg.Logger}
 	s.routes = s.table()
 	for i := range s.routes {
 		r := &s.routes[i]
@@ -98,11 +99,24 @@ func (s *Server) Wake() { s.watch.wake() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if handler, pattern := s.mux.Handler(r); pattern == "" {
+	// The router would send whoever asks for a path that is not clean to another one, which nobody has meant.
+	at := r.URL.EscapedPath()
+	if handler, pattern := s.mux.Handler(r); pattern == "" || path.Clean(at) != at {
 		s.unrouted(w, r, handler)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// Limited takes each request from the limit of its address, before a handler sees it that is served beside.
+func (s *Server) Limited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.gate.arrive(r.Context(), s.cfg.Address(r)); err != nil {
+			(&call{Request: r, w: w, s: s, id: requestID()}).fail(r.Context(), err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // unrouted answers a request for which there is no route, with what the router found out about it.

@@ -100,6 +100,23 @@ type ComplexityRoot struct {
 		Size       func(childComplexity int) int
 	}
 
+	Budget struct {
+		Capacity   func(childComplexity int) int
+		FullAt     func(childComplexity int) int
+		Limit      func(childComplexity int) int
+		Mode       func(childComplexity int) int
+		Overdraft  func(childComplexity int) int
+		Overridden func(childComplexity int) int
+		Owner      func(childComplexity int) int
+		PeriodMs   func(childComplexity int) int
+		Refill     func(childComplexity int) int
+		Remaining  func(childComplexity int) int
+		Unit       func(childComplexity int) int
+		Used       func(childComplexity int) int
+		Window     func(childComplexity int) int
+		WindowEnd  func(childComplexity int) int
+	}
+
 	Effective struct {
 		Blocked   func(childComplexity int) int
 		Limits    func(childComplexity int) int
@@ -471,6 +488,7 @@ type ComplexityRoot struct {
 		Overrides func(childComplexity int, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
 		Record    func(childComplexity int) int
 		Tokens    func(childComplexity int, first int, after *string) int
+		Usage     func(childComplexity int, team *string, user *string, operation *string) int
 	}
 
 	TenantRecord struct {
@@ -506,6 +524,19 @@ type ComplexityRoot struct {
 	TokenPage struct {
 		Nodes    func(childComplexity int) int
 		PageInfo func(childComplexity int) int
+	}
+
+	Usage struct {
+		At        func(childComplexity int) int
+		Blocked   func(childComplexity int) int
+		Budgets   func(childComplexity int) int
+		Grade     func(childComplexity int) int
+		Misfit    func(childComplexity int) int
+		Mode      func(childComplexity int) int
+		Policy    func(childComplexity int) int
+		Tier      func(childComplexity int) int
+		TierFrom  func(childComplexity int) int
+		Unlimited func(childComplexity int) int
 	}
 }
 
@@ -557,6 +588,7 @@ type QueryResolver interface {
 }
 type TenantResolver interface {
 	Effective(ctx context.Context, obj *model.Tenant, team *string, user *string, operation *string) (*model.Effective, error)
+	Usage(ctx context.Context, obj *model.Tenant, team *string, user *string, operation *string) (*model.Usage, error)
 	Record(ctx context.Context, obj *model.Tenant) (*model.TenantRecord, error)
 	Overrides(ctx context.Context, obj *model.Tenant, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) (*model.OverridePage, error)
 	Tokens(ctx context.Context, obj *model.Tenant, first int, after *string) (*model.TokenPage, error)
@@ -854,6 +886,91 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditProof.Size(childComplexity), true
+
+	case "Budget.capacity":
+		if e.ComplexityRoot.Budget.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Capacity(childComplexity), true
+	case "Budget.fullAt":
+		if e.ComplexityRoot.Budget.FullAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.FullAt(childComplexity), true
+	case "Budget.limit":
+		if e.ComplexityRoot.Budget.Limit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Limit(childComplexity), true
+	case "Budget.mode":
+		if e.ComplexityRoot.Budget.Mode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Mode(childComplexity), true
+	case "Budget.overdraft":
+		if e.ComplexityRoot.Budget.Overdraft == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Overdraft(childComplexity), true
+	case "Budget.overridden":
+		if e.ComplexityRoot.Budget.Overridden == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Overridden(childComplexity), true
+	case "Budget.owner":
+		if e.ComplexityRoot.Budget.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Owner(childComplexity), true
+	case "Budget.periodMs":
+		if e.ComplexityRoot.Budget.PeriodMs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.PeriodMs(childComplexity), true
+	case "Budget.refill":
+		if e.ComplexityRoot.Budget.Refill == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Refill(childComplexity), true
+	case "Budget.remaining":
+		if e.ComplexityRoot.Budget.Remaining == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Remaining(childComplexity), true
+	case "Budget.unit":
+		if e.ComplexityRoot.Budget.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Unit(childComplexity), true
+	case "Budget.used":
+		if e.ComplexityRoot.Budget.Used == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Used(childComplexity), true
+	case "Budget.window":
+		if e.ComplexityRoot.Budget.Window == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Window(childComplexity), true
+	case "Budget.windowEnd":
+		if e.ComplexityRoot.Budget.WindowEnd == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.WindowEnd(childComplexity), true
 
 	case "Effective.blocked":
 		if e.ComplexityRoot.Effective.Blocked == nil {
@@ -2656,6 +2773,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Tenant.Tokens(childComplexity, args["first"].(int), args["after"].(*string)), true
+	case "Tenant.usage":
+		if e.ComplexityRoot.Tenant.Usage == nil {
+			break
+		}
+
+		args, err := ec.field_Tenant_usage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Tenant.Usage(childComplexity, args["team"].(*string), args["user"].(*string), args["operation"].(*string)), true
 
 	case "TenantRecord.allocations":
 		if e.ComplexityRoot.TenantRecord.Allocations == nil {
@@ -2798,6 +2926,67 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TokenPage.PageInfo(childComplexity), true
+
+	case "Usage.at":
+		if e.ComplexityRoot.Usage.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.At(childComplexity), true
+	case "Usage.blocked":
+		if e.ComplexityRoot.Usage.Blocked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Blocked(childComplexity), true
+	case "Usage.budgets":
+		if e.ComplexityRoot.Usage.Budgets == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Budgets(childComplexity), true
+	case "Usage.grade":
+		if e.ComplexityRoot.Usage.Grade == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Grade(childComplexity), true
+	case "Usage.misfit":
+		if e.ComplexityRoot.Usage.Misfit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Misfit(childComplexity), true
+	case "Usage.mode":
+		if e.ComplexityRoot.Usage.Mode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Mode(childComplexity), true
+	case "Usage.policy":
+		if e.ComplexityRoot.Usage.Policy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Policy(childComplexity), true
+	case "Usage.tier":
+		if e.ComplexityRoot.Usage.Tier == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Tier(childComplexity), true
+	case "Usage.tierFrom":
+		if e.ComplexityRoot.Usage.TierFrom == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.TierFrom(childComplexity), true
+	case "Usage.unlimited":
+		if e.ComplexityRoot.Usage.Unlimited == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Unlimited(childComplexity), true
 
 	}
 	return 0, false
@@ -3517,6 +3706,11 @@ type Tenant {
   a user or the coordinate of a root field (Mutation.createOrder) it has their limits besides. Null: there is no policy.
   """
   effective(team: ID, user: ID, operation: String): Effective @cost(weight: "10")
+  """
+  What its budgets have at this moment, by the Redis in which the instances judge: for teams, users and operations as effective. Without an
+  operation it has those of all operation rules of the tenant. Null: there is no policy.
+  """
+  usage(team: ID, user: ID, operation: String): Usage @cost(weight: "20")
   "What is written of the tenant beside the policy. Null: nothing."
   record: TenantRecord
   "Overrides of the tenant, as Query.overrides has them."
@@ -3571,6 +3765,52 @@ type EffectiveLimit {
   provenance: Provenance!
   "The override that holds for it. Null: none."
   override: Override
+}
+
+"""
+What budgets have at one moment. It is no count of what was used, and nothing to send a bill by: budgets refill, and are given back.
+"""
+type Usage {
+  "budget, which says so."
+  grade: String!
+  "The revision of the policy."
+  policy: Revision!
+  tier: String!
+  tierFrom: String!
+  mode: Mode!
+  "The tenant, or the team, user or operation that was asked for, is blocked."
+  blocked: Boolean!
+  unlimited: Boolean!
+  misfit: String
+  "When the Redis was asked."
+  at: Time!
+  budgets: [Budget!]! @listSize(assumedSize: 20)
+}
+
+"A limit as the instances judge it, and what is left of it."
+type Budget {
+  owner: Owner!
+  limit: String!
+  unit: String!
+  capacity: Long!
+  "What counts as spent now."
+  used: Long!
+  "What could be taken now."
+  remaining: Long!
+  "How much of what is used is above the capacity."
+  overdraft: Long!
+  "How much comes back in each period."
+  refill: Long!
+  "The length of the period in milliseconds. Null: the calendar has it."
+  periodMs: Long
+  window: Window!
+  "When the window ends that is open. Null: there is none."
+  windowEnd: Time
+  "When it is full if nothing else is taken. Null: it is."
+  fullAt: Time
+  mode: Mode!
+  "An override has made it what it is."
+  overridden: Boolean!
 }
 
 "Whose something is within a tenant."
@@ -4119,6 +4359,40 @@ func (ec *executionContext) childFields_AuditProof(ctx context.Context, field gr
 		return ec.fieldContext_AuditProof_checkpoint(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AuditProof", field.Name)
+}
+
+func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "owner":
+		return ec.fieldContext_Budget_owner(ctx, field)
+	case "limit":
+		return ec.fieldContext_Budget_limit(ctx, field)
+	case "unit":
+		return ec.fieldContext_Budget_unit(ctx, field)
+	case "capacity":
+		return ec.fieldContext_Budget_capacity(ctx, field)
+	case "used":
+		return ec.fieldContext_Budget_used(ctx, field)
+	case "remaining":
+		return ec.fieldContext_Budget_remaining(ctx, field)
+	case "overdraft":
+		return ec.fieldContext_Budget_overdraft(ctx, field)
+	case "refill":
+		return ec.fieldContext_Budget_refill(ctx, field)
+	case "periodMs":
+		return ec.fieldContext_Budget_periodMs(ctx, field)
+	case "window":
+		return ec.fieldContext_Budget_window(ctx, field)
+	case "windowEnd":
+		return ec.fieldContext_Budget_windowEnd(ctx, field)
+	case "fullAt":
+		return ec.fieldContext_Budget_fullAt(ctx, field)
+	case "mode":
+		return ec.fieldContext_Budget_mode(ctx, field)
+	case "overridden":
+		return ec.fieldContext_Budget_overridden(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
 }
 
 func (ec *executionContext) childFields_Effective(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4775,6 +5049,8 @@ func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphq
 		return ec.fieldContext_Tenant_id(ctx, field)
 	case "effective":
 		return ec.fieldContext_Tenant_effective(ctx, field)
+	case "usage":
+		return ec.fieldContext_Tenant_usage(ctx, field)
 	case "record":
 		return ec.fieldContext_Tenant_record(ctx, field)
 	case "overrides":
@@ -4853,6 +5129,32 @@ func (ec *executionContext) childFields_TokenPage(ctx context.Context, field gra
 		return ec.fieldContext_TokenPage_pageInfo(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TokenPage", field.Name)
+}
+
+func (ec *executionContext) childFields_Usage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "grade":
+		return ec.fieldContext_Usage_grade(ctx, field)
+	case "policy":
+		return ec.fieldContext_Usage_policy(ctx, field)
+	case "tier":
+		return ec.fieldContext_Usage_tier(ctx, field)
+	case "tierFrom":
+		return ec.fieldContext_Usage_tierFrom(ctx, field)
+	case "mode":
+		return ec.fieldContext_Usage_mode(ctx, field)
+	case "blocked":
+		return ec.fieldContext_Usage_blocked(ctx, field)
+	case "unlimited":
+		return ec.fieldContext_Usage_unlimited(ctx, field)
+	case "misfit":
+		return ec.fieldContext_Usage_misfit(ctx, field)
+	case "at":
+		return ec.fieldContext_Usage_at(ctx, field)
+	case "budgets":
+		return ec.fieldContext_Usage_budgets(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Usage", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5656,6 +5958,36 @@ func (ec *executionContext) field_Tenant_tokens_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Tenant_usage_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "team",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["team"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "user",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["user"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "operation",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["operation"] = arg2
 	return args, nil
 }
 
@@ -6779,6 +7111,337 @@ func (ec *executionContext) _AuditProof_checkpoint(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_AuditProof_checkpoint(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AuditProof", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_owner(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_owner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Owner, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Owner) graphql.Marshaler {
+			return ec.marshalNOwner2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOwner(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_owner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Budget",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Owner(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Budget_limit(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_limit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Limit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_unit(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_unit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_unit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_capacity(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_capacity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capacity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_capacity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_used(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_used(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Used, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_used(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_remaining(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_remaining(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Remaining, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_remaining(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_overdraft(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_overdraft(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Overdraft, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_overdraft(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_refill(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_refill(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refill, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_refill(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_periodMs(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_periodMs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeriodMs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_periodMs(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_window(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_window(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Window, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Window) graphql.Marshaler {
+			return ec.marshalNWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWindow(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_window(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Window does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_windowEnd(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_windowEnd(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WindowEnd, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_windowEnd(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_fullAt(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_fullAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FullAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_fullAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_mode(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_mode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Mode, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Mode) graphql.Marshaler {
+			return ec.marshalNMode2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_mode(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Mode does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_overridden(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_overridden(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Overridden, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_overridden(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _Effective_policy(ctx context.Context, field graphql.CollectedField, obj *model.Effective) (ret graphql.Marshaler) {
@@ -13918,6 +14581,50 @@ func (ec *executionContext) fieldContext_Tenant_effective(ctx context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _Tenant_usage(ctx context.Context, field graphql.CollectedField, obj *model.Tenant) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Tenant_usage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Tenant().Usage(ctx, obj, fc.Args["team"].(*string), fc.Args["user"].(*string), fc.Args["operation"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Usage) graphql.Marshaler {
+			return ec.marshalOUsage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Tenant_usage(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Tenant",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Usage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Tenant_usage_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Tenant_record(ctx context.Context, field graphql.CollectedField, obj *model.Tenant) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14607,6 +15314,245 @@ func (ec *executionContext) fieldContext_TokenPage_pageInfo(_ context.Context, f
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Usage_grade(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_grade(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Grade, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_grade(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_policy(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_policy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Policy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_policy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_tier(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_tier(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tier, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_tier(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_tierFrom(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_tierFrom(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TierFrom, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_tierFrom(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_mode(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_mode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Mode, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Mode) graphql.Marshaler {
+			return ec.marshalNMode2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_mode(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type Mode does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_blocked(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_blocked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Blocked, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_blocked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_unlimited(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_unlimited(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unlimited, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_unlimited(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_misfit(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_misfit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_misfit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_at(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Usage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Usage_budgets(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_budgets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Budgets, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Budget) graphql.Marshaler {
+			return ec.marshalNBudget2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐBudgetᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_budgets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Usage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
 		},
 	}
 	return fc, nil
@@ -17712,6 +18658,109 @@ func (ec *executionContext) _AuditProof(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var budgetImplementors = []string{"Budget"}
+
+func (ec *executionContext) _Budget(ctx context.Context, sel ast.SelectionSet, obj *model.Budget) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, budgetImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Budget")
+		case "owner":
+			out.Values[i] = ec._Budget_owner(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "limit":
+			out.Values[i] = ec._Budget_limit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unit":
+			out.Values[i] = ec._Budget_unit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capacity":
+			out.Values[i] = ec._Budget_capacity(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "used":
+			out.Values[i] = ec._Budget_used(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "remaining":
+			out.Values[i] = ec._Budget_remaining(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "overdraft":
+			out.Values[i] = ec._Budget_overdraft(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refill":
+			out.Values[i] = ec._Budget_refill(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "periodMs":
+			out.Values[i] = ec._Budget_periodMs(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "window":
+			out.Values[i] = ec._Budget_window(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "windowEnd":
+			out.Values[i] = ec._Budget_windowEnd(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "fullAt":
+			out.Values[i] = ec._Budget_fullAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "mode":
+			out.Values[i] = ec._Budget_mode(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "overridden":
+			out.Values[i] = ec._Budget_overridden(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var effectiveImplementors = []string{"Effective"}
 
 func (ec *executionContext) _Effective(ctx context.Context, sel ast.SelectionSet, obj *model.Effective) graphql.Marshaler {
@@ -20577,6 +21626,44 @@ func (ec *executionContext) _Tenant(ctx context.Context, sel ast.SelectionSet, o
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "usage":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Tenant_usage(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "record":
 			field := field
 
@@ -20935,6 +22022,89 @@ func (ec *executionContext) _TokenPage(ctx context.Context, sel ast.SelectionSet
 			}
 		case "pageInfo":
 			out.Values[i] = ec._TokenPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var usageImplementors = []string{"Usage"}
+
+func (ec *executionContext) _Usage(ctx context.Context, sel ast.SelectionSet, obj *model.Usage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, usageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Usage")
+		case "grade":
+			out.Values[i] = ec._Usage_grade(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "policy":
+			out.Values[i] = ec._Usage_policy(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tier":
+			out.Values[i] = ec._Usage_tier(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tierFrom":
+			out.Values[i] = ec._Usage_tierFrom(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "mode":
+			out.Values[i] = ec._Usage_mode(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "blocked":
+			out.Values[i] = ec._Usage_blocked(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unlimited":
+			out.Values[i] = ec._Usage_unlimited(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "misfit":
+			out.Values[i] = ec._Usage_misfit(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._Usage_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "budgets":
+			out.Values[i] = ec._Usage_budgets(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -21479,6 +22649,32 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 		}
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNBudget2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐBudgetᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Budget) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBudget2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐBudget(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNBudget2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐBudget(ctx context.Context, sel ast.SelectionSet, v *model.Budget) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Budget(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNClearOverrideInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐClearOverrideInput(ctx context.Context, v any) (model.ClearOverrideInput, error) {
@@ -23018,6 +24214,13 @@ func (ec *executionContext) marshalOTime2ᚖtimeᚐTime(ctx context.Context, sel
 	_ = ctx
 	res := graphql.MarshalTime(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOUsage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsage(ctx context.Context, sel ast.SelectionSet, v *model.Usage) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Usage(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {

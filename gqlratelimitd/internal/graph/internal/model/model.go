@@ -142,6 +142,32 @@ type AuditProof struct {
 	Checkpoint string `json:"checkpoint"`
 }
 
+// A limit as the instances judge it, and what is left of it.
+type Budget struct {
+	Owner    *Owner `json:"owner"`
+	Limit    string `json:"limit"`
+	Unit     string `json:"unit"`
+	Capacity int64  `json:"capacity"`
+	// What counts as spent now.
+	Used int64 `json:"used"`
+	// What could be taken now.
+	Remaining int64 `json:"remaining"`
+	// How much of what is used is above the capacity.
+	Overdraft int64 `json:"overdraft"`
+	// How much comes back in each period.
+	Refill int64 `json:"refill"`
+	// The length of the period in milliseconds. Null: the calendar has it.
+	PeriodMs *int64 `json:"periodMs,omitempty"`
+	Window   Window `json:"window"`
+	// When the window ends that is open. Null: there is none.
+	WindowEnd *time.Time `json:"windowEnd,omitempty"`
+	// When it is full if nothing else is taken. Null: it is.
+	FullAt *time.Time `json:"fullAt,omitempty"`
+	Mode   Mode       `json:"mode"`
+	// An override has made it what it is.
+	Overridden bool `json:"overridden"`
+}
+
 type ClearOverrideInput struct {
 	Tenant           string      `json:"tenant"`
 	Owner            *OwnerInput `json:"owner,omitempty"`
@@ -822,6 +848,9 @@ type Tenant struct {
 	// What holds at this moment by the newest policy, the record, mode switches and overrides, as an instance would judge. With a team,
 	// a user or the coordinate of a root field (Mutation.createOrder) it has their limits besides. Null: there is no policy.
 	Effective *Effective `json:"effective,omitempty"`
+	// What its budgets have at this moment, by the Redis in which the instances judge: for teams, users and operations as effective. Without an
+	// operation it has those of all operation rules of the tenant. Null: there is no policy.
+	Usage *Usage `json:"usage,omitempty"`
 	// What is written of the tenant beside the policy. Null: nothing.
 	Record *TenantRecord `json:"record,omitempty"`
 	// Overrides of the tenant, as Query.overrides has them.
@@ -873,6 +902,24 @@ type Token struct {
 type TokenPage struct {
 	Nodes    []*Token  `json:"nodes"`
 	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// What budgets have at one moment. It is no count of what was used, and nothing to send a bill by: budgets refill, and are given back.
+type Usage struct {
+	// budget, which says so.
+	Grade string `json:"grade"`
+	// The revision of the policy.
+	Policy   uint64 `json:"policy"`
+	Tier     string `json:"tier"`
+	TierFrom string `json:"tierFrom"`
+	Mode     Mode   `json:"mode"`
+	// The tenant, or the team, user or operation that was asked for, is blocked.
+	Blocked   bool    `json:"blocked"`
+	Unlimited bool    `json:"unlimited"`
+	Misfit    *string `json:"misfit,omitempty"`
+	// When the Redis was asked.
+	At      time.Time `json:"at"`
+	Budgets []*Budget `json:"budgets"`
 }
 
 // A proposal is ended once: it has no revisions.
