@@ -92,6 +92,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# Searches for the operation that buys most bytes for a point, of the example and of a schema that is nothing but texts.
 	go test -v -run '^TestAPointOfTheExampleBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./example -documents=50000 -search-seed=$$RANDOM
 	go test -v -run '^TestAPointBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./cost -documents=500000 -search-seed=$$RANDOM
+	@# A hundred thousand refusals through a Redis that is killed and frozen.
+	go test -race -v -run Flood -timeout 60m ./event/redisstream -refusals=100000
 	@# Ten thousand revisions of policies, of which most are not to be served.
 	go test -race -v -run '^TestWhatIsServedIsAlwaysTheNewestValidRevision$$' -timeout 60m ./policy -revisions=100
 	@# A thousand races of 32 publishers on SQLite, and on PostgreSQL.

@@ -94,6 +94,7 @@ type Hides struct {
 
 // Amount is so much of a unit.
 type Amount struct {
+	// Unit is what is counted, and N how much of it.
 	Unit string `json:"unit"`
 	N    int64  `json:"n"`
 }

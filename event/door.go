@@ -9,25 +9,27 @@ import (
 // told of a sample.
 type RefusedAtDoor struct {
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Layer is what refused, as clients are told it, and Code the code of the refusal: empty for a request that could not be
 	// read.
-	Layer, Code string
+	Layer string `json:"layer"`
+	Code  string `json:"code,omitempty"`
 	// Client is the address that the request came from, or the network that it is in. It is empty where the address is
 	// not known.
-	Client string
+	Client string `json:"client,omitempty"`
 	// Key is a hash of the API key, which this process alone makes. It is empty if there was no key.
-	Key string
+	Key string `json:"key,omitempty"`
 	// Limit is the limit that refused, and Unit what it counts. They are empty if it was none.
-	Limit, Unit string
+	Limit string `json:"limit,omitempty"`
+	Unit  string `json:"unit,omitempty"`
 	// Message is what the client was told.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Mode is enforce, or what the limit does in the place of refusing: warn or shadow.
-	Mode string
+	Mode string `json:"mode,omitempty"`
 	// RetryAfter is when to come again. It is zero if waiting does not help.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	// Untold is how many others there were since the last one that was told.
-	Untold int64
+	Untold int64 `json:"untold,omitempty"`
 }
 
 // Name returns refused_at_door.

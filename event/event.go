@@ -6,7 +6,7 @@ import (
 )
 
 // Event is a fact. Its type is one of those of this package; further types may come, so that a switch
-// over them has a default.
+// over them has a default. As JSON the durations in events are nanoseconds, and what is empty is left out.
 type Event interface {
 	// Name is the name of the type in logs and metrics, such as threshold_crossed.
 	Name() string
@@ -18,16 +18,20 @@ type Event interface {
 type Budget struct {
 	// Tenant is the top owner, Tier the tier whose rules applied. Names of more than 256 bytes, which no
 	// policy can have, are cut to as many here and in Owner.
-	Tenant, Tier string
+	Tenant string `json:"tenant,omitempty"`
+	Tier   string `json:"tier,omitempty"`
 	// Level is whose limit it is: tenant, team, user or operation. Owner tells owners of one level
 	// apart; it is empty at the level of the tenant. Part tells apart those who have a bucket of an operation
 	// each: it is the name of a user, or a hash of what was given as an argument.
-	Level, Owner, Part string
+	Level string `json:"level,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	Part  string `json:"part,omitempty"`
 	// Limit is the name of the limit, Unit what it counts, and Capacity how much it holds.
-	Limit, Unit string
-	Capacity    int64
+	Limit    string `json:"limit,omitempty"`
+	Unit     string `json:"unit,omitempty"`
+	Capacity int64  `json:"capacity,omitempty"`
 	// Mode is what the limit does to an operation that exceeds it: enforce, warn or shadow.
-	Mode string
+	Mode string `json:"mode,omitempty"`
 }
 
 func (b *Budget) attributes(more ...slog.Attr) slog.Value {
@@ -56,12 +60,13 @@ type ThresholdCrossed struct {
 	Budget
 
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Threshold is the share, above 0 and at most 1, and Share the one that is used now: more than 1 of a
 	// limit that is overdrawn.
-	Threshold, Share float64
+	Threshold float64 `json:"threshold"`
+	Share     float64 `json:"share"`
 	// Remaining is what is left.
-	Remaining int64
+	Remaining int64 `json:"remaining"`
 }
 
 // Name returns threshold_crossed.
@@ -78,10 +83,10 @@ type LimitReached struct {
 	Budget
 
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// RetryAfter is when the operation that was refused would pass. It is zero if it never would: what
 	// it takes exceeds the capacity.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // Name returns limit_reached.
@@ -102,11 +107,11 @@ type WouldRefuse struct {
 	Budget
 
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Code is the one that the client would have been refused with.
-	Code string
+	Code string `json:"code"`
 	// EnforceFrom is when it is refused. It is zero if that is not known.
-	EnforceFrom time.Time
+	EnforceFrom time.Time `json:"enforceFrom,omitzero"`
 }
 
 // Name returns would_refuse.
@@ -125,13 +130,15 @@ func (e WouldRefuse) LogValue() slog.Value {
 // admitted.
 type CandidateDiffers struct {
 	// Tenant is the top owner, Tier the tier whose live rules applied.
-	Tenant, Tier string
+	Tenant string `json:"tenant,omitempty"`
+	Tier   string `json:"tier,omitempty"`
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Candidate is the id of the candidate.
-	Candidate string
+	Candidate string `json:"candidate"`
 	// Live is the outcome of the decision, and Would that of the candidate, in the words of metrics.
-	Live, Would string
+	Live  string `json:"live"`
+	Would string `json:"would"`
 }
 
 // Name returns candidate_differs.
@@ -146,12 +153,14 @@ func (e CandidateDiffers) LogValue() slog.Value {
 // RefusedRepeatedly says that a tenant keeps being refused: its client does not wait, or its tier is
 // too small.
 type RefusedRepeatedly struct {
-	Tenant, Tier string
+	// Tenant is the top owner, Tier the tier whose rules applied.
+	Tenant string `json:"tenant,omitempty"`
+	Tier   string `json:"tier,omitempty"`
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Refusals is how many there were, in all its limits, and Within in how long at most.
-	Refusals int
-	Within   time.Duration
+	Refusals int           `json:"refusals"`
+	Within   time.Duration `json:"within"`
 }
 
 // Name returns refused_repeatedly.

@@ -26,14 +26,14 @@ type ModeSwitch struct {
 // could not be read, or the replica has lost touch with where they come from, or found it again.
 type ModeSwitched struct {
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// State is current, stale or never, as of a policy.
-	State string
+	State string `json:"state"`
 	// InForce are those that are applied.
-	InForce []ModeSwitch
+	InForce []ModeSwitch `json:"inForce,omitempty"`
 	// Refused is how many could not be read, where those before stay, and Error why one could not, or why nothing could be read.
-	Refused int
-	Error   string
+	Refused int    `json:"refused,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // Name returns mode_switched.

@@ -9,20 +9,21 @@ import (
 // one that was refused.
 type PolicyApplied struct {
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Policy is the name of the follower, empty where there is one.
-	Policy string
+	Policy string `json:"policy,omitempty"`
 	// Revision is the number, 0 for a policy that is of no feed, and Hash the hash of the document.
-	Revision uint64
-	Hash     string
+	Revision uint64 `json:"revision"`
+	Hash     string `json:"hash,omitempty"`
 	// Author is who has published it, and Reason why, as the revision says.
-	Author, Reason string
+	Author string `json:"author,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Published is when, by the clock of the author. It is zero if nobody knows.
-	Published time.Time
+	Published time.Time `json:"published,omitzero"`
 	// Origin is where it comes from: feed, last_good or first.
-	Origin string
+	Origin string `json:"origin"`
 	// Again says that this policy has held all along: a revision that was refused is gone.
-	Again bool
+	Again bool `json:"again,omitempty"`
 }
 
 // Name returns policy_applied.
@@ -45,16 +46,17 @@ func (e PolicyApplied) LogValue() slog.Value {
 // PolicyRefused says that a revision is not applied: the policy before it stays.
 type PolicyRefused struct {
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Policy is the name of the follower, empty where there is one.
-	Policy string
+	Policy string `json:"policy,omitempty"`
 	// Revision and Hash are those of what was refused, 0 and empty for what could not be read as a revision.
-	Revision uint64
-	Hash     string
+	Revision uint64 `json:"revision"`
+	Hash     string `json:"hash,omitempty"`
 	// Cause is why, in a word, as metrics have it, and Error in at most about 8 KiB of text.
-	Cause, Error string
+	Cause string `json:"cause"`
+	Error string `json:"error,omitempty"`
 	// Holds is the number of the revision that stays.
-	Holds uint64
+	Holds uint64 `json:"holds"`
 }
 
 // Name returns policy_refused.
@@ -79,18 +81,19 @@ const PolicyCurrent = "current"
 // without it.
 type PolicyState struct {
 	// At is when, by the clock of the replica.
-	At time.Time
+	At time.Time `json:"at"`
 	// Policy is the name of the follower, empty where there is one.
-	Policy string
-	// From is the state before, and To the one since: [PolicyCurrent], stale or never. From is empty at the
+	Policy string `json:"policy,omitempty"`
+	// From is the state before, and To the one since: current, stale or never. From is empty at the
 	// start.
-	From, To string
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
 	// Age is for how long the feed has not said that the policy is its newest, or at a return had not.
-	Age time.Duration
+	Age time.Duration `json:"age,omitempty"`
 	// Revision is the number of the revision that holds.
-	Revision uint64
+	Revision uint64 `json:"revision"`
 	// Error is why the feed could not be read last. It is empty if it could.
-	Error string
+	Error string `json:"error,omitempty"`
 }
 
 // Name returns policy_state.

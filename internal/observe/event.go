@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -13,14 +14,15 @@ import (
 // maxEventRootFields is how many root fields an event names.
 const maxEventRootFields = 16
 
-// decidedEvent returns a decision as observers are told it. It shares nothing that changes.
+// decidedEvent returns a decision as observers are told it. It shares nothing that changes, and holds nothing large, as the
+// document of which the name of the operation is a part: an event may wait for long.
 func decidedEvent(d *decision.Decision) event.Decided {
 	e := event.Decided{
 		At: time.Now(), Outcome: string(d.Outcome),
 		Tenant: eventName(d.Subject.Tenant), Team: eventName(d.Subject.Team), User: eventName(d.Subject.User),
 		SubjectTier: eventName(d.Subject.Tier), Tier: d.Tier, Mode: d.Mode.String(), Origin: origin(d),
 		Revision: d.Rules.Generation(), Hides: event.Hides(d.Hide),
-		Kind: string(d.Kind), Operation: boundedName(d.Name), Keyed: d.Keyed,
+		Kind: string(d.Kind), Operation: strings.Clone(boundedName(d.Name)), Keyed: d.Keyed,
 		RootFields: slices.Clone(d.RootFields[:min(len(d.RootFields), maxEventRootFields)]),
 		Cost:       d.Points, Charged: d.Charged, Store: d.Rules.Store, StoreDuration: d.StoreDuration,
 	}

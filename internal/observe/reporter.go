@@ -220,8 +220,8 @@ func tightest(d *decision.Decision) *bucket.LimitState {
 func boundedName(name string) string { return cutName(name, 64) }
 
 // eventName keeps a name from outside as long as those that a policy can have, so that what waits in a
-// channel is bounded.
-func eventName(name string) string { return cutName(name, tiers.MaxLongName) }
+// channel is bounded: what it may be a part of, such as a header, does not wait with it.
+func eventName(name string) string { return strings.Clone(cutName(name, tiers.MaxLongName)) }
 
 func cutName(name string, longest int) string {
 	if len(name) > longest {

@@ -3,8 +3,10 @@ package observe_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -85,3 +87,32 @@ type counting struct{}
 func (counting) Observe(context.Context, event.Event) {}
 
 func (counting) Count(event.Verdict) {}
+
+func TestAnEventThatWaitsHoldsNeitherTheDocumentNorTheHeadersOfItsRequest(t *testing.T) {
+	t.Parallel()
+	request := strings.Repeat("x", 1<<16)
+	within := func(text string) bool {
+		first, p := uintptr(unsafe.Pointer(unsafe.StringData(request))), uintptr(unsafe.Pointer(unsafe.StringData(text)))
+		return p >= first && p < first+uintptr(len(request))
+	}
+	require.True(t, within(request[7:9]))
+	var told []event.Decided
+	r, err := observe.New(observe.Config{
+		Observer:   event.Func(func(_ context.Context, e event.Event) { told = append(told, e.(event.Decided)) }),
+		Admissions: 1, Logger: slog.New(slog.DiscardHandler), Facts: 1 << 11, RepeatedRefusals: -1,
+	}, nil)
+	require.NoError(t, err)
+	for _, long := range []int{10, 1000} {
+		name := request[:long]
+		r.Decided(t.Context(), noop.Span{}, &decision.Decision{
+			Outcome: decision.Admitted, Rules: &tiers.Rules{}, Name: name, Subject: tiers.Subject{Tenant: name, Team: name, User: name, Tier: name},
+		})
+	}
+	require.Len(t, told, 2)
+	for _, e := range told {
+		for _, text := range []string{e.Operation, e.Tenant, e.Team, e.User, e.SubjectTier} {
+			require.NotEmpty(t, text)
+			require.False(t, within(text))
+		}
+	}
+}

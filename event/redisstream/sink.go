@@ -1,0 +1,172 @@
+package redisstream
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+)
+
+// Config says where a [Sink] brings events. The zero value is the default in each field but Client. Every mistake in it is reported, all at once.
+type Config struct {
+	// Client is that of the Redis. It is required, and the caller's to close. redisclient.Open makes one whose calls end when their deadline does.
+	Client redis.UniversalClient
+	// Namespace is that of bucket.RedisConfig. Empty means main.
+	Namespace string
+	// MaxEntries is how many events each topic keeps, about: Redis keeps up to a hundred more. The oldest make room. It is 100 to 100 million; zero means
+	// 50 000, which take some 20 MB where most are refusals with three limits.
+	MaxEntries int64
+	// MaxAge is for how long events stay, from a minute to a year. A topic that gets none for so long is gone. Zero means seven days.
+	MaxAge time.Duration
+	// MaxEvent is how large an event may be, in bytes, from 1 KiB to 16 MiB. Zero means 256 KiB. Larger ones are stream.ErrTooLarge.
+	MaxEvent int
+}
+
+const (
+	minEntries     = 100
+	maxEntries     = 100_000_000
+	defaultEntries = 50_000
+	minAge         = time.Minute
+	maxAge         = 365 * 24 * time.Hour
+	defaultAge     = 7 * 24 * time.Hour
+	minEvent       = 1 << 10
+	maxEvent       = 16 << 20
+	defaultEvent   = 256 << 10
+	// chunk is how many events one script stores, and chunkBytes about of how many bytes: while it does, the Redis does nothing else.
+	chunk      = 64
+	chunkBytes = 256 << 10
+)
+
+// Sink is the stream.Sink of a Redis. It is made by [New] and safe for concurrent use.
+type Sink struct {
+	cfg    Config
+	prefix string
+}
+
+var _ stream.Sink = (*Sink)(nil)
+
+//go:embed add.lua
+var addSource string
+
+var addScript = redis.NewScript(addSource)
+
+// New returns the sink of a Redis. It does not connect. The error has everything that is wrong with the configuration.
+func New(cfg Config) (*Sink, error) {
+	cfg.Namespace = cmp.Or(cfg.Namespace, "main")
+	cfg.MaxEntries = cmp.Or(cfg.MaxEntries, defaultEntries)
+	cfg.MaxAge = cmp.Or(cfg.MaxAge, defaultAge)
+	cfg.MaxEvent = cmp.Or(cfg.MaxEvent, defaultEvent)
+	var errs []error
+	if cfg.Client == nil {
+		errs = append(errs, errors.New("redisstream: Config.Client is nil: set the result of redisclient.Open"))
+	}
+	prefix, err := prefixOf(cfg.Namespace)
+	errs = append(errs, err)
+	if cfg.MaxEntries < minEntries || cfg.MaxEntries > maxEntries {
+		errs = append(errs, fmt.Errorf("redisstream: Config.MaxEntries is %d: write %d to %d, or 0 for %d", cfg.MaxEntries, minEntries, maxEntries, defaultEntries))
+	}
+	if cfg.MaxAge < minAge || cfg.MaxAge > maxAge {
+		errs = append(errs, fmt.Errorf("redisstream: Config.MaxAge is %v: write %v to %v, or 0 for %v", cfg.MaxAge, minAge, maxAge, defaultAge))
+	}
+	if cfg.MaxEvent < minEvent || cfg.MaxEvent > maxEvent {
+		errs = append(errs, fmt.Errorf("redisstream: Config.MaxEvent is %d: write %d to %d, or 0 for %d", cfg.MaxEvent, minEvent, maxEvent, defaultEvent))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Sink{cfg, prefix}, nil
+}
+
+// prefixOf is what the keys of streams begin with.
+func prefixOf(namespace string) (string, error) {
+	// A namespace is judged as that of budgets is.
+	if _, err := bucket.ACLRules(namespace, false); err != nil {
+		return "", fmt.Errorf("redisstream: Config.Namespace: %w", err)
+	}
+	return "rl:" + namespace + ":stream:", nil
+}
+
+// Key returns the key of the stream of a topic. An empty namespace means main.
+func Key(namespace, topic string) string {
+	return "rl:" + cmp.Or(namespace, "main") + ":stream:" + topic
+}
+
+// Send implements stream.Sink. Where Redis refuses a part of the events of a topic, those after it are not tried.
+func (s *Sink) Send(ctx context.Context, batch []stream.Envelope) []error {
+	var errs []error
+	fail := func(i int, err error) {
+		if errs == nil {
+			errs = make([]error, len(batch))
+		}
+		errs[i] = err
+	}
+	byTopic := map[string][]int{}
+	var order []string
+	for i := range batch {
+		e := &batch[i]
+		if size := e.Size(); size > s.cfg.MaxEvent {
+			fail(i, fmt.Errorf("redisstream: an event of %d bytes, of at most %d: %w", size, s.cfg.MaxEvent, stream.ErrTooLarge))
+			continue
+		}
+		if err := stream.CheckTopic(e.Topic); err != nil {
+			fail(i, fmt.Errorf("redisstream: %w: %w", err, stream.ErrRefused))
+			continue
+		}
+		if byTopic[e.Topic] == nil {
+			order = append(order, e.Topic)
+		}
+		byTopic[e.Topic] = append(byTopic[e.Topic], i)
+	}
+	for _, topic := range order {
+		wanted := byTopic[topic]
+		for len(wanted) > 0 {
+			n := chunkOf(batch, wanted)
+			if err := s.add(ctx, topic, batch, wanted[:n]); err != nil {
+				for _, i := range wanted {
+					fail(i, err)
+				}
+				break
+			}
+			wanted = wanted[n:]
+		}
+	}
+	return errs
+}
+
+// chunkOf returns how many of the wanted envelopes one script takes.
+func chunkOf(batch []stream.Envelope, wanted []int) int {
+	size := 0
+	for n, i := range wanted {
+		size += batch[i].Size()
+		if n == chunk || n > 0 && size > chunkBytes {
+			return n
+		}
+	}
+	return len(wanted)
+}
+
+// add stores some of a batch, or none of them.
+func (s *Sink) add(ctx context.Context, topic string, batch []stream.Envelope, wanted []int) error {
+	// A client for budgets gives a call a tenth of a second unless it has a deadline.
+	ctx, cancel := context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
+	defer cancel()
+	args := make([]any, 0, 2+len(fields)*len(wanted))
+	args = append(args, s.cfg.MaxEntries, s.cfg.MaxAge.Milliseconds())
+	for _, i := range wanted {
+		values := valuesOf(&batch[i])
+		for _, value := range values {
+			args = append(args, value)
+		}
+	}
+	if err := addScript.Run(ctx, s.cfg.Client, []string{s.prefix + topic}, args...).Err(); err != nil {
+		return fmt.Errorf("redisstream: %w", err)
+	}
+	return nil
+}
