@@ -196,6 +196,10 @@ func (op *operation) rulesOf(policy *tiers.Snapshot, record *tiers.Record) *tier
 	subject := op.decision.Subject
 	if record == nil {
 		if shared := policy.SharedRules(subject); shared != nil {
+			if op.extension.reporter.Counts() && (op.several() || len(policy.Parameters()) > 0) {
+				// Who records what was asked for wants to know what no rule looks at yet.
+				op.decision.Selected = &op.selected(policy, nil).selected
+			}
 			return shared
 		}
 	}
@@ -203,6 +207,15 @@ func (op *operation) rulesOf(policy *tiers.Snapshot, record *tiers.Record) *tier
 	op.decision.Selected = &own.selected
 	own.rules = policy.Rules(subject, own.selected)
 	return &own.rules
+}
+
+// several reports whether the operation makes more calls than one, or none.
+func (op *operation) several() bool {
+	if op.price.plan == nil || len(op.decision.RootFields) == 0 {
+		return false
+	}
+	calls := op.price.plan.Calls(op.request.Variables)
+	return len(op.decision.RootFields) > 1 || calls.Len() != 1
 }
 
 // selected returns what operation rules of the policy look at. The document stands in it only if they name any.

@@ -90,9 +90,10 @@ func (c *Collector) Count(v event.Verdict) {
 	if v.User != "" {
 		user = hashOf(c.cfg.Key, 'u', v.Tenant, v.User)
 	}
+	detail := c.detailOf(&v)
 	s := &c.shards[maphash.String(c.seed, cut(v.Tenant))%shards]
 	s.mu.Lock()
-	s.now.count(c, &v, number, user)
+	s.now.count(c, &v, detail, number, user)
 	s.mu.Unlock()
 }
 

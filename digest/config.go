@@ -20,6 +20,11 @@ type Config struct {
 	// names for secrecy, or halt by the shares of users.
 	Key []byte
 
+	// Parameters says how the values are written that custom limits go by. They are what clients send, and may be secrets: zero means [Hashed], by which a
+	// replay finds out which key of a policy each of them is, and nobody else reads what is no word that can be guessed; a Key makes guessing useless. [Omitted]
+	// has custom limits not judged by replays. [Plain] is a mistake.
+	Parameters Names
+
 	// Tenants is how many tenants are counted by name in a second, at most 65 536. Each takes some 300 bytes, and those of the last minute
 	// are remembered seven times. Zero means 2048.
 	Tenants int
@@ -71,6 +76,9 @@ func (c *Config) validate() error {
 	within("Records", c.Records, maxRecords, true)
 	if c.Users > Omitted {
 		errs = append(errs, fmt.Errorf("digest: Config.Users is %d: write Hashed, Plain or Omitted", c.Users))
+	}
+	if c.Parameters != Hashed && c.Parameters != Omitted {
+		errs = append(errs, fmt.Errorf("digest: Config.Parameters is %d: write Hashed or Omitted", c.Parameters))
 	}
 	return errors.Join(append(errs, checkKey(c.Key))...)
 }

@@ -212,12 +212,28 @@ type Record struct {
 	// Cost is the price in points of each, and Units what else each asked for.
 	Cost  int64          `json:"cost"`
 	Units []event.Amount `json:"units,omitempty"`
+	// Parts are the calls of each of Fields, in their order. They are nil where each was called once and there is one of them.
+	Parts []Part `json:"parts,omitempty"`
+	// Carried are the values of parameters of custom limits, as [HashValue] makes them, by their names. Those that the request did not have
+	// are left out.
+	Carried map[string]string `json:"carried,omitempty"`
 	// N is how many there were, and Refused how many of them did not run.
 	N       int64 `json:"n"`
 	Refused int64 `json:"refused,omitempty"`
 	// Mixed says that the operations were not alike, because the tenant had too many kinds of them in the second: Cost is the
 	// rounded mean, and there are neither users nor fields nor units.
 	Mixed bool `json:"mixed,omitempty"`
+	// Cut says that there were more root fields or calls than fit.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Part are the calls of one root field in an operation that makes several.
+type Part struct {
+	// N is how many there are, and Cost by how many points the price would be less without them.
+	N    int64 `json:"n"`
+	Cost int64 `json:"cost"`
+	// Free says that they would cost nothing if they were all that the operation calls.
+	Free bool `json:"free,omitempty"`
 }
 
 // Chunk are the records of a moment: everything that tenants asked for whose hash is below a bound, and nothing of others. So what is
@@ -231,6 +247,9 @@ type Chunk struct {
 	// Below is the bound: [Chunk.Has].
 	Below   uint64   `json:"below,string"`
 	Records []Record `json:"records,omitempty"`
+	// Detailed says that records have parts where there are several calls, and Parameters of which parameters they have the values.
+	Detailed   bool     `json:"detailed,omitempty"`
+	Parameters []string `json:"parameters,omitempty"`
 }
 
 // Share is which share of all tenants the chunk has the operations of, from 0 to 1.

@@ -35,6 +35,13 @@ func HashUser(key []byte, tenant, user string) string {
 	return "h:" + hex.EncodeToString(raw[:])
 }
 
+// HashValue returns the text that stands for the value of a parameter of custom limits: 16 hexadecimal digits. The key is [Config.Key].
+func HashValue(key []byte, parameter, value string) string {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], hashOf(key, 'v', parameter, value))
+	return hex.EncodeToString(raw[:])
+}
+
 // hashOf returns the first 64 bits of the SHA-256 of a key, a kind, and names of at most maxName bytes. Of so few bits of it nobody
 // computes on, so that the key may stand in front. It allocates nothing.
 func hashOf(key []byte, kind byte, tenant, name string) uint64 {

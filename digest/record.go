@@ -16,6 +16,7 @@ type recordings struct {
 	spilled  uint64
 	some     bool
 	lost     uint64
+	known    known
 }
 
 func (r *recordings) add(s *recording) {
@@ -32,11 +33,10 @@ func (r *recordings) add(s *recording) {
 		r.to = s.to
 	}
 	r.spilled, r.lost = min(r.spilled, s.spilled), r.lost+s.lost
+	r.known.merge(&s.known)
 }
 
 const (
-	// maxFields is how many root fields a record names.
-	maxFields = 16
 	// chunkRoom is what the fields of a chunk take beside its records.
 	chunkRoom = 512
 )
@@ -49,8 +49,13 @@ func (c *Collector) chunk(r *recordings) *Chunk {
 		return nil
 	}
 	slices.SortFunc(r.kinds, func(a, b *recorded) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.cost, b.cost)) })
-	chunk := &Chunk{Version: Version, From: r.from, To: r.to, Below: min(c.below.Load(), r.spilled)}
+	chunk := &Chunk{
+		Version: Version, From: r.from, To: r.to, Below: min(c.below.Load(), r.spilled), Detailed: true, Parameters: r.known.written(),
+	}
 	room := MaxChunk - chunkRoom
+	for _, name := range chunk.Parameters {
+		room -= len(name) + len(`"",`)
+	}
 	for i, one := range r.kinds {
 		if !below(one.hash, chunk.Below) {
 			break
@@ -103,6 +108,18 @@ func (c *Collector) record(one *recorded) Record {
 	}
 	if one.mixed {
 		r.Cost = one.cost / max(1, one.n)
+	}
+	r.Cut = one.cut
+	for _, part := range one.parts {
+		r.Parts = append(r.Parts, Part{N: part.Calls, Cost: max(0, part.Cost), Free: part.Free})
+	}
+	for _, carried := range one.carried {
+		if carried.Value != "" {
+			if r.Carried == nil {
+				r.Carried = make(map[string]string)
+			}
+			r.Carried[written(carried.Parameter)] = carried.Value
+		}
 	}
 	for _, field := range one.fields[:min(len(one.fields), maxFields)] {
 		r.Fields = append(r.Fields, written(field))

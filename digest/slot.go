@@ -44,7 +44,7 @@ func newSlot() *slot {
 }
 
 // count counts a decision. The user is a hash, 0 for none.
-func (s *slot) count(c *Collector, v *event.Verdict, trial, user uint64) {
+func (s *slot) count(c *Collector, v *event.Verdict, d detail, trial, user uint64) {
 	tried := trial != 0 && trial >= s.trial
 	if tried && trial > s.trial {
 		s.forgetTrial(trial)
@@ -76,7 +76,7 @@ func (s *slot) count(c *Collector, v *event.Verdict, trial, user uint64) {
 		s.groups.Users.add(user, &counts)
 	}
 	if c.cfg.Records > 0 && records(v.Outcome) && below(hash, c.below.Load()) {
-		s.records.add(c, v, t, hash)
+		s.records.add(c, v, d, t, hash)
 	}
 }
 
@@ -160,6 +160,8 @@ type recording struct {
 	spilled uint64
 	// lost is how many operations were left out.
 	lost uint64
+	// known is what all of them say.
+	known known
 }
 
 // recorded are operations that are alike. Its names are those of the request.
@@ -170,18 +172,27 @@ type recorded struct {
 	document                 string
 	cost, n, refused         int64
 	units                    [event.MaxUnits]event.Amount
-	mixed, hideOwners        bool
+	parts                    []event.Part
+	carried                  []event.Carried
+	mixed, hideOwners, cut   bool
 }
 
 // add records an operation of a tenant, nil for one without room.
-func (r *recording) add(c *Collector, v *event.Verdict, t *tenant, hash uint64) {
+func (r *recording) add(c *Collector, v *event.Verdict, d detail, t *tenant, hash uint64) {
+	r.known.meet(d)
 	if r.from.IsZero() || v.At.Before(r.from) {
 		r.from = v.At
 	}
 	if v.At.After(r.to) {
 		r.to = v.At
 	}
-	kind := c.kindOf(v)
+	if !d.asked {
+		// More tenants are recorded than when it was asked.
+		r.spilled = min(r.spilled, hash)
+		r.lost++
+		return
+	}
+	kind := c.kindOf(v, d)
 	one := r.kinds[kind]
 	if one == nil {
 		mixed := t != nil && t.kinds >= c.kindsOfTenant
@@ -196,7 +207,7 @@ func (r *recording) add(c *Collector, v *event.Verdict, t *tenant, hash uint64) 
 			r.lost++
 			return
 		default:
-			one = newRecorded(v, hash, mixed)
+			one = newRecorded(v, d, hash, mixed)
 			r.kinds[kind] = one
 			t.kinds++
 		}
@@ -213,17 +224,18 @@ func (r *recording) add(c *Collector, v *event.Verdict, t *tenant, hash uint64) 
 // mixedKind tells the record of a tenant's further operations from those of one kind.
 const mixedKind = 0x9e3779b97f4a7c15
 
-func newRecorded(v *event.Verdict, hash uint64, mixed bool) *recorded {
+func newRecorded(v *event.Verdict, d detail, hash uint64, mixed bool) *recorded {
 	one := &recorded{hash: hash, tenant: cut(v.Tenant), tier: cut(v.SubjectTier), mixed: mixed, hideOwners: v.HideOwners}
 	if !mixed {
 		one.team, one.user, one.fields, one.document, one.cost = cut(v.Team), cut(v.User), v.RootFields, cut(v.Document), max(0, v.Cost)
 		one.units = v.Units
+		one.parts, one.carried, one.cut = d.parts, d.carried, d.cut
 	}
 	return one
 }
 
 // kindOf returns a hash of everything that a record says but how many.
-func (c *Collector) kindOf(v *event.Verdict) uint64 {
+func (c *Collector) kindOf(v *event.Verdict, d detail) uint64 {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
 	for _, text := range [...]string{v.Tenant, v.Team, v.User, v.SubjectTier, v.Document} {
@@ -246,6 +258,14 @@ func (c *Collector) kindOf(v *event.Verdict) uint64 {
 			_ = h.WriteByte(0)
 			number(v.Units[i].N)
 		}
+	}
+	for _, part := range d.parts {
+		number(part.Calls)
+		number(part.Cost)
+	}
+	for _, one := range d.carried {
+		_, _ = h.WriteString(one.Value)
+		_ = h.WriteByte(0)
 	}
 	return h.Sum64()
 }

@@ -34,7 +34,34 @@ type Verdict struct {
 	// Units are the amounts in other units than points that were asked of limits, the first of them; those that are not used
 	// have no unit.
 	Units [MaxUnits]Amount
+
+	// Detail says more about the operation, nil where nobody knows.
+	Detail Detail
 }
+
+// Detail is what judging an operation again takes beside its price. Its methods read the request, and work for what they return: whoever counts calls
+// them before Count returns, for the operations that it keeps.
+type Detail interface {
+	// Parts returns what the calls of each of the root fields add to the price, in the order of [Verdict.RootFields]. It is nil of an
+	// operation that makes one call.
+	Parts() []Part
+	// Carried returns what of requests the policy looks at for custom limits, each in the order of its name, whether or not this one has it.
+	Carried() []Carried
+}
+
+// Part are the calls of one root field.
+type Part struct {
+	// Calls is how many there are, none for a field that the variables leave out.
+	Calls int64
+	// Cost is by how much the price would be less without them, in points.
+	Cost int64
+	// Free says that they would cost nothing if they were all that the operation calls.
+	Free bool
+}
+
+// Carried is a parameter of custom limits, named by its place in the request, such as header:X-Lang. Value is empty where the request has none. It is
+// what the client sent, or what its token says: a secret, perhaps.
+type Carried struct{ Parameter, Value string }
 
 // MaxUnits is how many amounts a [Verdict] has.
 const MaxUnits = 4

@@ -58,16 +58,21 @@ func (v *keyValues) parameter(name string) (string, bool) {
 			return v.known[i].value, v.known[i].ok
 		}
 	}
-	k, p := keyValue{name: name}, v.policy[name]
-	switch {
-	case p.Claim != "" && v.subject.Claims != nil:
-		k.value, k.ok = (*v.subject.Claims)[p.Claim]
-	case p.Claim == "" && v.from != nil:
-		k.value, k.ok = v.from.Parameter(p)
-	}
-	k.ok = k.ok && k.value != "" && len(k.value) <= maxKey
+	k := keyValue{name: name}
+	k.value, k.ok = v.look(v.policy[name])
 	v.known = append(v.known, k)
 	return k.value, k.ok
+}
+
+// look asks for a parameter. It returns false where the request has none that a key could have.
+func (v *keyValues) look(p Parameter) (value string, ok bool) {
+	switch {
+	case p.Claim != "" && v.subject.Claims != nil:
+		value, ok = (*v.subject.Claims)[p.Claim]
+	case p.Claim == "" && v.from != nil:
+		value, ok = v.from.Parameter(p)
+	}
+	return value, ok && value != "" && len(value) <= maxKey
 }
 
 // customOf returns the custom rule that holds for a request, nil if there is none: the most specific of the policy and of the tenant, where the

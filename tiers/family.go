@@ -23,6 +23,8 @@ type family struct {
 	// lines are those of its document, none for a policy that has none.
 	lines    lines
 	warnings []Warning
+	// carried are the parameters that the policy names.
+	carried []Parameter
 	// documents says that a rule names a document.
 	documents bool
 	// stores are the names of the stores that the policy asks for.
@@ -52,7 +54,7 @@ func newFamily(p Policy, listed *register, days []time.Time) *family {
 	}
 	p.Tiers, p.Tenants = cloneTiers(p.Tiers), nil
 	p.Parameters, p.Custom = maps.Clone(p.Parameters), cloneMap(p.Custom, CustomRule.clone)
-	f.policy = p
+	f.policy, f.carried = p, distinct(slices.Collect(maps.Values(p.Parameters)))
 	return f
 }
 

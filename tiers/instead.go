@@ -39,7 +39,9 @@ func (t *tally) general(rules *Rules, buckets []bucket.Bucket) []bucket.Bucket {
 	}
 	asked = append(asked, bucket.Amount{Unit: bucket.Requests, N: requests})
 	for at, unit := range o.units {
-		asked = append(asked, bucket.Amount{Unit: unit, N: t.restTotal[at]})
+		if t.calls != nil {
+			asked = append(asked, bucket.Amount{Unit: unit, N: t.restTotal[at]})
+		}
 	}
 	for i := range buckets {
 		// Who has amounts already is asked for nothing that a call takes: a custom limit stands in its place.

@@ -190,11 +190,13 @@ func TestEachPartComesToWhatItsOwnCallsDo(t *testing.T) {
 			"tenant": {6, 6}, "team web": {6, 6}, "user ann": {6, 6}, "operation Query.search": {101, 101},
 		}},
 		"a short list of the rule and a long one of the tenant": {
-			called("search", "me", "me"), map[string]int64{"Query.search": 10, "Query.me": 40},
+			called("search", "me", "me"),
+			map[string]int64{"Query.search": 10, "Query.me": 40},
 			map[string][2]int64{"tenant": {11, 81}, "team web": {11, 81}, "user ann": {11, 81}, "operation Query.search": {101, 11}},
 		},
 		"calls of two rules alone": {
-			called("search", "exportAll"), map[string]int64{"Query.search": 10, "Query.exportAll": 9},
+			called("search", "exportAll"),
+			map[string]int64{"Query.search": 10, "Query.exportAll": 9},
 			map[string][2]int64{"operation Query.search": {101, 11}},
 		},
 		"one rule alone": {called("search"), map[string]int64{"Query.search": 10}, map[string][2]int64{}},

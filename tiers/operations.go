@@ -92,7 +92,7 @@ func (o *operationRules) asks(matched uint64, selected *Selection, user string) 
 	switch {
 	case matched&o.instead != 0, matched&o.personal != 0 && user != "":
 		return true
-	case matched&o.reading != 0 && selected.Calls != nil:
+	case matched&o.reading != 0 && selected.arguments() != nil:
 		return true
 	default:
 		return matched&o.counting != 0 && !o.once(matched&o.counting, selected)

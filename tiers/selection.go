@@ -64,6 +64,32 @@ type Prices interface {
 	Price(includes func(field string) bool) int64
 }
 
+// Counted are calls of which nobody knows the arguments, by the coordinates of their fields. What limits that are divided by an
+// argument and computed units would do is left out, as where there are no [Calls].
+type Counted []string
+
+var _ Calls = Counted(nil)
+
+// Len implements [Calls].
+func (c Counted) Len() int { return len(c) }
+
+// Field implements [Calls].
+func (c Counted) Field(i int) string { return c[i] }
+
+// Values implements [Calls]: there are none.
+func (Counted) Values(int, string, func(any) bool) bool { return true }
+
+// Size implements [Calls]: each is one.
+func (Counted) Size(int, string) float64 { return 1 }
+
+// arguments returns the calls if their arguments are known, nil if they are not.
+func (s *Selection) arguments() Calls {
+	if _, counted := s.Calls.(Counted); counted {
+		return nil
+	}
+	return s.Calls
+}
+
 // TooManyValues says that an operation gives more different values to an argument than it may where a limit has a
 // bucket for each. It is refused as an operation that breaks a rule of its shape is.
 type TooManyValues struct {

@@ -51,7 +51,7 @@ type part struct {
 // tally counts the calls of an operation.
 func (o *operationRules) tally(selected *Selection, matched uint64) *tally {
 	t := &tally{
-		rules: o, calls: selected.Calls, matched: matched,
+		rules: o, calls: selected.arguments(), matched: matched,
 		requests: make([]int64, len(o.rules)), parts: make([][]part, len(o.groups)), excess: make([]bool, len(o.groups)),
 	}
 	if len(o.units) > 0 {
@@ -254,6 +254,10 @@ func (t *tally) sizesOfNothing() []int64 {
 // amountsOf returns the amounts that limits count, nil if they are those of every operation. A rule for a document
 // counts no calls.
 func (t *tally) amountsOf(c counted, requests int64, sizes []int64) bucket.Amounts {
+	if t.calls == nil {
+		// What was computed of the whole operation is known to whoever asks, if to anybody.
+		c.units = nil
+	}
 	if !c.requests && len(c.units) == 0 {
 		return nil
 	}

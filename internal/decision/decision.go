@@ -24,7 +24,7 @@ type Decision struct {
 	Kind       ast.Operation
 	Name       string
 	RootFields []string
-	// Selected is what operation rules of the policy have looked at, nil if there are none that could apply.
+	// Selected is what operation rules of the policy have looked at, or would have, nil if there are none that could apply and nobody counts.
 	Selected *tiers.Selection
 
 	Cost                      cost.Cost

@@ -19,13 +19,16 @@ func (r *Reporter) count(ctx context.Context, d *decision.Decision) {
 	guard.Run(ctx, r.cfg.Logger, "Config.Observe.Observer", func() { r.counter.Count(v) })
 }
 
+// Counts reports whether the observer counts.
+func (r *Reporter) Counts() bool { return r.counter != nil }
+
 // verdictOf returns what a decision came to. It shares the names of the decision, because most are looked at and not kept.
 func verdictOf(d *decision.Decision) event.Verdict {
 	v := event.Verdict{
 		At: time.Now(), Tenant: d.Subject.Tenant, Team: d.Subject.Team, User: d.Subject.User,
 		SubjectTier: d.Subject.Tier, Tier: d.Tier, Outcome: string(d.Outcome),
 		Refused: d.Refusal != nil, WouldRefuse: d.Refusal == nil && d.WouldRefuse != nil,
-		HideOwners: d.Hide.Owners, RootFields: d.RootFields, Cost: d.Points, Charged: d.Charged,
+		HideOwners: d.Hide.Owners, RootFields: d.RootFields, Cost: d.Points, Charged: d.Charged, Detail: detailOf(d),
 	}
 	if d.Candidate != nil {
 		v.Candidate, v.CandidateRefuses = d.Candidate.ID, d.Candidate.Outcome != decision.Admitted

@@ -53,7 +53,9 @@ func TestAnObserverThatCountsIsToldOfEveryDecision(t *testing.T) {
 	require.Len(t, to.verdicts, 1)
 	v := to.verdicts[0]
 	require.WithinDuration(t, time.Now(), v.At, time.Minute)
-	v.At = time.Time{}
+	require.Nil(t, v.Detail.Parts(), "nobody knows its calls")
+	require.Nil(t, v.Detail.Carried(), "the policy looks at nothing")
+	v.At, v.Detail = time.Time{}, nil
 	require.Equal(t, event.Verdict{
 		Tenant: "acme", Team: "blue", User: "mira", SubjectTier: "free", Tier: "pro", Outcome: "shadowed", WouldRefuse: true,
 		Candidate: "next", CandidateRefuses: true, HideOwners: true, RootFields: []string{"Query.a"}, Document: "doc", Cost: 7, Charged: 5,
@@ -66,6 +68,45 @@ func TestAnObserverThatCountsIsToldOfEveryDecision(t *testing.T) {
 	require.False(t, to.verdicts[1].WouldRefuse, "it did not run")
 	require.Empty(t, to.verdicts[1].Candidate)
 	decided(t, &panicking{}, d)
+}
+
+// adding prices calls by what they add, and an operation of its own at 1 more.
+type adding map[string]int64
+
+func (p adding) Price(includes func(field string) bool) int64 {
+	price := int64(0)
+	for field, cost := range p {
+		if includes(field) && cost > 0 {
+			price += cost
+		}
+	}
+	if price == 0 {
+		return 0
+	}
+	return price + 1
+}
+
+func TestADetailSaysWhatEachRootFieldAddsToThePrice(t *testing.T) {
+	t.Parallel()
+	d := &decision.Decision{
+		Outcome: decision.Admitted, Rules: &tiers.Rules{}, Points: 13, RootFields: []string{"Query.a", "Query.b", "Query.left", "Query.rateLimit"},
+		Selected: &tiers.Selection{
+			Calls:  tiers.Counted{"Query.b", "Query.a", "Query.rateLimit", "Query.a"},
+			Prices: adding{"Query.a": 10, "Query.b": 2, "Query.left": 0, "Query.rateLimit": 0},
+		},
+	}
+	to := &tally{}
+	decided(t, to, d)
+	require.Equal(t, []event.Part{{Calls: 2, Cost: 10}, {Calls: 1, Cost: 2}, {Free: true}, {Calls: 1, Free: true}}, to.verdicts[0].Detail.Parts())
+	d.RootFields, d.Selected.Calls = []string{"Query.a"}, tiers.Counted{"Query.a"}
+	decided(t, to, d)
+	require.Nil(t, to.verdicts[1].Detail.Parts(), "one call is the whole")
+	d.Selected.Calls = tiers.Counted{}
+	decided(t, to, d)
+	require.Equal(t, []event.Part{{}}, to.verdicts[2].Detail.Parts(), "its only field is left out")
+	d.Selected = nil
+	decided(t, to, d)
+	require.Nil(t, to.verdicts[3].Detail)
 }
 
 func TestADecisionThatNobodyCountsAllocatesNothingMoreNorDoesOneThatIsCounted(t *testing.T) {

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"time"
 
@@ -47,4 +48,41 @@ func ExampleRun() {
 	// acme    free  4           320     60   140  140  140  2        50.0%  minute 2 (50.0%, never 1)
 	// globex  free  1           7       7    7    7    7    0        0.0%   -
 	// total   -     5           327     60   140  140  140  2        40.0%  minute 2 (40.0%, never 1)
+}
+
+// A replay says of each operation what a policy makes of it.
+func ExampleReplay() {
+	policy, err := tiers.Compile(tiers.Policy{
+		Default:    "free",
+		Parameters: map[string]tiers.Parameter{"lang": {Header: "Accept-Language"}},
+		Tiers:      map[string]tiers.Tier{"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}}},
+		Custom: map[string]tiers.CustomRule{
+			"lang:en,tenant:acme": {Instead: true, Limits: map[string]*tiers.Limit{"minute": {Capacity: 500, Per: tiers.Minute}}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	replay, err := simulate.NewReplay(policy, simulate.ReplayConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	start := time.Date(2026, time.June, 1, 12, 0, 0, 0, time.UTC)
+	for second, language := range []string{"en", "en", "de"} {
+		judgment, err := replay.Judge(context.Background(), &simulate.Record{
+			At: start.Add(time.Duration(second) * time.Second), Tenant: "acme", Points: 150,
+			Parameters: map[string]string{"header:Accept-Language": language},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(language, "refused:", judgment.Refused, "left:", judgment.Limits[0].Remaining)
+	}
+	// Output:
+	// en refused: false left: 350
+	// en refused: false left: 208
+	// de refused: true left: 100
 }

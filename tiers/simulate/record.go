@@ -30,6 +30,14 @@ type Record struct {
 	// times was called so often, for limits in requests of operation rules. What limits with [tiers.Limit.By] and
 	// computed units would do is not known from it, and left out.
 	Operations []string `json:"operations,omitempty"`
+	// Parts are what each of the Operations, which stand there once then, adds to the price and how often it was called, in their order, as
+	// [event.Detail] has them. Without them each field was called once, and rules that stand in the place of limits are charged the whole price.
+	//
+	// [event.Detail]: https://pkg.go.dev/github.com/gqlgen-ratelimit/ratelimit/event#Detail
+	Parts []Part `json:"parts,omitempty"`
+	// Parameters are the values that it carried for custom limits, by [tiers.Parameter.String]. With [ReplayConfig.Value] they are what stands
+	// for them.
+	Parameters map[string]string `json:"parameters,omitempty"`
 	// Document is the id of the trusted document that it came in, empty if there was none, or if rules for documents do not matter.
 	Document string `json:"document,omitempty"`
 	// Units are what else it asked for. Requests are 1 if they do not stand among them.
@@ -38,6 +46,18 @@ type Record struct {
 	Points int64 `json:"points"`
 }
 
+// Part are the calls of one root field.
+type Part struct {
+	// Calls is how many there are, 0 for a field that was left out, and Points by how much the price would be less without them.
+	Calls  int64 `json:"calls"`
+	Points int64 `json:"points"`
+	// Free says that they would cost nothing if they were all that the operation calls.
+	Free bool `json:"free,omitempty"`
+}
+
+// MaxCalls is how many calls a record has at most.
+const MaxCalls = 10_000
+
 // maxRecordLine is the length in bytes of the longest line of records, its end included.
 const maxRecordLine = 64 << 10
 
@@ -45,6 +65,7 @@ var (
 	errNoTime    = errors.New("a record without a time after 1970")
 	errNoTenant  = errors.New("a record without a tenant")
 	errNegative  = errors.New("a record with negative points")
+	errParts     = errors.New("a record whose parts are not as many as its operations, negative, or of more than 10000 calls")
 	errNotRecord = errors.New("not a record in JSON")
 	errTooLong   = errors.New("a record that is longer than a line of 64 KiB")
 )
@@ -57,6 +78,23 @@ func (r *Record) check() error {
 		return errNoTenant
 	case r.Points < 0:
 		return errNegative
+	}
+	return r.checkParts()
+}
+
+func (r *Record) checkParts() error {
+	if r.Parts == nil {
+		return nil
+	}
+	calls := int64(0)
+	for _, part := range r.Parts {
+		if part.Calls < 0 || part.Points < 0 || part.Calls > MaxCalls {
+			return errParts
+		}
+		calls += part.Calls
+	}
+	if calls > MaxCalls || len(r.Parts) != len(r.Operations) {
+		return errParts
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ type ReplayConfig struct {
 	// Record returns what is known of a tenant beside the policy, nil for nothing, as a [tiers.Preparer] does. It is asked about
 	// each operation. Nil knows of no tenant.
 	Record func(tenant string) *tiers.Record
+	// Value returns what stands in records for a value of a parameter ([tiers.Parameter.String]), such as a hash that digest.HashValue makes: the
+	// replay looks for it among the keys of the policy and of tenants' records. Nil means that records have the values themselves.
+	Value func(parameter, value string) string
 }
 
 // Replay judges operations one after the other, each at its time, as a server with an empty store judges them: what is
@@ -32,6 +35,8 @@ type Replay struct {
 	// room is for the buckets of one record, and members for those whom an override may block.
 	room    [8]bucket.Bucket
 	members []bucket.Owner
+	carried carried
+	parts   parts
 }
 
 // Judgment is what a policy makes of an operation.
@@ -52,7 +57,7 @@ func NewReplay(policy *tiers.Snapshot, cfg ReplayConfig) (*Replay, error) {
 	}
 	return &Replay{
 		cfg: cfg, policy: policy, now: time.UnixMilli(1),
-		stores: make(map[string]*bucket.Memory), enforced: make(map[*bucket.Limits]*bucket.Limits),
+		stores: make(map[string]*bucket.Memory), enforced: make(map[*bucket.Limits]*bucket.Limits), carried: newCarried(policy, &cfg),
 	}, nil
 }
 
@@ -96,6 +101,13 @@ func (r *Replay) Judge(ctx context.Context, record *Record) (Judgment, error) {
 	selected := tiers.Selection{Fields: record.Operations, Document: record.Document}
 	if r.cfg.Record != nil {
 		selected.Record = r.cfg.Record(record.Tenant)
+	}
+	if len(record.Parameters) > 0 {
+		subject.Claims = r.carried.of(record.Parameters, selected.Record)
+		selected.Parameters = &r.carried
+	}
+	if record.Parts != nil {
+		selected.Calls, selected.Prices = r.parts.of(record), &r.parts
 	}
 	rules := r.policy.RulesInto(r.room[:], subject, selected)
 	judgment := Judgment{Tier: rules.Tier}

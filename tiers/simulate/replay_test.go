@@ -67,3 +67,98 @@ func TestAReplayHasTheRecordsAndOverridesOfTenants(t *testing.T) {
 	_, err = replay.Judge(t.Context(), &simulate.Record{Tenant: "acme"})
 	require.Error(t, err)
 }
+
+func TestAReplayJudgesByPartsAndByWhatWasCarried(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, `
+version: 1
+default: free
+parameters: {lang: {header: X-Lang}, plan: {claim: plan}}
+tiers:
+  free:
+    limits: {minute: {capacity: 10, per: minute}}
+    operations:
+      Query.search: {instead: true, limits: {minute: {capacity: 100, per: minute}, calls: {unit: requests, capacity: 3, per: minute}}}
+custom:
+  lang:en: {instead: true, limits: {minute: {capacity: 1000, per: minute}}}
+  plan:gold: {limits: {minute: {capacity: 7, per: minute}}}
+`)
+	hash := func(parameter, value string) string { return "hash of " + parameter + "=" + value }
+	for _, value := range []func(parameter, value string) string{nil, hash} {
+		carrying := func(pairs ...string) map[string]string {
+			all := map[string]string{}
+			for i := 0; i < len(pairs); i += 2 {
+				all[pairs[i]] = pairs[i+1]
+				if value != nil {
+					all[pairs[i]] = value(pairs[i], pairs[i+1])
+				}
+			}
+			return all
+		}
+		replay, err := simulate.NewReplay(policy, simulate.ReplayConfig{Value: value, Record: func(tenant string) *tiers.Record {
+			if tenant != "recorded" {
+				return nil
+			}
+			record, err := tiers.ParseRecord([]byte(`{"custom": {"lang:fr": {"limits": {"minute": {"capacity": 2, "per": "minute"}}}}}`))
+			require.NoError(t, err)
+			return record
+		}})
+		require.NoError(t, err)
+		judge := func(tenant string, record simulate.Record) simulate.Judgment {
+			record.At, record.Tenant = noon, tenant
+			judgment, err := replay.Judge(t.Context(), &record)
+			require.NoError(t, err)
+			return judgment
+		}
+		mixed := simulate.Record{
+			Operations: []string{"Query.me", "Query.search"}, Points: 55, Parts: []simulate.Part{{Calls: 1, Points: 4}, {Calls: 2, Points: 50}},
+		}
+		require.False(t, judge("a", mixed).Refused, "5 for the tenant, 51 for the rule")
+		left := judge("a", simulate.Record{Points: 6})
+		require.True(t, left.Refused)
+		require.EqualValues(t, 5, left.Limits[0].Remaining)
+		require.True(t, judge("a", mixed).Refused, "the third and fourth call")
+		mixed.Parts[1].Calls, mixed.Parts[1].Points, mixed.Points = 0, 0, 5
+		require.False(t, judge("a", mixed).Refused, "the search is left out")
+
+		require.True(t, judge("b", simulate.Record{Points: 90}).Refused)
+		require.False(t, judge("b", simulate.Record{Points: 90, Parameters: carrying("header:X-Lang", "en")}).Refused)
+		require.True(t, judge("b", simulate.Record{Points: 90, Parameters: carrying("header:X-Lang", "EN")}).Refused)
+		require.True(t, judge("c", simulate.Record{Points: 8, Parameters: carrying("claim:plan", "gold")}).Refused)
+		require.False(t, judge("c", simulate.Record{Points: 8, Parameters: carrying("claim:plan", "tin", "header:Other", "en")}).Refused)
+		require.True(t, judge("recorded", simulate.Record{Points: 3, Parameters: carrying("header:X-Lang", "fr")}).Refused)
+		require.False(t, judge("d", simulate.Record{Points: 3, Parameters: carrying("header:X-Lang", "fr")}).Refused)
+	}
+}
+
+func TestARecordWithoutPartsIsChargedWholeByEachAndOneThatIsFreeNothing(t *testing.T) {
+	t.Parallel()
+	policy := compiled(t, `
+version: 1
+default: free
+tiers:
+  free:
+    limits: {minute: {capacity: 10, per: minute}}
+    operations: {Query.search: {instead: true, limits: {minute: {capacity: 100, per: minute}}}}
+`)
+	replay, err := simulate.NewReplay(policy, simulate.ReplayConfig{})
+	require.NoError(t, err)
+	asked := func(judgment simulate.Judgment, err error) []int64 {
+		require.NoError(t, err)
+		var all []int64
+		for _, l := range judgment.Limits {
+			all = append(all, l.Asked)
+		}
+		return all
+	}
+	record := simulate.Record{At: noon, Tenant: "a", Operations: []string{"Query.rateLimit", "Query.search"}, Points: 9}
+	require.Equal(t, []int64{9, 9}, asked(replay.Judge(t.Context(), &record)))
+	record.Parts = []simulate.Part{{Calls: 1, Free: true}, {Calls: 1, Points: 8}}
+	require.Equal(t, []int64{0, 9}, asked(replay.Judge(t.Context(), &record)))
+
+	for _, parts := range [][]simulate.Part{{}, {{Calls: 1}}, {{Calls: -1}, {}}, {{Points: -1}, {}}, {{Calls: simulate.MaxCalls}, {Calls: 1}}, {{Calls: 1 << 62}, {Calls: 1 << 62}}} {
+		record.Parts = parts
+		_, err := replay.Judge(t.Context(), &record)
+		require.ErrorContains(t, err, "parts")
+	}
+}

@@ -70,7 +70,7 @@ func inOrder(records iter.Seq2[Record, error]) ([]Record, error) {
 		record.Tenant, record.Tier = repeated.text(record.Tenant), repeated.text(record.Tier)
 		record.Team, record.User = repeated.text(record.Team), repeated.text(record.User)
 		record.Operations, record.Document = repeated.list(record.Operations), repeated.text(record.Document)
-		record.Units = maps.Clone(record.Units)
+		record.Units, record.Parameters, record.Parts = maps.Clone(record.Units), maps.Clone(record.Parameters), slices.Clone(record.Parts)
 		all = append(all, record)
 	}
 	slices.SortStableFunc(all, func(a, b Record) int { return a.At.Compare(b.At) })

@@ -9,11 +9,11 @@ import (
 )
 
 // notJudged returns what of the policies no record can judge, and the units that they count and no record has, at most 32 things.
-func notJudged(recorded map[bucket.Unit]bool, policies ...*tiers.Snapshot) []string {
+func notJudged(known tiers.Recorded, recorded map[bucket.Unit]bool, policies ...*tiers.Snapshot) []string {
 	const shown = 32
 	var all []string
 	for _, policy := range policies {
-		all = append(all, policy.Unrecorded()...)
+		all = append(all, policy.Unrecorded(known)...)
 		for _, unit := range policy.Counted() {
 			if unit != bucket.Points && unit != bucket.Requests && !recorded[unit] {
 				all = append(all, fmt.Sprintf("limits in %s", unit))

@@ -53,6 +53,7 @@ func newLive(t *testing.T, policy *tiers.Snapshot, clock *ratelimittest.Clock) *
 		Subject: func(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
 			return ratelimit.Subject{
 				Tenant: r.Header.Get("Tenant"), Team: r.Header.Get("Team"), User: r.Header.Get("User"), Tier: r.Header.Get("Tier"),
+				Claims: &ratelimit.Claims{"plan": r.Header.Get("Plan")},
 			}, nil
 		},
 		Observe: ratelimit.ObserveConfig{Observer: &recorder{collector, clock}},
@@ -60,14 +61,24 @@ func newLive(t *testing.T, policy *tiers.Snapshot, clock *ratelimittest.Clock) *
 	return &live{ratelimit.Handler(srv), collector}
 }
 
+// asked is an operation with what its request carries.
+type asked struct {
+	tiers.Subject
+	query      string
+	variables  map[string]any
+	lang, plan string
+}
+
 // ask sends an operation, and returns whether it was refused.
-func (l *live) ask(t *testing.T, subject tiers.Subject, query string) bool {
+func (l *live) ask(t *testing.T, subject asked) bool {
 	t.Helper()
-	body, err := json.Marshal(map[string]string{"query": query})
+	body, err := json.Marshal(map[string]any{"query": subject.query, "variables": subject.variables})
 	require.NoError(t, err)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
-	for name, value := range map[string]string{"Tenant": subject.Tenant, "Team": subject.Team, "User": subject.User, "Tier": subject.Tier} {
+	for name, value := range map[string]string{
+		"Tenant": subject.Tenant, "Team": subject.Team, "User": subject.User, "Tier": subject.Tier, "X-Lang": subject.lang, "Plan": subject.plan,
+	} {
 		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
@@ -92,15 +103,25 @@ func randomPolicy(random *rand.Rand) string {
 		}
 		return fmt.Sprintf("{unit: %s, capacity: %d, per: minute, mode: %s%s%s}", unit, capacity, modes[random.IntN(len(modes))], window, soft)
 	}
+	hard := func(most int) string { return strings.Replace(limit(most), ", soft: true", "", 1) }
 	var b strings.Builder
 	b.WriteString("version: 1\ndefault: free\ntiers:\n")
 	for _, tier := range []string{"free", "pro"} {
 		fmt.Fprintf(&b, "  %s:\n    mode: %s\n    maxCost: %d\n    limits: {minute: %s, other: %s}\n", tier, modes[random.IntN(2)], 30+random.IntN(60), limit(300), limit(500))
 		fmt.Fprintf(&b, "    teams: {limits: {team: %s}}\n    users: {limits: {user: %s}}\n", limit(200), limit(150))
-		fmt.Fprintf(&b, "    operations:\n      Query.users: {maxCost: %d, limits: {lists: %s}}\n      Query.*: {limits: {queries: %s}}\n", 20+random.IntN(60), limit(200), limit(250))
+		fmt.Fprintf(&b, "    operations:\n      Query.users: {maxCost: %d, %slimits: {lists: %s}}\n      Query.*: {limits: {queries: %s}}\n", 20+random.IntN(60), instead(random), hard(200), limit(250))
+		fmt.Fprintf(&b, "      Query.search: {%slimits: {calls: {unit: requests, capacity: %d, per: minute}, found: %s}}\n", instead(random), 1+random.IntN(9), hard(100))
 	}
 	b.WriteString("  none: {unlimited: true}\n  barred: {blocked: true}\ntenants:\n")
-	fmt.Fprintf(&b, "  t1: {times: %d}\n  t2: {tier: %s}\n", 1+random.IntN(3), []string{"pro", "none", "barred"}[random.IntN(3)])
+	fmt.Fprintf(&b, "  t1: {times: %d, custom: {\"lang:de\": {%slimits: {own: %s}}}}\n", 1+random.IntN(3), instead(random), hard(200))
+	fmt.Fprintf(&b, "  t2: {tier: %s}\n", []string{"pro", "none", "barred"}[random.IntN(3)])
+	b.WriteString("parameters: {lang: {header: x-lang}, plan: {claim: plan}, n: {variable: n}}\ncustom:\n")
+	for _, key := range []string{"lang:en", "lang:en,plan:gold", "plan:gold", "n:1", "lang:de,tenant:t0", "n:2,tier:pro"} {
+		if random.IntN(2) == 0 {
+			fmt.Fprintf(&b, "  %q: {%slimits: {keyed: %s}}\n", key, instead(random), hard(250))
+		}
+	}
+	fmt.Fprintf(&b, "  \"lang:fr\": {limits: {keyed: %s}}\n", limit(50))
 	return b.String()
 }
 
@@ -132,15 +153,43 @@ func previewEach(t *testing.T, verdicts []verdict, chunks []digest.Chunk, cfg pr
 	return report
 }
 
+// instead has a rule stand in the place of limits, half of the time.
+func instead(random *rand.Rand) string { return []string{"", "instead: true, "}[random.IntN(2)] }
+
+// randomQuery draws an operation of one call or several, some of which are left out, or called under several names.
+func randomQuery(random *rand.Rand) string {
+	calls := []string{
+		fmt.Sprintf("users(first: %d) { name }", random.IntN(60)), fmt.Sprintf("again: users(first: %d) { id friends(first: 2) { id } }", random.IntN(9)), "me { name }",
+		"search(first: 3) { __typename }", "more: search(first: $n) { __typename }", fmt.Sprintf("page(first: %d) @skip(if: $no) { name }", random.IntN(40)),
+	}
+	random.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+	text := strings.Join(calls[:1+random.IntN(3)], " ")
+	var declared []string
+	for _, variable := range []string{"$n: Int! = 1", "$no: Boolean! = false"} {
+		if name, _, _ := strings.Cut(variable, ":"); strings.Contains(text, name+")") {
+			declared = append(declared, variable)
+		}
+	}
+	if declared == nil {
+		return "{ " + text + " }"
+	}
+	return "query (" + strings.Join(declared, ", ") + ") { " + text + " }"
+}
+
 // TestAPreviewIsWhatTheLiveExtensionRefuses has two servers answer the same operations, each under a policy of its own, and previews the
 // second by what the first has recorded: the preview has to refuse what each of them has refused, operation by operation.
 func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(15, 3))
 	refused, newly := int64(0), int64(0)
-	for range 25 {
+	for round := range 16 {
 		clock := &ratelimittest.Clock{}
 		before, after := compiled(t, randomPolicy(random)), compiled(t, randomPolicy(random))
+		if round%4 == 0 {
+			// What no rule of the policy of now looks at is recorded for the one that may follow.
+			before = compiled(t, "version: 1\ndefault: free\nparameters: {lang: {header: x-lang}, plan: {claim: plan}, n: {variable: n}}\n"+
+				"tiers: {free: {limits: {minute: {capacity: 150, per: minute}}}, pro: {limits: {minute: {capacity: 90, per: minute}}}, none: {unlimited: true}, barred: {blocked: true}}\n")
+		}
 		now, then := newLive(t, before, clock), newLive(t, after, clock)
 		var chunks []digest.Chunk
 		var verdicts []verdict
@@ -150,12 +199,12 @@ func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 				Tenant: fmt.Sprint("t", random.IntN(4)), Team: []string{"", "blue"}[random.IntN(2)], User: []string{"", "mira", "joe"}[random.IntN(3)],
 				Tier: []string{"", "", "pro"}[random.IntN(3)],
 			}
-			query := fmt.Sprintf("{ users(first: %d) { name } }", random.IntN(60))
-			if random.IntN(3) == 0 {
-				query = "{ me { name } search(first: 3) { __typename } }"
+			some := asked{
+				Subject: subject, query: randomQuery(random), lang: []string{"", "en", "de", "fr", "xx"}[random.IntN(5)], plan: []string{"", "gold", "tin"}[random.IntN(3)],
+				variables: map[string]any{"n": random.IntN(4), "no": random.IntN(2) == 0},
 			}
-			was, would := now.ask(t, subject, query), then.ask(t, subject, query)
-			verdicts = append(verdicts, verdict{subject.Tenant, was, would})
+			was, would := now.ask(t, some), then.ask(t, some)
+			verdicts = append(verdicts, verdict{some.Tenant, was, would})
 			row := want[subject.Tenant]
 			if row == nil {
 				row = &preview.Row{}

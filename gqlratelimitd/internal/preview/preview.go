@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/sample"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
+
+// ErrKey says that the instances record under another key: it is [sample.ErrKey].
+var ErrKey = sample.ErrKey
 
 // Run compares two policies on what instances have recorded: redisdigest.Reader.Chunks, for example. Chunks that cannot be read
 // are counted. The error is that of the configuration, [ErrKey], that of the context, or the first other one of the sequence.
@@ -18,28 +21,27 @@ func Run(ctx context.Context, chunks iter.Seq2[digest.Chunk, error], cfg Config)
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	sample, err := read(ctx, chunks, cfg.Key, cfg.Operations)
+	taken, err := sample.Read(ctx, chunks, cfg.Key, cfg.Operations)
 	if err != nil {
 		return nil, err
 	}
-	before, err := replay(ctx, cfg.Before, &cfg, false)
+	before, err := replay(ctx, cfg.Before, &cfg, taken, false)
 	if err != nil {
 		return nil, err
 	}
-	after, err := replay(ctx, cfg.After, &cfg, cfg.Enforced)
+	after, err := replay(ctx, cfg.After, &cfg, taken, cfg.Enforced)
 	if err != nil {
 		return nil, err
 	}
 	counted := newCount()
-	operations := sample.operations()
-	for i := range operations {
+	judged := 0
+	for op := range taken.Operations() {
 		const often = 1024
-		if i%often == 0 && ctx.Err() != nil {
+		if judged++; judged%often == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		op := &operations[i]
-		record := &op.kind.record
-		record.At = time.UnixMilli(op.at)
+		record := op.Record
+		record.At = op.At
 		was, err := before.Judge(ctx, record)
 		if err != nil {
 			return nil, fmt.Errorf("preview: %w", err)
@@ -48,14 +50,14 @@ func Run(ctx context.Context, chunks iter.Seq2[digest.Chunk, error], cfg Config)
 		if err != nil {
 			return nil, fmt.Errorf("preview: %w", err)
 		}
-		counted.add(op, &was, &would)
+		counted.add(&op, &was, &would)
 	}
-	return counted.report(sample, &cfg), nil
+	return counted.report(taken, &cfg), nil
 }
 
 // replay returns a replay under a policy with the overrides.
-func replay(ctx context.Context, policy *tiers.Snapshot, cfg *Config, enforced bool) (*simulate.Replay, error) {
-	r, err := simulate.NewReplay(policy, simulate.ReplayConfig{Enforced: enforced, Record: cfg.Record})
+func replay(ctx context.Context, policy *tiers.Snapshot, cfg *Config, taken *sample.Sample, enforced bool) (*simulate.Replay, error) {
+	r, err := simulate.NewReplay(policy, simulate.ReplayConfig{Enforced: enforced, Record: cfg.Record, Value: taken.Value})
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)
 	}
@@ -86,8 +88,8 @@ func newCount() *count {
 	return &count{tenants: make(map[string]*counts), users: make(map[[2]string]bool), units: make(map[bucket.Unit]bool)}
 }
 
-func (c *count) add(op *operation, was, would *simulate.Judgment) {
-	record := &op.kind.record
+func (c *count) add(op *sample.Operation, was, would *simulate.Judgment) {
+	record := op.Record
 	t := c.tenants[record.Tenant]
 	if t == nil {
 		t = &counts{Row: Row{Tenant: record.Tenant}, by: make(map[Cause]int64)}
@@ -97,12 +99,12 @@ func (c *count) add(op *operation, was, would *simulate.Judgment) {
 	newly := would.Refused && !was.Refused
 	for _, row := range [...]*Row{&t.Row, &c.total} {
 		row.Operations++
-		row.Live += number(op.live)
+		row.Live += number(op.Refused)
 		row.Before += number(was.Refused)
 		row.After += number(would.Refused)
 		row.NewlyRefused += number(newly)
 	}
-	c.mixed += number(op.kind.mixed)
+	c.mixed += number(op.Mixed)
 	for unit := range record.Units {
 		c.units[unit] = true
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/digest/sample"
 )
 
 // Shares of tenants and users.
@@ -33,7 +35,7 @@ type Report struct {
 	// that it has asked for. LeftOut is how many tenants are not judged because one of them has asked for more than fits.
 	Share   float64 `json:"share"`
 	LeftOut int     `json:"leftOut,omitempty"`
-	// Mixed is how many operations are judged by the mean price of several, and without their users.
+	// Mixed is how many operations are judged by the mean price of several, and without their users, or by a part of their root fields.
 	Mixed int64 `json:"mixed,omitempty"`
 	// Total is about all tenants that were judged. Its name and tier are empty.
 	Total Row `json:"total"`
@@ -106,13 +108,10 @@ func (r *Report) Remark() string {
 	}
 }
 
-func (c *count) report(s *sample, cfg *Config) *Report {
+func (c *count) report(s *sample.Sample, cfg *Config) *Report {
 	r := &Report{
-		From: s.from, To: s.to, Chunks: s.chunks, Unreadable: s.unreadable, LeftOut: s.alone, Mixed: c.mixed, Total: c.total,
-		Share: float64(s.below) / everybody, NotJudged: notJudged(c.units, cfg.Before, cfg.After),
-	}
-	if s.chunks == 0 {
-		r.Share = 0
+		From: s.From, To: s.To, Chunks: s.Chunks, Unreadable: s.Unreadable, LeftOut: s.LeftOut, Mixed: c.mixed, Total: c.total,
+		Share: s.Share(), NotJudged: notJudged(s.Recorded(), c.units, cfg.Before, cfg.After),
 	}
 	by := make(map[Cause]int64)
 	for _, t := range c.tenants {
@@ -132,9 +131,8 @@ func (c *count) report(s *sample, cfg *Config) *Report {
 		r.Users.NewlyRefused += int(number(newly))
 	}
 	r.Total.By = most(by)
-	whole := s.below == everybody && s.alone == 0 && s.unreadable == 0
-	r.Tenants.finish(whole)
-	r.Users.finish(whole)
+	r.Tenants.finish(s.Whole())
+	r.Users.finish(s.Whole())
 	slices.SortFunc(r.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.NewlyRefused, a.NewlyRefused), cmp.Compare(a.Tenant, b.Tenant))
 	})
