@@ -193,6 +193,13 @@ func (d *daemon) openDriver(context.Context) error {
 	}
 	d.driver, err = rollout.New(rollout.Config{
 		Store: d.control.RolloutStore(), Digests: digests.Digests, Interval: d.options.interval, Now: d.options.now,
+		Moved: func(s *rollout.State) {
+			log := d.log.Info
+			if s.Phase == rollout.Halted {
+				log = d.log.Warn
+			}
+			log("the roll-out has moved", "id", s.ID, "phase", string(s.Phase), "step", s.Step+1, "revision", s.Revision, "why", s.Why)
+		},
 		Failed: func(err error) { d.log.Warn("nobody could look at the roll-out", "error", err) },
 	})
 	return err

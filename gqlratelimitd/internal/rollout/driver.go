@@ -30,6 +30,8 @@ type Config struct {
 	Interval time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
+	// Moved hears of each state with another step or phase that this driver has saved. It does not block. Nil hears nothing.
+	Moved func(*State)
 	// Failed hears of what goes wrong while it looks. It does not block. Nil hears nothing.
 	Failed func(error)
 }
@@ -97,6 +99,9 @@ func (d *Driver) Look(ctx context.Context) error {
 	next, publication, err := there.Advance(d.cfg.Now(), measured)
 	if err == nil && next != nil {
 		err = d.cfg.Store.Save(ctx, next, publication)
+		if moved := next.Step != there.State.Step || next.Phase != there.State.Phase; err == nil && moved && d.cfg.Moved != nil {
+			d.cfg.Moved(next)
+		}
 	}
 	if errors.Is(err, ErrConflict) {
 		// The next look sees what it was.

@@ -66,6 +66,8 @@ type scene struct {
 	now    time.Time
 	seen   []digest.Digest
 	unread error
+	// moved are the states that the driver tells.
+	moved []string
 }
 
 func newScene(t *testing.T, document string) *scene {
@@ -79,7 +81,7 @@ func newScene(t *testing.T, document string) *scene {
 func (s *scene) restart() {
 	var err error
 	s.driver, err = rollout.New(rollout.Config{
-		Store: s.memory, Now: func() time.Time { return s.now }, Digests: func(context.Context) ([]digest.Digest, error) { return s.seen, s.unread },
+		Store: s.memory, Now: func() time.Time { return s.now }, Moved: func(next *rollout.State) { s.moved = append(s.moved, fmt.Sprint(next.Phase, " ", next.Step)) }, Digests: func(context.Context) ([]digest.Digest, error) { return s.seen, s.unread },
 	})
 	require.NoError(s, err)
 }
@@ -217,6 +219,7 @@ func TestItHaltsAboveFivePercentAndGoesOnWhenSomebodySaysSo(t *testing.T) {
 	require.NoError(t, err)
 	s.after(2 * time.Hour)
 	require.Equal(t, rollout.Done, s.after(3*time.Hour).Phase, "it goes on for as long as was left")
+	require.Equal(t, []string{"halted 0", "halted 0", "done 1"}, s.moved, "and not what was measured in between")
 }
 
 func TestWhatNobodyHasMeasuredDoesNotGoOn(t *testing.T) {
