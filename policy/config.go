@@ -40,8 +40,9 @@ const (
 // reported, all at once, by [Follow].
 type Config struct {
 	// Interval is how often the feed is asked, from 100 ms to a minute, each time up to a fifth sooner or later, so
-	// that the instances of a fleet do not ask together. Zero means a second; [None] asks at hints and at
-	// [Follower.Reload] only, and what holds becomes stale never.
+	// that the instances of a fleet do not ask together. A question that had no answer is asked again within 50 ms, and then less and less
+	// soon until that is the interval. Zero means a second; [None] asks at hints and at [Follower.Reload] only, and what holds becomes
+	// stale never.
 	Interval time.Duration
 	// Patience is for how long [Follow] waits for the first answer of the feed before it goes on with what it has, at most
 	// a minute. Zero means two seconds.

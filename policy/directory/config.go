@@ -41,7 +41,7 @@ type Config struct {
 	// carries a tier keeps that one. Empty means that the policy decides, by its default tier.
 	WhileUnknown string
 	// Interval is how often the source is asked what has changed, from 100 ms to a minute, each time up to a fifth sooner or
-	// later. Zero means half a second.
+	// later. A [Hinter] is asked at its hints besides, ten times a second at most. Zero means half a second.
 	Interval time.Duration
 	// Patience is for how long [Open] waits for the source, at most a minute. Zero means two seconds.
 	Patience time.Duration

@@ -147,7 +147,8 @@ func previewEach(t *testing.T, verdicts []verdict, chunks []digest.Chunk, cfg pr
 				now = row
 			}
 		}
-		require.Equal(t, live, verdict{live.tenant, now.Before > before.Before, now.After > before.After}, "operation %d", i)
+		previewed := verdict{live.tenant, now.Before > before.Before, now.After > before.After}
+		require.Equal(t, live, previewed, "operation %d", i)
 		said[live.tenant] = now
 	}
 	return report
