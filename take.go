@@ -133,6 +133,9 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 	d, take, result := &op.decision, &q.take, &q.reply
 	d.Limits, d.Overridden = result.Limits, overridden(result)
 	e.warnOfOverrides(ctx, d.Subject.Tenant, result)
+	if lifted := result.LiftedBy(); lifted != nil {
+		d.Lifted = &lifted
+	}
 	d.Candidate = tried(q.would, take, result)
 	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
 		op.trial = &bucket.Candidate{ID: take.Candidate.ID, Buckets: unasked(take.Candidate.Buckets)}

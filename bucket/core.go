@@ -86,7 +86,7 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
-	result.unused = c.governed.unused
+	result.unused, result.lifted = c.governed.unused, c.governed.lifted
 	result.under(c.records, c.governed.until)
 	return result, err
 }

@@ -126,10 +126,10 @@ type Result struct {
 	// were not judged, and from stores that do not tell.
 	Judgment *Judgment
 
-	// blockedBy is the record of a Blocked verdict, and unused are those that change nothing. They are shared and do not
-	// change.
-	blockedBy *Override
-	unused    []*Override
+	// blockedBy is the record of a Blocked verdict, unused are those that change nothing, and lifted those that switch limits off. They are
+	// shared and do not change.
+	blockedBy      *Override
+	unused, lifted []*Override
 	// now is the time of the store in Unix milliseconds, or zero if it has not said.
 	now int64
 }
@@ -159,6 +159,16 @@ func (r *Result) BlockedBy() *Override {
 func (r *Result) UnusedOverrides() []Override {
 	var all []Override
 	for _, o := range r.unused {
+		all = append(all, o.clone())
+	}
+	return all
+}
+
+// LiftedBy returns the override records that switch limits of the policy off: what these would have said nobody knows, because nothing is
+// judged or charged. It is nil if none does. The records are copies.
+func (r *Result) LiftedBy() []Override {
+	var all []Override
+	for _, o := range r.lifted {
 		all = append(all, o.clone())
 	}
 	return all

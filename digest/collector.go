@@ -242,6 +242,6 @@ func (c *Collector) digest(now time.Time) Digest {
 	if p, known := c.policy(nil); known {
 		d.Policy = &p
 	}
-	d.Modes = c.modesAt(now)
+	d.Modes, d.Overrides = c.modesAt(now), c.window.overrides()
 	return d
 }

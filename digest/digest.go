@@ -49,6 +49,10 @@ type Digest struct {
 	// Groups say how many different tenants and users there were in the window, and how many of them were refused.
 	Groups Groups `json:"groups"`
 
+	// Overrides are override records under which something was decided within the window: all of them, or where these are more than fit, others
+	// in each digest.
+	Overrides []Override `json:"overrides,omitempty"`
+
 	// Dropped is how many refusals there was no room for in a moment, and Unrecorded how many operations have left no record
 	// although their tenant was to be recorded, since Started.
 	Dropped    uint64 `json:"dropped,omitempty"`
@@ -150,6 +154,22 @@ type Tenant struct {
 	// Tier is the tier whose rules applied last.
 	Tier string `json:"tier,omitempty"`
 	Counts
+}
+
+// Override is an override record under which something was decided. Whose it is within the tenant is left out, because users are
+// not named: SetAt and Actor tell it from others.
+type Override struct {
+	// Tenant is that of the operations, Level and Limit what the record is about, and Actor and SetAt what it says of who has made it
+	// and when, by the clock of the store.
+	Tenant string    `json:"tenant"`
+	Level  string    `json:"level"`
+	Limit  string    `json:"limit,omitempty"`
+	Actor  string    `json:"actor,omitempty"`
+	SetAt  time.Time `json:"setAt"`
+	// Held is when something was last decided under it, and Changed when that was last another decision than without it, by what was spent
+	// at that moment: zero if that is not known. Of a record that switches limits off nobody knows it.
+	Held    time.Time `json:"held"`
+	Changed time.Time `json:"changed,omitzero"`
 }
 
 // Groups are sketches of different tenants and users.

@@ -27,6 +27,8 @@ type slot struct {
 	unlisted int64
 	groups   Groups
 	records  recording
+	// uses are override records, by a hash of everything that makes two of them differ.
+	uses map[uint64]*use
 }
 
 // tenant is what was counted of one, whose name is the key.
@@ -40,7 +42,7 @@ type tenant struct {
 }
 
 func newSlot() *slot {
-	return &slot{tenants: make(map[string]*tenant), records: recording{kinds: make(map[uint64]*recorded), spilled: everybody}}
+	return &slot{tenants: make(map[string]*tenant), uses: make(map[uint64]*use), records: recording{kinds: make(map[uint64]*recorded), spilled: everybody}}
 }
 
 // count counts a decision. The user is a hash, 0 for none.
@@ -74,6 +76,9 @@ func (s *slot) count(c *Collector, v *event.Verdict, d detail, trial, user uint6
 	s.groups.Tenants.add(hash, &counts)
 	if user != 0 {
 		s.groups.Users.add(user, &counts)
+	}
+	for i := range v.Overrides {
+		s.use(c, v, &v.Overrides[i])
 	}
 	if c.cfg.Records > 0 && records(v.Outcome) && below(hash, c.below.Load()) {
 		s.records.add(c, v, d, t, hash)
@@ -121,6 +126,7 @@ func (s *slot) reset(room int) {
 	s.groups.Tenants.reset()
 	s.groups.Users.reset()
 	s.records.reset()
+	clear(s.uses)
 	const often = 2
 	for name, t := range s.tenants {
 		if t.Decisions < often || len(s.tenants) > room/2 {

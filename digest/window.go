@@ -19,6 +19,8 @@ type window struct {
 	parts   []*frame
 	tenants map[string]*tenant
 	trial   uint64
+	// uses are the override records of the window.
+	uses map[uint64]*use
 	// room is how many tenants a part has.
 	room int
 }
@@ -34,7 +36,9 @@ type frame struct {
 
 func newFrame(from time.Time) *frame { return &frame{from: from, tenants: make(map[string]*tenant)} }
 
-func newWindow(room int) window { return window{room: room, tenants: make(map[string]*tenant)} }
+func newWindow(room int) window {
+	return window{room: room, tenants: make(map[string]*tenant), uses: make(map[uint64]*use)}
+}
 
 // advance makes the part that is counted at a time the last one, and leaves out what is over.
 func (w *window) advance(now time.Time) {
@@ -42,6 +46,7 @@ func (w *window) advance(now time.Time) {
 	if n := len(w.parts); n == 0 || now.Before(w.parts[n-1].from) || now.Sub(w.parts[n-1].from) >= frameFor {
 		w.parts = append(w.parts, newFrame(now))
 	}
+	w.forgetUses(now)
 	w.parts = slices.DeleteFunc(w.parts, func(f *frame) bool {
 		over := now.Before(f.from) || now.Sub(f.from) >= Window
 		if over {
@@ -85,6 +90,7 @@ func (w *window) add(s *slot) {
 	f.unlisted += s.unlisted
 	f.groups.Tenants.Merge(&s.groups.Tenants)
 	f.groups.Users.Merge(&s.groups.Users)
+	w.addUses(s.uses)
 	for name, t := range s.tenants {
 		if t.Decisions > 0 {
 			w.addTenant(f, name, t)

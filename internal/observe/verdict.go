@@ -29,6 +29,7 @@ func verdictOf(d *decision.Decision) event.Verdict {
 		SubjectTier: d.Subject.Tier, Tier: d.Tier, Outcome: string(d.Outcome),
 		Refused: d.Refusal != nil, WouldRefuse: d.Refusal == nil && d.WouldRefuse != nil,
 		HideOwners: d.Hide.Owners, RootFields: d.RootFields, Cost: d.Points, Charged: d.Charged, Detail: detailOf(d),
+		Overrides: overrideUses(d),
 	}
 	if d.Candidate != nil {
 		v.Candidate, v.CandidateRefuses = d.Candidate.ID, d.Candidate.Outcome != decision.Admitted

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
@@ -30,6 +31,8 @@ const (
 	DefaultSweep = 15 * time.Minute
 	// DefaultLease is after which time without a beat another daemon takes over.
 	DefaultLease = 6 * time.Second
+	// DefaultUses is how often it is noted which overrides something was decided under.
+	DefaultUses = 30 * time.Second
 )
 
 // Bounds of what is done at once.
@@ -67,6 +70,9 @@ type Config struct {
 	Sweep time.Duration
 	// Lease is after which time without a beat another daemon takes over. Zero means [DefaultLease].
 	Lease time.Duration
+	// Uses is how often it is noted which overrides instances have decided something under, by their digests: up to a fifth sooner or later.
+	// What an instance says holds for a minute. Zero means [DefaultUses].
+	Uses time.Duration
 	// Logger is told when Redis or the database goes away and is back, and what is refused. Nil means slog.Default().
 	Logger *slog.Logger
 	// MeterProvider takes the metrics. Nil means the global provider.
@@ -83,6 +89,7 @@ type Relay struct {
 	directory *redisdirectory.Source
 	overrides bucket.OverrideStore
 	modes     *redisswitch.Switches
+	digests   *redisdigest.Reader
 	witness   *witness
 	told      *instruments
 	woken     chan struct{}
@@ -103,6 +110,7 @@ type Relay struct {
 func New(cfg Config) (*Relay, error) {
 	cfg.Holder = cmp.Or(cfg.Holder, policy.InstanceName())
 	cfg.Interval, cfg.Sweep, cfg.Lease = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Sweep, DefaultSweep), cmp.Or(cfg.Lease, DefaultLease)
+	cfg.Uses = cmp.Or(cfg.Uses, DefaultUses)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -120,6 +128,8 @@ func New(cfg Config) (*Relay, error) {
 		r.overrides, err = bucket.NewRedis(bucket.RedisConfig{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)
 		r.modes, err = redisswitch.New(redisswitch.Config{Client: cfg.Client, Namespace: cfg.Namespace})
+		mistakes = append(mistakes, err)
+		r.digests, err = redisdigest.NewReader(redisdigest.Config{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)
 		r.witness = &witness{client: cfg.Client, key: "rl:" + r.namespace + ":relay", life: rand.Text()}
 	}
@@ -147,6 +157,7 @@ func (c *Config) mistakes() error {
 		{"Interval", c.Interval, 10 * time.Millisecond, time.Minute},
 		{"Sweep", c.Sweep, time.Second, 24 * time.Hour},
 		{"Lease", c.Lease, 100 * time.Millisecond, 10 * time.Minute},
+		{"Uses", c.Uses, 10 * time.Millisecond, time.Minute},
 	} {
 		if time.is < time.least || time.is > time.most {
 			mistakes = append(mistakes, fmt.Errorf("relay: Config.%s is %v: write %v to %v, or 0", time.field, time.is, time.least, time.most))
@@ -175,9 +186,17 @@ func (r *Relay) Run(ctx context.Context) error {
 		if !k.wait(ctx) {
 			break
 		}
-		k.lead(ctx, r.carry)
+		k.lead(ctx, r.lead)
 	}
 	return nil
+}
+
+// lead does what one daemon does at a time. Nobody's change waits until the digests of all instances are read.
+func (r *Relay) lead(ctx context.Context) {
+	var beside sync.WaitGroup
+	beside.Go(func() { r.watchUses(ctx) })
+	r.carry(ctx)
+	beside.Wait()
 }
 
 // carry relays for as long as this daemon leads.

@@ -17,15 +17,18 @@ const (
 	BySet OverrideOrder = iota
 	// ByExpiry has those that end first in front, and those that never end at the end.
 	ByExpiry
+	// ByMattered has those in front that mattered last, and those of which that is not known at the end.
+	ByMattered
 )
 
 // sorts are the columns that orders sort by, and how a row has them. All of them grow from the front on.
 var sorts = [...]struct {
 	column string
-	of     func(*Override) int64
+	of     func(*ListedOverride) int64
 }{
-	BySet: {"-at", func(o *Override) int64 { return -micros(o.SetAt) }},
-	ByExpiry: {"CASE expires WHEN 0 THEN 9223372036854775807 ELSE expires END", func(o *Override) int64 {
+	BySet:      {"-at", func(o *ListedOverride) int64 { return -micros(o.SetAt) }},
+	ByMattered: {"-mattered", func(o *ListedOverride) int64 { return -micros(o.Mattered) }},
+	ByExpiry: {"CASE expires WHEN 0 THEN 9223372036854775807 ELSE expires END", func(o *ListedOverride) int64 {
 		if o.Expires.IsZero() {
 			return math.MaxInt64
 		}
@@ -68,13 +71,16 @@ type ListedOverride struct {
 	// seen first.
 	Unmanaged bool
 	Found     time.Time
+	// Held is when something was last decided under it, and Mattered when that was last another decision than without it, to [UseEvery]. Zero is
+	// not known.
+	Held, Mattered time.Time
 	// Replaced says that it was set here, and that a record holds in its place that was not.
 	Replaced bool
 }
 
 // Mark is its place.
 func (o *ListedOverride) Mark(order OverrideOrder) *OverrideMark {
-	m := &OverrideMark{Sort: sorts[order].of(&o.Override), Revision: o.Revision}
+	m := &OverrideMark{Sort: sorts[order].of(o), Revision: o.Revision}
 	if o.Unmanaged {
 		key := o.Key()
 		m.Key = &key
@@ -100,7 +106,7 @@ func (v *View) FindOverrides(q *OverrideQuery, n int) (found []ListedOverride, _
 	sort := sorts[q.Order].of
 	for len(found) < n && len(managed)+len(unmanaged) > 0 {
 		from := &managed
-		if len(managed) == 0 || len(unmanaged) > 0 && sort(&unmanaged[0].Override) < sort(&managed[0].Override) {
+		if len(managed) == 0 || len(unmanaged) > 0 && sort(&unmanaged[0]) < sort(&managed[0]) {
 			from = &unmanaged
 		}
 		found = append(found, (*from)[0])
@@ -152,8 +158,10 @@ func (v *View) findManaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
 		w.and("(author = ? OR substr(author, 1, ?) = ?)", q.By, utf8.RuneCountInString(prefix), prefix)
 	}
 	most := w.arg(n)
-	return many(v, func(row scanner, o *ListedOverride) error { return scanOverride(row, &o.Override) },
-		"SELECT "+overrideColumns+" FROM override_intent"+w.text.String()+" ORDER BY "+sort+", revision LIMIT "+most, w.args...)
+	return many(v, func(row scanner, o *ListedOverride) error {
+		return scanOverride(more{row, []any{instant{&o.Held}, instant{&o.Mattered}}}, &o.Override)
+	},
+		"SELECT "+overrideColumns+", held, mattered FROM override_intent"+w.text.String()+" ORDER BY "+sort+", revision LIMIT "+most, w.args...)
 }
 
 func (v *View) findUnmanaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
@@ -176,9 +184,9 @@ func (v *View) findUnmanaged(q *OverrideQuery, n int) ([]ListedOverride, error) 
 	most := w.arg(n)
 	return many(v, func(row scanner, o *ListedOverride) error {
 		o.Unmanaged = true
-		return scanOverride(more{row, []any{instant{&o.Found}}}, &o.Override)
+		return scanOverride(more{row, []any{instant{&o.Found}, instant{&o.Held}, instant{&o.Mattered}}}, &o.Override)
 	},
-		"SELECT "+unmanagedColumns+" FROM override_unmanaged"+w.text.String()+" ORDER BY "+sort+", "+unmanagedKey+" LIMIT "+most, w.args...)
+		"SELECT "+unmanagedColumns+", held, mattered FROM override_unmanaged"+w.text.String()+" ORDER BY "+sort+", "+unmanagedKey+" LIMIT "+most, w.args...)
 }
 
 // filter adds what both tables are asked for in the same words.
