@@ -7,7 +7,7 @@
 //	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
 //	gqlratelimit budget show -tenant acme    what is left of budgets; grant and reset give them back
 //	gqlratelimit override list -tenant acme    what beats the policy; set, delete and clear change it
-//	gqlratelimit policy check policy.yaml    what is wrong with a policy; explain, simulate and plan say what it does
+//	gqlratelimit policy check policy.yaml    what is wrong with a policy; explain, simulate and plan say what it does; pull and push bring it from gqlratelimitd and back
 //	gqlratelimit refusal ID    why an operation was refused
 //	gqlratelimit top    the busiest tenants of all instances, and who is refused
 //	gqlratelimit mode set shadow -global -for 1h -reason "ticket 17"    no limit refuses, on any instance
@@ -18,7 +18,7 @@
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above
 // the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting, a file of
 // operations that does not parse beside others that do), and 2 if the command could not do its work because of its arguments or
-// because a file that it needs cannot be read, or Redis does not answer.
+// because a file that it needs cannot be read, or Redis or the daemon does not answer. policy plan exits with 3 if a roll-out would halt.
 package main
 
 import (
@@ -46,6 +46,7 @@ const (
 	exitOK    = 0
 	exitFound = 1
 	exitUsage = 2
+	exitHalt  = 3
 )
 
 // command is a sub-command.
@@ -69,7 +70,7 @@ func commands() []command {
 		{"refusal", "say why an operation was refused, by the id that its client has", incident.Refusal},
 		{"top", "show the busiest tenants of all instances, and who is refused", incident.Top},
 		{"mode", "ease limits on every instance, in an emergency", incident.RunMode},
-		{"policy", "check, explain, simulate and compare policies", policies.Run},
+		{"policy", "check, explain, simulate, compare, pull and push policies", policies.Run},
 	}
 }
 
@@ -102,6 +103,8 @@ func run(c cli.Console, args []string) int {
 			return exitOK
 		case errors.Is(err, cli.ErrFound):
 			return exitFound
+		case errors.Is(err, cli.ErrHalt):
+			return exitHalt
 		default:
 			printError(c.Stderr, sub.name, err)
 			return exitUsage
@@ -133,7 +136,8 @@ func writeUsage(w io.Writer) {
 Run gqlratelimit SUB-COMMAND -h, or gqlratelimit help SUB-COMMAND, for the arguments of one.
 
 The exit code is 0 if all is well, 1 if something was found, and 2 if the arguments
-make no sense, or what is needed cannot be read or does not answer.
+make no sense, or what is needed cannot be read or does not answer. policy plan exits
+with 3 if a roll-out of the policy would halt.
 `)
 	_, _ = io.WriteString(w, b.String())
 }

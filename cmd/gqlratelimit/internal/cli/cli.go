@@ -43,6 +43,9 @@ func (c Console) WriteJSON(value any) error {
 // ErrFound says that the work was done and that something was found, which has been reported.
 var ErrFound = errors.New("something was found")
 
+// ErrHalt says that the work was done, and that what was found would halt a roll-out.
+var ErrHalt = errors.New("a roll-out would halt")
+
 // UsageError is a mistake in the arguments.
 type UsageError struct {
 	// Command is the sub-command, with its verb. Empty means the one that was called.

@@ -6,23 +6,29 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 const planHelp = `
-Usage: gqlratelimit policy plan -new FILE [-old FILE] [-records FILE] [flags]
+Usage: gqlratelimit policy plan -new FILE [-old FILE | -daemon URL] [-records FILE] [flags]
 
 Says what a new policy changes: which limits of which tiers, and of tenants that the policies list.
-Without -old it is compared with the newest revision in Redis. With -records, which are recorded costs
-as simulate.Writer has written them, it says whom the new policy would refuse more often than the old.
+Without -old it is compared with the newest revision of the daemon, or of Redis where no daemon is
+given. It says whom the new policy would refuse more often than the old: with -records by recorded
+costs, as simulate.Writer has written them, else by a preview of the daemon, which knows what instances
+have recorded.
 
-The exit code is 1 if -max-newly-refused is given and a larger share of all recorded operations would
-be newly refused.
+The exit code is 0 if nobody is newly refused, and 1 if the policy has mistakes or somebody is; with
+-max-newly-refused, if a larger share of all recorded operations is. It is 1 too if a daemon knows
+nothing of what instances have recorded, and the policy may refuse more: -no-preview does not ask.
+It is 3 if a roll-out of the policy would halt: more than 5% of tenants or users are newly refused.
 
 Examples:
 
+    gqlratelimit policy plan -daemon https://limits.internal:8470 -new policy.yaml
     gqlratelimit policy plan -redis '$REDIS_URL' -new policy.yaml
     gqlratelimit policy plan -old live.yaml -new policy.yaml -records costs.jsonl -max-newly-refused 0.1%
 `
@@ -39,6 +45,12 @@ type planJSON struct {
 	Following int `json:"following,omitempty"`
 	// Refused says whom the new policy would refuse more often. It is absent without records.
 	Refused *refusedJSON `json:"refused,omitempty"`
+	// Findings are what is wrong, and what is odd. Only the daemon's plan has them.
+	Findings []findingJSON `json:"findings,omitempty"`
+	// Preview is the daemon's.
+	Preview *daemon.Preview `json:"preview,omitempty"`
+	// Based says that the old policy is what -base has. It is absent without that.
+	Based *bool `json:"based,omitempty"`
 }
 
 type refusedJSON struct {
@@ -62,27 +74,35 @@ type refusedTenant struct {
 type planFlags struct {
 	session.Flags
 
-	old, next, records string
-	most               string
-	top                int
+	daemon                   daemon.Flags
+	old, next, base, records string
+	most                     string
+	top                      int
+	noPreview                bool
 }
 
 func plan(c cli.Console, args []string) error {
 	var in planFlags
 	flags := c.NewFlags("policy plan", planHelp)
+	in.daemon.Register(flags)
 	in.Redis.Register(flags)
 	flags.StringVar(&in.Policy.Name, "policy-name", "main", "the `name` of the policy in Redis, as in redisfeed.Config")
 	in.RegisterJSON(flags)
-	flags.StringVar(&in.old, "old", "", "`file` of the old policy; the newest revision in Redis unless given")
+	flags.StringVar(&in.old, "old", "", "`file` of the old policy; the newest revision of the daemon, or in Redis, unless given")
 	flags.StringVar(&in.next, "new", "", "`file` of the new policy")
+	flags.StringVar(&in.base, "base", "", "`file` with what the change began with; fail if the daemon has something else")
+	flags.BoolVar(&in.noPreview, "no-preview", false, "do not ask the daemon who would newly be refused")
 	flags.StringVar(&in.records, "records", "", "`file` of recorded costs, one JSON object a line")
 	flags.StringVar(&in.most, "max-newly-refused", "", "fail if a larger `share` of the recorded operations would be newly refused, such as 0.1%")
-	flags.IntVar(&in.top, "top", 50, "show only so many changes of tenants and tenants that are refused; 0 for all")
+	flags.IntVar(&in.top, "top", shownChanges, "show only so many changes of tenants and tenants that are refused; 0 for all")
 	if err := cli.ParseAlone(flags, args); err != nil {
 		return err
 	}
 	if err := in.check(); err != nil {
 		return err
+	}
+	if in.fromDaemon(c) {
+		return in.planWithDaemon(c)
 	}
 	before, after, err := in.read(c)
 	if err != nil {
@@ -96,6 +116,9 @@ func plan(c cli.Console, args []string) error {
 		}
 	}
 	if in.most != "" {
+		if out.Refused == nil {
+			return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE, or -daemon URL")
+		}
 		most, err := cli.ParseShare("max-newly-refused", in.most)
 		if err != nil {
 			return err
@@ -113,14 +136,17 @@ func plan(c cli.Console, args []string) error {
 	return err
 }
 
+// fromDaemon says that the old policy is that of a daemon. What is said beats what stands in the environment.
+func (in *planFlags) fromDaemon(c cli.Console) bool {
+	return in.old == "" && (in.daemon.URL != "" || len(in.Redis.Addresses) == 0 && in.daemon.Given(c))
+}
+
 func (in *planFlags) check() error {
 	switch {
 	case in.next == "":
 		return cli.Usagef("no new policy is given: say -new FILE")
 	case in.top < 0:
 		return cli.Usagef("-top is not negative")
-	case in.most != "" && in.records == "":
-		return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE")
 	case in.most != "":
 		_, err := cli.ParseShare("max-newly-refused", in.most)
 		return err
@@ -135,7 +161,7 @@ func (in *planFlags) read(c cli.Console) (before, after *session.Policy, err err
 	} else {
 		var live *session.Live
 		if !in.Redis.Given(c) {
-			return nil, nil, cli.Usagef("no old policy is given: say -old FILE, or -redis ADDRESS for the newest revision there")
+			return nil, nil, cli.Usagef("no old policy is given: say -old FILE, or -daemon URL or -redis ADDRESS for the newest revision there")
 		}
 		if live, err = in.Redis.Open(c); err != nil {
 			return nil, nil, err
@@ -188,9 +214,23 @@ func compare(before, after *session.Policy) (changes []policydiff.Change, follow
 
 func writePlan(c cli.Console, out *planJSON, top int) {
 	fmt.Fprintf(c.Stdout, "From %s to %s:\n", cli.Plain(out.Old), cli.Plain(out.New))
+	writeChanges(c, out.Changes, top)
+	if out.Following > 0 {
+		fmt.Fprintf(c.Stdout, "%d listed tenants change as their tier does.\n", out.Following)
+	}
+	if out.Refused != nil {
+		writeRefused(c, out.Refused, top)
+	}
+}
+
+// shownChanges is how many changes of tenants are shown where nothing is said.
+const shownChanges = 50
+
+// writeChanges writes changes as a table, with so many of tenants; 0 for all.
+func writeChanges(c cli.Console, changes []policydiff.Change, top int) {
 	rows := [][]string{{"WHOSE", "WHAT", "OLD", "", "NEW"}}
 	left, tenants := 0, 0
-	for _, change := range out.Changes {
+	for _, change := range changes {
 		whose := "all"
 		switch {
 		case change.Tier != "":
@@ -211,12 +251,6 @@ func writePlan(c cli.Console, out *planJSON, top int) {
 	}
 	if left > 0 {
 		fmt.Fprintf(c.Stdout, "… and %d further changes of tenants; -top 0 shows them.\n", left)
-	}
-	if out.Following > 0 {
-		fmt.Fprintf(c.Stdout, "%d listed tenants change as their tier does.\n", out.Following)
-	}
-	if out.Refused != nil {
-		writeRefused(c, out.Refused, top)
 	}
 }
 

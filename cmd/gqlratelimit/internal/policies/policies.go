@@ -1,4 +1,5 @@
-// Package policies says what is wrong with a policy, what holds for a tenant and why, and what another policy would change.
+// Package policies says what is wrong with a policy, what holds for a tenant and why, and what another policy would change. It brings
+// policy files to gqlratelimitd and back.
 package policies
 
 import (
@@ -26,11 +27,13 @@ Example:
 
 // Run runs a verb of the sub-command policy.
 func Run(c cli.Console, args []string) error {
-	return cli.RunVerb(c, "policy", "Says what is wrong with a policy, what holds for a tenant and why, and what another policy would change.", []cli.Verb{
+	return cli.RunVerb(c, "policy", "Says what is wrong with a policy, what holds for a tenant and why, and what another policy would change; pulls and pushes policies.", []cli.Verb{
 		{Name: "check", Summary: "say what is wrong with policies", Run: check},
 		{Name: "explain", Summary: "say what holds for a tenant, and where each of it comes from", Run: explain},
 		{Name: "simulate", Summary: "replay recorded costs, and say whom a policy would refuse", Run: runSimulate},
 		{Name: "plan", Summary: "say what a new policy changes, and whom it would newly refuse", Run: plan},
+		{Name: "pull", Summary: "write the newest policy of gqlratelimitd into a file", Run: pull},
+		{Name: "push", Summary: "publish a policy file through gqlratelimitd", Run: runPush},
 	}, args)
 }
 

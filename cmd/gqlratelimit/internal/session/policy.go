@@ -45,6 +45,14 @@ func LoadPolicy(path string) (*Policy, error) {
 	return compile(document, path, nil)
 }
 
+// PolicyOf compiles a revision, which stands where the text says.
+func PolicyOf(r *policy.Revision, where string) (*Policy, error) {
+	return compile(r.Document, fmt.Sprintf("revision %d %s", r.Number, where), r)
+}
+
+// ParsePolicy compiles a document, which stands where the text says.
+func ParsePolicy(document []byte, from string) (*Policy, error) { return compile(document, from, nil) }
+
 func compile(document []byte, from string, revision *policy.Revision) (*Policy, error) {
 	var number uint64 = 1
 	if revision != nil {
@@ -147,7 +155,7 @@ func (p *PolicyFlags) Running(live *Live) (*Policy, error) {
 	case err != nil:
 		return nil, err
 	}
-	return compile(revision.Document, fmt.Sprintf("revision %d in Redis", revision.Number), revision)
+	return PolicyOf(revision, "in Redis")
 }
 
 // Record reads what the directory has of a tenant: nil if it has nothing, or if the policy lists the tenant itself.

@@ -1,0 +1,314 @@
+package policies
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+const pushHelp = `
+Usage: gqlratelimit policy push -reason TEXT [-base FILE | -expect N] [flags] FILE
+
+Publishes a policy file, byte for byte, if the daemon still has what the change began with. That is
+what FILE.revision says, which policy pull has written; or the content of -base, such as the file
+before the merge; or the revision of -expect, 0 for the first policy. If somebody has published
+meanwhile, it says who and what, and how to go on. A file that the daemon has already is left alone.
+
+Where it takes a second person, -propose asks for one; the same push publishes once the proposal is
+approved.
+
+The exit code is 1 if nothing was published: somebody else has, the policy has mistakes, or it takes
+a second person.
+
+Examples:
+
+    gqlratelimit policy push -reason "smaller budgets, ticket 16" policy.yaml
+    git show HEAD^:policy.yaml > before.yaml
+    gqlratelimit policy push -base before.yaml -reason "$(git log -1 --format=%s)" policy.yaml
+`
+
+// pushed says what became of a file.
+type pushed string
+
+// What can become of it.
+const (
+	pushedPublished    pushed = "published"
+	pushedUnchanged    pushed = "unchanged"
+	pushedConflict     pushed = "conflict"
+	pushedWrong        pushed = "wrong"
+	pushedSecondPerson pushed = "secondPerson"
+	pushedProposed     pushed = "proposed"
+)
+
+// pushedJSON is the JSON of push.
+type pushedJSON struct {
+	Version int    `json:"version"`
+	Result  pushed `json:"result"`
+	File    string `json:"file"`
+	// Revision is what the daemon has now, if that is known.
+	Revision *side `json:"revision,omitempty"`
+	// Findings are mistakes, and what is odd.
+	Findings []findingJSON `json:"findings,omitempty"`
+	// Meanwhile is what was published since Based, the newest first, and Changes what that has changed.
+	Based     uint64              `json:"based,omitempty"`
+	Meanwhile []daemon.Published  `json:"meanwhile,omitempty"`
+	Changes   []policydiff.Change `json:"changes,omitempty"`
+	// Proposals wait for a second person.
+	Proposals []uint64 `json:"proposals,omitempty"`
+	Problem   string   `json:"problem,omitempty"`
+}
+
+// push is a push that is under way.
+type push struct {
+	cli.Console
+
+	daemon                     daemon.Flags
+	path, base, reason, ticket string
+	expect                     *uint64
+	propose, json              bool
+	client                     *daemon.Client
+	document                   []byte
+	newest                     *policy.Revision
+	out                        pushedJSON
+}
+
+func runPush(c cli.Console, args []string) error {
+	p := &push{Console: c}
+	flags := c.NewFlags("policy push", pushHelp)
+	p.daemon.Register(flags)
+	flags.StringVar(&p.reason, "reason", "", "why, in a `text` for those who find it later; required, and asked for on a terminal")
+	flags.StringVar(&p.ticket, "ticket", "", "where more is to be read: a `name` in the audit log")
+	flags.StringVar(&p.base, "base", "", "`file` with what the change began with")
+	flags.Func("expect", "the `number` of the revision that the change began with, 0 for none", func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 53)
+		p.expect = &n
+		return err
+	})
+	flags.BoolVar(&p.propose, "propose", false, "where it takes a second person, ask for one")
+	flags.BoolVar(&p.json, "json", false, "write JSON (docs/reference/command.md describes the format)")
+	var err error
+	if p.path, err = parseFile(c, flags, args); err != nil {
+		return err
+	}
+	if err := p.complete(); err != nil {
+		return err
+	}
+	if p.document, err = session.ReadFile(p.path, tiers.MaxDocument); err != nil {
+		return err
+	}
+	if p.client, err = p.daemon.Open(c); err != nil {
+		return err
+	}
+	defer p.client.Close()
+	p.out.Version, p.out.File = session.FormatVersion, p.path
+	if err := p.run(); err != nil {
+		return err
+	}
+	if p.json {
+		err = c.WriteJSON(p.out)
+	} else {
+		p.write()
+	}
+	if err == nil && p.out.Result != pushedPublished && p.out.Result != pushedUnchanged {
+		return cli.ErrFound
+	}
+	return err
+}
+
+// complete asks for the reason if there is somebody to ask.
+func (p *push) complete() error {
+	p.reason = strings.TrimSpace(p.reason)
+	if p.reason == "" && p.Asks {
+		p.reason = p.Ask("Reason: ")
+	}
+	switch {
+	case p.reason == "":
+		return cli.Usagef("say why: -reason TEXT")
+	case len(p.reason) > policy.MaxText || !utf8.ValidString(p.reason):
+		return cli.Usagef("a -reason of %d bytes: at most %d bytes of UTF-8 fit", len(p.reason), policy.MaxText)
+	case p.base != "" && p.expect != nil:
+		return cli.Usagef("say one of -base and -expect")
+	}
+	return nil
+}
+
+// run publishes the file if it may.
+func (p *push) run() (err error) {
+	found, err := examine(p.path)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.Severity == wrong {
+			p.out.Result = pushedWrong
+		}
+		if f.Severity != note {
+			p.out.Findings = append(p.out.Findings, f)
+		}
+	}
+	if p.out.Result == pushedWrong {
+		return nil
+	}
+	if p.newest, err = p.client.Newest(); err != nil {
+		return err
+	}
+	if p.newest != nil && bytes.Equal(p.newest.Document, p.document) {
+		p.out.Result, p.out.Revision = pushedUnchanged, sideOf(p.newest)
+		return p.out.Revision.write(p.path)
+	}
+	expected, err := p.expected()
+	if err != nil {
+		return err
+	}
+	if expected == nil {
+		return p.conflict()
+	}
+	change := &daemon.Change{Document: p.document, Expected: *expected, Reason: p.reason, Ticket: p.ticket, Key: "push-" + rand.Text()}
+	published, err := p.client.Publish(change)
+	var refused *daemon.ProblemError
+	switch {
+	case err == nil:
+		p.out.Result = pushedPublished
+		p.out.Revision = &side{Revision: published.Number, Hash: policy.HashOf(p.document), Author: published.Author, Reason: published.Reason, Published: published.Published}
+		return p.out.Revision.write(p.path)
+	case !errors.As(err, &refused):
+		return err
+	case refused.SecondPerson:
+		return p.secondPerson(change, refused)
+	case refused.Status == http.StatusPreconditionFailed:
+		// Somebody was faster.
+		p.out.Based = *expected
+		if p.newest, err = p.client.Newest(); err != nil {
+			return err
+		}
+		return p.conflict()
+	case len(refused.Mistakes) > 0:
+		p.out.Result = pushedWrong
+		for _, m := range refused.Mistakes {
+			p.out.Findings = append(p.out.Findings, findingJSON{wrong, p.path, m.Line, m.Column, m.Path, m.Problem})
+		}
+		return nil
+	}
+	return err
+}
+
+// expected is the number of the revision that the change began with, nil if the daemon has another one by now.
+func (p *push) expected() (*uint64, error) {
+	number := uint64(0)
+	if p.newest != nil {
+		number = p.newest.Number
+	}
+	switch {
+	case p.expect != nil:
+		p.out.Based = *p.expect
+	case p.base != "":
+		base, err := session.ReadFile(p.base, tiers.MaxDocument)
+		if err != nil {
+			return nil, err
+		}
+		if p.newest == nil || !bytes.Equal(base, p.newest.Document) {
+			return nil, p.basedOn(policy.HashOf(base))
+		}
+		p.out.Based = number
+	default:
+		beside, err := readSide(p.path)
+		switch {
+		case err != nil:
+			return nil, err
+		case beside != nil:
+			p.out.Based = beside.Revision
+		case p.newest != nil:
+			return nil, cli.Usagef("nobody knows what %s began with: pull it first, or say -base FILE or -expect N; the daemon has %s",
+				cli.Plain(p.path), sideOf(p.newest).says())
+		}
+	}
+	if p.out.Based != number {
+		return nil, nil //nolint:nilnil // that it is another one is an answer
+	}
+	return &number, nil
+}
+
+// basedOn finds the newest revision of some bytes.
+func (p *push) basedOn(hash policy.Hash) error {
+	revisions, err := p.client.Since(0)
+	for i := range revisions {
+		if revisions[i].Hash == hash.String() {
+			p.out.Based = revisions[i].Number
+			break
+		}
+	}
+	return err
+}
+
+// conflict says what was published meanwhile.
+func (p *push) conflict() (err error) {
+	p.out.Result = pushedConflict
+	if p.newest == nil {
+		return nil
+	}
+	p.out.Revision = sideOf(p.newest)
+	if p.out.Meanwhile, err = p.client.Since(p.out.Based); err != nil || p.out.Based == 0 || p.out.Based >= p.newest.Number {
+		return err
+	}
+	base, err := p.client.Revision(p.out.Based)
+	if err != nil {
+		return err
+	}
+	p.out.Changes = changesBetween(base, p.newest)
+	return nil
+}
+
+// changesBetween returns what differs between two revisions. Of one that this command cannot read nothing is known: who has published it
+// is told all the same.
+func changesBetween(was, is *policy.Revision) []policydiff.Change {
+	before, err := session.PolicyOf(was, "of the daemon")
+	after, err2 := session.PolicyOf(is, "of the daemon")
+	if err != nil || err2 != nil {
+		return nil
+	}
+	changes, _ := compare(before, after)
+	return changes
+}
+
+// secondPerson asks for one if that is wanted.
+func (p *push) secondPerson(change *daemon.Change, refused *daemon.ProblemError) error {
+	p.out.Result, p.out.Proposals, p.out.Problem = pushedSecondPerson, refused.Proposals, refused.Detail
+	if !p.propose || len(refused.Proposals) > 0 {
+		return nil
+	}
+	change.Key = "propose-" + rand.Text()
+	proposal, err := p.client.Propose(change)
+	if err != nil {
+		return err
+	}
+	p.out.Result, p.out.Proposals = pushedProposed, []uint64{proposal.ID}
+	return nil
+}
+
+// parseFile reads flags and the one file that goes with them, that of the environment unless given.
+func parseFile(c cli.Console, flags *flag.FlagSet, args []string) (string, error) {
+	files, err := cli.Parse(flags, args)
+	switch {
+	case err != nil:
+		return "", err
+	case len(files) == 1:
+		return files[0], nil
+	case len(files) == 0 && c.Getenv(session.PolicyVariable) != "":
+		return c.Getenv(session.PolicyVariable), nil
+	case len(files) == 0:
+		return "", cli.Usagef("no policy is given: name a file, or set $%s", session.PolicyVariable)
+	}
+	return "", cli.Usagef("%d files are given: one fits", len(files))
+}
