@@ -172,18 +172,27 @@ var sourceTests = []test{
 		const writers, rounds = 8, 20
 		s.put("acme", pro, 0)
 		var won [writers]int
+		// replaced has the winner of each revision that was replaced.
+		var replaced sync.Map
 		var group sync.WaitGroup
 		for w := range writers {
 			client := s.Open()
 			group.Go(func() {
 				for won[w] < rounds {
 					r, err := client.Tenant(s.ctx, "acme")
-					if err == nil && r != nil {
+					if err == nil && r == nil {
+						err = errors.New("the record is gone")
+					}
+					if err == nil {
 						_, err = client.Put(s.ctx, "acme", fmt.Appendf(nil, `{"tier":"w%dr%d"}`, w, won[w]), r.Revision)
 					}
 					switch {
 					case err == nil:
 						won[w]++
+						if other, twice := replaced.LoadOrStore(r.Revision, w); twice {
+							s.Errorf("writers %v and %d have both replaced revision %d", other, w, r.Revision)
+							return
+						}
 					case !errors.Is(err, directory.ErrConflict):
 						s.Errorf("unexpected error: %v", err)
 						return
