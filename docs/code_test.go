@@ -31,19 +31,20 @@ func TestEveryTestThatPagesNameIsThere(t *testing.T) {
 	}
 }
 
-var goTest = regexp.MustCompile(`(?m)go test .*`)
+var goTest = regexp.MustCompile(`(?m)(?:cd (\S+) && )?go test .*`)
 
 // TestEveryCommandOfPagesRunsSomething looks for what `-run` and `-bench` choose, in the packages of the command.
 func TestEveryCommandOfPagesRunsSomething(t *testing.T) {
 	t.Parallel()
 	commands := 0
 	for _, p := range current(t) {
-		for _, command := range goTest.FindAllString(p.code(), -1) {
+		for _, found := range goTest.FindAllStringSubmatch(p.code(), -1) {
+			command := found[0]
 			places := regexp.MustCompile(` (\./\S+|\.)(?: |$)`).FindStringSubmatch(command)
 			if places == nil || strings.HasPrefix(p.path, "contrib/") {
 				continue
 			}
-			folder := path.Join(".", places[1])
+			folder := path.Join(".", found[1], places[1])
 			var tests strings.Builder
 			for _, text := range files(t, func(name string) bool { return path.Dir(name) == folder && strings.HasSuffix(name, "_test.go") }) {
 				tests.WriteString(text)

@@ -23,7 +23,8 @@ const auditHelp = `Usage: gqlratelimitd audit verify FILE -key KEY [-key KEY] [-
 verify says whether an export is what was signed. It asks nothing but the file, - for standard input. With checkpoints that
 were kept elsewhere, the file of -checkpoints, it also finds a log that was written anew.
 
-export writes the log up to its newest checkpoint, straight from the database. GET /v1/audit/export does the same.
+export writes the log, straight from the database, up to a checkpoint that it signs if the key of the daemon is there, and
+otherwise up to the newest one. GET /v1/audit/export does the same.
 `
 
 // runAudit runs a command for the audit log.
@@ -145,6 +146,9 @@ func export(ctx context.Context, args []string, c console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := signThere(ctx, o, db); err != nil {
+		fmt.Fprintln(c.err, "gqlratelimitd: the export ends with the newest checkpoint, because none was signed:", err)
+	}
 	if name == "" {
 		return exportTo(ctx, db, c.out)
 	}
@@ -157,6 +161,29 @@ func export(ctx context.Context, args []string, c console) (err error) {
 		return errors.Join(err, os.Remove(name))
 	}
 	return nil
+}
+
+// signThere signs a log whose key is there, so that an export has all of it.
+func signThere(ctx context.Context, o *options, db *store.DB) (err error) {
+	if _, err := os.Stat(o.Audit.Key); err != nil {
+		return err
+	}
+	key, err := auditKey(o.Audit.Key, o.Audit.Name)
+	if err != nil {
+		return err
+	}
+	var kept error
+	signer, err := audit.NewSigner(control.NewAuditLog(db), audit.SignerConfig{Key: key, OnCheckpoint: func(signed []byte) {
+		file, err := openCheckpoints(o.Audit.Checkpoints)
+		if err == nil {
+			err = errors.Join(keepCheckpoint(file, signed), file.Close())
+		}
+		kept = err
+	}})
+	if err == nil {
+		_, err = signer.Sign(ctx, time.Now())
+	}
+	return errors.Join(err, kept)
 }
 
 func exportTo(ctx context.Context, db *store.DB, w io.Writer) error {

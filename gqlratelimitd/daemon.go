@@ -88,8 +88,11 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 			return nil, err
 		}
 	}
-	d.token, err = d.control.Bootstrap(ctx, false)
-	return d, err
+	if d.token, err = d.control.Bootstrap(ctx, false); err != nil {
+		return nil, err
+	}
+	// The log has an entry at the latest now: it is signed, so that a daemon with another key is told so from the first moment on.
+	return d, d.sign(ctx)
 }
 
 // openMetrics makes what metrics are read from.
@@ -135,13 +138,18 @@ func (d *daemon) openAudit(ctx context.Context) error {
 		return err
 	}
 	d.public = key.Public()
-	if d.checkpoints, err = os.OpenFile(d.options.Audit.Checkpoints, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+	if d.checkpoints, err = openCheckpoints(d.options.Audit.Checkpoints); err != nil {
 		return err
 	}
 	d.signer, err = audit.NewSigner(control.NewAuditLog(d.db), audit.SignerConfig{Key: key, OnCheckpoint: d.keep, Logger: d.log})
 	if err != nil {
 		return err
 	}
+	return d.sign(ctx)
+}
+
+// sign signs the audit log. The error is that of a key of another log.
+func (d *daemon) sign(ctx context.Context) error {
 	if _, err := d.signer.Sign(ctx, time.Now()); err != nil {
 		if errors.Is(err, audit.ErrOtherKey) {
 			return fmt.Errorf("%w: all daemons of a database have one key: copy %s from the first one", err, d.options.Audit.Key)

@@ -8,10 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
@@ -27,6 +30,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends a program that takes too long to end.
 	context.AfterFunc(ctx, stop)
+	// Without it the client would write a line of its own for each connection that it cannot make.
+	redis.SetLogger(redisLog{&sparing{log: slog.New(slog.NewTextHandler(os.Stderr, nil))}})
 	code := run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)

@@ -153,6 +153,33 @@ func TestAStrangerStartsItTakesATokenPublishesAndVerifiesTheLogWithoutIt(t *test
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
+func TestAnExportHasAllOfTheLogFromTheFirstMinuteOn(t *testing.T) {
+	t.Parallel()
+	data, export := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "audit.jsonl")
+	r := start(t, data)
+	r.first()
+	out, code := command("audit", "export", "-data", data, "-o", export)
+	require.Zero(t, code, out)
+	out, code = command("audit", "verify", export, "-key", keyIn(t, r.out), "-kept", filepath.Join(data, "checkpoints.jsonl"))
+	require.Zero(t, code, out)
+	require.Contains(t, out, "3 entries")
+	// Who has no key exports what is signed.
+	require.NoError(t, os.Rename(filepath.Join(data, "audit.key"), filepath.Join(data, "key")))
+	out, code = command("audit", "export", "-data", data)
+	require.Zero(t, code, out)
+	require.Contains(t, out, "because none was signed")
+	require.NoFileExists(t, filepath.Join(data, "audit.key"))
+}
+
+func TestASecondDaemonWithAKeyOfItsOwnIsRefusedFromTheFirstMomentOn(t *testing.T) {
+	t.Parallel()
+	data, other := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "audit.key")
+	start(t, data)
+	out, code := command("-data", data, "-audit-key", other, "-listen", "127.0.0.1:0")
+	require.Equal(t, exitFailed, code, out)
+	require.Contains(t, out, "copy "+other+" from the first one")
+}
+
 func TestItRunsOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server, err := postgrestest.Launch()

@@ -271,6 +271,10 @@ func (o *options) complete() error {
 		mistakes = append(mistakes, err)
 		o.Data = folder
 	}
+	if folder, err := filepath.Abs(o.Data); err == nil {
+		// What it prints holds wherever it is read.
+		o.Data = folder
+	}
 	o.Audit.Key = cmp.Or(o.Audit.Key, filepath.Join(o.Data, "audit.key"))
 	o.Audit.Name = cmp.Or(o.Audit.Name, "gqlratelimitd")
 	o.Audit.Checkpoints = cmp.Or(o.Audit.Checkpoints, filepath.Join(o.Data, "checkpoints.jsonl"))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -41,4 +43,12 @@ func (s *sparing) Write(line []byte) (int, error) {
 	s.passed++
 	s.log.Warn(strings.TrimSpace(string(line)))
 	return len(line), nil
+}
+
+// redisLog is the log of the client of Redis.
+type redisLog struct{ *sparing }
+
+// Printf implements the logger of go-redis.
+func (l redisLog) Printf(_ context.Context, format string, args ...any) {
+	_, _ = fmt.Fprintf(l.sparing, format, args...)
 }

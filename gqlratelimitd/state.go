@@ -95,6 +95,11 @@ type checkpointLine struct {
 	Checkpoint string `json:"checkpoint"`
 }
 
+// openCheckpoints opens the file to which checkpoints are appended.
+func openCheckpoints(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
 // keepCheckpoint appends a checkpoint to a file, as a line of its own also behind one that was cut, as on a disk that was full.
 func keepCheckpoint(file *os.File, signed []byte) error {
 	line, err := json.Marshal(checkpointLine{string(signed)})

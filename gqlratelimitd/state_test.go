@@ -202,5 +202,7 @@ func TestAStrangerFillsNoLog(t *testing.T) {
 		require.Contains(t, log.String(), "lines=990")
 		time.Sleep(sparingTime + time.Millisecond) //nolint:forbidigo // in a synctest bubble
 		require.Equal(t, 1, say(1))
+		redisLog{w}.Printf(t.Context(), "dial %s", "failed")
+		require.Contains(t, log.String(), "dial failed")
 	})
 }

@@ -184,7 +184,7 @@ func (c *Control) Bootstrap(ctx context.Context, lost bool) (string, error) {
 }
 
 // Tokens returns at most n tokens after an ID, by ID, also those that hold no longer: [access.ReadToken]. Those of a tenant are the ones
-// that are confined to it, perhaps among others; without one it is all.
+// that are confined to it, perhaps among others, which an actor who is confined is not told; without one it is all.
 func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after string, n int) (found []Token, _ error) {
 	if err := access.Authorize(actor, access.ReadToken, tenant); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after 
 			page, err := v.Tokens(after, store.MaxPage)
 			for i := range page {
 				if after = page[i].ID; len(found) < n && (tenant == "" || slices.Contains(page[i].Tenants, tenant)) {
-					found = append(found, tokenOf(accessToken(&page[i])))
+					found = append(found, tokenFor(actor, &page[i]))
 				}
 			}
 			if err != nil || len(page) < store.MaxPage {
@@ -205,6 +205,15 @@ func (c *Control) Tokens(ctx context.Context, actor access.Actor, tenant, after 
 		return nil
 	})
 	return found, err
+}
+
+// tokenFor is a token as it is told to an actor: who is confined is not told which other tenants there are.
+func tokenFor(actor access.Actor, t *store.Token) Token {
+	token := tokenOf(accessToken(t))
+	if actor.Confined() {
+		token.Tenants = slices.DeleteFunc(token.Tenants, func(tenant string) bool { return !slices.Contains(actor.Tenants, tenant) })
+	}
+	return token
 }
 
 // TokenStore is where an authenticator finds tokens.

@@ -163,3 +163,19 @@ func TestTheAuditLogIsReadByAuditors(t *testing.T) {
 	require.ErrorIs(t, err, access.ErrDenied)
 	require.ErrorIs(t, s.ReadAudit(s.ctx(), operator, nil), access.ErrDenied)
 }
+
+func TestWhoIsConfinedIsNotToldOfOtherTenants(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	_, err := s.IssueToken(s.ctx(), by(operator), access.TokenRequest{Subject: "both", Roles: []access.Role{access.Operator}, Tenants: []string{"acme", "secret"}})
+	require.NoError(t, err)
+	for _, told := range []struct {
+		actor   access.Actor
+		tenants []string
+	}{{admin("acme"), []string{"acme"}}, {operator, []string{"acme", "secret"}}} {
+		found, err := s.Tokens(s.ctx(), told.actor, "acme", "", 10)
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Equal(t, told.tenants, found[0].Tenants)
+	}
+}

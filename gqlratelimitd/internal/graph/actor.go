@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -64,6 +65,10 @@ func authenticated(cfg *Config, next http.Handler) http.Handler {
 			refuse(w, cfg, r, a.id, err)
 			return
 		}
+		if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method != http.MethodPost || media != "application/json" {
+			refuseWith(w, http.StatusUnsupportedMediaType, coded(CodeInvalid, "send operations by POST, with Content-Type: application/json"))
+			return
+		}
 		if access.Authorize(a.actor, access.CheckPolicy, "") != nil {
 			if r.ContentLength > maxSmallBody {
 				refuseWith(w, http.StatusRequestEntityTooLarge, coded(ratelimitclient.CodePayloadTooLarge, fmt.Sprintf("the body may have %d bytes", maxSmallBody)))
@@ -88,8 +93,8 @@ func refuse(w http.ResponseWriter, cfg *Config, r *http.Request, id string, err 
 		case access.ReasonTooMany:
 			status = http.StatusTooManyRequests
 		case access.ReasonUnavailable:
+			// The authenticator says why in its log, now and then: strangers ask as often as they like.
 			status, code = http.StatusServiceUnavailable, CodeUnavailable
-			cfg.Logger.WarnContext(r.Context(), "graph: who asks cannot be found out", "request", id, "error", unknown.Err)
 		default:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="gqlratelimitd"`)
 		}

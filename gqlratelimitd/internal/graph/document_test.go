@@ -115,6 +115,7 @@ func TestOnlyJSONByPOSTIsAnswered(t *testing.T) {
 	for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
 		a := s.post("operator", contentType, body)
 		require.NotEmpty(t, a.Errors, "a page of another site can make a browser send %q", contentType)
+		require.Contains(t, a.Errors[0].Message, "application/json")
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/graphql?query=%7Bme%7Bsubject%7D%7D", nil)
 	require.NoError(t, err)

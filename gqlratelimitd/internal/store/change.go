@@ -132,7 +132,8 @@ func refusesCommit(err error) bool {
 		return answer.Code[:2] != "57"
 	}
 	if answer := (*sqlite.Error)(nil); errors.As(err, &answer) {
-		return primary(answer) == sqlite3.SQLITE_BUSY
+		// What found no room on the disk was taken back.
+		return primary(answer) == sqlite3.SQLITE_BUSY || primary(answer) == sqlite3.SQLITE_FULL
 	}
 	return errors.Is(err, sql.ErrTxDone)
 }

@@ -122,3 +122,15 @@ func TestWhatIsServedBesideCountsForTheSameAddress(t *testing.T) {
 		require.Equal(t, status, w.Code)
 	}
 }
+
+func TestStrangersFillNoLogWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, plenty).start()
+	s.logged.Store(0)
+	require.NoError(t, s.db.Close())
+	for range 50 {
+		s.problem(http.StatusServiceUnavailable, s.ask(http.MethodGet, policies, s.admin, nil, ""))
+		s.want(http.StatusServiceUnavailable, s.ask(http.MethodGet, "/readyz", "", nil, ""))
+	}
+	require.LessOrEqual(t, s.logged.Load(), int64(5))
+}

@@ -106,7 +106,8 @@ func (s *Server) check(ctx context.Context) map[string]error {
 	if _, err := s.cfg.Signer.Status(); err != nil {
 		failed["audit"] = err
 	}
-	if s.cfg.Relay != nil {
+	// A relay without its database says nothing about Redis.
+	if s.cfg.Relay != nil && failed[partDatabase] == nil {
 		if err := s.cfg.Relay(); err != nil {
 			failed["redis"] = err
 		}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -58,7 +59,7 @@ func badRequest(format string, args ...any) error {
 func (c *call) fail(ctx context.Context, err error) {
 	p := problemOf(err)
 	p.Request = c.id
-	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil && !errors.Is(err, control.ErrNoBudgets) {
+	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil && !toldElsewhere(err) {
 		c.s.cfg.Logger.LogAttrs(ctx, slog.LevelError, "a request failed", slog.String("request", c.id), slog.Any("error", err))
 	}
 	header := c.w.Header()
@@ -76,9 +77,17 @@ func (c *call) fail(ctx context.Context, err error) {
 	if p.Current != nil {
 		header.Set("ETag", tag(*p.Current))
 	}
+	// Which package of the daemon says so is nobody's business.
+	p.Detail = strings.TrimPrefix(strings.TrimPrefix(p.Detail, "control: "), "access: ")
 	// It is made of texts and numbers.
 	body, _ := json.Marshal(p)
 	c.send(p.Status, append(body, '\n'))
+}
+
+// toldElsewhere reports whether an error need not be logged: strangers can ask as often as they like while nobody can be authenticated, of
+// which the authenticator tells now and then, and that there is no Redis is no failure.
+func toldElsewhere(err error) bool {
+	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, control.ErrNoBudgets)
 }
 
 // problemOf says an error in the words of HTTP. It repeats nothing of one that is not for clients.
@@ -143,7 +152,8 @@ func problemOf(err error) *problem {
 
 // approvalProblem says that somebody else has to look at it.
 func approvalProblem(err error) *problem {
-	p := &problem{Status: http.StatusForbidden, Title: "This takes a second person", Detail: err.Error(), SecondPerson: true}
+	p := &problem{Status: http.StatusForbidden, Title: "This takes a second person", SecondPerson: true}
+	p.Detail = err.Error() + ". proposePolicy and approvePolicy are in the GraphQL API; who is alone starts the daemon with -alone."
 	if needed := (*control.SecondPersonError)(nil); errors.As(err, &needed) {
 		p.Proposals = needed.Proposals
 	}

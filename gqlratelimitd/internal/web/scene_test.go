@@ -55,6 +55,15 @@ func (b *budgets) Peek(ctx context.Context, tenant string, buckets []bucket.Buck
 	return b.Memory.Peek(ctx, tenant, buckets)
 }
 
+// lines are how many were written.
+type lines struct{ atomic.Int64 }
+
+// Write implements io.Writer.
+func (l *lines) Write(line []byte) (int, error) {
+	l.Add(1)
+	return len(line), nil
+}
+
 // scene is a server on a database, which is asked over HTTP.
 type scene struct {
 	*testing.T
@@ -63,6 +72,8 @@ type scene struct {
 	db     *store.DB
 	// budgets are those of the instances.
 	budgets *budgets
+	// logged counts lines of the log.
+	logged lines
 	// public is the key of the audit log.
 	public    string
 	bootstrap string
@@ -95,7 +106,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	require.NoError(t, err)
 	var once sync.Once
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&s.logged, nil))
 	s.budgets = &budgets{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
 	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+)
+
+var (
+	idle   = flag.Duration("idle", 0, "for how long the processor time of an idle daemon is measured")
+	raises = flag.Int("raises", 1, "how often a limit is raised, and the time measured")
+)
+
+// shop is a server with the limiter.
+type shop struct{ http.Handler }
+
+func newShop(t *testing.T, addr, policy string) shop {
+	t.Helper()
+	client, err := redisclient.Open(addr, redisclient.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	// Tests of much else run beside it.
+	budgets, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 5 * time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, budgets.Close()) })
+	source, err := tiers.Load([]byte(policy), 1)
+	require.NoError(t, err)
+	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	srv.AddTransport(transport.POST{})
+	limiter := ratelimit.New(ratelimit.Config{Store: budgets, Policy: source, Subject: ratelimit.ByHeader("Tenant", func(_ context.Context, tenant string) (ratelimit.Subject, bool) {
+		return ratelimit.Subject{Tenant: tenant}, true
+	})})
+	t.Cleanup(func() { require.NoError(t, limiter.Shutdown(t.Context())) })
+	srv.Use(limiter)
+	return shop{ratelimit.Handler(srv)}
+}
+
+// ask sends an operation of a tenant, and reports whether it has run.
+func (i shop) ask(t *testing.T, tenant string) bool {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", bytes.NewReader([]byte(`{"query": "{ me { name } }"}`)))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Tenant", tenant)
+	w := httptest.NewRecorder()
+	i.ServeHTTP(w, r)
+	var answer struct{ Errors []json.RawMessage }
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), w.Body.String())
+	return len(answer.Errors) == 0
+}
+
+// TestARaiseOverHTTPReachesTheNextRequestsOnEveryInstance asks three instances for a tenant who has nothing left, raises its limit through
+// the daemon, and asks until it is admitted on each of them. With -raises=50 -v it says how long that took.
+func TestARaiseOverHTTPReachesTheNextRequestsOnEveryInstance(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	small := strings.Replace(document, "{capacity: 1000, per: minute}", "{capacity: 3, per: hour}", 1)
+	r := start(t, t.TempDir()+"/state", "-alone", "-redis", "redis://"+server.Addr)
+	token := r.first()
+	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, small, "If-Match", `"1"`)
+	instances := []shop{newShop(t, server.Addr, small), newShop(t, server.Addr, small), newShop(t, server.Addr, small)}
+	var took []time.Duration
+	for n := range *raises {
+		tenant := fmt.Sprint("tenant", n)
+		for instances[0].ask(t, tenant) {
+			require.NoError(t, t.Context().Err())
+		}
+		for _, i := range instances {
+			require.False(t, i.ask(t, tenant), "it has nothing left")
+		}
+		began := time.Now()
+		r.ask(http.StatusOK, http.MethodPut, "/v1/orgs/"+tenant+"/ratelimit/overrides?level=tenant&limit=minute", token,
+			`{"capacity": 300, "expires": "`+inAnHour()+`"}`, "If-None-Match", "*")
+		for _, i := range instances {
+			for !i.ask(t, tenant) {
+				require.NoError(t, t.Context().Err())
+			}
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	t.Logf("%d raises: from the request to the daemon until a request passed on each of three instances: p50 %v, p99 %v, at most %v",
+		len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+}
+
+// processorTime is what this process has used so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	const tick = 10 * time.Millisecond
+	text, err := os.ReadFile("/proc/self/stat")
+	require.NoError(t, err)
+	// The name before the last bracket may hold anything.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	sum := 0
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		require.NoError(t, err)
+		sum += n
+	}
+	return time.Duration(sum) * tick
+}
+
+// TestADaemonThatNobodyAsksTakesLittle measures with -idle=1m what a daemon takes that has a policy, an override and a Redis, and that
+// nobody asks. The test waits meanwhile, so that it is its process.
+func TestADaemonThatNobodyAsksTakesLittle(t *testing.T) {
+	if *idle == 0 {
+		t.Skip("-idle=1m measures")
+	}
+	postgres, err := postgrestest.Launch()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, postgres.Close()) })
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = client.Close() })
+	for name, args := range map[string][]string{"SQLite": nil, "PostgreSQL": {"-database", postgres.URL("postgres")}} {
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		r := start(t, t.TempDir()+"/state", append(args, "-redis", "redis://"+server.Addr)...)
+		token := r.first()
+		r.ask(http.StatusOK, http.MethodPut, "/v1/orgs/acme/ratelimit/overrides?level=tenant&limit=minute", token,
+			`{"capacity": 300, "expires": "`+inAnHour()+`"}`, "If-None-Match", "*")
+		pause(t, 5*time.Second)
+		before, began := processorTime(t), time.Now()
+		pause(t, *idle)
+		used, over := processorTime(t)-before, time.Since(began)
+		t.Logf("%s: %v of a processor in %v: %.2f %%", name, used, over.Round(time.Second), 100*float64(used)/float64(over))
+		require.Zero(t, r.stop())
+	}
+}
+
+// pause waits for a time that is measured.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+		t.Fatal("it was interrupted")
+	}
+}
