@@ -47,8 +47,9 @@ type Config struct {
 type Control struct {
 	cfg Config
 	// newest is the policy that was compiled last.
-	newest atomic.Pointer[compiled]
-	fleet  fleetCache
+	newest     atomic.Pointer[compiled]
+	fleet      fleetCache
+	misfitting misfitting
 	// asked and publishing have room for one preview each: one that somebody has asked for, and one of who publishes.
 	asked, publishing chan struct{}
 	// compiles is for documents that are to hold or do, and checks for those that are only looked at: who may look at many keeps
@@ -82,7 +83,7 @@ func New(cfg Config) (*Control, error) {
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
 	return &Control{
 		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1), publishing: make(chan struct{}, 1),
-		compiles: newTurn(), checks: newTurn(),
+		compiles: newTurn(), checks: newTurn(), misfitting: misfitting{turn: newTurn()},
 	}, nil
 }
 

@@ -40,45 +40,52 @@ func (c *Control) misfits(ctx context.Context, next *compiled) (*Misfits, error)
 	if err != nil {
 		return nil, err
 	}
-	before := newest.rules()
 	found := &Misfits{}
+	found.Unseen, err = c.eachMisfit(ctx, newest.rules(), next.snapshot, func(m Misfit) {
+		if found.Total++; len(found.Tenants) < maxMisfits {
+			found.Tenants = append(found.Tenants, m)
+		}
+	})
+	if err != nil || found.Total == 0 && !found.Unseen {
+		return nil, err
+	}
+	return found, nil
+}
+
+// eachMisfit tells of each tenant whose record does not fit a policy, by name, if it fits the one before: nil is none. Unseen says that there
+// are more records than were looked at.
+func (c *Control) eachMisfit(ctx context.Context, before, after *tiers.Snapshot, tell func(Misfit)) (unseen bool, _ error) {
 	// Most tenants have nothing of their own but a tier.
 	known := map[[sha256.Size]byte]string{}
-	after, seen := "", 0
+	last, seen := "", 0
 	for more := true; more && seen < maxRecords; {
 		var page []store.Tenant
 		err := c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
-			page, err = v.Tenants(after, store.MaxPage)
+			page, err = v.Tenants(last, store.MaxPage)
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		for i := range page {
 			t := &page[i]
 			id := sha256.Sum256(t.Record)
 			problem, ok := known[id]
 			if !ok {
-				problem = misfit(t.Record, before, next.snapshot)
+				problem = misfit(t.Record, before, after)
 				if len(known) < maxKnown {
 					known[id] = problem
 				}
 			}
-			if after = t.Name; problem == "" {
-				continue
-			}
-			if found.Total++; len(found.Tenants) < maxMisfits {
-				found.Tenants = append(found.Tenants, Misfit{t.Name, problem})
+			if last = t.Name; problem != "" {
+				tell(Misfit{t.Name, problem})
 			}
 		}
 		seen += len(page)
 		more = len(page) == store.MaxPage
-		found.Unseen = more
+		unseen = more
 	}
-	if found.Total == 0 && !found.Unseen {
-		return nil, nil
-	}
-	return found, nil
+	return unseen, nil
 }
 
 // misfit says why a record does not fit one policy, if it fits the one before.

@@ -75,18 +75,25 @@ func policyOf(r *policy.Revision) *model.Policy {
 }
 
 func summaryOf(p *control.Published) *model.PolicySummary {
-	return &model.PolicySummary{
+	summary := &model.PolicySummary{
 		Revision: p.Number, Hash: p.Hash.String(), Author: p.Author, Reason: p.Reason, Published: p.Published,
 		Signed: p.Signed, Warnings: mistakesOf(p.Warnings),
 	}
+	summary.Misfits, summary.Misfitting = misfitsOf(p.Misfits)
+	return summary
 }
 
 func proposalOf(p *control.Proposal) *model.Proposal {
-	return &model.Proposal{
+	proposal := &model.Proposal{
 		ID: int64(p.ID), Hash: p.Hash.String(), ExpectedRevision: p.Expected, Document: given(string(p.Document)),
 		Proposer: p.Proposer, Reason: p.Reason, Proposed: p.Proposed, Expires: p.Expires, State: word[model.ProposalState](string(p.State)),
 		Approver: given(p.Approver), ApprovalReason: given(p.ApprovalReason), Approved: instant(p.Approved), Revision: given(p.Revision),
 	}
+	if p.Reach != nil {
+		proposal.Reach = given(p.Reach.String())
+	}
+	proposal.Misfits, proposal.Misfitting = misfitsOf(p.Misfits)
+	return proposal
 }
 
 func mistakesOf(warnings []tiers.Warning) []*model.Mistake {

@@ -42,17 +42,12 @@ func previewOf(p *control.Previewed) *model.PolicyPreview {
 		Lowers: p.Reach.First || p.Reach.Lowered != nil, Reach: p.Reach.String(), Problem: given(p.Reach.Problem), SecondPerson: p.SecondPerson,
 		From: instant(r.From), To: instant(r.To), Recorded: r.Share, LeftOut: r.LeftOut, LargestShare: r.LargestShare, Unlisted: r.Unlisted,
 		Total: rowOf(&r.Total), Tenants: groupOf(&r.Tenants), Users: groupOf(&r.Users), Rows: each(r.Rows, rowOf), NotJudged: some(r.NotJudged),
-		Misfitting: []*model.PolicyMisfit{}, Warnings: mistakesOf(p.Warnings),
+		Warnings: mistakesOf(p.Warnings),
 	}
 	if !p.Staged {
 		out.Against = given(p.Against)
 	}
-	if p.Misfits != nil {
-		out.Misfits = p.Misfits.Total
-		out.Misfitting = each(p.Misfits.Tenants, func(m *control.Misfit) *model.PolicyMisfit {
-			return &model.PolicyMisfit{Tenant: m.Tenant, Problem: m.Problem}
-		})
-	}
+	out.Misfits, out.Misfitting = misfitsOf(p.Misfits)
 	return out
 }
 

@@ -39,6 +39,7 @@ var questions = map[string]struct {
 	"overrides":    {`{ overrides(tenant: "acme") { nodes { capacity } } }`, everybody},
 	"fleet":        {`{ fleet { newest total behind revisions { revision instances } nodes { name revision seen refused { cause error } } pageInfo { hasNextPage } } }`, staff},
 	"relay":        {`{ relay { leads waiting lagMs refused { kind name error } unmanaged } }`, staff},
+	"misfits":      {`{ misfits { policy total nodes { tenant problem } pageInfo { hasNextPage } } }`, staff},
 	"modeSwitches": {`{ modeSwitches { nodes { scope mode until } } }`, staff},
 	"tokens":       {`{ tokens(tenant: "acme") { nodes { id subject } } }`, []access.Role{access.TenantAdmin, access.Operator, access.Auditor}},
 	"audit":        {`{ audit { nodes { action proof { size } } checkpoint } }`, []access.Role{access.Auditor}},

@@ -118,7 +118,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 	}
 	// What is not there without a Redis.
 	alone := newSceneOf(t, plenty, false).start()
-	for _, path := range []string{"/v1/ratelimit/instances", "/v1/ratelimit/relay"} {
+	for _, path := range []string{"/v1/ratelimit/misfits", "/v1/ratelimit/instances", "/v1/ratelimit/relay"} {
 		alone.problem(404, alone.ask(http.MethodGet, path, alone.admin, nil, ""))
 		seen["GET "+path][404] = true
 	}
@@ -199,6 +199,9 @@ func (s *scene) attempts() []attempt {
 
 		{status: 200, route: "GET /v1/ratelimit/instances"},
 		{status: 400, route: "GET /v1/ratelimit/instances", path: "?state=lost"},
+		{status: 200, route: "GET /v1/ratelimit/misfits"},
+		{status: 400, route: "GET /v1/ratelimit/misfits", path: other},
+		{status: 422, route: "GET /v1/ratelimit/misfits", path: "?after=%00"},
 		{status: 200, route: "GET /v1/ratelimit/relay"},
 		{status: 400, route: "GET /v1/ratelimit/relay", path: other},
 		{status: 200, route: "GET /v1/ratelimit/overrides"},

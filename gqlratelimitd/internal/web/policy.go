@@ -162,10 +162,12 @@ type published struct {
 	Published time.Time   `json:"published"`
 	Signed    bool        `json:"signed"`
 	Warnings  []mistake   `json:"warnings,omitempty"`
+	// Misfits are tenants whose records stop fitting, told to who publishes.
+	Misfits *control.Misfits `json:"misfits,omitempty"`
 }
 
 func publishedOf(p *control.Published) published {
-	return published{p.Number, p.Hash, p.Author, p.Reason, p.Published, p.Signed, warningsOf(p.Warnings)}
+	return published{p.Number, p.Hash, p.Author, p.Reason, p.Published, p.Signed, warningsOf(p.Warnings), p.Misfits}
 }
 
 func warningsOf(warnings []tiers.Warning) []mistake {

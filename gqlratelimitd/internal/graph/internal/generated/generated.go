@@ -187,6 +187,15 @@ type ComplexityRoot struct {
 		Token  func(childComplexity int) int
 	}
 
+	MisfitPage struct {
+		At       func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+		Policy   func(childComplexity int) int
+		Total    func(childComplexity int) int
+		Unseen   func(childComplexity int) int
+	}
+
 	Mistake struct {
 		Column  func(childComplexity int) int
 		Line    func(childComplexity int) int
@@ -368,13 +377,15 @@ type ComplexityRoot struct {
 	}
 
 	PolicySummary struct {
-		Author    func(childComplexity int) int
-		Hash      func(childComplexity int) int
-		Published func(childComplexity int) int
-		Reason    func(childComplexity int) int
-		Revision  func(childComplexity int) int
-		Signed    func(childComplexity int) int
-		Warnings  func(childComplexity int) int
+		Author     func(childComplexity int) int
+		Hash       func(childComplexity int) int
+		Misfits    func(childComplexity int) int
+		Misfitting func(childComplexity int) int
+		Published  func(childComplexity int) int
+		Reason     func(childComplexity int) int
+		Revision   func(childComplexity int) int
+		Signed     func(childComplexity int) int
+		Warnings   func(childComplexity int) int
 	}
 
 	Proposal struct {
@@ -386,8 +397,11 @@ type ComplexityRoot struct {
 		Expires          func(childComplexity int) int
 		Hash             func(childComplexity int) int
 		ID               func(childComplexity int) int
+		Misfits          func(childComplexity int) int
+		Misfitting       func(childComplexity int) int
 		Proposed         func(childComplexity int) int
 		Proposer         func(childComplexity int) int
+		Reach            func(childComplexity int) int
 		Reason           func(childComplexity int) int
 		Revision         func(childComplexity int) int
 		State            func(childComplexity int) int
@@ -411,6 +425,7 @@ type ComplexityRoot struct {
 		DiffPolicy    func(childComplexity int, document string, against *uint64) int
 		Fleet         func(childComplexity int, only *model.FleetFilter, first int, after *string) int
 		Me            func(childComplexity int) int
+		Misfits       func(childComplexity int, first int, after *string) int
 		ModeSwitches  func(childComplexity int, first int, after *uint64) int
 		Overrides     func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
 		Policies      func(childComplexity int, first int, before *uint64) int
@@ -584,6 +599,7 @@ type QueryResolver interface {
 	Audit(ctx context.Context, filter *model.AuditFilter, first int, after *int64) (*model.AuditPage, error)
 	Fleet(ctx context.Context, only *model.FleetFilter, first int, after *string) (*model.Fleet, error)
 	Relay(ctx context.Context) (*model.Relay, error)
+	Misfits(ctx context.Context, first int, after *string) (*model.MisfitPage, error)
 	PreviewPolicy(ctx context.Context, document string, enforced bool, rows int) (*model.PolicyPreview, error)
 	DiffPolicy(ctx context.Context, document string, against *uint64) (*model.PolicyDiff, error)
 	Rollout(ctx context.Context) (*model.Rollout, error)
@@ -1291,6 +1307,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.IssuedToken.Token(childComplexity), true
+
+	case "MisfitPage.at":
+		if e.ComplexityRoot.MisfitPage.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MisfitPage.At(childComplexity), true
+	case "MisfitPage.nodes":
+		if e.ComplexityRoot.MisfitPage.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MisfitPage.Nodes(childComplexity), true
+	case "MisfitPage.pageInfo":
+		if e.ComplexityRoot.MisfitPage.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MisfitPage.PageInfo(childComplexity), true
+	case "MisfitPage.policy":
+		if e.ComplexityRoot.MisfitPage.Policy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MisfitPage.Policy(childComplexity), true
+	case "MisfitPage.total":
+		if e.ComplexityRoot.MisfitPage.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MisfitPage.Total(childComplexity), true
+	case "MisfitPage.unseen":
+		if e.ComplexityRoot.MisfitPage.Unseen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MisfitPage.Unseen(childComplexity), true
 
 	case "Mistake.column":
 		if e.ComplexityRoot.Mistake.Column == nil {
@@ -2168,6 +2221,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PolicySummary.Hash(childComplexity), true
+	case "PolicySummary.misfits":
+		if e.ComplexityRoot.PolicySummary.Misfits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicySummary.Misfits(childComplexity), true
+	case "PolicySummary.misfitting":
+		if e.ComplexityRoot.PolicySummary.Misfitting == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PolicySummary.Misfitting(childComplexity), true
 	case "PolicySummary.published":
 		if e.ComplexityRoot.PolicySummary.Published == nil {
 			break
@@ -2247,6 +2312,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proposal.ID(childComplexity), true
+	case "Proposal.misfits":
+		if e.ComplexityRoot.Proposal.Misfits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Misfits(childComplexity), true
+	case "Proposal.misfitting":
+		if e.ComplexityRoot.Proposal.Misfitting == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Misfitting(childComplexity), true
 	case "Proposal.proposed":
 		if e.ComplexityRoot.Proposal.Proposed == nil {
 			break
@@ -2259,6 +2336,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Proposal.Proposer(childComplexity), true
+	case "Proposal.reach":
+		if e.ComplexityRoot.Proposal.Reach == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Proposal.Reach(childComplexity), true
 	case "Proposal.reason":
 		if e.ComplexityRoot.Proposal.Reason == nil {
 			break
@@ -2367,6 +2450,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Me(childComplexity), true
+	case "Query.misfits":
+		if e.ComplexityRoot.Query.Misfits == nil {
+			break
+		}
+
+		args, err := ec.field_Query_misfits_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Misfits(childComplexity, args["first"].(int), args["after"].(*string)), true
 	case "Query.modeSwitches":
 		if e.ComplexityRoot.Query.ModeSwitches == nil {
 			break
@@ -3267,6 +3361,28 @@ type RelayRefusal @cost(weight: "0") {
   since: Time!
 }
 `, BuiltIn: false},
+	{Name: "../../misfit.graphqls", Input: `extend type Query {
+  """
+  Tenants whose records do not fit the newest policy, by name: each has its tier without exceptions. All records are looked at for it, at most
+  once in ten seconds. Null: there is no policy, or this daemon cannot read it.
+  """
+  misfits("At most 100." first: Int! = 20, "Only tenants after this name." after: ID): MisfitPage
+    @cost(weight: "100")
+    @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+}
+
+type MisfitPage @cost(weight: "0") {
+  "The revision of the policy, and when all records were looked at."
+  policy: Revision!
+  at: Time!
+  "How many there are. The first ten thousand are listed."
+  total: Int!
+  "There are more records than were looked at: a million."
+  unseen: Boolean!
+  nodes: [PolicyMisfit!]!
+  pageInfo: PageInfo!
+}
+`, BuiltIn: false},
 	{Name: "../../preview.graphqls", Input: `extend type Query {
   """
   Who would newly be refused if a document were published, by what instances have recorded of late. Of a document with two policies the
@@ -3648,6 +3764,9 @@ type PolicySummary {
   signed: Boolean!
   "What is odd about the document and holds all the same. It is told to who publishes."
   warnings: [Mistake!]! @listSize(assumedSize: 10)
+  "How many tenants have records that stop fitting, and the first of them. It is told to who publishes."
+  misfits: Int!
+  misfitting: [PolicyMisfit!]! @listSize(assumedSize: 20)
 }
 
 "A revision of the policy."
@@ -3697,6 +3816,11 @@ type Proposal {
   proposer: String!
   reason: String!
   proposed: Time!
+  "How far it reaches, in a sentence, as of when it was proposed. Null: nobody knows."
+  reach: String
+  "How many tenants have records that would stop fitting, and the first of them, as of then."
+  misfits: Int!
+  misfitting: [PolicyMisfit!]! @listSize(assumedSize: 20)
   "From when on neither the proposal holds nor an approval of it."
   expires: Time!
   state: ProposalState!
@@ -4559,6 +4683,24 @@ func (ec *executionContext) childFields_IssuedToken(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type IssuedToken", field.Name)
 }
 
+func (ec *executionContext) childFields_MisfitPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "policy":
+		return ec.fieldContext_MisfitPage_policy(ctx, field)
+	case "at":
+		return ec.fieldContext_MisfitPage_at(ctx, field)
+	case "total":
+		return ec.fieldContext_MisfitPage_total(ctx, field)
+	case "unseen":
+		return ec.fieldContext_MisfitPage_unseen(ctx, field)
+	case "nodes":
+		return ec.fieldContext_MisfitPage_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_MisfitPage_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MisfitPage", field.Name)
+}
+
 func (ec *executionContext) childFields_Mistake(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "line":
@@ -4893,6 +5035,10 @@ func (ec *executionContext) childFields_PolicySummary(ctx context.Context, field
 		return ec.fieldContext_PolicySummary_signed(ctx, field)
 	case "warnings":
 		return ec.fieldContext_PolicySummary_warnings(ctx, field)
+	case "misfits":
+		return ec.fieldContext_PolicySummary_misfits(ctx, field)
+	case "misfitting":
+		return ec.fieldContext_PolicySummary_misfitting(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PolicySummary", field.Name)
 }
@@ -4913,6 +5059,12 @@ func (ec *executionContext) childFields_Proposal(ctx context.Context, field grap
 		return ec.fieldContext_Proposal_reason(ctx, field)
 	case "proposed":
 		return ec.fieldContext_Proposal_proposed(ctx, field)
+	case "reach":
+		return ec.fieldContext_Proposal_reach(ctx, field)
+	case "misfits":
+		return ec.fieldContext_Proposal_misfits(ctx, field)
+	case "misfitting":
+		return ec.fieldContext_Proposal_misfitting(ctx, field)
 	case "expires":
 		return ec.fieldContext_Proposal_expires(ctx, field)
 	case "state":
@@ -5660,6 +5812,28 @@ func (ec *executionContext) field_Query_fleet_args(ctx context.Context, rawArgs 
 		return nil, err
 	}
 	args["after"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_misfits_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
 	return args, nil
 }
 
@@ -8747,6 +8921,162 @@ func (ec *executionContext) _IssuedToken_secret(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_IssuedToken_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("IssuedToken", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _MisfitPage_policy(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MisfitPage_policy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Policy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MisfitPage_policy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MisfitPage", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _MisfitPage_at(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MisfitPage_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MisfitPage_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MisfitPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _MisfitPage_total(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MisfitPage_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MisfitPage_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MisfitPage", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _MisfitPage_unseen(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MisfitPage_unseen(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unseen, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MisfitPage_unseen(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MisfitPage", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _MisfitPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MisfitPage_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyMisfit) graphql.Marshaler {
+			return ec.marshalNPolicyMisfit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfitᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MisfitPage_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MisfitPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyMisfit(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MisfitPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MisfitPage_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MisfitPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MisfitPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Mistake_line(ctx context.Context, field graphql.CollectedField, obj *model.Mistake) (ret graphql.Marshaler) {
@@ -12357,6 +12687,61 @@ func (ec *executionContext) fieldContext_PolicySummary_warnings(_ context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _PolicySummary_misfits(ctx context.Context, field graphql.CollectedField, obj *model.PolicySummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicySummary_misfits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicySummary_misfits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PolicySummary", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PolicySummary_misfitting(ctx context.Context, field graphql.CollectedField, obj *model.PolicySummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PolicySummary_misfitting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfitting, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyMisfit) graphql.Marshaler {
+			return ec.marshalNPolicyMisfit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfitᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PolicySummary_misfitting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PolicySummary",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyMisfit(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Proposal_id(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -12516,6 +12901,84 @@ func (ec *executionContext) _Proposal_proposed(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_Proposal_proposed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_reach(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_reach(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reach, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_reach(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_misfits(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_misfits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_misfits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Proposal", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Proposal_misfitting(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Proposal_misfitting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Misfitting, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.PolicyMisfit) graphql.Marshaler {
+			return ec.marshalNPolicyMisfit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPolicyMisfitᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Proposal_misfitting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Proposal",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PolicyMisfit(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Proposal_expires(ctx context.Context, field graphql.CollectedField, obj *model.Proposal) (ret graphql.Marshaler) {
@@ -13400,6 +13863,50 @@ func (ec *executionContext) fieldContext_Query_relay(_ context.Context, field gr
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Relay(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_misfits(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_misfits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Misfits(ctx, fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.MisfitPage) graphql.Marshaler {
+			return ec.marshalOMisfitPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMisfitPage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_misfits(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MisfitPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_misfits_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -19293,6 +19800,69 @@ func (ec *executionContext) _IssuedToken(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var misfitPageImplementors = []string{"MisfitPage"}
+
+func (ec *executionContext) _MisfitPage(ctx context.Context, sel ast.SelectionSet, obj *model.MisfitPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, misfitPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MisfitPage")
+		case "policy":
+			out.Values[i] = ec._MisfitPage_policy(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._MisfitPage_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._MisfitPage_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unseen":
+			out.Values[i] = ec._MisfitPage_unseen(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._MisfitPage_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._MisfitPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var mistakeImplementors = []string{"Mistake"}
 
 func (ec *executionContext) _Mistake(ctx context.Context, sel ast.SelectionSet, obj *model.Mistake) graphql.Marshaler {
@@ -20608,6 +21178,16 @@ func (ec *executionContext) _PolicySummary(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "misfits":
+			out.Values[i] = ec._PolicySummary_misfits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "misfitting":
+			out.Values[i] = ec._PolicySummary_misfitting(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -20673,6 +21253,21 @@ func (ec *executionContext) _Proposal(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "proposed":
 			out.Values[i] = ec._Proposal_proposed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reach":
+			out.Values[i] = ec._Proposal_reach(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "misfits":
+			out.Values[i] = ec._Proposal_misfits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "misfitting":
+			out.Values[i] = ec._Proposal_misfitting(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -21139,6 +21734,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_relay(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "misfits":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_misfits(ctx, field)
 				if res == graphql.RequiredNull {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -24080,6 +24697,13 @@ func (ec *executionContext) marshalOLong2ᚖint64(ctx context.Context, sel ast.S
 	_ = ctx
 	res := scalar.MarshalLong(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOMisfitPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMisfitPage(ctx context.Context, sel ast.SelectionSet, v *model.MisfitPage) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._MisfitPage(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOMode2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMode(ctx context.Context, v any) (*model.Mode, error) {

@@ -319,6 +319,18 @@ type IssuedToken struct {
 	Secret *string `json:"secret,omitempty"`
 }
 
+type MisfitPage struct {
+	// The revision of the policy, and when all records were looked at.
+	Policy uint64    `json:"policy"`
+	At     time.Time `json:"at"`
+	// How many there are. The first ten thousand are listed.
+	Total int `json:"total"`
+	// There are more records than were looked at: a million.
+	Unseen   bool            `json:"unseen"`
+	Nodes    []*PolicyMisfit `json:"nodes"`
+	PageInfo *PageInfo       `json:"pageInfo"`
+}
+
 // Something in a document.
 type Mistake struct {
 	// Where it stands, counted from 1. 0: nobody knows.
@@ -582,6 +594,9 @@ type PolicySummary struct {
 	Signed    bool      `json:"signed"`
 	// What is odd about the document and holds all the same. It is told to who publishes.
 	Warnings []*Mistake `json:"warnings"`
+	// How many tenants have records that stop fitting, and the first of them. It is told to who publishes.
+	Misfits    int             `json:"misfits"`
+	Misfitting []*PolicyMisfit `json:"misfitting"`
 }
 
 // A policy document that waits, or has waited, for a second person.
@@ -595,6 +610,11 @@ type Proposal struct {
 	Proposer string    `json:"proposer"`
 	Reason   string    `json:"reason"`
 	Proposed time.Time `json:"proposed"`
+	// How far it reaches, in a sentence, as of when it was proposed. Null: nobody knows.
+	Reach *string `json:"reach,omitempty"`
+	// How many tenants have records that would stop fitting, and the first of them, as of then.
+	Misfits    int             `json:"misfits"`
+	Misfitting []*PolicyMisfit `json:"misfitting"`
 	// From when on neither the proposal holds nor an approval of it.
 	Expires time.Time     `json:"expires"`
 	State   ProposalState `json:"state"`
