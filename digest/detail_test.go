@@ -61,6 +61,7 @@ func TestARecordHasThePartsOfAnOperationAndHashesOfWhatItCarried(t *testing.T) {
 		digest.HashValue(key, "header:X-Lang", "secret-token"): 2, digest.HashValue(key, "header:X-Lang", "de"): 1,
 	}, values)
 	require.NotContains(t, string(chunk.Encode()), "secret")
+	require.Equal(t, digest.HashKey(key), chunk.Key)
 	require.NotEqual(t, digest.HashValue(key, "a", "b"), digest.HashValue(nil, "a", "b"))
 	require.NotEqual(t, digest.HashValue(key, "a", "b"), digest.HashValue(key, "b", "b"))
 	var again digest.Chunk

@@ -270,6 +270,8 @@ type Chunk struct {
 	// Detailed says that records have parts where there are several calls, and Parameters of which parameters they have the values.
 	Detailed   bool     `json:"detailed,omitempty"`
 	Parameters []string `json:"parameters,omitempty"`
+	// Key is what [HashKey] makes of the key of the instance: whoever has another one cannot read the hashes.
+	Key string `json:"key,omitempty"`
 }
 
 // Share is which share of all tenants the chunk has the operations of, from 0 to 1.

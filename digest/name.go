@@ -35,6 +35,13 @@ func HashUser(key []byte, tenant, user string) string {
 	return "h:" + hex.EncodeToString(raw[:])
 }
 
+// HashKey returns a text that tells keys apart, and nothing of them.
+func HashKey(key []byte) string {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], hashOf(key, 'k', "", ""))
+	return hex.EncodeToString(raw[:])
+}
+
 // HashValue returns the text that stands for the value of a parameter of custom limits: 16 hexadecimal digits. The key is [Config.Key].
 func HashValue(key []byte, parameter, value string) string {
 	var raw [8]byte

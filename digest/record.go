@@ -50,7 +50,7 @@ func (c *Collector) chunk(r *recordings) *Chunk {
 	}
 	slices.SortFunc(r.kinds, func(a, b *recorded) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.cost, b.cost)) })
 	chunk := &Chunk{
-		Version: Version, From: r.from, To: r.to, Below: min(c.below.Load(), r.spilled), Detailed: true, Parameters: r.known.written(),
+		Version: Version, From: r.from, To: r.to, Below: min(c.below.Load(), r.spilled), Detailed: true, Parameters: r.known.written(), Key: HashKey(c.cfg.Key),
 	}
 	room := MaxChunk - chunkRoom
 	for _, name := range chunk.Parameters {

@@ -113,6 +113,9 @@ func (s *Sample) Value(parameter, value string) string {
 }
 
 func (s *Sample) add(chunk *digest.Chunk) error {
+	if chunk.Key != "" && chunk.Key != digest.HashKey(s.key) {
+		return ErrKey
+	}
 	s.Chunks++
 	s.Below = min(s.Below, chunk.Below)
 	if s.From.IsZero() || chunk.From.Before(s.From) {

@@ -132,3 +132,13 @@ func compiled(t *testing.T) *tiers.Snapshot {
 	require.NoError(t, err)
 	return s
 }
+
+func TestAnotherKeyIsNoticedAlsoWhereEverybodyIsRecorded(t *testing.T) {
+	t.Parallel()
+	c := chunk(digest.Record{Tenant: "acme", N: 1})
+	c.Key = digest.HashKey([]byte("a key of sixteen bytes"))
+	_, err := sample.Read(t.Context(), each(c), []byte("a key of sixteen bytes"), 100)
+	require.NoError(t, err)
+	_, err = sample.Read(t.Context(), each(c), nil, 100)
+	require.ErrorIs(t, err, sample.ErrKey)
+}

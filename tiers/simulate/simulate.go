@@ -26,8 +26,13 @@ import (
 // sequence, at whole milliseconds.
 //
 // Quantiles are exact, for which all records are held in memory, some 100 bytes each. The first
-// error of the sequence ends the simulation and is returned.
+// error of the sequence ends the simulation and is returned. [ReplayConfig.Run] judges otherwise.
 func Run(records iter.Seq2[Record, error], policy *tiers.Snapshot) (Report, error) {
+	return ReplayConfig{Enforced: true}.Run(records, policy)
+}
+
+// Run is [Run] for a replay that is configured.
+func (c ReplayConfig) Run(records iter.Seq2[Record, error], policy *tiers.Snapshot) (Report, error) {
 	if policy == nil {
 		return Report{}, errNoPolicy
 	}
@@ -38,7 +43,7 @@ func Run(records iter.Seq2[Record, error], policy *tiers.Snapshot) (Report, erro
 	if len(all) == 0 {
 		return newSimulation(nil).report(nil), nil
 	}
-	replay, err := NewReplay(policy, ReplayConfig{Enforced: true})
+	replay, err := NewReplay(policy, c)
 	if err != nil {
 		return Report{}, err
 	}

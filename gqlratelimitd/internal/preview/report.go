@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/digest/sample"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 // Shares of tenants and users.
@@ -111,7 +112,7 @@ func (r *Report) Remark() string {
 func (c *count) report(s *sample.Sample, cfg *Config) *Report {
 	r := &Report{
 		From: s.From, To: s.To, Chunks: s.Chunks, Unreadable: s.Unreadable, LeftOut: s.LeftOut, Mixed: c.mixed, Total: c.total,
-		Share: s.Share(), NotJudged: notJudged(s.Recorded(), c.units, cfg.Before, cfg.After),
+		Share: s.Share(), NotJudged: simulate.NotJudged(s.Recorded(), c.units, cfg.Before, cfg.After),
 	}
 	by := make(map[Cause]int64)
 	for _, t := range c.tenants {

@@ -13,13 +13,14 @@ import (
 )
 
 const planHelp = `
-Usage: gqlratelimit policy plan -new FILE [-old FILE | -daemon URL] [-records FILE] [flags]
+Usage: gqlratelimit policy plan -new FILE [-old FILE | -daemon URL] [-records FILE | -recorded] [flags]
 
 Says what a new policy changes: which limits of which tiers, and of tenants that the policies list.
 Without -old it is compared with the newest revision of the daemon, or of Redis where no daemon is
 given. It says whom the new policy would refuse more often than the old: with -records by recorded
-costs, as simulate.Writer has written them, else by a preview of the daemon, which knows what instances
-have recorded.
+costs, as simulate.Writer has written them, with -recorded by what instances have recorded in their
+digests in Redis, else by a preview of the daemon, which knows that too. What the directory has of
+tenants is looked at with -recorded, and with -records where -directory is given.
 
 The exit code is 0 if nobody is newly refused, and 1 if the policy has mistakes or somebody is; with
 -max-newly-refused, if a larger share of all recorded operations is. It is 1 too if a daemon knows
@@ -30,6 +31,7 @@ Examples:
 
     gqlratelimit policy plan -daemon https://limits.internal:8470 -new policy.yaml
     gqlratelimit policy plan -redis '$REDIS_URL' -new policy.yaml
+    gqlratelimit policy plan -redis '$REDIS_URL' -new policy.yaml -recorded -since 30m
     gqlratelimit policy plan -old live.yaml -new policy.yaml -records costs.jsonl -max-newly-refused 0.1%
 `
 
@@ -60,6 +62,10 @@ type refusedJSON struct {
 	Share        float64 `json:"share"`
 	// Tenants are those that are refused more often, the largest number first.
 	Tenants []refusedTenant `json:"tenants,omitempty"`
+	// Recorded says how much of everything the operations are, nil for those of a file.
+	Recorded *sampleJSON `json:"recorded,omitempty"`
+	// NotJudged are limits and rules that records do not say enough about.
+	NotJudged []string `json:"notJudged,omitempty"`
 }
 
 type refusedTenant struct {
@@ -73,12 +79,12 @@ type refusedTenant struct {
 // planFlags are the flags of plan.
 type planFlags struct {
 	session.Flags
+	recordings
 
-	daemon                   daemon.Flags
-	old, next, base, records string
-	most                     string
-	top                      int
-	noPreview                bool
+	daemon                daemon.Flags
+	old, next, base, most string
+	top                   int
+	noPreview             bool
 }
 
 func plan(c cli.Console, args []string) error {
@@ -92,7 +98,8 @@ func plan(c cli.Console, args []string) error {
 	flags.StringVar(&in.next, "new", "", "`file` of the new policy")
 	flags.StringVar(&in.base, "base", "", "`file` with what the change began with; fail if the daemon has something else")
 	flags.BoolVar(&in.noPreview, "no-preview", false, "do not ask the daemon who would newly be refused")
-	flags.StringVar(&in.records, "records", "", "`file` of recorded costs, one JSON object a line")
+	flags.StringVar(&in.Policy.Directory, "directory", "main", "the `name` of the directory of tenants in Redis, as in redisdirectory.Config")
+	in.register(flags)
 	flags.StringVar(&in.most, "max-newly-refused", "", "fail if a larger `share` of the recorded operations would be newly refused, such as 0.1%")
 	flags.IntVar(&in.top, "top", shownChanges, "show only so many changes of tenants and tenants that are refused; 0 for all")
 	if err := cli.ParseAlone(flags, args); err != nil {
@@ -110,14 +117,14 @@ func plan(c cli.Console, args []string) error {
 	}
 	out := planJSON{Version: session.FormatVersion, Old: before.From, New: after.From}
 	out.Changes, out.Following = compare(before, after)
-	if in.records != "" {
-		if out.Refused, err = in.replay(before, after); err != nil {
+	if in.given() {
+		if out.Refused, err = in.replay(c, before, after); err != nil {
 			return err
 		}
 	}
 	if in.most != "" {
 		if out.Refused == nil {
-			return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE, or -daemon URL")
+			return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE, -recorded, or -daemon URL")
 		}
 		most, err := cli.ParseShare("max-newly-refused", in.most)
 		if err != nil {
@@ -148,10 +155,11 @@ func (in *planFlags) check() error {
 	case in.top < 0:
 		return cli.Usagef("-top is not negative")
 	case in.most != "":
-		_, err := cli.ParseShare("max-newly-refused", in.most)
-		return err
+		if _, err := cli.ParseShare("max-newly-refused", in.most); err != nil {
+			return err
+		}
 	}
-	return nil
+	return in.recordings.check()
 }
 
 // read reads both policies.
@@ -177,12 +185,24 @@ func (in *planFlags) read(c cli.Console) (before, after *session.Policy, err err
 }
 
 // replay says whom the new policy would refuse more often.
-func (in *planFlags) replay(before, after *session.Policy) (*refusedJSON, error) {
-	was, err := replay(in.records, before.Snapshot)
+func (in *planFlags) replay(c cli.Console, before, after *session.Policy) (*refusedJSON, error) {
+	var live *session.Live
+	if in.live() {
+		var err error
+		if live, err = in.Redis.Open(c); err != nil {
+			return nil, err
+		}
+		defer live.Close()
+	}
+	t, err := in.traffic(&in.Flags, live)
 	if err != nil {
 		return nil, err
 	}
-	is, err := replay(in.records, after.Snapshot)
+	was, err := t.replay(before.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	is, err := t.replay(after.Snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +210,9 @@ func (in *planFlags) replay(before, after *session.Policy) (*refusedJSON, error)
 	for _, t := range was.Tenants {
 		old[t.Tenant] = t
 	}
-	out := &refusedJSON{Operations: is.Total.Operations}
+	out := &refusedJSON{
+		Operations: is.Total.Operations, Recorded: t.sample, NotJudged: simulate.NotJudged(t.known, t.units, before.Snapshot, after.Snapshot),
+	}
 	for _, t := range is.Tenants {
 		if more := t.Refused - old[t.Tenant].Refused; more > 0 {
 			out.NewlyRefused += more
@@ -267,4 +289,5 @@ func writeRefused(c cli.Console, r *refusedJSON, top int) {
 	if len(rows) > 1 {
 		cli.WriteTable(c.Stdout, rows)
 	}
+	writeRecorded(c, r.Recorded, r.NotJudged)
 }

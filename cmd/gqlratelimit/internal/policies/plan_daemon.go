@@ -33,7 +33,7 @@ func (in *planFlags) planWithDaemon(c cli.Console) error {
 	}
 	defer client.Close()
 	if !out.Failed {
-		if err := in.compareWith(client, document, &out); err != nil {
+		if err := in.compareWith(c, client, document, &out); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (in *planFlags) planWithDaemon(c cli.Console) error {
 }
 
 // compareWith fills in what differs, and who would newly be refused.
-func (in *planFlags) compareWith(client *daemon.Client, document []byte, out *planJSON) error {
+func (in *planFlags) compareWith(c cli.Console, client *daemon.Client, document []byte, out *planJSON) error {
 	newest, err := client.Newest()
 	if err != nil {
 		return err
@@ -71,11 +71,11 @@ func (in *planFlags) compareWith(client *daemon.Client, document []byte, out *pl
 		out.Based, out.Failed = &same, !same
 	}
 	if newest != nil {
-		if err := in.differences(newest, out); err != nil {
+		if err := in.differences(c, newest, out); err != nil {
 			return err
 		}
 	}
-	if in.records != "" || in.noPreview {
+	if in.given() || in.noPreview {
 		return nil
 	}
 	if out.Preview, err = client.Preview(document, in.top); err != nil {
@@ -87,7 +87,7 @@ func (in *planFlags) compareWith(client *daemon.Client, document []byte, out *pl
 }
 
 // differences compares with the revision that holds, and replays records if there are some.
-func (in *planFlags) differences(newest *policy.Revision, out *planJSON) error {
+func (in *planFlags) differences(c cli.Console, newest *policy.Revision, out *planJSON) error {
 	before, err := session.PolicyOf(newest, "of the daemon")
 	if now, _, _, staged := tiers.StageParts(newest.Document); staged && err == nil {
 		out.Old += ", which is in a roll-out: its policy of now"
@@ -101,10 +101,10 @@ func (in *planFlags) differences(newest *policy.Revision, out *planJSON) error {
 		return err
 	}
 	out.Changes, out.Following = compare(before, after)
-	if in.records == "" {
+	if !in.given() {
 		return nil
 	}
-	if out.Refused, err = in.replay(before, after); err != nil {
+	if out.Refused, err = in.replay(c, before, after); err != nil {
 		return err
 	}
 	most := 0.0

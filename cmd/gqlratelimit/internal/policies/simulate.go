@@ -1,40 +1,41 @@
 package policies
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 const simulateHelp = `
-Usage: gqlratelimit policy simulate -records FILE [-policy FILE] [flags]
+Usage: gqlratelimit policy simulate -records FILE | -recorded [-policy FILE] [flags]
 
-Replays recorded costs, as simulate.Writer has written them, and says for each tenant which share of
-its operations the policy would refuse if all of it were enforced. Every budget is full at first. What
-the directory has of tenants is not looked at. All records are held in memory, some 100 bytes each.
+Replays recorded operations, and says for each tenant which share of them the policy would refuse if
+all of it were enforced. Every budget is full at first. -records is a file as simulate.Writer has
+written it; -recorded takes what instances have recorded in their digests in Redis
+(docs/guide/digest.md). All of it is held in memory, some 100 bytes each.
+
+What the directory has of tenants is looked at with -recorded, and with -records where -directory is
+given. What records do not say enough about is named, and refuses nothing.
 
 The exit code is 1 if a larger share than -max-refused would be refused.
 
-Example:
+Examples:
 
     gqlratelimit policy simulate -policy policy.yaml -records costs.jsonl -max-refused 5%
+    gqlratelimit policy simulate -policy policy.yaml -recorded -since 30m
 `
 
 func runSimulate(c cli.Console, args []string) error {
 	var (
 		in         session.Flags
-		path       string
+		recorded   recordings
 		maxRefused string
 	)
 	flags := c.NewFlags("policy simulate", simulateHelp)
 	in.Redis.Register(flags)
 	in.Policy.Register(flags)
 	in.RegisterJSON(flags)
-	flags.StringVar(&path, "records", "", "`file` of recorded costs, one JSON object a line")
+	recorded.register(flags)
 	flags.StringVar(&maxRefused, "max-refused", "100%", "fail if a larger `share` would be refused, such as 5% or 0.05")
 	if err := cli.ParseAlone(flags, args); err != nil {
 		return err
@@ -43,56 +44,45 @@ func runSimulate(c cli.Console, args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case path == "":
-		return cli.Usagef("no records are given: say -records FILE")
+	case !recorded.given():
+		return cli.Usagef("no records are given: say -records FILE, or -recorded for those of the digests in Redis")
 	}
-	held, closeRedis, err := readPolicy(c, &in)
+	if err := recorded.check(); err != nil {
+		return err
+	}
+	var live *session.Live
+	if recorded.live() || !in.Policy.HasFile(c) && in.Redis.Given(c) {
+		if live, err = in.Redis.Open(c); err != nil {
+			return err
+		}
+		defer live.Close()
+	}
+	held, err := in.Policy.Read(c, live)
 	if err != nil {
 		return err
 	}
-	defer closeRedis()
-	report, err := replay(path, held.Snapshot)
+	replayed, err := recorded.traffic(&in, live)
 	if err != nil {
 		return err
 	}
+	report, err := replayed.replay(held.Snapshot)
+	if err != nil {
+		return err
+	}
+	failed, notJudged := report.Total.RefusedShare > most, simulate.NotJudged(replayed.known, replayed.units, held.Snapshot)
 	if in.JSON {
 		err = c.WriteJSON(struct {
-			Version int             `json:"version"`
-			Failed  bool            `json:"failed"`
-			Report  simulate.Report `json:"report"`
-		}{session.FormatVersion, report.Total.RefusedShare > most, report})
-	} else {
-		err = report.WriteTable(c.Stdout)
+			Version   int             `json:"version"`
+			Failed    bool            `json:"failed"`
+			Report    simulate.Report `json:"report"`
+			Recorded  *sampleJSON     `json:"recorded,omitempty"`
+			NotJudged []string        `json:"notJudged,omitempty"`
+		}{session.FormatVersion, failed, report, replayed.sample, notJudged})
+	} else if err = report.WriteTable(c.Stdout); err == nil {
+		writeRecorded(c, replayed.sample, notJudged)
 	}
-	if err == nil && report.Total.RefusedShare > most {
+	if err == nil && failed {
 		return cli.ErrFound
 	}
 	return err
-}
-
-// readPolicy reads the policy of the flags, from Redis where there is no file. The second result ends what it has opened.
-func readPolicy(c cli.Console, in *session.Flags) (*session.Policy, func(), error) {
-	if in.Policy.HasFile(c) || !in.Redis.Given(c) {
-		held, err := in.Policy.Read(c, nil)
-		return held, func() {}, err
-	}
-	s, err := in.OpenPolicy(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.Policy, s.Close, nil
-}
-
-// replay replays the records of a file.
-func replay(path string, policy *tiers.Snapshot) (simulate.Report, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return simulate.Report{}, fmt.Errorf("%s: cannot be read", path)
-	}
-	defer func() { _ = file.Close() }()
-	report, err := simulate.Run(simulate.Read(file), policy)
-	if err != nil {
-		return report, fmt.Errorf("%s: %w", path, err)
-	}
-	return report, nil
 }

@@ -163,6 +163,11 @@ func (p *PolicyFlags) Record(live *Live, held *Policy, tenant string) (*tiers.Re
 	if live == nil || tenant == "" || held.Lists(tenant) {
 		return nil, nil //nolint:nilnil // no record is no mistake
 	}
+	return p.Recorded(live, tenant)
+}
+
+// Recorded reads what the directory has of a tenant, nil for nothing, whether or not a policy lists it.
+func (p *PolicyFlags) Recorded(live *Live, tenant string) (*tiers.Record, error) {
 	source, err := redisdirectory.New(redisdirectory.Config{Client: live.Client, Namespace: live.Namespace, Name: p.Directory})
 	if err != nil {
 		return nil, cli.Usagef("%v", err)

@@ -1,4 +1,4 @@
-package preview
+package simulate
 
 import (
 	"fmt"
@@ -8,8 +8,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// notJudged returns what of the policies no record can judge, and the units that they count and no record has, at most 32 things.
-func notJudged(known tiers.Recorded, recorded map[bucket.Unit]bool, policies ...*tiers.Snapshot) []string {
+// NotJudged returns what of the policies a replay of records does not judge as a server does, because nobody knows what is asked of it
+// ([tiers.Snapshot.Unrecorded]), and the units that they count and no record has: at most 32 things, sorted.
+func NotJudged(known tiers.Recorded, recorded map[bucket.Unit]bool, policies ...*tiers.Snapshot) []string {
 	const shown = 32
 	var all []string
 	for _, policy := range policies {
