@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -50,7 +51,7 @@ func newShop(t *testing.T, addr, policy string) shop {
 	require.NoError(t, err)
 	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	srv.AddTransport(transport.POST{})
-	limiter := ratelimit.New(ratelimit.Config{Store: budgets, Policy: source, Subject: ratelimit.ByHeader("Tenant", func(_ context.Context, tenant string) (ratelimit.Subject, bool) {
+	limiter := ratelimit.New(ratelimit.Config{Store: budgets, Policy: source, Observe: ratelimit.ObserveConfig{Logger: slog.New(slog.DiscardHandler)}, Subject: ratelimit.ByHeader("Tenant", func(_ context.Context, tenant string) (ratelimit.Subject, bool) {
 		return ratelimit.Subject{Tenant: tenant}, true
 	})})
 	t.Cleanup(func() { require.NoError(t, limiter.Shutdown(t.Context())) })
