@@ -30,10 +30,15 @@ type ObserveConfig struct {
 	// name for an hour after it was. At most four times as many have a name at once, and
 	// five times as many get one within an hour: many exporters keep the series of each as long as the process lives.
 	TopTenants int
-	// Operations are the names of operations that the metrics of actual cost tell apart, at most 1000; all
+	// Operations are the names of operations that the metrics of decisions and of actual cost tell apart, at most 1000; all
 	// others are "other". Clients choose these names, so metrics name none without it: they tell
 	// operations apart by their root field.
 	Operations []string
+	// RootSpan has the span of the request carry what was decided, as ratelimit.outcome and ratelimit.tier: the span that [Handler] finds
+	// in the request, which otelhttp and its like make. Then traces are found, and sampled at their end, by
+	// outcome without a look at the spans below. Of a batch of operations it has the last one. A WebSocket has a span
+	// of its upgrade only, which is over: its operations are not in it. False leaves the span as it is.
+	RootSpan bool
 
 	// Observer is told of decisions, of limits that are nearly used up and that refuse, and of stores that go and
 	// come back. One that is an [event.Counter] is told what every decision came to, besides; package digest has one. It is called in the request, so

@@ -6,6 +6,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -27,8 +28,19 @@ func (e *Extension) decide(
 	ctx, span := e.reporter.Start(ctx)
 	answer := e.judge(ctx, opCtx, op)
 	e.nameDearest(opCtx, d)
-	e.reporter.Decided(ctx, span, d)
+	e.decided(ctx, span, d)
 	return op, answer
+}
+
+// decided tells everybody of a decision.
+func (e *Extension) decided(ctx context.Context, span trace.Span, d *decision.Decision) {
+	e.reporter.Decided(ctx, span, d)
+	if !e.cfg.Observe.RootSpan {
+		return
+	}
+	if request := sink.Request(ctx); request != nil {
+		e.reporter.MarkRoot(request, d)
+	}
 }
 
 // undecided returns the operation that the mutator has priced, or one that is not if it has not seen it.
@@ -107,7 +119,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 		span.End()
 		return nil
 	}
-	e.reporter.Decided(ctx, span, d)
+	e.decided(ctx, span, d)
 	return op
 }
 

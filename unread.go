@@ -128,6 +128,6 @@ func (e *Extension) decideUnread(ctx context.Context, opCtx *graphql.OperationCo
 		return nil
 	}
 	ctx, span := e.reporter.Start(ctx)
-	e.reporter.Decided(ctx, span, &op.decision)
+	e.decided(ctx, span, &op.decision)
 	return op
 }

@@ -195,6 +195,15 @@ func (g *Group) Merge(o *Group) {
 	g.NewlyRefused.Merge(&o.NewlyRefused)
 }
 
+// RefusedShare is about which part of those who were seen was refused something, from 0 to 1.
+func (g *Group) RefusedShare() float64 {
+	seen := g.Seen.Count()
+	if seen == 0 {
+		return 0
+	}
+	return min(1, g.Refused.Count()/seen)
+}
+
 // NewlyRefusedShare is about which part of those who were seen the candidate would newly refuse.
 func (g *Group) NewlyRefusedShare() float64 {
 	seen := g.Seen.Count()

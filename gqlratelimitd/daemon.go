@@ -199,8 +199,12 @@ func (d *daemon) openDriver(context.Context) error {
 	if err != nil {
 		return err
 	}
+	states := d.control.RolloutStore()
+	if err := rollout.Observe(d.metrics, states); err != nil {
+		return err
+	}
 	d.driver, err = rollout.New(rollout.Config{
-		Store: d.control.RolloutStore(), Digests: digests.Digests, Interval: d.options.interval, Now: d.options.now,
+		Store: states, Digests: digests.Digests, Interval: d.options.interval, Now: d.options.now,
 		Moved: func(s *rollout.State) {
 			log := d.log.Info
 			if s.Phase == rollout.Halted {

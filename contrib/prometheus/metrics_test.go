@@ -33,6 +33,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
@@ -212,6 +213,9 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = switches.Close() })
+	streams, err := stream.Start(stream.Config{Sink: noSink{}, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = streams.Close(t.Context()) })
 	srv.Use(ratelimit.New(ratelimit.Config{
 		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: easing, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Observe: ratelimit.ObserveConfig{
@@ -223,6 +227,11 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	}))
 	return door.Handler(ratelimit.Handler(srv))
 }
+
+// noSink is a broker that acknowledges everything.
+type noSink struct{}
+
+func (noSink) Send(context.Context, []stream.Envelope) []error { return nil }
 
 // noFeed is a feed that is away.
 type noFeed struct{}
@@ -324,6 +333,12 @@ func (r *recorder) Int64ObservableCounter(
 	cfg := metric.NewInt64ObservableCounterConfig(options...)
 	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
 		t.Helper()
+		if len(cfg.Callbacks()) == 0 {
+			options = append(options, metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+				o.Observe(1)
+				return nil
+			}))
+		}
 		_, err := m.Int64ObservableCounter(name, options...)
 		require.NoError(t, err)
 	})

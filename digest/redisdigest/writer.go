@@ -80,6 +80,8 @@ func Start(cfg WriterConfig) (*Writer, error) {
 func (w *Writer) Close() error {
 	w.stop()
 	w.ended.Wait()
+	// It only fails for a provider that did not register it.
+	_ = w.told.ends()
 	return nil
 }
 
@@ -104,7 +106,11 @@ func (w *Writer) once(ctx context.Context) {
 	defer w.writing.Unlock()
 	began := time.Now()
 	var err error
-	guard.Run(ctx, w.cfg.Logger, "the digest", func() { err = w.send(ctx, w.cfg.Collector.Collect(began)) })
+	guard.Run(ctx, w.cfg.Logger, "the digest", func() {
+		batch := w.cfg.Collector.Collect(began)
+		w.told.groups.Store(&batch.Digest.Groups)
+		err = w.send(ctx, batch)
+	})
 	w.told.wrote(ctx, time.Since(began), err)
 	if failed := err != nil; failed != w.failed {
 		w.failed = failed

@@ -134,6 +134,7 @@ func TestMetricsNameNoTenantUnlessToldTo(t *testing.T) {
 	f := newFixture(t, i.configure)
 	f.post(request{Query: cheapQuery})
 	require.Equal(t, map[string]float64{"": 1}, i.sums("ratelimit.decisions", "ratelimit.tenant"))
+	require.Empty(t, i.sums("ratelimit.tenant.decisions", "ratelimit.tenant"))
 }
 
 func TestMetricsNameListedTenantsAndTheBusiestFew(t *testing.T) {
@@ -152,7 +153,8 @@ func TestMetricsNameListedTenantsAndTheBusiestFew(t *testing.T) {
 		f.post(request{Query: cheapQuery, Tenant: fmt.Sprintf("rare-%d", n)})
 	}
 	require.Equal(t, map[string]float64{"listed": 1, "busy": 5, "other": 30},
-		i.sums("ratelimit.decisions", "ratelimit.tenant"))
+		i.sums("ratelimit.tenant.decisions", "ratelimit.tenant"))
+	require.Equal(t, map[string]float64{"listed": 3, "busy": 15, "other": 90}, i.sums("ratelimit.tenant.points", "ratelimit.tenant"))
 }
 
 func TestTheLoggerIsToldWhenTheStoreGoesAndWhenItIsBack(t *testing.T) {

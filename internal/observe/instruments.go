@@ -110,23 +110,25 @@ const (
 )
 
 // labels name the attributes of an instrument.
-type labels [5]string
+type labels [4]string
 
 var (
-	decisionLabels   = labels{attrOutcome, attrTier, attrMode, attrOperation}
-	tenantLabels     = labels{attrOutcome, attrTier, attrMode, attrOperation, attrTenant}
-	chargeLabels     = labels{attrOutcome, attrTier, attrMode, attrUnit}
-	candidateLabels  = labels{attrCandidate, attrOutcome, attrCandidateOutcome}
-	spentLabels      = labels{attrOperation, attrRoot, attrName}
-	tierLabels       = labels{attrTier}
-	untoldLabels     = labels{attrUntoldBy}
-	limitLabels      = labels{attrLimit, attrLevel, attrTier, attrMode}
-	settlementLabels = labels{attrTier, attrReason, attrSettlementResult}
-	storeLabels      = labels{attrStoreName}
-	callLabels       = labels{attrStoreName, attrCall, attrResult}
-	sparedLabels     = labels{attrStoreName, attrSparedBy}
-	awayLabels       = labels{attrStoreName, attrOutcome}
-	localLabels      = labels{attrStoreName, attrLimit, attrLevel, attrUnit}
+	decisionLabels    = labels{attrOutcome, attrTier, attrMode, attrOperation}
+	tenantLabels      = labels{attrTenant, attrOutcome}
+	tenantPointLabels = labels{attrTenant}
+	operationLabels   = labels{attrName, attrOutcome}
+	chargeLabels      = labels{attrOutcome, attrTier, attrMode, attrUnit}
+	candidateLabels   = labels{attrCandidate, attrOutcome, attrCandidateOutcome}
+	spentLabels       = labels{attrOperation, attrRoot, attrName}
+	tierLabels        = labels{attrTier}
+	untoldLabels      = labels{attrUntoldBy}
+	limitLabels       = labels{attrLimit, attrLevel, attrTier, attrMode}
+	settlementLabels  = labels{attrTier, attrReason, attrSettlementResult}
+	storeLabels       = labels{attrStoreName}
+	callLabels        = labels{attrStoreName, attrCall, attrResult}
+	sparedLabels      = labels{attrStoreName, attrSparedBy}
+	awayLabels        = labels{attrStoreName, attrOutcome}
+	localLabels       = labels{attrStoreName, attrLimit, attrLevel, attrUnit}
 )
 
 // sets caches sets of attributes by what they are made of. Their number is bounded by what operators configure.

@@ -16,6 +16,9 @@ type metrics struct {
 	decisions, charges, candidates metric.Int64Counter
 	costs                          metric.Int64Histogram
 
+	tenantDecisions, tenantPoints, operationDecisions metric.Int64Counter
+	retriedEarly                                      metric.Int64Counter
+
 	used                         metric.Float64Histogram
 	exceeded, crossings, refused metric.Int64Counter
 	untold, untoldFacts          metric.Int64Counter
@@ -37,6 +40,14 @@ func newMetrics(m *meter) *metrics {
 		candidates: m.counter("ratelimit.candidate.decisions", "{decision}",
 			"Decisions beside which a candidate policy was judged, by both outcomes."),
 		costs: m.points("ratelimit.operation.cost", "Static cost of operations.", bounds...),
+
+		tenantDecisions: m.counter("ratelimit.tenant.decisions", "{decision}", "Decisions by outcome, of the tenants that metrics name."),
+		tenantPoints: m.counter("ratelimit.tenant.points", "{point}",
+			"Points that operations of the tenants which metrics name were charged before they ran."),
+		operationDecisions: m.counter("ratelimit.operation.decisions", "{decision}",
+			"Decisions by outcome, of the operations that metrics name."),
+		retriedEarly: m.counter("ratelimit.retried_early", "{decision}",
+			"Refusals of clients that were told to come back later and have not waited."),
 
 		used: m.histogram("ratelimit.limit.used", "1",
 			"Share that is used of the limit with the smallest remaining share, after a decision.",
@@ -81,20 +92,32 @@ func newMetrics(m *meter) *metrics {
 }
 
 // decided counts a decision. Its kind is empty for a document that did not validate, which has no cost.
-func (m *metrics) decided(ctx context.Context, d *decision.Decision, tenants *tenantNames) {
-	if !m.decisions.Enabled(ctx) && !m.costs.Enabled(ctx) {
-		return
+func (r *Reporter) decided(ctx context.Context, d *decision.Decision) {
+	m := r.metrics
+	if m.decisions.Enabled(ctx) || m.costs.Enabled(ctx) {
+		set := m.sets.of(&decisionLabels, string(d.Outcome), d.Tier, d.Mode.String(), string(d.Kind))
+		m.decisions.Add(ctx, 1, set)
+		if d.Kind != "" {
+			m.costs.Record(ctx, d.Points, set)
+		}
 	}
-	l, tenant, cache := &decisionLabels, "", &m.sets
-	if tenants != nil {
-		l, tenant = &tenantLabels, tenants.name(d.Subject.Tenant)
-		cache = tenants.sets.Load()
+	if r.tenants != nil && (m.tenantDecisions.Enabled(ctx) || m.tenantPoints.Enabled(ctx)) {
+		tenant := r.tenants.name(d.Subject.Tenant)
+		sets := r.tenants.sets.Load()
+		m.tenantDecisions.Add(ctx, 1, sets.of(&tenantLabels, tenant, string(d.Outcome)))
+		m.tenantPoints.Add(ctx, d.Charged, sets.of(&tenantPointLabels, tenant))
 	}
-	set := cache.of(l, string(d.Outcome), d.Tier, d.Mode.String(), string(d.Kind), tenant)
-	m.decisions.Add(ctx, 1, set)
-	if d.Kind != "" {
-		m.costs.Record(ctx, d.Points, set)
+	if len(r.operations) > 0 && m.operationDecisions.Enabled(ctx) {
+		m.operationDecisions.Add(ctx, 1, m.sets.of(&operationLabels, r.operationName(d), string(d.Outcome)))
 	}
+}
+
+// operationName is what metrics call the operation, where they name some.
+func (r *Reporter) operationName(d *decision.Decision) string {
+	if r.operations[d.Name] {
+		return boundedName(d.Name)
+	}
+	return otherOperations
 }
 
 // limit returns the set by which a limit is counted, with the threshold that it has crossed, zero if none.
@@ -126,12 +149,9 @@ func (r *Reporter) Spent(ctx context.Context, d *decision.Decision, estimated, a
 		root = d.RootFields[0]
 	}
 	if len(r.operations) > 0 {
-		name = otherOperations
-		if r.operations[d.Name] {
-			name = d.Name
-		}
+		name = r.operationName(d)
 	}
-	set := m.sets.of(&spentLabels, string(d.Kind), root, boundedName(name))
+	set := m.sets.of(&spentLabels, string(d.Kind), root, name)
 	m.estimated.Record(ctx, estimated, set)
 	m.actual.Record(ctx, actual, set)
 	// Both are at most 2^53, so the difference is exact.

@@ -35,6 +35,7 @@ type Config struct {
 	Tenants        []string
 	TopTenants     int
 	Operations     []string
+	RootSpan       bool
 	// Observer is the Logger if it is nil, and then only of single refusals.
 	Observer event.Observer
 	// Refusals is negative where nobody is told of single refusals.
@@ -59,6 +60,7 @@ type Reporter struct {
 	tenants     *tenantNames
 	// operations are the names that metrics carry.
 	operations map[string]bool
+	early      *early
 	facts      facts
 	refusals   *sample
 	// keeper is told of single decisions.
@@ -85,7 +87,7 @@ func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 	}
 	r := &Reporter{
 		cfg: cfg, tracer: tracers.Tracer(scopeName), placeholder: placeholder, tenants: newTenantNames(cfg.Tenants, cfg.TopTenants),
-		operations: make(map[string]bool, len(cfg.Operations)), facts: newFacts(cfg.Facts),
+		operations: make(map[string]bool, len(cfg.Operations)), early: newEarly(), facts: newFacts(cfg.Facts),
 		refusals: newSample(cfg.Refusals, cfg.TenantRefusals), keeper: event.NewLogger(cfg.Logger),
 		counter: event.CounterOf(cfg.Observer),
 	}
@@ -131,7 +133,8 @@ func (r *Reporter) Start(ctx context.Context) (context.Context, trace.Span) {
 func (r *Reporter) Decided(ctx context.Context, span trace.Span, d *decision.Decision) {
 	id := r.identify(ctx, d, span.IsRecording() && span.SpanContext().IsSampled())
 	r.endSpan(span, d)
-	r.metrics.decided(ctx, d, r.tenants)
+	r.decided(ctx, d)
+	r.retriedEarly(ctx, d)
 	r.count(ctx, d)
 	r.limits(ctx, d)
 	r.candidate(ctx, d)
@@ -179,6 +182,13 @@ func (r *Reporter) tell(ctx context.Context, e event.Event) {
 		return
 	}
 	guard.Run(ctx, r.cfg.Logger, "Config.Observe.Observer", func() { r.cfg.Observer.Observe(ctx, e) })
+}
+
+// MarkRoot says in the span of a request what was decided about its operation.
+func (r *Reporter) MarkRoot(request context.Context, d *decision.Decision) {
+	if root := trace.SpanFromContext(request); root.IsRecording() {
+		root.SetAttributes(attribute.String(attrOutcome, string(d.Outcome)), attribute.String(attrTier, d.Tier))
+	}
 }
 
 // endSpan says in the span what was decided, and closes it.

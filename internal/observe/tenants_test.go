@@ -53,7 +53,7 @@ func (f *traffic) counts() map[string]int64 {
 	require.NoError(f.t, f.reader.Collect(f.t.Context(), &collected))
 	counts := map[string]int64{}
 	for _, m := range collected.ScopeMetrics[0].Metrics {
-		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "ratelimit.decisions" {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "ratelimit.tenant.decisions" {
 			for _, p := range sum.DataPoints {
 				name, _ := p.Attributes.Value("ratelimit.tenant")
 				counts[name.AsString()] += p.Value

@@ -37,7 +37,10 @@ func Handler(next http.Handler) http.Handler {
 // larger is no GraphQL answer and passes.
 const maxHeld = 64 << 10
 
-type exchangeKey struct{}
+type (
+	exchangeKey struct{}
+	requestKey  struct{}
+)
 
 // held is an [Exchange] with the context in which it is found: one piece of memory in the place of two.
 type held struct {
@@ -47,8 +50,11 @@ type held struct {
 
 // Value implements context.Context.
 func (h *held) Value(key any) any {
-	if key == (exchangeKey{}) {
+	switch key {
+	case exchangeKey{}:
 		return &h.Exchange
+	case requestKey{}:
+		return h.Context
 	}
 	return h.Context.Value(key)
 }
@@ -87,6 +93,12 @@ type Exchange struct {
 func From(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x
+}
+
+// Request returns the context of the request that ctx belongs to as it came to the [Handler], nil if it did not come through one.
+func Request(ctx context.Context) context.Context {
+	request, _ := ctx.Value(requestKey{}).(context.Context)
+	return request
 }
 
 // URL is that of the request, on a WebSocket of the upgrade. It must not be changed.
