@@ -19,12 +19,16 @@ import (
 
 const auditHelp = `Usage: gqlratelimitd audit verify FILE -key KEY [-key KEY] [-kept FILE]
        gqlratelimitd audit export [-o FILE] [flags of gqlratelimitd]
+       gqlratelimitd audit rotate -reason TEXT [-lost] [flags of gqlratelimitd]
 
 verify says whether an export is what was signed. It asks nothing but the file, - for standard input. With checkpoints that
 were kept elsewhere, the file of -checkpoints, it also finds a log that was written anew.
 
 export writes the log, straight from the database, up to a checkpoint that it signs if the key of the daemon is there, and
 otherwise up to the newest one. GET /v1/audit/export does the same.
+
+rotate makes another key, has the log name it, and puts it in the place of the file of -audit-key. It takes a token with the role
+operator in RATELIMIT_TOKEN. The daemons may run, and are restarted with the key afterwards.
 `
 
 // runAudit runs a command for the audit log.
@@ -35,6 +39,8 @@ func runAudit(ctx context.Context, args []string, c console) error {
 			return verify(args[1:], c)
 		case "export":
 			return export(ctx, args[1:], c)
+		case "rotate":
+			return rotate(ctx, args[1:], c)
 		}
 	}
 	fmt.Fprint(c.err, auditHelp)

@@ -104,6 +104,7 @@ type certificateOptions struct {
 const help = `Usage: gqlratelimitd [flags]
        gqlratelimitd audit verify FILE -key KEY [-kept FILE]
        gqlratelimitd audit export [-o FILE] [flags]
+       gqlratelimitd audit rotate -reason TEXT [-lost] [flags]
 
 Without an argument it listens on ` + defaultListen + `, keeps everything in a file of SQLite in the state folder of
 the user, and prints a one-time token and what to do with it.
