@@ -22,7 +22,12 @@ type charged struct {
 	count int32
 	// bytes says that limits count what leaves, of which one byte was charged.
 	bytes bool
+	// counted says that what was admitted was counted as usage, which a settlement corrects although no limit was charged.
+	counted bool
 }
+
+// corrects reports whether there is anything to correct by what the operation comes to.
+func (c *charged) corrects() bool { return c.limits != 0 || c.counted }
 
 // receipt returns that of the charge. It is zero where nothing can correct it.
 func (c *charged) receipt() bucket.Receipt {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/99designs/gqlgen/graphql"
-
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -48,7 +46,7 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}
 	buckets := op.paying(ctx)
-	if n == 0 || buckets == nil {
+	if n == 0 || buckets == nil && op.rules.Usage == tiers.CountNothing {
 		return nil
 	}
 	op.extension.warnOfUnit(ctx, op.rules, unit)
@@ -72,11 +70,8 @@ func (op *operation) refusedInside() {
 // from the limits that hold for all operations, and all where nobody knows which call that is.
 func (op *operation) paying(ctx context.Context) []bucket.Bucket {
 	buckets := judged(op.rules)
-	root := graphql.GetFieldContext(ctx)
-	for root != nil && root.Parent != nil && root.Parent.Parent != nil {
-		root = root.Parent
-	}
-	if buckets == nil || root == nil || root.Field.Field == nil || root.Object == "" {
+	root := rootOf(ctx)
+	if buckets == nil || root == nil {
 		return buckets
 	}
 	if buckets = op.rules.Paying(root.Object + "." + root.Field.Name); !haveLimits(buckets) {
@@ -94,6 +89,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		Buckets: unasked(buckets),
 		Owners:  op.members(nil),
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
+		Usage:   op.usageOfCharge(ctx, unit, n),
 		// Under a candidate that has refused the operation it would not have come here.
 		Candidate: op.trial,
 	}
@@ -106,6 +102,8 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	}
 	var would *decision.Refusal
 	switch {
+	case err != nil && buckets == nil:
+		// There was nothing to judge: it was only to be counted.
 	case err != nil:
 		result, after.Outcome, after.Refusal = judgeAway(op.store, &take, after.FailMode, err)
 	default:

@@ -131,7 +131,7 @@ func (e *Extension) replay(ctx context.Context, op *operation, points int64, kep
 		e.warnOnce(ctx, oddity{what: "answer", tenant: d.Subject.Tenant}, "a stored answer cannot be had: its query runs again",
 			slog.String("tenant", shortened(d.Subject.Tenant)), slog.String("error", err.Error()))
 		// Of budgets that all tenants share the operation has been charged already.
-		q := e.newQuestion(op, points)
+		q := e.newQuestion(ctx, op, points)
 		answer := e.takeOwn(ctx, op, q)
 		q.done()
 		return answer

@@ -34,7 +34,7 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 		e.reporter.Spent(ctx, &d, estimate, points)
 	}
 	var c correction
-	if op.charged.limits != 0 {
+	if op.charged.corrects() {
 		unused := int64(0)
 		if known && !op.rules.Split {
 			unused = max(0, op.charged.points-points)
@@ -115,7 +115,7 @@ func (op *operation) show(c correction) {
 		// Parts cost more than the whole, by a base each.
 		back, more = max(back, min(c.apart.back, op.charged.points)), max(more, c.apart.more)
 	}
-	if back == 0 && more == 0 {
+	if back == 0 && more == 0 || op.charged.limits == 0 {
 		return
 	}
 	op.mu.Lock()
@@ -157,14 +157,14 @@ func (op *operation) askedOf(owner bucket.Owner) int64 {
 // settlement of its charge, a client that asks, or metrics.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
 	s, d := &e.cfg.Settlement, &op.decision
-	settles := op.charged.limits != 0
-	d.Correctable = settles && (s.Refund || s.ChargeExcess)
+	settles := op.charged.corrects()
+	d.Correctable = op.charged.limits != 0 && (s.Refund || s.ChargeExcess)
 	if settles && s.Refund {
 		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
 	}
 	actual := e.cfg.Pricing.Actual
 	d.Counted = actual == ActualAlways || actual == ActualWhereRead && (op.asks || e.reporter.ReadsSpent(ctx))
-	if d.Counted || d.Correctable {
+	if d.Counted || settles && (s.Refund || s.ChargeExcess) {
 		op.addUp(opCtx)
 	}
 	if d.Kind == ast.Subscription {

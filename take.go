@@ -35,7 +35,7 @@ func (q *question) done() {
 
 // takeFor asks the store and turns its verdict into the decision.
 func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *graphql.Response {
-	q := e.newQuestion(op, points)
+	q := e.newQuestion(ctx, op, points)
 	// Not where something panics: nobody knows then who still has it.
 	answer := e.ask(ctx, op, q)
 	q.done()
@@ -66,13 +66,13 @@ func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphq
 }
 
 // newQuestion returns what the store is asked for the operation.
-func (e *Extension) newQuestion(op *operation, points int64) *question {
+func (e *Extension) newQuestion(ctx context.Context, op *operation, points int64) *question {
 	q, _ := questions.Get().(*question)
 	take := &q.take
 	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(op.rules), op.claim
 	take.States, take.Owners = op.states[:], op.members(op.owners[:])
 	q.points, q.would = points, e.try(op, take, points)
-	take.Amounts = op.withParsed(append(op.asked(points), op.rules.Amounts...), 1)
+	take.Amounts, take.Usage = op.withParsed(append(op.asked(points), op.rules.Amounts...), 1), op.usage(ctx)
 	return q
 }
 
@@ -106,7 +106,7 @@ func (op *operation) asked(points int64) bucket.Amounts {
 // takeOwn asks the store for what is the tenant's own.
 func (e *Extension) takeOwn(ctx context.Context, op *operation, q *question) *graphql.Response {
 	d, take := &op.decision, &q.take
-	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil {
+	if take.Buckets == nil && take.Claim == nil && take.Candidate == nil && take.Usage == nil {
 		d.Admit()
 		d.Candidate = q.would
 		return nil
@@ -222,7 +222,7 @@ func tried(would *decision.Candidate, take *bucket.Take, result *bucket.Result) 
 // keep notes what the take has charged.
 func (op *operation) keep(result *bucket.Result, points int64) {
 	c := &op.charged
-	c.points, c.count = points, int32(len(result.Limits))
+	c.points, c.count, c.counted = points, int32(len(result.Limits)), op.rules.Usage != tiers.CountNothing && !result.Receipt.IsZero()
 	for i := range result.Limits {
 		switch l := &result.Limits[i]; {
 		case l.Charged <= 0:

@@ -40,6 +40,9 @@ type call struct {
 	rulesAt int
 	// claim is that of a take, nil if there is none.
 	claim *idempotency.Claim
+	// usage is what is counted, nil if nothing is, under keys and by arguments from these places on.
+	usage              *usage
+	usageKey, usageArg int
 	// takes says that extra is what kind of take it is.
 	takes bool
 	// now is the time of the store, by an estimate or as a reply has told it, or zero.
@@ -123,6 +126,13 @@ func (c *call) rules() {
 	}
 }
 
+// dated names what depends on the time at which the script runs. The keys and arguments are read after it.
+func (c *call) dated(now int64) {
+	if c.takes {
+		c.countIn(now)
+	}
+}
+
 // arguments are those of a try that counts for nothing after the date before, unless that is zero, and has the windows
 // of the calendar that hold now. The slice is used again by the next try; what stands in it is not.
 func (c *call) arguments(before, now int64) []any {
@@ -137,7 +147,11 @@ func (c *call) numbers(before, now int64) []byte {
 		l := g.buckets[i].Limits.compiled
 		size += (l.Columns*c.perLimit + state.CalendarNumbers*len(l.Calendars)) * state.DoubleSize
 	}
-	b := state.AppendDouble(state.AppendDouble(make([]byte, 0, size), before), c.extra)
+	extra := c.extra
+	if c.usage != nil {
+		extra += int64(len(c.usage.all)) * state.Counted
+	}
+	b := state.AppendDouble(state.AppendDouble(make([]byte, 0, size), before), extra)
 	if c.settled {
 		b = append(b, state.AnyGeneration...)
 	} else {

@@ -26,6 +26,9 @@ func (t *Take) Check() error {
 	if err := checkAmounts(t.Amounts); err != nil {
 		return err
 	}
+	if err := t.Usage.check(t.Amounts); err != nil {
+		return err
+	}
 	if err := t.Candidate.Check(); err != nil {
 		return err
 	}

@@ -66,13 +66,18 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 	if take.Claim != nil {
 		c.key(recordAddress(take.Claim))
 	}
-	c.overrides()
 	c.values(buckets, 0, 1, func(_ int, b *Bucket, l *rule) [2]int64 {
 		return [2]int64{b.asked(take.Amounts, l.limit.Unit)}
 	})
 	c.claim = take.Claim
 	c.arg([]byte(nil))
 	c.rules()
+	if take.Usage != nil {
+		u := newUsage(take.Tenant, nil)
+		u.of(&take)
+		c.countsUnder(&u)
+	}
+	c.overrides()
 	c.live = len(take.Buckets)
 	c.owners, c.takes, c.again = take.Owners, true, take.Claim != nil
 	reply, err := c.do(ctx)
@@ -125,6 +130,10 @@ func (s *core) Settle(ctx context.Context, settlement Settlement) (Settled, erro
 	c.arg(packedEnd)
 	c.arg(answer)
 	c.rules()
+	if u := settlement.corrections(); u != nil {
+		c.countsUnder(u)
+		c.countIn(u.date)
+	}
 	reply, err := c.do(ctx)
 	if err != nil {
 		return Settled{}, err

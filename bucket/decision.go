@@ -36,7 +36,7 @@ func judge(buckets []Bucket, spends *spentArray, amounts Amounts, now int64) (Ve
 func (r *Result) judged(take *Take, spends *spentArray, short state.Shortfall, now int64) {
 	r.fill(take, spends, now, short, true)
 	r.observed(take, spends, now)
-	if r.Verdict == Admitted && r.charged() {
+	if r.Verdict == Admitted && (take.Usage != nil || r.charged()) {
 		r.Receipt.issue(take, now, short)
 	}
 }
@@ -241,7 +241,7 @@ func (r *Result) again(take *Take, takenAt int64, limits uint32, short state.Sho
 			state.Never = state.Asked > state.Limit.Capacity
 		}
 	}
-	if r.charged() {
+	if take.Usage != nil || r.charged() {
 		r.Receipt.issue(take, takenAt, short)
 	}
 }

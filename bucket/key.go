@@ -19,6 +19,10 @@ import (
 //	rl:NAMESPACE:{TENANT}:i:RECORD    the record of an idempotency key
 //	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
 //	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
+//	rl:NAMESPACE:{TENANT}:n:HOUR      the usage of the tenant in an hour, counted from 1970
+//	rl:NAMESPACE:{TENANT}:n:HOUR:u:UNIT the same in another unit than points and requests
+//	rl:NAMESPACE:{TENANT}:n:HOUR:f:FIELD the usage of a root field in that hour
+//	rl:NAMESPACE:{TENANT}:l:HOUR…     the same of what was admitted while the store was away
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
 //	rl:NAMESPACE:a:ANSWER             an answer that NewRedisAnswers has put there
 //	rl:NAMESPACE:fleet                the instances that share the store, in whatever slot that is
@@ -28,7 +32,7 @@ import (
 // described in package lua.
 var infixes = [...]string{
 	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:", partKey: ":o:",
-	recordKey: ":i:", settledKey: ":s:", overridesKey: ":x", fleetKey: ":fleet",
+	recordKey: ":i:", settledKey: ":s:", usageKey: ":n:", localUsageKey: ":l:", overridesKey: ":x", fleetKey: ":fleet",
 }
 
 const (
@@ -48,6 +52,8 @@ const (
 	partKey keyKind = iota + keyKind(Operation) + 1
 	recordKey
 	settledKey
+	usageKey
+	localUsageKey
 	overridesKey
 	fleetKey
 )
@@ -118,9 +124,12 @@ func (k keyspace) key(a address) string {
 	if a.kind > keyKind(Tenant) && a.kind < overridesKey {
 		name = segment(name)
 	}
-	if a.kind == partKey {
+	switch {
+	case a.kind == partKey:
 		// No segment has a colon.
 		name += ":" + segment(a.part)
+	case a.part != "":
+		name += ":" + a.part
 	}
 	switch {
 	case a.kind == fleetKey:

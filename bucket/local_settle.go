@@ -11,6 +11,8 @@ import (
 // localDebt is what a tenant has to settle.
 type localDebt struct {
 	owners []*localOwner
+	// usage is what was admitted and is to be counted, nil if nothing is.
+	usage *admitted
 	// batch is being settled, or was sent without an answer. It is nil otherwise.
 	batch *localBatch
 	// call is under way, if it is not nil.
@@ -165,6 +167,7 @@ func (s *localShard) settled(l *local, tenant string, batch *localBatch, settled
 		return
 	case err != nil:
 		batch.putBack(now)
+		batch.uncounted(debt)
 		debt.batch = nil
 		return
 	default:
@@ -198,7 +201,7 @@ func (s *localShard) batch(l *local, tenant string) (_ *localBatch, _ *localCall
 			// too late is seen to here.
 			takenAt = maxDate
 		}
-		debt.batch = newLocalBatch(debt.owners, takenAt, now)
+		debt.batch = newLocalBatch(debt, tenant, takenAt, now)
 	} else {
 		debt.batch.age(now)
 	}
@@ -211,12 +214,12 @@ func (s *localShard) batch(l *local, tenant string) (_ *localBatch, _ *localCall
 }
 
 // newLocalBatch takes what the owners have taken, of as many as one call may have. It returns nil if that is
-// nothing.
-func newLocalBatch(owners []*localOwner, takenAt, now int64) *localBatch {
+// nothing, and nothing is to be counted.
+func newLocalBatch(debt *localDebt, tenant string, takenAt, now int64) *localBatch {
 	b := &localBatch{sent: time.Now()}
 	limits := 0
-	var amounts []int64
-	for _, o := range owners {
+	amounts := []int64{}
+	for _, o := range debt.owners {
 		under, taken, left := o.due(now)
 		if under == nil {
 			o.taken = nil
@@ -234,10 +237,11 @@ func newLocalBatch(owners []*localOwner, takenAt, now int64) *localBatch {
 		b.receipt.buckets = append(b.receipt.buckets, Bucket{Owner: o.key.owner, Limits: under})
 		o.taken = left
 	}
-	if len(b.owners) == 0 {
+	if len(b.owners) == 0 && debt.usage == nil {
 		return nil
 	}
-	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = owners[0].key.tenant, takenAt, amounts
+	b.count(debt, now)
+	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = tenant, takenAt, amounts
 	b.receipt.name(takenAt)
 	return b
 }
@@ -343,7 +347,7 @@ func (s *localShard) paid(l *local, tenant string, debt *localDebt) {
 	}
 	clear(debt.owners[len(left):])
 	debt.owners = left
-	if len(left) == 0 && debt.batch == nil {
+	if len(left) == 0 && debt.batch == nil && debt.usage == nil {
 		delete(s.debts, tenant)
 		l.owing.Add(-1)
 	}

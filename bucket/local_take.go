@@ -129,6 +129,9 @@ func (j *localTake) judge() Result {
 		}
 		k += len(rules)
 	}
+	if verdict == Admitted {
+		j.shard.admit(j.take)
+	}
 	result.fill(&Take{Buckets: j.buckets, Amounts: j.take.Amounts, States: j.take.States}, &j.spends, j.now, short, true)
 	k = 0
 	for _, o := range j.owners {

@@ -68,6 +68,7 @@ type Memory struct {
 var (
 	_ Store         = (*Memory)(nil)
 	_ OverrideStore = (*Memory)(nil)
+	_ UsageStore    = (*Memory)(nil)
 
 	_ EvictionCounter = (*Memory)(nil)
 )
@@ -167,6 +168,7 @@ func (m *Memory) run(ctx context.Context, c *call) (reply, error) {
 	if c.script == &m.scripts.Override {
 		c.extra = s.roomForOverrides(tenant)
 	}
+	c.dated(now)
 	keys, values := make([]entryKey, len(c.keys)), make([][]byte, len(c.keys))
 	for i := range c.keys {
 		keys[i] = s.keyOf(tenant, &c.keys[i])

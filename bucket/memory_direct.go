@@ -45,6 +45,9 @@ func (s *shard) takeDirect(tenant tenantKey, take *Take, result *Result, now int
 	if value, ends, ok := d.Record(s.fresh[:0]); ok {
 		s.keep(&record, value, ends, now)
 	}
+	if take.Usage != nil && outcome == state.Admitted {
+		s.countTake(tenant, take, now)
+	}
 	s.makeRoom()
 	if judged && tries {
 		result.Candidate = s.tried(take, now)

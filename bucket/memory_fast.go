@@ -56,7 +56,10 @@ func (s *shard) takeFast(tenant tenantKey, take *Take, result *Result, now int64
 		}
 		k = n
 	}
-	if s.pools[bucketPool].latest != 0 {
+	if take.Usage != nil {
+		s.countTake(tenant, take, now)
+	}
+	if s.pools[bucketPool].latest != 0 || take.Usage != nil {
 		s.makeRoom()
 	}
 	result.Verdict, result.Limits, result.now = Admitted, states, now

@@ -34,6 +34,8 @@ type shard struct {
 	// fresh is room for a state until it is in its entry, and direct for a take that is not a fast one, nil before the first.
 	fresh  []byte
 	direct *state.Direct
+	// counting is room for what is counted.
+	counting counting
 	// calls counts the calls, and due the entries to be looked at by the next one.
 	calls uint
 	due   int

@@ -82,6 +82,7 @@ type Redis struct {
 var (
 	_ Store         = (*Redis)(nil)
 	_ OverrideStore = (*Redis)(nil)
+	_ UsageStore    = (*Redis)(nil)
 )
 
 // NewRedis returns a store in Redis. It does not connect: a server that is away at start shows in the

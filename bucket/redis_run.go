@@ -78,13 +78,15 @@ func (r *Redis) send(c *call, group int, verb, script string) (string, error) {
 		// The caller may wait for as long: how long it does is known when the node was silent for too long.
 		before = r.offsets.applyBefore(group, c.bounds.Until())
 	}
+	now := c.estimate()
+	c.dated(now)
 	args := make([]any, 0, callHead+len(c.keys)+len(c.args)+1)
 	args = append(args, verb, script, len(c.keys))
 	keys := newKeyspace(r.namespace, c.tenant)
 	for _, key := range c.keys {
 		args = append(args, keys.key(key))
 	}
-	args = append(args, c.arguments(before, c.estimate())...)
+	args = append(args, c.arguments(before, now)...)
 	if r.testClock != nil {
 		args = append(args, r.testClock())
 	}

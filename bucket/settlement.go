@@ -23,9 +23,13 @@ type Receipt struct {
 	amounts receiptAmounts
 	// short is which limits were charged less than amounts says.
 	short state.Shortfall
+	// counted says that the amounts were counted as usage.
+	counted bool
 	// local is what a local share has taken from each limit, in the order of the limits, if the receipt is that of
 	// its settlement. Nothing was charged for it yet.
 	local []int64
+	// admitted is what the local share has admitted and is counted with its settlement, nil if nothing is.
+	admitted *admitted
 }
 
 // receiptAmounts copies the amounts of a take: a caller may use the slice again. The usual few units
@@ -70,6 +74,7 @@ func (r Receipt) Clone() Receipt {
 // its owner.
 func (r *Receipt) issue(take *Take, takenAt int64, short state.Shortfall) {
 	r.tenant, r.takenAt, r.buckets, r.short = take.Tenant, takenAt, take.Buckets, short
+	r.counted = take.Usage != nil
 	r.amounts.copyFrom(take.Amounts)
 	r.name(takenAt)
 }

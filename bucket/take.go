@@ -24,6 +24,9 @@ type Take struct {
 	Candidate *Candidate
 	// Claim marks an idempotency key as in use. Nil means that there is no key.
 	Claim *idempotency.Claim
+	// Usage says what is counted in the same step. Nil counts nothing. A take that is counted goes to the store also where it has
+	// no limits.
+	Usage *Usage
 	// States is room for the answer: Result.Limits uses it if it is large enough, so that a caller
 	// that keeps it saves an allocation. Nil is fine.
 	States []LimitState
@@ -234,5 +237,5 @@ func (t *Take) all() []Bucket {
 
 // empty says that there is nothing to judge and nothing to remember.
 func (t *Take) empty() bool {
-	return t.Claim == nil && countLimits(t.Buckets) == 0 && (t.Candidate == nil || countLimits(t.Candidate.Buckets) == 0)
+	return t.Claim == nil && t.Usage == nil && countLimits(t.Buckets) == 0 && (t.Candidate == nil || countLimits(t.Candidate.Buckets) == 0)
 }

@@ -1,6 +1,6 @@
 -- claim.lua: what stands before the budgets in a take: a block, and the record of the idempotency key. take.lua describes the keys, the arguments, the record and the reply.
 --
--- Takes: now, extra, read, pack
+-- Takes: now, extra, read, pack, counted, plain, hour
 -- Declares: kind, candidates, owners, outcome, tail, short, trial, trial_short, holds, attempt, fingerprint, lease, life,
 --   limits, finish, judged, live
 
@@ -12,7 +12,7 @@ if kind == BLOCKED_TAKE then
 end
 
 local candidates = (extra - kind) / CANDIDATE_OWNER
-local owners, outcome, tail, short = #KEYS, ADMITTED, '', ''
+local owners, outcome, tail, short = plain, ADMITTED, '', ''
 local trial, trial_short = ADMITTED, ''
 -- Whether the attempt takes the claim if the take is admitted, what that says, and the end that the record had.
 local holds = ARGV[2] ~= ''
@@ -22,7 +22,7 @@ if ARGV[2] ~= '' then
   local rules
   attempt, fingerprint, lease, life, rules, limits = read(CLAIM_FORMAT, ARGV[2])
   local abandoned = rules % RUN_AGAIN == REFUSE_ABANDONED and UNKNOWN or REPEAT
-  local record = redis.call('GET', KEYS[#KEYS])
+  local record = redis.call('GET', KEYS[plain])
   if record then
     local version, state, leased, ends, holder, asked, rest = read(RECORD_FORMAT, record)
     if version ~= RECORD_VERSION then
@@ -54,6 +54,12 @@ if ARGV[2] ~= '' then
         outcome = abandoned
       end
     end
+  end
+end
+if counted > 0 then
+  hour = read(DATE_FORMAT, ARGV[3 + owners], COUNT_DATE)
+  if now < hour or now >= hour + COUNT_HOUR then
+    return pack(REPLY_FORMAT, OTHER_WINDOW, now)
   end
 end
 local judged = outcome == ADMITTED

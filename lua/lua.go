@@ -1,6 +1,6 @@
 // Package lua holds the scripts that package bucket runs in Redis. A script is made of files: clock.lua stands before
 // each, known_overrides.lua before each that override records change, state.lua, which describes the stored state,
-// before each that reads one, restate.lua after it where something is given back, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
+// before each that reads one, restate.lua after it where something is given back, count.lua where usage is counted, and claim.lua and fast.lua before take.lua. The header of a file says what it does, what
 // its keys, arguments and reply are, which names it declares, and which it takes from the files before it. Names in
 // capitals are those of internal/state, which are literals in the text that Redis gets.
 //
@@ -44,6 +44,8 @@ type Scripts struct {
 	Renew Script
 	// Override reads and changes the override records of a tenant.
 	Override Script
+	// Usage reads what was counted, and forgets it.
+	Usage Script
 	// Heartbeat notes that an instance lives.
 	Heartbeat Script
 }
@@ -52,12 +54,13 @@ type Scripts struct {
 var files embed.FS
 
 var scripts = Scripts{
-	Take:      join(state.Take, "clock", "known_overrides", "claim", "fast", "state", "take"),
-	Settle:    join(state.Settle, "clock", "state", "restate", "settle"),
+	Take:      join(state.Take, "clock", "known_overrides", "count", "claim", "fast", "state", "take"),
+	Settle:    join(state.Settle, "clock", "count", "state", "restate", "settle"),
 	Grant:     join(state.Grant, "clock", "known_overrides", "state", "restate", "grant"),
 	Peek:      join(state.Peek, "clock", "known_overrides", "state", "peek"),
 	Renew:     join(state.Renew, "clock", "renew"),
 	Override:  join(state.Override, "clock", "override"),
+	Usage:     join(state.Usage, "clock", "usage"),
 	Heartbeat: join(state.Heartbeat, "clock", "heartbeat"),
 }
 
@@ -66,7 +69,7 @@ func Load() Scripts { return scripts }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
-	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Heartbeat}
+	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Heartbeat}
 }
 
 // join makes the script of these files, the last of which has its name, and of what decides the same.

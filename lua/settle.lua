@@ -1,9 +1,10 @@
 -- settle.lua: corrects a charge by what the operation was worth, and ends its claim, once.
 --
 -- KEYS, all under one hash tag:
---   KEYS[o]      state of owner o, for o = 1 .. #KEYS - 1
---   KEYS[#KEYS]  record of the idempotency key, if ARGV[2] is not empty, or else the marker of the
+--   KEYS[o]      state of owner o, for o = 1 .. plain - 1
+--   KEYS[plain]  record of the idempotency key, if ARGV[2] is not empty, or else the marker of the
 --                receipt
+--   and those of count.lua
 -- ARGV:
 --   ARGV[1]      numbers, see clock.lua: extra is the date of the take in Unix ms; for each limit in
 --                tokens what it was charged, and how much more than that it is worth
@@ -12,6 +13,7 @@
 --                with one)
 --   ARGV[3]      answer
 --   ARGV[3 + o]  rules of owner o, see state.lua
+--   ARGV[3 + plain]  and those after it: what is counted, see count.lua
 --
 -- Reply, a string, big endian: outcome 1 byte (0 too late, 1 applied, 2 not applied: settled before,
 -- too old, or not the holder of the claim, 10 other window), now in Unix ms 6, and if applied the
@@ -19,7 +21,7 @@
 --
 -- Expiry: a state as state.lua says, a marker after 60 s, a record at the end that it had.
 --
--- Takes: now, extra, read, pack, call, load, decay, floor, min, room, adopts, adopt, restate, save, show
+-- Takes: now, extra, read, pack, call, load, decay, floor, min, room, adopts, adopt, restate, save, show, counted, plain, hour, tally
 -- Declares: taken, all, owed, earlier, later
 
 local taken = extra
@@ -27,7 +29,7 @@ local taken = extra
 -- Everything is read before anything is written: a state or a record that cannot be read ends the
 -- script, and its error says that nothing was done.
 local all = {}
-for o = 1, #KEYS - 1 do
+for o = 1, plain - 1 do
   all[o] = load(KEYS[o], ARGV[3 + o], 2)
   if not all[o] then
     return pack(REPLY_FORMAT, OTHER_WINDOW, now)
@@ -36,7 +38,7 @@ end
 
 if ARGV[2] ~= '' then
   local attempt, final = read(END_FORMAT, ARGV[2])
-  local record = redis.call('GET', KEYS[#KEYS])
+  local record = redis.call('GET', KEYS[plain])
   if not record then
     return pack(REPLY_FORMAT, NOT_APPLIED, now)
   end
@@ -49,16 +51,16 @@ if ARGV[2] ~= '' then
   end
   local _, repeated = read(REPEATED_FORMAT, record, rest)
   if final == 0 and repeated == 0 then
-    redis.call('DEL', KEYS[#KEYS])
+    redis.call('DEL', KEYS[plain])
   elseif final == 0 then
     -- The charge of an earlier attempt, and what that did, must not be forgotten with the repeat.
     local header = pack(RECORD_FORMAT, RECORD_VERSION, FREE, now, finish, holder, fingerprint)
-    redis.call('SET', KEYS[#KEYS], header, 'PXAT', finish)
+    redis.call('SET', KEYS[plain], header, 'PXAT', finish)
   else
     local header = pack(RECORD_FORMAT, RECORD_VERSION, final, leased, finish, holder, fingerprint)
-    redis.call('SET', KEYS[#KEYS], header .. ARGV[3], 'PXAT', finish)
+    redis.call('SET', KEYS[plain], header .. ARGV[3], 'PXAT', finish)
   end
-elseif now - taken >= MARKER_LIFE or not redis.call('SET', KEYS[#KEYS], '', 'NX', 'PX', MARKER_LIFE) then
+elseif now - taken >= MARKER_LIFE or not redis.call('SET', KEYS[plain], '', 'NX', 'PX', MARKER_LIFE) then
   return pack(REPLY_FORMAT, NOT_APPLIED, now)
 end
 
@@ -82,7 +84,7 @@ local function owed(limit, charged)
 end
 
 local earlier, later = {}, {}
-for o = 1, #KEYS - 1 do
+for o = 1, plain - 1 do
   local owner = all[o]
   local write = false
   earlier[o] = show(owner)
@@ -115,5 +117,10 @@ for o = 1, #KEYS - 1 do
     save(owner)
   end
   later[o] = show(owner)
+end
+if counted > 0 then
+  local date = read(DATE_FORMAT, ARGV[3 + plain], COUNT_DATE)
+  hour = date - date % COUNT_HOUR
+  tally(3 + plain, date)
 end
 return pack(REPLY_FORMAT, APPLIED, now) .. table.concat(earlier) .. table.concat(later)

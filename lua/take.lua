@@ -3,8 +3,8 @@
 --
 -- KEYS, all under one hash tag:
 --   KEYS[o]      state of owner o, for o = 1 .. owners, those of a candidate policy after the live ones
---   KEYS[#KEYS]  record of the idempotency key, if ARGV[2] is not empty
---   and the key that known_overrides.lua takes away
+--   KEYS[plain]  record of the idempotency key, if ARGV[2] is not empty
+--   and the keys of count.lua, which are no owners, and the one that known_overrides.lua takes away
 -- ARGV:
 --   ARGV[1]      numbers, see clock.lua: extra is 1 if no owner has a soft limit, 2 if an override
 --                record blocks the take, and 4 more for each owner of the candidate; the amount of
@@ -13,6 +13,7 @@
 --                record in ms 6, rules 1: 1 if an abandoned claim refuses, and 2 more if what is done without
 --                an answer runs again, charged anew; a hash of the limits of the live owners 4
 --   ARGV[2 + o]  rules of owner o, see state.lua
+--   ARGV[3 + owners]  and those after it: what is counted, see count.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an
 -- answer, 3 done with one, 4 free: charged, and released by a repeat), end of the lease in Unix ms 6,
@@ -34,7 +35,7 @@
 --   7 no answer      done without an answer, and the claim does not run again
 --   8 repeat         admitted, charged before
 --   9 again          the first verdict for the same attempt: the tail is the record from the date on
---   10 other window  nothing was done, because now is in another window of the calendar than the
+--   10 other window  nothing was done, because now is in another window of the calendar, or another hour, than the
 --                    caller sent; the reply ends after now
 --   11 other overrides  nothing was done, see known_overrides.lua
 --   12 blocked       nothing was done; the reply ends after now
@@ -46,7 +47,7 @@
 -- twice its length, and 5 s ahead.
 --
 -- Takes: now, pack, call, load, level, adopt, room, min, spend, save, show, owners, live, judged, outcome, short, trial,
---   trial_short, tail, candidates, holds, attempt, fingerprint, lease, life, limits, finish, states
+--   trial_short, tail, candidates, holds, attempt, fingerprint, lease, life, limits, finish, states, counted, plain, tally
 -- Declares: all, k, lives, charges, parts
 
 local all, k, lives, charges = {}, 0, 0, {}
@@ -114,13 +115,15 @@ end
 states = table.concat(parts)
 until true
 
--- The end of all takes: it writes the claim.
+-- The end of all takes: it counts, and writes the claim.
 if outcome ~= ADMITTED then
   short = ''
+elseif counted > 0 then
+  tally(3 + owners, now)
 end
 if holds and (outcome == ADMITTED or outcome == REPEAT) then
   finish = finish or now + life
-  redis.call('SET', KEYS[#KEYS], pack(HELD_FORMAT, RECORD_VERSION, RUNNING, now + lease, finish, attempt, fingerprint,
+  redis.call('SET', KEYS[plain], pack(HELD_FORMAT, RECORD_VERSION, RUNNING, now + lease, finish, attempt, fingerprint,
     now, outcome == REPEAT and 1 or 0, limits) .. short, 'PXAT', finish)
 end
 if candidates > 0 then

@@ -92,6 +92,9 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (bucket.Result, erro
 		claim := *take.Claim
 		remembered.Claim = &claim
 	}
+	if take.Usage != nil {
+		remembered.Usage = &bucket.Usage{Fields: slices.Clone(take.Usage.Fields)}
+	}
 	// Whoever remembers refusals goes by another clock than that of the test.
 	take.Observe, take.ObserveAdmitted = false, false
 	remembered.Observe, remembered.ObserveAdmitted = false, false

@@ -71,6 +71,7 @@ func (c *checker) tier(at path, name string, t Tier) {
 	c.label(at, "the name of a tier", name)
 	c.store(at, t.Store)
 	c.modes(at, t.Mode, t.EnforceFrom, t.FailMode)
+	c.usage(at, t.Usage)
 	c.maxCost(at, t.MaxCost)
 	charged := charges{
 		limits: len(t.Limits) > 0, teams: t.Teams != nil, users: t.Users != nil, operations: anyCharge(t.Operations),
@@ -100,6 +101,7 @@ func (c *checker) exception(at path, name string, x Exception) {
 	}
 	c.store(at, x.Store)
 	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
+	c.usage(at, x.Usage)
 	c.maxCost(at, x.MaxCost)
 	c.factor(at, &x)
 	t, known := c.policy.Tiers[assigned]

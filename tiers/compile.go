@@ -171,7 +171,7 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	set := &ruleSet{rules: Rules{
 		Tier: name, Store: t.Store, Mode: now.mode, EnforceFrom: now.enforceFrom, FailMode: inherited.failMode,
 		Blocked: t.Blocked, Unlimited: t.Unlimited && !t.Blocked,
-		CostReport: t.CostReport, CostValidate: t.CostValidate, Hide: hidden(t.Hide),
+		CostReport: t.CostReport, CostValidate: t.CostValidate, Hide: hidden(t.Hide), Usage: usages[t.Usage],
 	}}
 	if t.Blocked {
 		return set

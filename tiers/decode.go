@@ -88,6 +88,7 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 		{"costReport", d.flag(&t.CostReport)},
 		{"costValidate", d.flag(&t.CostValidate)},
 		{"hide", func(at path, node *yaml.Node) { t.Hide = d.hide(at, node) }},
+		{"usage", d.text(&t.Usage)},
 	})
 	return t
 }
@@ -118,6 +119,7 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 		{"costReport", d.flag(&x.CostReport)},
 		{"costValidate", d.flag(&x.CostValidate)},
 		{"hide", func(at path, node *yaml.Node) { x.Hide = d.hide(at, node) }},
+		{"usage", d.text(&x.Usage)},
 	})
 	return x
 }

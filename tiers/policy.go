@@ -105,6 +105,10 @@ type Tier struct {
 	CostValidate bool `yaml:"costValidate,omitempty" json:"costValidate,omitempty"`
 	// Hide is what clients are not told. Nil hides nothing.
 	Hide *Hide `yaml:"hide,omitempty" json:"hide,omitempty"`
+	// Usage is what the store counts of what it admits, in the step that charges it: none, totals (points, requests and all other
+	// units) or fields (root fields as well). It costs each take a tenth of the processor of Redis, and root fields more. Empty
+	// means none.
+	Usage string `yaml:"usage,omitempty" json:"usage,omitempty"`
 }
 
 // Exception is what is different for one tenant. A field that is empty or zero keeps what the tier
@@ -153,6 +157,8 @@ type Exception struct {
 	CostValidate bool `yaml:"costValidate,omitempty" json:"costValidate,omitempty"`
 	// Hide replaces that of the tier whole: one without fields hides nothing. Nil keeps it.
 	Hide *Hide `yaml:"hide,omitempty" json:"hide,omitempty"`
+	// Usage replaces that of the tier.
+	Usage string `yaml:"usage,omitempty" json:"usage,omitempty"`
 }
 
 // OwnerRule is what holds for each team, for a team or user that an exception names, or for an operation of each user.

@@ -94,6 +94,8 @@ type Rules struct {
 	CostValidate bool
 	// Hide is what the client is not told.
 	Hide Hide
+	// Usage is what is counted of the operation.
+	Usage Usage
 	// Buckets are what to charge together: that of the tenant, of the team, of the user, and of each
 	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket

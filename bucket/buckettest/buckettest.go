@@ -62,6 +62,8 @@ type scene struct {
 	Harness
 	tenant string
 	ctx    context.Context
+	// probed is the hour in which a test of usage began.
+	probed *bucket.UsageHour
 }
 
 func (s *scene) take(buckets []bucket.Bucket, amounts bucket.Amounts) bucket.Result {

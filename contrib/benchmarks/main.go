@@ -36,6 +36,7 @@ var sections = []section{
 	{"crowd", crowds},
 	{"memory", memoryStores},
 	{"redis", redisStores},
+	{"counting", counting},
 	{"pipelining", pipelining},
 	{"policy", largePolicy},
 	{"pricing", pricing},

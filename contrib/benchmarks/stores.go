@@ -236,6 +236,8 @@ type feature struct {
 	overridden bool
 	// claimed adds an idempotency key that was never used to each decision.
 	claimed bool
+	// usage is what is counted of each decision, nil if nothing is.
+	usage *bucket.Usage
 	// verdict is the answer to each decision but the first about a tenant, which is admitted.
 	verdict bucket.Verdict
 }
@@ -264,6 +266,12 @@ func features() ([]feature, error) {
 	all := []feature{
 		{name: "1 limit", buckets: levels(one, 1), verdict: bucket.Admitted},
 		{name: "4 limits", buckets: levels(four(usualLimit), 1), verdict: bucket.Admitted},
+		{name: "4 limits, and usage in points and requests", buckets: levels(four(usualLimit), 1), usage: &bucket.Usage{}, verdict: bucket.Admitted},
+		{name: "4 limits, and usage with a root field", buckets: levels(four(usualLimit), 1), usage: usageOf("Query.search"), verdict: bucket.Admitted},
+		{
+			name: "4 limits, and usage with 3 root fields", buckets: levels(four(usualLimit), 1),
+			usage: usageOf("Query.search", "Query.me", "Query.team"), verdict: bucket.Admitted,
+		},
 		{name: "4 limits, refused", buckets: levels(four(tight), 1), verdict: bucket.Limited},
 		{name: "4 limits in shadow mode, over their budget", buckets: levels(four(shadow), 1), verdict: bucket.Admitted},
 		{name: "4 soft limits, over their budget", buckets: levels(four(soft), 1), verdict: bucket.Admitted},
@@ -282,6 +290,15 @@ func features() ([]feature, error) {
 		},
 	}
 	return all, errors.Join(mistakes...)
+}
+
+// usageOf counts each of these root fields once.
+func usageOf(fields ...string) *bucket.Usage {
+	usage := &bucket.Usage{}
+	for _, name := range fields {
+		usage.Fields = append(usage.Fields, bucket.FieldUsage{Name: name, Points: amount, Calls: 1})
+	}
+	return usage
 }
 
 // usualLimit is a token bucket with room for all decisions.
@@ -322,7 +339,7 @@ func (f *feature) on(store bucket.Store, states []bucket.LimitState) named {
 	var keys atomic.Int64
 	var overridden sync.Map
 	return named{"**ratelimit, " + f.name + "**", func(ctx context.Context, tenant string) error {
-		take := bucket.Take{Tenant: tenant, Buckets: f.buckets, Amounts: amounts, States: states}
+		take := bucket.Take{Tenant: tenant, Buckets: f.buckets, Amounts: amounts, States: states, Usage: f.usage}
 		if f.second != nil && rand.IntN(2) == 0 { //nolint:gosec // No secret.
 			take.Buckets = f.second
 		}

@@ -223,6 +223,12 @@ func (b *Store) Known(take *bucket.Take, mode bucket.FailMode) (bucket.Result, b
 // TakeLocally judges a take that the store cannot answer by this instance's shares of its limits. err is that of the
 // store.
 func (b *Store) TakeLocally(take *bucket.Take, err error) bucket.Result {
+	if take.Usage != nil && errors.Is(err, bucket.ErrAmbiguous) {
+		// The store may have counted it, and nothing is to be counted twice.
+		uncounted := *take
+		uncounted.Usage = nil
+		take = &uncounted
+	}
 	return b.local.Take(take, errors.Is(err, bucket.ErrBusy))
 }
 

@@ -20,6 +20,8 @@ type Call struct {
 	// extra is the number whose meaning the script says, and next the offset of the first number that was not read.
 	extra int64
 	next  int
+	// counted is nil if the call counts no usage.
+	counted *counts
 }
 
 // Reply is what a call comes to.
@@ -215,7 +217,13 @@ func (c *Call) correct(all []*loaded, r *Reply, to func(rule *Rule, s Spent, num
 // sent, that it cannot read; then nothing is written.
 func Settle(c Call) (Reply, error) {
 	return c.run(3, false, func(r *Reply) error {
+		if err := c.takeCounts(); err != nil {
+			return err
+		}
 		last, takenAt := len(c.Values)-1, c.extra
+		if last < 0 {
+			return fmt.Errorf("%w: a settlement without its record", errMalformed)
+		}
 		all, err := c.load(last, 3, 2)
 		if err != nil {
 			return err
@@ -237,6 +245,15 @@ func Settle(c Call) (Reply, error) {
 			}
 		}
 		r.Writes = append(r.Writes, end)
+		if c.counted != nil {
+			at := 3 + len(c.Values) - 1
+			date, err := c.countedFrom(at)
+			if err != nil {
+				return err
+			}
+			c.counted.hour = date - date%CountHour
+			c.count(r, at, date)
+		}
 		c.correct(all, r, func(rule *Rule, s Spent, n [2]int64) Spent {
 			return rule.Settle(s, n[0], n[0]+n[1], takenAt, c.Now)
 		})

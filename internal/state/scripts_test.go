@@ -35,7 +35,7 @@ const (
 	mutantCalls = 100_000
 	// batch is how many chains one EVAL has.
 	batch    = 40
-	mostKeys = 2*mostOwners + 2
+	mostKeys = 2*mostOwners + mostCounts + 2
 )
 
 // runsCalls runs many calls of the scripts, each on keys that it fills before and empties after, and returns what each
@@ -212,7 +212,7 @@ func (c *call) general() *call {
 func (c *comparison) decide(call *call) []string {
 	decide := map[string]func(state.Call) (state.Reply, error){
 		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
-		"override": state.Override, "heartbeat": state.Heartbeat,
+		"override": state.Override, "usage": state.Usage, "heartbeat": state.Heartbeat,
 	}[call.script]
 	values := make([][]byte, len(call.Values))
 	copy(values, call.Values)
@@ -328,6 +328,15 @@ var commonMutants = []mutant{
 	{"grant", "amount = min(amount, limit.tokens)", ""},
 	{"grant", "floor(rest * e.length / covered)", "floor(rest * e.length / covered) + 1"},
 	{"grant", "e.debt = e.debt + e.repaid", ""},
+	{"take", "elseif counted > 0 then", "end\nif counted > 0 and outcome ~= LIMITED then"},
+	{"take", "now >= hour + COUNT_HOUR", "now > hour + COUNT_HOUR"},
+	{"take", "counted > 0 then\ntally(3 + owners, now)", "counted > 0 then\ntally(3 + owners, hour)"},
+	{"take", "size + #name <= MOST_COUNT", "size + #name < MOST_COUNT"},
+	{"take", "a < EXACT and a or EXACT", "a"},
+	{"take", "(ends > now and ends or now)", "now"},
+	{"settle", "tally(3 + plain, date)", "tally(3 + plain, hour)"},
+	{"settle", "back + rest > 0 then", "back > 0 then"},
+	{"usage", "value ~= ARGV[1 + i]", "not value"},
 	{"renew", "finish > now", "finish >= now"},
 	{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
 	{"override", "#kept - 1 > extra", "#kept > extra"},

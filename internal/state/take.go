@@ -25,6 +25,9 @@ type side struct {
 // [Settle].
 func Take(c Call) (Reply, error) {
 	return c.run(2, true, func(r *Reply) error {
+		if err := c.takeCounts(); err != nil {
+			return err
+		}
 		if c.extra%CandidateOwner == BlockedTake {
 			return ended(c.reply(Blocked))
 		}
@@ -35,6 +38,16 @@ func Take(c Call) (Reply, error) {
 			if err := t.meet(owners); err != nil {
 				return err
 			}
+		}
+		at := 2 + owners
+		if c.counted != nil {
+			hour, err := c.countedFrom(at)
+			if err != nil {
+				return err
+			} else if c.Now < hour || c.Now >= hour+CountHour {
+				return ended(c.reply(OtherWindow))
+			}
+			c.counted.hour = hour
 		}
 		live, judged := owners-candidates, t.outcome == Admitted
 		if live < 0 || live > owners {
@@ -58,6 +71,9 @@ func Take(c Call) (Reply, error) {
 				}
 			}
 			t.outcome = t.sides[0].Outcome
+		}
+		if c.counted != nil && t.outcome == Admitted {
+			c.count(r, at, c.Now)
 		}
 		t.answer(r, candidates > 0)
 		return nil

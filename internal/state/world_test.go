@@ -11,6 +11,7 @@ const (
 	firstNow   = int64(1) << 42
 	longest    = int64(10 * 366 * 24 * 3600 * 1000)
 	mostOwners = 3
+	mostCounts = 3
 )
 
 // world draws calls of the scripts on what calls before have left, or on states that no call leaves.
@@ -26,6 +27,9 @@ type world struct {
 	// overrides are records, and instances those of the store.
 	overrides, instances []byte
 	attempts             [2][16]byte
+	// counts are what is counted in an hour.
+	counts     [mostCounts][]byte
+	countsHour int64
 }
 
 // policy is the limits of an owner.
