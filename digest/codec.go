@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 )
 
 // ErrUnreadable says that something is no digest, refusal or chunk of this version or an older one.
@@ -46,6 +48,9 @@ func (d *Digest) Decode(text []byte) error {
 	if err := decode(text, MaxDigest, &read, &read.Version); err != nil {
 		return err
 	}
+	if len(read.Tenants) > 4*maxTop || len(read.Overrides) > maxUses || read.Modes != nil && len(read.Modes.InForce) > maxModes {
+		return fmt.Errorf("%w: it lists more than fits", ErrUnreadable)
+	}
 	*d = read
 	return nil
 }
@@ -66,8 +71,17 @@ func (c *Chunk) Decode(text []byte) error {
 	if err := decode(text, MaxChunk, &read, &read.Version); err != nil {
 		return err
 	}
+	if len(read.Records) > maxRecords || slices.ContainsFunc(read.Records, Record.tooLong) {
+		return fmt.Errorf("%w: it lists more than fits", ErrUnreadable)
+	}
 	*c = read
 	return nil
+}
+
+// tooLong says that a record lists more than a collector does. Few bytes of JSON, such as [{},{}], become many in memory.
+func (r Record) tooLong() bool {
+	const maxUnits = 4 * event.MaxUnits
+	return max(len(r.Fields), len(r.Parts), len(r.Carried)) > maxFields || len(r.Units) > maxUnits
 }
 
 func decode(text []byte, most int, into any, version *int) error {

@@ -195,13 +195,24 @@ func (r *Reader) Chunks(ctx context.Context, since time.Time) iter.Seq2[digest.C
 	}
 }
 
-// page is how many parts are read at once.
-const page = 64
+const (
+	// page is how many parts are read at once.
+	page = 64
+	// heldRecords is how many records of a run are held at once. Further parts stay packed until it is their turn.
+	heldRecords = 1 << 17
+)
+
+// part is one part of the records of a run: a chunk, or the text of one.
+type part struct {
+	chunk  digest.Chunk
+	packed string
+}
 
 // chunksOf yields those of a run, and returns whether to go on.
 func (r *Reader) chunksOf(ctx context.Context, run string, since time.Time, yield func(digest.Chunk, error) bool) bool {
 	_, _, key := r.cfg.keys().of(run)
-	var all []digest.Chunk
+	var all []part
+	room := heldRecords
 	// The list loses its oldest parts while it is read, so that it is read from its end.
 	for from := page; from <= maxParts; from += page {
 		parts, err := r.parts(ctx, key, -from, -from+page-1)
@@ -222,16 +233,25 @@ func (r *Reader) chunksOf(ctx context.Context, run string, since time.Time, yiel
 				old = true
 				break
 			}
-			all = append(all, chunk)
+			if room -= len(chunk.Records); room >= 0 {
+				all = append(all, part{chunk: chunk})
+			} else {
+				all = append(all, part{packed: parts[i]})
+			}
 		}
 		if old {
 			break
 		}
 	}
 	for i := len(all) - 1; i >= 0; i-- {
-		if !yield(all[i], nil) {
+		one, err := &all[i], error(nil)
+		if one.packed != "" {
+			err = unpack(one.packed, &one.chunk)
+		}
+		if !yield(one.chunk, err) {
 			return false
 		}
+		*one = part{}
 	}
 	return true
 }
