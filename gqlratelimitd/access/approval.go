@@ -134,14 +134,22 @@ func (s *SecondPerson) Approve(actor Actor, p *Proposal, seen Change, now time.T
 	if err := Authorize(actor, ApprovePolicy, ""); err != nil {
 		return nil, err
 	}
-	if len(s.Methods) > 0 && !slices.Contains(s.Methods, actor.Method) {
-		return nil, &ApprovalError{fmt.Sprintf("a second person comes in by %v", s.Methods)}
+	if err := s.Comes(actor); err != nil {
+		return nil, err
 	}
 	a := &Approval{Proposal: p.ID, Change: seen, Approver: actor.Person(), Approved: now}
 	if err := s.Permits(p, a, p.Change, now); err != nil {
 		return nil, err
 	}
 	return a, nil
+}
+
+// Comes returns an [*ApprovalError] if an actor has come in by what makes nobody a second person.
+func (s *SecondPerson) Comes(actor Actor) error {
+	if len(s.Methods) > 0 && !slices.Contains(s.Methods, actor.Method) {
+		return &ApprovalError{fmt.Sprintf("a second person comes in by %v", s.Methods)}
+	}
+	return nil
 }
 
 // Permits returns nil if a change may be made now, because a second person has approved exactly this, and otherwise an [*ApprovalError].

@@ -111,13 +111,15 @@ func (c *Control) StartRollout(ctx context.Context, r Request, in StartRolloutIn
 			if err != nil {
 				return nil, done{}, err
 			}
+			proposal := uint64(0)
+			if b.state.Starter, b.state.Approver = r.Actor.Person(), ""; approved != nil {
+				proposal, b.state.Approver = approved.ID, approved.Approver
+			}
 			if err := c.putRollout(tx, b.state, b.publication); err != nil {
 				return nil, done{}, err
 			}
 			is := rolloutOf(b.state)
-			if approved != nil {
-				is.Proposal, is.Approver = approved.ID, approved.Approver
-			}
+			is.Proposal, is.Approver = proposal, b.state.Approver
 			answer := *is
 			answer.Warnings, answer.Misfits = b.next.snapshot.Warnings(), b.misfits
 			return &answer, rolloutDone(nil, is, in.Expected, b.publication), nil
@@ -192,6 +194,8 @@ func (c *Control) begin(ctx context.Context, r *Request, in *StartRolloutInput, 
 func rolloutProblem(err error) error {
 	var document *tiers.PolicyError
 	switch {
+	case errors.Is(err, access.ErrApproval):
+		return err
 	case errors.As(err, &document):
 		return &InvalidError{Field: "document", Err: err}
 	case errors.Is(err, rollout.ErrNotNow), errors.Is(err, rollout.ErrConflict):
@@ -222,7 +226,8 @@ type ResumeRolloutInput struct {
 }
 
 // ResumeRollout has a halted roll-out go on: [access.ResumeRollout]. What was measured is accepted by it. That there is none which is halted is an
-// [*InvalidError].
+// [*InvalidError]. Where more than its bound was measured of a roll-out that no second person has approved, and the rule for that is on, who has
+// started it cannot: it is an [*access.ApprovalError].
 func (c *Control) ResumeRollout(ctx context.Context, r Request, in ResumeRolloutInput) (*Rollout, error) {
 	check := func() error {
 		if !c.cfg.Rollouts {
@@ -231,8 +236,25 @@ func (c *Control) ResumeRollout(ctx context.Context, r Request, in ResumeRollout
 		return nil
 	}
 	return c.changeRollout(ctx, r, access.ResumeRollout, in, in.Expected, check, func(s rollout.Situation, now time.Time) (*rollout.State, *rollout.Publication, error) {
-		return s.Resume(now)
+		next, publication, err := s.Resume(now)
+		if err == nil {
+			err = c.mayResume(r.Actor, s.State)
+		}
+		return next, publication, err
 	})
+}
+
+// mayResume returns why an actor cannot accept what a roll-out refuses. What was not approved was published by one person because it reaches not
+// far; what was measured says that it does.
+func (c *Control) mayResume(actor access.Actor, s *rollout.State) error {
+	rule := &c.cfg.SecondPerson
+	if rule.MaxShare == access.None || !s.Above() || s.Approver != "" {
+		return nil
+	}
+	if s.Starter == actor.Person() {
+		return &access.ApprovalError{Problem: "more is newly refused than at what a roll-out halts, and nobody has approved it but who has started it: somebody else has it go on, or abort it"}
+	}
+	return rule.Comes(actor)
 }
 
 // AbortRolloutInput says which roll-out is taken back.

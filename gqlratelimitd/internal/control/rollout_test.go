@@ -239,3 +239,51 @@ func TestADocumentIsComparedWithBothPoliciesOfARollOut(t *testing.T) {
 	_, err = s.tryPublish(publisher, more, 3)
 	require.NoError(t, err, "everybody has at least what they had")
 }
+
+func TestWhoHasStartedARollOutAloneDoesNotAcceptAloneThatItRefusesMany(t *testing.T) {
+	t.Parallel()
+	// By the preview it refuses nobody, so that one person may start it.
+	rule := access.SecondPerson{MaxShare: 0.05, Methods: []access.Method{access.MethodOIDC}}
+	s := newScene(t, control.Config{Rollouts: true, SecondPerson: rule, Preview: figure{report: seen(0, 0, 1)}})
+	s.publish(more, 0)
+	s.startRollout(document, 1)
+	// But half of all tenants are.
+	there, err := s.RolloutStore().Load(s.ctx())
+	require.NoError(t, err)
+	halted, _, err := there.Advance(s.now.Add(2*time.Minute), &control.Shares{Tenants: 0.5})
+	require.NoError(t, err)
+	require.NoError(t, s.RolloutStore().Save(s.ctx(), halted, nil))
+	before := s.dump()
+	resume := func(who access.Actor) error {
+		_, err := s.ResumeRollout(s.ctx(), by(who), control.ResumeRolloutInput{Expected: 2})
+		return err
+	}
+	program := actor("deploy", access.Publisher)
+	program.Owner = publisher.Person()
+	token := actor("carl", access.Publisher)
+	token.Method = access.MethodToken
+	for _, who := range []access.Actor{publisher, program, token} {
+		require.ErrorIs(t, resume(who), access.ErrApproval)
+	}
+	require.Equal(t, before, s.dump())
+	require.NoError(t, resume(second))
+	// What was accepted once, whoever has started it lets go on again.
+	_, err = s.HaltRollout(s.ctx(), by(operator), control.HaltRolloutInput{Expected: 2})
+	require.NoError(t, err)
+	require.NoError(t, resume(publisher))
+}
+
+func TestARollOutThatWasApprovedGoesOnByWhoeverMayPublish(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{Rollouts: true, SecondPerson: access.SecondPerson{MaxShare: 0.05}})
+	s.publish(document, 0)
+	require.NoError(t, s.approve(second, s.propose(less, 1)))
+	s.startRollout(less, 1)
+	there, err := s.RolloutStore().Load(s.ctx())
+	require.NoError(t, err)
+	halted, _, err := there.Advance(s.now.Add(2*time.Minute), &control.Shares{Tenants: 0.5})
+	require.NoError(t, err)
+	require.NoError(t, s.RolloutStore().Save(s.ctx(), halted, nil))
+	_, err = s.ResumeRollout(s.ctx(), by(publisher), control.ResumeRolloutInput{Expected: 2})
+	require.NoError(t, err)
+}

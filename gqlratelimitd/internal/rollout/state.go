@@ -46,9 +46,12 @@ type State struct {
 	// Phase says whether it goes on, and Why for what reason it does not, for people.
 	Phase Phase  `json:"phase"`
 	Why   string `json:"why,omitempty"`
-	// By is who has started it, and Reason why the policy is changed.
-	By     string `json:"by"`
-	Reason string `json:"reason"`
+	// By is who has started it, and Reason why the policy is changed. Starter is the person who answers for it, and Approver the second person
+	// who has approved it, empty if nobody has.
+	By       string `json:"by"`
+	Reason   string `json:"reason"`
+	Starter  string `json:"starter,omitempty"`
+	Approver string `json:"approver,omitempty"`
 	// Revision is the newest one that it has published.
 	Revision uint64 `json:"revision"`
 	// Since is when the step began or went on, Until when it ends, and Left how long it has still to go while it is halted.
@@ -163,7 +166,7 @@ func (s State) Advance(now time.Time, newest uint64, measured *Shares) (next *St
 		was := s
 		s.Measured, s.Highest = true, s.Highest.most(*measured)
 		changed = s.Measured != was.Measured || s.Highest != was.Highest
-		if bound := s.Accepted.most(Shares{preview.HaltAbove, preview.HaltAbove}); measured.Tenants > bound.Tenants || measured.Users > bound.Users {
+		if s.above(*measured) {
 			return s.halt(now, fmt.Sprintf("%.1f %% of tenants and %.1f %% of users are newly refused", 100*measured.Tenants, 100*measured.Users)), nil, true, nil
 		}
 	}
@@ -181,6 +184,15 @@ func (s State) halt(now time.Time, why string) *State {
 	s.Phase, s.Why, s.Left = Halted, why, max(0, s.Until.Sub(now))
 	return &s
 }
+
+// above says that shares are above those at which it halts.
+func (s *State) above(measured Shares) bool {
+	bound := s.Accepted.most(Shares{preview.HaltAbove, preview.HaltAbove})
+	return measured.Tenants > bound.Tenants || measured.Users > bound.Users
+}
+
+// Above says that more was measured in the step than its bound: who has it go on accepts that.
+func (s *State) Above() bool { return s.above(s.Highest) }
 
 // Halt stops it where it is. The error is [ErrNotNow].
 func (s State) Halt(now time.Time, why string) (*State, error) {
