@@ -18,7 +18,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream,$(CONTRIB))
 # Those that are linted and formatted.
 MODULES := $(CONTRIB) gqlratelimitd
 
@@ -49,6 +49,12 @@ postgres: ## Test the feed of PostgreSQL; installs PostgreSQL and PgBouncer if t
 mongo: ## Test the feeds of MongoDB with FerretDB, which it builds without the race detector; the first time takes minutes
 	cd tools/ferretdb && go build -o /dev/null .
 	cd contrib/mongofeed && go test -race -shuffle=on -timeout 10m ./...
+
+.PHONY: streams
+streams: ## Test the sink of Kafka with kfake, which it builds without the race detector; installs kcat if it is missing
+	@scripts/install-streams
+	cd tools/kfake && go build -o /dev/null .
+	cd contrib/kafkastream && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: daemon
 daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service
@@ -94,6 +100,9 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestAPointBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./cost -documents=500000 -search-seed=$$RANDOM
 	@# A hundred thousand refusals through a Redis that is killed and frozen.
 	go test -race -v -run Flood -timeout 60m ./event/redisstream -refusals=100000
+	@# And through a Kafka whose leaders move besides.
+	@scripts/install-streams
+	cd contrib/kafkastream && go test -race -v -run Flood -timeout 60m . -refusals=100000
 	@# Ten thousand revisions of policies, of which most are not to be served.
 	go test -race -v -run '^TestWhatIsServedIsAlwaysTheNewestValidRevision$$' -timeout 60m ./policy -revisions=100
 	@# A thousand races of 32 publishers on SQLite, and on PostgreSQL.

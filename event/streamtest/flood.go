@@ -34,8 +34,8 @@ const tenants = 100
 // test if a refusal that was not counted as dropped is not in the broker, if one is there that was, if those of a tenant are in
 // another order, or if the gaps of the sequence are not those that were dropped. Read must give the events of each tenant in their order.
 //
-// It observes some thousand refusals a second, and waits for nobody. A fault that is to last for some time waits by itself, in a
-// goroutine of its own, and has ended when the last has returned.
+// It observes some thousand refusals a second, and waits for nobody. Faults happen beside, one after another: one that is to
+// last for some time waits by itself.
 func Flood(t *testing.T, h Harness, refusals int, faults ...func()) Result {
 	t.Helper()
 	queue, err := stream.Start(stream.Config{
@@ -65,13 +65,18 @@ func flow(ctx context.Context, queue *stream.Queue, refusals int, faults []func(
 	kept := map[string]bool{}
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
-	ended := make(chan struct{})
+	due, ended := make(chan func(), len(faults)), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for fault := range due {
+			fault()
+		}
+	}()
 	happening := 0
 	for i := range refusals {
-		if len(faults) > 0 && i == (happening+1)*refusals/(len(faults)+1) && happening < len(faults) {
-			fault := faults[happening]
+		if happening < len(faults) && i == (happening+1)*refusals/(len(faults)+1) {
+			due <- faults[happening]
 			happening++
-			go func() { fault(); ended <- struct{}{} }()
 		}
 		e := event.Decided{
 			At: time.Now(), RefusalID: fmt.Sprintf("FLOOD%08d", i), Outcome: "limited", Code: "RATE_LIMITED", Tenant: fmt.Sprint("tenant-", i%tenants),
@@ -85,9 +90,8 @@ func flow(ctx context.Context, queue *stream.Queue, refusals int, faults []func(
 			<-ticker.C
 		}
 	}
-	for range happening {
-		<-ended
-	}
+	close(due)
+	<-ended
 	return kept
 }
 
