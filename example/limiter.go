@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,9 +32,6 @@ const anonymousTier = "anonymous"
 // maxAnswer bounds what one operation is answered. Prices count issues, and not how long they are.
 const maxAnswer = 1 << 20
 
-//go:embed policy.yaml
-var builtInPolicy []byte
-
 // limiter is the extension with what it stands on, which has to be closed.
 type limiter struct {
 	extension *ratelimit.Extension
@@ -59,7 +55,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	source, err := l.policy(opts.policy, opts.policyMaxBytes, logger, told)
+	source, err := l.policy(opts, client, logger, told)
 	if err == nil {
 		source, err = l.eased(source, client, logger, told)
 	}
@@ -136,23 +132,6 @@ func subjectOfAccount(ctx context.Context) (ratelimit.Subject, bool) {
 	return ratelimit.Subject{Tenant: caller.Tenant, User: caller.Login}, ok
 }
 
-// policy returns the built-in policy, or one that follows a file of so many bytes at most.
-func (l *limiter) policy(path string, maxBytes int, logger *slog.Logger, told event.Observer) (tiers.Source, error) {
-	if path == "" {
-		builtIn, err := tiers.Load(builtInPolicy, 1)
-		if err != nil {
-			return nil, fmt.Errorf("the policy that is built in is wrong: %w", err)
-		}
-		return builtIn, nil
-	}
-	file, err := policy.OpenFile(path, policy.Config{MaxDocument: maxBytes, Observe: policy.ObserveConfig{Logger: logger, Observer: told}})
-	if err != nil {
-		return nil, err
-	}
-	l.close = append(l.close, file.Close)
-	return file, nil
-}
-
 // connect returns a client of the Redis, nil if there are no addresses.
 func (l *limiter) connect(addresses []string) (redis.UniversalClient, error) {
 	if len(addresses) == 0 {
@@ -177,6 +156,10 @@ func budgets(client redis.UniversalClient) (bucket.Store, error) {
 // namespace is that of all keys in Redis.
 const namespace = "example"
 
+// thisProcess is what this process is called wherever it says what it does: by one name a refusal leads to the revision that its
+// instance serves.
+var thisProcess = policy.InstanceName()
+
 // digest returns who is told of decisions: the log, and with a Redis the digest that this process writes into it.
 func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (event.Observer, error) {
 	log := event.NewLogger(logger)
@@ -188,7 +171,7 @@ func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (eve
 		return nil, err
 	}
 	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: client, Namespace: namespace}, Collector: digests, Logger: logger,
+		Config: redisdigest.Config{Client: client, Namespace: namespace}, Instance: thisProcess, Collector: digests, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

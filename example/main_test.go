@@ -28,6 +28,8 @@ func TestOptionsAreRefusedWithAReason(t *testing.T) {
 		"a port that is too large":  {[]string{"-addr", ":65536"}, "the port has to be a number from 0 to 65535"},
 		"an empty Redis address":    {[]string{"-redis", "a:1,,b:1"}, "-redis has an empty address between its commas"},
 		"a network without bits":    {[]string{"-proxies", "10.0.0.1"}, "write a network such as 10.0.0.0/8"},
+		"to follow without a Redis": {[]string{"-follow"}, "-follow needs the Redis of gqlratelimitd: say -redis as well"},
+		"to follow two policies":    {[]string{"-follow", "-redis", "a:1", "-policy", "p.yaml"}, "say one of them"},
 		"an argument":               {[]string{"serve"}, `unexpected argument "serve": there are only flags, see -help`},
 	}
 	for name, test := range tests {
@@ -59,7 +61,7 @@ func TestHelpSucceedsAndNamesEveryFlag(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"-help"}, io.Discard, &stderr))
-	for _, name := range []string{"-addr", "-redis", "-policy", "-policy-max-bytes", "-proxies", "-status-ok"} {
+	for _, name := range []string{"-addr", "-redis", "-follow", "-policy", "-policy-max-bytes", "-proxies", "-status-ok"} {
 		require.Contains(t, stderr.String(), name)
 	}
 }

@@ -25,6 +25,8 @@ type options struct {
 	redis []string
 	// policy is the path of the policy document. Empty means the one that is built in.
 	policy string
+	// follow takes the policy and the records of tenants from the Redis, where gqlratelimitd puts them.
+	follow bool
 	// policyMaxBytes is the size of the largest policy document. Zero means the default of package tiers.
 	policyMaxBytes int
 	// proxies are those that stand in front of the server.
@@ -45,6 +47,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		"the `address` or URL of Redis, several with commas between them for a cluster; its keys are in the namespace "+namespace+"; without it budgets are kept in memory")
 	flags.StringVar(&opts.policy, "policy", "",
 		"the policy `file`, read again whenever it changes; without it the policy that is built in")
+	flags.BoolVar(&opts.follow, "follow", false,
+		"follow what gqlratelimitd, started with -namespace "+namespace+", brings into the Redis of -redis; the policy that is built in holds until then")
 	flags.IntVar(&opts.policyMaxBytes, "policy-max-bytes", 0,
 		"the size in `bytes` of the largest policy file, at most 16777216; without it 1048576")
 	flags.Func("proxies", "the `networks` of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8, with commas between them",
@@ -64,8 +68,16 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return options{}, err
 	}
 	var err error
-	opts.redis, err = splitAddresses(redis)
-	return opts, err
+	if opts.redis, err = splitAddresses(redis); err != nil {
+		return options{}, err
+	}
+	switch {
+	case opts.follow && len(opts.redis) == 0:
+		return options{}, errors.New("-follow needs the Redis of gqlratelimitd: say -redis as well")
+	case opts.follow && opts.policy != "":
+		return options{}, errors.New("-follow takes the policy from Redis, and -policy from a file: say one of them")
+	}
+	return opts, nil
 }
 
 func checkAddr(addr string) error {

@@ -14,6 +14,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
@@ -179,4 +182,36 @@ func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
 			return post(t, p.url, request{key: "demo-free", query: search}).status == http.StatusOK
 		}, 20*time.Second, 50*time.Millisecond)
 	}
+}
+
+func TestWhatIsPublishedIntoRedisReachesProcessesThatFollow(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, err := redisclient.New(server.Addr)
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }()
+	p := startProcess(t, "-redis", server.Addr, "-follow")
+	search := request{key: "demo-pro", query: search}
+	post(t, p.url, search).requireCharged(t, 611) // by the policy that is built in
+
+	feed, err := redisfeed.New(redisfeed.Config{Client: client, Namespace: "example"})
+	require.NoError(t, err)
+	document := []byte("version: 1\ndefault: free\ntiers:\n  free: {limits: {minute: {capacity: 700, per: minute}}}\n  more: {limits: {minute: {capacity: 9000, per: minute}}}\n")
+	require.NoError(t, feed.Publish(t.Context(), &policy.Revision{Number: 1, Document: document, Hash: policy.HashOf(document), Published: time.Now()}, 0))
+	poll(t, "the revision", func() bool { return post(t, p.url, search).status == http.StatusTooManyRequests })
+	instances, err := feed.Instances(t.Context())
+	require.NoError(t, err)
+	require.Len(t, instances, 1, "the process says what it serves")
+	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client, Namespace: "example"})
+	require.NoError(t, err)
+	poll(t, "a digest", func() bool {
+		digests, err := reader.Digests(t.Context())
+		return err == nil && len(digests) == 1 && digests[0].Instance == instances[0].Name
+	})
+
+	records, err := redisdirectory.New(redisdirectory.Config{Client: client, Namespace: "example"})
+	require.NoError(t, err)
+	_, err = records.Put(t.Context(), "demo-pro", []byte(`{"tier": "more"}`), 0)
+	require.NoError(t, err)
+	poll(t, "the record", func() bool { return post(t, p.url, search).status == http.StatusOK })
 }

@@ -29,8 +29,6 @@ type repository struct {
 	*running
 	folder string
 	env    []string
-	// bob is the token of a second person.
-	bob string
 }
 
 // newRepository is one beside a daemon that has a policy, and recorded traffic of 25 tenants.
@@ -47,7 +45,7 @@ func newRepository(t *testing.T) *repository {
 	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", ada, document, "If-None-Match", "*", "Ratelimit-Reason", "the first policy")
 	printed, code := command("-new-token", "-data", data)
 	require.Zero(t, code, printed)
-	r.bob = r.issue("bob", regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(printed))
+	bob := r.issue("bob", regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(printed))
 	record(t, server.Addr, nil, time.Now().Add(-2*time.Minute), asked{"acme", 100, 9})
 	all := []asked{{"globex", 7, 3}}
 	for i := range 23 {
@@ -58,7 +56,7 @@ func newRepository(t *testing.T) *repository {
 	r.env = []string{
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=ada", "GIT_AUTHOR_EMAIL=ada@example.org", "GIT_COMMITTER_NAME=ada", "GIT_COMMITTER_EMAIL=ada@example.org",
-		"RATELIMIT_DAEMON=" + r.url, "RATELIMIT_TOKEN=" + ada, "TOKEN_OF_BOB=" + r.bob,
+		"RATELIMIT_DAEMON=" + r.url, "RATELIMIT_TOKEN=" + ada, "TOKEN_OF_BOB=" + bob,
 	}
 	require.Empty(t, r.typed("git init -q -b main"))
 	return r
@@ -97,26 +95,6 @@ func (r *repository) typed(line string) string {
 	return regexp.MustCompile(`#[a-z2-7]{13}\b`).ReplaceAllString(text, "#4wl2n7q5xk3bd")
 }
 
-// approve reads a proposal and approves it, as the second person.
-func (r *repository) approve(id string) {
-	r.Helper()
-	ask := func(query string) map[string]any {
-		var told struct{ Data map[string]map[string]any }
-		answer := r.ask(http.StatusOK, http.MethodPost, "/graphql", r.bob, `{"query": `+quoted(query)+`}`, "Content-Type", "application/json")
-		require.NoError(r, json.Unmarshal([]byte(answer), &told))
-		for _, data := range told.Data {
-			require.NotNil(r, data, answer)
-			return data
-		}
-		return nil
-	}
-	read := ask(`{ proposal(id: ` + id + `) { hash expectedRevision } }`)
-	ask(fmt.Sprintf(`mutation { approvePolicy(input: {id: %s, hash: %q, expectedRevision: %v, reason: "read"}) { state } }`, id, read["hash"], read["expectedRevision"]))
-}
-
-// approval is a line of the page that says that somebody approves.
-var approval = regexp.MustCompile(`^# bob reads proposal (\d+) and approves it\n`)
-
 // TestThePageOnGitPrintsWhatTheCommandAndTheDaemonSay types each line of the page in its order.
 func TestThePageOnGitPrintsWhatTheCommandAndTheDaemonSay(t *testing.T) {
 	t.Parallel()
@@ -129,9 +107,6 @@ func TestThePageOnGitPrintsWhatTheCommandAndTheDaemonSay(t *testing.T) {
 		b.WriteString(lines[i])
 		if strings.HasPrefix(lines[i], "```") {
 			console = lines[i] == "```console\n"
-		}
-		if said := approval.FindStringSubmatch(lines[i]); console && said != nil {
-			r.approve(said[1])
 		}
 		line, typed := strings.CutPrefix(lines[i], "$ ")
 		if !console || !typed || strings.HasPrefix(line, "export ") {

@@ -156,7 +156,7 @@ func TestWhereItTakesASecondPersonOneIsAskedIfThatIsWanted(t *testing.T) {
 	require.Equal(t, "Nothing was published: it may lower limits of 1 of 1 tiers\nWith -propose this asks a second person.\n", c.want(exitFound, push))
 	second("")
 	c.answer("POST /graphql", http.StatusOK, nil, `{"data": {"proposePolicy": {"id": 7, "hash": "sha256:00", "expires": "2026-11-23T03:00:00Z"}}}`)
-	require.Equal(t, "Nothing was published yet: it takes a second person.\nProposal 7 waits for somebody else to approve it (approvePolicy). Then push the same file again.\n", c.want(exitFound, push+" -propose"))
+	require.Equal(t, "Nothing was published yet: it takes a second person.\nProposal 7 waits for somebody else to approve it: gqlratelimit policy proposals 7 says how. Then push the same file again.\n", c.want(exitFound, push+" -propose"))
 	require.Contains(t, c.bodies[len(c.bodies)-1], `"expectedRevision":1`)
 	second(`, "proposals": [7]`)
 	require.Contains(t, c.want(exitFound, push+" -propose"), "Proposal 7 waits")

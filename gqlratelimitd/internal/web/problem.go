@@ -153,7 +153,8 @@ func problemOf(err error) *problem {
 // approvalProblem says that somebody else has to look at it.
 func approvalProblem(err error) *problem {
 	p := &problem{Status: http.StatusForbidden, Title: "This takes a second person", SecondPerson: true}
-	p.Detail = err.Error() + ". proposePolicy and approvePolicy are in the GraphQL API; who is alone starts the daemon with -alone."
+	p.Detail = err.Error() + ". By command these are gqlratelimit policy push -propose and policy approve, by GraphQL proposePolicy and approvePolicy. " +
+		"Who is alone starts the daemon with -alone."
 	if needed := (*control.SecondPersonError)(nil); errors.As(err, &needed) {
 		p.Proposals = needed.Proposals
 	}

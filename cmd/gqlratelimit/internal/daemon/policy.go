@@ -1,14 +1,12 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
@@ -193,51 +191,4 @@ func (d *Client) Preview(document []byte, rows int) (*Preview, error) {
 	}
 	p := new(Preview)
 	return p, read(body, p)
-}
-
-// Proposal is a document that waits for a second person.
-type Proposal struct {
-	ID      uint64    `json:"id"`
-	Hash    string    `json:"hash"`
-	Expires time.Time `json:"expires"`
-}
-
-// Propose asks a second person to look at a document.
-func (d *Client) Propose(change *Change) (*Proposal, error) {
-	if !utf8.Valid(change.Document) {
-		return nil, errors.New("a document that is no UTF-8 cannot be proposed")
-	}
-	input := map[string]any{"document": string(change.Document), "expectedRevision": change.Expected, "reason": change.Reason, "idempotencyKey": change.Key}
-	if change.Ticket != "" {
-		input["ticket"] = change.Ticket
-	}
-	text, err := json.Marshal(map[string]any{
-		"query": "mutation($input: ProposePolicyInput!) { proposePolicy(input: $input) { id hash expires } }", "variables": map[string]any{"input": input},
-	})
-	if err != nil {
-		return nil, err
-	}
-	body, err := d.ask(&question{method: http.MethodPost, path: "/graphql", body: text, header: http.Header{"Content-Type": {"application/json"}}})
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Data struct {
-			ProposePolicy *Proposal `json:"proposePolicy"`
-		} `json:"data"`
-		Errors []struct {
-			Message string `json:"message"`
-		} `json:"errors"`
-	}
-	if err := read(body, &answer); err != nil {
-		return nil, err
-	}
-	if answer.Data.ProposePolicy == nil {
-		p := &ProblemError{Title: "the document was not proposed"}
-		if len(answer.Errors) > 0 {
-			p.Detail = answer.Errors[0].Message
-		}
-		return nil, p
-	}
-	return answer.Data.ProposePolicy, nil
 }

@@ -128,20 +128,26 @@ func runPush(c cli.Console, args []string) error {
 }
 
 // complete asks for the reason if there is somebody to ask.
-func (p *push) complete() error {
-	p.reason = strings.TrimSpace(p.reason)
-	if p.reason == "" && p.Asks {
-		p.reason = p.Ask("Reason: ")
+func (p *push) complete() (err error) {
+	if p.reason, err = reasonOf(p.Console, p.reason); err == nil && p.base != "" && p.expect != nil {
+		err = cli.Usagef("say one of -base and -expect")
+	}
+	return err
+}
+
+// reasonOf is the reason that was given, or that somebody says who is asked for it.
+func reasonOf(c cli.Console, reason string) (string, error) {
+	reason = strings.TrimSpace(reason)
+	if reason == "" && c.Asks {
+		reason = c.Ask("Reason: ")
 	}
 	switch {
-	case p.reason == "":
-		return cli.Usagef("say why: -reason TEXT")
-	case len(p.reason) > policy.MaxText || !utf8.ValidString(p.reason):
-		return cli.Usagef("a -reason of %d bytes: at most %d bytes of UTF-8 fit", len(p.reason), policy.MaxText)
-	case p.base != "" && p.expect != nil:
-		return cli.Usagef("say one of -base and -expect")
+	case reason == "":
+		return "", cli.Usagef("say why: -reason TEXT")
+	case len(reason) > policy.MaxText || !utf8.ValidString(reason):
+		return "", cli.Usagef("a -reason of %d bytes: at most %d bytes of UTF-8 fit", len(reason), policy.MaxText)
 	}
-	return nil
+	return reason, nil
 }
 
 // run publishes the file if it may.

@@ -43,7 +43,8 @@ func (p *push) writeProposals() {
 	for i, id := range p.out.Proposals {
 		ids[i] = strconv.FormatUint(id, 10)
 	}
-	fmt.Fprintf(p.Stdout, "Proposal %s waits for somebody else to approve it (approvePolicy). Then push the same file again.\n", strings.Join(ids, ", "))
+	fmt.Fprintf(p.Stdout, "Proposal %s waits for somebody else to approve it: gqlratelimit policy proposals %s says how. Then push the same file again.\n",
+		strings.Join(ids, ", "), ids[0])
 }
 
 func (p *push) writeConflict(file string) {
