@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 )
 
 // recordedFor is how far back a preview looks.
 const recordedFor = 24 * time.Hour
+
+// recordedSkew is how far in the future something was recorded at most, because clocks differ, and over how long one record reaches.
+const recordedSkew = time.Minute
 
 // recorded replays what instances have recorded in their digests. It implements control.Previewer.
 type recorded struct {
@@ -48,5 +53,20 @@ func newRecorded(o *options, client redis.UniversalClient) (*recorded, error) {
 // Preview implements control.Previewer.
 func (r *recorded) Preview(ctx context.Context, cfg preview.Config) (*preview.Report, error) {
 	cfg.Key = r.key
-	return preview.Run(ctx, r.reader.Chunks(ctx, time.Now().Add(-recordedFor)), cfg)
+	now := time.Now()
+	return preview.Run(ctx, upTo(now, r.reader.Chunks(ctx, now.Add(-recordedFor))), cfg)
+}
+
+// upTo makes unreadable what was recorded by a clock that is wrong: beside what others have recorded it would look like days of traffic.
+func upTo(now time.Time, chunks iter.Seq2[digest.Chunk, error]) iter.Seq2[digest.Chunk, error] {
+	return func(yield func(digest.Chunk, error) bool) {
+		for chunk, err := range chunks {
+			if err == nil && (chunk.To.Sub(now) > recordedSkew || chunk.To.Sub(chunk.From) > recordedSkew) {
+				chunk, err = digest.Chunk{}, digest.ErrUnreadable
+			}
+			if !yield(chunk, err) {
+				return
+			}
+		}
+	}
 }

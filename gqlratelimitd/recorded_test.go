@@ -107,6 +107,23 @@ func TestAPreviewIsOfWhatInstancesHaveRecordedAndDecidesWhetherItTakesASecondPer
 	require.Contains(t, r.ask(http.StatusServiceUnavailable, http.MethodPost, "/v1/ratelimit/policies/preview", token, less), "There is no preview now")
 }
 
+func TestAClockThatIsWrongMakesNoDaysOfTraffic(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	r := start(t, t.TempDir(), "-redis", "redis://"+server.Addr)
+	token := r.first()
+	daily := strings.ReplaceAll(document, "per: minute", "per: day")
+	require.NotEqual(t, document, daily)
+	record(t, server.Addr, nil, time.Now(), asked{"acme", 1, 1})
+	p := r.preview(token, daily)
+	require.True(t, p.SecondPerson)
+	require.Contains(t, p.Problem, "counted per day")
+	record(t, server.Addr, nil, time.Now().Add(48*time.Hour), asked{"acme", 1, 1})
+	p = r.preview(token, daily)
+	require.True(t, p.SecondPerson)
+	require.Contains(t, p.Problem, "cannot be judged")
+}
+
 func quoted(text string) string {
 	encoded, _ := json.Marshal(text)
 	return string(encoded)
