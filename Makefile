@@ -18,7 +18,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/prometheus,$(CONTRIB))
 # Those that are linted and formatted.
 MODULES := $(CONTRIB) gqlratelimitd
 
@@ -55,6 +55,11 @@ streams: ## Test the sink of Kafka with kfake, which it builds without the race 
 	@scripts/install-streams
 	cd tools/kfake && go build -o /dev/null .
 	cd contrib/kafkastream && go test -race -shuffle=on -timeout 10m ./...
+
+.PHONY: boards
+boards: ## Test metrics and alert rules with Prometheus and promtool; installs them if they are missing, and starts no service
+	@scripts/install-prometheus
+	cd contrib/prometheus && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: daemon
 daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service

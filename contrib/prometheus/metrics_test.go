@@ -176,6 +176,12 @@ func TestPrometheusReadsTheQueriesOfThePage(t *testing.T) {
 // newServer returns a server whose tenant can pay for two queries.
 func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	t.Helper()
+	return newServerBehind(t, meter, 2)
+}
+
+// newServerBehind is one whose front door lets so many requests a minute in from an address.
+func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) http.Handler {
+	t.Helper()
 	limits, err := tiers.Compile(tiers.Policy{Default: "free", Tiers: map[string]tiers.Tier{
 		"free": {Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
 	}})
@@ -183,7 +189,7 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	srv.AddTransport(transport.POST{})
 	door, err := edge.New(edge.Config{
-		Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "minute", Unit: bucket.Requests, Capacity: 2, Period: time.Minute}}},
+		Address: edge.AddressConfig{Limits: []bucket.Limit{{Name: "minute", Unit: bucket.Requests, Capacity: arrivals, Period: time.Minute}}},
 		Observe: edge.ObserveConfig{MeterProvider: meter, Observer: event.NewChannel(10)},
 	})
 	require.NoError(t, err)

@@ -1,0 +1,137 @@
+package prometheus_test
+
+import "fmt"
+
+func decided(outcome string, rate float64) string {
+	return counter(fmt.Sprintf("ratelimit_decisions_total{ratelimit_tier=%q,ratelimit_outcome=%q}", "free", outcome), rate)
+}
+
+func ofTenant(tenant, outcome string, rate float64) string {
+	return counter(fmt.Sprintf("ratelimit_tenant_decisions_total{ratelimit_tenant=%q,ratelimit_outcome=%q}", tenant, outcome), rate)
+}
+
+func early(rate float64) string {
+	return counter(`ratelimit_retried_early_total{ratelimit_tier="free"}`, rate)
+}
+
+// priced is what operations came to whose estimate is a hundred points a second.
+func priced(difference, count float64) []string {
+	const field = `{ratelimit_root_field="Query.users"}`
+	return []string{
+		counter("ratelimit_operation_actual_cost_sum"+field, 100-difference),
+		counter("ratelimit_operation_estimated_cost_sum"+field, 100),
+		counter("ratelimit_operation_estimated_cost_count"+field, count),
+	}
+}
+
+func digested(share, seen float64) []string {
+	const of = `{instance="a",ratelimit_digest_of="tenants"}`
+	return []string{gauge("ratelimit_digest_refused_share"+of, share), gauge("ratelimit_digest_seen"+of, seen)}
+}
+
+// trafficVerdicts are those of alerts about what is decided.
+func trafficVerdicts() map[string][]run {
+	return map[string][]run{
+		"RatelimitTenantRefused": {
+			{"31 %", true, []string{ofTenant("acme", "admitted", 6.9), ofTenant("acme", "limited", 3.1)}},
+			{"29 %", false, []string{ofTenant("acme", "admitted", 7.1), ofTenant("acme", "limited", 2.9)}},
+			{"all of too few", false, []string{ofTenant("acme", "limited", 0.9)}},
+			{"all of just enough", true, []string{ofTenant("acme", "limited", 1.1)}},
+			{"all of those that have no name", false, []string{ofTenant("other", "limited", 100)}},
+			{"who is blocked", false, []string{ofTenant("acme", "blocked", 100)}},
+		},
+		"RatelimitManyTenantsRefused": {
+			{"6 %", true, digested(.06, 20)},
+			{"4 %", false, digested(.04, 20)},
+			{"all of too few", false, digested(1, 19)},
+		},
+		"RatelimitClientsRetryEarly": {
+			{"most", true, []string{decided("limited", 2), early(1.1)}},
+			{"fewer than half", false, []string{decided("limited", 4), early(1.9)}},
+			{"all of too few", false, []string{decided("limited", 0.9), early(0.9)}},
+		},
+		"RatelimitUnjudged": {
+			{"0.2 %", true, []string{decided("admitted", 998), decided("unjudged", 1), decided("admitted_locally", 1)}},
+			{"0.05 %", false, []string{decided("admitted", 999.5), decided("unjudged", 0.5)}},
+			{"all of too few", false, []string{decided("unjudged", 0.9)}},
+		},
+		"RatelimitRefusedByOutage": {
+			{"some", true, []string{decided("unavailable", 0.06), decided("overloaded", 0.06)}},
+			{"hardly any", false, []string{decided("unavailable", 0.09)}},
+			{"what limits refuse", false, []string{decided("limited", 9)}},
+		},
+		"RatelimitPriceTooHigh": {
+			{"51 %", true, priced(51, 1)},
+			{"49 %", false, priced(49, 1)},
+			{"of hardly any", false, priced(51, 0.09)},
+		},
+		"RatelimitPriceTooLow": {
+			{"-11 %", true, priced(-11, 1)},
+			{"-9 %", false, priced(-9, 1)},
+			{"of hardly any", false, priced(-50, 0.09)},
+		},
+	}
+}
+
+// stateVerdicts are those of alerts about what a server has and does.
+func stateVerdicts() map[string][]run {
+	state := func(name string, value float64) []string {
+		return []string{gauge(fmt.Sprintf("ratelimit_policy_state{ratelimit_policy_state=%q}", name), value)}
+	}
+	away := func(share float64) []string { return []string{counter("ratelimit_store_away_seconds_total", share)} }
+	settled := func(result string) []string {
+		return []string{counter(fmt.Sprintf("ratelimit_settlements_total{ratelimit_settlement_result=%q}", result), 1)}
+	}
+	wrote := func(result string) string {
+		return counter(fmt.Sprintf("ratelimit_digest_duration_seconds_count{job=%q,instance=%q,ratelimit_digest_result=%q}", "j", "a", result), 1)
+	}
+	grows := func(series string) []run {
+		return []run{{"it grows", true, []string{counter(series, 0.01)}}, {"it stays", false, []string{gauge(series, 7)}}}
+	}
+	return map[string][]run{
+		"RatelimitStoreAway":     {{"6 %", true, away(.06)}, {"4 %", false, away(.04)}},
+		"RatelimitStoreAwayLong": {{"91 %", true, away(.91)}, {"89 %", false, away(.89)}},
+		"RatelimitPolicyStale": {
+			{"stale", true, state("stale", 1)},
+			{"never", true, state("never", 1)},
+			{"not stale", false, state("stale", 0)},
+			{"current", false, state("current", 1)},
+		},
+		"RatelimitPolicyRejected": {
+			{"a revision", true, []string{gauge("ratelimit_policy_rejected", 7)}}, {"none", false, []string{gauge("ratelimit_policy_rejected", 0)}},
+		},
+		"RatelimitPolicyDiffers": {
+			{"one is behind", true, []string{gauge(`ratelimit_policy_revision{instance="a"}`, 7), gauge(`ratelimit_policy_revision{instance="b"}`, 6)}},
+			{"all have one", false, []string{gauge(`ratelimit_policy_revision{instance="a"}`, 7), gauge(`ratelimit_policy_revision{instance="b"}`, 7)}},
+			{"one has no feed", false, []string{gauge(`ratelimit_policy_revision{instance="a"}`, 7), gauge(`ratelimit_policy_revision{instance="b"}`, 0)}},
+		},
+		"RatelimitBudgetsEvicted":     grows("ratelimit_store_evicted_total"),
+		"RatelimitDoorEvicted":        grows("ratelimit_edge_evicted_total"),
+		"RatelimitEventsDropped":      grows("ratelimit_events_dropped_total"),
+		"RatelimitSettlementsDropped": {{"dropped", true, settled("dropped_full")}, {"failed", true, settled("failed")}, {"settled", false, settled("settled")}},
+		"RatelimitStreamLag": {
+			{"61 s", true, []string{gauge("ratelimit_stream_lag_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_stream_lag_seconds", 59)}},
+		},
+		"RatelimitNoDigest": {
+			{"all fail", true, []string{wrote("failed")}}, {"some fail", false, []string{wrote("failed"), wrote("written")}},
+		},
+	}
+}
+
+// daemonVerdicts are those of alerts about the control plane.
+func daemonVerdicts() map[string][]run {
+	relay := func(name string, value float64) []string { return []string{gauge("ratelimit_relay_"+name, value)} }
+	rollout := func(phase string, value float64) []string {
+		return []string{gauge(fmt.Sprintf("ratelimit_rollout_state{ratelimit_rollout_state=%q}", phase), value)}
+	}
+	return map[string][]run{
+		"RatelimitRelayLag":      {{"11 s", true, relay("lag_seconds", 11)}, {"9 s", false, relay("lag_seconds", 9)}},
+		"RatelimitRelayRefused":  {{"one", true, relay("refused", 1)}, {"none", false, relay("refused", 0)}},
+		"RatelimitRolloutHalted": {{"halted", true, rollout("halted", 1)}, {"not halted", false, rollout("halted", 0)}, {"running", false, rollout("running", 1)}},
+		"RatelimitRelayLeaders": {
+			{"nobody", true, relay("leads", 0)},
+			{"one", false, relay("leads", 1)},
+			{"two", true, []string{gauge(`ratelimit_relay_leads{instance="a"}`, 1), gauge(`ratelimit_relay_leads{instance="b"}`, 1)}},
+		},
+	}
+}
