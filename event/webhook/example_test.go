@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -71,4 +72,18 @@ func ExampleSenderConfig() {
 	}
 	fmt.Println(sender.CheckURL("http://hooks.internal/a"), sender.CheckURL("http://elsewhere.internal/a") != nil)
 	// Output: <nil> true
+}
+
+func ExampleDelivery() {
+	ctx, now, message := context.Background(), time.Now(), webhook.Message{ID: "msg_1", Body: []byte("{}")}
+	endpoint := webhook.Endpoint{URL: "https://10.0.0.1/", Secrets: []webhook.Secret{webhook.NewSecret()}}
+	sender, err := webhook.NewSender(webhook.SenderConfig{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d := webhook.Begin(message, now)
+	d = d.After(sender.Send(ctx, endpoint, d.Message), time.Now(), rand.Float64())
+	fmt.Println(d.State, d.Attempts, d.Reason)
+	// Output: waiting 1 url
 }
