@@ -1,0 +1,27 @@
+module github.com/gqlgen-ratelimit/ratelimit/contrib/natsstream
+
+go 1.25.0
+
+replace github.com/gqlgen-ratelimit/ratelimit => ../..
+
+require (
+	github.com/gqlgen-ratelimit/ratelimit v0.0.0-00010101000000-000000000000
+	github.com/nats-io/nats.go v1.48.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/klauspost/compress v1.18.0 // indirect
+	github.com/nats-io/nkeys v0.4.11 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.45.0 // indirect
+	go.opentelemetry.io/otel/metric v1.45.0 // indirect
+	go.opentelemetry.io/otel/trace v1.45.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/crypto v0.37.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+)
