@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +28,7 @@ func gauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 		if !strings.HasPrefix(family.GetName(), "ratelimit_rollout_") {
 			continue
 		}
-		require.Regexp(t, regexp.MustCompile("(?m)^\\| `"+family.GetName()+"` \\| gauge \\|"), string(page))
+		require.Regexp(t, "(?m)^\\| `"+family.GetName()+"` \\| gauge \\|", string(page))
 		for _, series := range family.GetMetric() {
 			name := family.GetName()
 			for _, label := range series.GetLabel() {
