@@ -1,0 +1,47 @@
+// Package delivery brings messages to many endpoints, again and again until each is delivered or dead (package webhook). A slow endpoint holds up no other.
+//
+// Messages wait in [Deliveries], of which [Memory] is one: what waits there is lost with its process. A [Worker] brings them.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+)
+
+// Record is a delivery to an endpoint.
+type Record struct {
+	// Endpoint is the id of the endpoint.
+	Endpoint string
+	// Delivery is the message and where it stands. Its id is unique for its endpoint.
+	Delivery webhook.Delivery
+	// Lease is that of the worker who makes the attempt. It is given by Due.
+	Lease uint64
+}
+
+// Deliveries keep records. They are safe for concurrent use.
+type Deliveries interface {
+	// Put stores a record that waits. One whose endpoint and id are there stays as it is, and that is no error: it is the same message. The error is
+	// [ErrFull] where there is no room, and it is not stored.
+	Put(ctx context.Context, r Record) error
+	// Due leases up to limit records that wait and are due, the oldest of each endpoint first, so that no endpoint has more than perEndpoint under lease. What is not
+	// settled when its lease ends is due again.
+	Due(ctx context.Context, now time.Time, lease time.Duration, limit, perEndpoint int) ([]Record, error)
+	// Done stores what an attempt came to. The error is [ErrLease] if the lease is not that of the record any more, and nothing is stored.
+	Done(ctx context.Context, r Record) error
+	// Dead returns up to limit dead records of an endpoint, the latest first. They are bounded: the earliest make room.
+	Dead(ctx context.Context, endpoint string, limit int) ([]Record, error)
+	// Replay makes a dead record wait again, due now. The error is [ErrNotDead] if there is none.
+	Replay(ctx context.Context, endpoint, id string, now time.Time) error
+}
+
+var (
+	// ErrFull says that there is no room for a further record of the endpoint.
+	ErrFull = errors.New("delivery: there is no room for a further message to this endpoint")
+	// ErrLease says that a lease has ended, and somebody else may have the record.
+	ErrLease = errors.New("delivery: the lease has ended")
+	// ErrNotDead says that an endpoint has no dead record of that id.
+	ErrNotDead = errors.New("delivery: the endpoint has no dead message of this id")
+)

@@ -1,0 +1,138 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/delivery"
+	"github.com/gqlgen-ratelimit/ratelimit/event/webhook/deliverytest"
+)
+
+func TestMemoryKeepsTheContract(t *testing.T) {
+	deliverytest.Run(t, func(*testing.T) delivery.Deliveries { return &delivery.Memory{} })
+}
+
+func TestAMemoryIsBoundedAndOneEndpointLeavesRoomToOthers(t *testing.T) {
+	m := &delivery.Memory{}
+	fill := func(endpoint string) (n int) {
+		for {
+			message := webhook.Message{ID: fmt.Sprint(n), Body: make([]byte, webhook.MaxBody)}
+			if err := m.Put(t.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(message, time.Now())}); err != nil {
+				require.ErrorIs(t, err, delivery.ErrFull)
+				return n
+			}
+			n++
+		}
+	}
+	require.Equal(t, delivery.MaxWaiting, fill("loud"))
+	require.Equal(t, delivery.MaxWaiting, fill("louder"))
+	require.Positive(t, fill("quiet"))
+}
+
+// endpoints answer by their id, and remember when.
+type endpoints struct {
+	mu   sync.Mutex
+	sent map[string][]time.Time
+}
+
+func (e *endpoints) Send(ctx context.Context, to webhook.Endpoint, _ webhook.Message) webhook.Result {
+	e.mu.Lock()
+	e.sent[to.URL] = append(e.sent[to.URL], time.Now())
+	n := len(e.sent[to.URL])
+	e.mu.Unlock()
+	switch {
+	case to.URL == "slow":
+		select {
+		case <-time.After(20 * time.Second):
+		case <-ctx.Done():
+		}
+		return webhook.Result{Outcome: webhook.Failed, Reason: webhook.ReasonTimeout}
+	case to.URL == "gone":
+		return webhook.Result{Outcome: webhook.Gone}
+	case to.URL == "panics":
+		panic("on purpose")
+	case to.URL == "recovers" && n < 3:
+		return webhook.Result{Outcome: webhook.Failed}
+	}
+	return webhook.Result{Outcome: webhook.Delivered}
+}
+
+func (e *endpoints) times(id string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.sent[id])
+}
+
+func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
+		var gone []string
+		put := func(endpoint string, n int) {
+			for i := range n {
+				message := webhook.Message{ID: fmt.Sprint(endpoint, i)}
+				require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(message, time.Now())}))
+			}
+		}
+		put("slow", 500)
+		put("fine", 20)
+		put("gone", 1)
+		put("panics", 1)
+		put("recovers", 1)
+		put("unknown", 1)
+		w, err := delivery.Start(delivery.Config{
+			Deliveries: memory, Sender: all, Gone: func(_ context.Context, id string) { gone = append(gone, id) },
+			Endpoint: func(_ context.Context, id string) (webhook.Endpoint, error) {
+				if id == "unknown" {
+					return webhook.Endpoint{}, errors.New("no such endpoint")
+				}
+				return webhook.Endpoint{URL: id}, nil
+			},
+		})
+		require.NoError(t, err)
+		time.Sleep(12 * time.Second) //nolint:forbidigo // In a synctest bubble.
+		synctest.Wait()
+		require.Equal(t, 20, all.times("fine"), "two a second, beside an endpoint that is slow")
+		require.Equal(t, 2, all.times("slow"))
+		require.Equal(t, []string{"gone"}, gone)
+		time.Sleep(95 * time.Hour) //nolint:forbidigo // In a synctest bubble: the schedule has 75 hours, and a fifth of jitter.
+		synctest.Wait()
+		require.Equal(t, 3, all.times("recovers"))
+		require.Greater(t, all.times("panics"), 1)
+		dead, err := memory.Dead(t.Context(), "unknown", 10)
+		require.NoError(t, err)
+		require.Len(t, dead, 1)
+		require.Equal(t, webhook.ReasonURL, dead[0].Delivery.Reason)
+		require.NoError(t, w.Close(t.Context()))
+	})
+}
+
+func TestAWorkerThatEndsCountsNoAttemptAndLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
+		require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: "slow", Delivery: webhook.Begin(webhook.Message{ID: "1"}, time.Now())}))
+		w, err := delivery.Start(delivery.Config{
+			Deliveries: memory, Sender: all, Gone: func(context.Context, string) {},
+			Endpoint: func(_ context.Context, id string) (webhook.Endpoint, error) { return webhook.Endpoint{URL: id}, nil },
+		})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, w.Close(t.Context()))
+		again, err := memory.Due(t.Context(), time.Now().Add(2*time.Minute), time.Minute, 1, 1)
+		require.NoError(t, err)
+		require.Len(t, again, 1)
+		require.Zero(t, again[0].Delivery.Attempts)
+	})
+}
+
+func TestAWorkerSaysWhatIsMissing(t *testing.T) {
+	_, err := delivery.Start(delivery.Config{})
+	require.ErrorContains(t, err, "Config.Deliveries, Sender, Endpoint and Gone")
+}
