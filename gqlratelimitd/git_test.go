@@ -46,7 +46,7 @@ func newRepository(t *testing.T) *repository {
 	printed, code := command("-new-token", "-data", data)
 	require.Zero(t, code, printed)
 	bob := r.issue("bob", regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(printed))
-	record(t, server.Addr, nil, time.Now().Add(-2*time.Minute), asked{"acme", 100, 9})
+	record(t, server.Addr, nil, time.Now().Add(-61*time.Minute), asked{"acme", 100, 9})
 	all := []asked{{"globex", 7, 3}}
 	for i := range 23 {
 		all = append(all, asked{fmt.Sprintf("tenant%02d", i), 2, 1})

@@ -82,7 +82,7 @@ func TestAPreviewIsOfWhatInstancesHaveRecordedAndDecidesWhetherItTakesASecondPer
 	require.True(t, none.SecondPerson, "nobody knows")
 	require.Contains(t, r.ask(http.StatusForbidden, http.MethodPut, "/v1/ratelimit/policies", token, less, "If-Match", `"1"`), `"secondPerson":true`)
 
-	record(t, server.Addr, key, time.Now().Add(-2*time.Minute), asked{"acme", 10, 3}, asked{"globex", 1, 9})
+	record(t, server.Addr, key, time.Now().Add(-61*time.Minute), asked{"acme", 10, 3}, asked{"globex", 1, 9})
 	record(t, server.Addr, key, time.Now(), asked{"initech", 1, 1})
 	p := r.preview(token, less)
 	require.Empty(t, p.Missing)

@@ -243,6 +243,10 @@ func (k *knownTenants) record(tenant string) *tiers.Record {
 	return found
 }
 
+// leastSeen is over how much time traffic has to have been recorded, however short what is lowered is counted: a minute at night, or the first one after a Redis
+// was flushed, says nothing about the day.
+const leastSeen = time.Hour
+
 // tell says what a preview has found. What it has not seen it does not vouch for: then the reach is what the documents say.
 func (r *Reach) tell(report *preview.Report, missing string, lowers extent) {
 	switch {
@@ -260,6 +264,8 @@ func (r *Reach) tell(report *preview.Report, missing string, lowers extent) {
 	case report.To.Sub(report.From) < lowers.longest:
 		r.Problem = fmt.Sprintf("what was recorded reaches over %s, and it may lower what is counted per %s",
 			report.To.Sub(report.From).Round(time.Second), lowers.per)
+	case report.To.Sub(report.From) < leastSeen:
+		r.Problem = fmt.Sprintf("what was recorded reaches over %s, and an hour is the least that tells", report.To.Sub(report.From).Round(time.Second))
 	// Written so that no number at all is none either.
 	case !(report.LargestShare >= 0 && report.LargestShare <= 1) || !(report.Share > 0 && report.Share <= 1) || !(report.Tenants.High >= 0 && report.Tenants.High <= 1):
 		r.Problem = "the preview answered nonsense"

@@ -63,6 +63,7 @@ func TestRecordedTrafficSaysWhetherItTakesASecondPerson(t *testing.T) {
 		"few of a tenth of all": {figure{report: seen(2, 0.01, 0.1)}, true, true},
 		"nothing was recorded":  {figure{}, true, false},
 		"a short time":          {with(func(r *preview.Report) { r.From = r.To.Add(-59 * time.Second) }), true, false},
+		"less than an hour":     {with(func(r *preview.Report) { r.From = r.To.Add(-59 * time.Minute) }), true, false},
 		"unreadable":            {with(func(r *preview.Report) { r.Unreadable = 1 }), true, false},
 		"somebody is left out":  {with(func(r *preview.Report) { r.LeftOut = 1 }), true, false},
 		"not judged":            {with(func(r *preview.Report) { r.NotJudged = []string{"custom"} }), true, false},
