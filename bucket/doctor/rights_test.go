@@ -201,7 +201,7 @@ func TestRightsThatLaterServersRefuseInOtherWordsAreNamed(t *testing.T) {
 		"ERR something else": "command-failed",
 	} {
 		refuses := func(command string) string {
-			if strings.HasPrefix(command, "eval ") && strings.Contains(command, "redis.pcall") {
+			if strings.HasPrefix(command, "eval ") && strings.Contains(command, "'SET', KEYS[1], 'doctor'") {
 				return fmt.Sprintf("*2\r\n$3\r\nget\r\n$%d\r\n%s\r\n", len(text), text)
 			}
 			return ""
