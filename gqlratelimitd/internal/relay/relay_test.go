@@ -10,6 +10,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
@@ -283,8 +284,10 @@ func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
 	require.NoError(t, err)
 	modes, err := redisswitch.ACLRules("")
 	require.NoError(t, err)
+	digests, err := redisdigest.ACLRules("")
+	require.NoError(t, err)
 	user := []any{"ACL", "SETUSER", "daemon", "on", ">secret"}
-	for _, rule := range slices.Concat(rules, feed, records, modes, []string{"+scan"}) {
+	for _, rule := range slices.Concat(rules, feed, records, modes, digests, []string{"+scan"}) {
 		user = append(user, rule)
 	}
 	require.NoError(t, s.client.Do(t.Context(), user...).Err())
