@@ -27,11 +27,11 @@ type across struct {
 // They are in the default store, whatever store the tenant has: elsewhere they would not be one budget.
 func (e *Extension) takeAcross(ctx context.Context, op *operation, amounts bucket.Amounts) (shared across, ok bool) {
 	d := &op.decision
-	if op.rules.Unlimited || !haveLimits(op.rules.Across) {
+	if op.decision.Rules.Unlimited || !haveLimits(op.decision.Rules.Across) {
 		return across{}, true
 	}
 	shared.store = e.stores.Named("")
-	take := bucket.Take{Tenant: everybody, Buckets: op.rules.Across, Amounts: amounts}
+	take := bucket.Take{Tenant: everybody, Buckets: op.decision.Rules.Across, Amounts: amounts}
 	var result bucket.Result
 	took, err := shared.store.TakeShared(ctx, &take, &result, d.Subject.Tenant)
 	d.StoreDuration = took

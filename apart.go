@@ -44,7 +44,7 @@ func (e *Extension) correctApart(op *operation, came int64, refund bool) correct
 	}
 	whole := op.charged.points
 	c := correction{points: whole - worth(whole, came), apart: a}
-	for _, part := range op.rules.Parts(pricesOfParts{e, op.actual.tally}) {
+	for _, part := range op.decision.Rules.Parts(pricesOfParts{e, op.actual.tally}) {
 		n := worth(part.Asked, part.Came)
 		a.back, a.more = a.back+max(0, part.Asked-n), a.more+max(0, n-part.Asked)
 		for _, owner := range part.Owners {

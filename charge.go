@@ -46,10 +46,10 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}
 	buckets := op.paying(ctx)
-	if n == 0 || buckets == nil && op.rules.Usage == tiers.CountNothing {
+	if n == 0 || buckets == nil && op.decision.Rules.Usage == tiers.CountNothing {
 		return nil
 	}
-	op.extension.warnOfUnit(ctx, op.rules, unit)
+	op.extension.warnOfUnit(ctx, op.decision.Rules, unit)
 	after := op.chargeFrom(ctx, buckets, unit, n)
 	op.extension.reporter.Charged(ctx, &after)
 	if after.Refusal != nil {
@@ -69,12 +69,12 @@ func (op *operation) refusedInside() {
 // paying returns the buckets that pay for what is charged in a context: those of the call that runs in it, where rules take calls
 // from the limits that hold for all operations, and all where nobody knows which call that is.
 func (op *operation) paying(ctx context.Context) []bucket.Bucket {
-	buckets := judged(op.rules)
+	buckets := judged(op.decision.Rules)
 	root := rootOf(ctx)
 	if buckets == nil || root == nil {
 		return buckets
 	}
-	if buckets = op.rules.Paying(root.Object + "." + root.Field.Name); !haveLimits(buckets) {
+	if buckets = op.decision.Rules.Paying(root.Object + "." + root.Field.Name); !haveLimits(buckets) {
 		return nil
 	}
 	return buckets
@@ -98,7 +98,7 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 	after.Asked, after.StoreDuration, after.StoreErr = take.Amounts, took, err
 	after.Outcome, after.Refusal, after.WouldRefuse = decision.Admitted, nil, nil
 	if err != nil {
-		after.FailMode = awayMode(op.rules, err)
+		after.FailMode = awayMode(op.decision.Rules, err)
 	}
 	var would *decision.Refusal
 	switch {

@@ -31,7 +31,7 @@ func (op *operation) claims(opCtx *graphql.OperationContext) error {
 // claimable says whether a key is honoured. What costs nothing is admitted without end under limits that
 // count points alone, and so would be its records.
 func (op *operation) claimable(points int64) bool {
-	return points > 0 || !enforces(op.rules) || enforces(op.rules, bucket.Requests, bucket.Records)
+	return points > 0 || !enforces(op.decision.Rules) || enforces(op.decision.Rules, bucket.Requests, bucket.Records)
 }
 
 // hold runs the operation under its claim.
@@ -72,8 +72,8 @@ func (op *operation) Account(ran bool) bucket.Settlement {
 // KeepAnswer charges the room that an answer takes, and reports whether it may take it. Most policies
 // have no limit of it, and then this instance counts and the store is not asked.
 func (op *operation) KeepAnswer(ctx context.Context, bytes int64) bool {
-	buckets := judged(op.rules)
-	if !enforces(op.rules, bucket.AnswerBytes) && !op.fits(ctx, int(bytes)) {
+	buckets := judged(op.decision.Rules)
+	if !enforces(op.decision.Rules, bucket.AnswerBytes) && !op.fits(ctx, int(bytes)) {
 		return false
 	}
 	if !counts(buckets, bucket.AnswerBytes) {
@@ -109,7 +109,7 @@ func (op *operation) Settled(ctx context.Context, settled *bucket.Settled, tries
 	if op.correction == nil {
 		return
 	}
-	told := decision.Settlement{Tier: op.rules.Tier, Reason: op.correction.reason}
+	told := decision.Settlement{Tier: op.decision.Rules.Tier, Reason: op.correction.reason}
 	if told.Answered(settled, tries > 1); err != nil {
 		told.Result = decision.DroppedAway
 	}
@@ -151,11 +151,11 @@ func (e *Extension) replay(ctx context.Context, op *operation, points int64, kep
 // capReplays returns why a tenant gets no stored answer for now, nil if it gets one: the limits of its policy
 // say so, or where none counts replays this server.
 func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Refusal {
-	if buckets := judged(op.rules); counts(buckets, bucket.Replays) {
+	if buckets := judged(op.decision.Rules); counts(buckets, bucket.Replays) {
 		return op.chargeFrom(ctx, buckets, bucket.Replays, 1).Refusal
 	}
 	most := e.cfg.Idempotency.MaxReplays
-	if most < 0 || !enforces(op.rules) {
+	if most < 0 || !enforces(op.decision.Rules) {
 		return nil
 	}
 	n, left := e.replays.Count(op.decision.Subject.Tenant, time.Now(), time.Minute)

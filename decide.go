@@ -112,7 +112,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	if e.identify(ctx, opCtx, op) && e.takeParsed(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
-	d.Full = d.Full || asksForAll(opCtx, op.rules)
+	d.Full = d.Full || asksForAll(opCtx, op.decision.Rules)
 	if d.Outcome == decision.SubjectUnknown && inbound.Upgrades(opCtx.Headers) {
 		// gqlgen shows the init payload only to valid operations. Until one has been seen, the client is
 		// better told what is wrong with its document than that nobody knows it.
@@ -153,17 +153,17 @@ func (e *Extension) identify(ctx context.Context, opCtx *graphql.OperationContex
 		rules := e.cfg.Policy.Snapshot().Rules(subject, tiers.Selection{Record: record})
 		op.apply(&rules)
 		d.Mode, d.Outcome = bucket.Off, decision.Exempt
-		d.Hide = d.Hide.Or(op.rules.Hide)
+		d.Hide = d.Hide.Or(op.decision.Rules.Hide)
 		op.useStore()
 		return subject.Tenant != ""
 	}
 	op.request = opCtx
 	op.apply(op.rulesOf(e.cfg.Policy.Snapshot(), record))
-	d.Tier, d.Mode, d.Hide = op.rules.Tier, op.rules.Mode, d.Hide.Or(op.rules.Hide)
+	d.Tier, d.Mode, d.Hide = op.decision.Rules.Tier, op.decision.Rules.Mode, d.Hide.Or(op.decision.Rules.Hide)
 	e.warnOfTier(ctx, d)
-	e.warnOfRecord(ctx, op.rules)
+	e.warnOfRecord(ctx, op.decision.Rules)
 	op.useStore()
-	if op.rules.Blocked {
+	if op.decision.Rules.Blocked {
 		d.Refuse(&decision.Refusal{Outcome: decision.Blocked})
 		return false
 	}

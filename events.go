@@ -72,7 +72,7 @@ func (op *operation) payEvent(ctx context.Context) *decision.Decision {
 		s.sent++
 		return nil
 	}
-	buckets := judged(op.rules)
+	buckets := judged(op.decision.Rules)
 	if bytes := op.size.left.Load() - s.charged.Load(); bytes > 0 && counts(buckets, bucket.ResponseBytes) {
 		if after := op.chargeEvent(ctx, buckets, bucket.ResponseBytes, bytes); after.Refusal != nil {
 			return &after

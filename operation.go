@@ -58,8 +58,6 @@ type operation struct {
 	exchange *sink.Exchange
 	// price is what the mutator has left.
 	price priced
-	// rules is what applies, which operations share where nothing is particular about this one.
-	rules *tiers.Rules
 	// amounts, owners and states are room for what is asked of the store and for its answer, so that the
 	// usual operation needs no memory of its own for them.
 	amounts [3]bucket.Amount
@@ -157,7 +155,7 @@ func (e *Extension) newOperation(x *sink.Exchange) *operation {
 var noRules tiers.Rules
 
 // apply makes the rules those of the operation.
-func (op *operation) apply(rules *tiers.Rules) { op.rules, op.decision.Rules = rules, rules }
+func (op *operation) apply(rules *tiers.Rules) { op.decision.Rules = rules }
 
 // particulars are rules that others do not share, and what they look at.
 type particulars struct {
@@ -186,7 +184,7 @@ func (p *particulars) Price(includes func(field string) bool) int64 {
 
 // useStore takes the store that the rules name.
 func (op *operation) useStore() {
-	op.store = op.extension.stores.Named(op.rules.Store)
+	op.store = op.extension.stores.Named(op.decision.Rules.Store)
 }
 
 func (op *operation) mutation() bool { return op.decision.Kind == ast.Mutation }

@@ -15,13 +15,13 @@ import (
 // be a repeat of one that ran.
 func (e *Extension) storeAway(ctx context.Context, op *operation, take *bucket.Take, points int64, err error) {
 	d := &op.decision
-	mode := awayMode(op.rules, err)
+	mode := awayMode(op.decision.Rules, err)
 	d.StoreErr, d.FailMode = err, mode
 	if op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed {
 		mode = bucket.FailClosed
 	}
 	if mode == bucket.FailLocal && !op.store.Counted() {
-		e.warnOnce(ctx, oddity{what: "instances", name: op.rules.Store}, "limits fail local, and nobody knows yet how many instances "+
+		e.warnOnce(ctx, oddity{what: "instances", name: op.decision.Rules.Store}, "limits fail local, and nobody knows yet how many instances "+
 			"share the store, so that they refuse: run limiter.Run in the background, or set Config.Outage.Instances")
 	}
 	result, outcome, refusal := judgeAway(op.store, take, mode, err)
@@ -71,7 +71,7 @@ func (e *Extension) tenantBusy(op *operation, take *bucket.Take) {
 // nothing, and did not answer.
 func (e *Extension) candidateUnknown(op *operation, take *bucket.Take, err error) {
 	d := &op.decision
-	d.StoreErr, d.FailMode = err, awayMode(op.rules, err)
+	d.StoreErr, d.FailMode = err, awayMode(op.decision.Rules, err)
 	if result, blocked := op.store.Known(take, bucket.FailUnbounded); blocked {
 		op.refuseBlocked(&result)
 		return
@@ -140,5 +140,5 @@ func awayMode(rules *tiers.Rules, err error) bucket.FailMode {
 
 // unclaim releases a claim that a take may have written although its reply was lost.
 func (op *operation) unclaim(ctx context.Context) {
-	op.store.Offer(ctx, claims.Release(op.decision.Subject.Tenant, op.claim), reasonUnclaimed, op.rules.Tier)
+	op.store.Offer(ctx, claims.Release(op.decision.Subject.Tenant, op.claim), reasonUnclaimed, op.decision.Rules.Tier)
 }

@@ -49,7 +49,7 @@ func milliseconds(d time.Duration) int64 {
 //
 // A claim makes it a part of the take of the operation, since a replay is refused by no limit.
 func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationContext, op *operation) bool {
-	buckets := judged(op.rules)
+	buckets := judged(op.decision.Rules)
 	if !counts(buckets, bucket.ParseTime) {
 		return true
 	}
@@ -78,7 +78,7 @@ func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationCont
 	if n > 1 && !result.Receipt.IsZero() {
 		op.store.Offer(ctx, bucket.Settlement{
 			Receipt: result.Receipt.Clone(), Actual: bucket.Amounts{{Unit: bucket.ParseTime, N: n}},
-		}, reasonParsed, op.rules.Tier)
+		}, reasonParsed, op.decision.Rules.Tier)
 	}
 	return true
 }

@@ -78,7 +78,7 @@ func (e *Extension) price(ctx context.Context, c cost.Cost) (points int64) {
 // tooExpensive returns why the price alone forbids the operation, in the mode in which it does, nil if it
 // does not.
 func (op *operation) tooExpensive() *decision.Refusal {
-	rules, points := op.rules, op.decision.Points
+	rules, points := op.decision.Rules, op.decision.Points
 	if op.price.err != nil {
 		if rules.Mode == bucket.Off {
 			return nil
@@ -164,11 +164,11 @@ func (e *Extension) explain(opCtx *graphql.OperationContext, op *operation) *gra
 		d.Refuse(&decision.Refusal{Outcome: decision.CostRequestInvalid, Detail: err.Error()})
 		return nil
 	}
-	if asked == costValidate && !op.rules.CostValidate {
+	if asked == costValidate && !op.decision.Rules.CostValidate {
 		d.Refuse(&decision.Refusal{Outcome: decision.CostRequestForbidden})
 		return nil
 	}
-	if asked == "" || asked == costReport && !op.rules.CostReport {
+	if asked == "" || asked == costReport && !op.decision.Rules.CostReport {
 		return nil
 	}
 	if d.Full, op.asks = true, true; asked == costFull {
@@ -273,7 +273,7 @@ func complexityOf(schema graphql.ExecutableSchema, object, field string, logger 
 // tooManyValues returns why the operation is refused whose arguments have more values than a limit can be divided by, nil
 // if they have not.
 func (op *operation) tooManyValues() *decision.Refusal {
-	t := op.rules.TooMany
+	t := op.decision.Rules.TooMany
 	if t == nil || t.Mode == bucket.Off {
 		return nil
 	}

@@ -36,13 +36,13 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	var c correction
 	if op.charged.corrects() {
 		unused := int64(0)
-		if known && !op.rules.Split {
+		if known && !op.decision.Rules.Split {
 			unused = max(0, op.charged.points-points)
 		}
 		c = e.correction(op, last, unused, left, gone)
 		switch excess := points - estimate; {
 		case !known || c.points != 0:
-		case op.rules.Split:
+		case op.decision.Rules.Split:
 			c = e.correctApart(op, points, c.reason == reasonActual)
 		case excess > 0 && e.cfg.Settlement.ChargeExcess:
 			c = correction{points: -excess, reason: reasonExcess}
@@ -93,7 +93,7 @@ func (e *Extension) settle(ctx context.Context, op *operation, c correction) boo
 	}
 	settlement := op.worth(c)
 	settlement.Receipt = settlement.Receipt.Clone()
-	return op.store.Offer(ctx, settlement, c.reason, op.rules.Tier)
+	return op.store.Offer(ctx, settlement, c.reason, op.decision.Rules.Tier)
 }
 
 // leaveToClaim leaves the correction to the call that ends the claim. It returns false if that was made
@@ -147,7 +147,7 @@ func (op *operation) show(c correction) {
 
 // askedOf returns how many points of the price an owner was asked for.
 func (op *operation) askedOf(owner bucket.Owner) int64 {
-	if n, own := op.rules.Asked(owner, bucket.Points); own {
+	if n, own := op.decision.Rules.Asked(owner, bucket.Points); own {
 		return n
 	}
 	return op.charged.points
@@ -179,7 +179,7 @@ func (op *operation) addUp(opCtx *graphql.OperationContext) {
 		return
 	}
 	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
-	if op.rules.Split && op.decision.Correctable {
+	if op.decision.Rules.Split && op.decision.Correctable {
 		op.actual.tally.KeepParts()
 	}
 	if outline.NeedsTypes() {

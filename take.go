@@ -43,7 +43,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 }
 
 func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphql.Response {
-	if op.rules.Across == nil {
+	if op.decision.Rules.Across == nil {
 		return e.takeOwn(ctx, op, q)
 	}
 	op.decision.Asked = q.take.Amounts
@@ -69,10 +69,10 @@ func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphq
 func (e *Extension) newQuestion(ctx context.Context, op *operation, points int64) *question {
 	q, _ := questions.Get().(*question)
 	take := &q.take
-	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(op.rules), op.claim
+	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(op.decision.Rules), op.claim
 	take.States, take.Owners = op.states[:], op.members(op.owners[:])
 	q.points, q.would = points, e.try(op, take, points)
-	take.Amounts, take.Usage = op.withParsed(append(op.asked(points), op.rules.Amounts...), 1), op.usage(ctx)
+	take.Amounts, take.Usage = op.withParsed(append(op.asked(points), op.decision.Rules.Amounts...), 1), op.usage(ctx)
 	return q
 }
 
@@ -86,7 +86,7 @@ func (op *operation) asked(points int64) bucket.Amounts {
 	if op.price.plan == nil {
 		return asked
 	}
-	buckets, subscribes := judged(op.rules), op.decision.Kind == ast.Subscription
+	buckets, subscribes := judged(op.decision.Rules), op.decision.Kind == ast.Subscription
 	bytes, events := counts(buckets, bucket.ResponseBytes), subscribes && counts(buckets, bucket.Events)
 	if bytes {
 		asked = append(asked, bucket.Amount{Unit: bucket.ResponseBytes, N: 1})
@@ -134,7 +134,9 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 	d.Limits, d.Overridden = result.Limits, overridden(result)
 	e.warnOfOverrides(ctx, d.Subject.Tenant, result)
 	if lifted := result.LiftedBy(); lifted != nil {
-		d.Lifted = &lifted
+		// A variable of its own, for its address: of one outside of the branch each operation would pay for it.
+		kept := lifted
+		d.Lifted = &kept
 	}
 	d.Candidate = tried(q.would, take, result)
 	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
@@ -190,7 +192,7 @@ func (e *Extension) try(op *operation, take *bucket.Take, points int64) *decisio
 		would.Outcome = decision.QueryLimited
 	default:
 		if buckets := judged(&rules); buckets != nil {
-			take.Candidate = &bucket.Candidate{ID: id, Buckets: asking(buckets, rules.Amounts, op.rules.Amounts)}
+			take.Candidate = &bucket.Candidate{ID: id, Buckets: asking(buckets, rules.Amounts, op.decision.Rules.Amounts)}
 		}
 	}
 	return would
@@ -222,7 +224,7 @@ func tried(would *decision.Candidate, take *bucket.Take, result *bucket.Result) 
 // keep notes what the take has charged.
 func (op *operation) keep(result *bucket.Result, points int64) {
 	c := &op.charged
-	c.points, c.count, c.counted = points, int32(len(result.Limits)), op.rules.Usage != tiers.CountNothing && !result.Receipt.IsZero()
+	c.points, c.count, c.counted = points, int32(len(result.Limits)), op.decision.Rules.Usage != tiers.CountNothing && !result.Receipt.IsZero()
 	for i := range result.Limits {
 		switch l := &result.Limits[i]; {
 		case l.Charged <= 0:

@@ -99,17 +99,17 @@ func (op *operation) refusedByShape(err error) bool {
 // question about a price, where it may be asked, takes nothing of the store.
 func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationContext) bool {
 	d := &op.decision
-	if asked, err := costRequestOf(read); op.rules.CostValidate && (asked == costReport || asked == costValidate || err != nil) {
+	if asked, err := costRequestOf(read); op.decision.Rules.CostValidate && (asked == costReport || asked == costValidate || err != nil) {
 		return false
 	}
 	take := bucket.Take{
-		Tenant: d.Subject.Tenant, Buckets: unasked(judged(op.rules)), States: op.states[:], Owners: op.members(op.owners[:]),
+		Tenant: d.Subject.Tenant, Buckets: unasked(judged(op.decision.Rules)), States: op.states[:], Owners: op.members(op.owners[:]),
 		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.ParseTime, N: 1}},
 	}
 	if take.Buckets == nil {
 		return false
 	}
-	if op.rules.PaysByCall() {
+	if op.decision.Rules.PaysByCall() {
 		take.Amounts = bucket.Amounts{{Unit: bucket.ParseTime, N: 1}}
 	}
 	result, ok := op.store.Foresee(ctx, &take)

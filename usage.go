@@ -18,9 +18,9 @@ const otherFields = "*"
 // usage is what is counted of the take of the operation, nil if nothing is.
 func (op *operation) usage(ctx context.Context) *bucket.Usage {
 	switch {
-	case op.rules.Usage == tiers.CountNothing || op.decision.Subject.Exempt:
+	case op.decision.Rules.Usage == tiers.CountNothing || op.decision.Subject.Exempt:
 		return nil
-	case op.rules.Usage == tiers.CountTotals || op.price.plan == nil || op.request == nil:
+	case op.decision.Rules.Usage == tiers.CountTotals || op.price.plan == nil || op.request == nil:
 		return &onlyTotals
 	}
 	plan, variables := op.price.plan, op.request.Variables
@@ -55,9 +55,9 @@ func (op *operation) usage(ctx context.Context) *bucket.Usage {
 // usageOfCharge is what is counted of a charge in a context, nil if nothing is.
 func (op *operation) usageOfCharge(ctx context.Context, unit bucket.Unit, n int64) *bucket.Usage {
 	switch {
-	case op.rules.Usage == tiers.CountNothing || op.decision.Subject.Exempt:
+	case op.decision.Rules.Usage == tiers.CountNothing || op.decision.Subject.Exempt:
 		return nil
-	case op.rules.Usage == tiers.CountTotals || unit != bucket.Points:
+	case op.decision.Rules.Usage == tiers.CountTotals || unit != bucket.Points:
 		return &onlyTotals
 	}
 	root := rootOf(ctx)
