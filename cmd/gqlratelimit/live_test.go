@@ -296,7 +296,7 @@ tiers:
 		require.Contains(t, stdout, want, line)
 	}
 	_, stdout, _ := o.run("budget show -tenant acme -timeout 1m")
-	require.NotContains(t, stdout, "77")
+	require.NotContains(t, stdout, "77 points")
 	code, _, stderr := o.run("budget show -tenant acme -parameter lnag=en -timeout 1m")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, `did you mean "lang"?`)
