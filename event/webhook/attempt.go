@@ -58,7 +58,7 @@ const (
 	ReasonUnreachable Reason = "unreachable"
 	// ReasonTimeout is an endpoint that has not answered in time.
 	ReasonTimeout Reason = "timeout"
-	// ReasonMessage is a message that is too large or malformed.
+	// ReasonMessage is a message that is too large or malformed, or on which the sender itself has failed.
 	ReasonMessage Reason = "message"
 )
 

@@ -17,14 +17,18 @@ type Sender interface {
 	Send(ctx context.Context, to webhook.Endpoint, m webhook.Message) webhook.Result
 }
 
-// Config says what a [Worker] brings where. All fields but Logger are required.
+// Config says what a [Worker] brings where. All fields but Told and Logger are required.
 type Config struct {
 	Deliveries Deliveries
 	Sender     Sender
 	// Endpoint returns the endpoint of an id as it is now. An error is a failed attempt.
 	Endpoint func(ctx context.Context, id string) (webhook.Endpoint, error)
-	// Gone is told that an endpoint wants no messages any more. It is called by several goroutines.
+	// Gone is told that an endpoint wants no messages any more. It is called by several goroutines, also while the worker ends: its context does not end with
+	// the worker.
 	Gone func(ctx context.Context, id string)
+	// Told is told what an attempt came to, once that is stored. The delivery of the record is as it is then. It is called by several goroutines, and does not block. Nil
+	// tells nobody.
+	Told func(ctx context.Context, r Record, result webhook.Result)
 	// Logger is told what cannot be read or stored. Nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -33,8 +37,10 @@ const (
 	// atOnce is how many attempts a worker makes at once, and perEndpoint how many of them to one endpoint.
 	atOnce      = 256
 	perEndpoint = 2
-	poll        = time.Second
-	lease       = 2 * time.Minute
+	// poll is how often is looked at what is due, and pause how often at most, because something was put or an attempt has ended.
+	poll  = time.Second
+	pause = 50 * time.Millisecond
+	lease = 2 * time.Minute
 )
 
 // Worker brings what is due: 256 messages at once, two of them to one endpoint. It is made by [Start], and several may have the same deliveries.
@@ -42,6 +48,8 @@ type Worker struct {
 	cfg   Config
 	stop  context.CancelFunc
 	ended chan struct{}
+	// wake has something where it is worth looking before the next poll.
+	wake chan struct{}
 }
 
 // Start starts a worker, which ends with [Worker.Close].
@@ -53,7 +61,7 @@ func Start(cfg Config) (*Worker, error) {
 		cfg.Logger = slog.Default()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Worker{cfg, stop, make(chan struct{})}
+	w := &Worker{cfg: cfg, stop: stop, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
 	go w.run(ctx)
 	return w, nil
 }
@@ -66,6 +74,14 @@ func (w *Worker) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Wake says that something was put, so that it does not wait for the next second. It does not block.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -86,36 +102,72 @@ func (w *Worker) run(ctx context.Context) {
 			for _, r := range due {
 				places <- struct{}{}
 				under.Go(func() {
-					defer func() { <-places }()
-					guard.Run(ctx, w.cfg.Logger, "an attempt", func() { w.attempt(ctx, r) })
+					defer func() {
+						<-places
+						w.Wake()
+					}()
+					guard.Run(ctx, w.cfg.Logger, "what follows an attempt", func() { w.attempt(ctx, r) })
 				})
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !w.wait(ctx, ticker) {
 			return
-		case <-ticker.C:
 		}
+	}
+}
+
+// wait waits until it is worth looking again, and reports whether the worker goes on.
+func (w *Worker) wait(ctx context.Context, ticker *time.Ticker) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-ticker.C:
+		return true
+	case <-w.wake:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
 	}
 }
 
 // attempt makes one attempt and stores what it came to.
 func (w *Worker) attempt(ctx context.Context, r Record) {
-	result := webhook.Result{Outcome: webhook.Failed, Reason: webhook.ReasonURL}
-	to, err := w.cfg.Endpoint(ctx, r.Endpoint)
-	if err == nil {
-		result = w.cfg.Sender.Send(ctx, to, r.Delivery.Message)
-	}
+	result := w.send(ctx, &r)
 	if ctx.Err() != nil && result.Outcome == webhook.Failed {
 		// The worker ends: it was not the endpoint that failed. The record is due again when its lease ends.
 		return
 	}
 	r.Delivery = r.Delivery.After(result, time.Now(), rand.Float64()) //nolint:gosec // Jitter is no secret.
 	// What was delivered is stored also while the worker ends.
-	if err := w.cfg.Deliveries.Done(context.WithoutCancel(ctx), r); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := w.cfg.Deliveries.Done(ctx, r); err != nil {
 		w.cfg.Logger.ErrorContext(ctx, "delivery: an attempt cannot be stored, and is made again", slog.Any("error", err))
+	} else if w.cfg.Told != nil {
+		w.cfg.Told(ctx, r, result)
 	}
 	if result.Outcome == webhook.Gone {
 		w.cfg.Gone(ctx, r.Endpoint)
 	}
 }
+
+// send makes one attempt. One that panics has failed: otherwise it would be made again with each end of its lease.
+func (w *Worker) send(ctx context.Context, r *Record) (result webhook.Result) {
+	finished := guard.Run(ctx, w.cfg.Logger, "an attempt", func() {
+		to, err := w.cfg.Endpoint(ctx, r.Endpoint)
+		if err != nil {
+			result = webhook.Result{Outcome: webhook.Failed, Reason: webhook.ReasonURL, Err: err}
+			return
+		}
+		result = w.cfg.Sender.Send(ctx, to, r.Delivery.Message)
+	})
+	if !finished {
+		return webhook.Result{Outcome: webhook.Failed, Reason: webhook.ReasonMessage, Err: errPanicked}
+	}
+	return result
+}
+
+// errPanicked says that an attempt ended in a panic, which is in the log.
+var errPanicked = errors.New("delivery: the attempt panicked")

@@ -81,7 +81,7 @@ func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
 				require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: endpoint, Delivery: webhook.Begin(message, time.Now())}))
 			}
 		}
-		put("slow", 500)
+		put("slow", 20)
 		put("fine", 20)
 		put("gone", 1)
 		put("panics", 1)
@@ -99,17 +99,19 @@ func TestASlowEndpointHoldsUpNobodyAndNothingIsLost(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(12 * time.Second) //nolint:forbidigo // In a synctest bubble.
 		synctest.Wait()
-		require.Equal(t, 20, all.times("fine"), "two a second, beside an endpoint that is slow")
+		require.Equal(t, 20, all.times("fine"), "beside an endpoint that is slow")
 		require.Equal(t, 2, all.times("slow"))
 		require.Equal(t, []string{"gone"}, gone)
 		time.Sleep(95 * time.Hour) //nolint:forbidigo // In a synctest bubble: the schedule has 75 hours, and a fifth of jitter.
 		synctest.Wait()
 		require.Equal(t, 3, all.times("recovers"))
-		require.Greater(t, all.times("panics"), 1)
-		dead, err := memory.Dead(t.Context(), "unknown", 10)
-		require.NoError(t, err)
-		require.Len(t, dead, 1)
-		require.Equal(t, webhook.ReasonURL, dead[0].Delivery.Reason)
+		require.Equal(t, webhook.MaxAttempts, all.times("panics"), "an attempt that panics has failed")
+		for endpoint, reason := range map[string]webhook.Reason{"unknown": webhook.ReasonURL, "panics": webhook.ReasonMessage} {
+			dead, err := memory.Dead(t.Context(), endpoint, 10)
+			require.NoError(t, err)
+			require.Len(t, dead, 1)
+			require.Equal(t, reason, dead[0].Delivery.Reason)
+		}
 		require.NoError(t, w.Close(t.Context()))
 	})
 }
@@ -129,6 +131,30 @@ func TestAWorkerThatEndsCountsNoAttemptAndLosesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, again, 1)
 		require.Zero(t, again[0].Delivery.Attempts)
+	})
+}
+
+func TestWhatIsPutIsBroughtAtOnceAndItsAttemptIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
+		told := make(chan delivery.Record, 10)
+		w, err := delivery.Start(delivery.Config{
+			Deliveries: memory, Sender: all, Gone: func(context.Context, string) {},
+			Endpoint: func(_ context.Context, id string) (webhook.Endpoint, error) { return webhook.Endpoint{URL: id}, nil },
+			Told:     func(_ context.Context, r delivery.Record, _ webhook.Result) { told <- r },
+		})
+		require.NoError(t, err)
+		synctest.Wait()
+		for i := range 4 {
+			message := webhook.Message{ID: fmt.Sprint(i)}
+			require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: "fine", Delivery: webhook.Begin(message, time.Now())}))
+		}
+		w.Wake()
+		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // In a synctest bubble.
+		synctest.Wait()
+		require.Len(t, told, 4, "two at once, and the next two when these have ended")
+		require.Equal(t, webhook.Done, (<-told).Delivery.State)
+		require.NoError(t, w.Close(t.Context()))
 	})
 }
 
