@@ -34,6 +34,23 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Jittered returns a time up to a fifth shorter or longer.
+func Jittered(d time.Duration) time.Duration {
+	const part = 5
+	return Between(d-d/part, d+d/part)
+}
+
+// Wait waits for a time, or until it is woken, or the context ends.
+func Wait(ctx context.Context, d time.Duration, woken <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-woken:
+	case <-timer.C:
+	}
+}
+
 // Sign puts a sign into a channel with room for one. It never blocks.
 func Sign(to chan<- struct{}) {
 	select {

@@ -16,7 +16,9 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
@@ -34,6 +36,9 @@ const (
 	// DefaultUses is how often it is noted which overrides something was decided under.
 	DefaultUses = 30 * time.Second
 )
+
+// leaseName is the lease of those who relay.
+const leaseName = "relay"
 
 // Bounds of what is done at once.
 const (
@@ -181,13 +186,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	defer r.running.Store(false)
 	defer r.told.observe(r)()
-	k := keeper{relay: r}
-	for ctx.Err() == nil {
-		if !k.wait(ctx) {
-			break
-		}
-		k.lead(ctx, r.lead)
-	}
+	lease.Keep(ctx, lease.Config{
+		Store: r.cfg.Store, Name: leaseName, Holder: r.cfg.Holder, Life: r.cfg.Lease, Logger: r.cfg.Logger, Leads: r.leads, Tried: r.report,
+	}, r.lead)
 	return nil
 }
 
@@ -213,15 +214,15 @@ func (r *Relay) carry(ctx context.Context) {
 				backOff = minBackOff
 			}
 			// A Redis that is away is not asked more often because much has changed meanwhile.
-			pause(ctx, minBackOff, nil)
-			pause(ctx, jittered(backOff)-minBackOff, r.woken)
+			pace.Wait(ctx, minBackOff, nil)
+			pace.Wait(ctx, pace.Jittered(backOff)-minBackOff, r.woken)
 		case done == swept:
 			// There is no haste.
 			backOff = 0
-			pause(ctx, sweepPause, r.woken)
+			pace.Wait(ctx, sweepPause, r.woken)
 		case done == idle:
 			backOff = 0
-			pause(ctx, jittered(r.cfg.Interval), r.woken)
+			pace.Wait(ctx, pace.Jittered(r.cfg.Interval), r.woken)
 		}
 	}
 }

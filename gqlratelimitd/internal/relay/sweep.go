@@ -9,6 +9,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 )
 
 // Bounds of a sweep.
@@ -84,7 +85,7 @@ func (r *Relay) beginSweep(ctx context.Context) error {
 		return err
 	}
 	next := sweep{begun: true, phase: looking, began: time.Now(), took: r.sweep.took, hashed: map[string]struct{}{}}
-	next.next = next.began.Add(jittered(r.cfg.Sweep))
+	next.next = next.began.Add(pace.Jittered(r.cfg.Sweep))
 	err = r.cfg.Store.Read(ctx, func(v *store.View) error {
 		head, err := v.Head()
 		next.until = head.Directory

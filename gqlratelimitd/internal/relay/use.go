@@ -8,6 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 )
 
 const (
@@ -24,7 +25,7 @@ func (r *Relay) watchUses(ctx context.Context) {
 			// It is an observation, and comes again.
 			r.cfg.Logger.DebugContext(ctx, "relay: when overrides held was not noted", slog.String("error", shortened(err)))
 		}
-		pause(ctx, jittered(r.cfg.Uses), nil)
+		pace.Wait(ctx, pace.Jittered(r.cfg.Uses), nil)
 	}
 }
 
