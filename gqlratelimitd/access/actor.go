@@ -31,8 +31,8 @@ type Actor struct {
 	Subject, Issuer string
 	// Method is how the actor has shown that.
 	Method Method
-	// Owner is the [Actor.Person] who answers for a token, and who has issued it. It is empty where the actor is a person, or answers
-	// for itself.
+	// Owner is the [Actor.Person] who answers for the actor: of a token who has issued it, and of an actor whom an issuer of OpenID Connect
+	// calls by another claim than sub, that issuer and sub. It is empty where the actor answers for itself.
 	Owner string
 	// Roles are what the actor is.
 	Roles []Role
@@ -60,11 +60,16 @@ func System(part string) Actor {
 	return Actor{Subject: part, Issuer: LocalIssuer, Method: MethodSystem}
 }
 
-// Person is who answers for what the actor does, as one text: issuer and subject, or of a token that somebody has issued to a
-// program of theirs, those of that person. Two actors with one person are nobody's second person.
+// Person is who answers for what the actor does, as one text that stays whatever else they are called: the issuer and sub of OpenID
+// Connect, the name by which a rule knows a client certificate, or of a token that somebody has issued to a program of theirs, that person.
+// Two actors with one person are nobody's second person.
 func (a Actor) Person() string {
-	if a.Owner != "" {
+	switch {
+	case a.Owner != "":
 		return a.Owner
+	case a.Method == MethodCertificate:
+		// A rule names its holder, whichever authority below those of the service has signed.
+		return string(MethodCertificate) + " " + a.Subject
 	}
 	// A space is in no URL and in no name of ours, so that no two pairs are one text.
 	return a.Issuer + " " + a.Subject

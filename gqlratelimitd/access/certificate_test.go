@@ -141,6 +141,17 @@ func TestAClientCertificateIsAnActor(t *testing.T) {
 	}
 }
 
+func TestWhomARuleNamesIsOnePersonWhicheverAuthorityHasSigned(t *testing.T) {
+	t.Parallel()
+	one := access.Actor{Subject: "spiffe://example.org/ada", Issuer: "CN=Issuing CA 1", Method: access.MethodCertificate, Roles: []access.Role{access.Publisher}}
+	renewed := one
+	renewed.Issuer = "CN=Issuing CA 2"
+	require.Equal(t, one.Person(), renewed.Person())
+	other := one
+	other.Subject = "spiffe://example.org/bob"
+	require.NotEqual(t, one.Person(), other.Person())
+}
+
 func TestOnlyACertificateThatTheHandshakeHasVerifiedCounts(t *testing.T) {
 	t.Parallel()
 	ca, stranger := newAuthority(t), newAuthority(t)

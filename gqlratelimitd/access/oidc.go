@@ -27,7 +27,9 @@ type OIDCConfig struct {
 	// TenantsClaim names the claim with the tenants that an actor is confined to, a text or a list. If it is set, who has none in
 	// it has only the roles of rules with Everywhere: a claim that is forgotten opens nothing. See [ClaimRole.Claim] for its form.
 	TenantsClaim string
-	// SubjectClaim is the claim with the name of the actor. Empty is sub. An email counts if email_verified is true.
+	// SubjectClaim is the claim with the name of the actor. Empty is sub. An email counts if email_verified is true. Who the actor is,
+	// where two persons are to be told apart, says sub alone: other names people change, and have several of (OpenID Connect Core 1.0,
+	// section 5.7).
 	SubjectClaim string
 	// Skew is by how much the clocks of the issuer and of this machine may differ. Zero is a minute; at most 5 minutes.
 	Skew time.Duration
@@ -180,10 +182,14 @@ func (i *issuer) timely(expires, issued time.Time, notBefore any, now time.Time)
 func (i *issuer) actorOf(claims map[string]any) (Actor, error) {
 	subject, _ := find(claims, i.cfg.SubjectClaim).(string)
 	verified, _ := claims["email_verified"].(bool)
-	if !plain(subject, MaxTenant) || i.cfg.SubjectClaim == "email" && !verified {
+	sub, _ := claims["sub"].(string)
+	if !plain(subject, MaxTenant) || !plain(sub, MaxTenant) || i.cfg.SubjectClaim == "email" && !verified {
 		return Actor{}, refuse(ReasonUnknown)
 	}
-	actor := Actor{Subject: subject, Issuer: i.cfg.Issuer, Method: MethodOIDC}
+	actor := Actor{Subject: sub, Issuer: i.cfg.Issuer, Method: MethodOIDC}
+	if subject != sub {
+		actor.Owner, actor.Subject = actor.Person(), subject
+	}
 	if i.cfg.TenantsClaim != "" {
 		actor.Tenants = textsOf(find(claims, i.cfg.TenantsClaim))
 	}

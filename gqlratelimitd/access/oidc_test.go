@@ -291,3 +291,33 @@ func TestClaimsGiveRolesAndTenants(t *testing.T) {
 		require.Equal(t, c.tenants, actor.Tenants, name)
 	}
 }
+
+// Whose email was changed is who they were, and who was given the email of somebody is not that person.
+func TestAPersonIsWhomTheIssuerCallsSubUnderWhateverName(t *testing.T) {
+	t.Parallel()
+	d, p, key := oidcDoor(t, func(cfg *access.OIDCConfig) { cfg.SubjectClaim = "email" })
+	enter := func(sub any, email string) (access.Actor, error) {
+		return d.enter(p.token(t, key, claims{"sub": sub, "email": email, "email_verified": true}))
+	}
+	ada, err := enter("248289761001", "ada@example.org")
+	require.NoError(t, err)
+	alias, err := enter("248289761001", "ada.lovelace@example.org")
+	require.NoError(t, err)
+	other, err := enter("77", "ada@example.org")
+	require.NoError(t, err)
+	require.Equal(t, "ada.lovelace@example.org", alias.Subject)
+	require.Equal(t, ada.Person(), alias.Person())
+	require.Equal(t, p.URL+" 248289761001", alias.Audit().Owner, "the log says who it is, whatever the name")
+	require.NotEqual(t, ada.Person(), other.Person())
+	for _, sub := range []any{nil, "", "two words", 7} {
+		_, err := enter(sub, "ada@example.org")
+		requireReason(t, access.ReasonUnknown, err)
+	}
+
+	rule, change := defaults(t, access.SecondPerson{}), publishing()
+	ada.Roles, alias.Roles = []access.Role{access.Publisher}, []access.Role{access.Publisher}
+	proposed, err := rule.Propose(ada, "p-1", change, noon)
+	require.NoError(t, err)
+	_, err = rule.Approve(alias, proposed, change, noon)
+	require.ErrorContains(t, err, "who proposes")
+}
