@@ -63,6 +63,11 @@ type options struct {
 	Certificates []certificateOptions `yaml:"certificates"`
 	// Alone says that no policy takes a second person: there is none.
 	Alone bool `yaml:"alone"`
+	// SecondPerson says how who approves a policy has to come in: oidc, certificate or token. Empty is oidc where there is an issuer, and any
+	// otherwise.
+	SecondPerson struct {
+		Methods []access.Method `yaml:"methods"`
+	} `yaml:"secondPerson"`
 	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
 	PolicyKeys []string `yaml:"policyKeys"`
 
@@ -326,7 +331,12 @@ func (o *options) secondPerson() access.SecondPerson {
 	if o.Alone {
 		return access.SecondPerson{MaxShare: access.None}
 	}
-	return access.SecondPerson{}
+	rule := access.SecondPerson{Methods: o.SecondPerson.Methods}
+	if len(rule.Methods) == 0 && len(o.OIDC) > 0 {
+		// Whoever has installed the daemon has a token of their own besides.
+		rule.Methods = []access.Method{access.MethodOIDC}
+	}
+	return rule
 }
 
 // databaseURL is where the database is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,8 +20,8 @@ type SecondPerson struct {
 	// Life is for how long a proposal holds, and an approval of it. Zero is 24 hours; a minute to 30 days.
 	Life time.Duration
 	// Methods are how an approver has to have shown who they are. Empty is any but the bootstrap token. A token counts as the person who has
-	// issued it, but one that the bootstrap token has issued as a person of its own: where people have an issuer of OpenID Connect, name
-	// [MethodOIDC].
+	// issued it, but one that the bootstrap token has issued as a person of its own, so that somebody may be two: where people have an issuer
+	// of OpenID Connect, name [MethodOIDC]. Unless [MethodToken] is named too, such a token proposes nothing then: see [SecondPerson.Known].
 	Methods []Method
 }
 
@@ -119,9 +120,12 @@ func (e *ApprovalError) Error() string { return "access: not approved: " + e.Pro
 // Is reports whether the target is [ErrApproval].
 func (*ApprovalError) Is(target error) bool { return target == ErrApproval }
 
-// Propose returns the proposal of a change by an actor. The error is a [*DeniedError].
+// Propose returns the proposal of a change by an actor. The error is a [*DeniedError], or the [*ApprovalError] of [SecondPerson.Known].
 func (s *SecondPerson) Propose(actor Actor, id string, change Change, now time.Time) (*Proposal, error) {
 	if err := Authorize(actor, ProposePolicy, ""); err != nil {
+		return nil, err
+	}
+	if err := s.Known(actor.Person()); err != nil {
 		return nil, err
 	}
 	return &Proposal{ID: id, Change: change, Proposer: actor.Person(), Proposed: now, Expires: now.Add(s.Life)}, nil
@@ -152,10 +156,24 @@ func (s *SecondPerson) Comes(actor Actor) error {
 	return nil
 }
 
+// Known returns an [*ApprovalError] if nobody can tell whether an [Actor.Person] is somebody else than those who come in by the methods: who
+// answers for a token that the bootstrap token has issued may be one of them.
+func (s *SecondPerson) Known(person string) error {
+	if len(s.Methods) > 0 && !slices.Contains(s.Methods, MethodToken) && strings.HasPrefix(person, LocalIssuer+" ") {
+		return &ApprovalError{fmt.Sprintf("nobody answers for a token that the bootstrap token has issued: come in by %v, or with a token that somebody who did has issued", s.Methods)}
+	}
+	return nil
+}
+
 // Permits returns nil if a change may be made now, because a second person has approved exactly this, and otherwise an [*ApprovalError].
 // Neither argument has to be there: what is missing permits nothing. What was proposed and approved comes from a database, so all of it
 // is judged again.
 func (s *SecondPerson) Permits(p *Proposal, a *Approval, change Change, now time.Time) error {
+	if p != nil {
+		if err := s.Known(p.Proposer); err != nil {
+			return err
+		}
+	}
 	switch {
 	case p == nil || a == nil || p.ID != a.Proposal:
 		return &ApprovalError{"it takes a second person, who has not approved it"}

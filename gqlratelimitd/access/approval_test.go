@@ -168,3 +168,36 @@ func TestOnlyWhoMayApproves(t *testing.T) {
 	_, err = rule.Approve(robotOf(publisher("bob")), p, change, noon)
 	require.ErrorContains(t, err, "comes in by [oidc]")
 }
+
+// Whoever has installed a control plane holds a token that the bootstrap token has issued, and is a person of the issuer besides.
+func TestWhereAnIssuerSaysWhoSomebodyIsATokenOfNobodyIsNoFirstPerson(t *testing.T) {
+	t.Parallel()
+	change, ada := publishing(), publisher("ada")
+	first := access.Actor{Subject: "me#id", Issuer: access.LocalIssuer, Method: access.MethodToken, Roles: ada.Roles}
+	anyway := defaults(t, access.SecondPerson{})
+	open, err := anyway.Propose(first, "p-1", change, noon)
+	require.NoError(t, err)
+	a, err := anyway.Approve(ada, open, change, noon)
+	require.NoError(t, err)
+	require.NoError(t, anyway.Permits(open, a, change, noon))
+
+	rule := defaults(t, access.SecondPerson{Methods: []access.Method{access.MethodOIDC}})
+	for _, nobody := range []access.Actor{first, robotOf(first)} {
+		_, err := rule.Propose(nobody, "p-2", change, noon)
+		require.ErrorIs(t, err, access.ErrApproval)
+		require.ErrorContains(t, err, "nobody answers for")
+	}
+	// What was proposed and approved before the rule was changed is judged by it.
+	_, err = rule.Approve(ada, open, change, noon)
+	require.ErrorContains(t, err, "nobody answers for")
+	require.ErrorContains(t, rule.Permits(open, a, change, noon), "nobody answers for")
+	for _, known := range []access.Actor{ada, robotOf(ada), {Subject: "spiffe://x", Issuer: "CN=CA", Method: access.MethodCertificate, Roles: ada.Roles}} {
+		p, err := rule.Propose(known, "p-3", change, noon)
+		require.NoError(t, err)
+		_, err = rule.Approve(publisher("bob"), p, change, noon)
+		require.NoError(t, err)
+	}
+	tokens := defaults(t, access.SecondPerson{Methods: []access.Method{access.MethodOIDC, access.MethodToken}})
+	_, err = tokens.Propose(first, "p-4", change, noon)
+	require.NoError(t, err)
+}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -254,7 +255,7 @@ func (c *Control) mayResume(actor access.Actor, s *rollout.State) error {
 	if s.Starter == actor.Person() {
 		return &access.ApprovalError{Problem: "more is newly refused than at what a roll-out halts, and nobody has approved it but who has started it: somebody else has it go on, or abort it"}
 	}
-	return rule.Comes(actor)
+	return cmp.Or(rule.Known(s.Starter), rule.Comes(actor))
 }
 
 // AbortRolloutInput says which roll-out is taken back.

@@ -273,6 +273,25 @@ func TestWhoHasStartedARollOutAloneDoesNotAcceptAloneThatItRefusesMany(t *testin
 	require.NoError(t, resume(publisher))
 }
 
+func TestARollOutThatATokenOfNobodyHasStartedAndThatRefusesManyIsTakenBack(t *testing.T) {
+	t.Parallel()
+	rule := access.SecondPerson{MaxShare: 0.05, Methods: []access.Method{access.MethodOIDC}}
+	s := newScene(t, control.Config{Rollouts: true, SecondPerson: rule, Preview: figure{report: seen(0, 0, 1)}})
+	s.publish(more, 0)
+	first := access.Actor{Subject: "me#id", Issuer: access.LocalIssuer, Method: access.MethodToken, Roles: []access.Role{access.Publisher}}
+	_, err := s.StartRollout(s.ctx(), by(first), startInput(document, 1))
+	require.NoError(t, err)
+	there, err := s.RolloutStore().Load(s.ctx())
+	require.NoError(t, err)
+	halted, _, err := there.Advance(s.now.Add(2*time.Minute), &control.Shares{Tenants: 0.5})
+	require.NoError(t, err)
+	require.NoError(t, s.RolloutStore().Save(s.ctx(), halted, nil))
+	_, err = s.ResumeRollout(s.ctx(), by(second), control.ResumeRolloutInput{Expected: 2})
+	require.ErrorIs(t, err, access.ErrApproval)
+	_, err = s.AbortRollout(s.ctx(), by(first), control.AbortRolloutInput{Expected: 2})
+	require.NoError(t, err)
+}
+
 func TestARollOutThatWasApprovedGoesOnByWhoeverMayPublish(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{Rollouts: true, SecondPerson: access.SecondPerson{MaxShare: 0.05}})
