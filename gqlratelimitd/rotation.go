@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"time"
+	"path/filepath"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
@@ -46,7 +46,11 @@ func rotate(ctx context.Context, args []string, c console) (err error) {
 	if err := r.read(o.Audit.Name, lost); err != nil {
 		return err
 	}
-	if !r.ended(ctx, control.NewAuditLog(db)) {
+	ended, err := r.ended(ctx, control.NewAuditLog(db))
+	if err != nil {
+		return err
+	}
+	if !ended {
 		request := control.Request{Actor: actor, Reason: reason}
 		if _, err := rotating.RotateAuditKey(ctx, request, r.keys); err != nil {
 			return err
@@ -87,6 +91,10 @@ type rotation struct {
 
 // read reads the keys, and makes the next one.
 func (r *rotation) read(log string, lost bool) (err error) {
+	// Who could put a next key there beforehand would have it too.
+	if err := ownFolder(filepath.Dir(r.file)); err != nil {
+		return err
+	}
 	if !lost {
 		// One that is made here would be the key of no log.
 		if _, err := os.Stat(r.file); err != nil {
@@ -103,17 +111,18 @@ func (r *rotation) read(log string, lost bool) (err error) {
 	return err
 }
 
-// ended reports whether the log has the next key already.
-func (r *rotation) ended(ctx context.Context, log audit.Log) bool {
+// ended reports whether the log has the next key already. It signs nothing: a log that nobody has signed yet takes any key, and has rotated none.
+func (r *rotation) ended(ctx context.Context, log audit.Reader) (bool, error) {
 	if !r.begun {
-		return false
+		return false, nil
 	}
-	signer, err := audit.NewSigner(log, audit.SignerConfig{Key: r.keys.Next})
-	if err != nil {
-		return false
+	signed, err := log.Newest(ctx)
+	if err != nil || len(signed) == 0 {
+		return false, err
 	}
-	_, err = signer.Sign(ctx, time.Now())
-	return err == nil
+	public := r.keys.Next.Public()
+	c, err := audit.OpenCheckpoint(signed, public)
+	return err == nil && c.Key == public, nil
 }
 
 // replace puts the next key in the place of the one before, which stays beside it. There is a key at each moment: a daemon that finds none
@@ -127,5 +136,9 @@ func (r *rotation) replace() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Rename(r.next, r.file)
+	if err := os.Rename(r.next, r.file); err != nil {
+		return err
+	}
+	// Who copies the file to other daemons after a loss of power copies this one.
+	return syncFolder(filepath.Dir(r.file))
 }

@@ -1,13 +1,20 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit/audittest"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
 // rotated runs audit rotate, and returns its code and what it writes.
@@ -84,4 +91,55 @@ func TestARotationThatHadReachedTheLogOnlyReplacesTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(next), string(now))
 	start(t, data)
+}
+
+func TestALogThatNobodyHasSignedHasRotatedNoKey(t *testing.T) {
+	t.Parallel()
+	log := &audittest.Memory{}
+	require.NoError(t, log.Change(t.Context(), func(ctx context.Context, storage audit.Storage) error {
+		_, err := audit.Append(ctx, storage, audit.Entry{Time: time.Now(), Actor: audit.Actor{Subject: "me", Issuer: "x", Method: "token"}, Action: "policy.publish", Target: "policy", Reason: "first"})
+		return err
+	}))
+	file := filepath.Join(t.TempDir(), "audit.key")
+	for _, name := range []string{file, file + ".next"} {
+		_, err := auditKey(name, "log.example.org")
+		require.NoError(t, err)
+	}
+	r := rotation{file: file, next: file + ".next"}
+	require.NoError(t, r.read("", false))
+	ended, err := r.ended(t.Context(), log)
+	require.NoError(t, err)
+	require.False(t, ended)
+	signed, err := log.Newest(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, signed, "to look signs nothing")
+
+	entry := audit.Entry{Time: time.Now(), Actor: audit.Actor{Subject: "me", Issuer: "x", Method: "token"}, Action: "audit.rotate-key", Target: "audit key", Reason: "yearly"}
+	require.NoError(t, audit.Rotate(t.Context(), log, r.keys.Old, r.keys.Next, entry))
+	ended, err = r.ended(t.Context(), log)
+	require.NoError(t, err)
+	require.True(t, ended)
+	// Whether a database that is away has it is not known.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	db, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	_, err = r.ended(ctx, control.NewAuditLog(db))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAKeyIsRotatedOnlyWhereNobodyElseCouldHavePutTheNextOne(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	file := filepath.Join(folder, "audit.key")
+	_, err := auditKey(file, "log.example.org")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(folder, 0o777))
+	r := rotation{file: file, next: file + ".next"}
+	require.ErrorContains(t, r.read("", false), "others may write into")
+	require.NoFileExists(t, file+".next")
+	require.NoError(t, os.Chmod(folder, 0o755))
+	require.NoError(t, r.read("", false))
 }

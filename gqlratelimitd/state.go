@@ -17,6 +17,11 @@ func dataFolder(name string) error {
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return fmt.Errorf("the folder for what is kept cannot be made: say another one with -data: %w", err)
 	}
+	return ownFolder(name)
+}
+
+// ownFolder returns an error if others may write into a folder.
+func ownFolder(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
@@ -83,11 +88,16 @@ func newAuditKey(name, log string) ([]byte, error) {
 		return nil, err
 	}
 	// The log names the key from now on: it has to be there after a loss of power too.
-	folder, err := os.Open(filepath.Dir(name))
+	return text, syncFolder(filepath.Dir(name))
+}
+
+// syncFolder has the names in a folder be there after a loss of power too.
+func syncFolder(name string) error {
+	folder, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return text, errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // checkpointLine is a checkpoint in the file that is kept outside of the database, a line each: as in an export.
