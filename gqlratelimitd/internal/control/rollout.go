@@ -177,7 +177,7 @@ func (c *Control) begin(ctx context.Context, r *Request, in *StartRolloutInput, 
 		}
 	}
 	b.state, b.publication, err = there.Start(rollout.StartInput{
-		ID: fmt.Sprint("rollout-", in.Expected+1), Seed: rand.Text(), Document: in.Document, Plan: in.Plan, By: r.by(maxBy), Reason: r.Reason, Expected: in.Expected,
+		ID: fmt.Sprint("rollout-", in.Expected+1), Seed: rand.Text(), Document: in.Document, Before: newest.Document, Plan: in.Plan, By: r.by(maxBy), Reason: r.Reason, Expected: in.Expected,
 	}, c.cfg.Parse, c.now())
 	if err != nil {
 		return nil, rolloutProblem(err)
@@ -329,7 +329,7 @@ func (c *Control) Rollout(ctx context.Context, actor access.Actor) (*Rollout, er
 // rolloutOf tells a roll-out.
 func rolloutOf(s *rollout.State) *Rollout {
 	is := &Rollout{
-		ID: s.ID, Document: policy.HashOf(s.New), Before: policy.HashOf(s.Old), Phase: s.Phase, Why: s.Why, By: s.By, Reason: s.Reason,
+		ID: s.ID, Document: hashOf(s.New, s.NewHash), Before: hashOf(s.Old, s.OldHash), Phase: s.Phase, Why: s.Why, By: s.By, Reason: s.Reason,
 		Plan: s.Plan, Step: s.Step + 1, Revision: s.Revision, Since: s.Since.UTC(), Remark: s.Remark(),
 	}
 	if s.Phase == rollout.Running {
@@ -342,6 +342,14 @@ func rolloutOf(s *rollout.State) *Rollout {
 		is.Accepted = &s.Accepted
 	}
 	return is
+}
+
+// hashOf is the hash of a document, or the one that is kept in its place.
+func hashOf(document, kept []byte) policy.Hash {
+	if len(kept) == len(policy.Hash{}) {
+		return policy.Hash(kept)
+	}
+	return policy.HashOf(document)
 }
 
 // rolloutDone is what a change of a roll-out has done. Before is nil where one begins.

@@ -90,13 +90,6 @@ func situation(v *store.View) (there rollout.Situation, _ error) {
 		return there, err
 	}
 	there.Newest = head.Policy
-	newest, err := v.Revision(head.Policy)
-	if err != nil {
-		return there, err
-	}
-	if newest != nil {
-		there.Document = newest.Document
-	}
 	kept, err := v.Rollout()
 	if err != nil || kept == nil {
 		return there, err

@@ -32,7 +32,7 @@ type memory struct {
 }
 
 func (m *memory) Load(context.Context) (rollout.Situation, error) {
-	there := rollout.Situation{Newest: uint64(len(m.documents)), Document: []byte(m.documents[len(m.documents)-1])}
+	there := rollout.Situation{Newest: uint64(len(m.documents))}
 	if m.state != nil {
 		there.State = new(rollout.State)
 		if err := json.Unmarshal(m.state, there.State); err != nil {
@@ -88,7 +88,7 @@ func (s *scene) restart() {
 
 func (s *scene) start(plan rollout.Plan, document string) error {
 	return s.startWith(rollout.StartInput{
-		ID: fmt.Sprint("r", len(s.documents)), Seed: "seed", Document: []byte(document), Plan: plan, Reason: "less for free", Expected: uint64(len(s.documents)),
+		ID: fmt.Sprint("r", len(s.documents)), Seed: "seed", Before: []byte(s.documents[len(s.documents)-1]), Document: []byte(document), Plan: plan, Reason: "less for free", Expected: uint64(len(s.documents)),
 	})
 }
 
@@ -287,6 +287,7 @@ func TestToAbortIsANewRevisionOfTheOldDocument(t *testing.T) {
 	require.Equal(t, uint64(3), state.Revision)
 	_, err = s.resume()
 	require.ErrorIs(t, err, rollout.ErrNotNow)
+	requireForgotten(t, state)
 }
 
 func TestThereIsOneRollOutAtATime(t *testing.T) {

@@ -12,18 +12,17 @@ import (
 type Situation struct {
 	// State is the newest roll-out, nil if there never was one.
 	State *State
-	// Newest is the number of the newest revision, 0 for none, and Document its document.
-	Newest   uint64
-	Document []byte
+	// Newest is the number of the newest revision, 0 for none.
+	Newest uint64
 }
 
 // StartInput is a roll-out that is to begin.
 type StartInput struct {
 	// ID names the candidate, one that was not used before, and Seed decides the order of tenants.
 	ID, Seed string
-	// Document is the new policy.
-	Document []byte
-	Plan     Plan
+	// Document is the new policy, and Before that of the newest revision.
+	Document, Before []byte
+	Plan             Plan
 	// By is who wants it, and Reason why.
 	By, Reason string
 	// Expected is the newest revision that its author has seen.
@@ -42,7 +41,7 @@ func (s Situation) Start(in StartInput, parse tiers.ParseConfig, now time.Time) 
 		return nil, nil, fmt.Errorf("%w: roll-out %s has been: its candidate has spent budgets; use another id", ErrNotNow, in.ID)
 	}
 	return s.next(Begin(State{
-		ID: in.ID, Seed: in.Seed, Plan: in.Plan, Old: s.Document, New: in.Document, By: in.By, Reason: in.Reason,
+		ID: in.ID, Seed: in.Seed, Plan: in.Plan, Old: in.Before, New: in.Document, By: in.By, Reason: in.Reason,
 	}, s.Newest, parse, now))
 }
 

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -40,9 +41,11 @@ type State struct {
 	// Plan are the steps, and Step is the one that it has reached, from 0.
 	Plan Plan `json:"plan"`
 	Step int  `json:"step"`
-	// Old and New are the documents.
-	Old []byte `json:"old"`
-	New []byte `json:"new"`
+	// Old and New are the documents, nil of one that has ended: then OldHash and NewHash are their SHA-256.
+	Old     []byte `json:"old,omitempty"`
+	New     []byte `json:"new,omitempty"`
+	OldHash []byte `json:"oldHash,omitempty"`
+	NewHash []byte `json:"newHash,omitempty"`
 	// Phase says whether it goes on, and Why for what reason it does not, for people.
 	Phase Phase  `json:"phase"`
 	Why   string `json:"why,omitempty"`
@@ -119,9 +122,8 @@ func (s State) forward(now time.Time) (*State, *Publication, error) {
 	s.Step++
 	s.Highest, s.Accepted, s.Measured, s.Left = Shares{}, Shares{}, false, 0
 	if s.Step >= len(s.Plan) {
-		s.Phase, s.Until = Done, time.Time{}
-		s.Why = "it holds for all tenants"
-		return s.published(s.New, s.Why)
+		s.Until = time.Time{}
+		return s.ended(Done, "it holds for all tenants").published(s.New, "it holds for all tenants")
 	}
 	step := s.Plan[s.Step]
 	s.Since, s.Until = now, now.Add(step.For)
@@ -155,7 +157,7 @@ func (s State) Advance(now time.Time, newest uint64, measured *Shares) (next *St
 		return &s, nil, false, nil
 	}
 	if newest != s.Revision {
-		s.Phase, s.Why = Superseded, fmt.Sprintf("revision %d was published while the roll-out had published %d: it has ended, and that revision holds", newest, s.Revision)
+		s = s.ended(Superseded, fmt.Sprintf("revision %d was published while the roll-out had published %d: it has ended, and that revision holds", newest, s.Revision))
 		return &s, nil, true, nil
 	}
 	if s.Phase == Halted {
@@ -217,8 +219,14 @@ func (s State) Abort(why string) (*State, *Publication, error) {
 	if !s.Active() {
 		return nil, nil, fmt.Errorf("%w: it is %s", ErrNotNow, s.Phase)
 	}
-	s.Phase, s.Why = Aborted, why
-	return s.published(s.Old, "aborted")
+	return s.ended(Aborted, why).published(s.Old, "aborted")
+}
+
+// ended returns the state at the end, without the documents: it is read as long as there is no other roll-out.
+func (s State) ended(phase Phase, why string) State {
+	old, following := sha256.Sum256(s.Old), sha256.Sum256(s.New)
+	s.Phase, s.Why, s.Old, s.New, s.OldHash, s.NewHash = phase, why, nil, nil, old[:], following[:]
+	return s
 }
 
 // Remark is what is to be said about what was measured in the step, empty if nothing is.
