@@ -111,7 +111,7 @@ func (d *daemon) openControl(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, Changed: d.changed, Now: d.options.now}
+	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
 		return err
 	}
@@ -205,16 +205,19 @@ func (d *daemon) openDriver(context.Context) error {
 	}
 	d.driver, err = rollout.New(rollout.Config{
 		Store: states, Digests: digests.Digests, Interval: d.options.interval, Now: d.options.now,
-		Moved: func(s *rollout.State) {
-			log := d.log.Info
-			if s.Phase == rollout.Halted {
-				log = d.log.Warn
-			}
-			log("the roll-out has moved", "id", s.ID, "phase", string(s.Phase), "step", s.Step+1, "revision", s.Revision, "why", s.Why)
-		},
+		Moved:  d.rolloutMoved,
 		Failed: func(err error) { d.log.Warn("nobody could look at the roll-out", "error", err) },
 	})
 	return err
+}
+
+// rolloutMoved logs where a roll-out stands, whoever has brought it there.
+func (d *daemon) rolloutMoved(s *rollout.State) {
+	log := d.log.Info
+	if s.Phase == rollout.Halted {
+		log = d.log.Warn
+	}
+	log("the roll-out has moved", "id", s.ID, "phase", string(s.Phase), "step", s.Step+1, "revision", s.Revision, "why", s.Why)
 }
 
 func (d *daemon) openWeb(context.Context) (err error) {

@@ -63,7 +63,7 @@ func newFleet(t *testing.T, first string) *fleet {
 	t.Helper()
 	server := redistest.Start(t)
 	f := &fleet{ahead: &atomic.Int64{}}
-	f.running = startAt(t, "redis://"+server.Addr, func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) })
+	f.running = startAt(t, "redis://"+server.Addr, func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }, io.Discard)
 	for i, around := range []func(tiers.Source) tiers.Source{
 		func(s tiers.Source) tiers.Source { return s },
 		func(s tiers.Source) tiers.Source { return tiers.NewModeSwitch(s) },
@@ -85,14 +85,14 @@ func newFleet(t *testing.T, first string) *fleet {
 	return f
 }
 
-// startAt starts a daemon with a clock, which looks at its roll-out all the time.
-func startAt(t *testing.T, redis string, now func() time.Time) *running {
+// startAt starts a daemon with a clock and a log, which looks at its roll-out all the time.
+func startAt(t *testing.T, redis string, now func() time.Time, log io.Writer) *running {
 	t.Helper()
 	o := &options{Listen: "127.0.0.1:0", Data: t.TempDir(), Redis: redis, Alone: true, now: now, interval: soon}
 	require.NoError(t, o.complete())
 	ctx, cancel := context.WithCancel(t.Context())
 	said := make(greeting, 1)
-	d, err := open(ctx, o, console{strings.NewReader(""), said, io.Discard})
+	d, err := open(ctx, o, console{strings.NewReader(""), said, log})
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- d.serve(ctx) }()

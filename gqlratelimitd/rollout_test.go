@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -125,6 +127,35 @@ func TestARollOutThatHarmsNobodyComesToAllTenantsOfAFleet(t *testing.T) {
 	entries := f.ask(http.StatusOK, http.MethodGet, "/v1/audit/entries", f.token, "")
 	require.Equal(t, 2, strings.Count(entries, `"rollout.advance"`), entries)
 	require.Contains(t, entries, `"subject":"rollout","issuer":"gqlratelimitd","method":"system"`)
+}
+
+// journal is a log that is read while it is written.
+type journal struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lines.Write(line)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lines.String()
+}
+
+func TestWhoeverHaltsARollOutIsInTheLog(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	f := &fleet{running: startAt(t, "redis://"+redistest.Start(t).Addr, time.Now, log)}
+	f.token = f.first()
+	f.roll("?plan=0:1h,50:1h", modest, 1)
+	require.Equal(t, "halted", f.roll("/halt", "", 2).Phase)
+	require.Contains(t, log.String(), `level=INFO msg="the roll-out has moved" id=rollout-2 phase=running step=1 revision=2 why=""`)
+	require.Contains(t, log.String(), `level=WARN msg="the roll-out has moved" id=rollout-2 phase=halted step=1 revision=2 why="halted by me#`)
 }
 
 func TestWithoutARedisNoRollOutIsStarted(t *testing.T) {

@@ -97,7 +97,8 @@ func (c *Control) StartRollout(ctx context.Context, r Request, in StartRolloutIn
 			b, err = c.begin(ctx, &r, &in, newest)
 			return err
 		}
-		return mutate(ctx, c, r, action{Action: access.StartRollout}, in, check, func(tx *store.Tx) (*Rollout, done, error) {
+		var moved *rollout.State
+		started, err := mutate(ctx, c, r, action{Action: access.StartRollout}, in, check, func(tx *store.Tx) (*Rollout, done, error) {
 			if err := tx.ExpectPolicy(in.Expected); err != nil {
 				return nil, done{}, err
 			}
@@ -123,9 +124,19 @@ func (c *Control) StartRollout(ctx context.Context, r Request, in StartRolloutIn
 			is.Proposal, is.Approver = proposal, b.state.Approver
 			answer := *is
 			answer.Warnings, answer.Misfits = b.next.snapshot.Warnings(), b.misfits
+			moved = b.state
 			return &answer, rolloutDone(nil, is, in.Expected, b.publication), nil
 		})
+		c.rolloutMoved(moved, err)
+		return started, err
 	})
+}
+
+// rolloutMoved tells of a state, nil if the request was a repeat, unless it was not saved.
+func (c *Control) rolloutMoved(next *rollout.State, err error) {
+	if next != nil && err == nil && c.cfg.RolloutMoved != nil {
+		c.cfg.RolloutMoved(next)
+	}
 }
 
 // beginning is a roll-out that may begin.
@@ -281,7 +292,8 @@ func (c *Control) changeRollout(
 	if check == nil {
 		check = func() error { return nil }
 	}
-	return mutate(ctx, c, r, action{Action: a}, in, check, func(tx *store.Tx) (*Rollout, done, error) {
+	var moved *rollout.State
+	changed, err := mutate(ctx, c, r, action{Action: a}, in, check, func(tx *store.Tx) (*Rollout, done, error) {
 		if err := tx.ExpectPolicy(expected); err != nil {
 			return nil, done{}, err
 		}
@@ -296,9 +308,12 @@ func (c *Control) changeRollout(
 		if err := c.putRollout(tx, next, publication); err != nil {
 			return nil, done{}, err
 		}
+		moved = next
 		is := rolloutOf(next)
 		return is, rolloutDone(rolloutOf(there.State), is, expected, publication), nil
 	})
+	c.rolloutMoved(moved, err)
+	return changed, err
 }
 
 // Rollout returns the newest roll-out, also one that has ended: [access.ReadRollout]. There is [ErrNotFound] if there never was one.

@@ -97,6 +97,28 @@ func TestARollOutIsToldAsItIs(t *testing.T) {
 	require.NotEqual(t, started.ID, again.ID, "budgets of a candidate that has been are spent")
 }
 
+func TestWhatSomebodyDoesToARollOutIsHeardOfOnce(t *testing.T) {
+	t.Parallel()
+	var heard []string
+	s := newScene(t, control.Config{Rollouts: true, RolloutMoved: func(r *rollout.State) { heard = append(heard, fmt.Sprint(r.Phase, ": ", r.Why)) }})
+	s.publish(document, 0)
+	s.startRollout(more, 1)
+	once := by(operator)
+	once.Key = "once"
+	for range 2 {
+		_, err := s.HaltRollout(s.ctx(), once, control.HaltRolloutInput{Expected: 2})
+		require.NoError(t, err)
+	}
+	_, err := s.HaltRollout(s.ctx(), by(operator), control.HaltRolloutInput{Expected: 2})
+	require.ErrorIs(t, err, control.ErrInvalid)
+	_, err = s.ResumeRollout(s.ctx(), by(publisher), control.ResumeRolloutInput{Expected: 2})
+	require.NoError(t, err)
+	_, err = s.AbortRollout(s.ctx(), by(operator), control.AbortRolloutInput{Expected: 2})
+	require.NoError(t, err)
+	const who = "by bob (https://login.example.org): why"
+	require.Equal(t, []string{"running: ", "halted: halted " + who, "running: ", "aborted: aborted " + who}, heard)
+}
+
 func TestARollOutThatReachesFarTakesTheSecondPersonBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{Rollouts: true, SecondPerson: access.SecondPerson{MaxShare: 0.05}})
