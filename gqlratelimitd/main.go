@@ -119,7 +119,11 @@ func printToken(ctx context.Context, o *options, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "A one-time token. It is good for an hour, for one thing, to issue yourself another:\n\n%s\n", issueLines(o.url(), token))
+	url, where := urlOf(o.Listen, o.TLS.Certificate != ""), ""
+	if o.guessed {
+		url, where = "URL", "URL is what the daemon says that it serves; with the -listen of the daemon this line has it.\n"
+	}
+	_, err = fmt.Fprintf(w, "A one-time token. It is good for an hour, for one thing, to issue yourself another:\n\n%s%s\n", issueLines(url, token), where)
 	return err
 }
 

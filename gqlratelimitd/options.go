@@ -79,6 +79,8 @@ type options struct {
 	interval time.Duration
 	sqlDone  int
 	sqlRole  string
+	// guessed says that nobody has said where to listen: a daemon that runs may do so elsewhere.
+	guessed bool
 	// notes are what is odd about where passwords stand.
 	notes []string
 }
@@ -271,6 +273,7 @@ var goTypes = regexp.MustCompile(` in type [\w.]+`)
 // complete fills in defaults, and returns all mistakes.
 func (o *options) complete() error {
 	var mistakes []error
+	o.guessed = o.Listen == ""
 	o.Listen = cmp.Or(o.Listen, defaultListen)
 	if o.Data == "" {
 		folder, err := stateFolder()
@@ -346,9 +349,6 @@ func (o *options) databaseURL() string {
 
 // databaseFile is the embedded database.
 func (o *options) databaseFile() string { return filepath.Join(o.Data, "gqlratelimitd.db") }
-
-// url is where the daemon is asked, by who is on the same machine.
-func (o *options) url() string { return urlOf(o.Listen, o.TLS.Certificate != "") }
 
 // auth is how people and programs come in.
 func (o *options) auth(tokens access.TokenStore) access.AuthConfig {

@@ -81,6 +81,12 @@ func TestALostTokenIsReplacedWhileTheDaemonRuns(t *testing.T) {
 	lines := commands.FindAllString(out, -1)
 	require.Len(t, lines, 1, out)
 	tokenIn(t, r.shell(lines[0]))
+	// Where it listens is not known without what it was told.
+	out, code = command("-new-token", "-data", data)
+	require.Zero(t, code, out)
+	require.NotContains(t, out, defaultListen)
+	require.Contains(t, out, "URL is what the daemon says that it serves")
+	tokenIn(t, r.shell(strings.Replace(commands.FindString(out), "URL/", r.url+"/", 1)))
 
 	elsewhere := filepath.Join(t.TempDir(), "misspelt")
 	out, code = command("-new-token", "-data", elsewhere)
