@@ -39,10 +39,15 @@ func (tx *Tx) Now() time.Time { return tx.now }
 // The function may be called several times: it has no effect beside the transaction. Changes wait for each other, so it
 // is quick. It takes half a minute at most, waiting included.
 func (db *DB) Change(ctx context.Context, change func(*Tx) error) error {
+	return repeat(ctx, func(ctx context.Context) error { return db.change(ctx, true, change) })
+}
+
+// repeat makes a transaction, and again for as long as the database wants that.
+func repeat(ctx context.Context, once func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for try := 1; ; try++ {
-		err := db.change(ctx, change)
+		err := once(ctx)
 		if err == nil || !again(err) || try == tries || ctx.Err() != nil {
 			return err
 		}
@@ -55,8 +60,8 @@ func (db *DB) Change(ctx context.Context, change func(*Tx) error) error {
 	}
 }
 
-// change tries it once.
-func (db *DB) change(ctx context.Context, change func(*Tx) error) error {
+// change tries it once. In line, it locks the head row first.
+func (db *DB) change(ctx context.Context, inLine bool, change func(*Tx) error) error {
 	raw, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -64,12 +69,10 @@ func (db *DB) change(ctx context.Context, change func(*Tx) error) error {
 	// After the commit it does nothing.
 	defer func() { _ = raw.Rollback() }()
 	tx := &Tx{View: View{ctx, raw}, now: db.now().UTC().Truncate(time.Microsecond)}
-	lock := headSQL
-	if db.dialect == PostgreSQL {
-		lock += " FOR UPDATE"
-	}
-	if tx.head, err = tx.readHead(lock); err != nil {
-		return err
+	if inLine {
+		if tx.head, err = tx.readHead(headSQL + db.dialect.lock("UPDATE")); err != nil {
+			return err
+		}
 	}
 	if err := change(tx); err != nil {
 		return err

@@ -1,6 +1,9 @@
 package store
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Dialect is the SQL that a database understands.
 type Dialect uint8
@@ -30,7 +33,33 @@ func (d Dialect) suffix() string {
 // of returns a migration in the dialect.
 func (d Dialect) of(migration string) string {
 	if d == PostgreSQL {
-		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "").Replace(migration)
+		return strings.NewReplacer("{integer}", "bigint", "{bytes}", "bytea", "{text}", "text", "{strict}", "", "{schema}", Schema).Replace(migration)
 	}
 	return strings.NewReplacer("{integer}", "INTEGER", "{bytes}", "BLOB", "{text}", "TEXT", "{strict}", " STRICT").Replace(migration)
+}
+
+// greatest is the larger one of two numbers.
+func (d Dialect) greatest(a, b string) string {
+	if d == PostgreSQL {
+		return "greatest(" + a + ", " + b + ")"
+	}
+	return "max(" + a + ", " + b + ")"
+}
+
+// sum is a sum of numbers of which none is negative or above [MaxUsage], and which is not above it either: an overflow would stop
+// whatever computes it for ever.
+func (d Dialect) sum(column string) string {
+	if d == PostgreSQL {
+		return fmt.Sprintf("CAST(least(sum(%s), %d) AS bigint)", column, int64(MaxUsage))
+	}
+	// A sum of integers that overflows is an error in SQLite. A total is exact as long as it is not above the bound.
+	return fmt.Sprintf("CAST(min(total(%s), %d.0) AS INTEGER)", column, int64(MaxUsage))
+}
+
+// lock has a query lock the rows that it reads, as the words say. A file of SQLite is locked as a whole.
+func (d Dialect) lock(words string) string {
+	if d == PostgreSQL {
+		return " FOR " + words
+	}
+	return ""
 }

@@ -49,7 +49,12 @@ func Grants(role string) string {
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
 		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal rollout lease") +
-		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_unmanaged")
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_unmanaged usage_hour usage_day decision_hour decision_day usage_dirty") +
+		on("SELECT, INSERT, UPDATE, DELETE", "usage_month decision_month reached_day") +
+		// Minutes are removed by the day, which the function does.
+		on("SELECT, INSERT, UPDATE", "usage_minute decision_minute reached_minute usage_pass") +
+		on("SELECT, UPDATE", "usage_state") +
+		"GRANT EXECUTE ON FUNCTION " + Schema + ".usage_days()" + to
 }
 
 // Migrations returns the steps of [Script], for tools that count steps themselves. They name no schema: in a PostgreSQL they are run with

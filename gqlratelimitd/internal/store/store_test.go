@@ -91,6 +91,17 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, tx.PutUnmanagedSwitch(&store.UnmanagedSwitch{}))
 		require.NoError(t, tx.RemoveUnmanagedSwitch(store.SwitchKey{}))
 	})
+	// It makes and drops the partitions of days, of tables that it does not own.
+	openUsage(t, db)
+	count(t, db, func(tx *store.UsageTx) {
+		counts, decided, reached := newTruthOfUsage(1).grow()
+		require.NoError(t, put(tx, counts, decided, reached))
+		require.NoError(t, tx.PutUsagePass("first", 1))
+	})
+	rollUp(t, db, time.Now().Add(time.Hour))
+	keepUsage(t, db, store.UsageState{MinutesFrom: dayOfUsage + 40, MinutesUntil: dayOfUsage + 41, HoursFrom: dayOfUsage + 40, DaysFrom: 9999})
+	removeUsage(t, db)
+	require.Equal(t, map[string]int64{}, levels(t, db))
 	other, err := pgx.Connect(t.Context(), modest)
 	require.NoError(t, err)
 	defer func() { _ = other.Close(context.Background()) }()
