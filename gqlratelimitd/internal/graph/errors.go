@@ -53,9 +53,9 @@ const (
 // maxMistakes is how many mistakes of a document are told.
 const maxMistakes = 100
 
-// coded returns an error with a code.
+// coded returns an error with a code, in plain words.
 func coded(code, message string) *gqlerror.Error {
-	return &gqlerror.Error{Message: message, Extensions: map[string]any{"code": code}}
+	return &gqlerror.Error{Message: control.Plain(message), Extensions: map[string]any{"code": code}}
 }
 
 // internal is the error of what failed here.
@@ -168,7 +168,7 @@ func invalidOf(invalid *control.InvalidError) *gqlerror.Error {
 		for _, m := range policy.Mistakes[:min(len(policy.Mistakes), maxMistakes)] {
 			mistakes = append(mistakes, map[string]any{"line": m.Line, "column": m.Column, "path": m.Path, "problem": m.Problem})
 		}
-		e.Message = "control: " + invalid.Field + ": it has mistakes"
+		e.Message = invalid.Field + ": it has mistakes"
 		e.Extensions["mistakes"] = mistakes
 	}
 	return e

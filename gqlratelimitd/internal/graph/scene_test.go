@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +160,9 @@ func (s *scene) happen() {
 	s.acme, s.override, s.everywhere, s.token = record.Revision, override.Revision, everywhere.Revision, token.ID
 }
 
+// packageName is the name of a package before what an error says.
+var packageName = regexp.MustCompile(`(?m)(^|[:;] )(access|audit|bucket|control|graph|policy|preview|rollout|scalar|store|tiers): `)
+
 // answer is what the API has answered.
 type answer struct {
 	Status int
@@ -195,6 +199,9 @@ func (s *scene) send(r *http.Request) *answer {
 	s.api.ServeHTTP(w, r)
 	a := &answer{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
 	require.NoError(s, json.Unmarshal(w.Body.Bytes(), a), a.Body)
+	for _, e := range a.Errors {
+		require.NotRegexp(s, packageName, e.Message, "clients read plain words")
+	}
 	return a
 }
 

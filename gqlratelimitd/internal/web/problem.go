@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -77,8 +76,7 @@ func (c *call) fail(ctx context.Context, err error) {
 	if p.Current != nil {
 		header.Set("ETag", tag(*p.Current))
 	}
-	// Which package of the daemon says so is nobody's business.
-	p.Detail = strings.TrimPrefix(strings.TrimPrefix(p.Detail, "control: "), "access: ")
+	p.Detail = control.Plain(p.Detail)
 	// It is made of texts and numbers.
 	body, _ := json.Marshal(p)
 	c.send(p.Status, append(body, '\n'))

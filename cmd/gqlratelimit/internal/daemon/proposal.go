@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -51,7 +50,7 @@ func (d *Client) graph(query string, variables map[string]any, again bool, title
 		return err
 	}
 	if len(answer.Errors) > 0 {
-		return &ProblemError{Title: title, Detail: strings.TrimPrefix(answer.Errors[0].Message, "access: ")}
+		return &ProblemError{Title: title, Detail: answer.Errors[0].Message}
 	}
 	return nil
 }

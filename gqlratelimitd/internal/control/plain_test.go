@@ -1,0 +1,31 @@
+package control_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
+)
+
+func TestWhatClientsReadNamesNoPackage(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"override.set takes the role operator": access.Authorize(actor("eve", access.Viewer), access.SetOverride, ""),
+		"capacity: want more":                  &control.InvalidError{Field: "capacity", Problem: "want more"},
+		"roll-out: not now":                    &control.InvalidError{Field: "roll-out", Err: rollout.ErrNotNow},
+		"a token holds\nits name is long":      errors.Join(errors.New("access: a token holds"), errors.New("access: its name is long")),
+		"it takes a second person: it is the first policy; proposal 3: not approved: it was rejected": &control.SecondPersonError{
+			Reach: control.Reach{First: true}, Proposals: []uint64{3}, Err: &access.ApprovalError{Problem: "it was rejected"},
+		},
+		"override: Override.Capacity is 0": &control.InvalidError{Field: "override", Err: errors.New("bucket: Override.Capacity is 0")},
+		// What stands in a document is left.
+		"document: line 3: at tiers: it is missing": &control.InvalidError{Field: "document", Problem: "line 3: at tiers: it is missing"},
+		"nothing was changed: there is no revision": &control.ConflictError{},
+	} {
+		require.Equal(t, want, control.Plain(err.Error()))
+	}
+}
