@@ -96,7 +96,7 @@ func startAt(t *testing.T, redis string, now func() time.Time, log io.Writer) *r
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- d.serve(ctx) }()
-	r := &running{T: t, url: "http://" + d.listener.Addr().String(), token: d.token}
+	r := &running{TB: t, url: "http://" + d.listener.Addr().String(), token: d.token}
 	r.stop = sync.OnceValue(func() int {
 		cancel()
 		require.NoError(t, <-ended)

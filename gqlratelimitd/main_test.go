@@ -36,7 +36,7 @@ tiers:
 
 // running is a daemon that runs.
 type running struct {
-	*testing.T
+	testing.TB
 	url, token string
 	// out is what it has written until it served.
 	out  string
@@ -53,7 +53,7 @@ func (g greeting) Write(p []byte) (int, error) {
 }
 
 // start starts a daemon on a port of its own, and waits until it serves.
-func start(t *testing.T, data string, args ...string) *running {
+func start(t testing.TB, data string, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	said, ended := make(greeting, 1), make(chan int, 1)
@@ -61,7 +61,7 @@ func start(t *testing.T, data string, args ...string) *running {
 	go func() {
 		ended <- run(ctx, append([]string{"-listen", "127.0.0.1:0", "-data", data}, args...), console{strings.NewReader(""), said, &errs})
 	}()
-	r := &running{T: t}
+	r := &running{TB: t}
 	r.stop = sync.OnceValue(func() int {
 		cancel()
 		code := <-ended

@@ -9,16 +9,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -30,10 +28,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-var (
-	idle   = flag.Duration("idle", 0, "for how long the processor time of an idle daemon is measured")
-	raises = flag.Int("raises", 1, "how often a limit is raised, and the time measured")
-)
+var raises = flag.Int("raises", 1, "how often a limit is raised, and the time measured")
 
 // shop is a server with the limiter.
 type shop struct{ http.Handler }
@@ -107,55 +102,44 @@ func TestARaiseOverHTTPReachesTheNextRequestsOnEveryInstance(t *testing.T) {
 }
 
 // processorTime is what this process has used so far.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	const tick = 10 * time.Millisecond
-	text, err := os.ReadFile("/proc/self/stat")
-	require.NoError(t, err)
-	// The name before the last bracket may hold anything.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	sum := 0
-	for _, field := range fields[11:13] {
-		n, err := strconv.Atoi(field)
-		require.NoError(t, err)
-		sum += n
-	}
-	return time.Duration(sum) * tick
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// TestADaemonThatNobodyAsksTakesLittle measures with -idle=1m what a daemon takes that has a policy, an override and a Redis, and that
-// nobody asks. The test waits meanwhile, so that it is its process.
-func TestADaemonThatNobodyAsksTakesLittle(t *testing.T) {
-	if *idle == 0 {
-		t.Skip("-idle=1m measures")
-	}
+// BenchmarkADaemonThatNobodyAsks measures what a daemon takes of a processor that has a policy, an override and a Redis, and that nobody asks.
+// Each iteration is a second in which the benchmark waits, so that the process is the daemon's.
+func BenchmarkADaemonThatNobodyAsks(b *testing.B) {
 	postgres, err := postgrestest.Launch()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, postgres.Close()) })
-	server := redistest.Start(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	t.Cleanup(func() { _ = client.Close() })
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, postgres.Close()) })
 	for name, args := range map[string][]string{"SQLite": nil, "PostgreSQL": {"-database", postgres.URL("postgres")}} {
-		require.NoError(t, client.FlushAll(t.Context()).Err())
-		r := start(t, t.TempDir()+"/state", append(args, "-redis", "redis://"+server.Addr)...)
-		token := r.first()
-		r.ask(http.StatusOK, http.MethodPut, "/v1/orgs/acme/ratelimit/overrides?level=tenant&limit=minute", token,
-			`{"capacity": 300, "expires": "`+inAnHour()+`"}`, "If-None-Match", "*")
-		pause(t, 5*time.Second)
-		before, began := processorTime(t), time.Now()
-		pause(t, *idle)
-		used, over := processorTime(t)-before, time.Since(began)
-		t.Logf("%s: %v of a processor in %v: %.2f %%", name, used, over.Round(time.Second), 100*float64(used)/float64(over))
-		require.Zero(t, r.stop())
+		b.Run(name, func(b *testing.B) {
+			server := redistest.Start(b)
+			r := start(b, b.TempDir()+"/state", append(args, "-redis", "redis://"+server.Addr)...)
+			token := r.first()
+			r.ask(http.StatusOK, http.MethodPut, "/v1/orgs/acme/ratelimit/overrides?level=tenant&limit=minute", token,
+				`{"capacity": 300, "expires": "`+inAnHour()+`"}`, "If-None-Match", "*")
+			pause(b, 5*time.Second)
+			before, began := processorTime(b), time.Now()
+			for b.Loop() {
+				pause(b, time.Second)
+			}
+			used, over := processorTime(b)-before, time.Since(began)
+			b.ReportMetric(100*float64(used)/float64(over), "%processor")
+			require.Zero(b, r.stop())
+		})
 	}
 }
 
 // pause waits for a time that is measured.
-func pause(t *testing.T, d time.Duration) {
-	t.Helper()
+func pause(b *testing.B, d time.Duration) {
+	b.Helper()
 	select {
 	case <-time.After(d):
-	case <-t.Context().Done():
-		t.Fatal("it was interrupted")
+	case <-b.Context().Done():
+		b.Fatal("it was interrupted")
 	}
 }
