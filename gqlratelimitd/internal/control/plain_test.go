@@ -18,7 +18,7 @@ func TestWhatClientsReadNamesNoPackage(t *testing.T) {
 		"capacity: want more":                  &control.InvalidError{Field: "capacity", Problem: "want more"},
 		"roll-out: not now":                    &control.InvalidError{Field: "roll-out", Err: rollout.ErrNotNow},
 		"a token holds\nits name is long":      errors.Join(errors.New("access: a token holds"), errors.New("access: its name is long")),
-		"it takes a second person: it is the first policy; proposal 3: not approved: it was rejected": &control.SecondPersonError{
+		"it takes a second person: it is the first policy; proposal 3: it was rejected": &control.SecondPersonError{
 			Reach: control.Reach{First: true}, Proposals: []uint64{3}, Err: &access.ApprovalError{Problem: "it was rejected"},
 		},
 		"override: Override.Capacity is 0": &control.InvalidError{Field: "override", Err: errors.New("bucket: Override.Capacity is 0")},
