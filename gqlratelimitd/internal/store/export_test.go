@@ -13,3 +13,18 @@ func (v *View) Numbers(query string) (map[string]int64, error) {
 	}
 	return sums, err
 }
+
+// OverrideTenantsSQL is what [View.OverrideTenants] asks.
+const OverrideTenantsSQL = overrideTenantsSQL
+
+// Managed is what those that were set here are asked for by.
+func (q *OverrideQuery) Managed(n int) (query string, args []any) { return q.managed(n) }
+
+// Explain returns what PostgreSQL says about a query that it has run, in JSON.
+func (v *View) Explain(query string, args ...any) ([]byte, error) {
+	plan, err := one(v, scanBytes, "EXPLAIN (ANALYZE, FORMAT JSON) "+query, args...) //nolint:misspell // a word of SQL
+	if err != nil {
+		return nil, err
+	}
+	return *plan, nil
+}

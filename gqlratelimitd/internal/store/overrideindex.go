@@ -145,6 +145,14 @@ func (v *View) markReplaced(found []ListedOverride) error {
 }
 
 func (v *View) findManaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
+	query, args := q.managed(n)
+	return many(v, func(row scanner, o *ListedOverride) error {
+		return scanOverride(more{row, []any{instant{&o.Held}, instant{&o.Mattered}}}, &o.Override)
+	}, query, args...)
+}
+
+// managed returns what those that were set here are asked for by.
+func (q *OverrideQuery) managed(n int) (query string, args []any) {
 	sort := sorts[q.Order].column
 	var w where
 	if m := q.After; m != nil && m.Key == nil {
@@ -158,10 +166,7 @@ func (v *View) findManaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
 		w.and("(author = ? OR substr(author, 1, ?) = ?)", q.By, utf8.RuneCountInString(prefix), prefix)
 	}
 	most := w.arg(n)
-	return many(v, func(row scanner, o *ListedOverride) error {
-		return scanOverride(more{row, []any{instant{&o.Held}, instant{&o.Mattered}}}, &o.Override)
-	},
-		"SELECT "+overrideColumns+", held, mattered FROM override_intent"+w.text.String()+" ORDER BY "+sort+", revision LIMIT "+most, w.args...)
+	return "SELECT " + overrideColumns + ", held, mattered FROM override_intent" + w.text.String() + " ORDER BY " + sort + ", revision LIMIT " + most, w.args
 }
 
 func (v *View) findUnmanaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
@@ -208,6 +213,10 @@ func (q *OverrideQuery) filter(w *where) {
 	if !q.Until.IsZero() {
 		w.and("expires > 0")
 		w.and("expires <= ?", micros(q.Until))
+		if q.Order == ByExpiry {
+			// The index ends with all that end later.
+			w.and(sorts[q.Order].column+" <= ?", micros(q.Until))
+		}
 	}
 }
 

@@ -29,9 +29,13 @@ func (v *View) Intents(tenant string, after uint64, n int) ([]Intent, error) {
 // OverrideTenants returns at most n tenants after a name, by name, that ever had an override, here or one that nobody has set here.
 func (v *View) OverrideTenants(after string, n int) ([]string, error) {
 	return many(v, func(row scanner, tenant *string) error { return row.Scan(tenant) },
-		`SELECT tenant FROM override_intent WHERE tenant > $1 UNION SELECT tenant FROM override_unmanaged WHERE tenant > $1
-		ORDER BY tenant LIMIT $2`, []byte(after), page(n))
+		overrideTenantsSQL, []byte(after), page(n))
 }
+
+// overrideTenantsSQL has a limit for each table beside the one of both: PostgreSQL makes a union as a whole.
+const overrideTenantsSQL = `SELECT tenant FROM (SELECT DISTINCT tenant FROM override_intent WHERE tenant > $1 ORDER BY tenant LIMIT $2) managed
+	UNION SELECT tenant FROM (SELECT DISTINCT tenant FROM override_unmanaged WHERE tenant > $1 ORDER BY tenant LIMIT $2) unmanaged
+	ORDER BY tenant LIMIT $2`
 
 // ApplyOverride notes that the store of budgets was given a revision of an override, and reports whether that is the newest one.
 func (tx *Tx) ApplyOverride(key OverrideKey, revision uint64) (newest bool, _ error) {

@@ -1,0 +1,72 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+// step is a step of a plan that PostgreSQL has run.
+type step struct {
+	Rows    float64 `json:"Actual Rows"`
+	Removed float64 `json:"Rows Removed by Filter"`
+	Plans   []step  `json:"Plans"`
+}
+
+// most is how many rows a step has looked at that looked at most.
+func (s *step) most() float64 {
+	most := s.Rows + s.Removed
+	for i := range s.Plans {
+		most = max(most, s.Plans[i].most())
+	}
+	return most
+}
+
+func TestAPageOfOverridesReadsNoMoreThanThePage(t *testing.T) {
+	t.Parallel()
+	url := database(t, server)
+	db := open(t, store.Config{URL: url})
+	raw, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = raw.Close(t.Context()) })
+	now := time.Now()
+	// Each has its tenant, and ends a second after the one before.
+	_, err = raw.Exec(t.Context(), fmt.Sprintf(`INSERT INTO %[1]s.override_intent (tenant, level, name, part, limit_name, revision, document, expires, author, reason, at)
+		SELECT convert_to('tenant-' || i, 'UTF8'), 'tenant', '', '', 'minute', i, '{}', %[2]d + i * 1000000, 'ann', 'why', %[2]d FROM generate_series(1, 10000::bigint) AS g(i)`,
+		store.Schema, now.UnixMicro()))
+	require.NoError(t, err)
+	_, err = raw.Exec(t.Context(), "ANALYZE "+store.Schema+".override_intent") //nolint:misspell // a word of SQL
+	require.NoError(t, err)
+
+	ending := &store.OverrideQuery{Now: now, Until: now.Add(30 * time.Second), Order: store.ByExpiry}
+	endingSQL, endingArgs := ending.Managed(100)
+	for name, asked := range map[string]struct {
+		query string
+		args  []any
+	}{
+		"tenants with overrides": {store.OverrideTenantsSQL, []any{[]byte("tenant-1"), 32}},
+		"what ends soon":         {endingSQL, endingArgs},
+	} {
+		var plans []struct{ Plan step }
+		require.NoError(t, db.Read(t.Context(), func(v *store.View) error {
+			text, err := v.Explain(asked.query, asked.args...)
+			if err == nil {
+				err = json.Unmarshal(text, &plans)
+			}
+			return err
+		}))
+		require.LessOrEqual(t, plans[0].Plan.most(), 200.0, "%s: %v", name, plans)
+	}
+	require.NoError(t, db.Read(t.Context(), func(v *store.View) error {
+		soon, err := v.FindOverrides(ending, 100)
+		require.Len(t, soon, 30)
+		require.Equal(t, "tenant-30", soon[29].Tenant)
+		return err
+	}))
+}
