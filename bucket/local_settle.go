@@ -151,6 +151,7 @@ func (l *local) Settle(ctx context.Context, tenant string) (limits []LimitState,
 		close(call.done)
 	}()
 	settled, err = l.store.Settle(ctx, Settlement{Receipt: batch.receipt})
+	l.counted(&batch.receipt, err)
 	return settled.Limits, lost || errors.Is(err, ErrInvalid), err
 }
 

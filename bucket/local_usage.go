@@ -1,6 +1,11 @@
 package bucket
 
-import "github.com/gqlgen-ratelimit/ratelimit/internal/state"
+import (
+	"errors"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
 
 // admitted is usage that local shares have admitted and the store has not counted: of one tenant, and of as many units and root fields
 // as one call may have.
@@ -87,4 +92,14 @@ func (b *localBatch) uncounted(debt *localDebt) {
 		debt.usage = &admitted{}
 	}
 	debt.usage.join(b.receipt.admitted.all)
+}
+
+// counted tells whose usage a settlement has counted, or may have.
+func (l *local) counted(r *Receipt, err error) {
+	if r.admitted == nil || l.config.Counted == nil {
+		return
+	}
+	if err == nil || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy) {
+		l.config.Counted(r.tenant, time.UnixMilli(r.admitted.date))
+	}
 }

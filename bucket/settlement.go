@@ -60,6 +60,15 @@ func (r Receipt) IsZero() bool {
 	return r.id == [16]byte{}
 }
 
+// Counted returns when the usage of its take was counted, by the clock of the store: in the minute that a settlement corrects. It returns false if
+// it was not counted.
+func (r Receipt) Counted() (at time.Time, counted bool) {
+	if !r.counted {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(r.takenAt), true
+}
+
 // Clone returns a copy that refers to nothing of the take, so that keeping it keeps nothing else in memory.
 func (r Receipt) Clone() Receipt {
 	r.buckets = slices.Clone(r.buckets)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 // Collector is an observer of a server that counts each decision and keeps refusals: put it into Config.Observe.Observer of package
@@ -88,10 +89,10 @@ func (c *Collector) Count(v event.Verdict) {
 	}
 	number, user := c.trialOf(v.Candidate), uint64(0)
 	if v.User != "" {
-		user = hashOf(c.cfg.Key, 'u', v.Tenant, v.User)
+		user = pseudonym.User(c.cfg.Key, v.Tenant, v.User)
 	}
 	detail := c.detailOf(&v)
-	s := &c.shards[maphash.String(c.seed, cut(v.Tenant))%shards]
+	s := &c.shards[maphash.String(c.seed, pseudonym.Cut(v.Tenant))%shards]
 	s.mu.Lock()
 	s.now.count(c, &v, detail, number, user)
 	s.mu.Unlock()
@@ -110,8 +111,8 @@ func (c *Collector) trialOf(id string) uint64 {
 		case was.before:
 			return 0
 		}
-		next := &trial{number: was.number + 1, id: cut(id), before: was.id}
-		if len(id) > maxName {
+		next := &trial{number: was.number + 1, id: pseudonym.Cut(id), before: was.id}
+		if len(id) > pseudonym.MaxName {
 			return 0
 		}
 		if c.trial.CompareAndSwap(was, next) {
@@ -147,7 +148,7 @@ func (c *Collector) applied(e *event.PolicyApplied) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.policies = append(c.policies, Policy{
-		Revision: e.Revision, Hash: e.Hash, Author: written(e.Author), Reason: reason(e.Reason), Published: e.Published,
+		Revision: e.Revision, Hash: e.Hash, Author: pseudonym.Written(e.Author), Reason: reason(e.Reason), Published: e.Published,
 		Applied: e.At, Origin: e.Origin,
 	})
 	if len(c.policies) > policiesKnown {
@@ -178,7 +179,7 @@ func (c *Collector) modesAt(now time.Time) *Modes {
 	m := &Modes{State: told.State, Refused: told.Refused, Error: reason(told.Error), Told: told.At}
 	for _, one := range told.InForce[:min(len(told.InForce), maxModes)] {
 		if now.Before(one.Until) {
-			one.Tenant, one.Operation, one.By, one.Reason = written(one.Tenant), written(one.Operation), written(one.By), written(one.Reason)
+			one.Tenant, one.Operation, one.By, one.Reason = pseudonym.Written(one.Tenant), pseudonym.Written(one.Operation), pseudonym.Written(one.By), pseudonym.Written(one.Reason)
 			m.InForce = append(m.InForce, one)
 		}
 	}

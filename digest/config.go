@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 // None is the value of a number for none at all, where a field says so. Zero is always the default, and any other
@@ -80,5 +82,5 @@ func (c *Config) validate() error {
 	if c.Parameters != Hashed && c.Parameters != Omitted {
 		errs = append(errs, fmt.Errorf("digest: Config.Parameters is %d: write Hashed or Omitted", c.Parameters))
 	}
-	return errors.Join(append(errs, checkKey(c.Key))...)
+	return errors.Join(append(errs, pseudonym.CheckKey("digest: Config.Key", c.Key))...)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 const (
@@ -43,7 +45,7 @@ func (c *Collector) detailOf(v *event.Verdict) (d detail) {
 	}
 	calls := int64(0)
 	for i := range d.parts {
-		calls = sum(calls, d.parts[i].Calls)
+		calls = number.Sum(calls, d.parts[i].Calls)
 	}
 	if calls > MaxCalls {
 		d.parts, d.cut = nil, true
@@ -105,7 +107,7 @@ func (k *known) merge(o *known) {
 func (k *known) written() []string {
 	var names []string
 	for _, name := range k.parameters {
-		names = append(names, written(name))
+		names = append(names, pseudonym.Written(name))
 	}
 	return names
 }

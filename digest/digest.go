@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
 )
 
 // Version is that of the form in which digests, refusals and records are written, as JSON. A reader takes those of its version
@@ -103,9 +104,9 @@ type Counts struct {
 // Plus returns the sum. It saturates.
 func (c Counts) Plus(o Counts) Counts {
 	return Counts{
-		Decisions: sum(c.Decisions, o.Decisions), Refused: sum(c.Refused, o.Refused), WouldRefuse: sum(c.WouldRefuse, o.WouldRefuse),
-		Tried: sum(c.Tried, o.Tried), NewlyRefused: sum(c.NewlyRefused, o.NewlyRefused),
-		Cost: sum(c.Cost, o.Cost), Charged: sum(c.Charged, o.Charged),
+		Decisions: number.Sum(c.Decisions, o.Decisions), Refused: number.Sum(c.Refused, o.Refused), WouldRefuse: number.Sum(c.WouldRefuse, o.WouldRefuse),
+		Tried: number.Sum(c.Tried, o.Tried), NewlyRefused: number.Sum(c.NewlyRefused, o.NewlyRefused),
+		Cost: number.Sum(c.Cost, o.Cost), Charged: number.Sum(c.Charged, o.Charged),
 	}
 }
 
@@ -122,15 +123,6 @@ func (c Counts) minus(o Counts) Counts {
 func (c Counts) withoutCandidate() Counts {
 	c.Tried, c.NewlyRefused = 0, 0
 	return c
-}
-
-// sum adds numbers that anybody may have written, without overflow. What is negative counts as nothing.
-func sum(a, b int64) int64 {
-	a, b = max(0, a), max(0, b)
-	if s := a + b; s >= 0 {
-		return s
-	}
-	return 1<<63 - 1
 }
 
 // share is the part that a number is of a whole, from 0 to 1.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
 )
 
 // Fleet is what several instances have decided of late.
@@ -41,7 +43,7 @@ func Merge(digests []Digest) Fleet {
 			}
 			return c
 		}
-		f.Recent, f.Unlisted = f.Recent.Plus(counts(d.Recent)), sum(f.Unlisted, d.Unlisted)
+		f.Recent, f.Unlisted = f.Recent.Plus(counts(d.Recent)), number.Sum(f.Unlisted, d.Unlisted)
 		for _, t := range d.Tenants {
 			at, known := tenants[t.Name]
 			if !known {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 const (
@@ -29,7 +30,7 @@ type use struct {
 func (s *slot) use(c *Collector, v *event.Verdict, o *event.OverrideUse) {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
-	for _, text := range [...]string{cut(v.Tenant), o.Level, cut(o.Owner), cut(o.Part), cut(o.Limit), cut(o.Actor)} {
+	for _, text := range [...]string{pseudonym.Cut(v.Tenant), o.Level, pseudonym.Cut(o.Owner), pseudonym.Cut(o.Part), pseudonym.Cut(o.Limit), pseudonym.Cut(o.Actor)} {
 		_, _ = h.WriteString(text)
 		_ = h.WriteByte(0)
 	}
@@ -44,7 +45,7 @@ func (s *slot) use(c *Collector, v *event.Verdict, o *event.OverrideUse) {
 		}
 		// The texts may be small parts of large ones.
 		is = &use{
-			tenant: strings.Clone(cut(v.Tenant)), level: o.Level, limit: strings.Clone(cut(o.Limit)), actor: strings.Clone(cut(o.Actor)), setAt: o.SetAt,
+			tenant: strings.Clone(pseudonym.Cut(v.Tenant)), level: o.Level, limit: strings.Clone(pseudonym.Cut(o.Limit)), actor: strings.Clone(pseudonym.Cut(o.Actor)), setAt: o.SetAt,
 		}
 		s.uses[id] = is
 	}
@@ -90,7 +91,7 @@ func (w *window) overrides() (listed []Override) {
 	room := overridesRoom
 	for _, u := range w.uses {
 		o := Override{
-			Tenant: written(u.tenant), Level: u.level, Limit: written(u.limit), Actor: written(u.actor),
+			Tenant: pseudonym.Written(u.tenant), Level: u.level, Limit: pseudonym.Written(u.limit), Actor: pseudonym.Written(u.actor),
 			SetAt: u.setAt.UTC(), Held: u.held.UTC(), Changed: u.changed,
 		}
 		if !o.Changed.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 // recordings are the operations of all slots.
@@ -102,7 +103,7 @@ func (c *Collector) widen(had int) {
 // record returns a record as it is written.
 func (c *Collector) record(one *recorded) Record {
 	r := Record{
-		Tenant: written(one.tenant), Tier: written(one.tier), Document: written(one.document), Cost: one.cost,
+		Tenant: pseudonym.Written(one.tenant), Tier: pseudonym.Written(one.tier), Document: pseudonym.Written(one.document), Cost: one.cost,
 		N: one.n, Refused: one.refused, Mixed: one.mixed,
 		Team: c.team(one.tenant, one.team, one.hideOwners), User: c.user(one.tenant, one.user, one.hideOwners),
 	}
@@ -118,15 +119,15 @@ func (c *Collector) record(one *recorded) Record {
 			if r.Carried == nil {
 				r.Carried = make(map[string]string)
 			}
-			r.Carried[written(carried.Parameter)] = carried.Value
+			r.Carried[pseudonym.Written(carried.Parameter)] = carried.Value
 		}
 	}
 	for _, field := range one.fields[:min(len(one.fields), maxFields)] {
-		r.Fields = append(r.Fields, written(field))
+		r.Fields = append(r.Fields, pseudonym.Written(field))
 	}
 	for _, amount := range one.units {
 		if amount.Unit != "" {
-			r.Units = append(r.Units, event.Amount{Unit: written(amount.Unit), N: amount.N})
+			r.Units = append(r.Units, event.Amount{Unit: pseudonym.Written(amount.Unit), N: amount.N})
 		}
 	}
 	return r
@@ -140,14 +141,14 @@ func (c *Collector) user(tenant, user string, hidden bool) string {
 	case hidden || c.cfg.Users == Hashed:
 		return HashUser(c.cfg.Key, tenant, user)
 	default:
-		return written(user)
+		return pseudonym.Written(user)
 	}
 }
 
 // team returns the name of a team as it is written: a hash where the policy hides it, as that of a user.
 func (c *Collector) team(tenant, team string, hidden bool) string {
 	if team != "" && hidden {
-		return HashUser(c.cfg.Key, tenant, "team\x00"+team)
+		return pseudonym.Text(pseudonym.Team(c.cfg.Key, tenant, team))
 	}
-	return written(team)
+	return pseudonym.Written(team)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 // kept are the refusals that can be found.
@@ -86,7 +87,7 @@ func (c *Collector) refusal(d event.Decided) Refusal {
 		case "team":
 			return c.team(tenant, name, hidden)
 		default:
-			return written(name)
+			return pseudonym.Written(name)
 		}
 	}
 	overrides := func(of []event.Override) []event.Override {
@@ -94,12 +95,12 @@ func (c *Collector) refusal(d event.Decided) Refusal {
 		for i := range of {
 			o := &of[i]
 			o.Owner, o.Part = owner(o.Level, o.Owner), c.user(tenant, o.Part, hidden)
-			o.Reason, o.Actor = reason(o.Reason), written(o.Actor)
+			o.Reason, o.Actor = reason(o.Reason), pseudonym.Written(o.Actor)
 		}
 		return of
 	}
-	d.Tenant, d.Team, d.User = written(tenant), c.team(tenant, d.Team, hidden), c.user(tenant, d.User, hidden)
-	d.SubjectTier, d.Operation = written(d.SubjectTier), written(d.Operation)
+	d.Tenant, d.Team, d.User = pseudonym.Written(tenant), c.team(tenant, d.Team, hidden), c.user(tenant, d.User, hidden)
+	d.SubjectTier, d.Operation = pseudonym.Written(d.SubjectTier), pseudonym.Written(d.Operation)
 	d.Origin.Overrides = overrides(d.Origin.Overrides)
 	d.Limits = slices.Clone(d.Limits)
 	for i := range d.Limits {
@@ -121,8 +122,8 @@ func reason(text string) string {
 	const longest = 1024
 	var b []byte
 	for text = text[:min(len(text), longest)]; text != ""; {
-		part := text[:min(len(text), maxName)]
-		b = append(b, written(part)...)
+		part := text[:min(len(text), pseudonym.MaxName)]
+		b = append(b, pseudonym.Written(part)...)
 		text = text[len(part):]
 	}
 	return string(b)
@@ -132,7 +133,7 @@ func reason(text string) string {
 func (r *Refusal) shorten() {
 	fits := func() bool {
 		text, err := json.Marshal(r)
-		return err == nil && len(text) <= MaxRefusal-maxName*4
+		return err == nil && len(text) <= MaxRefusal-pseudonym.MaxName*4
 	}
 	if fits() {
 		return

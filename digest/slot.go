@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/number"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 // shards is how many parts count beside each other, each a part of the tenants.
@@ -101,7 +103,7 @@ func below(hash, bound uint64) bool { return hash < bound || bound == everybody 
 
 // tenant returns the counts of the tenant, nil if there is no room for another.
 func (s *slot) tenant(c *Collector, v *event.Verdict) *tenant {
-	name := cut(v.Tenant)
+	name := pseudonym.Cut(v.Tenant)
 	t := s.tenants[name]
 	if t == nil && len(s.tenants) < c.tenantsOfShard {
 		t = &tenant{hash: HashTenant(c.cfg.Key, name)}
@@ -203,7 +205,7 @@ func (r *recording) add(c *Collector, v *event.Verdict, d detail, t *tenant, has
 	if one == nil {
 		mixed := t != nil && t.kinds >= c.kindsOfTenant
 		if mixed {
-			kind = maphash.String(c.seed, cut(v.Tenant)) ^ mixedKind
+			kind = maphash.String(c.seed, pseudonym.Cut(v.Tenant)) ^ mixedKind
 			one = r.kinds[kind]
 		}
 		switch {
@@ -219,7 +221,7 @@ func (r *recording) add(c *Collector, v *event.Verdict, d detail, t *tenant, has
 		}
 	}
 	if one.mixed {
-		one.cost = sum(one.cost, v.Cost)
+		one.cost = number.Sum(one.cost, v.Cost)
 	}
 	one.n++
 	if v.Refused {
@@ -231,9 +233,9 @@ func (r *recording) add(c *Collector, v *event.Verdict, d detail, t *tenant, has
 const mixedKind = 0x9e3779b97f4a7c15
 
 func newRecorded(v *event.Verdict, d detail, hash uint64, mixed bool) *recorded {
-	one := &recorded{hash: hash, tenant: cut(v.Tenant), tier: cut(v.SubjectTier), mixed: mixed, hideOwners: v.HideOwners}
+	one := &recorded{hash: hash, tenant: pseudonym.Cut(v.Tenant), tier: pseudonym.Cut(v.SubjectTier), mixed: mixed, hideOwners: v.HideOwners}
 	if !mixed {
-		one.team, one.user, one.fields, one.document, one.cost = cut(v.Team), cut(v.User), v.RootFields, cut(v.Document), max(0, v.Cost)
+		one.team, one.user, one.fields, one.document, one.cost = pseudonym.Cut(v.Team), pseudonym.Cut(v.User), v.RootFields, pseudonym.Cut(v.Document), max(0, v.Cost)
 		one.units = v.Units
 		one.parts, one.carried, one.cut = d.parts, d.carried, d.cut
 	}
@@ -245,7 +247,7 @@ func (c *Collector) kindOf(v *event.Verdict, d detail) uint64 {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
 	for _, text := range [...]string{v.Tenant, v.Team, v.User, v.SubjectTier, v.Document} {
-		_, _ = h.WriteString(cut(text))
+		_, _ = h.WriteString(pseudonym.Cut(text))
 		_ = h.WriteByte(0)
 	}
 	for _, field := range v.RootFields {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
 )
 
 const (
@@ -168,7 +170,7 @@ func (f *frame) top(most int) []Tenant {
 	all := make([]Tenant, 0, len(chosen))
 	for name := range chosen {
 		t := f.tenants[name]
-		all = append(all, Tenant{Name: written(name), Tier: written(t.tier), Counts: t.Counts})
+		all = append(all, Tenant{Name: pseudonym.Written(name), Tier: pseudonym.Written(t.tier), Counts: t.Counts})
 	}
 	slices.SortFunc(all, func(a, b Tenant) int { return cmp.Compare(a.Name, b.Name) })
 	return all

@@ -18,6 +18,9 @@ type Verdict struct {
 	Outcome string
 	// Refused says that the operation did not run, and WouldRefuse that it ran and would not have if everything were enforced.
 	Refused, WouldRefuse bool
+	// Because is what refused, or would have, as an outcome in the word that metrics carry. It is empty if nothing did. Level and Limit are the limit
+	// that it is about, empty if it is about none.
+	Because, Level, Limit string
 	// Candidate is the id of the candidate policy that was judged beside, empty if none was, and CandidateRefuses says what
 	// that would have done.
 	Candidate        string
@@ -86,19 +89,14 @@ type Counter interface {
 
 // CounterOf returns an observer that counts, if this one does: nil if it does not, or if it is [All] of some of which none does.
 func CounterOf(o Observer) Counter {
-	if several, ok := o.(all); ok {
-		counters := several.counters()
-		switch len(counters) {
-		case 0:
-			return nil
-		case 1:
-			return counters[0]
-		default:
-			return counters
-		}
+	switch found := each[Counter](o); len(found) {
+	case 0:
+		return nil
+	case 1:
+		return found[0]
+	default:
+		return counters(found)
 	}
-	counter, _ := o.(Counter)
-	return counter
 }
 
 // counters are told in turn.
@@ -114,13 +112,16 @@ func (c counters) Count(v Verdict) {
 	}
 }
 
-// counters returns those of the observers that count.
-func (a all) counters() counters {
-	var found counters
-	for _, observer := range a {
-		if counter := CounterOf(observer); counter != nil {
-			found = append(found, counter)
+// each returns those of the observers that are of a kind, whether alone or in [All].
+func each[T Observer](o Observer) (found []T) {
+	if several, ok := o.(all); ok {
+		for _, observer := range several {
+			found = append(found, each[T](observer)...)
 		}
+		return found
+	}
+	if one, ok := o.(T); ok {
+		found = append(found, one)
 	}
 	return found
 }

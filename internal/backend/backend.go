@@ -34,6 +34,9 @@ type Watcher interface {
 	// without it, and whether something was given up.
 	Settled(ctx context.Context, settlement *decision.Settlement)
 	LocallySettled(ctx context.Context, store, tenant string, limits []bucket.LimitState, lost bool)
+	// UsageCounted is told whose usage a store has counted, or may have, if CountsUsage says that it wants to know.
+	UsageCounted(ctx context.Context, counted event.UsageCounted)
+	CountsUsage() bool
 }
 
 // Config says which stores there are.
@@ -70,8 +73,10 @@ type Store struct {
 	gate    *Gate
 	local   shares
 	// near says that the store is in this process, where it is never away: no share of it is judged, owed or learnt.
-	near  bool
-	queue *queue
+	near bool
+	// tellsUsage says that somebody wants to know whose usage was counted.
+	tellsUsage bool
+	queue      *queue
 	// evictions is nil for a store that does not count them. Whether they were logged is in full.
 	evictions bucket.EvictionCounter
 	full      atomic.Bool
@@ -98,11 +103,15 @@ func New(cfg Config) (*Stores, error) {
 }
 
 func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
-	local, err := bucket.NewLocal(store, cfg.Local)
-	if err != nil {
+	b := &Store{name: name, watcher: cfg.Watcher, gate: NewGate(store, cfg.Gate), log: cfg.Logger, background: make(chan struct{}, 1)}
+	shares := cfg.Local
+	if b.tellsUsage = cfg.Watcher.CountsUsage(); b.tellsUsage {
+		shares.Counted = b.countedLocally
+	}
+	var err error
+	if b.local, err = bucket.NewLocal(store, shares); err != nil {
 		return nil, fmt.Errorf("ratelimit: %w", err)
 	}
-	b := &Store{name: name, watcher: cfg.Watcher, gate: NewGate(store, cfg.Gate), local: local, log: cfg.Logger, background: make(chan struct{}, 1)}
 	if name != "" {
 		b.log = cfg.Logger.With(slog.String("store", name))
 	}
@@ -188,6 +197,9 @@ func (b *Store) take(
 		return 0, err
 	}
 	b.called(ctx, "take", took, err)
+	if take.Usage != nil {
+		b.counted(ctx, take, result, start, err)
+	}
 	if err == nil && !b.near {
 		b.learn(ctx, take, result)
 	}
@@ -241,6 +253,7 @@ func (b *Store) Settle(ctx context.Context, settlement bucket.Settlement) (settl
 		return err
 	})
 	b.called(ctx, "settle", time.Since(start), err)
+	b.corrected(ctx, &settlement, &settled, err)
 	return settled, err
 }
 

@@ -1,4 +1,4 @@
-// Package number spells numbers.
+// Package number spells numbers, and adds them.
 package number
 
 import (

@@ -31,6 +31,12 @@ func verdictOf(d *decision.Decision) event.Verdict {
 		HideOwners: d.Hide.Owners, RootFields: d.RootFields, Cost: d.Points, Charged: d.Charged, Detail: detailOf(d),
 		Overrides: overrideUses(d),
 	}
+	if because := d.Because(); because != nil {
+		v.Because = string(because.Outcome)
+		if because.Limit != nil {
+			v.Level, v.Limit = because.Owner.Level.String(), because.Limit.Name
+		}
+	}
 	if d.Candidate != nil {
 		v.Candidate, v.CandidateRefuses = d.Candidate.ID, d.Candidate.Outcome != decision.Admitted
 	}

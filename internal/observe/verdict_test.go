@@ -57,16 +57,18 @@ func TestAnObserverThatCountsIsToldOfEveryDecision(t *testing.T) {
 	require.Nil(t, v.Detail.Carried(), "the policy looks at nothing")
 	v.At, v.Detail = time.Time{}, nil
 	require.Equal(t, event.Verdict{
-		Tenant: "acme", Team: "blue", User: "mira", SubjectTier: "free", Tier: "pro", Outcome: "shadowed", WouldRefuse: true,
+		Tenant: "acme", Team: "blue", User: "mira", SubjectTier: "free", Tier: "pro", Outcome: "shadowed", WouldRefuse: true, Because: "too_expensive",
 		Candidate: "next", CandidateRefuses: true, HideOwners: true, RootFields: []string{"Query.a"}, Document: "doc", Cost: 7, Charged: 5,
 		Units: [event.MaxUnits]event.Amount{{Unit: "a", N: 2}, {Unit: "b", N: 2}, {Unit: "c", N: 2}, {Unit: "d", N: 2}},
 	}, v)
 
-	d.Refusal, d.Candidate = &decision.Refusal{Outcome: decision.Limited}, nil
+	d.Refusal = &decision.Refusal{Outcome: decision.Limited, Limit: &bucket.Limit{Name: "minute"}, Owner: bucket.Owner{Level: bucket.User, Name: "mira"}}
+	d.Candidate = nil
 	decided(t, event.All(to), d)
 	require.True(t, to.verdicts[1].Refused)
 	require.False(t, to.verdicts[1].WouldRefuse, "it did not run")
 	require.Empty(t, to.verdicts[1].Candidate)
+	require.Equal(t, []string{"limited", "user", "minute"}, []string{to.verdicts[1].Because, to.verdicts[1].Level, to.verdicts[1].Limit})
 	decided(t, &panicking{}, d)
 }
 
