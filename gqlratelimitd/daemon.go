@@ -25,6 +25,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/announce"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
@@ -49,6 +50,9 @@ type daemon struct {
 	budgets *bucket.Redis
 	// relay is nil without a Redis.
 	relay *relay.Relay
+	// announcer tells changes as events, through a client of its own. Both are nil where nobody is to be told.
+	announcer *announce.Announcer
+	stream    redis.UniversalClient
 	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
 	driver *rollout.Driver
 	web    *web.Server
@@ -58,8 +62,8 @@ type daemon struct {
 	metrics  *metric.MeterProvider
 	registry *prometheus.Registry
 	listener net.Listener
-	// public is the public key of the audit log, and token the text of the bootstrap token, empty if there is none.
-	public, token string
+	// logName is that of the audit log, public its public key, and token the text of the bootstrap token, empty if there is none.
+	logName, public, token string
 }
 
 // open opens everything, and serves nothing yet. After an error nothing is open.
@@ -83,7 +87,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL(), Now: o.now}); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openDriver, d.openWeb, d.openGraph} {
+	for _, part := range []func(context.Context) error{d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openDriver, d.openWeb, d.openGraph} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -130,6 +134,9 @@ func (d *daemon) changed() {
 	if d.relay != nil {
 		d.relay.Wake()
 	}
+	if d.announcer != nil {
+		d.announcer.Wake()
+	}
 }
 
 func (d *daemon) openAudit(ctx context.Context) error {
@@ -137,7 +144,7 @@ func (d *daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.public = key.Public()
+	d.logName, d.public = key.Name(), key.Public()
 	if d.checkpoints, err = openCheckpoints(d.options.Audit.Checkpoints); err != nil {
 		return err
 	}
@@ -291,6 +298,13 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 			}
 		})
 	}
+	if d.announcer != nil {
+		behind.Go(func() {
+			if err := d.announcer.Run(background); err != nil {
+				d.log.Error("the announcer has ended", "error", err)
+			}
+		})
+	}
 	if d.driver != nil {
 		behind.Go(func() { d.driver.Run(background) })
 	}
@@ -371,6 +385,9 @@ func (d *daemon) close(ctx context.Context) error {
 	}
 	if d.redis != nil {
 		errs = append(errs, d.redis.Close())
+	}
+	if d.stream != nil {
+		errs = append(errs, d.stream.Close())
 	}
 	if d.checkpoints != nil {
 		errs = append(errs, d.checkpoints.Close())

@@ -40,6 +40,8 @@ type options struct {
 	Redis string `yaml:"redis"`
 	// Namespace is that of the instances in Redis.
 	Namespace string `yaml:"namespace"`
+	// Stream is the URL of the Redis that changes are announced in, as events. Empty means that of Redis, and none no Redis.
+	Stream string `yaml:"stream"`
 	// DigestKey is a file with the key of the digests of the instances, Config.Key of package digest. Empty means that they have none.
 	DigestKey string `yaml:"digestKey"`
 
@@ -129,6 +131,7 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.Database, "database", o.Database, "`URL` of a PostgreSQL, postgres://…; otherwise a file of SQLite in the folder of -data")
 	flags.StringVar(&o.Redis, "redis", o.Redis, "`URL` of the Redis of the instances")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`name` of the limiter in Redis (default main)")
+	flags.StringVar(&o.Stream, "stream", o.Stream, "`URL` of the Redis in which changes are announced as events, or none (default that of -redis)")
 	flags.StringVar(&o.DigestKey, "digest-key", o.DigestKey, "`file` with the key of the digests of the instances, if they have one")
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
@@ -215,7 +218,7 @@ func readOptionsWith(args []string, w io.Writer, more func(*flag.FlagSet)) (*opt
 
 // hasPassword reports whether a URL has a password.
 func (o *options) hasPassword() bool {
-	for _, address := range [...]string{o.Database, o.Redis} {
+	for _, address := range [...]string{o.Database, o.Redis, o.Stream} {
 		parsed, err := url.Parse(address)
 		if err != nil {
 			continue
@@ -340,6 +343,14 @@ func (o *options) secondPerson() access.SecondPerson {
 		rule.Methods = []access.Method{access.MethodOIDC}
 	}
 	return rule
+}
+
+// streamURL is the Redis that changes are announced in, empty for none.
+func (o *options) streamURL() string {
+	if o.Stream == "none" {
+		return ""
+	}
+	return cmp.Or(o.Stream, o.Redis)
 }
 
 // databaseURL is where the database is.

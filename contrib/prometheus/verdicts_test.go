@@ -125,8 +125,14 @@ func daemonVerdicts() map[string][]run {
 		return []string{gauge(fmt.Sprintf("ratelimit_rollout_state{ratelimit_rollout_state=%q}", phase), value)}
 	}
 	return map[string][]run{
-		"RatelimitRelayLag":      {{"11 s", true, relay("lag_seconds", 11)}, {"9 s", false, relay("lag_seconds", 9)}},
-		"RatelimitRelayRefused":  {{"one", true, relay("refused", 1)}, {"none", false, relay("refused", 0)}},
+		"RatelimitRelayLag":     {{"11 s", true, relay("lag_seconds", 11)}, {"9 s", false, relay("lag_seconds", 9)}},
+		"RatelimitRelayRefused": {{"one", true, relay("refused", 1)}, {"none", false, relay("refused", 0)}},
+		"RatelimitAnnounceLag": {
+			{"61 s", true, []string{gauge("ratelimit_announce_lag_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_announce_lag_seconds", 59)}},
+		},
+		"RatelimitAnnounceDropped": {
+			{"one", true, []string{counter("ratelimit_announce_dropped_total", 0.01)}}, {"none since", false, []string{gauge("ratelimit_announce_dropped_total", 7)}},
+		},
 		"RatelimitRolloutHalted": {{"halted", true, rollout("halted", 1)}, {"not halted", false, rollout("halted", 0)}, {"running", false, rollout("running", 1)}},
 		"RatelimitRelayLeaders": {
 			{"nobody", true, relay("leads", 0)},

@@ -121,7 +121,7 @@ func (c *Config) validate() error {
 	if !namespaceForm.MatchString(c.Namespace) {
 		wrong("Config.Namespace %.80q: write 1 to 64 characters of A-Z a-z 0-9 _ . -", c.Namespace)
 	}
-	if len(c.Instance) > maxName || !utf8.ValidString(c.Instance) || subject(c.Instance) != c.Instance {
+	if len(c.Instance) > maxName || !utf8.ValidString(c.Instance) || Subject(c.Instance) != c.Instance {
 		wrong("Config.Instance has %d bytes: write 1 to %d bytes of UTF-8 without control characters and backslashes", len(c.Instance), maxName)
 	}
 	for field, name := range map[string]string{

@@ -115,8 +115,8 @@ func originSize(o *event.Origin) int {
 	return size
 }
 
-// subject returns the name of a tenant as envelopes have it. Two names stay two.
-func subject(tenant string) string {
+// Subject returns the name of a tenant as envelopes have it: what nobody would see stands in it as Go escapes it. Two names stay two.
+func Subject(tenant string) string {
 	visible := utf8.ValidString(tenant) && !strings.ContainsFunc(tenant, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
 	if visible {
 		return tenant
@@ -136,7 +136,7 @@ func (q *Queue) envelope(w *waiting, e event.Event, k *kind) (Envelope, error) {
 		id = q.boot + "-" + strconv.Itoa(int(k.topic)) + "-" + strconv.FormatUint(w.sequence, 10)
 	}
 	return Envelope{
-		ID: id, Source: q.source, Type: k.name, Subject: subject(k.tenant), Time: k.at, Sequence: w.sequence,
+		ID: id, Source: q.source, Type: k.name, Subject: Subject(k.tenant), Time: k.at, Sequence: w.sequence,
 		Data: data, Topic: q.topics[k.topic],
 	}, nil
 }

@@ -90,6 +90,8 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		}
 		require.NoError(t, tx.PutUnmanagedSwitch(&store.UnmanagedSwitch{}))
 		require.NoError(t, tx.RemoveUnmanagedSwitch(store.SwitchKey{}))
+		require.NoError(t, tx.Announce("redis", 1))
+		require.NoError(t, tx.Announce("redis", 2))
 	})
 	// It makes and drops the partitions of days, of tables that it does not own.
 	openUsage(t, db)
