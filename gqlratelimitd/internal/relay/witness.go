@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"time"
 
@@ -41,11 +40,9 @@ func (w *witness) begin(ctx context.Context) error {
 // stands reports whether the witness is there that was left.
 func (w *witness) stands(ctx context.Context) (stands bool, _ error) {
 	err := w.call(ctx, func(ctx context.Context) error {
-		is, err := w.client.Get(ctx, w.key).Result()
+		// One byte more than it has, of whatever somebody else has put there.
+		is, err := w.client.GetRange(ctx, w.key, 0, int64(len(w.value()))).Result()
 		stands = err == nil && is == w.value()
-		if errors.Is(err, redis.Nil) {
-			return nil
-		}
 		return err
 	})
 	return stands, err
