@@ -154,7 +154,7 @@ func (e *Extension) newOperation(x *sink.Exchange) *operation {
 // noRules are those of an operation of which nobody knows who pays.
 var noRules tiers.Rules
 
-// apply makes the rules those of the operation.
+// apply makes the rules those of the operation. Only who decides does so, before anybody else has the operation: later they are read without mu.
 func (op *operation) apply(rules *tiers.Rules) { op.decision.Rules = rules }
 
 // particulars are rules that others do not share, and what they look at.
