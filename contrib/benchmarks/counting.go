@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
-
-	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // repetitions is how often a script repeats what is measured in one call, so that nothing else of the call shows.
@@ -95,11 +93,10 @@ func (s *redisServer) countedTakes(ctx context.Context, e effort, client *goredi
 	var contenders []contender
 	for i := range all {
 		if f := &all[i]; f.name == "4 limits" || f.usage != nil {
-			store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: fmt.Sprint("counted", i), Timeout: patience})
+			d, err := f.inRedis(client, fmt.Sprint("counted", i))
 			if err != nil {
 				return nil, err
 			}
-			d := f.on(store, nil)
 			contenders = append(contenders, s.calling(e, d.name, atOnce, false, d.decide))
 		}
 	}

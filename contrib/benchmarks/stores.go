@@ -129,14 +129,11 @@ func redisDecisions(ctx context.Context, address string, client *goredis.Client)
 	}
 	decisions = append(decisions, peers...)
 	for i := range all {
-		// Each row has a namespace, so that no two share a budget.
-		store, err := bucket.NewRedis(bucket.RedisConfig{
-			Client: client, Namespace: strconv.Itoa(i), Timeout: patience,
-		})
+		decision, err := all[i].inRedis(client, strconv.Itoa(i))
 		if err != nil {
 			return nil, err
 		}
-		decisions = append(decisions, all[i].on(store, nil))
+		decisions = append(decisions, decision)
 	}
 	return decisions, nil
 }
@@ -362,6 +359,15 @@ func (f *feature) on(store bucket.Store, states []bucket.LimitState) named {
 		}
 		return err
 	}}
+}
+
+// inRedis returns the row of the feature in a Redis. Each row has a namespace, so that no two share a budget.
+func (f *feature) inRedis(client *goredis.Client, namespace string) (named, error) {
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: namespace, Timeout: patience})
+	if err != nil {
+		return named{}, err
+	}
+	return f.on(store, nil), nil
 }
 
 // override gives the tenant more of one limit.
