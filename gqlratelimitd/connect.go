@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 )
@@ -15,8 +16,13 @@ func (d *daemon) connect(cfg *control.Config) error {
 		return err
 	}
 	cfg.Instances, cfg.Relay, cfg.Budgets = feed, d.relayStatus, d.budgets
-	cfg.Preview, err = newRecorded(d.options, d.redis)
-	return err
+	replays, err := newRecorded(d.options, d.redis)
+	if err != nil {
+		return err
+	}
+	cfg.Preview = replays
+	cfg.HashUser = func(tenant, user string) string { return digest.HashUser(replays.key, tenant, user) }
+	return nil
 }
 
 // relayStatus is what the relay knows, in the words of control.

@@ -40,6 +40,8 @@ type Config struct {
 	RolloutMoved func(*rollout.State)
 	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.
 	Budgets Budgets
+	// HashUser returns what instances write for a user of a tenant in their counts. Nil means that they write names.
+	HashUser func(tenant, user string) string
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()
@@ -59,6 +61,10 @@ type Control struct {
 	// compiles is for documents that are to hold or do, and checks for those that are only looked at: who may look at many keeps
 	// nobody from publishing.
 	compiles, checks turn
+	// exports is for what reads much usage.
+	exports turn
+	// mostExported is how many rows an export has at most.
+	mostExported int
 }
 
 // New returns a control plane on a store. The error has everything that is wrong with the configuration.
@@ -87,7 +93,7 @@ func New(cfg Config) (*Control, error) {
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
 	return &Control{
 		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1), publishing: make(chan struct{}, 1),
-		compiles: newTurn(), checks: newTurn(), misfitting: misfitting{turn: newTurn()},
+		compiles: newTurn(), checks: newTurn(), exports: newTurn(), mostExported: MaxUsageExport, misfitting: misfitting{turn: newTurn()},
 	}, nil
 }
 

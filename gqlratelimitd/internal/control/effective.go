@@ -35,6 +35,8 @@ type Effective struct {
 	Blocked, Unlimited bool
 	// Misfit says why the record of the tenant does not fit the policy, and so does not hold. Empty means that it does.
 	Misfit string
+	// Counts is what is counted in the step that charges, in the word of the policy: none, totals or fields.
+	Counts string
 	Limits []EffectiveLimit
 }
 
@@ -95,7 +97,7 @@ func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput)
 	subject, rules := h.subject, h.rules
 	e := &Effective{
 		Policy: newest.Number, Tier: rules.Tier, TierFrom: rules.Provenance(subject).Tier,
-		Mode: rules.Mode, Blocked: rules.Blocked, Unlimited: rules.Unlimited,
+		Mode: rules.Mode, Blocked: rules.Blocked, Unlimited: rules.Unlimited, Counts: usageWord(rules.Usage),
 	}
 	if rules.Misfit != nil {
 		e.Misfit = rules.Misfit.Error()

@@ -78,6 +78,15 @@ func TestHostileDocumentsAreRefusedAndNothingFails(t *testing.T) {
 		"revision 1.5":  "{ policy(revision: 1.5) { reason } }",
 		"revision x":    `{ policy(revision: "1") { reason } }`,
 		"long x":        `{ audit(after: "1") { checkpoint } }`,
+		"usage 1001":    `{ usageSeries(tenant: "acme", first: 1001) { next } }`,
+		"usage of none": `{ usageSeries(tenant: "", window: DAY) { next } }`,
+		"usage top 0":   `{ usageSeries(tenant: "acme", top: 0) { next } }`,
+		"usage minutes": `{ usageSeries(tenant: "acme", window: MINUTE, from: "1999-01-01T00:00:00Z") { next } }`,
+		"usage zone":    `{ usageSeries(tenant: "acme", window: DAY, zone: "../../etc/passwd") { next } }`,
+		"usage cursor":  `{ usageSeries(tenant: "acme", after: "x") { next } }`,
+		"usage names":   `{ usageSeries(tenant: "acme", names: ["\u0000"]) { next } }`,
+		"reached":       `{ limitsReached(tenant: "acme", window: MONTH) { next } }`,
+		"near":          `{ nearLimits(days: 400) { next } }`,
 		"cursor":        `{ overrides(after: "x") { next } }`,
 		"by":            `{ overrides(filter: {by: "\u0000"}) { next } }`,
 		"fleet 101":     `{ fleet(first: 101) { total } }`,
@@ -161,6 +170,8 @@ func TestTypicalDocumentsHaveThePricesThatAreWritten(t *testing.T) {
 	typical["overview"] = s.price(`{ me { roles } policy { revision author reason } policies(first: 10) { nodes { revision author reason } }
 		overrides(first: 50, order: EXPIRES) { nodes { tenant limit managed expires } } modeSwitches(first: 10) { nodes { scope name mode until } } }`, nil)
 	typical["fleet of 100 instances"] = s.price(`{ fleet(first: 100) { newest total nodes { name state revision since seen refused { revision error } } } relay { waiting lagMs } }`, nil)
+	typical["usage of 30 days by unit"] = s.price(`{ usageSeries(tenant: "acme", window: DAY, by: UNIT, first: 90) { since collected nodes { begin open known name grade net } } }`, nil)
+	typical["a thousand rows of usage"] = s.price(`{ usageSeries(tenant: "acme", by: USER, first: 1000) { nodes { begin name admitted refused points } next } }`, nil)
 	typical["100 entries with proofs"] = s.price(`{ audit(first: 100) { nodes { sequence action target record proof { size hashes checkpoint } } } }`, nil)
 	got, err := json.MarshalIndent(typical, "", "\t")
 	require.NoError(t, err)

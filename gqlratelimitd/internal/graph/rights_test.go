@@ -42,7 +42,11 @@ var questions = map[string]struct {
 	"misfits":      {`{ misfits { policy total nodes { tenant problem } pageInfo { hasNextPage } } }`, staff},
 	"modeSwitches": {`{ modeSwitches { nodes { scope mode until } } }`, staff},
 	"tokens":       {`{ tokens(tenant: "acme") { nodes { id subject } } }`, []access.Role{access.TenantAdmin, access.Operator, access.Auditor}},
-	"audit":        {`{ audit { nodes { action proof { size } } checkpoint } }`, []access.Role{access.Auditor}},
+	"usageSeries": {`{ usageSeries(tenant: "acme", by: UNIT) {
+		from to since kept collected counts nodes { begin end open known tenant name grade charged givenBack net calls admitted refused wouldRefuse points } pageInfo { hasNextPage } next } }`, everybody},
+	"limitsReached": {`{ limitsReached(tenant: "acme") { from to since kept collected nodes { begin end level owner limit threshold times } pageInfo { hasNextPage } next } }`, everybody},
+	"nearLimits":    {`{ nearLimits { from to since collected atLeast threshold nodes { tenant owner limit days last times most } pageInfo { hasNextPage } next } }`, staff},
+	"audit":         {`{ audit { nodes { action proof { size } } checkpoint } }`, []access.Role{access.Auditor}},
 }
 
 // requireForbidden checks that the refusal says who may.

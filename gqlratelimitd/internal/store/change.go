@@ -19,8 +19,9 @@ const tries = 8
 
 // View reads as of one moment. It holds until the function that was given it returns, for one goroutine.
 type View struct {
-	ctx context.Context
-	tx  *sql.Tx
+	ctx     context.Context
+	tx      *sql.Tx
+	dialect Dialect
 }
 
 // Tx is a change: it reads what it has written. It holds until the function that was given it returns, for one goroutine.
@@ -68,7 +69,7 @@ func (db *DB) change(ctx context.Context, inLine bool, change func(*Tx) error) e
 	}
 	// After the commit it does nothing.
 	defer func() { _ = raw.Rollback() }()
-	tx := &Tx{View: View{ctx, raw}, now: db.now().UTC().Truncate(time.Microsecond)}
+	tx := &Tx{View: View{ctx, raw, db.dialect}, now: db.now().UTC().Truncate(time.Microsecond)}
 	if inLine {
 		if tx.head, err = tx.readHead(headSQL + db.dialect.lock("UPDATE")); err != nil {
 			return err
@@ -105,7 +106,7 @@ func (db *DB) Read(ctx context.Context, read func(*View) error) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	defer func() { _ = raw.Rollback() }()
-	return read(&View{ctx, raw})
+	return read(&View{ctx, raw, db.dialect})
 }
 
 // again reports whether the database wants a transaction to be begun again, of which it has surely committed nothing.

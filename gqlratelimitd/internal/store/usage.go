@@ -124,6 +124,6 @@ func (v *View) UsagePass(pass string) (int64, error) {
 
 // PutUsagePass notes that a pass has come up to a minute. It never goes back.
 func (tx *UsageTx) PutUsagePass(pass string, minute int64) error {
-	return tx.tx.exec("INSERT INTO usage_pass (pass, minute) VALUES ($1, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
+	return tx.tx.exec("INSERT INTO usage_pass (pass, minute, began) VALUES ($1, $2, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
 		tx.dialect.greatest("usage_pass.minute", "excluded.minute"), pass, minute)
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
@@ -49,38 +48,6 @@ func (s *Server) auditExport(c *call) error {
 	if _, err := s.cfg.Signer.Sign(signing, s.cfg.Now()); err != nil {
 		return err
 	}
-	w := &exportWriter{c: c, deadline: http.NewResponseController(c.w)}
-	if err := s.cfg.Control.ExportAudit(c.Context(), c.actor, w); err != nil {
-		if w.begun {
-			// Half an export must not look like a whole one.
-			panic(http.ErrAbortHandler)
-		}
-		return err
-	}
-	return nil
-}
-
-// exportPatience is how long a client may take for each piece of an export, of some kilobytes.
-const exportPatience = 30 * time.Second
-
-// exportWriter answers with an export, however large, while its client reads it.
-type exportWriter struct {
-	c        *call
-	deadline *http.ResponseController
-	begun    bool
-}
-
-// Write implements io.Writer.
-func (w *exportWriter) Write(p []byte) (int, error) {
-	if !w.begun {
-		w.begun = true
-		header := w.c.w.Header()
-		header.Set("Content-Type", "application/jsonl")
-		header.Set("Content-Disposition", `attachment; filename="audit.jsonl"`)
-		w.c.status = http.StatusOK
-		w.c.w.WriteHeader(http.StatusOK)
-	}
-	// What cannot be given more time has a deadline of its own.
-	_ = w.deadline.SetWriteDeadline(time.Now().Add(exportPatience))
-	return w.c.w.Write(p)
+	w := newExport(c, "application/jsonl", "audit.jsonl")
+	return w.end(s.cfg.Control.ExportAudit(c.Context(), c.actor, w))
 }

@@ -57,7 +57,7 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: "/v1/audit/entries", does: actions{access.ReadAudit}, handle: s.auditEntries},
 		{method: http.MethodGet, pattern: "/v1/audit/export", does: actions{access.ExportAudit}, handle: s.auditExport},
 	}
-	routes = append(routes, s.rolloutRoutes()...)
+	routes = append(append(routes, s.rolloutRoutes()...), s.usageRoutes()...)
 	if s.cfg.Metrics != nil {
 		routes = append(routes, route{method: http.MethodGet, pattern: "/metrics", does: actions{access.ReadMetrics}, handle: s.metrics})
 	}

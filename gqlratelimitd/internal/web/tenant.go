@@ -23,7 +23,9 @@ type effective struct {
 	Blocked   bool   `json:"blocked"`
 	Unlimited bool   `json:"unlimited"`
 	// Misfit says why the record of the tenant does not hold.
-	Misfit string  `json:"misfit,omitempty"`
+	Misfit string `json:"misfit,omitempty"`
+	// Counts is what is counted in the step that charges: none, totals or fields.
+	Counts string  `json:"counts"`
 	Limits []limit `json:"limits"`
 }
 
@@ -83,7 +85,8 @@ func (s *Server) effective(c *call) error {
 	}
 	out := effective{
 		Tenant: in.Tenant, Revision: found.Policy, Tier: found.Tier, TierFrom: found.TierFrom, Mode: found.Mode.String(),
-		Blocked: found.Blocked, Unlimited: found.Unlimited, Rollout: found.Rollout, Next: found.Next, Misfit: found.Misfit, Limits: []limit{},
+		Blocked: found.Blocked, Unlimited: found.Unlimited, Rollout: found.Rollout, Next: found.Next, Misfit: found.Misfit, Counts: found.Counts,
+		Limits: []limit{},
 	}
 	for i := range found.Limits {
 		out.Limits = append(out.Limits, s.limitOf(&found.Limits[i]))

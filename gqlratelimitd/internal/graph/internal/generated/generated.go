@@ -119,6 +119,7 @@ type ComplexityRoot struct {
 
 	Effective struct {
 		Blocked   func(childComplexity int) int
+		Counts    func(childComplexity int) int
 		Limits    func(childComplexity int) int
 		Misfit    func(childComplexity int) int
 		Mode      func(childComplexity int) int
@@ -244,6 +245,28 @@ type ComplexityRoot struct {
 		StartRollout     func(childComplexity int, input model.StartRolloutInput) int
 		SwitchMode       func(childComplexity int, input model.SwitchModeInput) int
 		WithdrawProposal func(childComplexity int, input model.WithdrawProposalInput) int
+	}
+
+	NearLimit struct {
+		Days   func(childComplexity int) int
+		Last   func(childComplexity int) int
+		Limit  func(childComplexity int) int
+		Most   func(childComplexity int) int
+		Owner  func(childComplexity int) int
+		Tenant func(childComplexity int) int
+		Times  func(childComplexity int) int
+	}
+
+	NearPage struct {
+		AtLeast   func(childComplexity int) int
+		Collected func(childComplexity int) int
+		From      func(childComplexity int) int
+		Next      func(childComplexity int) int
+		Nodes     func(childComplexity int) int
+		PageInfo  func(childComplexity int) int
+		Since     func(childComplexity int) int
+		Threshold func(childComplexity int) int
+		To        func(childComplexity int) int
 	}
 
 	Override struct {
@@ -424,9 +447,11 @@ type ComplexityRoot struct {
 		CheckPolicy   func(childComplexity int, document string) int
 		DiffPolicy    func(childComplexity int, document string, against *uint64) int
 		Fleet         func(childComplexity int, only *model.FleetFilter, first int, after *string) int
+		LimitsReached func(childComplexity int, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) int
 		Me            func(childComplexity int) int
 		Misfits       func(childComplexity int, first int, after *string) int
 		ModeSwitches  func(childComplexity int, first int, after *uint64) int
+		NearLimits    func(childComplexity int, days *int, atLeast *int, threshold *int, level model.Level, first int, after *string) int
 		Overrides     func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
 		Policies      func(childComplexity int, first int, before *uint64) int
 		Policy        func(childComplexity int, revision *uint64) int
@@ -438,6 +463,28 @@ type ComplexityRoot struct {
 		Tenant        func(childComplexity int, id string) int
 		Tenants       func(childComplexity int, first int, after *string) int
 		Tokens        func(childComplexity int, tenant *string, first int, after *string) int
+		UsageSeries   func(childComplexity int, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) int
+	}
+
+	Reached struct {
+		Begin     func(childComplexity int) int
+		End       func(childComplexity int) int
+		Level     func(childComplexity int) int
+		Limit     func(childComplexity int) int
+		Owner     func(childComplexity int) int
+		Threshold func(childComplexity int) int
+		Times     func(childComplexity int) int
+	}
+
+	ReachedPage struct {
+		Collected func(childComplexity int) int
+		From      func(childComplexity int) int
+		Kept      func(childComplexity int) int
+		Next      func(childComplexity int) int
+		Nodes     func(childComplexity int) int
+		PageInfo  func(childComplexity int) int
+		Since     func(childComplexity int) int
+		To        func(childComplexity int) int
 	}
 
 	RefusedRevision struct {
@@ -555,6 +602,36 @@ type ComplexityRoot struct {
 		TierFrom  func(childComplexity int) int
 		Unlimited func(childComplexity int) int
 	}
+
+	UsagePoint struct {
+		Admitted    func(childComplexity int) int
+		Begin       func(childComplexity int) int
+		Calls       func(childComplexity int) int
+		Charged     func(childComplexity int) int
+		End         func(childComplexity int) int
+		GivenBack   func(childComplexity int) int
+		Grade       func(childComplexity int) int
+		Known       func(childComplexity int) int
+		Name        func(childComplexity int) int
+		Net         func(childComplexity int) int
+		Open        func(childComplexity int) int
+		Points      func(childComplexity int) int
+		Refused     func(childComplexity int) int
+		Tenant      func(childComplexity int) int
+		WouldRefuse func(childComplexity int) int
+	}
+
+	UsageSeries struct {
+		Collected func(childComplexity int) int
+		Counts    func(childComplexity int) int
+		From      func(childComplexity int) int
+		Kept      func(childComplexity int) int
+		Next      func(childComplexity int) int
+		Nodes     func(childComplexity int) int
+		PageInfo  func(childComplexity int) int
+		Since     func(childComplexity int) int
+		To        func(childComplexity int) int
+	}
 }
 
 // endregion ***************************** api!.gotpl *****************************
@@ -603,6 +680,9 @@ type QueryResolver interface {
 	PreviewPolicy(ctx context.Context, document string, enforced bool, rows int) (*model.PolicyPreview, error)
 	DiffPolicy(ctx context.Context, document string, against *uint64) (*model.PolicyDiff, error)
 	Rollout(ctx context.Context) (*model.Rollout, error)
+	UsageSeries(ctx context.Context, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) (*model.UsageSeries, error)
+	LimitsReached(ctx context.Context, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) (*model.ReachedPage, error)
+	NearLimits(ctx context.Context, days *int, atLeast *int, threshold *int, level model.Level, first int, after *string) (*model.NearPage, error)
 }
 type TenantResolver interface {
 	Effective(ctx context.Context, obj *model.Tenant, team *string, user *string, operation *string) (*model.Effective, error)
@@ -996,6 +1076,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Effective.Blocked(childComplexity), true
+	case "Effective.counts":
+		if e.ComplexityRoot.Effective.Counts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Effective.Counts(childComplexity), true
 	case "Effective.limits":
 		if e.ComplexityRoot.Effective.Limits == nil {
 			break
@@ -1666,6 +1752,104 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.WithdrawProposal(childComplexity, args["input"].(model.WithdrawProposalInput)), true
+
+	case "NearLimit.days":
+		if e.ComplexityRoot.NearLimit.Days == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Days(childComplexity), true
+	case "NearLimit.last":
+		if e.ComplexityRoot.NearLimit.Last == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Last(childComplexity), true
+	case "NearLimit.limit":
+		if e.ComplexityRoot.NearLimit.Limit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Limit(childComplexity), true
+	case "NearLimit.most":
+		if e.ComplexityRoot.NearLimit.Most == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Most(childComplexity), true
+	case "NearLimit.owner":
+		if e.ComplexityRoot.NearLimit.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Owner(childComplexity), true
+	case "NearLimit.tenant":
+		if e.ComplexityRoot.NearLimit.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Tenant(childComplexity), true
+	case "NearLimit.times":
+		if e.ComplexityRoot.NearLimit.Times == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearLimit.Times(childComplexity), true
+
+	case "NearPage.atLeast":
+		if e.ComplexityRoot.NearPage.AtLeast == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.AtLeast(childComplexity), true
+	case "NearPage.collected":
+		if e.ComplexityRoot.NearPage.Collected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.Collected(childComplexity), true
+	case "NearPage.from":
+		if e.ComplexityRoot.NearPage.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.From(childComplexity), true
+	case "NearPage.next":
+		if e.ComplexityRoot.NearPage.Next == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.Next(childComplexity), true
+	case "NearPage.nodes":
+		if e.ComplexityRoot.NearPage.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.Nodes(childComplexity), true
+	case "NearPage.pageInfo":
+		if e.ComplexityRoot.NearPage.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.PageInfo(childComplexity), true
+	case "NearPage.since":
+		if e.ComplexityRoot.NearPage.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.Since(childComplexity), true
+	case "NearPage.threshold":
+		if e.ComplexityRoot.NearPage.Threshold == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.Threshold(childComplexity), true
+	case "NearPage.to":
+		if e.ComplexityRoot.NearPage.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NearPage.To(childComplexity), true
 
 	case "Override.at":
 		if e.ComplexityRoot.Override.At == nil {
@@ -2444,6 +2628,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.Fleet(childComplexity, args["only"].(*model.FleetFilter), args["first"].(int), args["after"].(*string)), true
 
+	case "Query.limitsReached":
+		if e.ComplexityRoot.Query.LimitsReached == nil {
+			break
+		}
+
+		args, err := ec.field_Query_limitsReached_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.LimitsReached(childComplexity, args["tenant"].(string), args["window"].(model.UsageWindow), args["from"].(*time.Time), args["to"].(*time.Time), args["threshold"].(*int), args["first"].(int), args["after"].(*string)), true
 	case "Query.me":
 		if e.ComplexityRoot.Query.Me == nil {
 			break
@@ -2472,6 +2667,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ModeSwitches(childComplexity, args["first"].(int), args["after"].(*uint64)), true
+	case "Query.nearLimits":
+		if e.ComplexityRoot.Query.NearLimits == nil {
+			break
+		}
+
+		args, err := ec.field_Query_nearLimits_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.NearLimits(childComplexity, args["days"].(*int), args["atLeast"].(*int), args["threshold"].(*int), args["level"].(model.Level), args["first"].(int), args["after"].(*string)), true
 	case "Query.overrides":
 		if e.ComplexityRoot.Query.Overrides == nil {
 			break
@@ -2583,6 +2789,109 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Tokens(childComplexity, args["tenant"].(*string), args["first"].(int), args["after"].(*string)), true
+	case "Query.usageSeries":
+		if e.ComplexityRoot.Query.UsageSeries == nil {
+			break
+		}
+
+		args, err := ec.field_Query_usageSeries_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.UsageSeries(childComplexity, args["tenant"].(*string), args["window"].(model.UsageWindow), args["by"].(model.UsageBy), args["from"].(*time.Time), args["to"].(*time.Time), args["zone"].(*string), args["names"].([]string), args["top"].(*int), args["first"].(int), args["after"].(*string)), true
+
+	case "Reached.begin":
+		if e.ComplexityRoot.Reached.Begin == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.Begin(childComplexity), true
+	case "Reached.end":
+		if e.ComplexityRoot.Reached.End == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.End(childComplexity), true
+	case "Reached.level":
+		if e.ComplexityRoot.Reached.Level == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.Level(childComplexity), true
+	case "Reached.limit":
+		if e.ComplexityRoot.Reached.Limit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.Limit(childComplexity), true
+	case "Reached.owner":
+		if e.ComplexityRoot.Reached.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.Owner(childComplexity), true
+	case "Reached.threshold":
+		if e.ComplexityRoot.Reached.Threshold == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.Threshold(childComplexity), true
+	case "Reached.times":
+		if e.ComplexityRoot.Reached.Times == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Reached.Times(childComplexity), true
+
+	case "ReachedPage.collected":
+		if e.ComplexityRoot.ReachedPage.Collected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.Collected(childComplexity), true
+	case "ReachedPage.from":
+		if e.ComplexityRoot.ReachedPage.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.From(childComplexity), true
+	case "ReachedPage.kept":
+		if e.ComplexityRoot.ReachedPage.Kept == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.Kept(childComplexity), true
+	case "ReachedPage.next":
+		if e.ComplexityRoot.ReachedPage.Next == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.Next(childComplexity), true
+	case "ReachedPage.nodes":
+		if e.ComplexityRoot.ReachedPage.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.Nodes(childComplexity), true
+	case "ReachedPage.pageInfo":
+		if e.ComplexityRoot.ReachedPage.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.PageInfo(childComplexity), true
+	case "ReachedPage.since":
+		if e.ComplexityRoot.ReachedPage.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.Since(childComplexity), true
+	case "ReachedPage.to":
+		if e.ComplexityRoot.ReachedPage.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReachedPage.To(childComplexity), true
 
 	case "RefusedRevision.cause":
 		if e.ComplexityRoot.RefusedRevision.Cause == nil {
@@ -3095,6 +3404,152 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Usage.Unlimited(childComplexity), true
+
+	case "UsagePoint.admitted":
+		if e.ComplexityRoot.UsagePoint.Admitted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Admitted(childComplexity), true
+	case "UsagePoint.begin":
+		if e.ComplexityRoot.UsagePoint.Begin == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Begin(childComplexity), true
+	case "UsagePoint.calls":
+		if e.ComplexityRoot.UsagePoint.Calls == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Calls(childComplexity), true
+	case "UsagePoint.charged":
+		if e.ComplexityRoot.UsagePoint.Charged == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Charged(childComplexity), true
+	case "UsagePoint.end":
+		if e.ComplexityRoot.UsagePoint.End == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.End(childComplexity), true
+	case "UsagePoint.givenBack":
+		if e.ComplexityRoot.UsagePoint.GivenBack == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.GivenBack(childComplexity), true
+	case "UsagePoint.grade":
+		if e.ComplexityRoot.UsagePoint.Grade == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Grade(childComplexity), true
+	case "UsagePoint.known":
+		if e.ComplexityRoot.UsagePoint.Known == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Known(childComplexity), true
+	case "UsagePoint.name":
+		if e.ComplexityRoot.UsagePoint.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Name(childComplexity), true
+	case "UsagePoint.net":
+		if e.ComplexityRoot.UsagePoint.Net == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Net(childComplexity), true
+	case "UsagePoint.open":
+		if e.ComplexityRoot.UsagePoint.Open == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Open(childComplexity), true
+	case "UsagePoint.points":
+		if e.ComplexityRoot.UsagePoint.Points == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Points(childComplexity), true
+	case "UsagePoint.refused":
+		if e.ComplexityRoot.UsagePoint.Refused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Refused(childComplexity), true
+	case "UsagePoint.tenant":
+		if e.ComplexityRoot.UsagePoint.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.Tenant(childComplexity), true
+	case "UsagePoint.wouldRefuse":
+		if e.ComplexityRoot.UsagePoint.WouldRefuse == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsagePoint.WouldRefuse(childComplexity), true
+
+	case "UsageSeries.collected":
+		if e.ComplexityRoot.UsageSeries.Collected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.Collected(childComplexity), true
+	case "UsageSeries.counts":
+		if e.ComplexityRoot.UsageSeries.Counts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.Counts(childComplexity), true
+	case "UsageSeries.from":
+		if e.ComplexityRoot.UsageSeries.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.From(childComplexity), true
+	case "UsageSeries.kept":
+		if e.ComplexityRoot.UsageSeries.Kept == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.Kept(childComplexity), true
+	case "UsageSeries.next":
+		if e.ComplexityRoot.UsageSeries.Next == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.Next(childComplexity), true
+	case "UsageSeries.nodes":
+		if e.ComplexityRoot.UsageSeries.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.Nodes(childComplexity), true
+	case "UsageSeries.pageInfo":
+		if e.ComplexityRoot.UsageSeries.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.PageInfo(childComplexity), true
+	case "UsageSeries.since":
+		if e.ComplexityRoot.UsageSeries.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.Since(childComplexity), true
+	case "UsageSeries.to":
+		if e.ComplexityRoot.UsageSeries.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSeries.To(childComplexity), true
 
 	}
 	return 0, false
@@ -3877,6 +4332,8 @@ type Effective {
   unlimited: Boolean!
   "Why the record does not fit the policy, and so does not hold. Null: it fits, or there is none."
   misfit: String
+  "What is counted of it in the step that charges: none, totals or fields. Query.usageSeries tells it by UNIT and FIELD."
+  counts: String!
   limits: [EffectiveLimit!]! @listSize(assumedSize: 10)
 }
 
@@ -4382,6 +4839,173 @@ input RevokeTokenInput {
   idempotencyKey: String
 }
 `, BuiltIn: false},
+	{Name: "../../usage.graphqls", Input: `extend type Query {
+  """
+  What was counted of a tenant, by the period and, in it, by name; without a tenant, of all. The points of a bill are those by UNIT, of the grade
+  exact: they were counted in the step that charged. What instances count of their own decisions has the grade instance.
+  """
+  usageSeries(
+    "Null: all tenants, by day or month of UTC, and by TENANT or UNIT."
+    tenant: ID
+    window: UsageWindow! = HOUR
+    by: UsageBy! = TENANT
+    "All periods that the time from here on touches. Null: 60 minutes, 24 hours, 30 days or 12 months."
+    from: Time
+    "Null: now."
+    to: Time
+    "The time zone of days and months, such as Europe/Berlin. Null: UTC."
+    zone: String
+    "Only these, at most 20. A user is found by the name, whatever instances write for it. Null: all."
+    names: [String!]
+    "So many names have a row of their own, at most 100: those of most points in the whole time. The others have one together, *. Null: each has its own."
+    top: Int
+    "At most 1000."
+    first: Int! = 100
+    "The next of the page before."
+    after: String
+  ): UsageSeries! @cost(weight: "20") @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+
+  "Limits of a tenant that were used up to a share of them, in the order of time. The grade is sampled: it was at least so often."
+  limitsReached(
+    tenant: ID!
+    "MINUTE or DAY."
+    window: UsageWindow! = DAY
+    from: Time
+    to: Time
+    "The smallest share, in percent. 100 are limits that have refused. Null: all."
+    threshold: Int
+    "At most 1000."
+    first: Int! = 100
+    "The next of the page before."
+    after: String
+  ): ReachedPage! @cost(weight: "20") @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+
+  "Whose limits were nearly used up on many days, of all tenants, those of most days first."
+  nearLimits(
+    "The last days, today included, at most 31. Null: 7."
+    days: Int
+    "On how many of them. Null: more than half."
+    atLeast: Int
+    "The smallest share, in percent. Null: 80."
+    threshold: Int
+    level: Level! = TENANT
+    "At most 1000."
+    first: Int! = 100
+    "The next of the page before."
+    after: String
+  ): NearPage! @cost(weight: "100") @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+}
+
+"How long the periods of usage are."
+enum UsageWindow { MINUTE HOUR DAY MONTH }
+
+"What usage is told by. UNIT and FIELD (root fields) were counted in the step that charged them, the others by the instances."
+enum UsageBy { TENANT OPERATION TEAM USER LIMIT UNIT FIELD }
+
+"How much of a period is known. What is not was counted before anybody collected it, or is forgotten."
+enum UsageKnown { ALL PART NONE }
+
+"What was counted."
+type UsageSeries @cost(weight: "0") {
+  "When the first period began, and when the last one ends."
+  from: Time!
+  to: Time!
+  "When counts were collected for the first time. Null: they never were."
+  since: Time
+  "From when on there are counts by this window."
+  kept: Time!
+  "Up to when counts have come from the instances. Null: never."
+  collected: Time
+  "What the policy of now has counted of the tenant in the step that charges: none, totals or fields. Null: nobody knows, or it is not asked for."
+  counts: String
+  nodes: [UsagePoint!]!
+  pageInfo: PageInfo!
+  "The argument after of the next page. Null: this is the last one."
+  next: String
+}
+
+"""
+What a name has in a period. A period in which nothing was counted has one point of zeros; a name that is not in a period which has others
+has nothing in it.
+"""
+type UsagePoint {
+  begin: Time!
+  end: Time!
+  "The period is not over, or not everything collected that was counted in it: the numbers may grow."
+  open: Boolean!
+  known: UsageKnown!
+  tenant: ID
+  "The unit, root field, operation, team, user or limit. Empty: all of the tenant, or nothing was counted."
+  name: String!
+  "exact, local or instance: how much the numbers are to be believed."
+  grade: String!
+  "What was charged, what of it was given back, and what is left of both. Null: it is not told by unit or root field, or nobody knows."
+  charged: Long
+  givenBack: Long
+  net: Long
+  "How often a root field was called."
+  calls: Long
+  "What instances have decided. Null: it is told by unit or root field, or nobody knows."
+  admitted: Long
+  refused: Long
+  "Those of the admitted ones that would have been refused if everything were enforced."
+  wouldRefuse: Long
+  "The price of those that were admitted, before it was corrected."
+  points: Long
+}
+
+type ReachedPage @cost(weight: "0") {
+  from: Time!
+  to: Time!
+  since: Time
+  kept: Time!
+  collected: Time
+  nodes: [Reached!]!
+  pageInfo: PageInfo!
+  next: String
+}
+
+"That a limit was used up to a share of it."
+type Reached {
+  begin: Time!
+  end: Time!
+  level: Level!
+  "The team, user or operation, as instances write it. Empty: the tenant."
+  owner: String!
+  limit: String!
+  "The share in percent, and 100 if the limit has refused."
+  threshold: Int!
+  "How often, at least."
+  times: Long!
+}
+
+type NearPage @cost(weight: "0") {
+  from: Time!
+  to: Time!
+  since: Time
+  collected: Time
+  "What was looked for."
+  atLeast: Int!
+  threshold: Int!
+  nodes: [NearLimit!]!
+  pageInfo: PageInfo!
+  next: String
+}
+
+"A limit that was nearly used up on many days."
+type NearLimit {
+  tenant: ID!
+  owner: String!
+  limit: String!
+  "On how many days, and when the last of them began."
+  days: Int!
+  last: Time!
+  "How often, at least."
+  times: Long!
+  "The largest share, in percent."
+  most: Int!
+}
+`, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
 
@@ -4563,6 +5187,8 @@ func (ec *executionContext) childFields_Effective(ctx context.Context, field gra
 		return ec.fieldContext_Effective_unlimited(ctx, field)
 	case "misfit":
 		return ec.fieldContext_Effective_misfit(ctx, field)
+	case "counts":
+		return ec.fieldContext_Effective_counts(ctx, field)
 	case "limits":
 		return ec.fieldContext_Effective_limits(ctx, field)
 	}
@@ -4757,6 +5383,50 @@ func (ec *executionContext) childFields_ModeSwitchPage(ctx context.Context, fiel
 		return ec.fieldContext_ModeSwitchPage_unmanaged(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ModeSwitchPage", field.Name)
+}
+
+func (ec *executionContext) childFields_NearLimit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tenant":
+		return ec.fieldContext_NearLimit_tenant(ctx, field)
+	case "owner":
+		return ec.fieldContext_NearLimit_owner(ctx, field)
+	case "limit":
+		return ec.fieldContext_NearLimit_limit(ctx, field)
+	case "days":
+		return ec.fieldContext_NearLimit_days(ctx, field)
+	case "last":
+		return ec.fieldContext_NearLimit_last(ctx, field)
+	case "times":
+		return ec.fieldContext_NearLimit_times(ctx, field)
+	case "most":
+		return ec.fieldContext_NearLimit_most(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NearLimit", field.Name)
+}
+
+func (ec *executionContext) childFields_NearPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "from":
+		return ec.fieldContext_NearPage_from(ctx, field)
+	case "to":
+		return ec.fieldContext_NearPage_to(ctx, field)
+	case "since":
+		return ec.fieldContext_NearPage_since(ctx, field)
+	case "collected":
+		return ec.fieldContext_NearPage_collected(ctx, field)
+	case "atLeast":
+		return ec.fieldContext_NearPage_atLeast(ctx, field)
+	case "threshold":
+		return ec.fieldContext_NearPage_threshold(ctx, field)
+	case "nodes":
+		return ec.fieldContext_NearPage_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_NearPage_pageInfo(ctx, field)
+	case "next":
+		return ec.fieldContext_NearPage_next(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NearPage", field.Name)
 }
 
 func (ec *executionContext) childFields_Override(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5105,6 +5775,48 @@ func (ec *executionContext) childFields_Provenance(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type Provenance", field.Name)
 }
 
+func (ec *executionContext) childFields_Reached(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "begin":
+		return ec.fieldContext_Reached_begin(ctx, field)
+	case "end":
+		return ec.fieldContext_Reached_end(ctx, field)
+	case "level":
+		return ec.fieldContext_Reached_level(ctx, field)
+	case "owner":
+		return ec.fieldContext_Reached_owner(ctx, field)
+	case "limit":
+		return ec.fieldContext_Reached_limit(ctx, field)
+	case "threshold":
+		return ec.fieldContext_Reached_threshold(ctx, field)
+	case "times":
+		return ec.fieldContext_Reached_times(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Reached", field.Name)
+}
+
+func (ec *executionContext) childFields_ReachedPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "from":
+		return ec.fieldContext_ReachedPage_from(ctx, field)
+	case "to":
+		return ec.fieldContext_ReachedPage_to(ctx, field)
+	case "since":
+		return ec.fieldContext_ReachedPage_since(ctx, field)
+	case "kept":
+		return ec.fieldContext_ReachedPage_kept(ctx, field)
+	case "collected":
+		return ec.fieldContext_ReachedPage_collected(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ReachedPage_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ReachedPage_pageInfo(ctx, field)
+	case "next":
+		return ec.fieldContext_ReachedPage_next(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReachedPage", field.Name)
+}
+
 func (ec *executionContext) childFields_RefusedRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "revision":
@@ -5335,6 +6047,66 @@ func (ec *executionContext) childFields_Usage(ctx context.Context, field graphql
 		return ec.fieldContext_Usage_budgets(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Usage", field.Name)
+}
+
+func (ec *executionContext) childFields_UsagePoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "begin":
+		return ec.fieldContext_UsagePoint_begin(ctx, field)
+	case "end":
+		return ec.fieldContext_UsagePoint_end(ctx, field)
+	case "open":
+		return ec.fieldContext_UsagePoint_open(ctx, field)
+	case "known":
+		return ec.fieldContext_UsagePoint_known(ctx, field)
+	case "tenant":
+		return ec.fieldContext_UsagePoint_tenant(ctx, field)
+	case "name":
+		return ec.fieldContext_UsagePoint_name(ctx, field)
+	case "grade":
+		return ec.fieldContext_UsagePoint_grade(ctx, field)
+	case "charged":
+		return ec.fieldContext_UsagePoint_charged(ctx, field)
+	case "givenBack":
+		return ec.fieldContext_UsagePoint_givenBack(ctx, field)
+	case "net":
+		return ec.fieldContext_UsagePoint_net(ctx, field)
+	case "calls":
+		return ec.fieldContext_UsagePoint_calls(ctx, field)
+	case "admitted":
+		return ec.fieldContext_UsagePoint_admitted(ctx, field)
+	case "refused":
+		return ec.fieldContext_UsagePoint_refused(ctx, field)
+	case "wouldRefuse":
+		return ec.fieldContext_UsagePoint_wouldRefuse(ctx, field)
+	case "points":
+		return ec.fieldContext_UsagePoint_points(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsagePoint", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageSeries(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "from":
+		return ec.fieldContext_UsageSeries_from(ctx, field)
+	case "to":
+		return ec.fieldContext_UsageSeries_to(ctx, field)
+	case "since":
+		return ec.fieldContext_UsageSeries_since(ctx, field)
+	case "kept":
+		return ec.fieldContext_UsageSeries_kept(ctx, field)
+	case "collected":
+		return ec.fieldContext_UsageSeries_collected(ctx, field)
+	case "counts":
+		return ec.fieldContext_UsageSeries_counts(ctx, field)
+	case "nodes":
+		return ec.fieldContext_UsageSeries_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_UsageSeries_pageInfo(ctx, field)
+	case "next":
+		return ec.fieldContext_UsageSeries_next(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageSeries", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5815,6 +6587,68 @@ func (ec *executionContext) field_Query_fleet_args(ctx context.Context, rawArgs 
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_limitsReached_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "tenant",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tenant"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "window",
+		func(ctx context.Context, v any) (model.UsageWindow, error) {
+			return ec.unmarshalNUsageWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageWindow(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["window"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "to",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["to"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "threshold",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["threshold"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg6
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_misfits_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -5856,6 +6690,60 @@ func (ec *executionContext) field_Query_modeSwitches_args(ctx context.Context, r
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_nearLimits_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "days",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["days"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "atLeast",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["atLeast"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "threshold",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["threshold"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "level",
+		func(ctx context.Context, v any) (model.Level, error) {
+			return ec.unmarshalNLevel2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLevel(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["level"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg5
 	return args, nil
 }
 
@@ -6070,6 +6958,92 @@ func (ec *executionContext) field_Query_tokens_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["after"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_usageSeries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "tenant",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tenant"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "window",
+		func(ctx context.Context, v any) (model.UsageWindow, error) {
+			return ec.unmarshalNUsageWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageWindow(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["window"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "by",
+		func(ctx context.Context, v any) (model.UsageBy, error) {
+			return ec.unmarshalNUsageBy2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageBy(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["by"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "from",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["from"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "to",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["to"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "zone",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["zone"] = arg5
+	arg6, err := graphql.ProcessArgField(ctx, rawArgs, "names",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["names"] = arg6
+	arg7, err := graphql.ProcessArgField(ctx, rawArgs, "top",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["top"] = arg7
+	arg8, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg8
+	arg9, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg9
 	return args, nil
 }
 
@@ -7850,6 +8824,29 @@ func (ec *executionContext) _Effective_misfit(ctx context.Context, field graphql
 	)
 }
 func (ec *executionContext) fieldContext_Effective_misfit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Effective", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Effective_counts(ctx context.Context, field graphql.CollectedField, obj *model.Effective) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Effective_counts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Counts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Effective_counts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Effective", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -10356,6 +11353,392 @@ func (ec *executionContext) fieldContext_Mutation_abortRollout(ctx context.Conte
 		return fc, err
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _NearLimit_tenant(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _NearLimit_owner(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_owner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Owner, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_owner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NearLimit_limit(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_limit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Limit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NearLimit_days(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_days(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Days, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_days(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NearLimit_last(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_last(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Last, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_last(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _NearLimit_times(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_times(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Times, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_times(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _NearLimit_most(ctx context.Context, field graphql.CollectedField, obj *model.NearLimit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearLimit_most(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Most, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearLimit_most(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearLimit", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_from(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_to(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_since(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_collected(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_collected(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Collected, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_collected(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_atLeast(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_atLeast(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AtLeast, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_atLeast(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_threshold(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_threshold(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Threshold, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_threshold(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _NearPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.NearLimit) graphql.Marshaler {
+			return ec.marshalNNearLimit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearLimitᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NearPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NearLimit(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NearPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NearPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NearPage_next(ctx context.Context, field graphql.CollectedField, obj *model.NearPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NearPage_next(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Next, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NearPage_next(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NearPage", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Override_tenant(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
@@ -14031,6 +15414,138 @@ func (ec *executionContext) fieldContext_Query_rollout(_ context.Context, field 
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_usageSeries(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_usageSeries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().UsageSeries(ctx, fc.Args["tenant"].(*string), fc.Args["window"].(model.UsageWindow), fc.Args["by"].(model.UsageBy), fc.Args["from"].(*time.Time), fc.Args["to"].(*time.Time), fc.Args["zone"].(*string), fc.Args["names"].([]string), fc.Args["top"].(*int), fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.UsageSeries) graphql.Marshaler {
+			return ec.marshalNUsageSeries2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageSeries(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_usageSeries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UsageSeries(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_usageSeries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_limitsReached(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_limitsReached(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().LimitsReached(ctx, fc.Args["tenant"].(string), fc.Args["window"].(model.UsageWindow), fc.Args["from"].(*time.Time), fc.Args["to"].(*time.Time), fc.Args["threshold"].(*int), fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReachedPage) graphql.Marshaler {
+			return ec.marshalNReachedPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReachedPage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_limitsReached(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReachedPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_limitsReached_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_nearLimits(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nearLimits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NearLimits(ctx, fc.Args["days"].(*int), fc.Args["atLeast"].(*int), fc.Args["threshold"].(*int), fc.Args["level"].(model.Level), fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.NearPage) graphql.Marshaler {
+			return ec.marshalNNearPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearPage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nearLimits(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NearPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nearLimits_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14105,6 +15620,369 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Reached_begin(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_begin(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Begin, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_begin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Reached_end(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_end(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.End, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_end(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Reached_level(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_level(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Level, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Level) graphql.Marshaler {
+			return ec.marshalNLevel2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLevel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_level(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type Level does not have child fields"))
+}
+
+func (ec *executionContext) _Reached_owner(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_owner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Owner, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_owner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Reached_limit(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_limit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Limit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_limit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Reached_threshold(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_threshold(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Threshold, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_threshold(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Reached_times(ctx context.Context, field graphql.CollectedField, obj *model.Reached) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Reached_times(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Times, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Reached_times(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Reached", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _ReachedPage_from(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReachedPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _ReachedPage_to(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReachedPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _ReachedPage_since(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReachedPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _ReachedPage_kept(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_kept(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kept, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_kept(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReachedPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _ReachedPage_collected(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_collected(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Collected, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_collected(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReachedPage", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _ReachedPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Reached) graphql.Marshaler {
+			return ec.marshalNReached2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReachedᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReachedPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Reached(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReachedPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReachedPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReachedPage_next(ctx context.Context, field graphql.CollectedField, obj *model.ReachedPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReachedPage_next(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Next, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReachedPage_next(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReachedPage", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _RefusedRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.RefusedRevision) (ret graphql.Marshaler) {
@@ -16137,6 +18015,576 @@ func (ec *executionContext) fieldContext_Usage_budgets(_ context.Context, field 
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _UsagePoint_begin(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_begin(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Begin, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_begin(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_end(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_end(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.End, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_end(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_open(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_open(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Open, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_open(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_known(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_known(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Known, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.UsageKnown) graphql.Marshaler {
+			return ec.marshalNUsageKnown2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageKnown(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_known(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type UsageKnown does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_tenant(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_name(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_grade(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_grade(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Grade, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_grade(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_charged(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_charged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Charged, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_charged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_givenBack(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_givenBack(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.GivenBack, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_givenBack(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_net(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_net(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Net, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_net(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_calls(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_calls(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Calls, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_calls(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_admitted(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_admitted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Admitted, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_admitted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_refused(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_refused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_refused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_wouldRefuse(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_wouldRefuse(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WouldRefuse, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_wouldRefuse(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsagePoint_points(ctx context.Context, field graphql.CollectedField, obj *model.UsagePoint) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsagePoint_points(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Points, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsagePoint_points(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsagePoint", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_from(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_to(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_since(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_kept(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_kept(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kept, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_kept(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_collected(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_collected(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Collected, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_collected(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_counts(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_counts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Counts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_counts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _UsageSeries_nodes(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UsagePoint) graphql.Marshaler {
+			return ec.marshalNUsagePoint2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsagePointᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UsageSeries",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UsagePoint(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UsageSeries_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "UsageSeries",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _UsageSeries_next(ctx context.Context, field graphql.CollectedField, obj *model.UsageSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UsageSeries_next(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Next, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_UsageSeries_next(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) ___Directive_name(ctx context.Context, field graphql.CollectedField, obj *introspection.Directive) (ret graphql.Marshaler) {
@@ -19399,6 +21847,11 @@ func (ec *executionContext) _Effective(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "counts":
+			out.Values[i] = ec._Effective_counts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "limits":
 			out.Values[i] = ec._Effective_limits(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -20206,6 +22659,152 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 				return ec._Mutation_abortRollout(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var nearLimitImplementors = []string{"NearLimit"}
+
+func (ec *executionContext) _NearLimit(ctx context.Context, sel ast.SelectionSet, obj *model.NearLimit) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nearLimitImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NearLimit")
+		case "tenant":
+			out.Values[i] = ec._NearLimit_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "owner":
+			out.Values[i] = ec._NearLimit_owner(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "limit":
+			out.Values[i] = ec._NearLimit_limit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "days":
+			out.Values[i] = ec._NearLimit_days(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "last":
+			out.Values[i] = ec._NearLimit_last(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "times":
+			out.Values[i] = ec._NearLimit_times(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "most":
+			out.Values[i] = ec._NearLimit_most(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var nearPageImplementors = []string{"NearPage"}
+
+func (ec *executionContext) _NearPage(ctx context.Context, sel ast.SelectionSet, obj *model.NearPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nearPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NearPage")
+		case "from":
+			out.Values[i] = ec._NearPage_from(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._NearPage_to(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._NearPage_since(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "collected":
+			out.Values[i] = ec._NearPage_collected(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "atLeast":
+			out.Values[i] = ec._NearPage_atLeast(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "threshold":
+			out.Values[i] = ec._NearPage_threshold(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._NearPage_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._NearPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "next":
+			out.Values[i] = ec._NearPage_next(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -21834,6 +24433,72 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "usageSeries":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_usageSeries(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "limitsReached":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_limitsReached(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "nearLimits":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_nearLimits(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -21847,6 +24512,147 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var reachedImplementors = []string{"Reached"}
+
+func (ec *executionContext) _Reached(ctx context.Context, sel ast.SelectionSet, obj *model.Reached) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reachedImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Reached")
+		case "begin":
+			out.Values[i] = ec._Reached_begin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "end":
+			out.Values[i] = ec._Reached_end(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "level":
+			out.Values[i] = ec._Reached_level(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "owner":
+			out.Values[i] = ec._Reached_owner(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "limit":
+			out.Values[i] = ec._Reached_limit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "threshold":
+			out.Values[i] = ec._Reached_threshold(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "times":
+			out.Values[i] = ec._Reached_times(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var reachedPageImplementors = []string{"ReachedPage"}
+
+func (ec *executionContext) _ReachedPage(ctx context.Context, sel ast.SelectionSet, obj *model.ReachedPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reachedPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReachedPage")
+		case "from":
+			out.Values[i] = ec._ReachedPage_from(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._ReachedPage_to(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._ReachedPage_since(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "kept":
+			out.Values[i] = ec._ReachedPage_kept(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "collected":
+			out.Values[i] = ec._ReachedPage_collected(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._ReachedPage_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ReachedPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "next":
+			out.Values[i] = ec._ReachedPage_next(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -22830,6 +25636,192 @@ func (ec *executionContext) _Usage(ctx context.Context, sel ast.SelectionSet, ob
 	return out
 }
 
+var usagePointImplementors = []string{"UsagePoint"}
+
+func (ec *executionContext) _UsagePoint(ctx context.Context, sel ast.SelectionSet, obj *model.UsagePoint) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, usagePointImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UsagePoint")
+		case "begin":
+			out.Values[i] = ec._UsagePoint_begin(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "end":
+			out.Values[i] = ec._UsagePoint_end(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "open":
+			out.Values[i] = ec._UsagePoint_open(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "known":
+			out.Values[i] = ec._UsagePoint_known(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tenant":
+			out.Values[i] = ec._UsagePoint_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "name":
+			out.Values[i] = ec._UsagePoint_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "grade":
+			out.Values[i] = ec._UsagePoint_grade(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "charged":
+			out.Values[i] = ec._UsagePoint_charged(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "givenBack":
+			out.Values[i] = ec._UsagePoint_givenBack(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "net":
+			out.Values[i] = ec._UsagePoint_net(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "calls":
+			out.Values[i] = ec._UsagePoint_calls(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "admitted":
+			out.Values[i] = ec._UsagePoint_admitted(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refused":
+			out.Values[i] = ec._UsagePoint_refused(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "wouldRefuse":
+			out.Values[i] = ec._UsagePoint_wouldRefuse(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "points":
+			out.Values[i] = ec._UsagePoint_points(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var usageSeriesImplementors = []string{"UsageSeries"}
+
+func (ec *executionContext) _UsageSeries(ctx context.Context, sel ast.SelectionSet, obj *model.UsageSeries) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, usageSeriesImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UsageSeries")
+		case "from":
+			out.Values[i] = ec._UsageSeries_from(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._UsageSeries_to(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._UsageSeries_since(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "kept":
+			out.Values[i] = ec._UsageSeries_kept(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "collected":
+			out.Values[i] = ec._UsageSeries_collected(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "counts":
+			out.Values[i] = ec._UsageSeries_counts(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._UsageSeries_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._UsageSeries_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "next":
+			out.Values[i] = ec._UsageSeries_next(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var __DirectiveImplementors = []string{"__Directive"}
 
 func (ec *executionContext) ___Directive(ctx context.Context, sel ast.SelectionSet, obj *introspection.Directive) graphql.Marshaler {
@@ -23693,6 +26685,46 @@ func (ec *executionContext) marshalNModeSwitchPage2ᚖgithubᚗcomᚋgqlgenᚑra
 	return ec._ModeSwitchPage(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNNearLimit2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearLimitᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.NearLimit) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNearLimit2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearLimit(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNearLimit2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearLimit(ctx context.Context, sel ast.SelectionSet, v *model.NearLimit) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._NearLimit(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNNearPage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearPage(ctx context.Context, sel ast.SelectionSet, v model.NearPage) graphql.Marshaler {
+	return ec._NearPage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNearPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐNearPage(ctx context.Context, sel ast.SelectionSet, v *model.NearPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._NearPage(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNOverride2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐOverride(ctx context.Context, sel ast.SelectionSet, v model.Override) graphql.Marshaler {
 	return ec._Override(ctx, sel, &v)
 }
@@ -24046,6 +27078,46 @@ func (ec *executionContext) unmarshalNPutTenantInput2githubᚗcomᚋgqlgenᚑrat
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNReached2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReachedᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Reached) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNReached2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReached(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNReached2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReached(ctx context.Context, sel ast.SelectionSet, v *model.Reached) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Reached(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNReachedPage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReachedPage(ctx context.Context, sel ast.SelectionSet, v model.ReachedPage) graphql.Marshaler {
+	return ec._ReachedPage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNReachedPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReachedPage(ctx context.Context, sel ast.SelectionSet, v *model.ReachedPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ReachedPage(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNRelayRefusal2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelayRefusalᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RelayRefusal) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -24389,6 +27461,76 @@ func (ec *executionContext) marshalNTokenPage2ᚖgithubᚗcomᚋgqlgenᚑratelim
 		return graphql.Null
 	}
 	return ec._TokenPage(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUsageBy2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageBy(ctx context.Context, v any) (model.UsageBy, error) {
+	var res model.UsageBy
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUsageBy2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageBy(ctx context.Context, sel ast.SelectionSet, v model.UsageBy) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNUsageKnown2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageKnown(ctx context.Context, v any) (model.UsageKnown, error) {
+	var res model.UsageKnown
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUsageKnown2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageKnown(ctx context.Context, sel ast.SelectionSet, v model.UsageKnown) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNUsagePoint2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsagePointᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UsagePoint) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNUsagePoint2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsagePoint(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNUsagePoint2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsagePoint(ctx context.Context, sel ast.SelectionSet, v *model.UsagePoint) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._UsagePoint(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNUsageSeries2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageSeries(ctx context.Context, sel ast.SelectionSet, v model.UsageSeries) graphql.Marshaler {
+	return ec._UsageSeries(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNUsageSeries2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageSeries(ctx context.Context, sel ast.SelectionSet, v *model.UsageSeries) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._UsageSeries(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNUsageWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageWindow(ctx context.Context, v any) (model.UsageWindow, error) {
+	var res model.UsageWindow
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNUsageWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageWindow(ctx context.Context, sel ast.SelectionSet, v model.UsageWindow) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWindow(ctx context.Context, v any) (model.Window, error) {

@@ -193,7 +193,9 @@ type Effective struct {
 	Blocked   bool   `json:"blocked"`
 	Unlimited bool   `json:"unlimited"`
 	// Why the record does not fit the policy, and so does not hold. Null: it fits, or there is none.
-	Misfit *string           `json:"misfit,omitempty"`
+	Misfit *string `json:"misfit,omitempty"`
+	// What is counted of it in the step that charges: none, totals or fields. Query.usageSeries tells it by UNIT and FIELD.
+	Counts string            `json:"counts"`
 	Limits []*EffectiveLimit `json:"limits"`
 }
 
@@ -377,6 +379,33 @@ type ModeSwitchPage struct {
 // revision is there, nothing is changed: the error has the code CONFLICT, and extensions.currentRevision, by and at say which.
 // A change that the actor may not make is an error of code FORBIDDEN; extensions.roles are those that would do.
 type Mutation struct {
+}
+
+// A limit that was nearly used up on many days.
+type NearLimit struct {
+	Tenant string `json:"tenant"`
+	Owner  string `json:"owner"`
+	Limit  string `json:"limit"`
+	// On how many days, and when the last of them began.
+	Days int       `json:"days"`
+	Last time.Time `json:"last"`
+	// How often, at least.
+	Times int64 `json:"times"`
+	// The largest share, in percent.
+	Most int `json:"most"`
+}
+
+type NearPage struct {
+	From      time.Time  `json:"from"`
+	To        time.Time  `json:"to"`
+	Since     *time.Time `json:"since,omitempty"`
+	Collected *time.Time `json:"collected,omitempty"`
+	// What was looked for.
+	AtLeast   int          `json:"atLeast"`
+	Threshold int          `json:"threshold"`
+	Nodes     []*NearLimit `json:"nodes"`
+	PageInfo  *PageInfo    `json:"pageInfo"`
+	Next      *string      `json:"next,omitempty"`
 }
 
 // What is to hold for an owner for a time. What is null leaves what the policy says.
@@ -679,6 +708,31 @@ type PutTenantInput struct {
 type Query struct {
 }
 
+// That a limit was used up to a share of it.
+type Reached struct {
+	Begin time.Time `json:"begin"`
+	End   time.Time `json:"end"`
+	Level Level     `json:"level"`
+	// The team, user or operation, as instances write it. Empty: the tenant.
+	Owner string `json:"owner"`
+	Limit string `json:"limit"`
+	// The share in percent, and 100 if the limit has refused.
+	Threshold int `json:"threshold"`
+	// How often, at least.
+	Times int64 `json:"times"`
+}
+
+type ReachedPage struct {
+	From      time.Time  `json:"from"`
+	To        time.Time  `json:"to"`
+	Since     *time.Time `json:"since,omitempty"`
+	Kept      time.Time  `json:"kept"`
+	Collected *time.Time `json:"collected,omitempty"`
+	Nodes     []*Reached `json:"nodes"`
+	PageInfo  *PageInfo  `json:"pageInfo"`
+	Next      *string    `json:"next,omitempty"`
+}
+
 // A revision that an instance does not apply.
 type RefusedRevision struct {
 	Revision uint64 `json:"revision"`
@@ -945,6 +999,53 @@ type Usage struct {
 	// When the Redis was asked.
 	At      time.Time `json:"at"`
 	Budgets []*Budget `json:"budgets"`
+}
+
+// What a name has in a period. A period in which nothing was counted has one point of zeros; a name that is not in a period which has others
+// has nothing in it.
+type UsagePoint struct {
+	Begin time.Time `json:"begin"`
+	End   time.Time `json:"end"`
+	// The period is not over, or not everything collected that was counted in it: the numbers may grow.
+	Open   bool       `json:"open"`
+	Known  UsageKnown `json:"known"`
+	Tenant *string    `json:"tenant,omitempty"`
+	// The unit, root field, operation, team, user or limit. Empty: all of the tenant, or nothing was counted.
+	Name string `json:"name"`
+	// exact, local or instance: how much the numbers are to be believed.
+	Grade string `json:"grade"`
+	// What was charged, what of it was given back, and what is left of both. Null: it is not told by unit or root field, or nobody knows.
+	Charged   *int64 `json:"charged,omitempty"`
+	GivenBack *int64 `json:"givenBack,omitempty"`
+	Net       *int64 `json:"net,omitempty"`
+	// How often a root field was called.
+	Calls *int64 `json:"calls,omitempty"`
+	// What instances have decided. Null: it is told by unit or root field, or nobody knows.
+	Admitted *int64 `json:"admitted,omitempty"`
+	Refused  *int64 `json:"refused,omitempty"`
+	// Those of the admitted ones that would have been refused if everything were enforced.
+	WouldRefuse *int64 `json:"wouldRefuse,omitempty"`
+	// The price of those that were admitted, before it was corrected.
+	Points *int64 `json:"points,omitempty"`
+}
+
+// What was counted.
+type UsageSeries struct {
+	// When the first period began, and when the last one ends.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// When counts were collected for the first time. Null: they never were.
+	Since *time.Time `json:"since,omitempty"`
+	// From when on there are counts by this window.
+	Kept time.Time `json:"kept"`
+	// Up to when counts have come from the instances. Null: never.
+	Collected *time.Time `json:"collected,omitempty"`
+	// What the policy of now has counted of the tenant in the step that charges: none, totals or fields. Null: nobody knows, or it is not asked for.
+	Counts   *string       `json:"counts,omitempty"`
+	Nodes    []*UsagePoint `json:"nodes"`
+	PageInfo *PageInfo     `json:"pageInfo"`
+	// The argument after of the next page. Null: this is the last one.
+	Next *string `json:"next,omitempty"`
 }
 
 // A proposal is ended once: it has no revisions.
@@ -1551,6 +1652,190 @@ func (e *Scope) UnmarshalJSON(b []byte) error {
 }
 
 func (e Scope) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What usage is told by. UNIT and FIELD (root fields) were counted in the step that charged them, the others by the instances.
+type UsageBy string
+
+const (
+	UsageByTenant    UsageBy = "TENANT"
+	UsageByOperation UsageBy = "OPERATION"
+	UsageByTeam      UsageBy = "TEAM"
+	UsageByUser      UsageBy = "USER"
+	UsageByLimit     UsageBy = "LIMIT"
+	UsageByUnit      UsageBy = "UNIT"
+	UsageByField     UsageBy = "FIELD"
+)
+
+var AllUsageBy = []UsageBy{
+	UsageByTenant,
+	UsageByOperation,
+	UsageByTeam,
+	UsageByUser,
+	UsageByLimit,
+	UsageByUnit,
+	UsageByField,
+}
+
+func (e UsageBy) IsValid() bool {
+	switch e {
+	case UsageByTenant, UsageByOperation, UsageByTeam, UsageByUser, UsageByLimit, UsageByUnit, UsageByField:
+		return true
+	}
+	return false
+}
+
+func (e UsageBy) String() string {
+	return string(e)
+}
+
+func (e *UsageBy) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = UsageBy(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid UsageBy", str)
+	}
+	return nil
+}
+
+func (e UsageBy) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *UsageBy) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e UsageBy) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How much of a period is known. What is not was counted before anybody collected it, or is forgotten.
+type UsageKnown string
+
+const (
+	UsageKnownAll  UsageKnown = "ALL"
+	UsageKnownPart UsageKnown = "PART"
+	UsageKnownNone UsageKnown = "NONE"
+)
+
+var AllUsageKnown = []UsageKnown{
+	UsageKnownAll,
+	UsageKnownPart,
+	UsageKnownNone,
+}
+
+func (e UsageKnown) IsValid() bool {
+	switch e {
+	case UsageKnownAll, UsageKnownPart, UsageKnownNone:
+		return true
+	}
+	return false
+}
+
+func (e UsageKnown) String() string {
+	return string(e)
+}
+
+func (e *UsageKnown) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = UsageKnown(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid UsageKnown", str)
+	}
+	return nil
+}
+
+func (e UsageKnown) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *UsageKnown) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e UsageKnown) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How long the periods of usage are.
+type UsageWindow string
+
+const (
+	UsageWindowMinute UsageWindow = "MINUTE"
+	UsageWindowHour   UsageWindow = "HOUR"
+	UsageWindowDay    UsageWindow = "DAY"
+	UsageWindowMonth  UsageWindow = "MONTH"
+)
+
+var AllUsageWindow = []UsageWindow{
+	UsageWindowMinute,
+	UsageWindowHour,
+	UsageWindowDay,
+	UsageWindowMonth,
+}
+
+func (e UsageWindow) IsValid() bool {
+	switch e {
+	case UsageWindowMinute, UsageWindowHour, UsageWindowDay, UsageWindowMonth:
+		return true
+	}
+	return false
+}
+
+func (e UsageWindow) String() string {
+	return string(e)
+}
+
+func (e *UsageWindow) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = UsageWindow(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid UsageWindow", str)
+	}
+	return nil
+}
+
+func (e UsageWindow) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *UsageWindow) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e UsageWindow) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

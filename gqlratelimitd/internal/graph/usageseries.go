@@ -1,0 +1,101 @@
+package graph
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph/internal/model"
+)
+
+// UsageSeries returns a page of what was counted.
+func (q query) UsageSeries(
+	ctx context.Context, about *string, window model.UsageWindow, by model.UsageBy, from, to *time.Time, zone *string, names []string, top *int, first int,
+	after *string,
+) (*model.UsageSeries, error) {
+	in := control.UsageSeriesInput{
+		Tenant: value(about), Window: control.UsageWindow(strings.ToLower(string(window))), By: control.UsageBy(strings.ToLower(string(by))),
+		From: value(from), To: value(to), Zone: value(zone), Names: names, Top: value(top), N: first, After: value(after),
+	}
+	if about != nil && *about == "" {
+		// Who means all names none.
+		return nil, &control.InvalidError{Field: "tenant", Problem: "it is empty: leave it out for all tenants"}
+	}
+	if top != nil && *top == 0 {
+		return nil, &control.InvalidError{Field: "top", Problem: "it is 0: leave it out to give each name a row of its own"}
+	}
+	found, err := q.control.UsageSeries(ctx, actorOf(ctx), in)
+	if err != nil {
+		return nil, err
+	}
+	series := &model.UsageSeries{
+		From: found.From, To: found.To, Since: instant(found.Since), Kept: found.Kept, Collected: instant(found.Collected), Counts: given(found.Counts),
+		Nodes: make([]*model.UsagePoint, len(found.Rows)), PageInfo: &model.PageInfo{HasNextPage: found.Next != ""}, Next: given(found.Next),
+	}
+	for i := range found.Rows {
+		series.Nodes[i] = pointOf(in.By, &found.Rows[i])
+	}
+	return series, nil
+}
+
+func pointOf(by control.UsageBy, r *control.UsageRow) *model.UsagePoint {
+	p := &model.UsagePoint{
+		Begin: r.Begin, End: r.End, Open: r.Open, Known: word[model.UsageKnown](string(r.Known)), Tenant: given(r.Tenant), Name: r.Name, Grade: r.Grade.String(),
+	}
+	if r.Known == control.KnownNone {
+		return p
+	}
+	if by.Charged() {
+		net := r.Net()
+		p.Charged, p.GivenBack, p.Net, p.Calls = &r.Charged, &r.GivenBack, &net, &r.Calls
+		return p
+	}
+	p.Admitted, p.Refused, p.WouldRefuse, p.Points = &r.Admitted, &r.Refused, &r.WouldRefuse, &r.Points
+	return p
+}
+
+// LimitsReached returns a page of the limits of a tenant that were used up to a share.
+func (q query) LimitsReached(
+	ctx context.Context, about string, window model.UsageWindow, from, to *time.Time, threshold *int, first int, after *string,
+) (*model.ReachedPage, error) {
+	found, err := q.control.Reached(ctx, actorOf(ctx), control.ReachedInput{
+		Tenant: about, Window: control.UsageWindow(strings.ToLower(string(window))), From: value(from), To: value(to), Threshold: value(threshold), N: first,
+		After: value(after),
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &model.ReachedPage{
+		From: found.From, To: found.To, Since: instant(found.Since), Kept: found.Kept, Collected: instant(found.Collected), Nodes: []*model.Reached{},
+		PageInfo: &model.PageInfo{HasNextPage: found.Next != ""}, Next: given(found.Next),
+	}
+	for i := range found.Rows {
+		r := &found.Rows[i]
+		page.Nodes = append(page.Nodes, &model.Reached{
+			Begin: r.Begin, End: r.End, Level: word[model.Level](r.Level), Owner: r.Owner, Limit: r.Limit, Threshold: r.Threshold, Times: r.Times,
+		})
+	}
+	return page, nil
+}
+
+// NearLimits returns a page of limits that were nearly used up on many days.
+func (q query) NearLimits(ctx context.Context, days, atLeast, threshold *int, level model.Level, first int, after *string) (*model.NearPage, error) {
+	found, err := q.control.NearLimits(ctx, actorOf(ctx), control.NearInput{
+		Days: value(days), AtLeast: value(atLeast), Threshold: value(threshold), Level: strings.ToLower(string(level)), N: first, After: value(after),
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &model.NearPage{
+		From: found.From, To: found.To, Since: instant(found.Since), Collected: instant(found.Collected), AtLeast: found.AtLeast, Threshold: found.Threshold,
+		Nodes: []*model.NearLimit{}, PageInfo: &model.PageInfo{HasNextPage: found.Next != ""}, Next: given(found.Next),
+	}
+	for i := range found.Rows {
+		r := &found.Rows[i]
+		page.Nodes = append(page.Nodes, &model.NearLimit{
+			Tenant: r.Tenant, Owner: r.Owner, Limit: r.Limit, Days: r.Days, Last: r.Last, Times: r.Times, Most: r.Most,
+		})
+	}
+	return page, nil
+}

@@ -1,0 +1,149 @@
+package web_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+// hostile are names that a spreadsheet or a terminal would take for an order, and what is shown of them.
+var hostile = map[string]string{
+	`=cmd|' /C calc'!A0`: `=cmd|' /C calc'!A0`,
+	"@SUM(1+1)":          "@SUM(1+1)",
+	"+1":                 "+1",
+	"-2+3":               "-2+3",
+	"\t=1":               `\t=1`,
+	"a,b\n\"c\"\r\nd":    `a,b\n"c"\r\nd`,
+	"\x1b]0;owned\x07":   `\x1b]0;owned\a`,
+	"\xff\x00":           `\xff\x00`,
+	"rtl\u202Egnp":       `rtl\u202egnp`,
+}
+
+// used has operations of a tenant counted in the hour before this one, and returns when that began.
+func (s *scene) used(names map[string]string) time.Time {
+	s.Helper()
+	hour := time.Now().UTC().Truncate(time.Hour).Add(-time.Hour)
+	minute := hour.Unix() / 60
+	require.NoError(s, s.db.Count(s.Context(), func(tx *store.UsageTx) error {
+		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: store.DayOf(hour) - 1, MinutesUntil: store.DayOf(hour) + 2})
+		require.NoError(s, err)
+		require.NoError(s, tx.PutUsagePass("told", minute-30))
+		require.NoError(s, tx.PutUsagePass("told", minute+59))
+		var counts []store.DecisionCount
+		for name := range names {
+			counts = append(counts, store.DecisionCount{Tenant: "acme", Minute: minute, Dimension: "operation", Name: name, Instance: "api", Admitted: 4, Refused: 3, WouldRefuse: 2, Points: 10})
+		}
+		_, err = tx.PutDecisions(counts)
+		require.NoError(s, err)
+		_, err = tx.PutReached([]store.ReachedCount{{Tenant: "acme", Minute: minute, Level: "tenant", Limit: "minute", Threshold: 100, Instance: "api", Times: 7}})
+		require.NoError(s, err)
+		_, err = tx.PutUsage([]store.UsageCount{{Tenant: "acme", Minute: minute, Unit: "points", Charged: 3, GivenBack: 5}})
+		return err
+	}))
+	for found := 1; found > 0; {
+		require.NoError(s, s.db.Count(s.Context(), func(tx *store.UsageTx) (err error) {
+			found, err = tx.RollUp(time.Now(), 100)
+			return err
+		}))
+	}
+	return hour
+}
+
+func TestNamesOfClientsAreHarmlessInATableOfUsage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, plenty).start()
+	hour := s.used(hostile)
+	path := "/v1/orgs/acme/ratelimit/usage/series?by=operation&from=" + hour.Add(-2*time.Hour).Format(time.RFC3339) + "&to=" + hour.Add(time.Hour).Format(time.RFC3339)
+	a := s.want(http.StatusOK, s.ask(http.MethodGet, path, s.admin, header{"Accept": "text/csv"}, ""))
+	require.Equal(t, "text/csv; charset=utf-8; header=present", a.Header.Get("Content-Type"))
+	require.Equal(t, `attachment; filename="usage.csv"`, a.Header.Get("Content-Disposition"))
+	require.Equal(t, a.body, s.want(http.StatusOK, s.ask(http.MethodGet, path+"&format=csv", s.admin, nil, "")).body)
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, []string{"begin", "end", "open", "known", "tenant", "name", "grade", "admitted", "refused", "would_refuse", "points"}, rows[0])
+	require.Equal(t, []string{"none", "", "instance", "", "", "", ""}, append(rows[1][3:4:4], rows[1][5:]...), "what nobody knows is no zero")
+	require.Equal(t, []string{"part", "", "instance", "0", "0", "0", "0"}, append(rows[2][3:4:4], rows[2][5:]...))
+	shown := map[string]bool{}
+	for _, row := range rows[3:] {
+		require.Equal(t, []string{hour.Format(time.RFC3339), hour.Add(time.Hour).Format(time.RFC3339), "false", "all", "acme"}, row[:5])
+		require.Equal(t, []string{"instance", "4", "3", "2", "10"}, row[6:])
+		require.NotContains(t, "=+-@\t\r", row[5][:1], row[5])
+		require.False(t, strings.ContainsFunc(row[5], func(r rune) bool { return r < ' ' || r == '\u202e' }), "%q", row[5])
+		shown[strings.TrimPrefix(row[5], "'")] = true
+	}
+	for _, name := range hostile {
+		require.True(t, shown[name], name)
+	}
+	require.Len(t, rows, 3+len(hostile))
+	head := strings.Split(s.want(http.StatusOK, s.ask(http.MethodGet, strings.Replace(path, "operation", "unit", 1)+"&format=csv", s.admin, nil, "")).body, "\n")
+	require.Equal(t, "begin,end,open,known,tenant,name,grade,charged,given_back,net,calls", head[0])
+	require.True(t, strings.HasSuffix(head[3], ",points,exact,3,5,-2,0"), "a number below zero is one: %s", head[3])
+}
+
+func TestAnExportOfUsageHasThePagesOfItInOneObject(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, plenty).start()
+	hour := s.used(hostile)
+	path := "/v1/orgs/acme/ratelimit/usage/series?by=operation&from=" + hour.Add(-2*time.Hour).Format(time.RFC3339) + "&to=" + hour.Add(time.Hour).Format(time.RFC3339)
+	type series struct {
+		Tenant, Window, By, Zone, Next   string
+		From, To, Since, Kept, Collected time.Time
+		Rows                             []map[string]any
+	}
+	var whole, pages series
+	require.NoError(t, json.Unmarshal([]byte(s.want(http.StatusOK, s.ask(http.MethodGet, path, s.admin, nil, "")).body), &whole))
+	for after := ""; ; after = pages.Next {
+		rows := pages.Rows
+		pages = series{}
+		s.read(s.want(http.StatusOK, s.ask(http.MethodGet, path+"&limit=2&after="+after, s.admin, nil, "")), &pages)
+		if pages.Rows = append(rows, pages.Rows...); pages.Next == "" {
+			break
+		}
+	}
+	require.Equal(t, pages, whole)
+	require.Equal(t, []string{"acme", "hour", "operation", "UTC"}, []string{whole.Tenant, whole.Window, whole.By, whole.Zone})
+	require.Equal(t, []time.Time{hour.Add(-2 * time.Hour), hour.Add(time.Hour), hour.Add(-30 * time.Minute), hour.Add(time.Hour)}, []time.Time{whole.From, whole.To, whole.Since, whole.Collected})
+	require.Len(t, whole.Rows, 2+len(hostile))
+	require.Equal(t, map[string]any{"begin": hour.Add(-2 * time.Hour).Format(time.RFC3339), "end": hour.Add(-time.Hour).Format(time.RFC3339), "open": false, "known": "none", "name": "", "grade": "instance"}, whole.Rows[0])
+	require.Equal(t, 4.0, whole.Rows[2]["admitted"])
+	empty := s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/usage/series?window=month&from=2020-01-01T00:00:00Z&to=2020-01-01T00:00:01Z", s.admin, nil, ""))
+	require.True(t, json.Valid([]byte(empty.body)), empty.body)
+	p := s.problem(http.StatusBadRequest, s.ask(http.MethodGet, path+"&limit=2&format=csv", s.admin, nil, ""))
+	require.Contains(t, p.Detail, "leave limit and after away for CSV")
+	p = s.problem(http.StatusUnprocessableEntity, s.ask(http.MethodGet, "/v1/orgs/acme/ratelimit/usage/series?window=minute&format=csv&from=2020-01-01T00:00:00Z", s.admin, nil, ""))
+	require.Contains(t, p.Detail, "ask for a shorter range, or for the window hour")
+}
+
+func TestWhatWasReachedIsReadOfATenantAndOfAll(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, plenty).start()
+	s.used(nil)
+	var reached struct {
+		Tenant, Next string
+		Rows         []struct {
+			Level, Limit, Grade string
+			Threshold, Times    int
+		}
+	}
+	s.read(s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/orgs/acme/ratelimit/usage/reached?threshold=100", s.admin, nil, "")), &reached)
+	require.Len(t, reached.Rows, 1)
+	require.Equal(t, []any{"tenant", "minute", "sampled", 100, 7}, []any{reached.Rows[0].Level, reached.Rows[0].Limit, reached.Rows[0].Grade, reached.Rows[0].Threshold, reached.Rows[0].Times})
+	var near struct {
+		AtLeast, Threshold int
+		Rows               []struct {
+			Tenant, Limit     string
+			Days, Times, Most int
+		}
+	}
+	s.read(s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/usage/near?days=2&atLeast=1", s.admin, nil, "")), &near)
+	require.Equal(t, []int{1, 80}, []int{near.AtLeast, near.Threshold})
+	require.Len(t, near.Rows, 1)
+	require.Equal(t, []any{"acme", "minute", 1, 7, 100}, []any{near.Rows[0].Tenant, near.Rows[0].Limit, near.Rows[0].Days, near.Rows[0].Times, near.Rows[0].Most})
+}
