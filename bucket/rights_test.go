@@ -104,6 +104,21 @@ func useEverything(client redis.UniversalClient, namespace, tenant string, one, 
 	note(store.Reset(ctx, tenant, both))
 	_, _, err = store.Beat(ctx, fleet.NewInstance())
 	note(err)
+	counted, err := store.Take(ctx, bucket.Take{
+		Tenant: tenant, Buckets: both, Amounts: points(3), Usage: &bucket.Usage{Fields: []bucket.FieldUsage{{Name: "Query.search", Points: 3, Calls: 1}}},
+	})
+	note(err)
+	_, err = store.Settle(ctx, bucket.Settlement{Receipt: counted.Receipt, Actual: points(1)})
+	note(err)
+	at, _ := counted.Receipt.Counted()
+	read, err := store.ReadUsage(ctx, tenant, at, bucket.UsageExact)
+	note(err)
+	if read == nil {
+		note(errors.New("nothing was counted"))
+		read = &bucket.UsageHour{}
+	}
+	_, err = store.ForgetUsage(ctx, read)
+	note(err)
 	return errors.Join(errs...)
 }
 

@@ -24,6 +24,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
+	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 // anonymousTier is the tier of callers without a key.
@@ -160,7 +162,7 @@ const namespace = "example"
 // instance serves.
 var thisProcess = policy.InstanceName()
 
-// digest returns who is told of decisions: the log, and with a Redis the digest that this process writes into it.
+// digest returns who is told of decisions: the log, and with a Redis the digest and the usage that this process writes into it.
 func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (event.Observer, error) {
 	log := event.NewLogger(logger)
 	if client == nil {
@@ -177,7 +179,27 @@ func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (eve
 		return nil, err
 	}
 	l.close = append(l.close, writer.Close)
-	return event.All(digests, log), nil
+	recorder, err := l.usage(client, logger)
+	if err != nil {
+		return nil, err
+	}
+	return event.All(digests, recorder, log), nil
+}
+
+// usage returns who counts decisions, and notes whose usage was counted, for whoever collects it from the Redis.
+func (l *limiter) usage(client redis.UniversalClient, logger *slog.Logger) (*usage.Recorder, error) {
+	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
+	if err != nil {
+		return nil, err
+	}
+	writer, err := redisusage.Start(redisusage.WriterConfig{
+		Config: redisusage.Config{Client: client, Namespace: namespace}, Instance: thisProcess, Recorder: recorder, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.close = append(l.close, writer.Close)
+	return recorder, nil
 }
 
 // eased returns the policy with the mode switches of the Redis.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
@@ -19,6 +20,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
+	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 func TestTwoProcessesOnOneRedisSpendOneBudget(t *testing.T) {
@@ -182,6 +185,48 @@ func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
 			return post(t, p.url, request{key: "demo-free", query: search}).status == http.StatusOK
 		}, 20*time.Second, 50*time.Millisecond)
 	}
+}
+
+func TestUsageIsToldToWhoeverCollectsIt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, err := redisclient.New(server.Addr)
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }()
+	p := startProcess(t, "-redis", server.Addr)
+	post(t, p.url, request{key: "demo-enterprise", query: search}).requireCharged(t, 611)
+	post(t, p.url, request{key: "demo-free", query: search}).requireCharged(t, 611)
+	post(t, p.url, request{key: "demo-free", query: search}).requireRefused(t, 611)
+
+	store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: "example"})
+	require.NoError(t, err)
+	source, err := redisusage.NewReader(redisusage.Config{Client: client, Namespace: "example"}, store)
+	require.NoError(t, err)
+	poll(t, "who was counted, and what was decided", func() bool {
+		now, err := source.Now(t.Context())
+		require.NoError(t, err)
+		counted, refused := int64(0), int64(0)
+		for _, told := range []time.Time{now.Add(-time.Minute), now} {
+			hours, _, err := source.Counted(t.Context(), told, "")
+			require.NoError(t, err)
+			for _, c := range hours {
+				require.Equal(t, "demo-enterprise", c.Tenant, "no other tier counts")
+				read, err := source.ReadUsage(t.Context(), c.Tenant, c.Hour, c.Grade)
+				require.NoError(t, err)
+				counted = max(counted, read.Counts[0].Net())
+			}
+			reports, _, err := source.Reports(t.Context(), told, "")
+			require.NoError(t, err)
+			for _, r := range reports {
+				for _, d := range r.Decisions {
+					if d.Tenant == "demo-free" && d.By == usage.ByLimit && d.Name == "tenant:minute" {
+						refused = max(refused, d.Refused)
+					}
+				}
+			}
+		}
+		return counted > 0 && refused == 1
+	})
 }
 
 func TestWhatIsPublishedIntoRedisReachesProcessesThatFollow(t *testing.T) {

@@ -152,7 +152,8 @@ func (r *Recorder) user(tenant, user string) string {
 }
 
 // Collect returns what has to be told: what came since it was called last, and what was returned before and not [Recorder.Stored]. Requests go on
-// being counted meanwhile. told is the minute in which it is told, by [Source.Now].
+// being counted meanwhile. told is the minute in which it is told, by [Source.Now]: the zero time says that nothing can be told now, so that nothing is
+// returned.
 func (r *Recorder) Collect(now, told time.Time) Batch {
 	for i := range r.shards {
 		s := r.swap(i)
@@ -164,6 +165,9 @@ func (r *Recorder) Collect(now, told time.Time) Batch {
 	}
 	r.lost.Add(r.ledger.forget(minuteOf(now)))
 	var batch Batch
+	if told.IsZero() {
+		return batch
+	}
 	r.ledger.tell(&batch)
 	r.tells.tell(&batch, minuteOf(told))
 	return batch

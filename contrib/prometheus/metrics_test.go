@@ -39,6 +39,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
+	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 // documented is a row of the page.
@@ -214,6 +216,13 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = writer.Close() })
+	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
+	require.NoError(t, err)
+	teller, err := redisusage.Start(redisusage.WriterConfig{
+		Config: redisusage.Config{Client: nowhere}, Recorder: recorder, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = teller.Close() })
 	switches, err := redisswitch.Follow(redisswitch.FollowerConfig{
 		Config: redisswitch.Config{Client: nowhere}, Switch: easing, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisrun"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -55,8 +56,6 @@ const (
 	defaultRecordBytes = 256 << 10
 	minRecordBytes     = 16 << 10
 	maxRecordBytes     = 16 << 20
-	// maxRuns is how many runs of instances there may be.
-	maxRuns = 10_000
 	// maxParts is how many parts the records of a run have.
 	maxParts = 4096
 )
@@ -112,6 +111,11 @@ type keys string
 
 func (c *Config) keys() keys { return keys("rl:" + c.Namespace + ":digest") }
 
+// runs are those of the instances.
+func (c *Config) runs() *redisrun.Runs {
+	return &redisrun.Runs{Client: c.Client, Key: string(c.keys())}
+}
+
 func (k keys) of(run string) (digest, refusals, records string) {
 	digest = string(k) + ":{" + run + "}"
 	return digest, digest + ":refusals", digest + ":records"
@@ -131,10 +135,8 @@ func ACLRules(namespace string) ([]string, error) {
 		return nil, fmt.Errorf("redisdigest: %w", err)
 	}
 	rules := []string{"~" + string(cfg.keys()), "~" + string(cfg.keys()) + ":*"}
-	for _, command := range [...]string{
-		"evalsha", "eval", "time", "set", "del", "getrange", "pexpire", "hset", "hdel", "hlen", "hget", "hstrlen", "rpush", "ltrim", "lrange",
-		"zadd", "zscore", "zcard", "zremrangebyscore", "zrevrangebyscore",
-	} {
+	commands := append(redisrun.Commands(), "set", "del", "getrange", "hset", "hdel", "hlen", "hget", "hstrlen", "rpush", "ltrim", "lrange")
+	for _, command := range commands {
 		rules = append(rules, "+"+command)
 	}
 	return rules, nil

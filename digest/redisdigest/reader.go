@@ -6,7 +6,6 @@ import (
 	"compress/flate"
 	"context"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -47,15 +46,11 @@ func NewReader(cfg Config) (*Reader, error) {
 
 // runs returns those that were seen, the latest first.
 func (r *Reader) runs(ctx context.Context) ([]string, error) {
-	runs, err := r.cfg.Client.ZRevRangeByScore(ctx, string(r.cfg.keys()), &redis.ZRangeBy{Min: "-inf", Max: "+inf", Count: maxRuns}).Result()
+	runs, err := r.cfg.runs().Since(ctx, time.Time{})
 	if err != nil {
 		return nil, fmt.Errorf("redisdigest: %w", err)
 	}
-	// What is no run of ours makes no key.
-	return slices.DeleteFunc(runs, func(run string) bool {
-		_, err := hex.DecodeString(run)
-		return err != nil || len(run) != 16
-	}), nil
+	return runs, nil
 }
 
 // Digests returns those of the instances that have written within ten seconds, by name. Those that cannot be read are left out, and

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,29 +15,20 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redisrun"
 )
 
 //go:embed write.lua
 var writeSource string
 
-//go:embed seen.lua
-var seenSource string
-
-var (
-	writeScript = redis.NewScript(writeSource)
-	seenScript  = redis.NewScript(seenSource)
-)
-
-// errTooMany says that there is no room for another instance.
-var errTooMany = fmt.Errorf("redisdigest: more than %d runs of instances are kept", maxRuns)
+var writeScript = redis.NewScript(writeSource)
 
 // Writer writes the digest of this instance once a second, until it is closed. It is made by [Start] and safe for concurrent use.
 type Writer struct {
-	cfg   WriterConfig
-	run   string
-	told  *instruments
-	stop  context.CancelFunc
-	ended sync.WaitGroup
+	cfg  WriterConfig
+	run  string
+	told *instruments
+	loop *redisrun.Loop
 
 	// writing is held by whoever writes, and guards what follows.
 	writing sync.Mutex
@@ -64,40 +53,19 @@ func Start(cfg WriterConfig) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var run [8]byte
-	// It never fails.
-	_, _ = rand.Read(run[:])
-	w := &Writer{cfg: cfg, run: hex.EncodeToString(run[:]), told: told, whole: true}
+	w := &Writer{cfg: cfg, run: redisrun.New(), told: told, whole: true}
 	// It only fails for a level that there is not.
 	w.packer, _ = flate.NewWriter(&w.packed, flate.BestSpeed)
-	ctx, stop := context.WithCancel(context.Background())
-	w.stop = stop
-	w.ended.Go(func() { w.write(ctx) })
+	w.loop = redisrun.Start(w.once)
 	return w, nil
 }
 
 // Close writes once more, and stops. It waits for that, some seconds at most. It always returns nil.
 func (w *Writer) Close() error {
-	w.stop()
-	w.ended.Wait()
+	w.loop.Close()
 	// It only fails for a provider that did not register it.
 	_ = w.told.ends()
 	return nil
-}
-
-// write writes each second, and once more at the end.
-func (w *Writer) write(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for over := false; !over; {
-		select {
-		case <-ctx.Done():
-			over = true
-		case <-ticker.C:
-		}
-		// What it writes at the end is not cut off by the end.
-		w.once(context.WithoutCancel(ctx))
-	}
 }
 
 // once writes what there is. A mistake in here does not end the process.
@@ -145,10 +113,7 @@ func (w *Writer) send(ctx context.Context, batch digest.Batch) error {
 	}
 	key, refusals, list := w.cfg.keys().of(w.run)
 	there, err := writeScript.Run(ctx, w.cfg.Client, []string{key, refusals, list}, args...).Int()
-	seen, seenErr := seenScript.Run(ctx, w.cfg.Client, []string{string(w.cfg.keys())}, w.run, w.cfg.Keep.Milliseconds(), maxRuns).Int()
-	if seenErr == nil && seen == 0 {
-		seenErr = errTooMany
-	}
+	_, seenErr := w.cfg.runs().Seen(ctx, w.run, w.cfg.Keep)
 	// Somebody has flushed the Redis, or it has lost what it was told.
 	w.whole = err != nil || there != len(kept)
 	if err = errors.Join(err, seenErr); err != nil {

@@ -79,3 +79,22 @@ func ReadNames(stored string) (names []Name, full bool) {
 	}
 	return names, full
 }
+
+// CountNames is where the names begin in the first count of an hour, and MaxFirstName how long the first of them is at most, with its head.
+const (
+	CountNames   = countNames
+	MaxFirstName = nameHead + MaxCountName
+)
+
+// FirstTenant returns the name of the tenant in what stands at [CountNames] of the first count of an hour: it is listed there, before any other,
+// if its key does not tell it.
+func FirstTenant(text string) (name string, ok bool) {
+	if len(text) < nameHead || text[0] != CountTenant {
+		return "", false
+	}
+	size := int(ReadUint(text[1:], nameHead-1))
+	if size > min(len(text)-nameHead, MaxCountName) {
+		return "", false
+	}
+	return text[nameHead : nameHead+size], true
+}

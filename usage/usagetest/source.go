@@ -44,10 +44,14 @@ func RunSource(t *testing.T, open func(t *testing.T) Scene) {
 // boot and otherBoot are runs of instances.
 const boot, otherBoot = "00000000000000b0", "00000000000000b1"
 
-var (
-	minute = time.Date(2026, time.November, 23, 11, 58, 0, 0, time.UTC)
-	hour   = minute.Truncate(time.Hour)
-)
+// minute is one that is over, and hour the one that it is in.
+func (s *Scene) minute(t *testing.T) (minute, hour time.Time) {
+	t.Helper()
+	now, err := s.Source.Now(t.Context())
+	succeeds(t, err)
+	minute = now.UTC().Add(-time.Hour).Truncate(time.Minute)
+	return minute, minute.Truncate(time.Hour)
+}
 
 // holds fails the test where something does not hold.
 func holds(t *testing.T, ok bool, format string, args ...any) {
@@ -128,9 +132,7 @@ func (s *Scene) tell(t *testing.T, told time.Time, boot string, batch usage.Batc
 
 func testCounted(t *testing.T, s Scene) {
 	t.Helper()
-	now, err := s.Source.Now(t.Context())
-	succeeds(t, err)
-	holds(t, !now.IsZero(), "the source has no clock")
+	minute, hour := s.minute(t)
 	acme := usage.Counted{Tenant: "acme", Hour: hour}
 	before := usage.Counted{Tenant: "acme", Hour: hour.Add(-time.Hour)}
 	local := usage.Counted{Tenant: "acme", Hour: hour, Grade: bucket.UsageLocal}
@@ -150,6 +152,7 @@ var odd = []string{"", ":", "{x}", "a:b", "\x00\xff", "naïve", "*", "27391:acme
 
 func testManyCounted(t *testing.T, s Scene) {
 	t.Helper()
+	minute, hour := s.minute(t)
 	const many = 3000
 	var told []usage.Counted
 	for i := range many {
@@ -184,6 +187,7 @@ func rows(reports []usage.Report, boot string) (decisions []usage.Decisions, rea
 
 func testReports(t *testing.T, s Scene) {
 	t.Helper()
+	minute, _ := s.minute(t)
 	late := minute.Add(-5 * time.Minute)
 	first := usage.Batch{Decisions: []usage.Decisions{decided("acme", minute, usage.ByTenant, "", 3), decided("acme", late, usage.ByTenant, "", 9)}}
 	s.tell(t, minute, boot, first)
@@ -218,6 +222,7 @@ func testReports(t *testing.T, s Scene) {
 
 func testManyReports(t *testing.T, s Scene) {
 	t.Helper()
+	minute, _ := s.minute(t)
 	const many = 2000
 	var told []usage.Decisions
 	for i := range many {
@@ -295,6 +300,7 @@ func testCorrection(t *testing.T, s Scene) {
 
 func testCursors(t *testing.T, s Scene) {
 	t.Helper()
+	minute, _ := s.minute(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	ctx := t.Context()
