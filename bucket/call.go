@@ -150,6 +150,7 @@ func (c *call) numbers(before, now int64) []byte {
 	extra := c.extra
 	if c.usage != nil {
 		extra += int64(len(c.usage.all)) * state.Counted
+		size += state.FirstCountSize(c.usage.stored(0))
 	}
 	b := state.AppendDouble(state.AppendDouble(make([]byte, 0, size), before), extra)
 	if c.settled {
@@ -175,6 +176,9 @@ func (c *call) numbers(before, now int64) []byte {
 			window := calendar.Around(now)
 			b = state.AppendDouble(state.AppendDouble(b, window.From), window.To)
 		}
+	}
+	if c.usage != nil {
+		b = c.usage.first(b, c.takes)
 	}
 	return b
 }

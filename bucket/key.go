@@ -19,10 +19,10 @@ import (
 //	rl:NAMESPACE:{TENANT}:i:RECORD    the record of an idempotency key
 //	rl:NAMESPACE:{TENANT}:s:RECEIPT   the marker of a settled receipt
 //	rl:NAMESPACE:{TENANT}:c:CANDIDATE:… the buckets of the same owners under a candidate policy
-//	rl:NAMESPACE:{TENANT}:n:HOUR      the usage of the tenant in an hour, counted from 1970
-//	rl:NAMESPACE:{TENANT}:n:HOUR:u:UNIT the same in another unit than points and requests
-//	rl:NAMESPACE:{TENANT}:n:HOUR:f:FIELD the usage of a root field in that hour
-//	rl:NAMESPACE:{TENANT}:l:HOUR…     the same of what was admitted while the store was away
+//	rl:NAMESPACE:{TENANT}:n2:HOUR     the usage of the tenant in an hour, counted from 1970
+//	rl:NAMESPACE:{TENANT}:n2:HOUR:u:UNIT the same in another unit than points and requests
+//	rl:NAMESPACE:{TENANT}:n2:HOUR:f:FIELD the usage of a root field in that hour
+//	rl:NAMESPACE:{TENANT}:l2:HOUR…    the same of what was admitted while the store was away
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
 //	rl:NAMESPACE:a:ANSWER             an answer that NewRedisAnswers has put there
 //	rl:NAMESPACE:fleet                the instances that share the store, in whatever slot that is
@@ -32,7 +32,7 @@ import (
 // described in package lua.
 var infixes = [...]string{
 	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:", partKey: ":o:",
-	recordKey: ":i:", settledKey: ":s:", usageKey: ":n:", localUsageKey: ":l:", overridesKey: ":x", fleetKey: ":fleet",
+	recordKey: ":i:", settledKey: ":s:", usageKey: ":n2:", localUsageKey: ":l2:", overridesKey: ":x", fleetKey: ":fleet",
 }
 
 const (

@@ -1,7 +1,6 @@
 package bucket
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
@@ -42,7 +41,7 @@ func (s *shard) countUnder(key, first *entryKey, u *usage, i int, now int64) {
 	at, e := s.find(key, now)
 	value, expires := s.valueOf(e), int64(0)
 	if e == nil {
-		value, expires = bytes.Clone(u.mark[:]), state.CountExpiry(u.hour, now)
+		value, expires = state.NewCount(u.mark), state.CountExpiry(u.hour, now)
 		if name := u.stored(i); i > 0 && !s.list(first, name, now) {
 			return
 		} else if i == 0 && name != "" {

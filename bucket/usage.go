@@ -88,12 +88,9 @@ func newUsage(tenant string, room []series) usage {
 	for i := range u.mark {
 		u.mark[i] = byte(random >> (8 * i))
 	}
-	u.mark[0] = countVersion
+	u.mark[0] = state.CountVersion
 	return u
 }
-
-// countVersion is the first byte of a mark.
-const countVersion = 1
 
 // count adds an amount of a unit.
 func (u *usage) count(unit Unit, charged, back int64) {
@@ -175,11 +172,15 @@ func (u *usage) stored(i int) string {
 	return state.CountName(state.CountTenant, u.tenant)
 }
 
-// countsUnder adds what a call counts, after all its other keys but that of the override records, and after its other arguments.
+// countsUnder adds what a call counts, after all its other keys but that of the override records, and after its other arguments. What is
+// counted under the first key stands in the numbers.
 func (c *call) countsUnder(u *usage) {
 	c.usage, c.usageKey, c.usageArg = u, len(c.keys), len(c.args)
-	for range u.all {
-		c.keys, c.args = append(c.keys, address{}), append(c.args, nil)
+	for i := range u.all {
+		c.keys = append(c.keys, address{})
+		if i > 0 {
+			c.args = append(c.args, nil)
+		}
 	}
 	u.hour = noHour
 }
@@ -187,7 +188,7 @@ func (c *call) countsUnder(u *usage) {
 // noHour is the hour of a usage whose keys have no names yet.
 const noHour = -1
 
-// countIn names the keys for the hour of a date. A settlement is about the minute of the date as well.
+// countIn names the keys for the hour of a date.
 func (c *call) countIn(date int64) {
 	u := c.usage
 	if u == nil {
@@ -197,15 +198,23 @@ func (c *call) countIn(date int64) {
 	if hour == u.hour {
 		return
 	}
-	if u.hour = hour; c.takes {
-		date = hour
-	}
+	u.hour = hour
 	name := strconv.FormatInt(hour/state.CountHour, 10)
 	for i := range u.all {
 		c.keys[c.usageKey+i] = u.address(i, name)
-		arg := state.AppendCount(make([]byte, 0, usualCountArg), &u.all[i].numbers, date, u.mark, u.stored(i), i == 0)
-		c.args[c.usageArg+i] = arg
+		if i > 0 {
+			c.args[c.usageArg+i-1] = state.AppendCount(make([]byte, 0, usualCountArg), &u.all[i].numbers, u.stored(i))
+		}
 	}
+}
+
+// first appends what is counted under the first key to the numbers of a call.
+func (u *usage) first(b []byte, takes bool) []byte {
+	date := u.date
+	if takes {
+		date = u.hour
+	}
+	return state.AppendFirstCount(b, &u.all[0].numbers, date, u.mark, u.stored(0))
 }
 
 const usualCountArg = 64

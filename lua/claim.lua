@@ -1,8 +1,8 @@
 -- claim.lua: what stands before the budgets in a take: a block, and the record of the idempotency key. take.lua describes the keys, the arguments, the record and the reply.
 --
--- Takes: now, extra, read, pack, counted, plain, hour
+-- Takes: now, extra, read, pack, counted, plain
 -- Declares: kind, candidates, owners, outcome, tail, short, trial, trial_short, holds, attempt, fingerprint, lease, life,
---   limits, finish, judged, live
+--   limits, finish, judged, live, points, requests, hour
 
 -- Owners after the live ones are those of the candidate, whose verdict is trial. short and trial_short are the
 -- limits that are charged less than asked, packed as in the reply.
@@ -56,8 +56,9 @@ if ARGV[2] ~= '' then
     end
   end
 end
+local points, requests, hour
 if counted > 0 then
-  hour = read(DATE_FORMAT, ARGV[3 + owners], COUNT_DATE)
+  points, requests, hour = read(COUNTED_FORMAT, ARGV[1], #ARGV[1] - COUNTED_HEAD)
   if now < hour or now >= hour + COUNT_HOUR then
     return pack(REPLY_FORMAT, OTHER_WINDOW, now)
   end

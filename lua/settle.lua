@@ -13,7 +13,7 @@
 --                with one)
 --   ARGV[3]      answer
 --   ARGV[3 + o]  rules of owner o, see state.lua
---   ARGV[3 + plain]  and those after it: what is counted, see count.lua
+--   and what is counted, see count.lua
 --
 -- Reply, a string, big endian: outcome 1 byte (0 too late, 1 applied, 2 not applied: settled before,
 -- too old, or not the holder of the claim, 10 other window), now in Unix ms 6, and if applied the
@@ -21,7 +21,7 @@
 --
 -- Expiry: a state as state.lua says, a marker after 60 s, a record at the end that it had.
 --
--- Takes: now, extra, read, pack, call, load, decay, floor, min, room, adopts, adopt, restate, save, show, counted, plain, hour, tally
+-- Takes: now, extra, read, pack, call, load, decay, floor, min, room, adopts, adopt, restate, save, show, counted, plain, tally
 -- Declares: taken, all, owed, earlier, later
 
 local taken = extra
@@ -119,8 +119,7 @@ for o = 1, plain - 1 do
   later[o] = show(owner)
 end
 if counted > 0 then
-  local date = read(DATE_FORMAT, ARGV[3 + plain], COUNT_DATE)
-  hour = date - date % COUNT_HOUR
-  tally(3 + plain, date)
+  local back, rest, _, _, a, b, date = read(COUNT_HEAD_FORMAT, ARGV[1], #ARGV[1] - COUNT_HEAD)
+  tally(counted, plain, 3 + plain, date - date % COUNT_HOUR, date, a, b, back, rest, now, read, pack)
 end
 return pack(REPLY_FORMAT, APPLIED, now) .. table.concat(earlier) .. table.concat(later)

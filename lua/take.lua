@@ -13,7 +13,7 @@
 --                record in ms 6, rules 1: 1 if an abandoned claim refuses, and 2 more if what is done without
 --                an answer runs again, charged anew; a hash of the limits of the live owners 4
 --   ARGV[2 + o]  rules of owner o, see state.lua
---   ARGV[3 + owners]  and those after it: what is counted, see count.lua
+--   and what is counted, see count.lua
 --
 -- Record of a key, a string, big endian: version 1 byte, state 1 (1 in flight, 2 done without an
 -- answer, 3 done with one, 4 free: charged, and released by a repeat), end of the lease in Unix ms 6,
@@ -47,7 +47,7 @@
 -- twice its length, and 5 s ahead.
 --
 -- Takes: now, pack, call, load, level, adopt, room, min, spend, save, show, owners, live, judged, outcome, short, trial,
---   trial_short, tail, candidates, holds, attempt, fingerprint, lease, life, limits, finish, states, counted, plain, tally
+--   trial_short, tail, candidates, holds, attempt, fingerprint, lease, life, limits, finish, states, counted, plain, hour, tally, read, points, requests
 -- Declares: all, k, lives, charges, parts
 
 local all, k, lives, charges = {}, 0, 0, {}
@@ -119,7 +119,7 @@ until true
 if outcome ~= ADMITTED then
   short = ''
 elseif counted > 0 then
-  tally(3 + owners, now)
+  tally(counted, plain, 3 + owners, hour, now, points, requests, 0, 0, now, read, pack)
 end
 if holds and (outcome == ADMITTED or outcome == REPEAT) then
   finish = finish or now + life

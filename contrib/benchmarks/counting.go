@@ -15,7 +15,7 @@ const repetitions = 40_000
 // wayToCount is what a script can do to count what it admits.
 type wayToCount struct{ name, lines string }
 
-// In the lines m is the minute of the hour, KEYS[1] to KEYS[3] are keys of the counts, and ARGV has the points and the requests, the two
+// In the lines m is the minute of the hour, KEYS[1] to KEYS[4] are keys of the counts, and ARGV has the points and the requests, the two
 // packed, and when the key expires.
 const (
 	bitfield = `local c=redis.call('BITFIELD',KEYS[1],'GET','u63','#0','OVERFLOW','SAT','INCRBY','i64','#'..(1+4*m),ARGV[1],'INCRBY','i64','#'..(3+4*m),ARGV[2])
@@ -39,13 +39,27 @@ var packedPlaces = func() string {
 	return strings.Replace(lines, "from+15", "places:sub(4*m+5,4*m+8)", 1)
 }()
 
+// madeWhole has numbers of seven bytes in a value that is made in its full size, so that a row that is there says that all is.
+var madeWhole = func() string {
+	var places strings.Builder
+	for minute := range 61 {
+		fmt.Fprint(&places, 100+14*minute)
+	}
+	return "local places='" + places.String() + `' local from=places:sub(3*m+1,3*m+3)
+local was=redis.call('GETRANGE',KEYS[4],from,places:sub(3*m+4,3*m+6)) local x,y=0,0
+if #was<14 then redis.call('SET',KEYS[4],'12345678'..string.rep('\0',932),'PXAT',ARGV[4]) else x,y=struct.unpack('>I7I7',was) end
+local a,b=struct.unpack('<dd',ARGV[3])
+redis.call('SETRANGE',KEYS[4],from,struct.pack('>I7I7',x+a,y+b)) `
+}()
+
 // waysToCount are the rows. The first is what the loop takes by itself.
 var waysToCount = []wayToCount{
 	{name: "nothing"},
 	{"`BITFIELD` with two increments", bitfield},
 	{"`HINCRBY` for each unit", perUnit},
 	{"`GETRANGE` and `SETRANGE` of packed numbers", packedNumbers},
-	{"the same, with places that are no numbers: **what count.lua does**", packedPlaces},
+	{"the same, with places that are no numbers", packedPlaces},
+	{"the same, with seven bytes a number, and made whole: **what count.lua does**", madeWhole},
 }
 
 // counting compares ways in which a script can count points and requests. What a take comes to with them stands in the tables of Redis.
@@ -125,7 +139,7 @@ func (s *redisServer) repeat(ctx context.Context, client *goredis.Client, lines 
 		return sample{}, err
 	}
 	text := fmt.Sprintf("local m=20 for i=1,%d do %s end", repetitions, lines)
-	keys := []string{"{count}1", "{count}2", "{count}3"}
+	keys := []string{"{count}1", "{count}2", "{count}3", "{count}4"}
 	packed := "\x00\x00\x00\x00\x00\x00\x1c\x40\x00\x00\x00\x00\x00\x00\xf0\x3f"
 	if err := client.Eval(ctx, text, keys, 7, 1, packed, 1<<42).Err(); err != nil && !errors.Is(err, goredis.Nil) {
 		return sample{}, err

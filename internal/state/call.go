@@ -252,7 +252,7 @@ func Settle(c Call) (Reply, error) {
 				return err
 			}
 			c.counted.hour = date - date%CountHour
-			c.count(r, at, date)
+			c.count(r, date)
 		}
 		c.correct(all, r, func(rule *Rule, s Spent, n [2]int64) Spent {
 			return rule.Settle(s, n[0], n[0]+n[1], takenAt, c.Now)

@@ -2,9 +2,7 @@ package state
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -24,20 +22,26 @@ const (
 	countLife   = 48 * CountHour
 	minutes     = CountHour / countMinute
 
-	doubles    = 2 * DoubleSize
-	countBack  = MarkSize
-	countRoom  = 32
-	countRows  = countBack + minutes*doubles + countRoom
-	countNames = countRows + minutes*doubles
+	// A number of a count, and the two of a minute.
+	countNumber = 7
+	countSize   = 2 * countNumber
+	countRoom   = 92
+	countRows   = MarkSize + countRoom
+	countBack   = countRows + minutes*countSize
+	countNames  = countBack + minutes*countSize
 	// MaxCount is how many bytes one count takes at most: what no name finds room for is not counted apart.
 	MaxCount = 16 << 10
 	// MarkSize is the size of what tells a count from every other one under its key.
 	MarkSize = 8
+	// CountVersion is the first byte of a mark.
+	CountVersion = 2
 	// MaxCountName is how long a name is at most.
 	MaxCountName = 256
-	countArg     = 2 * doubles
-	countHead    = countArg + DateSize + MarkSize
-	nameHead     = 1 + 2
+	countArg     = 4 * DoubleSize
+	countHead    = countArg + nameSize + MarkSize + DateSize
+	countedHead  = countArg/2 + DateSize
+	nameSize     = 2
+	nameHead     = 1 + nameSize
 )
 
 // What a name in a count is of.
@@ -47,11 +51,11 @@ const (
 	CountField  = 2
 )
 
-// countPlaces are the places of the minutes, and of what comes after the last, of four digits each.
+// countPlaces are the places of the minutes, and of what comes after the last, of three digits each.
 func countPlaces() string {
 	var b strings.Builder
 	for i := range minutes + 1 {
-		b.WriteString(strconv.Itoa(countRows + i*doubles))
+		b.WriteString(strconv.Itoa(countRows + i*countSize))
 	}
 	return b.String()
 }
@@ -60,33 +64,43 @@ func countPlaces() string {
 // field points and calls.
 type CountNumbers struct{ Charged, Back [2]int64 }
 
-// Add adds to what is stored of a count, nil if it was just made and has nothing, in the minute of a date in its hour. It changes the stored
-// bytes in place, or returns others where these are too few.
+// NewCount is what is stored of a count that was just made.
+func NewCount(mark [MarkSize]byte) []byte {
+	b := make([]byte, countBack)
+	copy(b, mark[:])
+	return b
+}
+
+// IsCount reports whether there is room for the count of a minute in what is stored: if not, nothing is, or what nobody wrote.
+func IsCount(stored []byte, hour, date int64) bool {
+	return len(stored) >= minuteAt(hour, date)+countSize
+}
+
+// minuteAt is the place of the minute of a date in its hour.
+func minuteAt(hour, date int64) int { return countRows + int((date-hour)/countMinute)*countSize }
+
+// Add adds to what is stored of a count in the minute of a date in its hour. It changes the stored bytes in place, or returns others where
+// these are too few.
 func (n *CountNumbers) Add(stored []byte, hour, date int64) []byte {
-	minute := int((date - hour) / countMinute)
-	stored = addCounts(stored, countRows+minute*doubles, n.Charged)
-	return addCounts(stored, countBack+minute*doubles, n.Back)
+	at := minuteAt(hour, date)
+	stored = addCounts(stored, at, n.Charged)
+	return addCounts(stored, at+countBack-countRows, n.Back)
 }
 
 func addCounts(stored []byte, place int, n [2]int64) []byte {
 	if n[0]+n[1] == 0 {
 		return stored
 	}
-	stored = extended(stored, place+doubles)
+	if len(stored) < place+countSize {
+		// A part of numbers is none.
+		stored = extended(stored[:min(len(stored), place)], place+countSize)
+	}
 	for i := range n {
-		at := stored[place+i*DoubleSize:]
-		binary.BigEndian.PutUint64(at, math.Float64bits(float64(min(readCount(at)+n[i], MaxExact))))
+		at := place + i*countNumber
+		sum := min(ReadUint(stored[at:], countNumber)+n[i], MaxExact)
+		AppendUint(stored[:at], countNumber, sum)
 	}
 	return stored
-}
-
-// readCount reads a number of a count, and what is none as nothing.
-func readCount(b []byte) int64 {
-	f := math.Float64frombits(binary.BigEndian.Uint64(b))
-	if !(f >= 0 && f <= MaxExact) {
-		return 0
-	}
-	return int64(f)
 }
 
 // extended returns bytes of which there are at least so many.
@@ -118,17 +132,28 @@ func ListName(first []byte, name string) ([]byte, bool) {
 // CountExpiry is when a count is gone that is made now.
 func CountExpiry(hour, now int64) int64 { return max(hour+CountHour, now) + countLife }
 
-// AppendCount appends the argument for a key: of the first one with a date, the mark and the name of the tenant, of another one with its
-// name, both as [CountName] returns them. The date is the beginning of the hour in a take, and in a settlement any in the minute that it is
-// about.
-func AppendCount(b []byte, n *CountNumbers, date int64, mark [MarkSize]byte, name string, first bool) []byte {
-	for _, pair := range [...]*[2]int64{&n.Charged, &n.Back} {
-		b = AppendDouble(AppendDouble(b, pair[0]), pair[1])
-	}
-	if first {
-		b = append(AppendUint(b, DateSize, date), mark[:]...)
-	}
-	return append(b, name...)
+// AppendCount appends what is counted under a key but the first, whose name is as [CountName] returns it.
+func AppendCount(b []byte, n *CountNumbers, name string) []byte {
+	return append(appendNumbers(appendNumbers(b, &n.Charged), &n.Back), name...)
+}
+
+func appendNumbers(b []byte, n *[2]int64) []byte {
+	return AppendDouble(AppendDouble(b, n[0]), n[1])
+}
+
+// AppendFirstCount appends to the numbers of a call what is counted under the first key, and the name of the tenant as [CountName]
+// returns it. The date is the beginning of the hour in a take, and in a settlement any in the minute that it is about.
+func AppendFirstCount(b []byte, n *CountNumbers, date int64, mark [MarkSize]byte, name string) []byte {
+	// The numbers of a call are doubles, of which there is a whole number.
+	b = append(b, make([]byte, FirstCountSize(name)-countHead-len(name))...)
+	b = appendNumbers(append(b, name...), &n.Back)
+	b = append(AppendUint(b, nameSize, len(name)), mark[:]...)
+	return AppendUint(appendNumbers(b, &n.Charged), DateSize, date)
+}
+
+// FirstCountSize is how many bytes [AppendFirstCount] appends.
+func FirstCountSize(name string) int {
+	return countHead + (len(name)+DoubleSize-1)/DoubleSize*DoubleSize
 }
 
 // counts are the keys that a call counts under.
@@ -137,6 +162,9 @@ type counts struct {
 	values [][]byte
 	key    int
 	hour   int64
+	// head is what is counted under the first key, tenant its name, and others what is under the other keys.
+	head, tenant string
+	others       []string
 }
 
 // takeCounts does what count.lua does first.
@@ -155,35 +183,47 @@ func (c *Call) takeCounts() error {
 	return nil
 }
 
-// countedFrom reads the date from the first argument, which stands in a place.
+// countedFrom reads the date. The arguments of the other keys stand from a place on.
 func (c *Call) countedFrom(at int) (date int64, err error) {
-	of := c.counted
-	if len(c.Args) < at+len(of.values) || len(c.Args[at]) < countHead {
+	of, numbers := c.counted, c.Args[0]
+	others := len(of.values) - 1
+	if len(numbers) < NumbersHead+countHead || len(c.Args) < at+others {
 		return 0, fmt.Errorf("%w: counts", errMalformed)
 	}
-	for _, arg := range c.Args[at : at+len(of.values)] {
+	for _, arg := range c.Args[at : at+others] {
 		if len(arg) < countArg {
 			return 0, fmt.Errorf("%w: counts", errMalformed)
 		}
 	}
-	return ReadUint(c.Args[at][countArg:], DateSize), nil
+	of.head = numbers[len(numbers)-countHead:]
+	rest := numbers[:len(numbers)-countHead]
+	size := int(ReadUint(of.head[countArg/2:], nameSize))
+	if size > len(rest) {
+		return 0, fmt.Errorf("%w: counts", errMalformed)
+	}
+	of.tenant, of.others = rest[len(rest)-size:], c.Args[at:at+others]
+	return ReadUint(of.head[countHead-DateSize:], DateSize), nil
 }
 
-// count counts under all keys what the arguments from a place on say, in the minute of a date.
-func (c *Call) count(r *Reply, at int, date int64) {
-	of, head := c.counted, c.Args[at]
+// count counts under all keys what the arguments say, in the minute of a date.
+func (c *Call) count(r *Reply, date int64) {
+	of := c.counted
+	var mark [MarkSize]byte
+	copy(mark[:], of.head[countArg/2+nameSize:])
 	writes := make([]Write, len(of.values))
 	for i := range of.values {
-		arg, w := c.Args[at+i], &writes[i]
-		n, name := readNumbers(arg), arg[countArg:]
-		if i == 0 {
-			name = arg[countHead:]
+		name, w := of.tenant, &writes[i]
+		n := CountNumbers{Charged: readNumbers(of.head, countHead-countedHead), Back: readNumbers(of.head, 0)}
+		if i > 0 {
+			arg := of.others[i-1]
+			n = CountNumbers{Charged: readNumbers(arg, 0), Back: readNumbers(arg, countArg/2)}
+			name = arg[countArg:]
 		}
 		w.Key, w.Value = of.key+i, bytes.Clone(of.values[i])
-		if len(w.Value) == 0 {
-			mark := []byte(head[countArg+DateSize : countHead])
+		if !IsCount(w.Value, of.hour, date) {
+			w.Value = nil
 			if i == 0 {
-				w.Value = mark
+				w.Value = NewCount(mark)
 			}
 			if name != "" {
 				var listed bool
@@ -192,7 +232,7 @@ func (c *Call) count(r *Reply, at int, date int64) {
 				}
 			}
 			if i > 0 {
-				w.Value = mark
+				w.Value = NewCount(mark)
 			}
 			w.Expiry = CountExpiry(of.hour, c.Now)
 		}
@@ -205,9 +245,6 @@ func (c *Call) count(r *Reply, at int, date int64) {
 	}
 }
 
-func readNumbers(arg string) (n CountNumbers) {
-	for i := range 2 {
-		n.Charged[i], n.Back[i] = readDouble(arg, i*DoubleSize), readDouble(arg, doubles+i*DoubleSize)
-	}
-	return n
+func readNumbers(arg string, at int) [2]int64 {
+	return [2]int64{readDouble(arg, at), readDouble(arg, at+DoubleSize)}
 }

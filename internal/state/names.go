@@ -33,9 +33,10 @@ var names = map[string]any{
 	"CODE_SHIFT": codeShift, "CODE_STEPS": codeSteps, "UNIT_SHIFT": unitShift, "UNITS_LEFT": unitsLeft, "DEADLINE_ROOM": deadlineRoom,
 	"END_OF_DATES": int64(endOfDates),
 
-	"COUNTED": int64(Counted), "COUNT_HOUR": CountHour, "MINUTE": countMinute, "COUNT_LIFE": countLife, "COUNT_SIZE": doubles,
+	"COUNTED": int64(Counted), "COUNT_HOUR": CountHour, "MINUTE": countMinute, "COUNT_LIFE": countLife, "COUNT_SIZE": countSize,
 	"COUNT_BACK": countBack, "COUNT_NAMES": countNames, "MOST_COUNT": MaxCount, "COUNT_PLACES": countPlaces(),
-	"COUNT_DATE": countArg + 1, "COUNT_MARK": countArg + DateSize + 1, "COUNT_TENANT": countHead + 1, "COUNT_NAME": countArg + 1,
+	// The head and its end stand before the last byte of the numbers, and a name of another key in its argument.
+	"COUNT_HEAD": countHead - 1, "COUNTED_HEAD": countedHead - 1, "COUNT_MARK": MarkSize, "COUNT_NAME": countArg + 1,
 
 	"FAST_LIMITS": FastLimits, "FAST_SIZE": fastSize, "SHORT_SIZE": ShortSize, "GENERATION_SIZE": GenerationSize, "GENERATION_END": strconv.Itoa(GenerationSize - 1),
 	"RULE_SIZE": ruleSize, "RULE_ID_SIZE": fastIDSize, "RULE_NUMBERS_SIZE": rulesNumbers,
@@ -55,7 +56,7 @@ var names = map[string]any{
 	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BBI6c32I5I5I5I5", "FAST_HEAD_FORMAT": ">BB", "MIXED_FORMAT": ">BI6",
 	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<dddHB", "FAST_NUMBERS_FORMAT": "<ddd", "AMOUNT_FORMAT": "<d", "WINDOW_FORMAT": "<dd", "RULE_ID_FORMAT": ">I2",
 	"ENTRY_FORMAT": ">BI2I6I5I7", "LONG_ENTRY_FORMAT": ">BI2I6I5I7I7", "DEBT_FORMAT": ">I7",
-	"COUNTS_FORMAT": "<dddd", "COUNT_FORMAT": ">dd", "SIZE_FORMAT": ">I4",
+	"COUNTS_FORMAT": "<dddd", "COUNT_HEAD_FORMAT": "<dd>Hc8<dd>I6", "COUNTED_FORMAT": "<dd>I6", "COUNT_FORMAT": ">I7I7", "SIZE_FORMAT": ">I4",
 	"INSTANCE_FORMAT": ">c8I6", "INSTANCES_FORMAT": ">BI6I2B", "OVERRIDE_FORMAT": ">I2I2c0I6", "LENGTH_FORMAT": ">I2",
 }
 

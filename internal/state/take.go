@@ -73,7 +73,7 @@ func Take(c Call) (Reply, error) {
 			t.outcome = t.sides[0].Outcome
 		}
 		if c.counted != nil && t.outcome == Admitted {
-			c.count(r, at, c.Now)
+			c.count(r, c.Now)
 		}
 		t.answer(r, candidates > 0)
 		return nil

@@ -47,14 +47,15 @@ const Minutes = minutes
 // ReadCount reads what is stored of a count: its mark, and what was charged and given back in each minute. It returns false if
 // it is none.
 func ReadCount(stored string) (mark uint64, each [Minutes]CountNumbers, ok bool) {
-	if len(stored) < MarkSize || stored[0] != 1 {
+	if len(stored) < MarkSize || stored[0] != CountVersion {
 		return 0, each, false
 	}
 	b := extended([]byte(stored), countNames)
 	for i := range each {
 		for j := range 2 {
-			each[i].Charged[j] = readCount(b[countRows+i*doubles+j*DoubleSize:])
-			each[i].Back[j] = readCount(b[countBack+i*doubles+j*DoubleSize:])
+			at := i*countSize + j*countNumber
+			each[i].Charged[j] = min(ReadUint(b[countRows+at:], countNumber), MaxExact)
+			each[i].Back[j] = min(ReadUint(b[countBack+at:], countNumber), MaxExact)
 		}
 	}
 	return binary.BigEndian.Uint64(b), each, true

@@ -190,9 +190,9 @@ func (w *world) take(c *call) {
 		}
 		claim = string(packed.Pack())
 	}
-	counts, counted := w.count(c, w.now, true)
+	head, counts, counted := w.count(c, w.now, true)
 	c.key(&w.overrides)
-	c.Args = append(c.Args, w.numbers(kind+int64(len(candidates))*state.CandidateOwner+counted, all, 1, w.amount), claim)
+	c.Args = append(c.Args, w.numbers(kind+int64(len(candidates))*state.CandidateOwner+counted, all, 1, w.amount)+head, claim)
 	c.rules(all)
 	c.Args = append(c.Args, counts...)
 	// Whoever finds only the claim judges no owners at all.
@@ -217,14 +217,14 @@ func (w *world) settle(c *call) {
 	if w.one(8) {
 		back = state.MarkerLife + w.Int64N(3) - 1
 	}
-	counts, counted := w.count(c, w.now-back, false)
+	head, counts, counted := w.count(c, w.now-back, false)
 	c.Args = append(c.Args, w.numbers(w.now-back+counted, policies, 2, func(r *state.Rule, amounts []int64) [2]int64 {
 		charged := w.near(4*r.Capacity, append(amounts, 2*r.Capacity)...)
 		if w.one(2) {
 			return [2]int64{charged, -w.near(charged, charged, 1)}
 		}
 		return [2]int64{charged, w.near(state.MaxExact, amounts...)}
-	}), end, "the answer")
+	})+head, end, "the answer")
 	c.rules(policies)
 	c.Args = append(c.Args, counts...)
 }
