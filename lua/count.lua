@@ -15,9 +15,10 @@
 --          kind 1 byte: 0 tenant, 1 unit, 2 root field; length 2, name
 -- What is too short for the count of a minute is none, as is a value of another type, and is made anew.
 --
--- ARGV[1] ends with what is counted under the first key, in 48 bytes: what was given back, two little endian doubles, nothing by a take; size of the name of
--- the tenant 2, which stands before all this as above, after some bytes of nothing; mark 8; what was charged, two doubles; date in Unix ms
--- 6, of a take the beginning of the hour, and of a settlement any in the minute that it is about.
+-- ARGV[1] ends with what is counted under the first key, in 48 bytes: what was given back, two little endian doubles, nothing by a take;
+-- size of the name of the tenant 2, which stands before all this as above, after some bytes of nothing; mark 8; what was charged, two
+-- doubles; date in Unix ms 6, of a take the beginning of the hour, and of a settlement any in the minute that it is about. So a take
+-- reads the end alone, unless it makes a key.
 -- An argument for each of the other keys follows the rules of the owners: what was charged and what was given back, four doubles, and its
 -- name as above.
 --
@@ -32,9 +33,8 @@ if extra >= COUNTED then
   counted = (extra - extra % COUNTED) / COUNTED
   extra, plain = extra % COUNTED, plain - counted
 
-  -- Counts under all keys, in the minute of a date of the hour, under the first one these numbers. The first argument of another key
-  -- stands at a place. What it needs are its arguments: a local of outside would cost more. Of the other numbers of the first key a take
-  -- needs none.
+  -- Counts in the minute of a date, which is in the hour that starts then: these numbers under the first key, and under the others what
+  -- their arguments from a place on say. All that it needs are arguments: a local of outside would cost more.
   tally = function(counted, plain, at, starts, date, a, b, back, rest,
       now, read, pack)
     local sub, places, past, numbers = string.sub, COUNT_PLACES, date - starts, ARGV[1]
