@@ -11,7 +11,7 @@ export GOWORK := off
 PACKAGES ?= ./...
 # How long `make test-long` feeds each fuzz target.
 FUZZTIME ?= 2m
-# Which tables `make bench` prints (server, latency, crowd, memory, redis, pipelining, policy, pricing, growth, door), and of how many rounds.
+# Which tables `make bench` prints (server, latency, crowd, memory, redis, counting, pipelining, events, policy, pricing, growth, door), and of how many rounds.
 BENCH ?= .
 BENCHCOUNT ?= 7
 

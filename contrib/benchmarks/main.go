@@ -38,6 +38,7 @@ var sections = []section{
 	{"redis", redisStores},
 	{"counting", counting},
 	{"pipelining", pipelining},
+	{"events", events},
 	{"policy", largePolicy},
 	{"pricing", pricing},
 	{"growth", growth},

@@ -1,0 +1,23 @@
+package kafkastream_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/brokertest"
+)
+
+var requests = flag.Int("requests", 200, "how many requests are timed")
+
+func TestNoRequestWaitsForAKafkaThatIsFrozen(t *testing.T) {
+	t.Parallel()
+	h, _ := harness(t)
+	working, still := brokertest.Frozen(t, h, *requests)
+	t.Logf("requests while the broker works: %v; while it is frozen: %v", working, still)
+}
+
+func TestEachRefusalIsInKafkaSoon(t *testing.T) {
+	t.Parallel()
+	h, _ := harness(t)
+	t.Log("from a refusal to the acknowledgement: ", brokertest.Delay(t, h, *requests))
+}
