@@ -117,7 +117,7 @@ func (tx *UsageTx) RemoveUsage(from UsageRemoval, n int) (UsageRemoval, error) {
 	if len(tenants) == 0 {
 		return UsageRemoval{table: from.table + 1, Done: from.table+1 == len(spans)}, nil
 	}
-	err = tx.tx.exec("DELETE FROM "+s.table+" WHERE "+s.column+" < $1 AND tenant IN "+arguments(2, len(tenants)), append([]any{s.from(kept)}, tenants...)...)
+	err = tx.tx.exec("DELETE FROM "+s.table+" WHERE "+s.column+" < $1 AND tenant IN "+tx.dialect.arguments(2, len(tenants)), append([]any{s.from(kept)}, tenants...)...)
 	last, _ := tenants[len(tenants)-1].([]byte)
 	// The one that follows has a byte more.
 	return UsageRemoval{table: from.table, tenant: append(slices.Clone(last), 0)}, err

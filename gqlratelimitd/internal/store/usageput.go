@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -107,8 +108,9 @@ func tooLong(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return len(name) > MaxUsageName })
 }
 
-// statementRows is how many rows one statement has, of the first size that fits: few texts of statements, which a server has to read once.
-var statementRows = [...]int{128, 32, 8, 1}
+// statementRows is how many rows one statement has, of the first size that fits: few texts of statements, which a server has to read once. The
+// driver of SQLite looks for each argument among all of them, so that it is given fewer at once.
+var statementRows = [...][]int{SQLite: {32, 8, 1}, PostgreSQL: {128, 32, 8, 1}}
 
 // minutesOfDay and the like are how many there are of the smaller in the larger.
 const (
@@ -133,7 +135,7 @@ func (tx *UsageTx) put(t *minuteTable, rows []minuteRow) (outside int, _ error) 
 	rows = merge(rows)
 	changed := map[usageMark]bool{}
 	for len(rows) > 0 {
-		n := sizeOf(len(rows))
+		n := tx.dialect.statement(len(rows))
 		if err := tx.putSome(t, rows[:n], changed); err != nil {
 			return 0, err
 		}
@@ -142,9 +144,9 @@ func (tx *UsageTx) put(t *minuteTable, rows []minuteRow) (outside int, _ error) 
 	return outside, tx.mark(changed)
 }
 
-// sizeOf is how many of so many rows the next statement has.
-func sizeOf(rows int) int {
-	for _, n := range statementRows {
+// statement is how many of so many rows the next statement has.
+func (d Dialect) statement(rows int) int {
+	for _, n := range statementRows[d] {
 		if n <= rows {
 			return n
 		}
@@ -213,12 +215,12 @@ func (d Dialect) putMinutes(t *minuteTable, rows int) string {
 		grows = append(grows, "excluded."+n+" > "+t.name+"."+n)
 	}
 	return "INSERT INTO " + t.name + " (" + strings.Join(t.keys, ", ") + ", " + strings.Join(t.numbers, ", ") + ") VALUES " +
-		values(rows, len(t.keys)+len(t.numbers)) + " ON CONFLICT (" + strings.Join(t.keys, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ") +
+		d.values(rows, len(t.keys)+len(t.numbers)) + " ON CONFLICT (" + strings.Join(t.keys, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ") +
 		" WHERE " + strings.Join(grows, " OR ") + " RETURNING tenant, minute"
 }
 
 // values are the arguments of so many rows.
-func values(rows, columns int) string {
+func (d Dialect) values(rows, columns int) string {
 	var b strings.Builder
 	for i := range rows * columns {
 		switch {
@@ -229,8 +231,17 @@ func values(rows, columns int) string {
 		default:
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "$%d", i+1)
+		b.WriteString(d.argument(i + 1))
 	}
 	b.WriteByte(')')
 	return b.String()
+}
+
+// argument is what stands for the one of a number, all of which come in their order. In SQLite one with a number would be looked for by
+// its text.
+func (d Dialect) argument(n int) string {
+	if d == SQLite {
+		return "?"
+	}
+	return "$" + strconv.Itoa(n)
 }

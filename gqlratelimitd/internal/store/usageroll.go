@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -88,12 +87,12 @@ func (tx *UsageTx) mark(marks map[usageMark]bool) error {
 		return cmp.Or(cmp.Compare(a.of.name, b.of.name), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.at, b.at))
 	})
 	for len(sorted) > 0 {
-		n := sizeOf(len(sorted))
+		n := tx.dialect.statement(len(sorted))
 		var args []any
 		for _, m := range sorted[:n] {
 			args = append(args, m.of.name, []byte(m.tenant), m.at, micros(tx.tx.now))
 		}
-		if err := tx.tx.exec("INSERT INTO usage_dirty (series, tenant, at, since) VALUES "+values(n, 4)+
+		if err := tx.tx.exec("INSERT INTO usage_dirty (series, tenant, at, since) VALUES "+tx.dialect.values(n, 4)+
 			" ON CONFLICT (series, tenant, at) DO UPDATE SET since = usage_dirty.since", args...); err != nil {
 			return err
 		}
@@ -135,7 +134,7 @@ func (tx *UsageTx) takeMarks(t *usageTable, by time.Time, n int) (map[int64][]an
 		tenants[m.at] = append(tenants[m.at], []byte(m.tenant))
 	}
 	for at, of := range tenants {
-		if err := tx.tx.exec("DELETE FROM usage_dirty WHERE series = $1 AND at = $2 AND tenant IN "+arguments(3, len(of)), append([]any{t.name, at}, of...)...); err != nil {
+		if err := tx.tx.exec("DELETE FROM usage_dirty WHERE series = $1 AND at = $2 AND tenant IN "+tx.dialect.arguments(3, len(of)), append([]any{t.name, at}, of...)...); err != nil {
 			return nil, err
 		}
 	}
@@ -143,10 +142,11 @@ func (tx *UsageTx) takeMarks(t *usageTable, by time.Time, n int) (map[int64][]an
 }
 
 // arguments is a list of n arguments in brackets, of which the first has a number.
-func arguments(first, n int) string {
+func (d Dialect) arguments(first, n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, ", $%d", first+i)
+		b.WriteString(", ")
+		b.WriteString(d.argument(first + i))
 	}
 	return "(" + b.String()[2:] + ")"
 }
@@ -178,7 +178,7 @@ func (d Dialect) computeSums(t *usageTable, tenants int) string {
 	}
 	keys, numbers, below := strings.Join(t.keys, ", "), strings.Join(t.numbers, ", "), "b."+strings.Join(t.keys, ", b.")
 	return "INSERT INTO " + t.name + " (tenant, at, " + keys + ", " + numbers + ") SELECT b.tenant, CAST($1 AS " + d.of("{integer}") + "), " + below + ", " + strings.Join(sums, ", ") +
-		" FROM " + t.below + " b WHERE b." + t.at + " >= $2 AND b." + t.at + " < $3 AND b.tenant IN " + arguments(4, tenants) + " GROUP BY b.tenant, " + below +
+		" FROM " + t.below + " b WHERE b." + t.at + " >= $2 AND b." + t.at + " < $3 AND b.tenant IN " + d.arguments(4, tenants) + " GROUP BY b.tenant, " + below +
 		" ON CONFLICT (tenant, at, " + keys + ") DO UPDATE SET " + strings.Join(sets, ", ") + " WHERE " + strings.Join(differs, " OR ")
 }
 

@@ -1,0 +1,268 @@
+package collect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
+)
+
+// Defaults of a [Config].
+const (
+	// DefaultInterval is how often it is looked whether a minute was told in full, and what is to be computed.
+	DefaultInterval = 5 * time.Second
+	// DefaultFresh is how often minutes are read that are not told in full.
+	DefaultFresh = 20 * time.Second
+	// DefaultSearch is how often the store of budgets is searched.
+	DefaultSearch = time.Hour
+	// DefaultSettled is how long after an hour it is forgotten in the store of budgets.
+	DefaultSettled = 2 * time.Hour
+	// DefaultLease is after which time without a beat another daemon takes over.
+	DefaultLease = 6 * time.Second
+	// DefaultMinuteDays, DefaultHourDays and DefaultDayMonths are for how long minutes, hours, and days and months are kept.
+	DefaultMinuteDays = 7
+	DefaultHourDays   = 90
+	DefaultDayMonths  = 36
+)
+
+// leaseName is the lease of those who collect.
+const leaseName = "collector"
+
+// Config says what is collected. The zero value of each field but Store and Source is the default.
+type Config struct {
+	// Store is where it is kept, and Source where it is read. Both are required.
+	Store  *store.DB
+	Source usage.Source
+	// Holder is what this daemon is called where the lease is shown, 1 to 128 bytes of UTF-8 and another one for each. Empty means the name of
+	// the machine and some random digits.
+	Holder string
+	// Interval is how often it is looked whether a minute was told in full, and what is to be computed: up to a fifth sooner or later.
+	// Zero means [DefaultInterval].
+	Interval time.Duration
+	// Fresh is how often minutes are read that are not told in full, so that a page need not wait for that. It is more seldom where that takes
+	// long. Zero means [DefaultFresh].
+	Fresh time.Duration
+	// Search is how often the store of budgets is searched for what nobody has told. Zero means [DefaultSearch].
+	Search time.Duration
+	// Settled is how long after its end an hour is forgotten in the store of budgets. What is settled later is counted all the same. Zero means
+	// [DefaultSettled].
+	Settled time.Duration
+	// Lease is after which time without a beat another daemon takes over. Zero means [DefaultLease].
+	Lease time.Duration
+	// Keep is for how long what was collected is kept.
+	Keep Retention
+	// Logger is told when the store of budgets or the database goes away, and is back. Nil means slog.Default().
+	Logger *slog.Logger
+	// MeterProvider takes the metrics. Nil means the global provider.
+	MeterProvider metric.MeterProvider
+	// Now is the clock of the daemon. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Retention says for how long usage is kept. The zero value of each field is the default.
+type Retention struct {
+	// MinuteDays is of how many whole days there are minutes, at least 3: counts come for two days after their hour.
+	MinuteDays int
+	// HourDays is of how many whole days there are hours, not less than there are minutes of.
+	HourDays int
+	// DayMonths is of how many whole months there are days and months, not less than there are hours of.
+	DayMonths int
+}
+
+// Bounds of a [Retention].
+const (
+	minMinuteDays = 3
+	maxMinuteDays = 400
+	maxHourDays   = 3660
+	maxDayMonths  = 1200
+	daysOfMonth   = 31
+)
+
+// Complete fills in defaults. The error has everything that is wrong.
+func (r *Retention) Complete() error {
+	r.MinuteDays, r.HourDays, r.DayMonths = cmp.Or(r.MinuteDays, DefaultMinuteDays), cmp.Or(r.HourDays, DefaultHourDays), cmp.Or(r.DayMonths, DefaultDayMonths)
+	var mistakes []error
+	if r.MinuteDays < minMinuteDays || r.MinuteDays > maxMinuteDays {
+		mistakes = append(mistakes, fmt.Errorf("minutes are kept for %d days: write %d to %d, or 0", r.MinuteDays, minMinuteDays, maxMinuteDays))
+	}
+	if r.HourDays < r.MinuteDays || r.HourDays > maxHourDays {
+		mistakes = append(mistakes, fmt.Errorf("hours are kept for %d days: write %d, as minutes are kept, to %d, or 0", r.HourDays, r.MinuteDays, maxHourDays))
+	}
+	if least := (r.HourDays + daysOfMonth - 1) / daysOfMonth; r.DayMonths < least || r.DayMonths > maxDayMonths {
+		mistakes = append(mistakes, fmt.Errorf("days are kept for %d months: write %d, as hours are kept, to %d, or 0", r.DayMonths, least, maxDayMonths))
+	}
+	return errors.Join(mistakes...)
+}
+
+// database is what a collector writes into.
+type database interface {
+	Count(ctx context.Context, count func(*store.UsageTx) error) error
+	Read(ctx context.Context, read func(*store.View) error) error
+}
+
+// Collector collects. It is made by [New], does nothing before [Collector.Run], and is safe for concurrent use.
+type Collector struct {
+	cfg     Config
+	db      database
+	told    *instruments
+	running atomic.Bool
+	// leading is what this daemon does while it leads, nil while it does not.
+	leading atomic.Pointer[round]
+	failing outage
+}
+
+// New returns a collector. It connects to nothing. The error has everything that is wrong with the configuration.
+func New(cfg Config) (*Collector, error) {
+	cfg.Holder = cmp.Or(cfg.Holder, policy.InstanceName())
+	cfg.Interval, cfg.Fresh, cfg.Search = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Fresh, DefaultFresh), cmp.Or(cfg.Search, DefaultSearch)
+	cfg.Settled, cfg.Lease = cmp.Or(cfg.Settled, DefaultSettled), cmp.Or(cfg.Lease, DefaultLease)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if err := cfg.mistakes(); err != nil {
+		return nil, err
+	}
+	c := &Collector{cfg: cfg, db: cfg.Store, failing: outage{log: cfg.Logger}}
+	var err error
+	if c.told, err = newInstruments(cfg.MeterProvider); err != nil {
+		return nil, fmt.Errorf("collect: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Config) mistakes() error {
+	var mistakes []error
+	if c.Store == nil {
+		mistakes = append(mistakes, errors.New("collect: Config.Store is nil"))
+	}
+	if c.Source == nil {
+		mistakes = append(mistakes, errors.New("collect: Config.Source is nil: set the result of redisusage.NewReader"))
+	}
+	for _, time := range [...]struct {
+		field           string
+		is, least, most time.Duration
+	}{
+		{"Interval", c.Interval, 10 * time.Millisecond, time.Minute},
+		{"Fresh", c.Fresh, 10 * time.Millisecond, time.Hour},
+		{"Search", c.Search, 10 * time.Millisecond, 24 * time.Hour},
+		{"Settled", c.Settled, time.Minute, 24 * time.Hour},
+		{"Lease", c.Lease, 100 * time.Millisecond, 10 * time.Minute},
+	} {
+		if time.is < time.least || time.is > time.most {
+			mistakes = append(mistakes, fmt.Errorf("collect: Config.%s is %v: write %v to %v, or 0", time.field, time.is, time.least, time.most))
+		}
+	}
+	if err := c.Keep.Complete(); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("collect: Config.Keep: %w", err))
+	}
+	return errors.Join(mistakes...)
+}
+
+// Run collects until its context ends, and returns nil then. It is called once at a time: a second call returns an error.
+func (c *Collector) Run(ctx context.Context) error {
+	if !c.running.CompareAndSwap(false, true) {
+		return errors.New("collect: it runs already")
+	}
+	defer c.running.Store(false)
+	defer c.told.observe(c)()
+	lease.Keep(ctx, lease.Config{
+		Store: c.cfg.Store, Name: leaseName, Holder: c.cfg.Holder, Life: c.cfg.Lease, Logger: c.cfg.Logger,
+		Leads: func(bool, string) {}, Tried: func(ctx context.Context, failure error) { c.report(ctx, "lease", failure) },
+	}, c.lead)
+	return nil
+}
+
+// lead does what one daemon does at a time. A search that takes long holds back nothing else, and neither does what is computed.
+func (c *Collector) lead(ctx context.Context) {
+	r := c.newRound()
+	c.leading.Store(r)
+	defer c.leading.Store(nil)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, task := range [...]struct {
+		name string
+		do   func(context.Context) error
+	}{{"minutes", r.readMinutes}, {"search", r.searchWhenDue}, {"sums", r.rollUp}, {"retention", r.keepWhenDue}} {
+		all.Go(func() { c.repeat(ctx, task.name, task.do) })
+	}
+}
+
+// Bounds of the time between two tries of what has failed.
+const (
+	minBackOff = 200 * time.Millisecond
+	maxBackOff = 30 * time.Second
+)
+
+// repeat does something again and again, and after failures less and less often.
+func (c *Collector) repeat(ctx context.Context, name string, do func(context.Context) error) {
+	backOff := time.Duration(0)
+	for ctx.Err() == nil {
+		err := do(ctx)
+		c.report(ctx, name, err)
+		if err == nil {
+			backOff = 0
+			pace.Wait(ctx, pace.Jittered(c.cfg.Interval), nil)
+			continue
+		}
+		backOff = min(max(2*backOff, minBackOff), maxBackOff)
+		pace.Wait(ctx, pace.Jittered(backOff), nil)
+	}
+}
+
+// report counts and logs how something has ended.
+func (c *Collector) report(ctx context.Context, name string, failure error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if failure != nil {
+		c.told.failed(ctx)
+	}
+	c.failing.note(ctx, name, failure)
+}
+
+// outage logs when something begins to fail, and when it is well again.
+type outage struct {
+	log *slog.Logger
+	mu  sync.Mutex
+	// since is when each thing that fails has begun to.
+	since map[string]time.Time
+}
+
+func (o *outage) note(ctx context.Context, name string, failure error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	since, failed := o.since[name]
+	switch {
+	case failure != nil && !failed:
+		if o.since == nil {
+			o.since = make(map[string]time.Time)
+		}
+		o.since[name] = time.Now()
+		o.log.WarnContext(ctx, "collect: it does not go on", slog.String("what", name), slog.String("error", shortened(failure)))
+	case failure == nil && failed:
+		delete(o.since, name)
+		o.log.InfoContext(ctx, "collect: it goes on", slog.String("what", name), slog.Duration("after", time.Since(since).Round(time.Millisecond)))
+	}
+}
+
+// shortened is the text of an error, of which somebody else may have written a part.
+func shortened(err error) string {
+	const most = 512
+	text := err.Error()
+	return text[:min(len(text), most)]
+}
