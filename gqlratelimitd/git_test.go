@@ -31,12 +31,19 @@ type repository struct {
 	env    []string
 }
 
-// newRepository is one beside a daemon that has a policy, and recorded traffic of 25 tenants.
-func newRepository(t *testing.T) *repository {
+// buildCommand returns the folder of a gqlratelimit.
+func buildCommand(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-C", "..", "-o", filepath.Join(bin, "gqlratelimit"), "./cmd/gqlratelimit").CombinedOutput()
 	require.NoError(t, err, string(built))
+	return bin
+}
+
+// newRepository is one beside a daemon that has a policy, and recorded traffic of 25 tenants.
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	bin := buildCommand(t)
 	server := redistest.Start(t)
 	// A token counts as who has issued it: two that were exchanged for what the daemon prints are two persons.
 	data := t.TempDir()

@@ -11,6 +11,7 @@
 //	gqlratelimit refusal ID    why an operation was refused
 //	gqlratelimit top    the busiest tenants of all instances, and who is refused
 //	gqlratelimit mode set shadow -global -for 1h -reason "ticket 17"    no limit refuses, on any instance
+//	gqlratelimit usage -tenant acme -by unit    what a tenant has used, by gqlratelimitd; reached and near say who was near a limit
 //	gqlratelimit block -tenant acme -for 1h -reason "ticket 17"    everything of a tenant is refused; unblock ends it
 //
 // Each sub-command says more with -h. docs/reference/command.md shows them at work.
@@ -39,6 +40,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/override"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/policies"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/report"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/used"
 )
 
 // Exit codes of the command.
@@ -70,6 +72,7 @@ func commands() []command {
 		{"refusal", "say why an operation was refused, by the id that its client has", incident.Refusal},
 		{"top", "show the busiest tenants of all instances, and who is refused", incident.Top},
 		{"mode", "ease limits on every instance, in an emergency", incident.RunMode},
+		{"usage", "show what tenants have used, by gqlratelimitd, and who was near a limit", used.Run},
 		{"policy", "check, explain, simulate, compare, pull and push policies", policies.Run},
 	}
 }

@@ -194,6 +194,9 @@ func (s *usageScan) fits(v *store.View, most int) error {
 			if coarser := usageWindows[s.in.Window].coarser; coarser != "" {
 				do = "the window " + string(coarser) + ", " + do
 			}
+			if s.in.Tenant == "" {
+				do = "a shorter range, or a page at a time"
+			}
 			return invalid("from", "it comes to more than %d rows: ask for %s", most, do)
 		}
 	}

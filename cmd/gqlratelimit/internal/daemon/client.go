@@ -3,6 +3,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,6 +146,8 @@ type question struct {
 	body         []byte
 	// again says that it does no harm twice.
 	again bool
+	// most is how many bytes of an answer are read, 0 for the usual number.
+	most int64
 }
 
 // ask asks, again while the daemon has no time, and returns the answer, with a status below 300. Any other is a [*ProblemError].
@@ -187,12 +190,13 @@ func (d *Client) once(ctx context.Context, q *question) ([]byte, error) {
 		return nil, d.away(err, q)
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	most := cmp.Or(q.most, maxAnswer)
+	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	switch {
 	case err != nil:
 		return nil, d.away(err, q)
-	case len(body) > maxAnswer:
-		return nil, fmt.Errorf("the daemon answers with more than %d bytes", maxAnswer)
+	case int64(len(body)) > most:
+		return nil, fmt.Errorf("the daemon answers with more than %d bytes", most)
 	case response.StatusCode >= http.StatusMultipleChoices:
 		return nil, problemOf(response, body)
 	}

@@ -1,0 +1,168 @@
+package daemon
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// maxUsage is how many bytes of usage are read: a hundred thousand rows.
+const maxUsage = 96 << 20
+
+// UsageQuestion says which usage is asked for, in the words of the daemon. The zero value is all of its defaults.
+type UsageQuestion struct {
+	// Tenant is whose it is. Empty is all.
+	Tenant             string
+	Window, By         string
+	From, To           time.Time
+	Zone, Name, Top    string
+	Threshold, AtLeast string
+	Days, Level        string
+}
+
+// Usage is what was counted.
+type Usage struct {
+	Tenant    string     `json:"tenant,omitempty"`
+	Window    string     `json:"window"`
+	By        string     `json:"by"`
+	Zone      string     `json:"zone"`
+	From      time.Time  `json:"from"`
+	To        time.Time  `json:"to"`
+	Since     time.Time  `json:"since,omitzero"`
+	Kept      time.Time  `json:"kept"`
+	Collected time.Time  `json:"collected,omitzero"`
+	Counts    string     `json:"counts,omitempty"`
+	Rows      []UsageRow `json:"rows"`
+}
+
+// UsageRow is what a name has in a period. Numbers that nobody knows, or that are not of what is asked for, are nil.
+type UsageRow struct {
+	Begin       time.Time `json:"begin"`
+	End         time.Time `json:"end"`
+	Open        bool      `json:"open"`
+	Known       string    `json:"known"`
+	Tenant      string    `json:"tenant,omitempty"`
+	Name        string    `json:"name"`
+	Grade       string    `json:"grade"`
+	Charged     *int64    `json:"charged,omitempty"`
+	GivenBack   *int64    `json:"givenBack,omitempty"`
+	Net         *int64    `json:"net,omitempty"`
+	Calls       *int64    `json:"calls,omitempty"`
+	Admitted    *int64    `json:"admitted,omitempty"`
+	Refused     *int64    `json:"refused,omitempty"`
+	WouldRefuse *int64    `json:"wouldRefuse,omitempty"`
+	Points      *int64    `json:"points,omitempty"`
+}
+
+// Reached is when limits were used up to a share of them.
+type Reached struct {
+	Tenant    string       `json:"tenant"`
+	From      time.Time    `json:"from"`
+	To        time.Time    `json:"to"`
+	Since     time.Time    `json:"since,omitzero"`
+	Kept      time.Time    `json:"kept"`
+	Collected time.Time    `json:"collected,omitzero"`
+	Rows      []ReachedRow `json:"rows"`
+	// Next says that there is more.
+	Next string `json:"next,omitempty"`
+}
+
+// ReachedRow is a limit in a period.
+type ReachedRow struct {
+	Begin     time.Time `json:"begin"`
+	End       time.Time `json:"end"`
+	Level     string    `json:"level"`
+	Owner     string    `json:"owner,omitempty"`
+	Limit     string    `json:"limit"`
+	Threshold int       `json:"threshold"`
+	Times     int64     `json:"times"`
+	Grade     string    `json:"grade"`
+}
+
+// Near is whose limits were nearly used up on many days.
+type Near struct {
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	Since     time.Time `json:"since,omitzero"`
+	Collected time.Time `json:"collected,omitzero"`
+	AtLeast   int       `json:"atLeast"`
+	Threshold int       `json:"threshold"`
+	Rows      []NearRow `json:"rows"`
+	// Next says that there is more.
+	Next string `json:"next,omitempty"`
+}
+
+// NearRow is such a limit.
+type NearRow struct {
+	Tenant string    `json:"tenant"`
+	Owner  string    `json:"owner,omitempty"`
+	Limit  string    `json:"limit"`
+	Days   int       `json:"days"`
+	Last   time.Time `json:"last"`
+	Times  int64     `json:"times"`
+	Most   int       `json:"most"`
+}
+
+// usagePath is where usage is asked for.
+func (q *UsageQuestion) usagePath(what string) string {
+	if q.Tenant == "" {
+		return "/v1/ratelimit/usage/" + what
+	}
+	return "/v1/orgs/" + url.PathEscape(q.Tenant) + "/ratelimit/usage/" + what
+}
+
+// parameters are those that are said.
+func (q *UsageQuestion) parameters(more ...string) url.Values {
+	values := url.Values{}
+	for name, value := range map[string]string{
+		"window": q.Window, "by": q.By, "zone": q.Zone, "name": q.Name, "top": q.Top, "threshold": q.Threshold, "atLeast": q.AtLeast, "days": q.Days, "level": q.Level,
+	} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"from": q.From, "to": q.To} {
+		if !at.IsZero() {
+			values.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		values.Set(more[i], more[i+1])
+	}
+	return values
+}
+
+// Usage returns what was counted.
+func (d *Client) Usage(q *UsageQuestion) (*Usage, error) {
+	body, err := d.ask(&question{method: http.MethodGet, path: q.usagePath("series"), query: q.parameters("format", "json"), again: true, most: maxUsage})
+	if err != nil {
+		return nil, err
+	}
+	told := &Usage{}
+	return told, read(body, told)
+}
+
+// UsageCSV returns what was counted as a table, in which names that a spreadsheet would compute are harmless.
+func (d *Client) UsageCSV(q *UsageQuestion) ([]byte, error) {
+	return d.ask(&question{method: http.MethodGet, path: q.usagePath("series"), query: q.parameters("format", "csv"), again: true, most: maxUsage})
+}
+
+// Reached returns when limits of a tenant were used up to a share of them, at most a thousand times.
+func (d *Client) Reached(q *UsageQuestion) (*Reached, error) {
+	body, err := d.ask(&question{method: http.MethodGet, path: q.usagePath("reached"), query: q.parameters("limit", "1000"), again: true})
+	if err != nil {
+		return nil, err
+	}
+	told := &Reached{}
+	return told, read(body, told)
+}
+
+// Near returns whose limits were nearly used up on many days, at most a thousand.
+func (d *Client) Near(q *UsageQuestion) (*Near, error) {
+	body, err := d.ask(&question{method: http.MethodGet, path: q.usagePath("near"), query: q.parameters("limit", "1000"), again: true})
+	if err != nil {
+		return nil, err
+	}
+	told := &Near{}
+	return told, read(body, told)
+}

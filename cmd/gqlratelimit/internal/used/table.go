@@ -1,0 +1,225 @@
+package used
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
+)
+
+// maxShown is how many rows a table has: nobody reads more.
+const maxShown = 5000
+
+// forms are how periods are written.
+var forms = map[string]string{"minute": "2006-01-02 15:04", "hour": "2006-01-02 15:04", "day": time.DateOnly, "month": "2006-01"}
+
+// numbers are the columns of numbers of rows, and what a row has in them.
+func numbers(by string) (columns []string, of func(*daemon.UsageRow) []**int64) {
+	switch by {
+	case "unit":
+		return []string{"CHARGED", "GIVEN BACK", "NET"}, func(r *daemon.UsageRow) []**int64 { return []**int64{&r.Charged, &r.GivenBack, &r.Net} }
+	case "field":
+		return []string{"CHARGED", "CALLS"}, func(r *daemon.UsageRow) []**int64 { return []**int64{&r.Charged, &r.Calls} }
+	}
+	return []string{"ADMITTED", "REFUSED", "WOULD REFUSE", "POINTS"},
+		func(r *daemon.UsageRow) []**int64 {
+			return []**int64{&r.Admitted, &r.Refused, &r.WouldRefuse, &r.Points}
+		}
+}
+
+// summed adds up all periods, the largest first. A sum is open or not known where one of its periods is.
+func summed(rows []daemon.UsageRow) []daemon.UsageRow {
+	type key struct{ tenant, name, grade string }
+	sums, unknown, open := map[key]*daemon.UsageRow{}, false, false
+	var order []*daemon.UsageRow
+	for i := range rows {
+		r := &rows[i]
+		unknown, open = unknown || r.Known != "all", open || r.Open
+		k := key{r.Tenant, r.Name, r.Grade}
+		if sums[k] == nil {
+			sums[k] = &daemon.UsageRow{Tenant: r.Tenant, Name: r.Name, Grade: r.Grade}
+			order = append(order, sums[k])
+		}
+		into, from := all(sums[k]), all(r)
+		for j := range from {
+			add(into[j], *from[j])
+		}
+	}
+	if len(order) > 1 {
+		// A period without a name had nothing.
+		order = slices.DeleteFunc(order, func(r *daemon.UsageRow) bool { return r.Name == "" && r.Tenant == "" && empty(r) })
+	}
+	slices.SortStableFunc(order, func(a, b *daemon.UsageRow) int {
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
+	})
+	found := []daemon.UsageRow{}
+	for _, r := range order {
+		r.Begin, r.End, r.Open, r.Known = rows[0].Begin, rows[len(rows)-1].End, open, "all"
+		if unknown {
+			r.Known = "part"
+		}
+		found = append(found, *r)
+	}
+	return found
+}
+
+// all are all numbers of a row.
+func all(r *daemon.UsageRow) []**int64 {
+	return []**int64{&r.Charged, &r.GivenBack, &r.Net, &r.Calls, &r.Admitted, &r.Refused, &r.WouldRefuse, &r.Points}
+}
+
+// add adds a number, which stays one that nobody knows if there is none.
+func add(into **int64, n *int64) {
+	if n == nil {
+		return
+	}
+	if *into == nil {
+		*into = new(int64)
+	}
+	**into += *n
+}
+
+// empty reports whether a row has nothing.
+func empty(r *daemon.UsageRow) bool {
+	return !slices.ContainsFunc(all(r), func(n **int64) bool { return *n != nil && **n != 0 })
+}
+
+// size is by what rows are sorted: what is left of what was charged, or points, and refusals where there are none.
+func size(r *daemon.UsageRow) int64 {
+	for _, n := range []*int64{r.Net, r.Points, r.Refused} {
+		if n != nil && *n != 0 {
+			return *n
+		}
+	}
+	return 0
+}
+
+// writeUsage writes a table, and below it what is to be known about it.
+func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
+	if len(told.Rows) > maxShown {
+		return cli.Usagef("there are %d rows, and nobody reads more than %d: say -top 10, -sum, a longer -window, or -csv", len(told.Rows), maxShown)
+	}
+	zone, err := time.LoadLocation(told.Zone)
+	if err != nil {
+		zone = time.UTC
+	}
+	columns, of := numbers(told.By)
+	head := []string{"PERIOD"}
+	if sum {
+		head = nil
+	}
+	if told.Tenant == "" {
+		head = append(head, "TENANT")
+	}
+	named := told.By != "tenant"
+	if named {
+		head = append(head, "NAME")
+	}
+	rows := [][]string{slices.Concat(head, columns, []string{"GRADE", ""})}
+	for i := range told.Rows {
+		r := &told.Rows[i]
+		var line []string
+		if !sum {
+			line = append(line, r.Begin.In(zone).Format(forms[told.Window]))
+		}
+		if told.Tenant == "" {
+			line = append(line, r.Tenant)
+		}
+		if named {
+			line = append(line, r.Name)
+		}
+		for _, n := range of(r) {
+			text := "?"
+			if *n != nil {
+				text = strconv.FormatInt(**n, 10)
+			}
+			line = append(line, text)
+		}
+		rows = append(rows, append(line, r.Grade, stateOf(r)))
+	}
+	cli.WriteTable(c.Stdout, rows)
+	writeNotes(c, told)
+	return nil
+}
+
+// stateOf says what the numbers of a row lack.
+func stateOf(r *daemon.UsageRow) string {
+	switch {
+	case r.Known == "none":
+		return "nobody knows"
+	case r.Known == "part" && r.Open:
+		return "at least, open"
+	case r.Known == "part":
+		return "at least"
+	case r.Open:
+		return "open"
+	}
+	return ""
+}
+
+// writeNotes says what is to be known about a table.
+func writeNotes(c cli.Console, told *daemon.Usage) {
+	fmt.Fprintln(c.Stdout)
+	if told.Since.IsZero() {
+		note(c, "Nothing was ever collected: the daemon needs -redis, and instances that record usage.")
+		return
+	}
+	note(c, "Collected from %s to %s. Times are of %s.", stamp(told.Since), stamp(told.Collected), told.Zone)
+	if told.Kept.After(told.From) {
+		note(c, "By the %s there is nothing from before %s: a longer -window has it.", told.Window, stamp(told.Kept))
+	}
+	if told.Counts == "none" {
+		note(c, "The policy counts nothing of %s in the step that charges: its tier has no usage: totals or fields.", told.Tenant)
+	}
+	if told.Counts == "totals" && told.By == "field" {
+		note(c, "The policy counts no root fields of %s: its tier has usage: totals.", told.Tenant)
+	}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func writeReached(c cli.Console, told *daemon.Reached) {
+	if len(told.Rows) == 0 {
+		note(c, "No limit of %s was seen to come so near in that time.", told.Tenant)
+	} else {
+		rows := [][]string{{"BEGIN", "WHOSE", "LIMIT", "REACHED", "TIMES"}}
+		for i := range told.Rows {
+			r := &told.Rows[i]
+			whose := r.Level
+			if r.Owner != "" {
+				whose += " " + r.Owner
+			}
+			rows = append(rows, []string{stamp(r.Begin), whose, r.Limit, fmt.Sprintf("%d%%", r.Threshold), strconv.FormatInt(r.Times, 10)})
+		}
+		cli.WriteTable(c.Stdout, rows)
+	}
+	writeMore(c, told.Next, told.Since)
+}
+
+func writeNear(c cli.Console, told *daemon.Near) {
+	if len(told.Rows) == 0 {
+		note(c, "Nobody was seen at %d%% of a limit on %d days from %s on.", told.Threshold, told.AtLeast, stamp(told.From))
+	} else {
+		rows := [][]string{{"TENANT", "OWNER", "LIMIT", "DAYS", "LAST", "TIMES", "MOST"}}
+		for i := range told.Rows {
+			r := &told.Rows[i]
+			rows = append(rows, []string{r.Tenant, r.Owner, r.Limit, strconv.Itoa(r.Days), r.Last.UTC().Format(time.DateOnly), strconv.FormatInt(r.Times, 10), fmt.Sprintf("%d%%", r.Most)})
+		}
+		cli.WriteTable(c.Stdout, rows)
+	}
+	writeMore(c, told.Next, told.Since)
+}
+
+// writeMore says what of a list is not shown.
+func writeMore(c cli.Console, next string, since time.Time) {
+	if next != "" {
+		note(c, "There are more: say a shorter time, or a larger -threshold.")
+	}
+	if since.IsZero() {
+		note(c, "Nothing was ever collected: the daemon needs -redis, and instances that record usage.")
+	}
+}

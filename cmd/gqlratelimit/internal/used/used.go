@@ -1,0 +1,263 @@
+// Package used shows what tenants have used, as gqlratelimitd has collected it.
+package used
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+)
+
+const help = `
+Usage: gqlratelimit usage [flags]
+       gqlratelimit usage reached [flags]
+       gqlratelimit usage near [flags]
+
+Shows what a tenant has used, as gqlratelimitd has collected it: by unit and field what was counted in
+the step that charged it, which is what one bills by, and otherwise what instances have decided. Without
+-tenant it shows all tenants, by day or month.
+
+reached shows when limits of a tenant were nearly used up, and near whose were on most of the last days.
+
+Examples:
+
+    gqlratelimit usage -tenant acme -by unit -window month -last 365d
+    gqlratelimit usage -tenant acme -by user -top 10 -sum -last 7d
+    gqlratelimit usage -by unit -window month -csv > usage.csv
+    gqlratelimit usage near -days 7
+`
+
+// Run runs the sub-command usage.
+func Run(c cli.Console, args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "reached":
+			return reached(c, args[1:])
+		case "near":
+			return near(c, args[1:])
+		}
+	}
+	return series(c, args)
+}
+
+// asked is what all of them are asked by.
+type asked struct {
+	daemon.UsageQuestion
+
+	daemon         daemon.Flags
+	from, to, last string
+	json           bool
+}
+
+// register adds the flags that all of them have.
+func (a *asked) register(flags *flag.FlagSet) {
+	a.daemon.Register(flags)
+	flags.BoolVar(&a.json, "json", false, "write JSON (docs/reference/command.md describes the format)")
+}
+
+// registerTime adds those of a tenant and a time.
+func (a *asked) registerTime(flags *flag.FlagSet) {
+	flags.StringVar(&a.Tenant, "tenant", "", "`name` of the tenant")
+	flags.StringVar(&a.from, "from", "", "a `time` or date, such as 2026-11-01 or 2026-11-01T15:00:00Z; all periods that it touches are shown")
+	flags.StringVar(&a.to, "to", "", "a `time` or date, which is not shown any more (default now)")
+	flags.StringVar(&a.last, "last", "", "for how `long` before -to, such as 90m, 24h or 7d, in the place of -from")
+}
+
+// times reads the time that is asked for.
+func (a *asked) times(now time.Time) error {
+	zone := time.UTC
+	if a.Zone != "" {
+		named, err := time.LoadLocation(a.Zone)
+		if err != nil || a.Zone == "Local" {
+			return cli.Usagef("there is no time zone %q here: say UTC, or a name such as Europe/Berlin", a.Zone)
+		}
+		zone = named
+	}
+	var err error
+	if a.From, err = timeOf("from", a.from, zone); err != nil {
+		return err
+	}
+	if a.To, err = timeOf("to", a.to, zone); err != nil {
+		return err
+	}
+	if a.last == "" {
+		return nil
+	}
+	if a.from != "" {
+		return cli.Usagef("-from and -last say the same thing: leave one out")
+	}
+	long, err := durationOf(a.last)
+	if err != nil {
+		return err
+	}
+	if a.To.IsZero() {
+		a.To = now
+	}
+	a.From = a.To.Add(-long)
+	return nil
+}
+
+// timeOf reads a time, zero if it is not given.
+func timeOf(flag, text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, form := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02T15:04"} {
+		if at, err := time.ParseInLocation(form, text, zone); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, cli.Usagef("-%s %q is no time: say 2026-11-01, 2026-11-01T15:00 or 2026-11-01T15:00:00Z", flag, text)
+}
+
+// durationOf reads a duration, which may be in days.
+func durationOf(text string) (time.Duration, error) {
+	long, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		// Ten thousand years find no room in a duration.
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		long = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || long <= 0 {
+		return 0, cli.Usagef("-last %q is no time: say 90m, 24h or 7d", text)
+	}
+	return long, nil
+}
+
+func series(c cli.Console, args []string) error {
+	a := &asked{}
+	flags := c.NewFlags("usage", help)
+	a.register(flags)
+	a.registerTime(flags)
+	flags.StringVar(&a.By, "by", "", "`what` there is a row for: tenant, operation, team, user, limit, unit or field (default tenant)")
+	flags.StringVar(&a.Window, "window", "", "how long `periods` are: minute, hour, day or month (default hour, and day without -tenant)")
+	flags.StringVar(&a.Zone, "zone", "", "time `zone` of days and months, such as Europe/Berlin (default UTC)")
+	flags.StringVar(&a.Name, "name", "", "only the unit, field, operation, team, user or limit of this `name`")
+	flags.StringVar(&a.Top, "top", "", "so `many` names have rows of their own, and the others one together, named *")
+	sum := flags.Bool("sum", false, "add up all periods")
+	asCSV := flags.Bool("csv", false, "write a table for a spreadsheet")
+	if err := cli.ParseAlone(flags, args); err != nil {
+		return err
+	}
+	switch {
+	case *asCSV && (a.json || *sum):
+		return cli.Usagef("-csv has every period: leave -json and -sum out")
+	case a.Tenant == "" && a.Window == "":
+		a.Window = "day"
+	}
+	if err := a.times(time.Now()); err != nil {
+		return err
+	}
+	client, err := a.daemon.Open(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if *asCSV {
+		table, err := client.UsageCSV(&a.UsageQuestion)
+		if err == nil {
+			_, err = c.Stdout.Write(table)
+		}
+		return err
+	}
+	told, err := client.Usage(&a.UsageQuestion)
+	if err != nil {
+		return err
+	}
+	if *sum {
+		told.Rows = summed(told.Rows)
+	}
+	if a.json {
+		return c.WriteJSON(struct {
+			Version int `json:"version"`
+			*daemon.Usage
+		}{session.FormatVersion, told})
+	}
+	return writeUsage(c, told, *sum)
+}
+
+func reached(c cli.Console, args []string) error {
+	a := &asked{}
+	flags := c.NewFlags("usage reached", `
+Usage: gqlratelimit usage reached -tenant NAME [flags]
+
+Shows when limits of a tenant were used up to a threshold, in percent; 100 are limits that have refused.
+It was at least so often: not every crossing is told.
+`)
+	a.register(flags)
+	a.registerTime(flags)
+	flags.StringVar(&a.Window, "window", "", "how long `periods` are: minute or day (default day)")
+	flags.StringVar(&a.Threshold, "threshold", "", "the smallest `percentage`")
+	if err := cli.ParseAlone(flags, args); err != nil {
+		return err
+	}
+	if a.Tenant == "" {
+		return cli.Usagef("say whose: -tenant NAME; gqlratelimit usage near looks at all")
+	}
+	if err := a.times(time.Now()); err != nil {
+		return err
+	}
+	client, err := a.daemon.Open(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	told, err := client.Reached(&a.UsageQuestion)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return c.WriteJSON(struct {
+			Version int `json:"version"`
+			*daemon.Reached
+		}{session.FormatVersion, told})
+	}
+	writeReached(c, told)
+	return nil
+}
+
+func near(c cli.Console, args []string) error {
+	a := &asked{}
+	flags := c.NewFlags("usage near", `
+Usage: gqlratelimit usage near [flags]
+
+Shows whose limits were nearly used up on most of the last days, of all tenants: who could buy more. It was on
+at least so many days: not every crossing is told.
+`)
+	a.register(flags)
+	flags.StringVar(&a.Days, "days", "", "`how many` days, today included (default 7)")
+	flags.StringVar(&a.AtLeast, "at-least", "", "on how many of the `days` (default more than half)")
+	flags.StringVar(&a.Threshold, "threshold", "", "the smallest `percentage` (default 80)")
+	flags.StringVar(&a.Level, "level", "", "`whose` limits: tenant, team, user or operation (default tenant)")
+	if err := cli.ParseAlone(flags, args); err != nil {
+		return err
+	}
+	client, err := a.daemon.Open(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	told, err := client.Near(&a.UsageQuestion)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return c.WriteJSON(struct {
+			Version int `json:"version"`
+			*daemon.Near
+		}{session.FormatVersion, told})
+	}
+	writeNear(c, told)
+	return nil
+}
+
+// note writes a line below a table.
+func note(c cli.Console, format string, args ...any) {
+	fmt.Fprintln(c.Stdout, cli.Plain(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	usageOfAcme = "GET /v1/orgs/acme/ratelimit/usage/series"
+	usageOfAll  = "GET /v1/ratelimit/usage/series"
+)
+
+// asked is what the daemon was asked last.
+func (c *control) asked(parameter string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[len(c.seen)-1].URL.Query().Get(parameter)
+}
+
+// byUnit is an answer with what orders to terminals look like.
+const byUnit = `{"tenant": "acme", "window": "day", "by": "unit", "zone": "Europe/Berlin", "from": "2026-11-20T23:00:00Z", "to": "2026-11-24T23:00:00Z",
+	"since": "2026-11-21T12:00:00Z", "kept": "2026-11-21T00:00:00Z", "collected": "2026-11-24T09:30:00Z", "counts": "none", "rows": [
+	{"begin": "2026-11-20T23:00:00Z", "end": "2026-11-21T23:00:00Z", "open": false, "known": "none", "name": "", "grade": "exact"},
+	{"begin": "2026-11-21T23:00:00Z", "end": "2026-11-22T23:00:00Z", "open": false, "known": "part", "name": "points", "grade": "exact", "charged": 40, "givenBack": 10, "net": 30, "calls": 0},
+	{"begin": "2026-11-22T23:00:00Z", "end": "2026-11-23T23:00:00Z", "open": false, "known": "all", "name": "points", "grade": "exact", "charged": 5, "givenBack": 0, "net": 5, "calls": 0},
+	{"begin": "2026-11-22T23:00:00Z", "end": "2026-11-23T23:00:00Z", "open": false, "known": "all", "name": "x\u001b[2J\r\n, y", "grade": "local", "charged": 90, "givenBack": 0, "net": 90, "calls": 0},
+	{"begin": "2026-11-23T23:00:00Z", "end": "2026-11-24T23:00:00Z", "open": true, "known": "all", "name": "", "grade": "exact", "charged": 0, "givenBack": 0, "net": 0, "calls": 0}]}`
+
+func TestUsageIsATableOfWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	c.answer(usageOfAcme, http.StatusOK, nil, byUnit)
+	require.Equal(t, `PERIOD      NAME        CHARGED  GIVEN BACK  NET  GRADE
+2026-11-21              ?        ?           ?    exact  nobody knows
+2026-11-22  points      40       10          30   exact  at least
+2026-11-23  points      5        0           5    exact
+2026-11-23  x?[2J??, y  90       0           90   local
+2026-11-24              0        0           0    exact  open
+
+Collected from 2026-11-21T12:00:00Z to 2026-11-24T09:30:00Z. Times are of Europe/Berlin.
+By the day there is nothing from before 2026-11-21T00:00:00Z: a longer -window has it.
+The policy counts nothing of acme in the step that charges: its tier has no usage: totals or fields.
+`, c.want(exitOK, "usage -tenant acme -by unit -window day -zone Europe/Berlin -from 2026-11-21 -to 2026-11-25T00:00 -top 5 -name x"))
+	for parameter, want := range map[string]string{
+		"by": "unit", "window": "day", "zone": "Europe/Berlin", "from": "2026-11-20T23:00:00Z", "to": "2026-11-24T23:00:00Z", "top": "5", "name": "x", "format": "json", "limit": "",
+	} {
+		require.Equal(t, want, c.asked(parameter), parameter)
+	}
+	c.answer(usageOfAcme, http.StatusOK, nil, byUnit)
+	summed := c.want(exitOK, "usage -tenant acme -by unit -sum")
+	require.Contains(t, summed, `NAME        CHARGED  GIVEN BACK  NET  GRADE
+x?[2J??, y  90       0           90   local  at least, open
+points      45       10          35   exact  at least, open
+`)
+	require.NotContains(t, summed, "\x1b")
+	c.answer(usageOfAcme, http.StatusOK, nil, byUnit)
+	told := c.want(exitOK, "usage -tenant acme -by unit -json")
+	require.Contains(t, told, `"version": 1`)
+	require.Contains(t, told, `"name": "x\u001b[2J\r\n, y"`)
+	require.NotContains(t, told, "\x1b", "also where it is JSON")
+}
+
+func TestUsageOfAllTenantsIsByTheDayUnlessSomethingElseIsSaid(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	c.answer(usageOfAll, http.StatusOK, nil, `{"window": "day", "by": "tenant", "zone": "UTC", "from": "2026-11-21T00:00:00Z", "to": "2026-11-22T00:00:00Z", "kept": "2020-01-01T00:00:00Z", "rows": [
+		{"begin": "2026-11-21T00:00:00Z", "end": "2026-11-22T00:00:00Z", "open": true, "known": "part", "tenant": "acme", "name": "", "grade": "instance", "admitted": 9, "refused": 8, "wouldRefuse": 7, "points": 6}]}`)
+	require.Equal(t, `PERIOD      TENANT  ADMITTED  REFUSED  WOULD REFUSE  POINTS  GRADE
+2026-11-21  acme    9         8        7             6       instance  at least, open
+
+Nothing was ever collected: the daemon needs -redis, and instances that record usage.
+`, c.want(exitOK, "usage -last 36h"))
+	require.Equal(t, "day", c.asked("window"))
+	require.NotEmpty(t, c.asked("from"))
+}
+
+func TestATableForASpreadsheetIsThatOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	c.answer(usageOfAcme, http.StatusOK, http.Header{"Content-Type": {"text/csv"}}, "begin,name\nx,'=1+1\n")
+	require.Equal(t, "begin,name\nx,'=1+1\n", c.want(exitOK, "usage -tenant acme -csv"))
+	require.Equal(t, "csv", c.asked("format"))
+	require.Contains(t, c.want(exitUsage, "usage -tenant acme -csv -sum"), "leave -json and -sum out")
+	c.problem(usageOfAcme, http.StatusUnprocessableEntity, `{"title": "This cannot be done", "detail": "from: it comes to more than 100000 rows: ask for the window month"}`)
+	require.Contains(t, c.want(exitUsage, "usage -tenant acme -csv"), "the daemon says: This cannot be done. from: it comes to more than 100000 rows: ask for the window month")
+}
+
+func TestWhoIsNearALimitIsAList(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	const since = `"since": "2026-01-01T00:00:00Z", "from": "2026-11-17T00:00:00Z", "to": "2026-11-24T00:00:00Z", "kept": "2026-01-01T00:00:00Z"`
+	c.answer("GET /v1/ratelimit/usage/near", http.StatusOK, nil, `{`+since+`, "atLeast": 4, "threshold": 80, "next": "x", "rows": [
+		{"tenant": "acme\u001b[2J", "limit": "minute", "days": 6, "last": "2026-11-23T00:00:00Z", "times": 40, "most": 100}]}`)
+	require.Equal(t, `TENANT    OWNER  LIMIT   DAYS  LAST        TIMES  MOST
+acme?[2J         minute  6     2026-11-23  40     100%
+There are more: say a shorter time, or a larger -threshold.
+`, c.want(exitOK, "usage near -days 7 -at-least 4 -threshold 80 -level tenant"))
+	require.Equal(t, []string{"7", "4", "80", "tenant"}, []string{c.asked("days"), c.asked("atLeast"), c.asked("threshold"), c.asked("level")})
+	c.answer("GET /v1/ratelimit/usage/near", http.StatusOK, nil, `{`+since+`, "atLeast": 4, "threshold": 80, "rows": []}`)
+	require.Equal(t, "Nobody was seen at 80% of a limit on 4 days from 2026-11-17T00:00:00Z on.\n", c.want(exitOK, "usage near"))
+	const reached = "GET /v1/orgs/acme/ratelimit/usage/reached"
+	c.answer(reached, http.StatusOK, nil, `{"tenant": "acme", `+since+`, "rows": [
+		{"begin": "2026-11-23T00:00:00Z", "end": "2026-11-24T00:00:00Z", "level": "user", "owner": "h:12", "limit": "minute", "threshold": 80, "times": 3, "grade": "sampled"}]}`)
+	require.Equal(t, `BEGIN                 WHOSE      LIMIT   REACHED  TIMES
+2026-11-23T00:00:00Z  user h:12  minute  80%      3
+`, c.want(exitOK, "usage reached -tenant acme -window day -threshold 80 -last 7d"))
+	c.answer(reached, http.StatusOK, nil, `{"tenant": "acme", `+since+`, "rows": []}`)
+	require.Equal(t, "No limit of acme was seen to come so near in that time.\n", c.want(exitOK, "usage reached -tenant acme"))
+	c.answer(reached, http.StatusOK, nil, `{"tenant": "acme", `+since+`, "rows": []}`)
+	require.Contains(t, c.want(exitOK, "usage reached -tenant acme -json"), `"rows": []`)
+	require.Contains(t, c.want(exitUsage, "usage reached"), "say whose")
+}
+
+func TestATimeOfUsageThatIsNoneSaysWhatWouldBe(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	for line, want := range map[string]string{
+		"-from yesterday":            "say 2026-11-01",
+		"-to 2026-13-01":             "is no time",
+		"-last 7":                    "say 90m, 24h or 7d",
+		"-last -7d":                  "say 90m, 24h or 7d",
+		"-last 99999999999d":         "say 90m, 24h or 7d",
+		"-last 7d -from 2026-11-01":  "leave one out",
+		"-zone Mars/North":           "there is no time zone",
+		"-zone Local -window day":    "there is no time zone",
+		"acme":                       "an argument without a flag",
+		"-from 2026-11-01 -nonsense": "nonsense",
+	} {
+		require.Contains(t, c.want(exitUsage, "usage -tenant acme "+line), want, line)
+	}
+	require.Empty(t, c.seen, "nobody was asked")
+	require.Contains(t, c.want(exitOK, "usage -h"), "gqlratelimit usage near")
+	require.Contains(t, c.want(exitOK, "usage near -h"), "-at-least")
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+func TestTheCommandShowsWhatTheDaemonKeepsOfUsage(t *testing.T) {
+	t.Parallel()
+	bin, data := buildCommand(t), t.TempDir()
+	daemon := start(t, data)
+	token := daemon.issue("ada", daemon.token)
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -2)
+	keep(t, data, day)
+	run := func(want int, args ...string) string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), filepath.Join(bin, "gqlratelimit"), append([]string{"usage"}, args...)...)
+		command.Env = append(os.Environ(), "RATELIMIT_DAEMON="+daemon.url, "RATELIMIT_TOKEN="+token)
+		printed, _ := command.CombinedOutput()
+		require.Equal(t, want, command.ProcessState.ExitCode(), string(printed))
+		return string(printed)
+	}
+	from, to := day.Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly)
+	require.Contains(t, run(0, "-tenant", "acme/1", "-by", "unit", "-window", "day", "-from", from, "-to", to), from+"  points  40       10          30   exact\n")
+	require.Contains(t, run(0, "-tenant", "acme/1", "-by", "user", "-sum", "-from", from, "-to", to), "=cmd  4         3        2             10      instance\n")
+	table := run(0, "-tenant", "acme/1", "-by", "user", "-csv", "-from", from, "-to", to)
+	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 25)
+	require.Equal(t, "'=cmd", rows[1][5])
+	require.Contains(t, run(0, "-by", "unit", "-from", from, "-to", to), "acme/1  points  40")
+	require.Contains(t, run(0, "reached", "-tenant", "acme/1", "-from", from, "-to", to), "tenant  minute  80%      7")
+	require.Contains(t, run(0, "near", "-at-least", "1"), "acme/1         minute  1     "+from+"  7      80%")
+	require.Contains(t, run(2, "-tenant", "acme/1", "-window", "minute", "-last", "30d"), "more than 10080 minutes: ask for a shorter range, or for the window hour")
+}
+
+// keep has the file of a daemon have what was used on a day.
+func keep(t *testing.T, data string, day time.Time) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Config{URL: (&options{Data: data}).databaseURL()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	minute := day.Unix() / 60
+	require.NoError(t, db.Count(t.Context(), func(tx *store.UsageTx) error {
+		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: store.DayOf(day), MinutesUntil: store.DayOf(day) + 4})
+		require.NoError(t, err)
+		require.NoError(t, tx.PutUsagePass("told", minute))
+		require.NoError(t, tx.PutUsagePass("told", minute+2*24*60-1))
+		_, err = tx.PutUsage([]store.UsageCount{{Tenant: "acme/1", Minute: minute, Unit: "points", Charged: 40, GivenBack: 10}})
+		require.NoError(t, err)
+		_, err = tx.PutDecisions([]store.DecisionCount{{Tenant: "acme/1", Minute: minute, Dimension: "user", Name: "=cmd", Instance: "api", Admitted: 4, Refused: 3, WouldRefuse: 2, Points: 10}})
+		require.NoError(t, err)
+		_, err = tx.PutReached([]store.ReachedCount{{Tenant: "acme/1", Minute: minute, Level: "tenant", Limit: "minute", Threshold: 80, Instance: "api", Times: 7}})
+		return err
+	}))
+	for found := 1; found > 0; {
+		require.NoError(t, db.Count(t.Context(), func(tx *store.UsageTx) (err error) {
+			found, err = tx.RollUp(time.Now(), 100)
+			return err
+		}))
+	}
+}
