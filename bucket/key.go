@@ -30,6 +30,7 @@ import (
 // The braces are the hash tag of Redis Cluster: all keys of a tenant are in one slot. A later layout
 // takes other letters, so that both can be told apart in one server. The layout of the values is
 // described in package lua.
+// A pattern of [FindUsage] has those of usage.
 var infixes = [...]string{
 	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:", partKey: ":o:",
 	recordKey: ":i:", settledKey: ":s:", usageKey: ":n2:", localUsageKey: ":l2:", overridesKey: ":x", fleetKey: ":fleet",

@@ -34,7 +34,7 @@ func FindUsage(ctx context.Context, node *redis.Client, namespace string, cursor
 	if err := checkNamespace(namespace); err != nil {
 		return nil, 0, err
 	}
-	keys, next, err := node.Scan(ctx, cursor, "rl:"+namespace+":{*}:[nl]:*", findCount).Result()
+	keys, next, err := node.Scan(ctx, cursor, "rl:"+namespace+":{*}:[nl]2:*", findCount).Result()
 	if err != nil {
 		return nil, 0, err
 	}

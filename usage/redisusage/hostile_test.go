@@ -60,12 +60,12 @@ func TestWhatSomebodyHasWrittenThereIsLeftOut(t *testing.T) {
 		require.NoError(t, test.ZAdd(ctx, "rl:main:usage", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli() + int64(i)), Member: run}).Err())
 	}
 	for key, value := range map[string]string{
-		"rl:main:{x}:n:": "", "rl:main:{x}:n:-1": "", "rl:main:{x}:n:1:u:exports": "", "rl:main:{a b}:n:1": "", "rl:main:{~none}:n:1": strings.Repeat("x", 1<<14),
-		"rl:main:{x}:n:99999999999": "", "rl:main:{}:l:1": "", "rl:other:{x}:n:1": "",
+		"rl:main:{x}:n2:": "", "rl:main:{x}:n2:-1": "", "rl:main:{x}:n2:1:u:exports": "", "rl:main:{a b}:n2:1": "", "rl:main:{~none}:n2:1": strings.Repeat("x", 1<<14),
+		"rl:main:{x}:n2:99999999999": "", "rl:main:{}:l2:1": "", "rl:other:{x}:n2:1": "",
 	} {
 		require.NoError(t, test.Set(ctx, key, value, 0).Err())
 	}
-	require.NoError(t, test.LPush(ctx, "rl:main:{~list}:n:1", "a list").Err())
+	require.NoError(t, test.LPush(ctx, "rl:main:{~list}:n2:1", "a list").Err())
 
 	source := reader(t, client)
 	reports := all(t, func(cursor string) ([]usage.Report, string, error) { return source.Reports(ctx, now, cursor) })
