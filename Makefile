@@ -18,7 +18,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/natsstream contrib/prometheus,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/natsstream contrib/prometheus contrib/grafana,$(CONTRIB))
 # Those that are linted and formatted.
 MODULES := $(CONTRIB) gqlratelimitd
 
@@ -59,9 +59,10 @@ streams: ## Test the sinks of Kafka and NATS with kfake and nats-server, which i
 	cd contrib/natsstream && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: boards
-boards: ## Test metrics and alert rules with Prometheus and promtool; installs them if they are missing, and starts no service
+boards: test-tools ## Test metrics, alert rules and dashboards with Prometheus and promtool; installs them if they are missing, and starts no service
 	@scripts/install-prometheus
 	cd contrib/prometheus && go test -race -shuffle=on -timeout 10m ./...
+	cd contrib/grafana && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: daemon
 daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service
@@ -186,13 +187,14 @@ format: ## Format the Go code as the linter wants it
 	done
 
 .PHONY: generate
-generate: ## Regenerate the servers of the tests, of the example and of gqlratelimitd, the copies of the schema files, and docs/reference/policy.md
+generate: ## Regenerate the servers of the tests, of the example and of gqlratelimitd, the copies of the schema files, docs/reference/policy.md, and the dashboards
 	cp schema.graphqls ratelimit-field.graphqls gqlgenplugin/
 	cp schema.graphqls cmd/gqlratelimit/internal/source/schema.graphqls
 	$(GQLGEN) generate --config gqlgen.yml
 	cd example && $(GQLGEN) generate --config gqlgen.yml
 	cd gqlratelimitd/internal/graph && $(GQLGEN) generate --config gqlgen.yml
 	go generate ./docs/...
+	cd contrib/grafana && go generate .
 
 .PHONY: unchanged
 unchanged: ## Fail if make generate or go mod tidy would change a file; it works on a copy

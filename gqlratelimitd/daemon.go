@@ -87,7 +87,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL(), Now: o.now}); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openDriver, d.openWeb, d.openGraph} {
+	for _, part := range []func(context.Context) error{d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openDriver, d.openRefusals, d.openWeb, d.openGraph} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}

@@ -1,151 +1,90 @@
 package prometheus_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/contrib/prometheus/promtest"
 )
 
 // faster is by how much the rules are shortened: five minutes are ten seconds.
 const faster = 30
 
-var durations = regexp.MustCompile(`(\[|for: )(\d+)(m|h)`)
-
-// shortened are the rules with shorter windows.
-func shortened(t *testing.T) string {
+// ruleText is the file of rules.
+func ruleText(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
 	require.NoError(t, err)
-	return durations.ReplaceAllStringFunc(string(text), func(found string) string {
-		m := durations.FindStringSubmatch(found)
-		n, _ := strconv.Atoi(m[2])
-		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour}[m[3]]
-		return m[1] + fmt.Sprint(int64((time.Duration(n) * unit / faster).Seconds())) + "s"
-	})
+	return string(text)
 }
 
-// server is a Prometheus that scrapes a server with a limiter each second.
-type server struct {
-	t   *testing.T
-	url string
-}
-
-func startPrometheus(t *testing.T, target string) *server {
+// scrapes returns a Prometheus that scrapes shops, with the rules shortened.
+func scrapes(t *testing.T, shops ...*promtest.Shop) *promtest.Prometheus {
 	t.Helper()
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yml"), []byte(shortened(t)), 0o600))
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n"+
-		"scrape_configs: [{job_name: api, static_configs: [{targets: [%q]}]}]\n", target)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(config), 0o600))
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	log, err := os.Create(filepath.Join(folder, "log"))
-	require.NoError(t, err)
-	command := exec.Command("prometheus", "--config.file="+filepath.Join(folder, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address)
-	command.Stdout, command.Stderr = log, log
-	require.NoError(t, command.Start(), "run scripts/install-prometheus")
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		_ = log.Close()
-	})
-	return &server{t, "http://" + address}
-}
-
-// get asks the API of Prometheus. It returns false as long as that does not answer.
-func (s *server) get(path string, into any) bool {
-	s.t.Helper()
-	asking, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
-	require.NoError(s.t, err)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(asking)
-	if err != nil {
-		return false
+	var targets []promtest.Target
+	for i, shop := range shops {
+		targets = append(targets, promtest.Target{Job: fmt.Sprint("shop-", i), Address: shop.URL})
 	}
-	defer func() { _ = answer.Body.Close() }()
-	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(into) == nil
+	return promtest.Start(t, promtest.Config{Targets: targets, Rules: promtest.Shorten(ruleText(t), faster)})
 }
 
-// alert is one that fires or waits to.
-type alert struct {
-	State               string
-	Labels, Annotations map[string]string
+// badDay are the alerts that fire on the day on which everything goes wrong: all that look at ten minutes or less, but those of the control
+// plane, which contrib/grafana fires with a gqlratelimitd.
+var badDay = []string{
+	"RatelimitTenantRefused", "RatelimitManyTenantsRefused", "RatelimitClientsRetryEarly", "RatelimitUnjudged", "RatelimitRefusedByOutage",
+	"RatelimitStoreAway", "RatelimitStoreAwayLong", "RatelimitPolicyStale", "RatelimitPolicyRejected", "RatelimitPolicyDiffers",
+	"RatelimitBudgetsEvicted", "RatelimitDoorEvicted", "RatelimitSettlementsDropped", "RatelimitEventsDropped", "RatelimitStreamLag",
+	"RatelimitNoDigest",
 }
 
-// firing are the alerts that fire, by their name.
-func (s *server) firing() map[string]alert {
-	s.t.Helper()
-	var answer struct{ Data struct{ Alerts []alert } }
-	fires := map[string]alert{}
-	if s.get("/api/v1/alerts", &answer) {
-		for _, a := range answer.Data.Alerts {
-			if a.State == "firing" {
-				fires[a.Labels["alertname"]] = a
-			}
-		}
-	}
-	return fires
-}
-
-// answers reports how many series a query has.
-func (s *server) answers(query string) int {
-	s.t.Helper()
-	var answer struct{ Data struct{ Result []any } }
-	s.get("/api/v1/query?query="+url.QueryEscape(query), &answer)
-	return len(answer.Data.Result)
-}
-
-func TestAlertsFireInAPrometheusThatScrapesAServerWhoseTenantIsRefused(t *testing.T) {
+func TestAlertsFireInAPrometheusThatScrapesServersOnABadDay(t *testing.T) {
 	t.Parallel()
-	registry, meter := export(t)
-	mux := http.NewServeMux()
-	mux.Handle("/query", newServerBehind(t, meter, 1_000_000))
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	api := httptest.NewServer(mux)
-	t.Cleanup(api.Close)
-	s := startPrometheus(t, strings.TrimPrefix(api.URL, "http://"))
+	busy := promtest.NewShop(t, promtest.ShopConfig{NoDigest: true})
+	small := promtest.NewShop(t, promtest.ShopConfig{Revision: 2, Budgets: 20, Addresses: 20, Events: 10})
+	cut := promtest.NewShop(t, promtest.ShopConfig{Revision: 2})
+	p := scrapes(t, busy, small, cut)
 
-	expected := []string{"RatelimitTenantRefused", "RatelimitPolicyStale", "RatelimitNoDigest"}
-	var fires map[string]alert
-	ask := func() bool {
+	require.Eventually(t, func() bool {
+		series, err := p.Query(`count(ratelimit_policy_revision)`)
+		return err == nil && len(series) == 1 && series[0].Value[1] == "3"
+	}, time.Minute, 100*time.Millisecond)
+	busy.Publish(7, "this is no policy")
+	cut.FeedAway(true)
+	cut.BrokerAway(true)
+	cut.StoreAway(true)
+	small.SettlementsAway(true)
+	var fires map[string][]promtest.Alert
+	missing := func(name string) bool { return len(fires[name]) == 0 }
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("silent: ", slices.DeleteFunc(slices.Clone(badDay), func(name string) bool { return !missing(name) }))
+		}
+	})
+	require.Eventually(t, func() bool {
+		for i := range 30 {
+			busy.Ask(t, fmt.Sprint("local-", i), promtest.Users)
+			small.Ask(t, fmt.Sprint("local-", i), promtest.Users)
+		}
 		for range 3 {
-			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", strings.NewReader(`{"query": "{ users(first: 45) { name } }"}`))
-			request.Header.Set("Content-Type", "application/json")
-			mux.ServeHTTP(httptest.NewRecorder(), request)
+			busy.Ask(t, "local-1", promtest.Users)
+			small.Ask(t, "large-1", promtest.Search)
+			cut.Ask(t, "closed-1", promtest.Users)
+			cut.Ask(t, "unbounded-1", promtest.Users)
 		}
-		fires = s.firing()
-		for _, name := range expected {
-			if _, there := fires[name]; !there {
-				return false
-			}
+		fires = p.Firing()
+		return !slices.ContainsFunc(badDay, missing)
+	}, 3*time.Minute, 200*time.Millisecond)
+	for name, alerts := range fires {
+		for _, a := range alerts {
+			require.NotContains(t, a.Annotations["summary"], "no value", name)
+			require.NotContains(t, a.Annotations["summary"], "error", name)
 		}
-		return true
 	}
-	require.Eventually(t, ask, time.Minute, 200*time.Millisecond, "%v", expected)
-	require.Positive(t, s.answers("ratelimit:tenant_refused:ratio_rate5m"))
-	for name, a := range fires {
-		require.NotContains(t, a.Annotations["summary"], "no value", name)
-		require.NotContains(t, a.Annotations["summary"], "error", name)
-	}
-	require.Contains(t, fires["RatelimitTenantRefused"].Annotations["summary"], "192.0.2.1")
-	for _, never := range []string{"RatelimitStoreAway", "RatelimitUnjudged", "RatelimitRolloutHalted", "RatelimitRefusedByOutage"} {
-		require.NotContains(t, fires, never)
-	}
+	require.Contains(t, fires["RatelimitTenantRefused"][0].Annotations["summary"], "local-")
+	require.NotContains(t, fires, "RatelimitRolloutHalted")
 }

@@ -105,6 +105,12 @@ func stateVerdicts() map[string][]run {
 			{"all have one", false, []string{gauge(`ratelimit_policy_revision{instance="a"}`, 7), gauge(`ratelimit_policy_revision{instance="b"}`, 7)}},
 			{"one has no feed", false, []string{gauge(`ratelimit_policy_revision{instance="a"}`, 7), gauge(`ratelimit_policy_revision{instance="b"}`, 0)}},
 		},
+		"RatelimitDirectoryStale": {
+			{"61 s", true, []string{gauge("ratelimit_directory_age_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_directory_age_seconds", 59)}},
+		},
+		"RatelimitModeSwitchesStale": {
+			{"61 s", true, []string{gauge("ratelimit_mode_switches_age_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_mode_switches_age_seconds", 59)}},
+		},
 		"RatelimitBudgetsEvicted":     grows("ratelimit_store_evicted_total"),
 		"RatelimitDoorEvicted":        grows("ratelimit_edge_evicted_total"),
 		"RatelimitEventsDropped":      grows("ratelimit_events_dropped_total"),
@@ -124,9 +130,22 @@ func daemonVerdicts() map[string][]run {
 	rollout := func(phase string, value float64) []string {
 		return []string{gauge(fmt.Sprintf("ratelimit_rollout_state{ratelimit_rollout_state=%q}", phase), value)}
 	}
+	refused := func(share, decisions float64) []string {
+		const of = `{ratelimit_tenant="acme"}`
+		return []string{gauge("ratelimit_fleet_tenant_refused_share"+of, share), gauge("ratelimit_fleet_tenant_decisions"+of, decisions)}
+	}
+	unnamed := func(n float64) []string { return []string{gauge("ratelimit_fleet_tenants_unnamed", n)} }
 	return map[string][]run{
-		"RatelimitRelayLag":     {{"11 s", true, relay("lag_seconds", 11)}, {"9 s", false, relay("lag_seconds", 9)}},
-		"RatelimitRelayRefused": {{"one", true, relay("refused", 1)}, {"none", false, relay("refused", 0)}},
+		"RatelimitUnnamedTenantRefused": {
+			{"31 %", true, refused(.31, 60)},
+			{"30 %", false, refused(.3, 60)},
+			{"all of too few", false, refused(1, 59)},
+			{"who has a name", false, append(refused(1, 100), ofTenant("acme", "limited", 100))},
+			{"beside one that has a name", true, append(refused(1, 100), ofTenant("globex", "limited", 100))},
+		},
+		"RatelimitMoreTenantsRefused": {{"one", true, unnamed(1)}, {"none", false, unnamed(0)}},
+		"RatelimitRelayLag":           {{"11 s", true, relay("lag_seconds", 11)}, {"9 s", false, relay("lag_seconds", 9)}},
+		"RatelimitRelayRefused":       {{"one", true, relay("refused", 1)}, {"none", false, relay("refused", 0)}},
 		"RatelimitAnnounceLag": {
 			{"61 s", true, []string{gauge("ratelimit_announce_lag_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_announce_lag_seconds", 59)}},
 		},

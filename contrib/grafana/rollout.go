@@ -1,0 +1,126 @@
+package grafana
+
+import "github.com/grafana/grafana-foundation-sdk/go/units"
+
+// rollout is the board that is open while a policy changes.
+func rollout() board {
+	return board{
+		uid: "ratelimit-rollout", title: "Rate limiter: policy", about: "Which policy instances serve, how far a roll-out has come, and what the control plane does.",
+		rows: []row{
+			{"Roll-out", rolloutSteps()},
+			{"Policy of the instances", policies()},
+			{"Tenants, mode switches, digests", records()},
+			{"Control plane", controlPlane()},
+		},
+	}
+}
+
+func rolloutSteps() []panel {
+	return []panel{
+		{
+			"Phase", "1 for the phase that the newest roll-out is in. One that has halted waits for somebody.", units.NoUnit,
+			[]query{{`max by (ratelimit_rollout_state) (ratelimit_rollout_state{SCOPE})`, "{{ratelimit_rollout_state}}"}},
+		},
+		{
+			"Step", "The step of its plan that it has reached, from 1.", units.NoUnit,
+			[]query{{`max(ratelimit_rollout_step{SCOPE})`, "step"}},
+		},
+		{
+			"Newly refused", "The largest share of tenants or users that was newly refused in the step.", units.PercentUnit,
+			[]query{{`max(ratelimit_rollout_newly_refused{SCOPE})`, "share"}},
+		},
+		{
+			"The candidate beside the live policy", "Decisions beside which a candidate was judged: first what was decided, then what it would have.", units.RequestsPerSecond,
+			[]query{{
+				`sum by (ratelimit_outcome, ratelimit_candidate_outcome) (rate(ratelimit_candidate_decisions_total{SCOPE}[$__rate_interval]))`,
+				"{{ratelimit_outcome}} / {{ratelimit_candidate_outcome}}",
+			}},
+		},
+	}
+}
+
+func policies() []panel {
+	return []panel{
+		{
+			"Instances, by revision", "How many serve which revision. Two lines for minutes: some are behind.", units.Short,
+			[]query{{`count_values by (ratelimit_policy_name) ("revision", ratelimit_policy_revision{SCOPE})`, "{{ratelimit_policy_name}} {{revision}}"}},
+		},
+		{
+			"Instances, by state", "stale and never: the feed does not say whether their policy is the newest.", units.Short,
+			[]query{{`sum by (ratelimit_policy_state) (ratelimit_policy_state{SCOPE})`, "{{ratelimit_policy_state}}"}},
+		},
+		{
+			"Age", "For how long the feed has not said that an instance is in step with it, of the instance that waits longest.", units.Seconds,
+			[]query{{`max by (ratelimit_policy_name) (ratelimit_policy_age_seconds{SCOPE})`, "{{ratelimit_policy_name}}"}},
+		},
+		{
+			"Revisions", "How many were applied, or refused by reason.", units.EventsPerSecond,
+			[]query{{`sum by (ratelimit_policy_result) (rate(ratelimit_policy_changes_total{SCOPE}[$__rate_interval]))`, "{{ratelimit_policy_result}}"}},
+		},
+		{
+			"Refused revision", "Number of the newest revision while an instance refuses it, else 0.", units.NoUnit,
+			[]query{{`max by (ratelimit_policy_name) (ratelimit_policy_rejected{SCOPE})`, "{{ratelimit_policy_name}}"}},
+		},
+	}
+}
+
+func records() []panel {
+	return []panel{
+		{
+			"Records of tenants asked for", "Questions about tenants that are not in the cache, and requests that did not wait for the answer.", units.OpsPerSecond,
+			[]query{{`sum by (ratelimit_directory_result) (rate(ratelimit_directory_misses_total{SCOPE}[$__rate_interval]))`, "{{ratelimit_directory_result}}"}},
+		},
+		{
+			"Tenants in the cache", "Of the instance that has most.", units.Short,
+			[]query{{`max by (ratelimit_directory_state) (ratelimit_directory_tenants{SCOPE})`, "{{ratelimit_directory_state}}"}},
+		},
+		{
+			"Mode switches", "How many an instance applies, by the strictest mode that they leave.", units.Short,
+			[]query{{`max by (ratelimit_mode) (ratelimit_mode_switches{SCOPE})`, "{{ratelimit_mode}}"}},
+		},
+		{
+			"Not told for", "For how long an instance was not told what has changed, of the instance that waits longest.", units.Seconds,
+			[]query{{`max(ratelimit_directory_age_seconds{SCOPE})`, "tenants"}, {`max(ratelimit_mode_switches_age_seconds{SCOPE})`, "mode switches"}},
+		},
+		{
+			"Digests", "How often the digest of a second was written, and was not.", units.OpsPerSecond,
+			[]query{{`sum by (ratelimit_digest_result) (rate(ratelimit_digest_duration_seconds_count{SCOPE}[$__rate_interval]))`, "{{ratelimit_digest_result}}"}},
+		},
+	}
+}
+
+func controlPlane() []panel {
+	return []panel{
+		{
+			"Lag of the relay", "For how long the oldest change waits that Redis has not been given.", units.Seconds,
+			[]query{{`max(ratelimit_relay_lag_seconds{SCOPE})`, "lag"}},
+		},
+		{
+			"Not in Redis as it should be", "Changes that wait, those that Redis will not have before somebody changes them, and overrides that were set elsewhere.", units.Short,
+			[]query{
+				{`max(ratelimit_relay_waiting{SCOPE})`, "waiting"},
+				{`max(ratelimit_relay_refused{SCOPE})`, "refused"},
+				{`max(ratelimit_relay_unmanaged{SCOPE})`, "unmanaged"},
+			},
+		},
+		{
+			"Daemons that relay", "It should be one.", units.Short,
+			[]query{{`sum(ratelimit_relay_leads{SCOPE})`, "daemons"}},
+		},
+		{
+			"Writes of the relay", "By what has changed, and how often it could not go on.", units.OpsPerSecond,
+			[]query{
+				{`sum by (ratelimit_relay_kind) (rate(ratelimit_relay_writes_total{SCOPE}[$__rate_interval]))`, "{{ratelimit_relay_kind}}"},
+				{`sum(rate(ratelimit_relay_failures_total{SCOPE}[$__rate_interval]))`, "failures"},
+			},
+		},
+		{
+			"Requests", "Of plain HTTP, by status.", units.RequestsPerSecond,
+			[]query{{`sum by (http_response_status_code) (rate(http_server_request_duration_seconds_count{SCOPE}[$__rate_interval]))`, "{{http_response_status_code}}"}},
+		},
+		{
+			"Duration of requests", "The slowest of twenty, by route. Those that wait for a change take as long as they wait.", units.Seconds,
+			[]query{{`histogram_quantile(0.95, sum by (le, http_route) (rate(http_server_request_duration_seconds_bucket{SCOPE}[$__rate_interval])))`, "{{http_route}}"}},
+		},
+	}
+}

@@ -1,0 +1,260 @@
+package promtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql/handler"
+	"github.com/99designs/gqlgen/graphql/handler/transport"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
+	"github.com/gqlgen-ratelimit/ratelimit/edge"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+)
+
+// document has a tier for each fail mode. A tenant of one can pay for two [Users] a minute.
+const document = `version: 1
+default: local
+tiers:
+  local: {failMode: local, limits: {minute: {capacity: 100, per: minute}}}
+  closed: {failMode: closed, limits: {minute: {capacity: 100, per: minute}}}
+  unbounded: {failMode: unbounded, limits: {minute: {capacity: 100, per: minute}}}
+  large: {store: archive, failMode: unbounded, limits: {minute: {capacity: 1000000, per: minute}}}
+  tiny: {limits: {minute: {capacity: 10, per: minute}}}
+`
+
+const (
+	// Users is a query of 46 points, which it comes to.
+	Users = `{"operationName": "Users", "query": "query Users { users(first: 45) { name } }"}`
+	// Search is a query that comes to less than its price.
+	Search = `{"query": "{ search(first: 10) { __typename } }"}`
+)
+
+// Shop is a server with a limiter, a front door, a policy that follows a feed, a stream and digests. Its methods are safe for concurrent use.
+type Shop struct {
+	// URL is where it is scraped, at /metrics.
+	URL     string
+	handler http.Handler
+	store   *shopStore
+	feed    *shopFeed
+	sink    *shopSink
+}
+
+// ShopConfig is what a shop has little of.
+type ShopConfig struct {
+	// Revision is the number of the policy that its feed has, 0 for 1.
+	Revision uint64
+	// Budgets is how many budgets its store remembers, and Addresses how many the front door. 0 is plenty.
+	Budgets, Addresses int
+	// Events is how many events wait for an observer that takes none. 0 is plenty.
+	Events int
+	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written.
+	NoDigest bool
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// NewShop starts a shop, and ends it with the test.
+func NewShop(t testing.TB, cfg ShopConfig) *Shop {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(exporter.WithRegisterer(registry))
+	require.NoError(t, err)
+	meter := sdk.NewMeterProvider(sdk.WithReader(reader))
+	t.Cleanup(func() { _ = meter.Shutdown(context.Background()) })
+	s := &Shop{
+		store: &shopStore{Memory: bucket.NewMemory(bucket.MemoryConfig{MaxEntries: cfg.Budgets})},
+		feed:  &shopFeed{}, sink: &shopSink{},
+	}
+	s.Publish(max(1, cfg.Revision), document)
+	follower, err := policy.Follow(t.Context(), s.feed, policy.Config{
+		Interval: 100 * time.Millisecond, Observe: policy.ObserveConfig{Name: "shop", MeterProvider: meter, Logger: quiet},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = follower.Close() })
+	limiter := ratelimit.New(ratelimit.Config{
+		Store: s.store, Stores: map[string]bucket.Store{"archive": s.store}, Policy: follower, Subject: subject,
+		Settlement: ratelimit.SettlementConfig{Refund: true, MaxWaiting: 1},
+		Observe: ratelimit.ObserveConfig{
+			MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}, Observer: s.observer(t, cfg, meter), Logger: quiet,
+		},
+	})
+	s.serve(t, cfg, meter, limiter)
+	scraped := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(scraped.Close)
+	s.URL = scraped.URL
+	return s
+}
+
+// subject is the tenant of a header, whose tier is what its name begins with.
+func subject(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
+	tier, _, _ := strings.Cut(r.Header.Get("Tenant"), "-")
+	return ratelimit.Subject{Tenant: r.Header.Get("Tenant"), Tier: tier}, nil
+}
+
+// observer is who is told of decisions: the stream, the digest, and whoever takes nothing.
+func (s *Shop) observer(t testing.TB, cfg ShopConfig, meter metric.MeterProvider) event.Observer {
+	t.Helper()
+	streams, err := stream.Start(stream.Config{Sink: s.sink, MeterProvider: meter, Logger: quiet})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		// What waits for a broker that is away is not waited for.
+		ended, end := context.WithCancel(context.Background())
+		end()
+		_ = streams.Close(ended)
+	})
+	digests, err := digest.New(digest.Config{})
+	require.NoError(t, err)
+	told := []event.Observer{streams, digests}
+	if cfg.Events > 0 {
+		told = append(told, event.NewChannel(cfg.Events))
+	}
+	if cfg.NoDigest {
+		nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		t.Cleanup(func() { _ = nowhere.Close() })
+		writer, err := redisdigest.Start(redisdigest.WriterConfig{
+			Config: redisdigest.Config{Client: nowhere}, Collector: digests, MeterProvider: meter, Logger: quiet,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = writer.Close() })
+	}
+	return event.All(told...)
+}
+
+// serve has a server behind a front door, and runs its limiter.
+func (s *Shop) serve(t testing.TB, cfg ShopConfig, meter metric.MeterProvider, limiter *ratelimit.Extension) {
+	t.Helper()
+	srv := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
+	srv.AddTransport(transport.POST{})
+	door, err := edge.New(edge.Config{
+		// It is more than anybody sends, and a budget of which one is spent is not full again before others come.
+		Address:    edge.AddressConfig{Limits: []bucket.Limit{{Name: "minute", Unit: bucket.Requests, Capacity: 100_000, Period: 24 * time.Hour}}},
+		MaxBudgets: cfg.Addresses, Observe: edge.ObserveConfig{MeterProvider: meter, Logger: quiet},
+	})
+	require.NoError(t, err)
+	srv.Use(door)
+	srv.Use(limiter)
+	s.handler = door.Handler(ratelimit.Handler(srv))
+	running, end := context.WithCancel(context.Background())
+	var behind sync.WaitGroup
+	behind.Go(func() { limiter.Run(running) })
+	t.Cleanup(func() {
+		end()
+		behind.Wait()
+		_ = limiter.Shutdown(running)
+	})
+}
+
+// Ask sends a query, and returns the status of its answer. The tenant is called after its tier, a hyphen and anything: its part behind the
+// last hyphen, if that is a number, is that of its address too.
+func (s *Shop) Ask(t testing.TB, tenant, query string) int {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/query", strings.NewReader(query))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Tenant", tenant)
+	number := 0
+	_, _ = fmt.Sscan(tenant[strings.LastIndexByte(tenant, '-')+1:], &number)
+	request.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", number%256)
+	answer := httptest.NewRecorder()
+	s.handler.ServeHTTP(answer, request)
+	return answer.Code
+}
+
+// StoreAway has the store of budgets answer no more, or again.
+func (s *Shop) StoreAway(away bool) { s.store.away.Store(away) }
+
+// SettlementsAway has the store correct no charges, or again.
+func (s *Shop) SettlementsAway(away bool) { s.store.settlementsAway.Store(away) }
+
+// BrokerAway has the broker of the stream take nothing, or again.
+func (s *Shop) BrokerAway(away bool) { s.sink.away.Store(away) }
+
+// FeedAway has the feed of the policy not answer, or again.
+func (s *Shop) FeedAway(away bool) { s.feed.away.Store(away) }
+
+// Publish has the feed offer a revision, which may be one that nobody can serve.
+func (s *Shop) Publish(number uint64, document string) {
+	s.feed.newest.Store(&policy.Revision{Number: number, Document: []byte(document), Hash: policy.HashOf([]byte(document))})
+}
+
+var errAway = errors.New("promtest: away")
+
+// shopStore is a store in memory that can be away.
+type shopStore struct {
+	*bucket.Memory
+	away, settlementsAway atomic.Bool
+}
+
+// Take implements [bucket.Store].
+func (s *shopStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
+	if s.away.Load() {
+		return bucket.Result{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, errAway)
+	}
+	return s.Memory.Take(ctx, take)
+}
+
+// Settle implements [bucket.Store].
+func (s *shopStore) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
+	if s.away.Load() || s.settlementsAway.Load() {
+		return bucket.Settled{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, errAway)
+	}
+	return s.Memory.Settle(ctx, settlement)
+}
+
+// shopFeed is a feed in memory that can be away.
+type shopFeed struct {
+	newest atomic.Pointer[policy.Revision]
+	away   atomic.Bool
+}
+
+// Newest implements [policy.Feed].
+func (f *shopFeed) Newest(_ context.Context, have policy.Head) (*policy.Revision, error) {
+	newest := f.newest.Load()
+	switch {
+	case f.away.Load():
+		return nil, errAway
+	case newest.Number == have.Number && newest.Hash == have.Hash:
+		return nil, nil
+	}
+	return newest, nil
+}
+
+// Hints implements [policy.Feed].
+func (f *shopFeed) Hints(context.Context, func()) error { return policy.ErrNoHints }
+
+// shopSink is a broker that keeps nothing, and can be away.
+type shopSink struct{ away atomic.Bool }
+
+// Send implements [stream.Sink].
+func (s *shopSink) Send(_ context.Context, batch []stream.Envelope) []error {
+	if !s.away.Load() {
+		return nil
+	}
+	errs := make([]error, len(batch))
+	for i := range errs {
+		errs[i] = errAway
+	}
+	return errs
+}
