@@ -45,7 +45,7 @@ func TestWhatSomebodyHasWrittenThereIsLeftOut(t *testing.T) {
 	}))
 	hash := fmt.Sprintf("rl:main:usage:{%s}:%d", run, minute)
 	for field, value := range map[string]string{
-		"x": "{}", "12": "{}", "-1:a": "{}", "99999999999:a": "{}", strings.Repeat("1:", 5000): "{}",
+		"x": "{}", "12": "{}", "-1:a": "{}", "99999999999:a": "{}", "1:" + strings.Repeat("x", 5000): `{"d":[{"a":1}]}`,
 		"1:long": strings.Repeat("x", 1<<20), "1:none": "no JSON", "1:many": `{"d":[{}` + strings.Repeat(",{}", 2000) + `]}`,
 		"1:negative": `{"d":[{"a":-1}]}`, "1:dimension": `{"d":[{"b":99}]}`, "1:name": `{"d":[{"n":"` + strings.Repeat("x", 5000) + `"}]}`,
 		"1:owner": `{"r":[{"o":"` + strings.Repeat("x", 5000) + `"}]}`,
@@ -54,7 +54,7 @@ func TestWhatSomebodyHasWrittenThereIsLeftOut(t *testing.T) {
 	}
 	for shard := range 16 {
 		key := fmt.Sprintf("rl:main:usage:told:{%d:%d}", minute, shard)
-		require.NoError(t, test.SAdd(ctx, key, "", "e", "x1:a", "e-1:a", "ex:a", "e1", strings.Repeat("e", 1<<20)).Err())
+		require.NoError(t, test.SAdd(ctx, key, "", "e", "x1:a", "e-1:a", "ex:a", "e1", "e1:"+strings.Repeat("x", 1<<20)).Err())
 	}
 	for i, run := range []string{"no run", "}:x{", strings.Repeat("f", 1<<16)} {
 		require.NoError(t, test.ZAdd(ctx, "rl:main:usage", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli() + int64(i)), Member: run}).Err())
@@ -79,10 +79,10 @@ func TestWhatNobodyCollectsStaysWithinItsBytes(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
 	client := connect(t, addr)
-	const bytes = 1 << 20
+	const bytes, minutes = 1 << 20, 400
 	now := time.Now().Truncate(time.Minute)
 	teller := redisusage.NewBoundedTeller(redisusage.Config{Client: client}, "one", "00000000000000b0", bytes)
-	for i := range 100 {
+	for i := range minutes {
 		told := now.Add(time.Duration(i) * time.Minute)
 		batch := usage.Batch{}
 		for tenant := range 20 {
@@ -106,7 +106,7 @@ func TestWhatNobodyCollectsStaysWithinItsBytes(t *testing.T) {
 	}
 	require.Less(t, stored, int64(3*bytes/2))
 	require.Greater(t, stored, int64(bytes/3))
-	require.Contains(t, keys, fmt.Sprintf("rl:main:usage:{00000000000000b0}:%d", now.Unix()/60+99), "the newest minutes are kept")
+	require.Contains(t, keys, fmt.Sprintf("rl:main:usage:{00000000000000b0}:%d", now.Unix()/60+minutes-1), "the newest minutes are kept")
 }
 
 func TestEverythingThatIsToldHasALife(t *testing.T) {

@@ -365,3 +365,21 @@ func TestAnInstanceThatIsKilledLosesItsLastSecondAndTheStoreNothing(t *testing.T
 	}
 	require.Equal(t, truth, counted)
 }
+
+// BenchmarkWrite says what telling the usage of one busy second takes an instance: 500 operations of 200 tenants.
+func BenchmarkWrite(b *testing.B) {
+	server := redistest.Start(b)
+	r, w := instance(b, plain(b, server.Addr), "busy")
+	for b.Loop() {
+		b.StopTimer()
+		for i := range 500 {
+			tenant := fmt.Sprint("tenant-", i%200)
+			r.Count(event.Verdict{
+				At: time.Now(), Tenant: tenant, User: fmt.Sprint("user-", i), Outcome: "admitted", RootFields: []string{"Query.search"}, Cost: 1,
+			})
+			r.CountUsage(event.UsageCounted{Tenant: tenant, At: time.Now()})
+		}
+		b.StartTimer()
+		w.Once(b.Context())
+	}
+}
