@@ -9,9 +9,9 @@ import (
 
 func TestPeriodsFollowEachOtherAndHaveOneDateOfTheirZone(t *testing.T) {
 	t.Parallel()
-	// Havana puts clocks back from 1:00 to 0:00 and forward at 0:00, Lord Howe by half an hour, and Kathmandu is a quarter of an hour off. Apia has
+	// Havana and Amman put clocks back from 1:00 to 0:00 and forward at 0:00, Lord Howe by half an hour, and Kathmandu is a quarter of an hour off. Apia has
 	// left out a day, and Cairo puts clocks forward at the end of a day.
-	for _, name := range []string{"UTC", "Europe/Berlin", "America/Havana", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "Africa/Cairo", "Asia/Beirut", "America/Asuncion"} {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/Havana", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "Africa/Cairo", "Asia/Beirut", "Asia/Amman", "America/Asuncion"} {
 		zone, err := zoneOf(name)
 		require.NoError(t, err)
 		for _, year := range []int{2011, 2023, 2026} {
