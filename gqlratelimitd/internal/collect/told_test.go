@@ -1,0 +1,54 @@
+package collect_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/usage"
+)
+
+func TestWhatIsCollectedIsToldAndSinceWhenAndUpToWhen(t *testing.T) {
+	t.Parallel()
+	both(t, func(s *scene) {
+		began := s.clock.now()
+		s.take("acme", 40)(30)
+		s.tell("acme")
+		s.budget.Tell(s.clock.now(), "api", "0", usage.Batch{
+			Decisions: []usage.Decisions{{Tenant: "acme", Minute: began.Truncate(time.Minute), By: usage.ByOperation, Name: "Query.search", Numbers: usage.Numbers{Admitted: 3, Refused: 2, Points: 9}}},
+			Reached:   []usage.Reached{{Tenant: "acme", Minute: began.Truncate(time.Minute), Level: "tenant", Limit: "minute", Threshold: 80, Times: 4}},
+		})
+		s.clock.advance(2 * time.Minute)
+		s.settle()
+		c, err := control.New(control.Config{Store: s.db, Now: s.clock.now})
+		require.NoError(s, err)
+		actor := access.Actor{Subject: "eve", Method: access.MethodOIDC, Roles: []access.Role{access.Auditor}}
+		ask := func(by control.UsageBy) *control.UsageSeries {
+			page, err := c.UsageSeries(s.Context(), actor, control.UsageSeriesInput{Tenant: "acme", By: by, Window: control.UsageMinute, From: began, N: 10})
+			require.NoError(s, err)
+			return page
+		}
+		units := ask(control.UsageByUnit)
+		minute := began.Truncate(time.Minute)
+		require.Equal(s, minute.Add(time.Minute), units.Collected.Truncate(time.Minute), "the minute that follows is not told in full")
+		require.True(s, units.Since.Before(minute) && !units.Since.Before(minute.Add(-48*time.Hour)), "what the store had kept by then was collected: %v", units.Since)
+		require.Len(s, units.Rows, 4)
+		points := units.Rows[0]
+		require.Equal(s, "points", points.Name)
+		require.Equal(s, []int64{40, 10, 30}, []int64{points.Charged, points.GivenBack, points.Net()})
+		require.Equal(s, []any{control.KnownAll, false}, []any{points.Known, points.Open})
+		require.True(s, units.Rows[2].Open)
+		operation := ask(control.UsageByOperation).Rows[0]
+		require.Equal(s, []any{"Query.search", int64(3), int64(2), int64(9)}, []any{operation.Name, operation.Admitted, operation.Refused, operation.Points})
+		reached, err := c.Reached(s.Context(), actor, control.ReachedInput{Tenant: "acme", N: 5})
+		require.NoError(s, err)
+		require.Len(s, reached.Rows, 1)
+		require.EqualValues(s, 4, reached.Rows[0].Times)
+		near, err := c.NearLimits(s.Context(), actor, control.NearInput{AtLeast: 1, N: 5})
+		require.NoError(s, err)
+		require.Equal(s, "acme", near.Rows[0].Tenant)
+	})
+}
