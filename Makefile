@@ -95,6 +95,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 		-timeout 60m ./bucket -rapid.checks=11500 -rapid.steps=60 -calls=1000000 -envelope=30s
 	@# A million calls of the scripts on random states, byte for byte beside Go.
 	go test -v -run '^TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes$$' -timeout 60m ./internal/state -calls=1000000
+	@# Ten million steps of instances that lease, with all that can fail.
+	go test -run '^TestNoMoreIsAdmittedThanTheLimitInAnyInterval' -timeout 60m ./internal/lease -steps=10000000
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
 	@# Three million takes of a gate beside a bare store.

@@ -46,6 +46,8 @@ type Scripts struct {
 	Override Script
 	// Usage reads what was counted, and forgets it.
 	Usage Script
+	// Exchange gives parts of limits to a holder, and takes them back.
+	Exchange Script
 	// Heartbeat notes that an instance lives.
 	Heartbeat Script
 }
@@ -61,6 +63,7 @@ var scripts = Scripts{
 	Renew:     join(state.Renew, "clock", "renew"),
 	Override:  join(state.Override, "clock", "override"),
 	Usage:     join(state.Usage, "clock", "usage"),
+	Exchange:  join(state.Exchange, "clock", "known_overrides", "state", "exchange"),
 	Heartbeat: join(state.Heartbeat, "clock", "heartbeat"),
 }
 
@@ -69,7 +72,7 @@ func Load() Scripts { return scripts }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
-	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Heartbeat}
+	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Exchange, &s.Heartbeat}
 }
 
 // join makes the script of these files, the last of which has its name, and of what decides the same.

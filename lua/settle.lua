@@ -72,7 +72,7 @@ local function owed(limit, charged)
     return 0
   elseif limit.tag == TOKEN then
     -- What the refill has repaid since the take, that of the limit or of its entry, was never lent.
-    local left = decay(charged * limit.p, limit.r, now - taken)
+    local left = decay(charged * limit.p, limit.base or limit.r, now - taken)
     if e then
       charged = min(charged, floor((EXACT - 1) / e.p))
       left = min(left, floor(decay(charged * e.p, e.r, now - taken) / e.p) * limit.p)

@@ -18,8 +18,10 @@
 --   2 fixed window           id 2, end in Unix ms 6, length in ms 5, used 7
 --   3 sliding window         the same, and used in the window before 7
 --   4 hour, 5 day, 6 month, 7 year   as 2: windows of the calendar
--- Tags from 8 on, and versions from 7 on, are kept for what leases will hold: whoever does not know them does nothing and says
--- so. Versions 3 and 4 are the same forms without code and deadline: they are read, and written in the newer ones.
+--   8 token bucket of which instances hold something, see exchange.lua: as 1, of the whole bucket, and in the same units what is held of its
+--     capacity 7 and of r 7, and when the last lease ends in Unix ms 6. A p and an r are a thousand times those of the limit, where
+--     they fit. What is left is a bucket with less capacity and a smaller r. A minute after the last lease nothing is held any more.
+-- Whoever does not know a tag or a version does nothing and says so. Versions 3 and 4 are the same forms without code and deadline: they are read, and written in the newer ones.
 --
 -- The key expires when every entry counts nothing any more, or some time after: an absent key is a full bucket. Its
 -- deadline is when it expires. To set that is the dearest part of a write, so the deadline is some time late, and is left
@@ -56,7 +58,7 @@
 --
 -- Takes: now, read, pack, rep
 -- Declares: floor, fmod, max, min, byte, sub, ceil_div, convert, decay, call, used_numbers, gone, overlap, count,
---   packed, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, adopt, most_sliding, adopts, room,
+--   packed, whole, lease, find, enter, fast_entries, read_entry, mixed_entries, load, level, spend, adopt, most_sliding, adopts, room,
 --   kept, fits, fast_state, show, save
 
 local floor, fmod, max, min, byte, sub = math.floor, math.fmod, math.max, math.min, string.byte, string.sub
@@ -99,7 +101,7 @@ local used_numbers = HEAD_NUMBERS
 -- When an entry counts nothing any more.
 local function gone(e)
   if e.tag == TOKEN then
-    return e.date + ceil_div(e.debt, e.r)
+    return e.held and e.till + min(LEASE_FORGOTTEN + ceil_div(e.debt + e.held, e.base), LEASE_LIFE) or e.date + ceil_div(e.debt, e.r)
   elseif e.tag == SLIDING and e.debt > 0 then
     return e.finish + e.length
   end
@@ -135,7 +137,9 @@ end
 
 -- An entry as it is stored.
 local function packed(e)
-  if e.tag == TOKEN then
+  if e.held then
+    return pack(LEASED_FORMAT, LEASED, e.id, e.date, e.p, e.base, e.debt, e.held, e.rate, e.till)
+  elseif e.tag == TOKEN then
     return pack(LONG_ENTRY_FORMAT, e.tag, e.id, e.date, e.p, e.r, e.debt)
   elseif e.tag == SLIDING then
     return pack(LONG_ENTRY_FORMAT, e.tag, e.id, e.finish, e.length, e.debt, e.previous)
@@ -155,12 +159,36 @@ local function find(limits, id, i)
   end
 end
 
+-- Makes what was held of an entry owed, and its date now.
+local function whole(e)
+  e.debt, e.date, e.held = min(decay(e.debt, e.r, now - e.date) + e.held, EXACT), max(now, e.date), nil
+end
+
+-- Makes a limit, and what it owes, that of what is left while something is held.
+local function lease(limit, e)
+  local scale = limit.full <= MAX_SCALED_FULL and limit.p < MAX_SCALED_P and limit.r <= MAX_SCALED_R and LEASE_SCALE or 1
+  local p = scale * limit.p
+  limit.held, limit.rate, limit.base, limit.till = convert(e.held, e.p, p), convert(e.rate, e.p, p), scale * limit.r, e.till
+  limit.scale = scale
+  limit.full, limit.p, limit.one = scale * limit.full - limit.held, p, p
+  limit.debt, limit.at = convert(decay(e.debt, e.r, now - e.date), e.p, p), max(now, e.date)
+end
+
 -- Takes an entry in: into its limit, or packed if the caller has none of that id. An entry that lies so far in the
 -- future that the clock must have been set back is dated anew: otherwise it would not come back until the clock has
 -- caught up.
 local function enter(owner, i, e)
   if e.one == 0 or e.length == 0 or e.r == 0 then
     error('entry without a length or a rate')
+  end
+  if e.held and now >= e.till + LEASE_FORGOTTEN then
+    whole(e)
+    e.r, e.raw = e.base, nil
+    if e.debt == 0 then
+      return
+    end
+  elseif e.held and e.till - now > MAX_LEASE + AHEAD then
+    e.till, e.raw, owner.redated = now + MAX_LEASE, nil, true
   end
   if e.tag == TOKEN and e.date - now > AHEAD then
     e.date, e.raw, owner.redated = now, nil, true
@@ -178,6 +206,11 @@ local function enter(owner, i, e)
     return
   end
   limit.raw, limit.ends = e.raw, ends
+  if e.held and limit.tag == TOKEN then
+    return lease(limit, e)
+  elseif e.held then
+    whole(e)
+  end
   local same = e.tag == limit.tag
   if e.tag == TOKEN then
     limit.at, same = max(now, e.date), same and e.p == limit.p and e.r == limit.r
@@ -222,7 +255,12 @@ end
 local function read_entry(owner, i, state, start)
   local tag, id, date, length, debt, at = read(ENTRY_FORMAT, state, start)
   local limit, more = owner.limits[i], 0
-  if tag == TOKEN or tag == SLIDING then
+  if tag == LEASED then
+    local owed, held, rate, till, after = read(HELD_PARTS_FORMAT, state, at)
+    enter(owner, i, {tag = TOKEN, id = id, date = date, p = length, one = length, r = debt > 0 and max(1, debt - rate) or 0, debt = owed,
+      previous = 0, raw = sub(state, start, after - 1), held = held, rate = rate, base = debt, till = till})
+    return after
+  elseif tag == TOKEN or tag == SLIDING then
     more, at = read(DEBT_FORMAT, state, at)
   elseif tag > YEAR then
     error('entry of tag ' .. tag)
@@ -275,6 +313,8 @@ end
 --                      repaid is what has come back since its date
 --     changed          whether the call has changed it, and part how it is stored then
 --     raw, ends        its entry as it was read, and when that counts nothing any more
+--     held, rate, base, till, scale   where instances hold something: of the capacity, of what decays each ms, what decays of the whole, until
+--                      when, and how many units one of the limit is. p, one and full are those of what is left then
 local function load(key, rules, values)
   local n, is_fast = byte(rules, -1), false
   if n >= FAST_OWNER then
@@ -412,7 +452,7 @@ local function kept(limit)
   local e = limit.other or limit
   if not limit.changed then
     return limit.raw, limit.ends
-  elseif e.debt + e.previous == 0 then
+  elseif e.debt + e.previous == 0 and not e.held then
     return nil
   end
   if e == limit then
@@ -432,7 +472,7 @@ local function fits(owner)
   for i = 1, #owner.limits do
     local limit = owner.limits[i]
     local e = limit.other
-    if e and e.debt + e.previous > 0 or limit.debt > MAX_FAST_DEBT then
+    if e and e.debt + e.previous > 0 or limit.held or limit.debt > MAX_FAST_DEBT then
       return false
     end
   end

@@ -100,11 +100,15 @@ func (c *Call) reply(outcome Outcome) []byte {
 // loaded is an owner in a call.
 type loaded struct {
 	Owner
-	key    int
+	key int
+	// rules are those of what is left where instances hold something of the limits, and asked those that were asked for, where somebody has to
+	// know.
 	rules  *Rules
+	asked  *Rules
 	spends []Spent
-	// numbers are those of each limit.
+	// numbers are the first two of each limit, and first is where all of them stand.
 	numbers [][2]int64
+	first   int
 	ahead   bool
 	// changed has a bit for each limit that the call has changed.
 	changed uint64
@@ -128,6 +132,7 @@ func (c *Call) load(owners, after, values int) (all []*loaded, err error) {
 		if o.Owner, err = ReadOwner(c.Values[i]); err != nil {
 			return nil, err
 		}
+		o.asked, o.rules = o.rules, o.leased(o.rules, c.Now)
 		o.spends = make([]Spent, len(o.rules.All))
 		o.ahead = o.Load(o.rules.All, o.spends, c.Now)
 		o.refresh(c.Now)
@@ -147,6 +152,7 @@ func (c *Call) readRules(o *loaded, packed string, values int) error {
 		width, size = n, n*ruleSize+1
 	}
 	at := c.next
+	o.first = at
 	c.next += width * values * DoubleSize
 	if n > width || len(packed) != size || len(c.Args[0]) < c.next {
 		return fmt.Errorf("%w: rules", errMalformed)
@@ -168,7 +174,7 @@ func (c *Call) readRules(o *loaded, packed string, values int) error {
 		}
 		o.rules.All = append(o.rules.All, NewRule(r))
 		var numbers [2]int64
-		for j := range values {
+		for j := range min(values, len(numbers)) {
 			numbers[j] = readDouble(c.Args[0], at+(i*values+j)*DoubleSize)
 		}
 		o.numbers = append(o.numbers, numbers)

@@ -123,6 +123,9 @@ func (o *Owner) readMixed(s []byte) (ok bool) {
 // readEntry reads an entry and returns its size, zero if it is none.
 func readEntry[T ~string | ~[]byte](text T) (e Entry, size int) {
 	e.Tag = Tag(text[0])
+	if e.Tag == leasedBucket {
+		return readLeased(text)
+	}
 	size = tagSize + idSize + DateSize + lengthSize + DebtSize
 	if e.Tag == TokenBucket || e.Tag == SlidingWindow {
 		size += DebtSize
@@ -160,6 +163,9 @@ func readEntry[T ~string | ~[]byte](text T) (e Entry, size int) {
 
 // append appends the entry as it is stored.
 func (e *Entry) append(b []byte) []byte {
+	if e.Held != nil {
+		return e.appendLeased(b)
+	}
 	b = AppendUint(append(b, byte(e.Tag)), idSize, int(e.ID))
 	if e.Tag == TokenBucket {
 		b = AppendUint(AppendUint(b, DateSize, e.Date), lengthSize, e.P)

@@ -49,9 +49,10 @@ func (d *Direct) Owner(l *Rules, stored []byte) error {
 	if err := o.read(stored); err != nil {
 		return err
 	}
-	o.key, o.rules, o.changed = n, l, 0
+	o.key, o.asked, o.changed = n, l, 0
+	o.rules = o.leased(l, d.now)
 	o.spends, o.numbers = resized(o.spends, len(l.All)), resized(o.numbers, len(l.All))
-	o.ahead = o.Load(l.All, o.spends, d.now)
+	o.ahead = o.Load(o.rules.All, o.spends, d.now)
 	o.refresh(d.now)
 	d.owners = append(d.owners, o)
 	return nil
@@ -119,6 +120,6 @@ func (d *Direct) Record(b []byte) (value []byte, expiry int64, ok bool) {
 // Spent sets what each limit of an owner has spent after the take, and returns how many these are.
 func (d *Direct) Spent(owner int, spends []Spent) int {
 	o := d.owners[owner]
-	o.Spent(o.rules, spends, d.now)
+	o.Spent(o.asked, spends, d.now)
 	return len(o.rules.All)
 }

@@ -19,6 +19,8 @@ type Entry struct {
 	Debt int64
 	// Previous and End are as in [Spent].
 	Previous, End int64
+	// Held is what instances hold of a token bucket, nil for nothing. Then R is what decays of the rest. What it points to never changes.
+	Held *Leased
 }
 
 // Unit is in what a debt is counted: units of 1/P token, or tokens.
@@ -32,6 +34,9 @@ func (t *Terms) Unit() int64 {
 // Gone returns when the entry counts nothing any more.
 func (e *Entry) Gone() int64 {
 	switch {
+	case e.Held != nil:
+		// At the latest then nothing is held any more, and all of it comes back.
+		return e.Held.Until + min(leaseForgotten+CeilDiv(e.Debt+e.Held.Capacity, e.Held.Base), leaseLife)
 	case e.Tag == TokenBucket:
 		return e.Date + CeilDiv(e.Debt, e.R)
 	case e.Tag == SlidingWindow && e.Debt > 0:
@@ -43,13 +48,17 @@ func (e *Entry) Gone() int64 {
 
 // counts reports whether anything counts as spent at the time.
 func (e *Entry) counts(now int64) bool {
-	return e.Debt+e.Previous > 0 && e.Gone() > now
+	return (e.Debt+e.Previous > 0 || e.Held != nil) && e.Gone() > now
 }
 
 // farAhead reports whether the entry lies so far in the future that the clock must have been set back, and then
 // returns it dated anew: otherwise it would not come back until the clock has caught up.
 func (e *Entry) farAhead(now int64) (anew Entry, ahead bool) {
 	anew = *e
+	if h := e.Held; h != nil && h.Until-now > MaxLease+maxAhead {
+		held := *h
+		held.Until, anew.Held, ahead = now+MaxLease, &held, true
+	}
 	switch {
 	case e.Tag == TokenBucket && e.Date-now > maxAhead:
 		anew.Date = now
@@ -57,7 +66,7 @@ func (e *Entry) farAhead(now int64) (anew Entry, ahead bool) {
 		e.Tag != TokenBucket && !e.Tag.Calendar() && e.End-now > e.Length+maxAhead:
 		anew.End = now + e.Length
 	default:
-		return anew, false
+		return anew, ahead
 	}
 	return anew, true
 }
@@ -157,7 +166,7 @@ func (r *Rule) continues(e *Entry, now int64) bool {
 	if r.Windows != nil {
 		return e.Tag == r.Tag && e.End == r.Windows.Around(now).To
 	}
-	return e.Terms == r.Terms(now)
+	return e.Terms == r.Terms(now) && e.Held == nil
 }
 
 // Entry is what is stored of a limit that has spent so much, in the place of an entry, which may be nil.
@@ -165,7 +174,7 @@ func (r *Rule) Entry(s *Spent, was *Entry, now int64) Entry {
 	if s.Other != nil {
 		return *s.Other
 	}
-	e := Entry{ID: r.ID, Terms: r.Terms(now), Debt: s.Debt, Previous: s.Previous, End: s.End}
+	e := Entry{ID: r.ID, Terms: r.Terms(now), Debt: s.Debt, Previous: s.Previous, End: s.End, Held: r.held}
 	switch {
 	case r.Tag == TokenBucket:
 		if e.Date = now; was != nil {
@@ -191,6 +200,13 @@ func (r *Rule) refills(e *Entry) bool {
 func (r *Rule) Read(e *Entry, now int64) Spent {
 	if !e.counts(now) {
 		return Spent{}
+	}
+	if e.Held != nil && r.Tag == TokenBucket {
+		return Spent{Debt: r.leasedDebt(e, now)}
+	} else if e.Held != nil {
+		other := e.whole(now)
+		other.R = e.R
+		e = &other
 	}
 	is := e.At(now)
 	if r.continues(e, now) {
@@ -231,21 +247,7 @@ func (r *Rule) units(e, is *Entry, now int64) int64 {
 // Convert returns a debt counted in units of 1/p token in the units of the rule, rounded up, and at
 // most 2^53: a changed policy keeps what was spent.
 func (r *Rule) Convert(debt, p int64) int64 {
-	if p == r.P {
-		return debt
-	}
-	tokens := debt / p
-	rest := debt - tokens*p
-	converted := Product(tokens, r.P)
-	switch {
-	case rest == 0:
-	case p > (MaxExact-1)/r.P:
-		// rest × r.P may not be exact: a whole token is the upper bound.
-		converted += r.P
-	default:
-		converted += CeilDiv(rest*r.P, p)
-	}
-	return min(converted, MaxExact)
+	return convertUp(debt, p, r.P)
 }
 
 // Product returns a × b, at most 2^53. It expects a ≥ 0 and b ≥ 1.

@@ -72,3 +72,9 @@ func FitsFast(l *Rules, text []byte, now int64) bool {
 	var debts [FastLimits]int64
 	return l.Fast && l.ReadTokens(text, debts[:], now)
 }
+
+// LeaseForgotten is after how long what is held is nobody's.
+const LeaseForgotten = leaseForgotten
+
+// LeaseScale is how many units of its leased bucket one of the limit is.
+func (r *Rule) LeaseScale() int64 { return r.scale() }

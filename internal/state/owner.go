@@ -31,7 +31,7 @@ func (o *Owner) Find(id uint16, i int) *Entry {
 func (o *Owner) Load(rules []Rule, spends []Spent, now int64) (ahead bool) {
 	for i := range o.Entries {
 		// An entry of no debt needs no new date.
-		if _, far := o.Entries[i].farAhead(now); far && o.Entries[i].Debt+o.Entries[i].Previous > 0 {
+		if _, far := o.Entries[i].farAhead(now); far && (o.Entries[i].Debt+o.Entries[i].Previous > 0 || o.Entries[i].Held != nil) {
 			ahead = true
 		}
 	}
@@ -78,9 +78,9 @@ func (o *Owner) set(r *Rule, i int, s *Spent, now int64) {
 	e := o.Find(r.ID, i)
 	fresh := r.Entry(s, e, now)
 	switch {
-	case fresh.Debt+fresh.Previous > 0 && e != nil:
+	case (fresh.Debt+fresh.Previous > 0 || fresh.Held != nil) && e != nil:
 		*e = fresh
-	case fresh.Debt+fresh.Previous > 0:
+	case fresh.Debt+fresh.Previous > 0 || fresh.Held != nil:
 		o.Entries = append(o.Entries, fresh)
 	case e != nil:
 		o.Entries = slices.DeleteFunc(o.Entries, func(e Entry) bool { return e.ID == r.ID })

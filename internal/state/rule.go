@@ -34,6 +34,8 @@ type Rule struct {
 	// longest is the time in which the deepest debt of a token bucket decays, twice full.
 	longest  int64
 	byR, byP divisor
+	// held is what instances hold of the limit, if the rule is that of what is left of it.
+	held *Leased
 }
 
 // NewRule fills in what is derived from capacity, P and R.
@@ -288,7 +290,7 @@ func (r *Rule) owed(s Spent, charged, takenAt, now int64) int64 {
 		// Nobody can tell the charge from what was charged in other terms.
 		return 0
 	case r.Tag == TokenBucket:
-		left := r.Decay(charged*r.P, now-takenAt)
+		left := r.repaid(charged*r.P, now-takenAt)
 		if e == nil {
 			return left
 		}

@@ -35,7 +35,7 @@ const (
 	mutantCalls = 100_000
 	// batch is how many chains one EVAL has.
 	batch    = 40
-	mostKeys = 2*mostOwners + mostCounts + 2
+	mostKeys = 3*mostOwners + mostCounts + 2
 )
 
 // runsCalls runs many calls of the scripts, each on keys that it fills before and empties after, and returns what each
@@ -212,7 +212,7 @@ func (c *call) general() *call {
 func (c *comparison) decide(call *call) []string {
 	decide := map[string]func(state.Call) (state.Reply, error){
 		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
-		"override": state.Override, "usage": state.Usage, "heartbeat": state.Heartbeat,
+		"override": state.Override, "usage": state.Usage, "exchange": state.Exchange, "heartbeat": state.Heartbeat,
 	}[call.script]
 	values := make([][]byte, len(call.Values))
 	copy(values, call.Values)
@@ -338,6 +338,25 @@ var commonMutants = []mutant{
 	{"settle", "date % COUNT_HOUR, date, a,", "date % COUNT_HOUR, date - date % COUNT_HOUR, a,"},
 	{"settle", "back + rest > 0 then", "back > 0 then"},
 	{"usage", "value ~= ARGV[1 + i]", "not value"},
+	{"take", "scale * limit.full - limit.held", "scale * limit.full"},
+	{"take", "now >= e.till + LEASE_FORGOTTEN", "now >= e.till"},
+	{"settle", "limit.base or limit.r", "limit.r"},
+	{"exchange", "min(call[n + 1], mine.capacity)", "call[n + 1]"},
+	{"exchange", "limit.taken - capacity, limit.flow - rate", "limit.taken, limit.flow - rate"},
+	{"exchange", "min(limit.debt + capacity, EXACT) - more", "min(limit.debt, EXACT) - more"},
+	{"exchange", "left - ceil_div(limit.size, 4)", "left"},
+	{"exchange", "limit.whole - limit.flow))", "limit.whole))"},
+	{"exchange", "has - sum.wanted))", "has))"},
+	{"exchange", "capacity - more - limit.debt", "capacity - more"},
+	{"exchange", "limit.finish == mine.window", "true"},
+	{"exchange", "floor(left / (4 * holders))", "floor(left / holders)"},
+	{"exchange", "ends + LEASE_MARGIN <= now", "ends <= now"},
+	{"exchange", "max(h.reap, joined + extra)", "h.reap"},
+	{"exchange", "elapsed + floor(elapsed / LEASE_DRIFT) + LEASE_STEP", "elapsed + floor(elapsed / LEASE_DRIFT)"},
+	{"exchange", "number > last + 1", "number > last + 2"},
+	{"exchange", "if last ~= number then", "if true then"},
+	{"exchange", "limit.units > limit.full", "limit.units > 2 * limit.full"},
+	{"exchange", "h.count == 0 and limit.taken", "limit.taken"},
 	{"renew", "finish > now", "finish >= now"},
 	{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
 	{"override", "#kept - 1 > extra", "#kept > extra"},

@@ -53,6 +53,8 @@ const (
 	DayWindow     Tag = 5
 	MonthWindow   Tag = 6
 	YearWindow    Tag = 7
+	// leasedBucket is that of an entry only: a token bucket of which instances hold something.
+	leasedBucket Tag = 8
 )
 
 // Calendar reports whether windows follow the calendar, and not the first charge.
@@ -128,6 +130,8 @@ const (
 	GenerationSize = 8
 	// ShortSize is that of a limit that was charged less than it was asked for.
 	ShortSize = 1 + DebtSize
+	// PlaceSize is that of where the record of a holder stands.
+	PlaceSize = 2
 
 	tagSize    = 1
 	idSize     = 2

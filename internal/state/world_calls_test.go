@@ -17,6 +17,14 @@ type call struct {
 
 // numbers packs the first argument: for each place of the policies as many as values says.
 func (w *world) numbers(extra int64, policies []policy, each int, values func(r *state.Rule, amounts []int64) [2]int64) string {
+	return w.manyNumbers(extra, policies, each, func(r *state.Rule, amounts []int64) [state.ExchangeNumbers]int64 {
+		pair := values(r, amounts)
+		return [state.ExchangeNumbers]int64{pair[0], pair[1]}
+	})
+}
+
+// manyNumbers packs any number of them.
+func (w *world) manyNumbers(extra int64, policies []policy, each int, values func(r *state.Rule, amounts []int64) [state.ExchangeNumbers]int64) string {
 	before, from, until := int64(0), int64(0), int64(1)<<47
 	if w.one(8) {
 		before = w.now + w.Int64N(40) - 2
@@ -34,7 +42,7 @@ func (w *world) numbers(extra int64, policies []policy, each int, values func(r 
 	b = state.AppendDouble(state.AppendDouble(append(b, known...), from), until)
 	for _, p := range policies {
 		for i := range p.rules.Columns {
-			var numbers [2]int64
+			var numbers [state.ExchangeNumbers]int64
 			if i < len(p.rules.All) {
 				numbers = values(&p.rules.All[i], p.amounts)
 			}
@@ -95,7 +103,9 @@ func (w *world) next() *call {
 		w.other(c)
 		return c
 	}
-	switch w.IntN(12) {
+	switch w.IntN(14) {
+	case 12, 13:
+		w.exchange(c)
 	case 0, 1:
 		w.settle(c)
 	case 2:

@@ -30,6 +30,9 @@ type world struct {
 	// counts are what is counted in an hour.
 	counts     [mostCounts][]byte
 	countsHour int64
+	// holdings are those of each live owner, and holders who may hold something.
+	holdings [mostOwners][]byte
+	holders  [3]holderState
 }
 
 // policy is the limits of an owner.
@@ -186,6 +189,8 @@ func (w *world) entry(r *state.Rule, amounts []int64) state.Entry {
 	e := state.Entry{ID: r.ID, Terms: state.Terms{Tag: r.Tag, P: r.P, R: r.R, Length: r.R}}
 	tokens := max(1, w.near(min(2*r.Capacity, state.MaxExact/r.P), amounts...))
 	switch {
+	case r.Tag == state.TokenBucket && w.one(4):
+		return w.leased(r, tokens)
 	case r.Tag == state.TokenBucket:
 		e.Length = 0
 		e.Debt = max(1, min(w.near(state.MaxExact/2, tokens*r.P, r.Full), r.R*longest))
@@ -216,6 +221,27 @@ func (w *world) entry(r *state.Rule, amounts []int64) state.Entry {
 		}
 	}
 	e.P, e.R = 0, 0
+	return e
+}
+
+// leased draws the entry of a token bucket of which instances hold something, by its rule or one that was like it.
+func (w *world) leased(r *state.Rule, tokens int64) state.Entry {
+	scale := int64(1)
+	if r.P < 1<<30 && r.Full < state.MaxDebt/1000 && r.R < state.MaxExact/1000 && !w.one(8) {
+		scale = 1000
+	}
+	held := &state.Leased{Base: scale * r.R, Until: w.now + w.Int64N(4000) - 2000}
+	held.Capacity = w.near(scale*r.Full, scale*r.Full/2, 1, 0)
+	held.Rate = w.near(held.Base, held.Base/2, 1, 0)
+	switch w.IntN(10) {
+	case 0:
+		held.Until = w.now - state.LeaseForgotten + w.Int64N(3) - 1
+	case 1:
+		held.Until = w.now + state.MaxLease + 4999 + w.Int64N(3)
+	}
+	e := state.Entry{ID: r.ID, Terms: state.Terms{Tag: r.Tag, P: scale * r.P, R: max(1, held.Base-held.Rate)}, Held: held}
+	e.Debt = min(w.near(state.MaxExact/4, min(tokens, state.MaxExact/4/e.P)*e.P, scale*r.Full-held.Capacity, 0), state.Product(held.Base, longest))
+	e.Date = w.date(min(e.Debt/e.R+2, 2*longest))
 	return e
 }
 
