@@ -18,7 +18,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/natsstream contrib/prometheus contrib/grafana,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/natsstream contrib/prometheus contrib/grafana contrib/compose,$(CONTRIB))
 # Those that are linted and formatted.
 MODULES := $(CONTRIB) gqlratelimitd
 
@@ -59,10 +59,11 @@ streams: ## Test the sinks of Kafka and NATS with kfake and nats-server, which i
 	cd contrib/natsstream && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: boards
-boards: test-tools ## Test metrics, alert rules and dashboards with Prometheus and promtool; installs them if they are missing, and starts no service
+boards: test-tools ## Test metrics, alert rules, dashboards and the compose file with Prometheus and promtool; installs them if they are missing, and starts no service
 	@scripts/install-prometheus
 	cd contrib/prometheus && go test -race -shuffle=on -timeout 10m ./...
 	cd contrib/grafana && go test -race -shuffle=on -timeout 10m ./...
+	cd contrib/compose && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: daemon
 daemon: test-tools ## Test gqlratelimitd on SQLite and on PostgreSQL; installs PostgreSQL if it is missing, and starts no service
