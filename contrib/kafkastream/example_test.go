@@ -6,9 +6,11 @@ import (
 	"log"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/kafkastream"
+	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 )
 
@@ -34,6 +36,26 @@ func Example() {
 		return events.Close(ctx)
 	}
 	if err := run(func(*stream.Queue) {}); err != nil {
+		log.Print(err)
+	}
+	// Output:
+}
+
+// What the control plane announces in a Redis is brought on to a Kafka, until the program ends.
+func Example_bridge() {
+	bridge := func(ctx context.Context, client redis.UniversalClient) error {
+		sink, err := kafkastream.New(kafkastream.Config{Brokers: []string{"kafka-1.internal:9093"}})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = sink.Close() }()
+		return redisstream.Forward(ctx, redisstream.ForwardConfig{Client: client, Topic: "ratelimit.policy.updates", Sink: sink})
+	}
+	client := redis.NewClient(&redis.Options{Addr: "redis.internal:6379"})
+	defer func() { _ = client.Close() }()
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	if err := bridge(ctx, client); err != nil {
 		log.Print(err)
 	}
 	// Output:

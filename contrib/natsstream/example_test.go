@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/natsstream"
+	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 )
 
@@ -34,6 +36,28 @@ func Example() {
 		return events.Close(ctx)
 	}
 	if err := run(func(*stream.Queue) {}); err != nil {
+		log.Print(err)
+	}
+}
+
+// What the control plane announces in a Redis is brought on to a NATS, until the program ends.
+func Example_bridge() {
+	bridge := func(ctx context.Context, client redis.UniversalClient, conn *nats.Conn) error {
+		sink, err := natsstream.New(natsstream.Config{Conn: conn})
+		if err != nil {
+			return err
+		}
+		return redisstream.Forward(ctx, redisstream.ForwardConfig{Client: client, Topic: "ratelimit.policy.updates", Sink: sink})
+	}
+	conn, err := nats.Connect("tls://nats-1.internal:4222", nats.MaxReconnects(-1))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer conn.Close()
+	client := redis.NewClient(&redis.Options{Addr: "redis.internal:6379"})
+	defer func() { _ = client.Close() }()
+	if err := bridge(context.Background(), client, conn); err != nil {
 		log.Print(err)
 	}
 }

@@ -7,6 +7,7 @@ replace github.com/gqlgen-ratelimit/ratelimit => ../..
 require (
 	github.com/gqlgen-ratelimit/ratelimit v0.0.0-00010101000000-000000000000
 	github.com/nats-io/nats.go v1.48.0
+	github.com/redis/go-redis/v9 v9.22.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -23,7 +24,6 @@ require (
 	github.com/klauspost/compress v1.18.0 // indirect
 	github.com/nats-io/nkeys v0.4.11 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
-	github.com/redis/go-redis/v9 v9.22.0 // indirect
 	github.com/sony/gobreaker/v2 v2.4.0 // indirect
 	github.com/sosodev/duration v1.4.0 // indirect
 	github.com/vektah/gqlparser/v2 v2.5.36 // indirect

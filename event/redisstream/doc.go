@@ -5,5 +5,5 @@
 //	rl:NAMESPACE:stream:TOPIC   the events of a topic, each with the attributes of a CloudEvent and its data as fields
 //
 // A batch is one script: all of it is stored, or nothing. Consumers read with XRANGE, XREAD or XREADGROUP and [Decode]; docs/guide/streams.md has
-// the commands.
+// the commands. [Forward] brings a topic on to another broker.
 package redisstream

@@ -28,6 +28,9 @@ var refusals = flag.Int("refusals", 5000, "how many refusals a flood has")
 
 const key = "rl:main:stream:ratelimit.denials"
 
+// patience is for how long something that has to happen may take on a busy machine.
+const patience = time.Minute
+
 // connect returns a client as servers have it.
 func connect(t testing.TB, addr string) redis.UniversalClient {
 	t.Helper()
