@@ -86,13 +86,13 @@ func TestATopicThatIsNotThereIsMadeForSevenDays(t *testing.T) {
 	t.Parallel()
 	cluster := launch(t)
 	client := dial(t, cluster.Addrs)
-	require.Nil(t, open(t, kafkastream.Config{Brokers: cluster.Addrs}).Send(t.Context(), []stream.Envelope{envelope("acme", 0)}))
+	require.Nil(t, open(t, kafkastream.Config{Brokers: cluster.Addrs}).Send(t.Context(), []stream.Envelope{streamtest.Envelope("acme", 0)}))
 	require.Equal(t, "604800000", configOf(t, client, "ratelimit.denials", "retention.ms"))
 
-	other := envelope("acme", 1)
+	other := streamtest.Envelope("acme", 1)
 	other.Topic = "other"
 	sink := open(t, kafkastream.Config{Brokers: cluster.Addrs, Topics: kafkastream.TopicConfig{Partitions: 7, Replicas: 1, Retention: time.Hour}})
-	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{other, envelope("acme", 2)}))
+	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{other, streamtest.Envelope("acme", 2)}))
 	require.Equal(t, "3600000", configOf(t, client, "other", "retention.ms"))
 	require.Equal(t, "604800000", configOf(t, client, "ratelimit.denials", "retention.ms"), "it was there")
 	topics, err := topicsOf(t.Context(), client)
@@ -108,7 +108,7 @@ func TestATopicThatCannotBeMadeIsSaidOnceAndItsEventsWait(t *testing.T) {
 	impossible := kafkastream.TopicConfig{Replicas: 100}
 	for name, cfg := range map[string]kafkastream.TopicConfig{"impossible": impossible, "left": {Leave: true}} {
 		sink := open(t, kafkastream.Config{Brokers: cluster.Addrs, Topics: cfg, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		e := envelope("acme", 0)
+		e := streamtest.Envelope("acme", 0)
 		e.Topic = name
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -144,7 +144,7 @@ func TestOneThatBrokersFindTooLargeCostsNoOther(t *testing.T) {
 	sink := open(t, kafkastream.Config{Brokers: cluster.Addrs, Options: []kgo.Opt{kgo.ProducerBatchCompression(kgo.NoCompression())}})
 	var batch []stream.Envelope
 	for i := range 5 {
-		e := envelope("acme", i)
+		e := streamtest.Envelope("acme", i)
 		e.Data = json.RawMessage(`"` + strings.Repeat("x", 5000) + `"`)
 		batch = append(batch, e)
 	}
@@ -168,7 +168,7 @@ func TestKcatReadsATopic(t *testing.T) {
 	t.Parallel()
 	cluster := launch(t)
 	sink := open(t, kafkastream.Config{Brokers: cluster.Addrs})
-	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{envelope("Zoë", 0), envelope("acme", 1), envelope("acme", 2)}))
+	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{streamtest.Envelope("Zoë", 0), streamtest.Envelope("acme", 1), streamtest.Envelope("acme", 2)}))
 	out, err := exec.CommandContext(t.Context(), "kcat", "-b", cluster.Addrs[0], "-t", "ratelimit.denials", "-C", "-o", "beginning", "-e", "-q",
 		"-f", `%k|%h|%s\n`).Output()
 	require.NoError(t, err)
@@ -211,5 +211,5 @@ func TestASinkThatIsClosedSendsNothing(t *testing.T) {
 	cluster := launch(t)
 	sink := open(t, kafkastream.Config{Brokers: cluster.Addrs})
 	require.NoError(t, sink.Close())
-	require.NotNil(t, sink.Send(t.Context(), []stream.Envelope{envelope("acme", 0)}))
+	require.NotNil(t, sink.Send(t.Context(), []stream.Envelope{streamtest.Envelope("acme", 0)}))
 }

@@ -147,11 +147,3 @@ func read(addrs []string) (all []stream.Envelope, err error) {
 	}
 	return all, nil
 }
-
-// envelope returns one of a tenant.
-func envelope(tenant string, n int) stream.Envelope {
-	return stream.Envelope{
-		ID: fmt.Sprint("id-", n), Source: "ratelimit:main/web-1", Type: "ratelimit.decision.refused.v1", Subject: tenant,
-		Time: time.Unix(1_790_000_000, 0).UTC(), Sequence: uint64(n + 1), Data: fmt.Appendf(nil, `{"n":%d}`, n), Topic: "ratelimit.denials",
-	}
-}

@@ -125,14 +125,6 @@ func read(addr string) (all []stream.Envelope, err error) {
 	return all, names.Err()
 }
 
-// envelope returns one of a tenant.
-func envelope(tenant string, n int) stream.Envelope {
-	return stream.Envelope{
-		ID: fmt.Sprint("id-", n), Source: "ratelimit:main/web-1", Type: "ratelimit.decision.refused.v1", Subject: tenant,
-		Time: time.Unix(1_790_000_000, 0).UTC(), Sequence: uint64(n + 1), Data: fmt.Appendf(nil, `{"n":%d}`, n), Topic: "ratelimit.denials",
-	}
-}
-
 func harness(t *testing.T) streamtest.Harness {
 	t.Helper()
 	server := launch(t)
@@ -178,7 +170,7 @@ func TestAStreamThatIsNotThereIsMadeForSevenDays(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, launch(t))
 	js := streams(t, conn)
-	require.Nil(t, open(t, natsstream.Config{Conn: conn}).Send(t.Context(), []stream.Envelope{envelope("acme", 0)}))
+	require.Nil(t, open(t, natsstream.Config{Conn: conn}).Send(t.Context(), []stream.Envelope{streamtest.Envelope("acme", 0)}))
 	s, err := js.Stream(t.Context(), "ratelimit_denials")
 	require.NoError(t, err)
 	cfg := s.CachedInfo().Config
@@ -187,9 +179,9 @@ func TestAStreamThatIsNotThereIsMadeForSevenDays(t *testing.T) {
 	require.EqualValues(t, 1<<30, cfg.MaxBytes)
 
 	sink := open(t, natsstream.Config{Conn: conn, Streams: natsstream.StreamConfig{Retention: time.Minute, MaxBytes: 1 << 20}})
-	other := envelope("acme", 1)
+	other := streamtest.Envelope("acme", 1)
 	other.Topic = "other"
-	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{other, envelope("acme", 2)}))
+	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{other, streamtest.Envelope("acme", 2)}))
 	s, err = js.Stream(t.Context(), "other")
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, s.CachedInfo().Config.MaxAge)
@@ -206,7 +198,7 @@ func TestAStreamThatCannotBeMadeIsSaidAndItsEventsWait(t *testing.T) {
 	// A single server keeps no three replicas.
 	for name, cfg := range map[string]natsstream.StreamConfig{"impossible": {Replicas: 3}, "left": {Leave: true}} {
 		sink := open(t, natsstream.Config{Conn: conn, Streams: cfg, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		e := envelope("acme", 0)
+		e := streamtest.Envelope("acme", 0)
 		e.Topic = name
 		for range 2 {
 			require.NotNil(t, sink.Send(t.Context(), []stream.Envelope{e}))
@@ -226,7 +218,7 @@ func TestOneThatTheServerFindsTooLargeCostsNoOther(t *testing.T) {
 	require.NoError(t, err)
 	batch := make([]stream.Envelope, 6)
 	for i := range batch {
-		batch[i] = envelope("acme", i)
+		batch[i] = streamtest.Envelope("acme", i)
 		if i >= 3 {
 			batch[i].Topic = "ratelimit.thresholds"
 		}
@@ -249,7 +241,7 @@ func TestAnyClientOfTheProtocolReadsAStream(t *testing.T) {
 	t.Parallel()
 	server := launch(t)
 	sink := open(t, natsstream.Config{Conn: connect(t, server)})
-	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{envelope("Zoë & Söhne.de", 0)}))
+	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{streamtest.Envelope("Zoë & Söhne.de", 0)}))
 	conn, err := net.Dial("tcp", server.Addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })

@@ -16,6 +16,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/event/streamtest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -83,13 +84,13 @@ func forward(t *testing.T, client redis.UniversalClient, sink stream.Sink) (stop
 func TestWhatIsBroughtOnArrivesInOrderWhateverFails(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	sink := open(t, redisstream.Config{Client: connect(t, server.Addr)})
-	client := plain(t, server.Addr)
+	sink := open(t, redisstream.Config{Client: redistest.Connect(t, server.Addr)})
+	client := redistest.Plain(t, server.Addr)
 	var want []string
 	put := func(n int) {
 		batch := make([]stream.Envelope, n)
 		for i := range batch {
-			batch[i] = envelope("acme", len(want))
+			batch[i] = streamtest.Envelope("acme", len(want))
 			want = append(want, batch[i].ID)
 		}
 		require.Nil(t, sink.Send(t.Context(), batch))
@@ -102,26 +103,26 @@ func TestWhatIsBroughtOnArrivesInOrderWhateverFails(t *testing.T) {
 	}}
 	put(250)
 	stop := forward(t, client, b)
-	require.Eventually(t, func() bool { return len(b.ids()) > 100 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.ids()) > 100 }, redistest.Patience, time.Millisecond)
 	stop()
 	put(100)
 	// A group that nobody has acknowledged to is asked for what it was given.
 	forward(t, client, b)
-	require.Eventually(t, func() bool { return len(b.ids()) == len(want) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.ids()) == len(want) }, redistest.Patience, time.Millisecond)
 	require.Equal(t, want, b.ids())
 	require.Eventually(t, func() bool {
 		pending, err := client.XPending(t.Context(), key, "forward").Result()
 		return err == nil && pending.Count == 0
-	}, patience, time.Millisecond, "all of it is acknowledged")
+	}, redistest.Patience, time.Millisecond, "all of it is acknowledged")
 }
 
 func TestWhatIsNoEventOrNeverTakenHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	sink := open(t, redisstream.Config{Client: connect(t, server.Addr)})
-	client := plain(t, server.Addr)
+	sink := open(t, redisstream.Config{Client: redistest.Connect(t, server.Addr)})
+	client := redistest.Plain(t, server.Addr)
 	require.NoError(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: []string{"of", "others"}}).Err())
-	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{envelope("acme", 0), envelope("acme", 1), envelope("acme", 2)}))
+	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{streamtest.Envelope("acme", 0), streamtest.Envelope("acme", 1), streamtest.Envelope("acme", 2)}))
 	b := &elsewhere{judge: func(_ int, e *stream.Envelope) error {
 		if e.ID == "id-1" {
 			return fmt.Errorf("no: %w", stream.ErrRefused)
@@ -129,15 +130,15 @@ func TestWhatIsNoEventOrNeverTakenHoldsUpNothing(t *testing.T) {
 		return nil
 	}}
 	forward(t, client, b)
-	require.Eventually(t, func() bool { return len(b.ids()) == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.ids()) == 2 }, redistest.Patience, time.Millisecond)
 	require.Equal(t, []string{"id-0", "id-2"}, b.ids())
 }
 
 func TestAStreamThatWasGoneIsBroughtOnFromItsBeginningByWhoMayOnlyConsume(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	sink := open(t, redisstream.Config{Client: connect(t, server.Addr)})
-	client := plain(t, server.Addr)
+	sink := open(t, redisstream.Config{Client: redistest.Connect(t, server.Addr)})
+	client := redistest.Plain(t, server.Addr)
 	rules, err := redisstream.ConsumerACLRules("")
 	require.NoError(t, err)
 	user := []any{"ACL", "SETUSER", "bridge", "on", ">secret"}
@@ -151,8 +152,8 @@ func TestAStreamThatWasGoneIsBroughtOnFromItsBeginningByWhoMayOnlyConsume(t *tes
 	b := &elsewhere{}
 	forward(t, modest, b)
 	for n := range 3 {
-		require.Nil(t, sink.Send(t.Context(), []stream.Envelope{envelope("acme", n)}))
-		require.Eventually(t, func() bool { return len(b.ids()) == n+1 }, patience, time.Millisecond)
+		require.Nil(t, sink.Send(t.Context(), []stream.Envelope{streamtest.Envelope("acme", n)}))
+		require.Eventually(t, func() bool { return len(b.ids()) == n+1 }, redistest.Patience, time.Millisecond)
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}
 }

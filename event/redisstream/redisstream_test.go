@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
@@ -28,39 +27,11 @@ var refusals = flag.Int("refusals", 5000, "how many refusals a flood has")
 
 const key = "rl:main:stream:ratelimit.denials"
 
-// patience is for how long something that has to happen may take on a busy machine.
-const patience = time.Minute
-
-// connect returns a client as servers have it.
-func connect(t testing.TB, addr string) redis.UniversalClient {
-	t.Helper()
-	client, err := redisclient.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
-// plain returns a client for the test itself, which may wait.
-func plain(t testing.TB, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 func open(t testing.TB, cfg redisstream.Config) *redisstream.Sink {
 	t.Helper()
 	sink, err := redisstream.New(cfg)
 	require.NoError(t, err)
 	return sink
-}
-
-// envelope returns one of a tenant.
-func envelope(tenant string, n int) stream.Envelope {
-	return stream.Envelope{
-		ID: fmt.Sprint("id-", n), Source: "ratelimit:main/web-1", Type: "ratelimit.decision.refused.v1", Subject: tenant,
-		Time: time.Unix(1_790_000_000, 0).UTC(), Sequence: uint64(n + 1), Data: fmt.Appendf(nil, `{"n":%d}`, n), Topic: "ratelimit.denials",
-	}
 }
 
 // read returns all events of all topics.
@@ -86,9 +57,9 @@ func read(ctx context.Context, client redis.UniversalClient) (all []stream.Envel
 func harness(t *testing.T) streamtest.Harness {
 	t.Helper()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	return streamtest.Harness{
-		Sink:   open(t, redisstream.Config{Client: connect(t, server.Addr), MaxEntries: 1_000_000, MaxEvent: 64 << 10}),
+		Sink:   open(t, redisstream.Config{Client: redistest.Connect(t, server.Addr), MaxEntries: 1_000_000, MaxEvent: 64 << 10}),
 		Read:   func() ([]stream.Envelope, error) { return read(context.Background(), client) },
 		Freeze: func() { server.Freeze(t) },
 		Thaw:   func() { server.Thaw(t) },
@@ -127,7 +98,7 @@ func TestAFloodOfRefusalsThroughARedisThatIsKilledAndFrozenIsThereOrCounted(t *t
 func TestAStreamIsBoundedInNumberAndInTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
 	sink := open(t, redisstream.Config{Client: client, MaxEntries: 1000, MaxAge: time.Hour})
 	// What was written long ago goes, as far as whole nodes of the stream do.
@@ -135,13 +106,13 @@ func TestAStreamIsBoundedInNumberAndInTime(t *testing.T) {
 	for i := range 500 {
 		require.NoError(t, client.XAdd(ctx, &redis.XAddArgs{Stream: key, ID: fmt.Sprintf("%d-%d", long, i), Values: []string{"a", "b"}}).Err())
 	}
-	require.Nil(t, sink.Send(ctx, []stream.Envelope{envelope("acme", 0)}))
+	require.Nil(t, sink.Send(ctx, []stream.Envelope{streamtest.Envelope("acme", 0)}))
 	require.Less(t, client.XLen(ctx, key).Val(), int64(101))
 	require.InDelta(t, time.Hour, client.PTTL(ctx, key).Val(), float64(time.Minute))
 	for n := range 100 {
 		var batch []stream.Envelope
 		for i := range 50 {
-			batch = append(batch, envelope("acme", 50*n+i))
+			batch = append(batch, streamtest.Envelope("acme", 50*n+i))
 		}
 		require.Nil(t, sink.Send(ctx, batch))
 	}
@@ -153,12 +124,12 @@ func TestAStreamIsBoundedInNumberAndInTime(t *testing.T) {
 func TestARedisThatIsFullTakesAWholeScriptOrNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
-	sink := open(t, redisstream.Config{Client: connect(t, server.Addr)})
+	sink := open(t, redisstream.Config{Client: redistest.Connect(t, server.Addr)})
 	batch := make([]stream.Envelope, 40)
 	for i := range batch {
-		batch[i] = envelope("acme", i)
+		batch[i] = streamtest.Envelope("acme", i)
 		batch[i].Data = json.RawMessage(`"` + strings.Repeat("x", 4000) + `"`)
 	}
 	used := client.InfoMap(ctx, "memory").Item("Memory", "used_memory")
@@ -174,10 +145,10 @@ func TestARedisThatIsFullTakesAWholeScriptOrNothing(t *testing.T) {
 
 func TestWhatOneTopicIsRefusedCostsNoOther(t *testing.T) {
 	t.Parallel()
-	client := plain(t, redistest.Start(t).Addr)
+	client := redistest.Plain(t, redistest.Start(t).Addr)
 	ctx := t.Context()
 	require.NoError(t, client.Set(ctx, key, "no stream", 0).Err())
-	batch := []stream.Envelope{envelope("acme", 0), envelope("acme", 1)}
+	batch := []stream.Envelope{streamtest.Envelope("acme", 0), streamtest.Envelope("acme", 1)}
 	batch[1].Topic = "ratelimit.thresholds"
 	errs := open(t, redisstream.Config{Client: client}).Send(ctx, batch)
 	require.ErrorContains(t, errs[0], "WRONGTYPE")
@@ -189,8 +160,8 @@ func TestWhatOneTopicIsRefusedCostsNoOther(t *testing.T) {
 func TestRedisCLIAndAnyClientOfTheProtocolReadAStream(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	sink := open(t, redisstream.Config{Client: connect(t, server.Addr)})
-	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{envelope("Zoë", 0), envelope("acme", 1)}))
+	sink := open(t, redisstream.Config{Client: redistest.Connect(t, server.Addr)})
+	require.Nil(t, sink.Send(t.Context(), []stream.Envelope{streamtest.Envelope("Zoë", 0), streamtest.Envelope("acme", 1)}))
 	host, port, err := net.SplitHostPort(server.Addr)
 	require.NoError(t, err)
 	cli := func(arguments ...string) []string {
@@ -217,7 +188,7 @@ func TestRedisCLIAndAnyClientOfTheProtocolReadAStream(t *testing.T) {
 func TestARedisWithTheRightsOfTheRulesWorks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := plain(t, server.Addr)
+	admin := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
 	base, err := bucket.ACLRules("", false)
 	require.NoError(t, err)
@@ -236,7 +207,7 @@ func TestARedisWithTheRightsOfTheRulesWorks(t *testing.T) {
 		return client
 	}
 	writer := as("writer", append(base, more...))
-	require.Nil(t, open(t, redisstream.Config{Client: writer}).Send(ctx, []stream.Envelope{envelope("acme", 0)}))
+	require.Nil(t, open(t, redisstream.Config{Client: writer}).Send(ctx, []stream.Envelope{streamtest.Envelope("acme", 0)}))
 	reader := as("reader", consumer)
 	require.NoError(t, reader.XGroupCreate(ctx, key, "siem", "0").Err())
 	got, err := reader.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "siem", Consumer: "a", Streams: []string{key, ">"}, Count: 10, Block: -1}).Result()

@@ -68,12 +68,11 @@ const patience = 30 * time.Second
 // topic is where these events go.
 const topic = "ratelimit.denials"
 
-// envelope returns one with its number.
-func envelope(tenant string, n int) stream.Envelope {
+// Envelope returns the n-th event of a test, a refusal of a tenant on the topic ratelimit.denials. Its ID is id-n.
+func Envelope(tenant string, n int) stream.Envelope {
 	return stream.Envelope{
-		ID: fmt.Sprintf("%016x-%d", n, len(tenant)), Source: "ratelimit:main/web-1", Type: "ratelimit.decision.refused.v1", Subject: tenant,
-		Time: time.Date(2026, 11, 23, 0, 0, 0, n*1000, time.UTC), Sequence: uint64(n + 1),
-		Data: fmt.Appendf(nil, `{"n":%d}`, n), Topic: topic,
+		ID: fmt.Sprint("id-", n), Source: "ratelimit:main/web-1", Type: "ratelimit.decision.refused.v1", Subject: tenant,
+		Time: time.Unix(1_790_000_000, 0).UTC(), Sequence: uint64(n + 1), Data: fmt.Appendf(nil, `{"n":%d}`, n), Topic: topic,
 	}
 }
 
@@ -160,7 +159,9 @@ func sameBytes(s *scene) {
 	}
 	var batch []stream.Envelope
 	for i, name := range names {
-		batch = append(batch, envelope(name, i))
+		e := Envelope(name, i)
+		e.Time = e.Time.Add(time.Duration(i))
+		batch = append(batch, e)
 	}
 	batch[1].Topic, batch[2].Topic = "ratelimit.policy.updates", "other"
 	batch[3].Data = json.RawMessage(`{"text":"` + strings.Repeat(`é\u0000\n\"`, 1000) + `"}`)
@@ -179,7 +180,7 @@ func nothing(s *scene) {
 func order(s *scene) {
 	var all []stream.Envelope
 	for i := range 1000 {
-		all = append(all, envelope(fmt.Sprint("tenant-", i%7), i))
+		all = append(all, Envelope(fmt.Sprint("tenant-", i%7), i))
 	}
 	for _, bounds := range [][2]int{{0, 1}, {1, 3}, {3, 500}, {500, 1000}} {
 		s.send(all[bounds[0]:bounds[1]])
@@ -188,7 +189,7 @@ func order(s *scene) {
 }
 
 func tooLarge(s *scene) {
-	batch := []stream.Envelope{envelope("acme", 0), envelope("acme", 1), envelope("acme", 2)}
+	batch := []stream.Envelope{Envelope("acme", 0), Envelope("acme", 1), Envelope("acme", 2)}
 	batch[1].Data = json.RawMessage(`"` + strings.Repeat("x", s.TooLarge) + `"`)
 	errs := s.Sink.Send(s.Context(), batch)
 	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], stream.ErrTooLarge) || errs[2] != nil {
@@ -198,7 +199,7 @@ func tooLarge(s *scene) {
 }
 
 func noTopic(s *scene) {
-	batch := []stream.Envelope{envelope("acme", 0), envelope("acme", 1), envelope("acme", 2), envelope("acme", 3)}
+	batch := []stream.Envelope{Envelope("acme", 0), Envelope("acme", 1), Envelope("acme", 2), Envelope("acme", 3)}
 	batch[1].Topic, batch[2].Topic = "", "a/b *"
 	errs := s.Sink.Send(s.Context(), batch)
 	if len(errs) != 4 || errs[0] != nil || !errors.Is(errs[1], stream.ErrRefused) || !errors.Is(errs[2], stream.ErrRefused) || errs[3] != nil {
@@ -208,11 +209,11 @@ func noTopic(s *scene) {
 }
 
 func ended(s *scene) {
-	batch := []stream.Envelope{envelope("acme", 0)}
+	batch := []stream.Envelope{Envelope("acme", 0)}
 	s.send(batch)
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
-	late := []stream.Envelope{envelope("acme", 1), envelope("other", 2)}
+	late := []stream.Envelope{Envelope("acme", 1), Envelope("other", 2)}
 	if errs := s.Sink.Send(ctx, late); errs == nil {
 		s.Fatal("it was sent although its context had ended")
 	}
@@ -221,12 +222,12 @@ func ended(s *scene) {
 }
 
 func frozenBroker(s *scene) {
-	first := []stream.Envelope{envelope("acme", 0), envelope("other", 1)}
+	first := []stream.Envelope{Envelope("acme", 0), Envelope("other", 1)}
 	s.send(first)
 	s.Freeze()
 	ctx, cancel := context.WithTimeout(s.Context(), 300*time.Millisecond)
 	defer cancel()
-	second := []stream.Envelope{envelope("acme", 2), envelope("other", 3), envelope("acme", 4)}
+	second := []stream.Envelope{Envelope("acme", 2), Envelope("other", 3), Envelope("acme", 4)}
 	errs := s.Sink.Send(ctx, second)
 	s.Thaw()
 	if len(errs) != 3 || errs[0] == nil || errs[1] == nil || errs[2] == nil {
@@ -239,7 +240,7 @@ func frozenBroker(s *scene) {
 func restart(s *scene) {
 	var all []stream.Envelope
 	for round := range 3 {
-		batch := []stream.Envelope{envelope("acme", 10*round), envelope("other", 10*round+1), envelope("acme", 10*round+2)}
+		batch := []stream.Envelope{Envelope("acme", 10*round), Envelope("other", 10*round+1), Envelope("acme", 10*round+2)}
 		s.send(batch)
 		all = append(all, batch...)
 		if err := s.Restart(); err != nil {
@@ -255,7 +256,7 @@ func atOnce(s *scene) {
 		go func() {
 			var all []stream.Envelope
 			for i := range 20 {
-				batch := []stream.Envelope{envelope(fmt.Sprint("tenant-", g), 1000*g+2*i), envelope(fmt.Sprint("tenant-", g), 1000*g+2*i+1)}
+				batch := []stream.Envelope{Envelope(fmt.Sprint("tenant-", g), 1000*g+2*i), Envelope(fmt.Sprint("tenant-", g), 1000*g+2*i+1)}
 				if errs := s.Sink.Send(s.Context(), batch); errs != nil {
 					s.Error(errors.Join(errs...))
 				}

@@ -31,19 +31,19 @@ func TestAFailoverIsFollowedWithItsHints(t *testing.T) {
 	const slots, masters = 16384, 3
 	cluster.Servers[min(masters-1, int(slot)*masters/slots)].Kill()
 	number := uint64(2)
-	require.Eventually(t, func() bool { return feed.Publish(t.Context(), revision(number), number-1) == nil }, patience, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return maxCost(f) == number }, patience, 5*time.Millisecond)
-	require.Eventually(t, func() bool { return maxCost(hinted) == number }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return feed.Publish(t.Context(), revision(number), number-1) == nil }, redistest.Patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return maxCost(f) == number }, redistest.Patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return maxCost(hinted) == number }, redistest.Patience, 5*time.Millisecond)
 	require.Eventually(t, func() bool {
 		instances, err := feed.Instances(t.Context())
 		return err == nil && len(instances) == 1 && instances[0].Status.Number == number
-	}, patience, 20*time.Millisecond)
+	}, redistest.Patience, 20*time.Millisecond)
 }
 
 // BenchmarkAsking says how much processor time of the Redis a follower takes that asks and has the newest revision.
 func BenchmarkAsking(b *testing.B) {
 	server := redistest.Start(b)
-	client := plain(b, server.Addr)
+	client := redistest.Plain(b, server.Addr)
 	feed, err := redisfeed.New(redisfeed.Config{Client: client})
 	require.NoError(b, err)
 	require.NoError(b, feed.Publish(b.Context(), revision(1), 0))

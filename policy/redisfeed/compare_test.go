@@ -38,7 +38,7 @@ func newest(t *testing.T, feed *redisfeed.Feed, have policy.Head, times int) (re
 
 func TestWhoHasTheNewestRevisionAsksNoScriptButForEveryTenthQuestion(t *testing.T) {
 	t.Parallel()
-	client := plain(t, redistest.Start(t).Addr)
+	client := redistest.Plain(t, redistest.Start(t).Addr)
 	feed := open(t, client)
 	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
 	scripts := calls(t, client, "evalsha")
@@ -56,7 +56,7 @@ func TestWhoHasTheNewestRevisionAsksNoScriptButForEveryTenthQuestion(t *testing.
 
 func TestARevisionHasNoMarkerOfAnotherOneBesideIt(t *testing.T) {
 	t.Parallel()
-	client := plain(t, redistest.Start(t).Addr)
+	client := redistest.Plain(t, redistest.Start(t).Addr)
 	feed := open(t, client)
 	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
 	require.NoError(t, feed.Publish(t.Context(), revision(2), 1))
@@ -70,7 +70,7 @@ func TestARevisionHasNoMarkerOfAnotherOneBesideIt(t *testing.T) {
 
 func TestWhatSomebodyWritesByHandBesideTheMarkerIsSeenWithinTenQuestionsAndAtAHint(t *testing.T) {
 	t.Parallel()
-	client := plain(t, redistest.Start(t).Addr)
+	client := redistest.Plain(t, redistest.Start(t).Addr)
 	feed := open(t, client)
 	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
 	require.Zero(t, newest(t, feed, revision(1).Head(), 5))
@@ -81,18 +81,18 @@ func TestWhatSomebodyWritesByHandBesideTheMarkerIsSeenWithinTenQuestionsAndAtAHi
 	f := follow(t, other, policy.Config{Interval: policy.None})
 	require.Eventually(t, func() bool {
 		return maxCost(f) == 2 && client.PubSubNumSub(t.Context(), key+":hint").Val()[key+":hint"] == 1
-	}, patience, time.Millisecond)
+	}, redistest.Patience, time.Millisecond)
 	require.NoError(t, other.Publish(t.Context(), revision(3), 2))
-	require.Eventually(t, func() bool { return maxCost(f) == 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return maxCost(f) == 3 }, redistest.Patience, time.Millisecond)
 	require.NoError(t, put(client, revision(4)))
 	require.NoError(t, client.Publish(t.Context(), key+":hint", "by hand").Err())
-	require.Eventually(t, func() bool { return maxCost(f) == 4 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return maxCost(f) == 4 }, redistest.Patience, time.Millisecond)
 }
 
 func TestWhoMayNotCompareAsksTheScript(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := plain(t, server.Addr)
+	admin := redistest.Plain(t, server.Addr)
 	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "older", "on", ">secret", "~*", "&*", "+@all", "-hexists").Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "older", Password: "secret"})
 	t.Cleanup(func() { _ = client.Close() })
@@ -105,7 +105,7 @@ func TestWhoMayNotCompareAsksTheScript(t *testing.T) {
 func TestAClientThatReadsFromReplicasAsksTheMasterByTheScript(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := plain(t, server.Addr)
+	admin := redistest.Plain(t, server.Addr)
 	require.NoError(t, open(t, admin).Publish(t.Context(), revision(1), 0))
 	replicas := redis.NewClusterClient(&redis.ClusterOptions{
 		ReadOnly: true,

@@ -108,7 +108,7 @@ func newFleet(t *testing.T) *fleet {
 	server := redistest.Start(t, "--appendonly", "yes")
 	fl := &fleet{
 		t: t, server: server, proxy: redistest.StartProxy(t, server.Addr),
-		publisher: open(t, plain(t, server.Addr)), published: map[uint64]time.Time{},
+		publisher: open(t, redistest.Plain(t, server.Addr)), published: map[uint64]time.Time{},
 	}
 	fl.publish(1)
 	var running sync.WaitGroup
@@ -128,7 +128,7 @@ func newFleet(t *testing.T) *fleet {
 	}
 	for range naiveSize {
 		listener, since := &naive{}, &naive{}
-		client := plain(t, fl.proxy.Addr)
+		client := redistest.Plain(t, fl.proxy.Addr)
 		feed := open(t, client)
 		subscription := client.Subscribe(ctx, key+":hint")
 		running.Go(func() { listener.listen(ctx, feed, subscription) })
@@ -154,7 +154,7 @@ func (fl *fleet) publish(number uint64) {
 			fl.t.Logf("revision %d: %v", number, err)
 		}
 		return err == nil
-	}, patience, 5*time.Millisecond)
+	}, redistest.Patience, 5*time.Millisecond)
 }
 
 // reached returns after how long each instance had each of the first revisions, or a newer one. Those who have gone back fail
@@ -186,10 +186,10 @@ func (fl *fleet) reached(last uint64) []time.Duration {
 func TestEveryInstanceHasTheNewestRevisionWhateverBreaksAndNaiveOnesDoNot(t *testing.T) {
 	t.Parallel()
 	fl := newFleet(t)
-	admin := plain(t, fl.server.Addr)
+	admin := redistest.Plain(t, fl.server.Addr)
 	require.Eventually(t, func() bool {
 		return admin.PubSubNumSub(t.Context(), key+":hint").Val()[key+":hint"] == fleetSize+naiveSize
-	}, patience, 5*time.Millisecond, "subscriptions are missing")
+	}, redistest.Patience, 5*time.Millisecond, "subscriptions are missing")
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	for number := uint64(2); number < fleetRevisions; number++ {
@@ -217,13 +217,13 @@ func TestEveryInstanceHasTheNewestRevisionWhateverBreaksAndNaiveOnesDoNot(t *tes
 	// The last one is published while nobody is connected and nobody is asking, by the publisher whose clock is behind.
 	require.Eventually(t, func() bool {
 		return stuck(fleetRevisions-1) == 0 && !slices.ContainsFunc(fl.listeners, func(n *naive) bool { return n.asks.Load() })
-	}, patience, 20*time.Millisecond, "instances are stuck")
+	}, redistest.Patience, 20*time.Millisecond, "instances are stuck")
 	fl.proxy.Cut()
 	fl.severed += fl.proxy.Sever()
 	fl.publish(fleetRevisions)
 	fl.proxy.Heal()
 
-	require.Eventually(t, func() bool { return stuck(fleetRevisions) == 0 }, patience, 5*time.Millisecond, "instances are stuck")
+	require.Eventually(t, func() bool { return stuck(fleetRevisions) == 0 }, redistest.Patience, 5*time.Millisecond, "instances are stuck")
 	for _, i := range fl.instances {
 		require.EqualValues(t, fleetRevisions, maxCost(i.follower))
 	}
@@ -240,7 +240,7 @@ func TestEveryInstanceHasTheNewestRevisionWhateverBreaksAndNaiveOnesDoNot(t *tes
 		return err == nil && len(instances) == fleetSize && !slices.ContainsFunc(instances, func(i policy.Instance) bool {
 			return i.Status.Number != fleetRevisions
 		})
-	}, patience, 20*time.Millisecond, "reports are missing")
+	}, redistest.Patience, 20*time.Millisecond, "reports are missing")
 
 	behind := func(all []*naive) (n int) {
 		for _, one := range all {

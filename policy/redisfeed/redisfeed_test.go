@@ -21,23 +21,6 @@ import (
 
 const key = "rl:main:policy:{main}"
 
-// connect returns a client as servers have it.
-func connect(t testing.TB, addr string) redis.UniversalClient {
-	t.Helper()
-	client, err := redisclient.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
-// plain returns a client for the test itself, which may wait.
-func plain(t testing.TB, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 func open(t testing.TB, client redis.UniversalClient) *redisfeed.Feed {
 	t.Helper()
 	feed, err := redisfeed.New(redisfeed.Config{Client: client})
@@ -60,9 +43,9 @@ func TestARedisIsAFeed(t *testing.T) {
 	policytest.Run(t, func(t *testing.T) policytest.Harness {
 		t.Helper()
 		server := redistest.Start(t)
-		client := plain(t, server.Addr)
+		client := redistest.Plain(t, server.Addr)
 		return policytest.Harness{
-			Open:      func() policy.Feed { return open(t, connect(t, server.Addr)) },
+			Open:      func() policy.Feed { return open(t, redistest.Connect(t, server.Addr)) },
 			Put:       func(r *policy.Revision) error { return put(client, r) },
 			Empty:     func() error { return client.FlushAll(context.Background()).Err() },
 			Publisher: open(t, client),
@@ -83,14 +66,14 @@ func TestAClientWithOptionsOfItsOwnFollowsAsWell(t *testing.T) {
 	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
 	f := follow(t, feed, policy.Config{Interval: policy.None})
 	require.NoError(t, feed.Publish(t.Context(), revision(2), 1))
-	require.Eventually(t, func() bool { return maxCost(f) == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return maxCost(f) == 2 }, redistest.Patience, time.Millisecond)
 }
 
 func TestWhatSomebodyHasWrittenIntoTheKeyIsRefusedAndReplaced(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
-	feed := open(t, connect(t, server.Addr))
+	client := redistest.Plain(t, server.Addr)
+	feed := open(t, redistest.Connect(t, server.Addr))
 	ctx := t.Context()
 	for name, fields := range map[string][]any{
 		"a number that is none": {"number", "seven"},
@@ -117,7 +100,7 @@ func TestWhatSomebodyHasWrittenIntoTheKeyIsRefusedAndReplaced(t *testing.T) {
 func TestARevisionThatIsRefusedIsSentOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	feed := open(t, client)
 	ctx := t.Context()
 	require.NoError(t, feed.Publish(ctx, revision(1), 0))
@@ -158,12 +141,12 @@ func TestARevisionThatIsRefusedIsSentOnce(t *testing.T) {
 func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
 	publisher := open(t, client)
 	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
 	for _, name := range []string{"b", "a"} {
-		feed, err := redisfeed.New(redisfeed.Config{Client: connect(t, server.Addr), Instance: name})
+		feed, err := redisfeed.New(redisfeed.Config{Client: redistest.Connect(t, server.Addr), Instance: name})
 		require.NoError(t, err)
 		follow(t, feed, policy.Config{Reporter: feed})
 	}
@@ -174,7 +157,7 @@ func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
 		require.NoError(t, err)
 		return len(instances) == 2 && instances[0].Name == "a" && instances[1].Name == "b" &&
 			instances[0].Status.Refused != nil && instances[1].Status.Refused != nil
-	}, patience, 5*time.Millisecond)
+	}, redistest.Patience, 5*time.Millisecond)
 	instances, err := publisher.Instances(ctx)
 	require.NoError(t, err)
 	s := instances[0].Status
@@ -203,7 +186,7 @@ func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
 func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
 	now := float64(time.Now().UnixMilli())
 	var members []redis.Z
@@ -220,7 +203,7 @@ func TestTooManyInstancesAreRefusedAndThoseThatAreThereStay(t *testing.T) {
 func TestWhateverStandsAmongTheReportsTheListIsBounded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := plain(t, server.Addr)
+	client := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
 	now := float64(time.Now().UnixMilli())
 	write := func(name string, seen float64, report string) {
@@ -251,7 +234,7 @@ func TestWhateverStandsAmongTheReportsTheListIsBounded(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	feed := open(t, connect(t, server.Addr))
+	feed := open(t, redistest.Connect(t, server.Addr))
 	instances, err := feed.Instances(ctx)
 	unread := (*policy.UnreadError)(nil)
 	require.ErrorAs(t, err, &unread)
@@ -276,7 +259,7 @@ func TestWhateverStandsAmongTheReportsTheListIsBounded(t *testing.T) {
 func TestALongReportIsShortened(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	feed := open(t, connect(t, server.Addr))
+	feed := open(t, redistest.Connect(t, server.Addr))
 	long := strings.Repeat("\x01", 4000)
 	require.NoError(t, feed.Report(t.Context(), policy.Status{Failure: long, Unsaved: long, Refused: &policy.Refused{Number: 3, Error: long}}))
 	instances, err := feed.Instances(t.Context())
@@ -288,7 +271,7 @@ func TestALongReportIsShortened(t *testing.T) {
 func TestTheRightsOfTheListAreEnough(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin := plain(t, server.Addr)
+	admin := redistest.Plain(t, server.Addr)
 	ctx := t.Context()
 	rules, err := bucket.ACLRules("", false)
 	require.NoError(t, err)
@@ -299,14 +282,14 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 		user = append(user, rule)
 	}
 	require.NoError(t, admin.Do(ctx, user...).Err())
-	client, err := redisclient.Open(server.Addr, redisclient.Config{Username: "instance", Password: "secret", SocketTimeout: patience})
+	client, err := redisclient.Open(server.Addr, redisclient.Config{Username: "instance", Password: "secret", SocketTimeout: redistest.Patience})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	feed := open(t, client)
 	require.NoError(t, feed.Publish(ctx, revision(1), 0))
 	f := follow(t, feed, policy.Config{Interval: policy.None, Reporter: feed})
 	require.NoError(t, feed.Publish(ctx, revision(2), 1))
-	require.Eventually(t, func() bool { return maxCost(f) == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return maxCost(f) == 2 }, redistest.Patience, time.Millisecond)
 	require.NoError(t, feed.Report(ctx, f.Status()))
 	_, err = feed.Instances(ctx)
 	require.NoError(t, err)

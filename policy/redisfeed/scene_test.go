@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-// patience is for how long something that has to happen may take on a busy machine.
-const patience = 30 * time.Second
 
 // revision returns a revision whose maximum cost is its number.
 func revision(number uint64) *policy.Revision {

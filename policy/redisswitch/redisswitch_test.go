@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
@@ -22,28 +21,11 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
-	soon     = 5 * time.Millisecond
-	key      = "rl:main:modes"
+	soon = 5 * time.Millisecond
+	key  = "rl:main:modes"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
-func connect(t testing.TB, addr string) redis.UniversalClient {
-	t.Helper()
-	client, err := redisclient.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
-// plain returns a client for the test itself, which may wait.
-func plain(t testing.TB, addr string) *redis.Client {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
 
 func switches(t testing.TB, client redis.UniversalClient) *redisswitch.Switches {
 	t.Helper()
@@ -102,7 +84,7 @@ func (i *instance) mode(tenant string) bucket.Mode {
 // becomes waits until a tenant has a mode.
 func (i *instance) becomes(t testing.TB, tenant string, mode bucket.Mode) {
 	t.Helper()
-	require.Eventually(t, func() bool { return i.mode(tenant) == mode }, patience, soon)
+	require.Eventually(t, func() bool { return i.mode(tenant) == mode }, redistest.Patience, soon)
 }
 
 func eased(tenant, mode string) event.ModeSwitch {
@@ -114,17 +96,17 @@ func eased(tenant, mode string) event.ModeSwitch {
 func TestASwitchIsInForceOnEveryInstanceUntilItIsEnded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := switches(t, connect(t, server.Addr))
+	s := switches(t, redistest.Connect(t, server.Addr))
 	var all []*instance
 	for n := range 4 {
 		interval := time.Minute // hints alone
 		if n == 3 {
 			interval = 100 * time.Millisecond
 		}
-		all = append(all, follow(t, connect(t, server.Addr), interval))
+		all = append(all, follow(t, redistest.Connect(t, server.Addr), interval))
 	}
 	for _, i := range all {
-		require.Eventually(t, func() bool { return i.heard.last().State == "current" }, patience, soon)
+		require.Eventually(t, func() bool { return i.heard.last().State == "current" }, redistest.Patience, soon)
 		require.Empty(t, i.heard.last().InForce)
 	}
 	require.NoError(t, s.Set(t.Context(), eased("", "shadow")))
@@ -136,7 +118,7 @@ func TestASwitchIsInForceOnEveryInstanceUntilItIsEnded(t *testing.T) {
 	for _, i := range all {
 		i.becomes(t, "acme", bucket.Off)
 		i.becomes(t, "globex", bucket.Warn)
-		require.Eventually(t, func() bool { return len(i.heard.last().InForce) == 2 }, patience, soon)
+		require.Eventually(t, func() bool { return len(i.heard.last().InForce) == 2 }, redistest.Patience, soon)
 		last := i.heard.last().InForce
 		require.Equal(t, []string{"", "acme"}, []string{last[0].Tenant, last[1].Tenant})
 		require.Equal(t, "incident 17", last[0].Reason)
@@ -158,16 +140,16 @@ func TestASwitchIsInForceOnEveryInstanceUntilItIsEnded(t *testing.T) {
 		i.becomes(t, "acme", bucket.Enforce)
 		i.becomes(t, "globex", bucket.Enforce)
 	}
-	late := follow(t, connect(t, server.Addr), 0)
-	require.Eventually(t, func() bool { return late.heard.last().State == "current" }, patience, soon)
+	late := follow(t, redistest.Connect(t, server.Addr), 0)
+	require.Eventually(t, func() bool { return late.heard.last().State == "current" }, redistest.Patience, soon)
 	require.Equal(t, bucket.Enforce, late.mode("acme"))
 }
 
 func TestASwitchEndsByItselfWhileTheRedisIsAwayAndHoldsUntilThen(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := switches(t, connect(t, server.Addr))
-	i := follow(t, connect(t, server.Addr), 100*time.Millisecond)
+	s := switches(t, redistest.Connect(t, server.Addr))
+	i := follow(t, redistest.Connect(t, server.Addr), 100*time.Millisecond)
 	short, long := eased("short", "shadow"), eased("long", "shadow")
 	short.Until = time.Now().Add(2 * time.Second)
 	require.NoError(t, s.Set(t.Context(), short))
@@ -181,7 +163,7 @@ func TestASwitchEndsByItselfWhileTheRedisIsAwayAndHoldsUntilThen(t *testing.T) {
 	require.Eventually(t, func() bool {
 		last := i.heard.last()
 		return last.State == "stale" && len(last.InForce) == 1 && last.Error != ""
-	}, patience, soon)
+	}, redistest.Patience, soon)
 	status, asked := i.follower.Status()
 	require.Equal(t, "long", status.InForce[0].Tenant)
 	require.False(t, asked.IsZero())
@@ -191,19 +173,19 @@ func TestASwitchEndsByItselfWhileTheRedisIsAwayAndHoldsUntilThen(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, _ := i.follower.Status()
 		return strings.Contains(status.Error, "lost")
-	}, patience, soon)
+	}, redistest.Patience, soon)
 	require.Equal(t, bucket.Shadow, i.mode("long"))
 	// Whoever says anything there again is believed.
 	_, err := s.End(t.Context(), "nobody", "")
 	require.NoError(t, err)
 	i.becomes(t, "long", bucket.Enforce)
-	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, patience, soon)
+	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, redistest.Patience, soon)
 }
 
 func TestWhatIsNoSwitchIsRefusedAndSaidAndTheOneBeforeStays(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, test := connect(t, server.Addr), plain(t, server.Addr)
+	client, test := redistest.Connect(t, server.Addr), redistest.Plain(t, server.Addr)
 	s := switches(t, client)
 	i := follow(t, client, 100*time.Millisecond)
 	require.NoError(t, s.Set(t.Context(), eased("acme", "shadow")))
@@ -224,7 +206,7 @@ func TestWhatIsNoSwitchIsRefusedAndSaidAndTheOneBeforeStays(t *testing.T) {
 		require.Eventually(t, func() bool {
 			status, _ := i.follower.Status()
 			return status.Refused == 1
-		}, patience, soon, hostile)
+		}, redistest.Patience, soon, hostile)
 		require.Equal(t, bucket.Shadow, i.mode("acme"), "%.80s", hostile)
 		listed, err := s.List(ctx)
 		require.ErrorIs(t, err, redisswitch.ErrUnreadable)
@@ -233,27 +215,27 @@ func TestWhatIsNoSwitchIsRefusedAndSaidAndTheOneBeforeStays(t *testing.T) {
 		require.Eventually(t, func() bool {
 			status, _ := i.follower.Status()
 			return status.Refused == 0 && status.Error == ""
-		}, patience, soon)
+		}, redistest.Patience, soon)
 	}
 	// A key with more fields than there can be switches, and one of another type.
 	for n := range 300 {
 		require.NoError(t, test.HSet(ctx, key, fmt.Sprint("field-", n), "x", "stamp", "many").Err())
 	}
-	require.Eventually(t, func() bool { return i.heard.last().State == "stale" }, patience, soon)
+	require.Eventually(t, func() bool { return i.heard.last().State == "stale" }, redistest.Patience, soon)
 	require.Equal(t, bucket.Shadow, i.mode("acme"))
 	require.NoError(t, test.Del(ctx, key).Err())
 	require.NoError(t, test.Set(ctx, key, "a string", 0).Err())
 	require.Eventually(t, func() bool {
 		status, _ := i.follower.Status()
 		return strings.Contains(status.Error, "WRONGTYPE")
-	}, patience, soon)
+	}, redistest.Patience, soon)
 	require.Equal(t, bucket.Shadow, i.mode("acme"))
 }
 
 func TestASwitchNeedsAnEndAReasonAndAName(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := switches(t, connect(t, server.Addr))
+	s := switches(t, redistest.Connect(t, server.Addr))
 	err := s.Set(t.Context(), event.ModeSwitch{AtMost: "enforce", Operation: "x"})
 	for _, mistake := range []string{"strictest mode", "when it ends", "reason", "who has set it", "operation"} {
 		require.ErrorContains(t, err, mistake)
@@ -276,14 +258,14 @@ func TestASwitchNeedsAnEndAReasonAndAName(t *testing.T) {
 func TestThereAreNoMoreSwitchesThanInstancesApply(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := switches(t, connect(t, server.Addr))
+	s := switches(t, redistest.Connect(t, server.Addr))
 	for n := range tiers.MaxEasings {
 		require.NoError(t, s.Set(t.Context(), eased(fmt.Sprint("tenant-", n), "off")))
 	}
 	require.ErrorIs(t, s.Set(t.Context(), eased("one more", "off")), redisswitch.ErrTooMany)
 	require.NoError(t, s.Set(t.Context(), eased("tenant-3", "warn")), "in the place of another")
-	i := follow(t, connect(t, server.Addr), 0)
-	require.Eventually(t, func() bool { return len(i.source.Easings()) == tiers.MaxEasings }, patience, soon)
+	i := follow(t, redistest.Connect(t, server.Addr), 0)
+	require.Eventually(t, func() bool { return len(i.source.Easings()) == tiers.MaxEasings }, redistest.Patience, soon)
 	i.becomes(t, "tenant-3", bucket.Warn)
 }
 
@@ -298,10 +280,10 @@ func TestSwitchesNeedNoMoreRightsThanAreSaid(t *testing.T) {
 	for _, rule := range append(rules, more...) {
 		args = append(args, rule)
 	}
-	require.NoError(t, plain(t, server.Addr).Do(t.Context(), args...).Err())
-	client := connect(t, "redis://limiter:secret@"+server.Addr)
+	require.NoError(t, redistest.Plain(t, server.Addr).Do(t.Context(), args...).Err())
+	client := redistest.Connect(t, "redis://limiter:secret@"+server.Addr)
 	s, i := switches(t, client), follow(t, client, time.Minute)
-	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, patience, soon)
+	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, redistest.Patience, soon)
 	require.NoError(t, s.Set(t.Context(), eased("acme", "shadow")))
 	i.becomes(t, "acme", bucket.Shadow)
 	_, err = s.End(t.Context(), "acme", "")
@@ -323,12 +305,12 @@ func TestEveryMistakeInAConfigurationIsReported(t *testing.T) {
 
 func TestAFollowerStartsWithoutARedis(t *testing.T) {
 	t.Parallel()
-	i := follow(t, connect(t, "127.0.0.1:1"), 100*time.Millisecond)
+	i := follow(t, redistest.Connect(t, "127.0.0.1:1"), 100*time.Millisecond)
 	require.Equal(t, bucket.Enforce, i.mode("acme"))
 	require.Eventually(t, func() bool {
 		status, asked := i.follower.Status()
 		return status.State == "never" && status.Error != "" && asked.IsZero()
-	}, patience, soon)
+	}, redistest.Patience, soon)
 	require.NoError(t, i.follower.Close())
 	require.NoError(t, i.follower.Close(), "again")
 }
@@ -349,8 +331,8 @@ func TestTheClockOfAnInstanceMayBeWrongByADay(t *testing.T) {
 // BenchmarkReach says how long it takes from the call that sets a switch to the first decision of an instance that is eased.
 func BenchmarkReach(b *testing.B) {
 	server := redistest.Start(b)
-	s, i := switches(b, connect(b, server.Addr)), follow(b, connect(b, server.Addr), time.Minute)
-	require.Eventually(b, func() bool { return i.heard.last().State == "current" }, patience, soon)
+	s, i := switches(b, redistest.Connect(b, server.Addr)), follow(b, redistest.Connect(b, server.Addr), time.Minute)
+	require.Eventually(b, func() bool { return i.heard.last().State == "current" }, redistest.Patience, soon)
 	modes := [...]bucket.Mode{bucket.Shadow, bucket.Off}
 	for n := 0; b.Loop(); n++ {
 		mode := modes[n%len(modes)]
