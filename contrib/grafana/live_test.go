@@ -81,7 +81,7 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	s.shop.StoreAway(true)
 	s.redis.Freeze(t)
 	s.mutate("putTenant", `tenant: "somebody", document: "{\"tier\":\"pro\"}", expectedRevision: 0`)
-	s.awaits("RatelimitRelayLag", "RatelimitStoreAway", "RatelimitRefusedByOutage")
+	s.awaits("RatelimitRelayLag", "RatelimitAnnounceLag", "RatelimitStoreAway", "RatelimitRefusedByOutage", "RatelimitDirectoryStale", "RatelimitModeSwitchesStale")
 	s.redis.Thaw(t)
 	s.shop.StoreAway(false)
 	s.shop.SettlementsAway(true)

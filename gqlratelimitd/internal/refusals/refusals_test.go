@@ -29,6 +29,8 @@ type scene struct {
 	blocked  map[string]bool
 	lost     error
 	reads    int
+	// near is how many are near their limits, nil before anybody has counted.
+	near *int
 }
 
 func newScene(t *testing.T) *scene {
@@ -42,6 +44,15 @@ func newScene(t *testing.T) *scene {
 		Digests: func(context.Context) ([]digest.Digest, error) { s.reads++; return s.digests, s.unread },
 		Blocked: func(context.Context, []string) (map[string]bool, error) { return s.blocked, s.lost },
 		Now:     func() time.Time { return s.now }, MeterProvider: meter,
+	}))
+	require.NoError(t, refusals.ObserveNear(refusals.NearConfig{
+		Near: func(context.Context) (int, bool, error) {
+			if s.near == nil {
+				return 0, false, s.lost
+			}
+			return *s.near, true, s.lost
+		},
+		Now: func() time.Time { return s.now }, MeterProvider: meter,
 	}))
 	return s
 }
@@ -192,10 +203,28 @@ func TestManyWhoScrapeHaveTheDigestsReadOnceInTenSeconds(t *testing.T) {
 	require.Equal(t, 3, s.reads, "a clock that is set back makes nothing old new")
 }
 
+func TestHowManyAreNearTheirLimitsIsLookedUpEveryTenMinutesOnceAnybodyHasCounted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	require.NotContains(t, s.gauges(), "tenants_near_limit")
+	near := 3
+	s.near = &near
+	require.NotContains(t, s.gauges(), "tenants_near_limit", "it is not looked again so soon")
+	s.now = s.now.Add(10 * time.Minute)
+	require.InDelta(t, 3, s.gauges()["tenants_near_limit"], 0)
+	near = 4
+	require.InDelta(t, 3, s.gauges()["tenants_near_limit"], 0)
+	s.now = s.now.Add(10 * time.Minute)
+	require.InDelta(t, 4, s.gauges()["tenants_near_limit"], 0)
+	s.now, s.lost = s.now.Add(10*time.Minute), errors.New("the database is away")
+	require.NotContains(t, s.gauges(), "tenants_near_limit")
+}
+
 func TestThePageAndTheRulesHaveTheMetricsAndTheirNumbers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.decided(tenant("acme", 100, 100))
+	s.near = new(int)
 	s.gauges()
 	page, err := os.ReadFile("../../../docs/reference/metrics.md")
 	require.NoError(t, err)
@@ -210,7 +239,7 @@ func TestThePageAndTheRulesHaveTheMetricsAndTheirNumbers(t *testing.T) {
 			require.Regexp(t, "(?m)^\\| `"+family.GetName()+"` \\| gauge \\|", string(page))
 		}
 	}
-	require.Equal(t, 4, found)
+	require.Equal(t, 5, found)
 	require.Len(t, regexp.MustCompile("(?m)^\\| `ratelimit_fleet_").FindAllString(string(page), -1), found)
 	require.Contains(t, string(rules), fmt.Sprintf("(ratelimit_fleet_tenant_refused_share) > %g", refusals.Share))
 	require.Contains(t, string(rules), fmt.Sprintf("(ratelimit_fleet_tenant_decisions) >= %d", refusals.Floor))
