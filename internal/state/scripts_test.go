@@ -350,7 +350,7 @@ var commonMutants = []mutant{
 	{"exchange", "capacity - more - limit.debt", "capacity - more"},
 	{"exchange", "limit.finish == mine.window", "true"},
 	{"exchange", "floor(left / (4 * holders))", "floor(left / holders)"},
-	{"exchange", "ends + LEASE_MARGIN <= now", "ends <= now"},
+	{"exchange", "max(h.reap, joined + extra) + LEASE_MARGIN", "max(h.reap, joined + extra)"},
 	{"exchange", "max(h.reap, joined + extra)", "h.reap"},
 	{"exchange", "elapsed + floor(elapsed / LEASE_DRIFT) + LEASE_STEP", "elapsed + floor(elapsed / LEASE_DRIFT)"},
 	{"exchange", "number > last + 1", "number > last + 2"},

@@ -33,6 +33,9 @@ func (w *world) exchange(c *call) {
 		c.key(&w.holdings[i])
 	}
 	c.key(&w.overrides)
+	if w.one(3) {
+		w.toTheEndOfALease(c)
+	}
 	which := w.IntN(len(w.holders))
 	h := &w.holders[which]
 	switch w.IntN(20) {
@@ -90,4 +93,19 @@ func (w *world) exchanged(r *state.Rule, amounts []int64) (n [state.ExchangeNumb
 		n[7] = draw(most, most/2)
 	}
 	return n
+}
+
+// toTheEndOfALease sets the time to when a lease may be taken back, or just before.
+func (w *world) toTheEndOfALease(c *call) {
+	// What stands before the date in the holdings, and the margin of the clock.
+	const head, margin = 1 + 1 + 2, 100
+	for _, held := range w.holdings {
+		if len(held) < head+state.DateSize {
+			continue
+		}
+		if at := state.ReadUint(held[head:], state.DateSize) + margin + w.Int64N(3) - 1; at > w.now {
+			w.now = at
+			c.Now, c.expiry = w.now, w.now+1+w.Int64N(1<<30)
+		}
+	}
 }
