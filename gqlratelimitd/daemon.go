@@ -43,9 +43,11 @@ type daemon struct {
 	db            *store.DB
 	control       *control.Control
 	authenticator *access.Authenticator
-	signer        *audit.Signer
-	checkpoints   *os.File
-	redis         redis.UniversalClient
+	// key signs checkpoints of the audit log, and statements.
+	key         *audit.Key
+	signer      *audit.Signer
+	checkpoints *os.File
+	redis       redis.UniversalClient
 	// budgets are those of the instances, nil without a Redis.
 	budgets *bucket.Redis
 	// relay is nil without a Redis.
@@ -115,7 +117,10 @@ func (d *daemon) openControl(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
+	if d.key, err = auditKey(d.options.Audit.Key, d.options.Audit.Name); err != nil {
+		return err
+	}
+	cfg := control.Config{Store: d.db, Keys: keys, StatementKey: d.key, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
 		return err
 	}
@@ -139,16 +144,12 @@ func (d *daemon) changed() {
 	}
 }
 
-func (d *daemon) openAudit(ctx context.Context) error {
-	key, err := auditKey(d.options.Audit.Key, d.options.Audit.Name)
-	if err != nil {
-		return err
-	}
-	d.logName, d.public = key.Name(), key.Public()
+func (d *daemon) openAudit(ctx context.Context) (err error) {
+	d.logName, d.public = d.key.Name(), d.key.Public()
 	if d.checkpoints, err = openCheckpoints(d.options.Audit.Checkpoints); err != nil {
 		return err
 	}
-	d.signer, err = audit.NewSigner(control.NewAuditLog(d.db), audit.SignerConfig{Key: key, OnCheckpoint: d.keep, Logger: d.log})
+	d.signer, err = audit.NewSigner(control.NewAuditLog(d.db), audit.SignerConfig{Key: d.key, OnCheckpoint: d.keep, Logger: d.log})
 	if err != nil {
 		return err
 	}

@@ -44,14 +44,17 @@ type console struct {
 }
 
 // errUsage is an error in the arguments, of which the flag package has written more.
-var errUsage = errors.New("gqlratelimitd -help lists the flags, gqlratelimitd audit the commands for the audit log")
+var errUsage = errors.New("gqlratelimitd -help lists the flags, gqlratelimitd audit the commands for the audit log, and gqlratelimitd statement that for statements")
 
 // run runs the program until it is done or the context ends, and returns its exit code.
 func run(ctx context.Context, args []string, c console) int {
 	var err error
-	if len(args) > 0 && args[0] == "audit" {
+	switch {
+	case len(args) > 0 && args[0] == "audit":
 		err = runAudit(ctx, args[1:], c)
-	} else {
+	case len(args) > 0 && args[0] == "statement":
+		err = runStatement(args[1:], c)
+	default:
 		err = runDaemon(ctx, args, c)
 	}
 	switch {

@@ -114,6 +114,7 @@ const help = `Usage: gqlratelimitd [flags]
        gqlratelimitd audit verify FILE -key KEY [-kept FILE]
        gqlratelimitd audit export [-o FILE] [flags]
        gqlratelimitd audit rotate -reason TEXT [-lost] [flags]
+       gqlratelimitd statement verify FILE... -key KEY
 
 Without an argument it listens on ` + defaultListen + `, keeps everything in a file of SQLite in the state folder of
 the user, and prints a one-time token and what to do with it.

@@ -51,6 +51,7 @@ var matrix = []struct {
 	{access.SetOverride, "o", "", "o"},
 	{access.DeleteOverride, "o", "", "os"},
 	{access.ObserveOverride, "", "", "s"},
+	{access.FreezeUsage, "o", "", "o"},
 	{access.GrantBudget, "o", "", "o"},
 	{access.ResetBudget, "o", "", "o"},
 	{access.SetAllocations, "to", "", "o"},

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -62,17 +61,13 @@ func openCheckpoint(signed []byte, keys []string) (*Checkpoint, string, error) {
 		}
 	}
 	for i, verifier := range verifiers {
-		n, err := note.Open(signed, note.VerifierList(verifier))
-		if err != nil || verifier.Name() != c.Name {
-			continue
-		}
-		// There is one signature, in one text: another, or what base64 leaves open, would be bytes that nothing verifies.
-		s := n.Sigs[0]
-		_, err = base64.StdEncoding.Strict().DecodeString(s.Base64)
-		if err != nil || string(signed) != n.Text+"\n— "+s.Name+" "+s.Base64+"\n" {
+		_, ok, err := openNote(signed, verifier)
+		if err != nil {
 			return nil, "", errNoCheckpoint
 		}
-		return c, keys[i], nil
+		if ok && verifier.Name() == c.Name {
+			return c, keys[i], nil
+		}
 	}
 	return nil, "", errSignature
 }
@@ -110,9 +105,5 @@ func readCheckpoint(signed []byte) (*Checkpoint, error) {
 
 // sign signs a checkpoint.
 func (c *Checkpoint) sign(key *Key) ([]byte, error) {
-	signed, err := note.Sign(&note.Note{Text: c.text()}, key.signer)
-	if err != nil {
-		return nil, fmt.Errorf("audit: sign a checkpoint: %w", err)
-	}
-	return signed, nil
+	return key.Sign(c.text())
 }

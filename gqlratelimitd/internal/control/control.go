@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -42,6 +43,8 @@ type Config struct {
 	Budgets Budgets
 	// HashUser returns what instances write for a user of a tenant in their counts. Nil means that they write names.
 	HashUser func(tenant, user string) string
+	// StatementKey signs statements of what was used: that of the audit log. Nil means that none are made.
+	StatementKey *audit.Key
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()

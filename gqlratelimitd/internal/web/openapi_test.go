@@ -85,7 +85,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		}
 		seen[a.route][a.status] = true
 	}
-	for _, a := range append(s.attempts(), rolloutAttempts()...) {
+	for _, a := range slices.Concat(s.attempts(), rolloutAttempts(), s.statementAttempts()) {
 		try(a)
 	}
 	// What all routes have in common. A viewer of one tenant may do nothing to another one.

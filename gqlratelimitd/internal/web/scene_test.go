@@ -108,7 +108,12 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
 	log := slog.New(slog.NewTextHandler(&s.logged, nil))
 	s.budgets = &budgets{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
-	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
+	private, public, err := audit.NewKey("log.example.org")
+	require.NoError(t, err)
+	s.public = public
+	key, err := audit.ParseKey(private)
+	require.NoError(t, err)
+	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets, StatementKey: key}
 	if redis {
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
 	}
@@ -119,11 +124,6 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	})
 	require.NoError(t, err)
 	t.Cleanup(authenticator.Close)
-	private, public, err := audit.NewKey("log.example.org")
-	require.NoError(t, err)
-	s.public = public
-	key, err := audit.ParseKey(private)
-	require.NoError(t, err)
 	signer, err := audit.NewSigner(control.NewAuditLog(s.db), audit.SignerConfig{Key: key, Logger: log})
 	require.NoError(t, err)
 	s.web, err = web.New(web.Config{
