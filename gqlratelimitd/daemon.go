@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -26,6 +24,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/announce"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
@@ -55,6 +54,9 @@ type daemon struct {
 	// announcer tells changes as events, through a client of its own. Both are nil where nobody is to be told.
 	announcer *announce.Announcer
 	stream    redis.UniversalClient
+	// collector brings usage into the database, by counts. Both are nil without a Redis.
+	collector *collect.Collector
+	counts    *bucket.Redis
 	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
 	driver *rollout.Driver
 	web    *web.Server
@@ -89,7 +91,9 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 	if d.db, err = store.Open(ctx, store.Config{URL: o.databaseURL(), Now: o.now}); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context) error{d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openDriver, d.openRefusals, d.openWeb, d.openGraph} {
+	for _, part := range []func(context.Context) error{
+		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDriver, d.openRefusals, d.openWeb, d.openGraph,
+	} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -292,19 +296,21 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 	defer behind.Wait()
 	defer end()
 	behind.Go(func() { d.signer.Run(background) })
-	if d.relay != nil {
+	work := func(name string, run func(context.Context) error) {
 		behind.Go(func() {
-			if err := d.relay.Run(background); err != nil {
-				d.log.Error("the relay has ended", "error", err)
+			if err := run(background); err != nil {
+				d.log.Error("the "+name+" has ended", "error", err)
 			}
 		})
 	}
+	if d.relay != nil {
+		work("relay", d.relay.Run)
+	}
 	if d.announcer != nil {
-		behind.Go(func() {
-			if err := d.announcer.Run(background); err != nil {
-				d.log.Error("the announcer has ended", "error", err)
-			}
-		})
+		work("announcer", d.announcer.Run)
+	}
+	if d.collector != nil {
+		work("collector", d.collector.Run)
 	}
 	if d.driver != nil {
 		behind.Go(func() { d.driver.Run(background) })
@@ -340,34 +346,6 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 	return nil
 }
 
-// tls is the configuration of TLS, nil for none.
-func (d *daemon) tls() (*tls.Config, error) {
-	files := d.options.TLS
-	if files.Certificate == "" {
-		return nil, nil
-	}
-	if err := privateKey(files.Key); err != nil {
-		return nil, err
-	}
-	certificate, err := tls.LoadX509KeyPair(files.Certificate, files.Key)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	if files.ClientCA == "" {
-		return config, nil
-	}
-	text, err := os.ReadFile(files.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", files.ClientCA)
-	}
-	return config, nil
-}
-
 // close closes what is open.
 func (d *daemon) close(ctx context.Context) error {
 	var errs []error
@@ -383,6 +361,9 @@ func (d *daemon) close(ctx context.Context) error {
 	}
 	if d.budgets != nil {
 		errs = append(errs, d.budgets.Close())
+	}
+	if d.counts != nil {
+		errs = append(errs, d.counts.Close())
 	}
 	if d.redis != nil {
 		errs = append(errs, d.redis.Close())

@@ -70,6 +70,7 @@ type options struct {
 	SecondPerson struct {
 		Methods []access.Method `yaml:"methods"`
 	} `yaml:"secondPerson"`
+	Usage usageOptions `yaml:"usage"`
 	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
 	PolicyKeys []string `yaml:"policyKeys"`
 
@@ -300,7 +301,7 @@ func (o *options) complete() error {
 	if len(o.Certificates) > 0 && o.TLS.ClientCA == "" {
 		mistakes = append(mistakes, errors.New("certificates takes -tls-client-ca: without it nobody verifies them"))
 	}
-	mistakes = append(mistakes, o.checkListen())
+	mistakes = append(mistakes, o.checkListen(), o.Usage.check())
 	_, err := o.policyKeys()
 	return errors.Join(append(mistakes, err)...)
 }

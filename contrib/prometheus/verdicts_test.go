@@ -156,6 +156,12 @@ func daemonVerdicts() map[string][]run {
 			{"one", true, []string{counter("ratelimit_announce_dropped_total", 0.01)}}, {"none since", false, []string{gauge("ratelimit_announce_dropped_total", 7)}},
 		},
 		"RatelimitRolloutHalted": {{"halted", true, rollout("halted", 1)}, {"not halted", false, rollout("halted", 0)}, {"running", false, rollout("running", 1)}},
+		"RatelimitUsageLag": {
+			{"301 s", true, []string{gauge("ratelimit_collector_lag_seconds", 301), gauge("ratelimit_collector_leads", 1)}},
+			{"299 s", false, []string{gauge("ratelimit_collector_lag_seconds", 299), gauge("ratelimit_collector_leads", 1)}},
+			{"nobody collects", true, []string{gauge("ratelimit_collector_leads", 0)}},
+			{"another one does", false, []string{gauge(`ratelimit_collector_leads{instance="a"}`, 0), gauge(`ratelimit_collector_leads{instance="b"}`, 1)}},
+		},
 		"RatelimitRelayLeaders": {
 			{"nobody", true, relay("leads", 0)},
 			{"one", false, relay("leads", 1)},

@@ -192,6 +192,8 @@ func (c *Collector) lead(ctx context.Context) {
 	r := c.newRound()
 	c.leading.Store(r)
 	defer c.leading.Store(nil)
+	// Before there is room nothing is collected.
+	c.report(ctx, "retention", r.keepWhenDue(ctx))
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, task := range [...]struct {

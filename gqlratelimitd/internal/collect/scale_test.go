@@ -173,7 +173,7 @@ func BenchmarkAMinuteOfManyTenantsOfARedis(b *testing.B) {
 	for kind := range kinds {
 		b.Run(kind, func(b *testing.B) {
 			s := newScene(b, kind)
-			s.clock.us.Store(time.Now().Add(2 * time.Minute).UnixMicro())
+			s.clock.us.Store(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second).UnixMicro())
 			source := &wide{Source: readOf{budgets}, clock: s.clock, n: *tenants}
 			r := collect.NewRound(s.collector(source), nil)
 			require.NoError(b, r.Keep(b.Context()))
