@@ -26,6 +26,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/announce"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
@@ -59,8 +60,10 @@ type daemon struct {
 	counts    *bucket.Redis
 	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
 	driver *rollout.Driver
-	web    *web.Server
-	graph  *graph.API
+	// dispatcher brings events to endpoints of tenants. It is nil without a Redis.
+	dispatcher *dispatch.Dispatcher
+	web        *web.Server
+	graph      *graph.API
 	// server is what serves both.
 	server   *http.Server
 	metrics  *metric.MeterProvider
@@ -92,7 +95,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 		return nil, err
 	}
 	for _, part := range []func(context.Context) error{
-		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDriver, d.openRefusals, d.openWeb, d.openGraph,
+		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDriver, d.openDispatcher, d.openRefusals, d.openWeb, d.openGraph,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -126,6 +129,9 @@ func (d *daemon) openControl(context.Context) error {
 	}
 	cfg := control.Config{Store: d.db, Keys: keys, StatementKey: d.key, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
+		return err
+	}
+	if err := d.openWebhooks(&cfg); err != nil {
 		return err
 	}
 	if d.control, err = control.New(cfg); err != nil {
@@ -314,6 +320,13 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 	}
 	if d.driver != nil {
 		behind.Go(func() { d.driver.Run(background) })
+	}
+	if d.dispatcher != nil {
+		behind.Go(func() {
+			if err := d.dispatcher.Run(background); err != nil {
+				d.log.Error("webhooks have ended", "error", err)
+			}
+		})
 	}
 	defer front.Wait()
 	serving, stop := context.WithCancel(ctx)

@@ -61,6 +61,8 @@ type options struct {
 		Checkpoints string `yaml:"checkpoints"`
 	} `yaml:"audit"`
 
+	Webhooks webhookOptions `yaml:"webhooks"`
+
 	OIDC         []oidcOptions        `yaml:"oidc"`
 	Certificates []certificateOptions `yaml:"certificates"`
 	// Alone says that no policy takes a second person: there is none.
@@ -140,6 +142,7 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", o.TLS.ClientCA, "`file` with authorities of client certificates")
 	flags.StringVar(&o.Audit.Key, "audit-key", o.Audit.Key, "`file` with the key of the audit log (default audit.key in the folder of -data)")
 	flags.StringVar(&o.Audit.Checkpoints, "checkpoints", o.Audit.Checkpoints, "`file` to append signed checkpoints to (default checkpoints.jsonl in the folder of -data)")
+	o.Webhooks.register(flags)
 	flags.BoolVar(&o.Alone, "alone", o.Alone, "no policy takes a second person, however far it reaches")
 	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
 	flags.IntVar(&o.sqlDone, "sql-done", 0, "how many `steps` -print-sql leaves out: the largest step in the table migration")
@@ -301,7 +304,7 @@ func (o *options) complete() error {
 	if len(o.Certificates) > 0 && o.TLS.ClientCA == "" {
 		mistakes = append(mistakes, errors.New("certificates takes -tls-client-ca: without it nobody verifies them"))
 	}
-	mistakes = append(mistakes, o.checkListen(), o.Usage.check())
+	mistakes = append(mistakes, o.checkListen(), o.Usage.check(), o.Webhooks.complete(o.Data))
 	_, err := o.policyKeys()
 	return errors.Join(append(mistakes, err)...)
 }

@@ -47,34 +47,43 @@ func privateKey(name string) error {
 
 // auditKey reads the key of the audit log, or makes one.
 func auditKey(name, log string) (*audit.Key, error) {
-	text, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if text, err = newAuditKey(name, log); errors.Is(err, fs.ErrExist) {
-			// Another daemon has made it meanwhile.
-			text, err = os.ReadFile(name)
-		}
-	}
+	text, err := secretFile(name, func() (string, error) {
+		private, _, err := audit.NewKey(log)
+		return private, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := privateKey(name); err != nil {
-		return nil, err
-	}
-	key, err := audit.ParseKey(string(text))
+	key, err := audit.ParseKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return key, nil
 }
 
-// newAuditKey makes a key, and a file with it for the owner alone that is there as a whole or not at all.
-func newAuditKey(name, log string) ([]byte, error) {
-	private, _, err := audit.NewKey(log)
+// secretFile reads a file that nobody else may read, or makes one with a secret.
+func secretFile(name string, secret func() (string, error)) (string, error) {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if text, err = newSecretFile(name, secret); errors.Is(err, fs.ErrExist) {
+			// Another daemon has made it meanwhile.
+			text, err = os.ReadFile(name)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(text), privateKey(name)
+}
+
+// newSecretFile makes a secret, and a file with it for the owner alone that is there as a whole or not at all.
+func newSecretFile(name string, secret func() (string, error)) ([]byte, error) {
+	made, err := secret()
 	if err != nil {
 		return nil, err
 	}
-	text := []byte(private + "\n")
-	file, err := os.CreateTemp(filepath.Dir(name), ".audit-key-*")
+	text := []byte(made + "\n")
+	file, err := os.CreateTemp(filepath.Dir(name), ".key-*")
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +96,7 @@ func newAuditKey(name, log string) ([]byte, error) {
 	if err := os.Link(file.Name(), name); err != nil {
 		return nil, err
 	}
-	// The log names the key from now on: it has to be there after a loss of power too.
+	// What is made with the key needs it from now on: it has to be there after a loss of power too.
 	return text, syncFolder(filepath.Dir(name))
 }
 

@@ -162,6 +162,13 @@ func daemonVerdicts() map[string][]run {
 			{"nobody collects", true, []string{gauge("ratelimit_collector_leads", 0)}},
 			{"another one does", false, []string{gauge(`ratelimit_collector_leads{instance="a"}`, 0), gauge(`ratelimit_collector_leads{instance="b"}`, 1)}},
 		},
+		"RatelimitWebhooksBehind": {
+			{"61 s", true, []string{gauge("ratelimit_webhook_behind_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_webhook_behind_seconds", 59)}},
+		},
+		"RatelimitWebhooksDropped": {
+			{"full", true, []string{counter(`ratelimit_webhook_dropped_total{ratelimit_webhook_reason="full"}`, 0.1)}},
+			{"unreadable", false, []string{counter(`ratelimit_webhook_dropped_total{ratelimit_webhook_reason="unreadable"}`, 0.1)}},
+		},
 		"RatelimitRelayLeaders": {
 			{"nobody", true, relay("leads", 0)},
 			{"one", false, relay("leads", 1)},

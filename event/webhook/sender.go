@@ -50,7 +50,8 @@ const (
 	maxAddresses = 4
 	// MaxBody is how large a message may be, in bytes.
 	MaxBody = 20_000
-	maxURL  = 2048
+	// MaxURL is how long the URL of an endpoint may be, in bytes.
+	MaxURL = 2048
 )
 
 // Sender brings single messages to endpoints. It is made by [NewSender], safe for concurrent use, and keeps nothing open between attempts.
@@ -109,8 +110,8 @@ func (s *Sender) CheckURL(text string) error {
 }
 
 func (s *Sender) parse(text string) (*url.URL, error) {
-	if len(text) > maxURL {
-		return nil, fmt.Errorf("webhook: the URL has %d bytes: want %d at most", len(text), maxURL)
+	if len(text) > MaxURL {
+		return nil, fmt.Errorf("webhook: the URL has %d bytes: want %d at most", len(text), MaxURL)
 	}
 	u, err := url.Parse(text)
 	if err != nil {

@@ -33,6 +33,8 @@ const (
 	ExportAudit Action = "audit.export"
 	// ReadToken reads which tokens there are, of a tenant or all; what a token is nobody can read.
 	ReadToken Action = "token.read"
+	// ReadWebhook reads which endpoints a tenant has registered for events, and what could not be brought to them.
+	ReadWebhook Action = "webhook.read"
 )
 
 // What is done.
@@ -87,6 +89,20 @@ const (
 	RevokeToken Action = "token.revoke"
 	// RotateAuditKey changes the key that signs the audit log.
 	RotateAuditKey Action = "audit.rotate-key"
+	// RegisterWebhook registers an endpoint of a tenant for events about it.
+	RegisterWebhook Action = "webhook.register"
+	// ChangeWebhook changes what an endpoint is, or switches it off or on.
+	ChangeWebhook Action = "webhook.change"
+	// RemoveWebhook removes an endpoint, with all that is on its way to it.
+	RemoveWebhook Action = "webhook.remove"
+	// RotateWebhook changes the secret and the key of an endpoint.
+	RotateWebhook Action = "webhook.rotate"
+	// TestWebhook sends an event to an endpoint that says nothing.
+	TestWebhook Action = "webhook.test"
+	// ReplayWebhook has messages tried again that could not be brought.
+	ReplayWebhook Action = "webhook.replay"
+	// DisableWebhook switches an endpoint off that has answered that it wants no message any more.
+	DisableWebhook Action = "webhook.disable"
 )
 
 // reach is about what an action is.
@@ -125,6 +141,7 @@ var rights = []row{
 	{ReadAudit, fleet, []Role{Auditor}, false},
 	{ExportAudit, fleet, []Role{Auditor}, false},
 	{ReadToken, tenant, []Role{TenantAdmin, Operator, Auditor}, false},
+	{ReadWebhook, tenant, []Role{TenantAdmin, Operator}, false},
 
 	{PublishPolicy, fleet, []Role{Publisher}, false},
 	{ProposePolicy, fleet, []Role{Publisher}, false},
@@ -151,6 +168,13 @@ var rights = []row{
 	{IssueToken, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, false},
 	{RevokeToken, tenant, []Role{TenantAdmin, Operator}, true},
 	{RotateAuditKey, fleet, []Role{Operator}, false},
+	{RegisterWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{ChangeWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{RemoveWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{RotateWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{TestWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{ReplayWebhook, tenant, []Role{TenantAdmin, Operator}, false},
+	{DisableWebhook, tenant, nil, true},
 }
 
 // rowOf finds the row of an action.

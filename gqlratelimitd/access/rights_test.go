@@ -36,6 +36,7 @@ var matrix = []struct {
 	{access.ReadAudit, "", "", "a"},
 	{access.ExportAudit, "", "", "a"},
 	{access.ReadToken, "toa", "", "oa"},
+	{access.ReadWebhook, "to", "", "o"},
 	{access.PublishPolicy, "", "", "p"},
 	{access.ProposePolicy, "", "", "p"},
 	{access.ApprovePolicy, "", "", "p"},
@@ -61,6 +62,13 @@ var matrix = []struct {
 	{access.IssueToken, "vtopa", "", "vopab"},
 	{access.RevokeToken, "to", "", "os"},
 	{access.RotateAuditKey, "", "", "o"},
+	{access.RegisterWebhook, "to", "", "o"},
+	{access.ChangeWebhook, "to", "", "o"},
+	{access.RemoveWebhook, "to", "", "o"},
+	{access.RotateWebhook, "to", "", "o"},
+	{access.TestWebhook, "to", "", "o"},
+	{access.ReplayWebhook, "to", "", "o"},
+	{access.DisableWebhook, "", "", "s"},
 }
 
 // letters are the actors of the matrix.

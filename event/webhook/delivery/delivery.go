@@ -42,6 +42,9 @@ var (
 	ErrFull = errors.New("delivery: there is no room for a further message to this endpoint")
 	// ErrLease says that a lease has ended, and somebody else may have the record.
 	ErrLease = errors.New("delivery: the lease has ended")
+	// ErrLater says that nobody knows now what an endpoint is, such as because a database is away: the attempt is not made and counts for nothing. The record is due again
+	// when its lease ends.
+	ErrLater = errors.New("delivery: the endpoint is not known now")
 	// ErrNotDead says that an endpoint has no dead record of that id.
 	ErrNotDead = errors.New("delivery: the endpoint has no dead message of this id")
 )

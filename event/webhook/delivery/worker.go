@@ -21,7 +21,7 @@ type Sender interface {
 type Config struct {
 	Deliveries Deliveries
 	Sender     Sender
-	// Endpoint returns the endpoint of an id as it is now. An error is a failed attempt.
+	// Endpoint returns the endpoint of an id as it is now. An error is a failed attempt, unless it is [ErrLater].
 	Endpoint func(ctx context.Context, id string) (webhook.Endpoint, error)
 	// Gone is told that an endpoint wants no messages any more. It is called by several goroutines, also while the worker ends: its context does not end with
 	// the worker.
@@ -66,7 +66,7 @@ func Start(cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Close ends attempts that are under way, of which none counts, and returns when all have ended or the context has. What was not delivered stays in its place.
+// Close ends attempts that are under way, of which none counts, and returns when all have ended or the context has. What was not delivered stays in its place, due at once.
 func (w *Worker) Close(ctx context.Context) error {
 	w.stop()
 	select {
@@ -136,13 +136,20 @@ func (w *Worker) wait(ctx context.Context, ticker *time.Ticker) bool {
 // attempt makes one attempt and stores what it came to.
 func (w *Worker) attempt(ctx context.Context, r Record) {
 	result := w.send(ctx, &r)
-	if ctx.Err() != nil && result.Outcome == webhook.Failed {
-		// The worker ends: it was not the endpoint that failed. The record is due again when its lease ends.
+	if errors.Is(result.Err, ErrLater) {
+		w.cfg.Logger.ErrorContext(ctx, "delivery: no attempt is made now", slog.String("endpoint", r.Endpoint), slog.Any("error", result.Err))
+		return
+	}
+	ends := ctx.Err() != nil && result.Outcome == webhook.Failed
+	// What was delivered is stored also while the worker ends.
+	ctx = context.WithoutCancel(ctx)
+	if ends {
+		// It was not the endpoint that failed. Another worker has it at once, or where that cannot be stored when the lease ends.
+		r.Delivery.Due = time.Now()
+		_ = w.cfg.Deliveries.Done(ctx, r)
 		return
 	}
 	r.Delivery = r.Delivery.After(result, time.Now(), rand.Float64()) //nolint:gosec // Jitter is no secret.
-	// What was delivered is stored also while the worker ends.
-	ctx = context.WithoutCancel(ctx)
 	if err := w.cfg.Deliveries.Done(ctx, r); err != nil {
 		w.cfg.Logger.ErrorContext(ctx, "delivery: an attempt cannot be stored, and is made again", slog.Any("error", err))
 	} else if w.cfg.Told != nil {

@@ -32,4 +32,11 @@ var types = map[access.Action]string{
 	access.IssueToken:        "ratelimit.token.issued.v1",
 	access.RevokeToken:       "ratelimit.token.revoked.v1",
 	access.RotateAuditKey:    "ratelimit.audit.key_rotated.v1",
+	access.RegisterWebhook:   "ratelimit.webhook.registered.v1",
+	access.ChangeWebhook:     "ratelimit.webhook.changed.v1",
+	access.RemoveWebhook:     "ratelimit.webhook.removed.v1",
+	access.RotateWebhook:     "ratelimit.webhook.rotated.v1",
+	access.TestWebhook:       "ratelimit.webhook.tested.v1",
+	access.ReplayWebhook:     "ratelimit.webhook.replayed.v1",
+	access.DisableWebhook:    "ratelimit.webhook.disabled.v1",
 }

@@ -45,6 +45,8 @@ type Config struct {
 	HashUser func(tenant, user string) string
 	// StatementKey signs statements of what was used: that of the audit log. Nil means that none are made.
 	StatementKey *audit.Key
+	// Webhooks is what endpoints of tenants take. Nil is a daemon without them: what is about them is [ErrNoWebhooks].
+	Webhooks *WebhookConfig
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
 	// nothing.
 	Changed func()
@@ -86,6 +88,9 @@ func New(cfg Config) (*Control, error) {
 	}
 	if err := cfg.SecondPerson.Check(); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("control: Config.SecondPerson: %w", err))
+	}
+	if w := cfg.Webhooks; w != nil && (w.Box == nil || w.CheckURL == nil || w.Changed == nil) {
+		mistakes = append(mistakes, errors.New("control: Config.Webhooks: set Box, CheckURL and Changed"))
 	}
 	if err := errors.Join(mistakes...); err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ var (
 	ErrUncertain = store.ErrUncertain
 	// ErrConflict says that there is another revision than the expected one. It is a [*ConflictError].
 	ErrConflict = store.ErrConflict
+	// ErrNoWebhooks says that the daemon brings events to nobody.
+	ErrNoWebhooks = errors.New("control: the daemon has no webhooks")
 	// ErrTooManyProposals says that as many proposals wait as there is room for.
 	ErrTooManyProposals = store.ErrTooManyProposals
 )

@@ -190,6 +190,37 @@ var mutations = map[string]mutation{
 			return s.RevokeToken(s.ctx(), r, control.RevokeTokenInput{ID: s.token})
 		},
 	},
+	"RegisterWebhook": {
+		actor: admin("acme"), action: access.RegisterWebhook, target: onWebhook, tenant: "acme", is: true, again: true,
+		call: func(s *scene, r control.Request) (any, error) {
+			return s.RegisterWebhook(s.ctx(), r, control.RegisterWebhookInput{Tenant: "acme", URL: hookURL})
+		},
+	},
+	"ChangeWebhook": {
+		actor: admin("acme"), action: access.ChangeWebhook, target: onWebhook, tenant: "acme", was: true, is: true, before: registered,
+		call: onHook(func(s *scene, r control.Request, in control.WebhookInput) (any, error) {
+			return s.ChangeWebhook(s.ctx(), r, control.ChangeWebhookInput{WebhookInput: in, Types: control.WebhookTypes()[:1]})
+		}, 0),
+		conflict: onHook(func(s *scene, r control.Request, in control.WebhookInput) (any, error) {
+			return s.ChangeWebhook(s.ctx(), r, control.ChangeWebhookInput{WebhookInput: in, Types: control.WebhookTypes()[:1]})
+		}, 1),
+	},
+	"RemoveWebhook": {
+		actor: admin("acme"), action: access.RemoveWebhook, target: onWebhook, tenant: "acme", was: true, before: registered,
+		call: onHook(removeHook, 0), conflict: onHook(removeHook, 1),
+	},
+	"RotateWebhook": {
+		actor: operator, action: access.RotateWebhook, target: onWebhook, tenant: "acme", was: true, is: true, before: registered,
+		call: onHook(rotateHook, 0), conflict: onHook(rotateHook, 1),
+	},
+	"TestWebhook": {
+		actor: admin("acme"), action: access.TestWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
+		call: onHook(testHook, 0), conflict: onHook(testHook, 1),
+	},
+	"ReplayWebhook": {
+		actor: admin("acme"), action: access.ReplayWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
+		call: onHook(replayHook, 0), conflict: onHook(replayHook, 1),
+	},
 }
 
 func issueTokenOf(s *scene) func(control.Request, access.TokenRequest) (*control.IssuedToken, error) {

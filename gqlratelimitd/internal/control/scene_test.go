@@ -48,6 +48,9 @@ type scene struct {
 	token string
 	// key signs the audit log, and next is to.
 	key, next *audit.Key
+	// hook is an endpoint that was registered, and hooks counts what has changed of endpoints.
+	hook  *control.WebhookSecret
+	hooks int
 }
 
 func newScene(t *testing.T, cfg control.Config) *scene {
@@ -69,6 +72,9 @@ func newScene(t *testing.T, cfg control.Config) *scene {
 			tick()
 		}
 		return s.now
+	}
+	if cfg.Webhooks == nil {
+		cfg.Webhooks = s.webhooks()
 	}
 	s.Control, err = control.New(cfg)
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func TestTypicalDocumentsHaveThePricesThatAreWritten(t *testing.T) {
 	s := sceneFor(t, "haltRollout")
 	typical := map[string]string{}
 	for name, q := range questions {
-		typical["Query."+name] = s.price(q.query, nil)
+		typical["Query."+name] = s.price(s.of(q.query), nil)
 	}
 	for name, c := range changes {
 		// One change is in the way of another.

@@ -138,6 +138,8 @@ func told(ctx context.Context, logger *slog.Logger, err error) error {
 		e = coded(CodeUnavailable, "what instances have recorded could not be read, or not be judged in time")
 	case errors.Is(err, control.ErrUncertain):
 		e = coded(CodeUncertain, "nobody knows whether the change was made: ask what holds")
+	case errors.Is(err, control.ErrNoWebhooks):
+		e = coded(CodeUnavailable, "the daemon knows no Redis, where events are: start it with -redis")
 	case errors.Is(err, control.ErrNoBudgets):
 		e = coded(CodeUnavailable, "the daemon knows no Redis, where budgets are: start it with -redis")
 	default:

@@ -94,6 +94,16 @@ var changes = map[string]change{
 	"revokeToken": {access.RevokeToken, func(s *scene) map[string]any {
 		return map[string]any{"id": s.token}
 	}, "id revoked", []access.Role{access.TenantAdmin, access.Operator}},
+	"registerWebhook": {access.RegisterWebhook, func(*scene) map[string]any {
+		return map[string]any{"tenant": "acme", "url": "https://hooks.example.com/other", "types": control.WebhookTypes()[:2]}
+	}, "webhook { id types publicKey disabled }", own},
+	"changeWebhook": {access.ChangeWebhook, func(s *scene) map[string]any {
+		return s.onHook(map[string]any{"enabled": false, "description": "ours"})
+	}, "id description disabled revision", own},
+	"removeWebhook": {access.RemoveWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "id revision", own},
+	"rotateWebhook": {access.RotateWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "webhook { publicKey overlapUntil }", own},
+	"testWebhook":   {access.TestWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "message", own},
+	"replayWebhook": {access.ReplayWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "replayed", own},
 }
 
 // call makes a change.
@@ -143,7 +153,7 @@ func TestAMutationThatExpectsAnotherRevisionIsToldWhichOneIsThere(t *testing.T) 
 	for _, field := range mutations() {
 		input := schema().Types[field.Arguments[0].Type.Name()]
 		if input.Fields.ForName("expectedRevision") == nil {
-			require.Contains(t, []string{"issueToken", "revokeToken", "withdrawProposal"}, field.Name, "every other mutation says what its author has seen")
+			require.Contains(t, []string{"issueToken", "revokeToken", "withdrawProposal", "registerWebhook"}, field.Name, "every other mutation says what its author has seen")
 			continue
 		}
 		require.True(t, input.Fields.ForName("expectedRevision").Type.NonNull)

@@ -106,8 +106,9 @@ type scene struct {
 	// acme, override and everywhere are the revisions of a record, an override and a switch, and token is the id of a token.
 	acme, override, everywhere uint64
 	token                      string
-	// proposal is one of eve.
+	// proposal is one of eve, and hook an endpoint of acme.
 	proposal *control.Proposal
+	hook     *control.WebhookSecret
 }
 
 func newScene(t *testing.T) *scene {
@@ -118,7 +119,7 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	s.db = db
 	s.budgets = bucket.NewMemory(bucket.MemoryConfig{})
-	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Rollouts: true, Instances: fleet{}, Relay: func() control.RelayStatus {
+	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Rollouts: true, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
 		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
 	}})
 	require.NoError(t, err)
@@ -156,6 +157,8 @@ func (s *scene) happen() {
 	token, err := s.control.IssueToken(ctx, r, access.TokenRequest{Subject: "ci", Roles: []access.Role{access.TenantAdmin}, Tenants: []string{"acme"}})
 	require.NoError(s, err)
 	s.proposal, err = s.control.Propose(ctx, control.Request{Actor: actors()["eve"], Reason: "less"}, control.ProposeInput{Document: []byte(document), Expected: 2})
+	require.NoError(s, err)
+	s.hook, err = s.control.RegisterWebhook(ctx, r, control.RegisterWebhookInput{Tenant: "acme", URL: "https://hooks.example.com/in"})
 	require.NoError(s, err)
 	s.acme, s.override, s.everywhere, s.token = record.Revision, override.Revision, everywhere.Revision, token.ID
 }

@@ -15,6 +15,19 @@ func (tx *Tx) exec(query string, args ...any) error {
 	return nil
 }
 
+// affect writes, and returns how many rows it has written.
+func (tx *Tx) affect(query string, args ...any) (int64, error) {
+	result, err := tx.tx.ExecContext(tx.ctx, query, args...)
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	n, err := result.RowsAffected()
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	return n, nil
+}
+
 // scanner is a row.
 type scanner interface{ Scan(dest ...any) error }
 

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,6 +25,14 @@ type good struct {
 	before func(*scene) string
 }
 
+// placed puts what was prepared into a path.
+func (g *good) placed(path, prepared string) string {
+	if strings.Contains(path, "{id}") {
+		return strings.Replace(path, "{id}", prepared, 1)
+	}
+	return path + prepared
+}
+
 func set(body string) func(*scene) string {
 	return func(s *scene) string {
 		s.want(http.StatusOK, s.ask(http.MethodPut, onTenant, s.admin, first, body))
@@ -33,6 +42,13 @@ func set(body string) func(*scene) string {
 
 // goods are such requests for each action of each route that asks who it is.
 func goods() map[string]map[access.Action]good {
+	all := otherGoods()
+	maps.Copy(all, webhookGoods())
+	return all
+}
+
+// otherGoods are all but those about endpoints.
+func otherGoods() map[string]map[access.Action]good {
 	const block = overrides + "?level=tenant"
 	return map[string]map[access.Action]good{
 		"GET " + policies:                                  {access.ReadPolicy: {status: 200}},
@@ -108,7 +124,7 @@ func (g *good) asks(s *scene, r web.Route, role access.Role, tenants []string, t
 		path = r.Pattern
 	}
 	if g.before != nil {
-		path += g.before(s)
+		path = g.placed(path, g.before(s))
 	}
 	if r.Method+" "+r.Pattern == "POST /v1/tokens" {
 		// Everybody gives what they have.
@@ -199,8 +215,8 @@ func TestEveryChangeLeavesAnEntryOfTheAuditLogAndNoReadDoes(t *testing.T) {
 				s := newScene(t, plenty).start().publish()
 				if g.before != nil {
 					suffix := g.before(s)
-					if g.path == "/v1/tokens/" {
-						g.path += suffix
+					if g.path != "" {
+						g.path = g.placed(g.path, suffix)
 					}
 					g.before = nil
 				}

@@ -59,6 +59,7 @@ func (s *Server) table() []route {
 	}
 	routes = append(append(routes, s.rolloutRoutes()...), s.usageRoutes()...)
 	routes = append(routes, s.statementRoutes()...)
+	routes = append(routes, s.webhookRoutes(org)...)
 	if s.cfg.Metrics != nil {
 		routes = append(routes, route{method: http.MethodGet, pattern: "/metrics", does: actions{access.ReadMetrics}, handle: s.metrics})
 	}

@@ -115,6 +115,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	require.NoError(t, err)
 	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets, StatementKey: key}
 	if redis {
+		cfg.Webhooks = webhooks(t)
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
 	}
 	c, err := control.New(cfg)

@@ -148,6 +148,15 @@ type ComplexityRoot struct {
 		Zone         func(childComplexity int) int
 	}
 
+	FailedDelivery struct {
+		Attempts func(childComplexity int) int
+		Failed   func(childComplexity int) int
+		Message  func(childComplexity int) int
+		Reason   func(childComplexity int) int
+		Status   func(childComplexity int) int
+		Type     func(childComplexity int) int
+	}
+
 	Fleet struct {
 		At        func(childComplexity int) int
 		Behind    func(childComplexity int) int
@@ -230,6 +239,7 @@ type ComplexityRoot struct {
 		AbortRollout     func(childComplexity int, input model.AbortRolloutInput) int
 		Allocate         func(childComplexity int, input model.AllocateInput) int
 		ApprovePolicy    func(childComplexity int, input model.ApprovePolicyInput) int
+		ChangeWebhook    func(childComplexity int, input model.ChangeWebhookInput) int
 		ClearOverride    func(childComplexity int, input model.ClearOverrideInput) int
 		EndModeSwitch    func(childComplexity int, input model.EndModeSwitchInput) int
 		HaltRollout      func(childComplexity int, input model.HaltRolloutInput) int
@@ -237,13 +247,18 @@ type ComplexityRoot struct {
 		ProposePolicy    func(childComplexity int, input model.ProposePolicyInput) int
 		PublishPolicy    func(childComplexity int, input model.PublishPolicyInput) int
 		PutTenant        func(childComplexity int, input model.PutTenantInput) int
+		RegisterWebhook  func(childComplexity int, input model.RegisterWebhookInput) int
 		RemoveTenant     func(childComplexity int, input model.RemoveTenantInput) int
+		RemoveWebhook    func(childComplexity int, input model.RemoveWebhookInput) int
+		ReplayWebhook    func(childComplexity int, input model.ReplayWebhookInput) int
 		ResumeRollout    func(childComplexity int, input model.ResumeRolloutInput) int
 		RevertPolicy     func(childComplexity int, input model.RevertPolicyInput) int
 		RevokeToken      func(childComplexity int, input model.RevokeTokenInput) int
+		RotateWebhook    func(childComplexity int, input model.RotateWebhookInput) int
 		SetOverride      func(childComplexity int, input model.SetOverrideInput) int
 		StartRollout     func(childComplexity int, input model.StartRolloutInput) int
 		SwitchMode       func(childComplexity int, input model.SwitchModeInput) int
+		TestWebhook      func(childComplexity int, input model.TestWebhookInput) int
 		WithdrawProposal func(childComplexity int, input model.WithdrawProposalInput) int
 	}
 
@@ -443,27 +458,29 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		Audit         func(childComplexity int, filter *model.AuditFilter, first int, after *int64) int
-		CheckPolicy   func(childComplexity int, document string) int
-		DiffPolicy    func(childComplexity int, document string, against *uint64) int
-		Fleet         func(childComplexity int, only *model.FleetFilter, first int, after *string) int
-		LimitsReached func(childComplexity int, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) int
-		Me            func(childComplexity int) int
-		Misfits       func(childComplexity int, first int, after *string) int
-		ModeSwitches  func(childComplexity int, first int, after *uint64) int
-		NearLimits    func(childComplexity int, days *int, atLeast *int, threshold *int, level model.Level, first int, after *string) int
-		Overrides     func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
-		Policies      func(childComplexity int, first int, before *uint64) int
-		Policy        func(childComplexity int, revision *uint64) int
-		PreviewPolicy func(childComplexity int, document string, enforced bool, rows int) int
-		Proposal      func(childComplexity int, id int64) int
-		Proposals     func(childComplexity int, first int, before *int64) int
-		Relay         func(childComplexity int) int
-		Rollout       func(childComplexity int) int
-		Tenant        func(childComplexity int, id string) int
-		Tenants       func(childComplexity int, first int, after *string) int
-		Tokens        func(childComplexity int, tenant *string, first int, after *string) int
-		UsageSeries   func(childComplexity int, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) int
+		Audit            func(childComplexity int, filter *model.AuditFilter, first int, after *int64) int
+		CheckPolicy      func(childComplexity int, document string) int
+		DiffPolicy       func(childComplexity int, document string, against *uint64) int
+		FailedDeliveries func(childComplexity int, tenant string, id string, first int) int
+		Fleet            func(childComplexity int, only *model.FleetFilter, first int, after *string) int
+		LimitsReached    func(childComplexity int, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) int
+		Me               func(childComplexity int) int
+		Misfits          func(childComplexity int, first int, after *string) int
+		ModeSwitches     func(childComplexity int, first int, after *uint64) int
+		NearLimits       func(childComplexity int, days *int, atLeast *int, threshold *int, level model.Level, first int, after *string) int
+		Overrides        func(childComplexity int, tenant *string, filter *model.OverrideFilter, order model.OverrideOrder, first int, after *string) int
+		Policies         func(childComplexity int, first int, before *uint64) int
+		Policy           func(childComplexity int, revision *uint64) int
+		PreviewPolicy    func(childComplexity int, document string, enforced bool, rows int) int
+		Proposal         func(childComplexity int, id int64) int
+		Proposals        func(childComplexity int, first int, before *int64) int
+		Relay            func(childComplexity int) int
+		Rollout          func(childComplexity int) int
+		Tenant           func(childComplexity int, id string) int
+		Tenants          func(childComplexity int, first int, after *string) int
+		Tokens           func(childComplexity int, tenant *string, first int, after *string) int
+		UsageSeries      func(childComplexity int, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) int
+		Webhooks         func(childComplexity int, tenant string, first int, after *string) int
 	}
 
 	Reached struct {
@@ -632,6 +649,43 @@ type ComplexityRoot struct {
 		Since     func(childComplexity int) int
 		To        func(childComplexity int) int
 	}
+
+	Webhook struct {
+		At           func(childComplexity int) int
+		By           func(childComplexity int) int
+		Created      func(childComplexity int) int
+		Dead         func(childComplexity int) int
+		Description  func(childComplexity int) int
+		Disabled     func(childComplexity int) int
+		ID           func(childComplexity int) int
+		Oldest       func(childComplexity int) int
+		OverlapUntil func(childComplexity int) int
+		PublicKey    func(childComplexity int) int
+		Reason       func(childComplexity int) int
+		Revision     func(childComplexity int) int
+		Tenant       func(childComplexity int) int
+		Types        func(childComplexity int) int
+		URL          func(childComplexity int) int
+		Waiting      func(childComplexity int) int
+	}
+
+	WebhookPage struct {
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	WebhookReplay struct {
+		Replayed func(childComplexity int) int
+	}
+
+	WebhookTest struct {
+		Message func(childComplexity int) int
+	}
+
+	WebhookWithSecret struct {
+		Secret  func(childComplexity int) int
+		Webhook func(childComplexity int) int
+	}
 }
 
 // endregion ***************************** api!.gotpl *****************************
@@ -660,6 +714,12 @@ type MutationResolver interface {
 	HaltRollout(ctx context.Context, input model.HaltRolloutInput) (*model.Rollout, error)
 	ResumeRollout(ctx context.Context, input model.ResumeRolloutInput) (*model.Rollout, error)
 	AbortRollout(ctx context.Context, input model.AbortRolloutInput) (*model.Rollout, error)
+	RegisterWebhook(ctx context.Context, input model.RegisterWebhookInput) (*model.WebhookWithSecret, error)
+	ChangeWebhook(ctx context.Context, input model.ChangeWebhookInput) (*model.Webhook, error)
+	RemoveWebhook(ctx context.Context, input model.RemoveWebhookInput) (*model.Webhook, error)
+	RotateWebhook(ctx context.Context, input model.RotateWebhookInput) (*model.WebhookWithSecret, error)
+	TestWebhook(ctx context.Context, input model.TestWebhookInput) (*model.WebhookTest, error)
+	ReplayWebhook(ctx context.Context, input model.ReplayWebhookInput) (*model.WebhookReplay, error)
 }
 type QueryResolver interface {
 	Me(ctx context.Context) (*model.Actor, error)
@@ -683,6 +743,8 @@ type QueryResolver interface {
 	UsageSeries(ctx context.Context, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) (*model.UsageSeries, error)
 	LimitsReached(ctx context.Context, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) (*model.ReachedPage, error)
 	NearLimits(ctx context.Context, days *int, atLeast *int, threshold *int, level model.Level, first int, after *string) (*model.NearPage, error)
+	Webhooks(ctx context.Context, tenant string, first int, after *string) (*model.WebhookPage, error)
+	FailedDeliveries(ctx context.Context, tenant string, id string, first int) ([]*model.FailedDelivery, error)
 }
 type TenantResolver interface {
 	Effective(ctx context.Context, obj *model.Tenant, team *string, user *string, operation *string) (*model.Effective, error)
@@ -1222,6 +1284,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EffectiveLimit.Zone(childComplexity), true
 
+	case "FailedDelivery.attempts":
+		if e.ComplexityRoot.FailedDelivery.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FailedDelivery.Attempts(childComplexity), true
+	case "FailedDelivery.failed":
+		if e.ComplexityRoot.FailedDelivery.Failed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FailedDelivery.Failed(childComplexity), true
+	case "FailedDelivery.message":
+		if e.ComplexityRoot.FailedDelivery.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FailedDelivery.Message(childComplexity), true
+	case "FailedDelivery.reason":
+		if e.ComplexityRoot.FailedDelivery.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FailedDelivery.Reason(childComplexity), true
+	case "FailedDelivery.status":
+		if e.ComplexityRoot.FailedDelivery.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FailedDelivery.Status(childComplexity), true
+	case "FailedDelivery.type":
+		if e.ComplexityRoot.FailedDelivery.Type == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FailedDelivery.Type(childComplexity), true
+
 	case "Fleet.at":
 		if e.ComplexityRoot.Fleet.At == nil {
 			break
@@ -1587,6 +1686,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ApprovePolicy(childComplexity, args["input"].(model.ApprovePolicyInput)), true
+	case "Mutation.changeWebhook":
+		if e.ComplexityRoot.Mutation.ChangeWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_changeWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ChangeWebhook(childComplexity, args["input"].(model.ChangeWebhookInput)), true
 	case "Mutation.clearOverride":
 		if e.ComplexityRoot.Mutation.ClearOverride == nil {
 			break
@@ -1664,6 +1774,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.PutTenant(childComplexity, args["input"].(model.PutTenantInput)), true
+	case "Mutation.registerWebhook":
+		if e.ComplexityRoot.Mutation.RegisterWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_registerWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RegisterWebhook(childComplexity, args["input"].(model.RegisterWebhookInput)), true
 	case "Mutation.removeTenant":
 		if e.ComplexityRoot.Mutation.RemoveTenant == nil {
 			break
@@ -1675,6 +1796,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RemoveTenant(childComplexity, args["input"].(model.RemoveTenantInput)), true
+	case "Mutation.removeWebhook":
+		if e.ComplexityRoot.Mutation.RemoveWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_removeWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RemoveWebhook(childComplexity, args["input"].(model.RemoveWebhookInput)), true
+	case "Mutation.replayWebhook":
+		if e.ComplexityRoot.Mutation.ReplayWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_replayWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReplayWebhook(childComplexity, args["input"].(model.ReplayWebhookInput)), true
 	case "Mutation.resumeRollout":
 		if e.ComplexityRoot.Mutation.ResumeRollout == nil {
 			break
@@ -1708,6 +1851,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeToken(childComplexity, args["input"].(model.RevokeTokenInput)), true
+	case "Mutation.rotateWebhook":
+		if e.ComplexityRoot.Mutation.RotateWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateWebhook(childComplexity, args["input"].(model.RotateWebhookInput)), true
 	case "Mutation.setOverride":
 		if e.ComplexityRoot.Mutation.SetOverride == nil {
 			break
@@ -1741,6 +1895,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SwitchMode(childComplexity, args["input"].(model.SwitchModeInput)), true
+	case "Mutation.testWebhook":
+		if e.ComplexityRoot.Mutation.TestWebhook == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_testWebhook_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.TestWebhook(childComplexity, args["input"].(model.TestWebhookInput)), true
 	case "Mutation.withdrawProposal":
 		if e.ComplexityRoot.Mutation.WithdrawProposal == nil {
 			break
@@ -2616,6 +2781,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.DiffPolicy(childComplexity, args["document"].(string), args["against"].(*uint64)), true
+	case "Query.failedDeliveries":
+		if e.ComplexityRoot.Query.FailedDeliveries == nil {
+			break
+		}
+
+		args, err := ec.field_Query_failedDeliveries_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.FailedDeliveries(childComplexity, args["tenant"].(string), args["id"].(string), args["first"].(int)), true
 	case "Query.fleet":
 		if e.ComplexityRoot.Query.Fleet == nil {
 			break
@@ -2800,6 +2976,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.UsageSeries(childComplexity, args["tenant"].(*string), args["window"].(model.UsageWindow), args["by"].(model.UsageBy), args["from"].(*time.Time), args["to"].(*time.Time), args["zone"].(*string), args["names"].([]string), args["top"].(*int), args["first"].(int), args["after"].(*string)), true
+	case "Query.webhooks":
+		if e.ComplexityRoot.Query.Webhooks == nil {
+			break
+		}
+
+		args, err := ec.field_Query_webhooks_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Webhooks(childComplexity, args["tenant"].(string), args["first"].(int), args["after"].(*string)), true
 
 	case "Reached.begin":
 		if e.ComplexityRoot.Reached.Begin == nil {
@@ -3551,6 +3738,143 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UsageSeries.To(childComplexity), true
 
+	case "Webhook.at":
+		if e.ComplexityRoot.Webhook.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.At(childComplexity), true
+	case "Webhook.by":
+		if e.ComplexityRoot.Webhook.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.By(childComplexity), true
+	case "Webhook.created":
+		if e.ComplexityRoot.Webhook.Created == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Created(childComplexity), true
+	case "Webhook.dead":
+		if e.ComplexityRoot.Webhook.Dead == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Dead(childComplexity), true
+	case "Webhook.description":
+		if e.ComplexityRoot.Webhook.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Description(childComplexity), true
+	case "Webhook.disabled":
+		if e.ComplexityRoot.Webhook.Disabled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Disabled(childComplexity), true
+	case "Webhook.id":
+		if e.ComplexityRoot.Webhook.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.ID(childComplexity), true
+	case "Webhook.oldest":
+		if e.ComplexityRoot.Webhook.Oldest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Oldest(childComplexity), true
+	case "Webhook.overlapUntil":
+		if e.ComplexityRoot.Webhook.OverlapUntil == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.OverlapUntil(childComplexity), true
+	case "Webhook.publicKey":
+		if e.ComplexityRoot.Webhook.PublicKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.PublicKey(childComplexity), true
+	case "Webhook.reason":
+		if e.ComplexityRoot.Webhook.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Reason(childComplexity), true
+	case "Webhook.revision":
+		if e.ComplexityRoot.Webhook.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Revision(childComplexity), true
+	case "Webhook.tenant":
+		if e.ComplexityRoot.Webhook.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Tenant(childComplexity), true
+	case "Webhook.types":
+		if e.ComplexityRoot.Webhook.Types == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Types(childComplexity), true
+	case "Webhook.url":
+		if e.ComplexityRoot.Webhook.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.URL(childComplexity), true
+	case "Webhook.waiting":
+		if e.ComplexityRoot.Webhook.Waiting == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Waiting(childComplexity), true
+
+	case "WebhookPage.nodes":
+		if e.ComplexityRoot.WebhookPage.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookPage.Nodes(childComplexity), true
+	case "WebhookPage.pageInfo":
+		if e.ComplexityRoot.WebhookPage.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookPage.PageInfo(childComplexity), true
+
+	case "WebhookReplay.replayed":
+		if e.ComplexityRoot.WebhookReplay.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookReplay.Replayed(childComplexity), true
+
+	case "WebhookTest.message":
+		if e.ComplexityRoot.WebhookTest.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookTest.Message(childComplexity), true
+
+	case "WebhookWithSecret.secret":
+		if e.ComplexityRoot.WebhookWithSecret.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookWithSecret.Secret(childComplexity), true
+	case "WebhookWithSecret.webhook":
+		if e.ComplexityRoot.WebhookWithSecret.Webhook == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WebhookWithSecret.Webhook(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -3564,6 +3888,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputAllocationInput,
 		ec.unmarshalInputApprovePolicyInput,
 		ec.unmarshalInputAuditFilter,
+		ec.unmarshalInputChangeWebhookInput,
 		ec.unmarshalInputClearOverrideInput,
 		ec.unmarshalInputEndModeSwitchInput,
 		ec.unmarshalInputFleetFilter,
@@ -3574,15 +3899,20 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputProposePolicyInput,
 		ec.unmarshalInputPublishPolicyInput,
 		ec.unmarshalInputPutTenantInput,
+		ec.unmarshalInputRegisterWebhookInput,
 		ec.unmarshalInputRemoveTenantInput,
+		ec.unmarshalInputRemoveWebhookInput,
+		ec.unmarshalInputReplayWebhookInput,
 		ec.unmarshalInputResumeRolloutInput,
 		ec.unmarshalInputRevertPolicyInput,
 		ec.unmarshalInputRevokeTokenInput,
 		ec.unmarshalInputRolloutStepInput,
+		ec.unmarshalInputRotateWebhookInput,
 		ec.unmarshalInputSetOverrideInput,
 		ec.unmarshalInputSignedInput,
 		ec.unmarshalInputStartRolloutInput,
 		ec.unmarshalInputSwitchModeInput,
+		ec.unmarshalInputTestWebhookInput,
 		ec.unmarshalInputWithdrawProposalInput,
 	)
 	first := true
@@ -5006,6 +5336,163 @@ type NearLimit {
   most: Int!
 }
 `, BuiltIn: false},
+	{Name: "../../webhook.graphqls", Input: `extend type Query {
+  "The endpoints of a tenant, by id."
+  webhooks(tenant: ID!, "At most 100." first: Int! = 20, "Only endpoints after this id." after: ID): WebhookPage!
+    @cost(weight: "10")
+    @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+  "Messages that are tried no more, the latest first. The last hundred are kept."
+  failedDeliveries(tenant: ID!, id: ID!, "At most 100." first: Int! = 20): [FailedDelivery!]!
+    @cost(weight: "10")
+    @listSize(slicingArguments: ["first"])
+}
+
+extend type Mutation {
+  "Registers an endpoint for events about a tenant. It gets what happens from then on. A tenant has at most ten."
+  registerWebhook(input: RegisterWebhookInput!): WebhookWithSecret! @cost(weight: "20")
+  "Changes an endpoint, or switches it off or on. What is left out stays."
+  changeWebhook(input: ChangeWebhookInput!): Webhook! @cost(weight: "20")
+  "Removes an endpoint with all that is on its way to it."
+  removeWebhook(input: RemoveWebhookInput!): Webhook! @cost(weight: "20")
+  "Gives an endpoint another secret and another key. Messages are signed with those before, too, for a day."
+  rotateWebhook(input: RotateWebhookInput!): WebhookWithSecret! @cost(weight: "20")
+  "Sends an endpoint an event that says nothing, of the type ratelimit.webhook.test.v1."
+  testWebhook(input: TestWebhookInput!): WebhookTest! @cost(weight: "20")
+  "Has messages tried again, under their ids, that are tried no more."
+  replayWebhook(input: ReplayWebhookInput!): WebhookReplay! @cost(weight: "20")
+}
+
+"Why an endpoint gets nothing: somebody has said so, or it has answered 410."
+enum WebhookDisabled { OFF GONE }
+
+"An endpoint that a tenant has registered for events about itself."
+type Webhook {
+  id: ID!
+  tenant: ID!
+  "Where it is. Null in the answer to a repeat, and where this daemon has not the key."
+  url: String
+  description: String!
+  "Types of the events that it wants."
+  types: [String!]!
+  "What v1a signatures are verified with. It is no secret. Null where this daemon has not the key."
+  publicKey: String
+  "Null: it gets events."
+  disabled: WebhookDisabled
+  "How many messages are on their way, how many are tried no more, and since when the oldest one waits."
+  waiting: Long!
+  dead: Long!
+  oldest: Time
+  "Until when messages are signed with the secret and the key before, too. Null: they are not."
+  overlapUntil: Time
+  created: Time!
+  "The expectedRevision of the next change."
+  revision: Revision!
+  by: String!
+  reason: String!
+  at: Time!
+}
+
+type WebhookPage @cost(weight: "0") {
+  nodes: [Webhook!]!
+  pageInfo: PageInfo!
+}
+
+type WebhookWithSecret @cost(weight: "0") {
+  webhook: Webhook!
+  "The secret. It is shown here and nowhere else, and not in the answer to a repeat: who has lost it rotates it."
+  secret: String
+}
+
+"A message that is tried no more, unless it is replayed."
+type FailedDelivery @cost(weight: "0") {
+  "Its webhook-id."
+  message: ID!
+  type: String!
+  attempts: Int!
+  "When the last attempt was."
+  failed: Time!
+  "Why it failed: status, url, unreachable, timeout or message."
+  reason: String!
+  "The status of the answer. Null: there was none."
+  status: Int
+}
+
+type WebhookTest @cost(weight: "0") {
+  "Its webhook-id."
+  message: ID!
+}
+
+type WebhookReplay @cost(weight: "0") {
+  "How many messages are tried again."
+  replayed: Int!
+}
+
+input RegisterWebhookInput {
+  tenant: ID!
+  "An https URL of a public host."
+  url: String!
+  "At most 256 bytes."
+  description: String! = ""
+  "Null: all that there are for tenants."
+  types: [String!]
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input ChangeWebhookInput {
+  tenant: ID!
+  id: ID!
+  url: String
+  description: String
+  types: [String!]
+  "What waits stays while it is switched off, and what happens meanwhile it is not given."
+  enabled: Boolean
+  "The revision that its author has seen."
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input RemoveWebhookInput {
+  tenant: ID!
+  id: ID!
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input RotateWebhookInput {
+  tenant: ID!
+  id: ID!
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input TestWebhookInput {
+  tenant: ID!
+  id: ID!
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+
+input ReplayWebhookInput {
+  tenant: ID!
+  id: ID!
+  "Those of failedDeliveries. Null: all."
+  messages: [ID!]
+  expectedRevision: Revision!
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+`, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
 
@@ -5227,6 +5714,24 @@ func (ec *executionContext) childFields_EffectiveLimit(ctx context.Context, fiel
 		return ec.fieldContext_EffectiveLimit_override(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EffectiveLimit", field.Name)
+}
+
+func (ec *executionContext) childFields_FailedDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "message":
+		return ec.fieldContext_FailedDelivery_message(ctx, field)
+	case "type":
+		return ec.fieldContext_FailedDelivery_type(ctx, field)
+	case "attempts":
+		return ec.fieldContext_FailedDelivery_attempts(ctx, field)
+	case "failed":
+		return ec.fieldContext_FailedDelivery_failed(ctx, field)
+	case "reason":
+		return ec.fieldContext_FailedDelivery_reason(ctx, field)
+	case "status":
+		return ec.fieldContext_FailedDelivery_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FailedDelivery", field.Name)
 }
 
 func (ec *executionContext) childFields_Fleet(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6109,6 +6614,80 @@ func (ec *executionContext) childFields_UsageSeries(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type UsageSeries", field.Name)
 }
 
+func (ec *executionContext) childFields_Webhook(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Webhook_id(ctx, field)
+	case "tenant":
+		return ec.fieldContext_Webhook_tenant(ctx, field)
+	case "url":
+		return ec.fieldContext_Webhook_url(ctx, field)
+	case "description":
+		return ec.fieldContext_Webhook_description(ctx, field)
+	case "types":
+		return ec.fieldContext_Webhook_types(ctx, field)
+	case "publicKey":
+		return ec.fieldContext_Webhook_publicKey(ctx, field)
+	case "disabled":
+		return ec.fieldContext_Webhook_disabled(ctx, field)
+	case "waiting":
+		return ec.fieldContext_Webhook_waiting(ctx, field)
+	case "dead":
+		return ec.fieldContext_Webhook_dead(ctx, field)
+	case "oldest":
+		return ec.fieldContext_Webhook_oldest(ctx, field)
+	case "overlapUntil":
+		return ec.fieldContext_Webhook_overlapUntil(ctx, field)
+	case "created":
+		return ec.fieldContext_Webhook_created(ctx, field)
+	case "revision":
+		return ec.fieldContext_Webhook_revision(ctx, field)
+	case "by":
+		return ec.fieldContext_Webhook_by(ctx, field)
+	case "reason":
+		return ec.fieldContext_Webhook_reason(ctx, field)
+	case "at":
+		return ec.fieldContext_Webhook_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Webhook", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nodes":
+		return ec.fieldContext_WebhookPage_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WebhookPage_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookPage", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookReplay(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "replayed":
+		return ec.fieldContext_WebhookReplay_replayed(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookReplay", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookTest(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "message":
+		return ec.fieldContext_WebhookTest_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookTest", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookWithSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "webhook":
+		return ec.fieldContext_WebhookWithSecret_webhook(ctx, field)
+	case "secret":
+		return ec.fieldContext_WebhookWithSecret_secret(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookWithSecret", field.Name)
+}
+
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -6267,6 +6846,20 @@ func (ec *executionContext) field_Mutation_approvePolicy_args(ctx context.Contex
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_changeWebhook_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ChangeWebhookInput, error) {
+			return ec.unmarshalNChangeWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐChangeWebhookInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_clearOverride_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6365,12 +6958,54 @@ func (ec *executionContext) field_Mutation_putTenant_args(ctx context.Context, r
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_registerWebhook_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RegisterWebhookInput, error) {
+			return ec.unmarshalNRegisterWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRegisterWebhookInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_removeTenant_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.RemoveTenantInput, error) {
 			return ec.unmarshalNRemoveTenantInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRemoveTenantInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_removeWebhook_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RemoveWebhookInput, error) {
+			return ec.unmarshalNRemoveWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRemoveWebhookInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_replayWebhook_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReplayWebhookInput, error) {
+			return ec.unmarshalNReplayWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReplayWebhookInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6421,6 +7056,20 @@ func (ec *executionContext) field_Mutation_revokeToken_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_rotateWebhook_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RotateWebhookInput, error) {
+			return ec.unmarshalNRotateWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRotateWebhookInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_setOverride_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6455,6 +7104,20 @@ func (ec *executionContext) field_Mutation_switchMode_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.SwitchModeInput, error) {
 			return ec.unmarshalNSwitchModeInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐSwitchModeInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_testWebhook_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.TestWebhookInput, error) {
+			return ec.unmarshalNTestWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐTestWebhookInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6554,6 +7217,36 @@ func (ec *executionContext) field_Query_diffPolicy_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["against"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_failedDeliveries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "tenant",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tenant"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg2
 	return args, nil
 }
 
@@ -7044,6 +7737,36 @@ func (ec *executionContext) field_Query_usageSeries_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["after"] = arg9
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_webhooks_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "tenant",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tenant"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
 	return args, nil
 }
 
@@ -9231,6 +9954,144 @@ func (ec *executionContext) fieldContext_EffectiveLimit_override(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _FailedDelivery_message(ctx context.Context, field graphql.CollectedField, obj *model.FailedDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FailedDelivery_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FailedDelivery_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FailedDelivery", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _FailedDelivery_type(ctx context.Context, field graphql.CollectedField, obj *model.FailedDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FailedDelivery_type(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Type, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FailedDelivery_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FailedDelivery", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FailedDelivery_attempts(ctx context.Context, field graphql.CollectedField, obj *model.FailedDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FailedDelivery_attempts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FailedDelivery_attempts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FailedDelivery", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _FailedDelivery_failed(ctx context.Context, field graphql.CollectedField, obj *model.FailedDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FailedDelivery_failed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Failed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FailedDelivery_failed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FailedDelivery", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _FailedDelivery_reason(ctx context.Context, field graphql.CollectedField, obj *model.FailedDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FailedDelivery_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FailedDelivery_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FailedDelivery", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FailedDelivery_status(ctx context.Context, field graphql.CollectedField, obj *model.FailedDelivery) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FailedDelivery_status(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Status, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FailedDelivery_status(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FailedDelivery", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _Fleet_newest(ctx context.Context, field graphql.CollectedField, obj *model.Fleet) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11349,6 +12210,270 @@ func (ec *executionContext) fieldContext_Mutation_abortRollout(ctx context.Conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_abortRollout_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_registerWebhook(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_registerWebhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RegisterWebhook(ctx, fc.Args["input"].(model.RegisterWebhookInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WebhookWithSecret) graphql.Marshaler {
+			return ec.marshalNWebhookWithSecret2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookWithSecret(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_registerWebhook(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookWithSecret(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_registerWebhook_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_changeWebhook(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_changeWebhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ChangeWebhook(ctx, fc.Args["input"].(model.ChangeWebhookInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Webhook) graphql.Marshaler {
+			return ec.marshalNWebhook2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhook(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_changeWebhook(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Webhook(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_changeWebhook_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_removeWebhook(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_removeWebhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RemoveWebhook(ctx, fc.Args["input"].(model.RemoveWebhookInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Webhook) graphql.Marshaler {
+			return ec.marshalNWebhook2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhook(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_removeWebhook(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Webhook(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_removeWebhook_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateWebhook(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateWebhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateWebhook(ctx, fc.Args["input"].(model.RotateWebhookInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WebhookWithSecret) graphql.Marshaler {
+			return ec.marshalNWebhookWithSecret2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookWithSecret(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateWebhook(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookWithSecret(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateWebhook_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_testWebhook(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_testWebhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().TestWebhook(ctx, fc.Args["input"].(model.TestWebhookInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WebhookTest) graphql.Marshaler {
+			return ec.marshalNWebhookTest2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookTest(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_testWebhook(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookTest(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_testWebhook_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_replayWebhook(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_replayWebhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReplayWebhook(ctx, fc.Args["input"].(model.ReplayWebhookInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WebhookReplay) graphql.Marshaler {
+			return ec.marshalNWebhookReplay2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookReplay(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_replayWebhook(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookReplay(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_replayWebhook_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -15546,6 +16671,94 @@ func (ec *executionContext) fieldContext_Query_nearLimits(ctx context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_webhooks(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_webhooks(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Webhooks(ctx, fc.Args["tenant"].(string), fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WebhookPage) graphql.Marshaler {
+			return ec.marshalNWebhookPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookPage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_webhooks(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WebhookPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_webhooks_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_failedDeliveries(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_failedDeliveries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().FailedDeliveries(ctx, fc.Args["tenant"].(string), fc.Args["id"].(string), fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.FailedDelivery) graphql.Marshaler {
+			return ec.marshalNFailedDelivery2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFailedDeliveryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_failedDeliveries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FailedDelivery(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_failedDeliveries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -18587,6 +19800,539 @@ func (ec *executionContext) fieldContext_UsageSeries_next(_ context.Context, fie
 	return graphql.NewScalarFieldContext("UsageSeries", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _Webhook_id(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_tenant(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_url(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_url(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.URL, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_description(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_description(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Description, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_types(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_types(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Types, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_types(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_publicKey(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_publicKey(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PublicKey, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_publicKey(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_disabled(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_disabled(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Disabled, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WebhookDisabled) graphql.Marshaler {
+			return ec.marshalOWebhookDisabled2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookDisabled(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_disabled(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type WebhookDisabled does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_waiting(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_waiting(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Waiting, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_waiting(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_dead(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_dead(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Dead, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_dead(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_oldest(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_oldest(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Oldest, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_oldest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_overlapUntil(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_overlapUntil(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OverlapUntil, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_overlapUntil(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_created(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_created(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Created, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_created(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_revision(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
+			return ec.marshalNRevision2uint64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Revision does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_by(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.By, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_reason(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_at(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _WebhookPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.WebhookPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookPage_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Webhook) graphql.Marshaler {
+			return ec.marshalNWebhook2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookPage_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Webhook(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WebhookPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.WebhookPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookPage_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WebhookReplay_replayed(ctx context.Context, field graphql.CollectedField, obj *model.WebhookReplay) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookReplay_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookReplay_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookReplay", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _WebhookTest_message(ctx context.Context, field graphql.CollectedField, obj *model.WebhookTest) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookTest_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookTest_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookTest", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _WebhookWithSecret_webhook(ctx context.Context, field graphql.CollectedField, obj *model.WebhookWithSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookWithSecret_webhook(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Webhook, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Webhook) graphql.Marshaler {
+			return ec.marshalNWebhook2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhook(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookWithSecret_webhook(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WebhookWithSecret",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Webhook(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WebhookWithSecret_secret(ctx context.Context, field graphql.CollectedField, obj *model.WebhookWithSecret) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WebhookWithSecret_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WebhookWithSecret_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WebhookWithSecret", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) ___Directive_name(ctx context.Context, field graphql.CollectedField, obj *introspection.Directive) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -19978,6 +21724,99 @@ func (ec *executionContext) unmarshalInputAuditFilter(ctx context.Context, obj a
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputChangeWebhookInput(ctx context.Context, obj any) (model.ChangeWebhookInput, error) {
+	var it model.ChangeWebhookInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"tenant", "id", "url", "description", "types", "enabled", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "types":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("types"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Types = data
+		case "enabled":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("enabled"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Enabled = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputClearOverrideInput(ctx context.Context, obj any) (model.ClearOverrideInput, error) {
 	var it model.ClearOverrideInput
 	if obj == nil {
@@ -20602,6 +22441,82 @@ func (ec *executionContext) unmarshalInputPutTenantInput(ctx context.Context, ob
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputRegisterWebhookInput(ctx context.Context, obj any) (model.RegisterWebhookInput, error) {
+	var it model.RegisterWebhookInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["description"]; !present {
+		asMap["description"] = ""
+	}
+
+	fieldsInOrder := [...]string{"tenant", "url", "description", "types", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "description":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("description"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Description = data
+		case "types":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("types"))
+			data, err := ec.unmarshalOString2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Types = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputRemoveTenantInput(ctx context.Context, obj any) (model.RemoveTenantInput, error) {
 	var it model.RemoveTenantInput
 	if obj == nil {
@@ -20627,6 +22542,143 @@ func (ec *executionContext) unmarshalInputRemoveTenantInput(ctx context.Context,
 				return it, err
 			}
 			it.Tenant = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputRemoveWebhookInput(ctx context.Context, obj any) (model.RemoveWebhookInput, error) {
+	var it model.RemoveWebhookInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"tenant", "id", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputReplayWebhookInput(ctx context.Context, obj any) (model.ReplayWebhookInput, error) {
+	var it model.ReplayWebhookInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"tenant", "id", "messages", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "messages":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("messages"))
+			data, err := ec.unmarshalOID2ᚕstringᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Messages = data
 		case "expectedRevision":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
 			data, err := ec.unmarshalNRevision2uint64(ctx, v)
@@ -20873,6 +22925,71 @@ func (ec *executionContext) unmarshalInputRolloutStepInput(ctx context.Context, 
 				return it, err
 			}
 			it.Seconds = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputRotateWebhookInput(ctx context.Context, obj any) (model.RotateWebhookInput, error) {
+	var it model.RotateWebhookInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"tenant", "id", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
 		}
 	}
 	return it, nil
@@ -21172,6 +23289,71 @@ func (ec *executionContext) unmarshalInputSwitchModeInput(ctx context.Context, o
 				return it, err
 			}
 			it.Until = data
+		case "expectedRevision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
+			data, err := ec.unmarshalNRevision2uint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ExpectedRevision = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputTestWebhookInput(ctx context.Context, obj any) (model.TestWebhookInput, error) {
+	var it model.TestWebhookInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"tenant", "id", "expectedRevision", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
 		case "expectedRevision":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
 			data, err := ec.unmarshalNRevision2uint64(ctx, v)
@@ -21981,6 +24163,69 @@ func (ec *executionContext) _EffectiveLimit(ctx context.Context, sel ast.Selecti
 	return out
 }
 
+var failedDeliveryImplementors = []string{"FailedDelivery"}
+
+func (ec *executionContext) _FailedDelivery(ctx context.Context, sel ast.SelectionSet, obj *model.FailedDelivery) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, failedDeliveryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FailedDelivery")
+		case "message":
+			out.Values[i] = ec._FailedDelivery_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "type":
+			out.Values[i] = ec._FailedDelivery_type(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attempts":
+			out.Values[i] = ec._FailedDelivery_attempts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "failed":
+			out.Values[i] = ec._FailedDelivery_failed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._FailedDelivery_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "status":
+			out.Values[i] = ec._FailedDelivery_status(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var fleetImplementors = []string{"Fleet"}
 
 func (ec *executionContext) _Fleet(ctx context.Context, sel ast.SelectionSet, obj *model.Fleet) graphql.Marshaler {
@@ -22657,6 +24902,48 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "abortRollout":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_abortRollout(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "registerWebhook":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_registerWebhook(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "changeWebhook":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_changeWebhook(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "removeWebhook":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_removeWebhook(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rotateWebhook":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateWebhook(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "testWebhook":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_testWebhook(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayWebhook":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_replayWebhook(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -24499,6 +26786,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "webhooks":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_webhooks(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "failedDeliveries":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_failedDeliveries(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -25822,6 +28153,281 @@ func (ec *executionContext) _UsageSeries(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var webhookImplementors = []string{"Webhook"}
+
+func (ec *executionContext) _Webhook(ctx context.Context, sel ast.SelectionSet, obj *model.Webhook) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Webhook")
+		case "id":
+			out.Values[i] = ec._Webhook_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tenant":
+			out.Values[i] = ec._Webhook_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "url":
+			out.Values[i] = ec._Webhook_url(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "description":
+			out.Values[i] = ec._Webhook_description(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "types":
+			out.Values[i] = ec._Webhook_types(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "publicKey":
+			out.Values[i] = ec._Webhook_publicKey(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "disabled":
+			out.Values[i] = ec._Webhook_disabled(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "waiting":
+			out.Values[i] = ec._Webhook_waiting(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dead":
+			out.Values[i] = ec._Webhook_dead(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "oldest":
+			out.Values[i] = ec._Webhook_oldest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "overlapUntil":
+			out.Values[i] = ec._Webhook_overlapUntil(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "created":
+			out.Values[i] = ec._Webhook_created(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "revision":
+			out.Values[i] = ec._Webhook_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "by":
+			out.Values[i] = ec._Webhook_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._Webhook_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._Webhook_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var webhookPageImplementors = []string{"WebhookPage"}
+
+func (ec *executionContext) _WebhookPage(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookPage")
+		case "nodes":
+			out.Values[i] = ec._WebhookPage_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._WebhookPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var webhookReplayImplementors = []string{"WebhookReplay"}
+
+func (ec *executionContext) _WebhookReplay(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookReplay) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookReplayImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookReplay")
+		case "replayed":
+			out.Values[i] = ec._WebhookReplay_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var webhookTestImplementors = []string{"WebhookTest"}
+
+func (ec *executionContext) _WebhookTest(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookTest) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookTestImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookTest")
+		case "message":
+			out.Values[i] = ec._WebhookTest_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var webhookWithSecretImplementors = []string{"WebhookWithSecret"}
+
+func (ec *executionContext) _WebhookWithSecret(ctx context.Context, sel ast.SelectionSet, obj *model.WebhookWithSecret) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, webhookWithSecretImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WebhookWithSecret")
+		case "webhook":
+			out.Values[i] = ec._WebhookWithSecret_webhook(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secret":
+			out.Values[i] = ec._WebhookWithSecret_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var __DirectiveImplementors = []string{"__Directive"}
 
 func (ec *executionContext) ___Directive(ctx context.Context, sel ast.SelectionSet, obj *introspection.Directive) graphql.Marshaler {
@@ -26370,6 +28976,11 @@ func (ec *executionContext) marshalNBudget2ᚖgithubᚗcomᚋgqlgenᚑratelimit�
 	return ec._Budget(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNChangeWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐChangeWebhookInput(ctx context.Context, v any) (model.ChangeWebhookInput, error) {
+	res, err := ec.unmarshalInputChangeWebhookInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNClearOverrideInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐClearOverrideInput(ctx context.Context, v any) (model.ClearOverrideInput, error) {
 	res, err := ec.unmarshalInputClearOverrideInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -26414,6 +29025,32 @@ func (ec *executionContext) unmarshalNFailMode2githubᚗcomᚋgqlgenᚑratelimit
 
 func (ec *executionContext) marshalNFailMode2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFailMode(ctx context.Context, sel ast.SelectionSet, v model.FailMode) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNFailedDelivery2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFailedDeliveryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.FailedDelivery) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNFailedDelivery2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFailedDelivery(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNFailedDelivery2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFailedDelivery(ctx context.Context, sel ast.SelectionSet, v *model.FailedDelivery) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._FailedDelivery(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNFleetRevision2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFleetRevisionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.FleetRevision) graphql.Marshaler {
@@ -27118,6 +29755,11 @@ func (ec *executionContext) marshalNReachedPage2ᚖgithubᚗcomᚋgqlgenᚑratel
 	return ec._ReachedPage(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNRegisterWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRegisterWebhookInput(ctx context.Context, v any) (model.RegisterWebhookInput, error) {
+	res, err := ec.unmarshalInputRegisterWebhookInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNRelayRefusal2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRelayRefusalᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RelayRefusal) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -27146,6 +29788,16 @@ func (ec *executionContext) marshalNRelayRefusal2ᚖgithubᚗcomᚋgqlgenᚑrate
 
 func (ec *executionContext) unmarshalNRemoveTenantInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRemoveTenantInput(ctx context.Context, v any) (model.RemoveTenantInput, error) {
 	res, err := ec.unmarshalInputRemoveTenantInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNRemoveWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRemoveWebhookInput(ctx context.Context, v any) (model.RemoveWebhookInput, error) {
+	res, err := ec.unmarshalInputRemoveWebhookInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNReplayWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐReplayWebhookInput(ctx context.Context, v any) (model.ReplayWebhookInput, error) {
+	res, err := ec.unmarshalInputReplayWebhookInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -27273,6 +29925,11 @@ func (ec *executionContext) marshalNRolloutStep2ᚖgithubᚗcomᚋgqlgenᚑratel
 func (ec *executionContext) unmarshalNRolloutStepInput2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepInput(ctx context.Context, v any) (*model.RolloutStepInput, error) {
 	res, err := ec.unmarshalInputRolloutStepInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNRotateWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRotateWebhookInput(ctx context.Context, v any) (model.RotateWebhookInput, error) {
+	res, err := ec.unmarshalInputRotateWebhookInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNScope2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐScope(ctx context.Context, v any) (model.Scope, error) {
@@ -27403,6 +30060,11 @@ func (ec *executionContext) marshalNTenantRecordPage2ᚖgithubᚗcomᚋgqlgenᚑ
 	return ec._TenantRecordPage(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNTestWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐTestWebhookInput(ctx context.Context, v any) (model.TestWebhookInput, error) {
+	res, err := ec.unmarshalInputTestWebhookInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNTime2timeᚐTime(ctx context.Context, v any) (time.Time, error) {
 	res, err := graphql.UnmarshalTime(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -27531,6 +30193,92 @@ func (ec *executionContext) unmarshalNUsageWindow2githubᚗcomᚋgqlgenᚑrateli
 
 func (ec *executionContext) marshalNUsageWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageWindow(ctx context.Context, sel ast.SelectionSet, v model.UsageWindow) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNWebhook2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhook(ctx context.Context, sel ast.SelectionSet, v model.Webhook) graphql.Marshaler {
+	return ec._Webhook(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNWebhook2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Webhook) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWebhook2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhook(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWebhook2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhook(ctx context.Context, sel ast.SelectionSet, v *model.Webhook) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Webhook(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWebhookPage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookPage(ctx context.Context, sel ast.SelectionSet, v model.WebhookPage) graphql.Marshaler {
+	return ec._WebhookPage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNWebhookPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookPage(ctx context.Context, sel ast.SelectionSet, v *model.WebhookPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._WebhookPage(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWebhookReplay2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookReplay(ctx context.Context, sel ast.SelectionSet, v model.WebhookReplay) graphql.Marshaler {
+	return ec._WebhookReplay(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNWebhookReplay2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookReplay(ctx context.Context, sel ast.SelectionSet, v *model.WebhookReplay) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._WebhookReplay(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWebhookTest2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookTest(ctx context.Context, sel ast.SelectionSet, v model.WebhookTest) graphql.Marshaler {
+	return ec._WebhookTest(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNWebhookTest2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookTest(ctx context.Context, sel ast.SelectionSet, v *model.WebhookTest) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._WebhookTest(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWebhookWithSecret2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookWithSecret(ctx context.Context, sel ast.SelectionSet, v model.WebhookWithSecret) graphql.Marshaler {
+	return ec._WebhookWithSecret(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNWebhookWithSecret2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookWithSecret(ctx context.Context, sel ast.SelectionSet, v *model.WebhookWithSecret) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._WebhookWithSecret(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNWindow2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWindow(ctx context.Context, v any) (model.Window, error) {
@@ -27753,6 +30501,41 @@ func (ec *executionContext) unmarshalOFleetFilter2ᚖgithubᚗcomᚋgqlgenᚑrat
 	}
 	res, err := ec.unmarshalInputFleetFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOID2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]string, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNID2string(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOID2ᚕstringᚄ(ctx context.Context, sel ast.SelectionSet, v []string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNID2string(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOID2ᚖstring(ctx context.Context, v any) (*string, error) {
@@ -28071,6 +30854,22 @@ func (ec *executionContext) marshalOUsage2ᚖgithubᚗcomᚋgqlgenᚑratelimit�
 		return graphql.Null
 	}
 	return ec._Usage(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOWebhookDisabled2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookDisabled(ctx context.Context, v any) (*model.WebhookDisabled, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.WebhookDisabled)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOWebhookDisabled2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐWebhookDisabled(ctx context.Context, sel ast.SelectionSet, v *model.WebhookDisabled) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {

@@ -168,6 +168,21 @@ type Budget struct {
 	Overridden bool `json:"overridden"`
 }
 
+type ChangeWebhookInput struct {
+	Tenant      string   `json:"tenant"`
+	ID          string   `json:"id"`
+	URL         *string  `json:"url,omitempty"`
+	Description *string  `json:"description,omitempty"`
+	Types       []string `json:"types,omitempty"`
+	// What waits stays while it is switched off, and what happens meanwhile it is not given.
+	Enabled *bool `json:"enabled,omitempty"`
+	// The revision that its author has seen.
+	ExpectedRevision uint64  `json:"expectedRevision"`
+	Reason           string  `json:"reason"`
+	Ticket           *string `json:"ticket,omitempty"`
+	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
 type ClearOverrideInput struct {
 	Tenant           string      `json:"tenant"`
 	Owner            *OwnerInput `json:"owner,omitempty"`
@@ -231,6 +246,20 @@ type EndModeSwitchInput struct {
 	Reason           string  `json:"reason"`
 	Ticket           *string `json:"ticket,omitempty"`
 	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
+// A message that is tried no more, unless it is replayed.
+type FailedDelivery struct {
+	// Its webhook-id.
+	Message  string `json:"message"`
+	Type     string `json:"type"`
+	Attempts int    `json:"attempts"`
+	// When the last attempt was.
+	Failed time.Time `json:"failed"`
+	// Why it failed: status, url, unreachable, timeout or message.
+	Reason string `json:"reason"`
+	// The status of the answer. Null: there was none.
+	Status *int `json:"status,omitempty"`
 }
 
 // The instances that have said something within half a minute.
@@ -744,6 +773,19 @@ type RefusedRevision struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
+type RegisterWebhookInput struct {
+	Tenant string `json:"tenant"`
+	// An https URL of a public host.
+	URL string `json:"url"`
+	// At most 256 bytes.
+	Description string `json:"description"`
+	// Null: all that there are for tenants.
+	Types          []string `json:"types,omitempty"`
+	Reason         string   `json:"reason"`
+	Ticket         *string  `json:"ticket,omitempty"`
+	IdempotencyKey *string  `json:"idempotencyKey,omitempty"`
+}
+
 // How far changes have come on their way to Redis.
 type Relay struct {
 	// The daemon that is asked relays. Only that one knows failure, swept, refused and unnamed.
@@ -783,6 +825,26 @@ type RemoveTenantInput struct {
 	Reason           string  `json:"reason"`
 	Ticket           *string `json:"ticket,omitempty"`
 	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
+type RemoveWebhookInput struct {
+	Tenant           string  `json:"tenant"`
+	ID               string  `json:"id"`
+	ExpectedRevision uint64  `json:"expectedRevision"`
+	Reason           string  `json:"reason"`
+	Ticket           *string `json:"ticket,omitempty"`
+	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
+type ReplayWebhookInput struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	// Those of failedDeliveries. Null: all.
+	Messages         []string `json:"messages,omitempty"`
+	ExpectedRevision uint64   `json:"expectedRevision"`
+	Reason           string   `json:"reason"`
+	Ticket           *string  `json:"ticket,omitempty"`
+	IdempotencyKey   *string  `json:"idempotencyKey,omitempty"`
 }
 
 type ResumeRolloutInput struct {
@@ -863,6 +925,15 @@ type RolloutStepInput struct {
 	Warn bool `json:"warn"`
 	// 300 to 7776000.
 	Seconds int64 `json:"seconds"`
+}
+
+type RotateWebhookInput struct {
+	Tenant           string  `json:"tenant"`
+	ID               string  `json:"id"`
+	ExpectedRevision uint64  `json:"expectedRevision"`
+	Reason           string  `json:"reason"`
+	Ticket           *string `json:"ticket,omitempty"`
+	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
 }
 
 type SetOverrideInput struct {
@@ -961,6 +1032,15 @@ type TenantRecordPage struct {
 	PageInfo *PageInfo       `json:"pageInfo"`
 }
 
+type TestWebhookInput struct {
+	Tenant           string  `json:"tenant"`
+	ID               string  `json:"id"`
+	ExpectedRevision uint64  `json:"expectedRevision"`
+	Reason           string  `json:"reason"`
+	Ticket           *string `json:"ticket,omitempty"`
+	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
+}
+
 // What is told of a token: everything but what would let somebody in.
 type Token struct {
 	ID      string `json:"id"`
@@ -1046,6 +1126,54 @@ type UsageSeries struct {
 	PageInfo *PageInfo     `json:"pageInfo"`
 	// The argument after of the next page. Null: this is the last one.
 	Next *string `json:"next,omitempty"`
+}
+
+// An endpoint that a tenant has registered for events about itself.
+type Webhook struct {
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// Where it is. Null in the answer to a repeat, and where this daemon has not the key.
+	URL         *string `json:"url,omitempty"`
+	Description string  `json:"description"`
+	// Types of the events that it wants.
+	Types []string `json:"types"`
+	// What v1a signatures are verified with. It is no secret. Null where this daemon has not the key.
+	PublicKey *string `json:"publicKey,omitempty"`
+	// Null: it gets events.
+	Disabled *WebhookDisabled `json:"disabled,omitempty"`
+	// How many messages are on their way, how many are tried no more, and since when the oldest one waits.
+	Waiting int64      `json:"waiting"`
+	Dead    int64      `json:"dead"`
+	Oldest  *time.Time `json:"oldest,omitempty"`
+	// Until when messages are signed with the secret and the key before, too. Null: they are not.
+	OverlapUntil *time.Time `json:"overlapUntil,omitempty"`
+	Created      time.Time  `json:"created"`
+	// The expectedRevision of the next change.
+	Revision uint64    `json:"revision"`
+	By       string    `json:"by"`
+	Reason   string    `json:"reason"`
+	At       time.Time `json:"at"`
+}
+
+type WebhookPage struct {
+	Nodes    []*Webhook `json:"nodes"`
+	PageInfo *PageInfo  `json:"pageInfo"`
+}
+
+type WebhookReplay struct {
+	// How many messages are tried again.
+	Replayed int `json:"replayed"`
+}
+
+type WebhookTest struct {
+	// Its webhook-id.
+	Message string `json:"message"`
+}
+
+type WebhookWithSecret struct {
+	Webhook *Webhook `json:"webhook"`
+	// The secret. It is shown here and nowhere else, and not in the answer to a repeat: who has lost it rotates it.
+	Secret *string `json:"secret,omitempty"`
 }
 
 // A proposal is ended once: it has no revisions.
@@ -1836,6 +1964,62 @@ func (e *UsageWindow) UnmarshalJSON(b []byte) error {
 }
 
 func (e UsageWindow) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// Why an endpoint gets nothing: somebody has said so, or it has answered 410.
+type WebhookDisabled string
+
+const (
+	WebhookDisabledOff  WebhookDisabled = "OFF"
+	WebhookDisabledGone WebhookDisabled = "GONE"
+)
+
+var AllWebhookDisabled = []WebhookDisabled{
+	WebhookDisabledOff,
+	WebhookDisabledGone,
+}
+
+func (e WebhookDisabled) IsValid() bool {
+	switch e {
+	case WebhookDisabledOff, WebhookDisabledGone:
+		return true
+	}
+	return false
+}
+
+func (e WebhookDisabled) String() string {
+	return string(e)
+}
+
+func (e *WebhookDisabled) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = WebhookDisabled(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid WebhookDisabled", str)
+	}
+	return nil
+}
+
+func (e WebhookDisabled) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *WebhookDisabled) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e WebhookDisabled) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

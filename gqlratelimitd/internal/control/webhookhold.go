@@ -1,0 +1,87 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+)
+
+// holding is what of an endpoint is encrypted in the database.
+type holding struct {
+	URL string `json:"url"`
+	// Secrets and Keys have the one of now first. The ones before sign until Until.
+	Secrets []string  `json:"secrets"`
+	Keys    []string  `json:"keys"`
+	Until   time.Time `json:"until,omitzero"`
+}
+
+// renew makes another secret and another key, and returns the secret. Those before sign on for a while from a time on; those before these do not.
+func (h *holding) renew(now time.Time) string {
+	secret, key := webhook.NewSecret(), webhook.NewPrivateKey()
+	h.Secrets = append([]string{secret.Reveal()}, h.Secrets[:min(len(h.Secrets), 1)]...)
+	h.Keys = append([]string{key.Reveal()}, h.Keys[:min(len(h.Keys), 1)]...)
+	if len(h.Secrets) > 1 {
+		h.Until = now.Add(SecretOverlap)
+	}
+	return secret.Reveal()
+}
+
+// public is the public key of now, empty if there is none.
+func (h *holding) public() string {
+	if len(h.Keys) == 0 {
+		return ""
+	}
+	key, err := webhook.ParsePrivateKey(h.Keys[0])
+	if err != nil {
+		return ""
+	}
+	return key.Public().String()
+}
+
+// endpoint is what messages are sent to, and signed with, at a time.
+func (h *holding) endpoint(now time.Time) (to webhook.Endpoint, _ error) {
+	to.URL = h.URL
+	sign := 1
+	if h.Until.After(now) {
+		sign = 2
+	}
+	for _, text := range h.Secrets[:min(len(h.Secrets), sign)] {
+		secret, err := webhook.ParseSecret(text)
+		if err != nil {
+			return webhook.Endpoint{}, err
+		}
+		to.Secrets = append(to.Secrets, secret)
+	}
+	for _, text := range h.Keys[:min(len(h.Keys), sign)] {
+		key, err := webhook.ParsePrivateKey(text)
+		if err != nil {
+			return webhook.Endpoint{}, err
+		}
+		to.Keys = append(to.Keys, key)
+	}
+	return to, nil
+}
+
+// sealedAs is what an endpoint is encrypted for.
+func sealedAs(id string) string { return "webhook " + id }
+
+func (c *Control) seal(id string, h *holding) []byte {
+	// It is made of texts and a time.
+	text, _ := json.Marshal(h)
+	return c.cfg.Webhooks.Box.Seal(sealedAs(id), text)
+}
+
+func (c *Control) unseal(w *store.Webhook) (*holding, error) {
+	text, err := c.cfg.Webhooks.Box.Open(sealedAs(w.ID), w.Sealed)
+	if err != nil {
+		return nil, fmt.Errorf("control: the endpoint %s: %w", w.ID, err)
+	}
+	h := &holding{}
+	if err := json.Unmarshal(text, h); err != nil {
+		return nil, fmt.Errorf("control: the endpoint %s cannot be read", w.ID)
+	}
+	return h, nil
+}
