@@ -285,6 +285,8 @@ const (
 	writeTime = 90 * time.Second
 	idleTime  = 2 * time.Minute
 	maxHeader = 32 << 10
+	// patience is for how long the daemon waits for requests that are under way when it ends.
+	patience = 15 * time.Second
 )
 
 // serve serves until the context ends, and then ends everything in order: first those who wait, then requests that are under way, then what
@@ -301,33 +303,7 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer behind.Wait()
 	defer end()
-	behind.Go(func() { d.signer.Run(background) })
-	work := func(name string, run func(context.Context) error) {
-		behind.Go(func() {
-			if err := run(background); err != nil {
-				d.log.Error("the "+name+" has ended", "error", err)
-			}
-		})
-	}
-	if d.relay != nil {
-		work("relay", d.relay.Run)
-	}
-	if d.announcer != nil {
-		work("announcer", d.announcer.Run)
-	}
-	if d.collector != nil {
-		work("collector", d.collector.Run)
-	}
-	if d.driver != nil {
-		behind.Go(func() { d.driver.Run(background) })
-	}
-	if d.dispatcher != nil {
-		behind.Go(func() {
-			if err := d.dispatcher.Run(background); err != nil {
-				d.log.Error("webhooks have ended", "error", err)
-			}
-		})
-	}
+	d.work(background, &behind)
 	defer front.Wait()
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -357,6 +333,33 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 		return err
 	}
 	return nil
+}
+
+// work starts what is behind requests. Each ends with the context.
+func (d *daemon) work(ctx context.Context, behind *sync.WaitGroup) {
+	behind.Go(func() { d.signer.Run(ctx) })
+	run := func(name string, run func(context.Context) error) {
+		behind.Go(func() {
+			if err := run(ctx); err != nil {
+				d.log.Error("the "+name+" has ended", "error", err)
+			}
+		})
+	}
+	if d.relay != nil {
+		run("relay", d.relay.Run)
+	}
+	if d.announcer != nil {
+		run("announcer", d.announcer.Run)
+	}
+	if d.collector != nil {
+		run("collector", d.collector.Run)
+	}
+	if d.driver != nil {
+		behind.Go(func() { d.driver.Run(ctx) })
+	}
+	if d.dispatcher != nil {
+		run("dispatcher", d.dispatcher.Run)
+	}
 }
 
 // close closes what is open.

@@ -381,22 +381,3 @@ func (o *options) auth(tokens access.TokenStore) access.AuthConfig {
 	}
 	return cfg
 }
-
-// stateFolder is where a program of the user keeps what has to stay: what systemd says, or the base directory specification of freedesktop.
-func stateFolder() (string, error) {
-	if folder := os.Getenv("STATE_DIRECTORY"); folder != "" {
-		first, _, _ := strings.Cut(folder, ":")
-		return first, nil
-	}
-	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
-		return filepath.Join(folder, "gqlratelimitd"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("there is no state folder: say one with -data (%w)", err)
-	}
-	return filepath.Join(home, ".local", "state", "gqlratelimitd"), nil
-}
-
-// patience is for how long the daemon waits for requests that are under way when it ends.
-const patience = 15 * time.Second

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
@@ -143,4 +144,20 @@ func keepCheckpoint(file *os.File, signed []byte) error {
 		return err
 	}
 	return file.Sync()
+}
+
+// stateFolder is where a program of the user keeps what has to stay: what systemd says, or the base directory specification of freedesktop.
+func stateFolder() (string, error) {
+	if folder := os.Getenv("STATE_DIRECTORY"); folder != "" {
+		first, _, _ := strings.Cut(folder, ":")
+		return first, nil
+	}
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return filepath.Join(folder, "gqlratelimitd"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no state folder: say one with -data (%w)", err)
+	}
+	return filepath.Join(home, ".local", "state", "gqlratelimitd"), nil
 }
