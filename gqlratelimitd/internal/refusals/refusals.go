@@ -54,8 +54,10 @@ type watch struct {
 	named map[string]time.Time
 	// begun are the times at which one got a name that had none, of the last hour.
 	begun []time.Time
-	read  time.Time
-	last  refused
+	// read is when it was read last, last what was found, and failed why nothing was.
+	read   time.Time
+	last   refused
+	failed error
 }
 
 // refused is who is refused much.
@@ -71,8 +73,16 @@ func (w *watch) now(ctx context.Context) (refused, error) {
 	defer w.mu.Unlock()
 	now := w.cfg.Now()
 	if since := now.Sub(w.read); !w.read.IsZero() && since >= 0 && since < freshFor {
-		return w.last, nil
+		return w.last, w.failed
 	}
+	w.last, w.failed = w.look(ctx, now)
+	// What has failed is not tried again so soon either: a Redis that hangs would keep every scrape waiting, on which other alerts depend.
+	w.read = w.cfg.Now()
+	return w.last, w.failed
+}
+
+// look reads the digests, and finds out who is refused much.
+func (w *watch) look(ctx context.Context, now time.Time) (refused, error) {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
 	// Those that can be read are good beside an error.
@@ -85,8 +95,7 @@ func (w *watch) now(ctx context.Context) (refused, error) {
 	if err != nil {
 		return refused{}, err
 	}
-	w.last, w.read = w.name(found, now), now
-	return w.last, nil
+	return w.name(found, now), nil
 }
 
 // above reports whether a tenant is above what alerts look at.

@@ -203,6 +203,20 @@ func TestManyWhoScrapeHaveTheDigestsReadOnceInTenSeconds(t *testing.T) {
 	require.Equal(t, 3, s.reads, "a clock that is set back makes nothing old new")
 }
 
+func TestARedisThatHangsIsAskedOnceInTenSecondsAndNotByEveryScrape(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.unread = errors.New("it hangs")
+	require.Empty(t, s.gauges())
+	for range 5 {
+		require.Empty(t, s.gather())
+	}
+	require.Equal(t, 1, s.reads)
+	s.unread = nil
+	s.decided(tenant("acme", 100, 100))
+	require.InDelta(t, 1, s.gauges()["tenants_refused"], 0)
+}
+
 func TestHowManyAreNearTheirLimitsIsLookedUpEveryTenMinutesOnceAnybodyHasCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
