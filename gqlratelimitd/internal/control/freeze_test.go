@@ -256,6 +256,9 @@ func TestNoDayIsInTwoPeriodsAndNoOtherKeySigns(t *testing.T) {
 	second := l.read(next.Statements[0].Number)
 	require.Equal(t, l.read(1).Hash(), second.Previous.Hash)
 	require.Zero(t, second.Corrects)
+	// One that ends where another one begins has no day of it.
+	_, err = l.FreezeUsage(l.ctx(), by(operator), control.FreezeInput{Tenant: "acme", From: "2026-11-15", To: "2026-11-16"})
+	require.NoError(t, err)
 
 	signer, err := audit.NewSigner(l.AuditLog(), audit.SignerConfig{Key: l.key})
 	require.NoError(t, err)

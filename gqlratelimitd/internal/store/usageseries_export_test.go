@@ -42,7 +42,7 @@ func (v *View) explain(query string, args []any) (string, error) {
 var UsageKinds = []string{"usage", "decision", "reached"}
 
 // FillUsage has so many rows of a kind at each level: of a thousand tenants, from a minute on, each in times that follow each other.
-func (tx *UsageTx) FillUsage(kind string, rows int, minute int64) error {
+func (tx *UsageTx) FillUsage(kind string, first, rows int, minute int64) error {
 	bytes := func(text string) string {
 		if tx.dialect == PostgreSQL {
 			return "convert_to(" + text + ", 'UTF8')"
@@ -65,8 +65,8 @@ func (tx *UsageTx) FillUsage(kind string, rows int, minute int64) error {
 			more = ""
 		}
 		table := kind + "_" + level
-		if err := tx.tx.exec(fmt.Sprintf("WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO %s SELECT %s, %d + i / 1000, %s FROM n",
-			rows-1, table, bytes("'t' || (i % 1000)"), at, t.keys+more+t.numbers)); err != nil {
+		if err := tx.tx.exec(fmt.Sprintf("WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO %s SELECT %s, %d + i / 1000, %s FROM n",
+			first, first+rows-1, table, bytes("'t' || (i % 1000)"), at, t.keys+more+t.numbers)); err != nil {
 			return err
 		}
 		if err := tx.tx.exec("ANALYZE " + table); err != nil { //nolint:misspell // It is SQL.
