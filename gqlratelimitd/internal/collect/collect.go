@@ -30,7 +30,7 @@ const (
 	// DefaultSettled is how long after an hour it is forgotten in the store of budgets.
 	DefaultSettled = 2 * time.Hour
 	// DefaultLease is after which time without a beat another daemon takes over.
-	DefaultLease = 6 * time.Second
+	DefaultLease = 30 * time.Second
 	// DefaultMinuteDays, DefaultHourDays and DefaultDayMonths are for how long minutes, hours, and days and months are kept.
 	DefaultMinuteDays = 7
 	DefaultHourDays   = 90
