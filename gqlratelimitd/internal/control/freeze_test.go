@@ -256,9 +256,6 @@ func TestNoDayIsInTwoPeriodsAndNoOtherKeySigns(t *testing.T) {
 	second := l.read(next.Statements[0].Number)
 	require.Equal(t, l.read(1).Hash(), second.Previous.Hash)
 	require.Zero(t, second.Corrects)
-	// One that ends where another one begins has no day of it.
-	_, err = l.FreezeUsage(l.ctx(), by(operator), control.FreezeInput{Tenant: "acme", From: "2026-11-15", To: "2026-11-16"})
-	require.NoError(t, err)
 
 	signer, err := audit.NewSigner(l.AuditLog(), audit.SignerConfig{Key: l.key})
 	require.NoError(t, err)
@@ -272,6 +269,14 @@ func TestNoDayIsInTwoPeriodsAndNoOtherKeySigns(t *testing.T) {
 	require.True(t, errors.Is(err, audit.ErrOtherKey) && errors.Is(err, control.ErrInvalid), err)
 	_, err = l.daemon(l.db, nil).FreezeUsage(l.ctx(), by(operator), period)
 	requireInvalid(t, err, "key", "nobody can sign")
+}
+
+func TestAPeriodMayEndWhereOneBeginsThatIsFrozen(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, "").draw()
+	_, err := l.FreezeUsage(l.ctx(), by(operator), control.FreezeInput{Tenant: "acme", From: "2026-11-19", To: "2026-11-20"})
+	require.NoError(t, err)
+	require.True(t, l.freeze().New)
 }
 
 func TestMoreRootFieldsThanAStatementHasRoomForAreAddedUp(t *testing.T) {
