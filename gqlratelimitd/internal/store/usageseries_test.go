@@ -163,7 +163,7 @@ func TestUsageIsReadByIndexesAmongManyRowsOfItsLevels(t *testing.T) {
 		// A PostgreSQL reads fewer as a whole. SQLite is slow with the detector of races.
 		rows := 25_000
 		if s.db.Dialect() == store.SQLite {
-			rows = 5000
+			rows = 2500
 		}
 		for _, kind := range store.UsageKinds {
 			// A transaction ends after half a minute.
