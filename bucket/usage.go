@@ -218,3 +218,58 @@ func (u *usage) first(b []byte, takes bool) []byte {
 }
 
 const usualCountArg = 64
+
+// admitted is usage that local shares have admitted and the store has not counted: of one tenant, and of as many units and root fields
+// as one call may have.
+type admitted struct {
+	// date is one in the minute in which it is counted.
+	date int64
+	all  []series
+}
+
+// otherSeries is what root fields are counted under that find no room.
+const otherSeries = "*"
+
+// admit adds what a take was admitted.
+func (a *admitted) admit(take *Take) {
+	u := newUsage(take.Tenant, nil)
+	u.of(take)
+	a.join(u.all)
+}
+
+// join adds what others have. A unit that finds no room is not counted.
+func (a *admitted) join(all []series) {
+	if a.all == nil {
+		a.all = []series{{kind: state.CountTenant}}
+	}
+	for i := range all {
+		if of := a.find(all[i].kind, all[i].name); of != nil {
+			for j := range all[i].numbers.Charged {
+				of.numbers.Charged[j] = state.Exact(of.numbers.Charged[j] + all[i].numbers.Charged[j])
+			}
+		}
+	}
+}
+
+// find returns the series of a name, nil if there is no room for it.
+func (a *admitted) find(kind byte, name string) *series {
+	units, fields := 0, 0
+	for i := range a.all {
+		switch s := &a.all[i]; {
+		case s.kind == kind && s.name == name:
+			return s
+		case s.kind == state.CountUnit:
+			units++
+		case s.kind == state.CountField:
+			fields++
+		}
+	}
+	switch {
+	case kind == state.CountField && fields >= MaxUsageFields-1 && name != otherSeries:
+		return a.find(kind, otherSeries)
+	case kind == state.CountUnit && units >= MaxUsageUnits-2:
+		return nil
+	}
+	a.all = append(a.all, series{kind: kind, name: name})
+	return &a.all[len(a.all)-1]
+}
