@@ -14,15 +14,17 @@
 --                window: what the holder gives back of capacity, rate and level, which it has no longer; what it is asked for in a ms, what it
 --                has, what it would have more, the largest amount it is asked for, and an amount that only the rest can have, and has
 --                not, or 0
---   ARGV[2]      holder 8 bytes, number of the exchange 6, the time of its own clock in ms 6, ms until its next one 6, 1 if it
---                leaves with this one, 1, and for each owner the place of its record, 2
+--   ARGV[2]      holder 8 bytes, number of the exchange 6, in ms the time of its own clock 6, when it was answered last, by that clock, 6, and how
+--                long it is until its next one 6, 1 if it leaves with this one, 1, and for each owner the place of its record, 2
 --   ARGV[2 + o]  rules of owner o, see state.lua
 --
--- Holdings, a string, big endian: version 1 byte: 1, limits 1, holders 2, when the next lease may have ended 6, until when nothing is
--- taken back 6, when the last lease ends 6, all in Unix ms; for each limit id 2, p of its units 5, and of all holders capacity 7, rate 7,
+-- Holdings, a string, big endian: version 1 byte: 3, limits 1, holders 2, when the next lease may have ended in Unix ms 6, how many exchanges there
+-- were 6, when the last lease ends 6; for each limit id 2, p of its units 5, and of all holders capacity 7, rate 7,
 -- demand 7, what they are short of what is due to them 7, what they have above it 7, what only the rest can have 7, and until when
--- that is wanted 6; and records. A record is holder 8, number 6, end of the lease 6, since when it is there 6, when it was seen 6, and by its own clock 6, and for each limit its own
--- capacity 7, rate 7, demand 7, short 7, above 7, end of the window that it has something of 6, and what it was given. A free place is
+-- that is wanted 6; and records. A record is holder 8, number 6, end of the lease 6, how many exchanges there were with its last one 6, and when its
+-- last number came for the first time 6; three marks, the newest first, each of a moment of its own clock in ms, and of how many exchanges there had been by
+-- then at least: that number 6, the moment 6; and for each limit its own
+-- capacity 7, rate 7, level after its last exchange 7, demand 7, short 7, above 7, end of the window that it has something of 6, and what it was given. A free place is
 -- zero bytes.
 -- Given: added capacity 7, rate 7 and level 7, due capacity 7 and rate 7, left for all 7, end of the window 6, 1 if others are short 1.
 --
@@ -30,17 +32,17 @@
 -- owner: 1 byte, 0 booked, 1 not known: what it holds ends, 2 older than the last one, 3 leased under other limits, or owing more than
 -- they have, 4 no room; place 2, holders 2; and if booked what is given of each limit.
 --
--- A lease is taken back only by an exchange of a holder that was there before and whose clock agrees that so much time has passed: TIME may
--- step. What is taken back has no level.
+-- A lease is taken back only by an exchange of a holder that has a mark of a lease ago, by its own clock, since when the other one was not there: TIME
+-- may step. What is taken back has no level.
 --
 -- Expiry: a state as state.lua says; holdings a minute after the last lease.
 --
 -- Takes: now, extra, read, pack, rep, call, floor, min, max, byte, sub, ceil_div, load, level, spend, adopt, lease, save
--- Declares: owners, holder, number, clock_there, beat, leaving, head, all, texts, replies, back, due, give, give_window, begin, parts, replace, remove,
---   find_record, reap, drop, meet, write
+-- Declares: owners, holder, number, clock_there, heard, beat, leaving, head, all, texts, replies, back, due, give, give_window, begin, parts, replace, remove,
+--   find_record, mature, reap, drop, meet, write
 
 local owners = #KEYS / 2
-local holder, number, clock_there, beat, leaving, head = read(EXCHANGE_FORMAT, ARGV[2])
+local holder, number, clock_there, heard, beat, leaving, head = read(EXCHANGE_FORMAT, ARGV[2])
 local all, texts, replies = {}, {}, {}
 for o = 1, owners do
   all[o] = load(KEYS[o], ARGV[2 + o], EXCHANGE_NUMBERS)
@@ -58,10 +60,13 @@ for o = 1, owners do
   texts[o] = text
 end
 
--- Takes something back that was held of a limit, with a level.
+-- Takes something back that was held of a limit, with a level. The debt is less than nothing by what of the level there is no room for.
 local function back(limit, capacity, rate, more)
   limit.taken, limit.flow = limit.taken - capacity, limit.flow - rate
-  limit.debt = max(0, min(limit.debt + capacity, EXACT) - more)
+  -- Where the clock was set back the debt has a date that is ahead, and what has come back to the holder since then would come back once more when
+  -- the clock is right again. It is owed: for as long as that can have been.
+  local owed = limit.at > now and min(rate * (AHEAD - limit.at + now), EXACT) or 0
+  limit.debt = min(limit.debt + capacity + owed, EXACT) - more
 end
 
 -- What the holder should have of a limit: in proportion to what is asked for.
@@ -83,6 +88,7 @@ local function give(limit, sum, mine, holders, n)
   local demand = min(call[n + 4], MOST_DEMAND)
   sum.demand, mine.demand = sum.demand + demand - mine.demand, demand
   if leaving == 1 then
+    limit.debt = max(0, limit.debt)
     return pack(GIVEN_FORMAT, 0, 0, 0, 0, 0, max(0, limit.size - limit.taken - limit.debt), 0, 0)
   end
   local most, flow = due(limit, sum, holders, mine.demand, call[n + 7])
@@ -98,13 +104,14 @@ local function give(limit, sum, mine, holders, n)
     want = max(want, space - floor(0.3 * beat * (mine.rate + rate)))
   end
   local more = max(0, min(want, has - sum.wanted))
-  -- What goes of the capacity leaves no more behind than there is room for.
+  -- What goes of the capacity leaves no more behind than there is room for, and what there was no room for goes back.
   local over = capacity - more - limit.debt
   if over > 0 then
     more = more + min(over, max(0, space - more))
   end
   limit.taken, limit.flow, limit.debt = limit.taken + capacity, limit.flow + rate, max(0, min(limit.debt - capacity + more, EXACT))
   mine.capacity, mine.rate = mine.capacity + capacity, mine.rate + rate
+  mine.level = max(0, min(call[n + 5] + more, mine.capacity))
   sum.capacity, sum.rate = sum.capacity + capacity, sum.rate + rate
   local short, spare = min(max(0, flow - mine.rate), MOST_DEMAND), min(max(0, mine.rate - flow), MOST_DEMAND)
   sum.short, sum.spare = sum.short + short - mine.short, sum.spare + spare - mine.spare
@@ -130,6 +137,7 @@ local function give_window(limit, sum, mine, holders, n)
     more = 0
   end
   mine.window = limit.other and 0 or limit.finish
+  mine.level = max(0, min(call[n + 5] + more, EXACT))
   return pack(GIVEN_FORMAT, 0, 0, more, 0, 0, left - more, mine.window, 0)
 end
 
@@ -147,6 +155,10 @@ local function begin(owner, sums)
         limit.other = nil
         lease(limit, {held = 0, rate = 0, p = 1, till = 0, debt = 0, r = 1, date = limit.at})
         limit.debt = owed * limit.scale
+        if limit.debt > EXACT then
+          -- It was charged under a larger capacity.
+          return false
+        end
       end
       limit.size, limit.whole = limit.full + limit.held, limit.base
       one = limit.p
@@ -171,7 +183,7 @@ local function parts(h, at)
   for i = 1, #h.sums do
     local place = at * h.size + HOLDING_HEAD + PART_SIZE * (i - 1) + 1
     local part = {}
-    part.capacity, part.rate, part.demand, part.short, part.spare, part.window, place = read(PART_FORMAT, h.records, place)
+    part.capacity, part.rate, part.level, part.demand, part.short, part.spare, part.window, place = read(PART_FORMAT, h.records, place)
     part.given = sub(h.records, place, place + GIVEN_SIZE - 1)
     all[i] = part
   end
@@ -207,19 +219,25 @@ local function find_record(h, id, at)
   end
 end
 
--- Takes back what those hold whose leases have ended.
-local function reap(h, limits, mine)
+-- Whether a mark is of a lease ago, by the clock of its holder.
+local function mature(mark, mark_at)
+  return mark > 0 and clock_there - mark_at > extra + ceil_div(extra, LEASE_DRIFT - 1)
+end
+
+-- Takes back what those hold whose leases have ended, and who were not there since there were so many exchanges.
+local function reap(h, limits, mine, silent)
   h.reap = now + extra
   for i = 0, #h.records / h.size - 1 do
-    local id, _, ends = read(HOLDING_FORMAT, h.records, i * h.size + 1)
+    local id, _, ends, order = read(HOLDING_FORMAT, h.records, i * h.size + 1)
     if i ~= mine and id ~= NO_HOLDER then
-      if ends + LEASE_MARGIN <= now then
+      if ends + LEASE_MARGIN <= now and order <= silent then
         remove(h, i)
       else
         h.reap = min(h.reap, ends)
       end
     end
   end
+  h.reap = max(h.reap, now + floor(extra / 8) - LEASE_MARGIN)
   for i = 1, #limits do
     if limits[i].tag == TOKEN then
       back(limits[i], limits[i].taken - h.sums[i].capacity, limits[i].flow - h.sums[i].rate, 0)
@@ -239,10 +257,10 @@ local function drop(h, limits, at)
 end
 
 -- Finds the record of the holder and judges the number of the exchange. It makes a record for who is new. It returns the status, the
--- place, the number of the exchange before, and since when the holder is there and was seen last, packed.
+-- place, the number of the exchange before, and what the record says of when the holder was there, packed.
 local function meet(h, limits, at)
   at = find_record(h, holder, at)
-  local last, joined, seen, was, _ = 0, now, now, clock_there, nil
+  local last, base, latest, latest_at, earlier, earlier_at, earliest, earliest_at, _ = 0, 0, 0, 0, 0, 0, 0, 0, nil
   if not at then
     if number ~= 1 or leaving == 1 then
       return NOT_KNOWN
@@ -257,14 +275,13 @@ local function meet(h, limits, at)
     replace(h, at, holder .. rep('\0', h.size - HOLDER_SIZE))
     h.count = h.count + 1
   else
-    _, last, _, joined, seen, was = read(HOLDING_FORMAT, h.records, at * h.size + 1)
-    local elapsed = clock_there - was
-    if elapsed >= 0 and now - seen > elapsed + floor(elapsed / LEASE_DRIFT) + LEASE_STEP then
-      h.hold = now + extra
-    end
+    _, last, _, _, base, latest, latest_at, earlier, earlier_at, earliest, earliest_at = read(HOLDING_FORMAT, h.records, at * h.size + 1)
     -- Who is new does not know how long it was before it came.
-    if number >= last and now >= max(h.reap, joined + extra) + LEASE_MARGIN and now >= h.hold then
-      reap(h, limits, at)
+    if number >= last and now >= h.reap + LEASE_MARGIN then
+      local silent = mature(latest, latest_at) and latest or mature(earlier, earlier_at) and earlier or mature(earliest, earliest_at) and earliest
+      if silent then
+        reap(h, limits, at, silent)
+      end
     end
   end
   if number < last then
@@ -274,11 +291,20 @@ local function meet(h, limits, at)
     drop(h, limits, at)
     return NOT_KNOWN, at
   end
-  h.till = max(h.till, now + extra)
-  if clock_there >= was then
-    seen, was = now, clock_there
+  h.till, h.order = max(h.till, now + extra), h.order + 1
+  if number ~= last then
+    if last > 0 then
+      if latest_at > heard then
+        latest, earlier, earliest = 0, 0, 0
+        latest_at, earlier_at, earliest_at = 0, 0, 0
+      end
+      if latest == 0 or heard - latest_at >= floor(2 * extra / 5) then
+        latest, latest_at, earlier, earlier_at, earliest, earliest_at = base, heard, latest, latest_at, earlier, earlier_at
+      end
+    end
+    base = h.order
   end
-  return EXCHANGED, at, last, pack(SEEN_FORMAT, joined, seen, was)
+  return EXCHANGED, at, last, pack(MARKS_FORMAT, h.order, base, latest, latest_at, earlier, earlier_at, earliest, earliest_at)
 end
 
 -- Stores what an exchange has left of the owner, and of who holds what.
@@ -294,7 +320,7 @@ local function write(owner, h, key)
         limit.one = limit.p
       else
         held = true
-        limit.held, limit.rate, limit.till = limit.taken, limit.flow, max(h.till, limit.till)
+        limit.held, limit.rate, limit.till = limit.taken, limit.flow, max(h.till, limit.till, now)
       end
       limit.changed = true
     end
@@ -310,7 +336,7 @@ local function write(owner, h, key)
     h.records = sub(h.records, 1, -h.size - 1)
   end
   if held or h.count > 0 then
-    local text = pack(HOLDINGS_FORMAT, HOLDINGS_VERSION, #h.sums, h.count, h.reap, h.hold, h.till)
+    local text = pack(HOLDINGS_FORMAT, HOLDINGS_VERSION, #h.sums, h.count, h.reap, h.order, h.till)
     for i = 1, #h.sums do
       local s = h.sums[i]
       text = text .. pack(SUM_FORMAT, s.id, s.p, s.capacity, s.rate, s.demand, s.short, s.spare, s.wanted, s.till)
@@ -324,12 +350,12 @@ end
 for o = 1, owners do
   local owner, text, sums, at = all[o], texts[o], {}, nil
   local limits, place = owner.limits, HOLDINGS_HEAD + 1
-  local h = {sums = sums, count = 0, reap = now + extra, hold = now + extra, till = 0, size = HOLDING_HEAD + PART_SIZE * #limits, records = ''}
+  local h = {sums = sums, count = 0, reap = now + extra, order = 0, till = 0, size = HOLDING_HEAD + PART_SIZE * #limits, records = ''}
   local same, given, status = text == '' or byte(text, 2) == #limits, {}, OTHER_HOLDINGS
   at, head = read(PLACE_FORMAT, ARGV[2], head)
   if text ~= '' then
     local _
-    _, _, h.count, h.reap, h.hold, h.till = read(HOLDINGS_FORMAT, text)
+    _, _, h.count, h.reap, h.order, h.till = read(HOLDINGS_FORMAT, text)
   end
   if text ~= '' and same then
     for i = 1, #limits do
@@ -340,10 +366,10 @@ for o = 1, owners do
     h.records = sub(text, place)
   end
   if same and begin(owner, sums) then
-    local last, seen
-    status, at, last, seen = meet(h, limits, at)
+    local last, marks
+    status, at, last, marks = meet(h, limits, at)
     if status == EXCHANGED then
-      local mine, record = parts(h, at), pack(LEASE_FORMAT, holder, number, now + extra) .. seen
+      local mine, record = parts(h, at), pack(LEASE_FORMAT, holder, number, now + extra) .. marks
       for i = 1, #limits do
         local limit, sum, part = limits[i], sums[i], mine[i]
         if last ~= number then
@@ -356,7 +382,7 @@ for o = 1, owners do
           part.given = (limit.tag == TOKEN and give or give_window)(limit, sum, part, h.count, n)
         end
         given[i] = part.given
-        record = record .. pack(PART_FORMAT, part.capacity, part.rate, part.demand, part.short, part.spare, part.window) .. part.given
+        record = record .. pack(PART_FORMAT, part.capacity, part.rate, part.level, part.demand, part.short, part.spare, part.window) .. part.given
       end
       replace(h, at, record)
     end

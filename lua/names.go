@@ -11,7 +11,7 @@ import (
 
 // theirs are the words of Lua and of Redis. All others in the code of the scripts, that are not in capitals, are ours.
 const theirs = ` and break do else elseif end false for function if in local nil not or repeat return then true until while
- os io redis call struct unpack pack string byte rep sub math floor fmod frexp max min table concat error type pcall _ `
+ os io redis call struct unpack pack string byte rep sub math floor sqrt fmod frexp max min table concat error type pcall _ `
 
 var word = regexp.MustCompile(`'[^']*'|--.*|[A-Za-z_][A-Za-z0-9_]*`)
 

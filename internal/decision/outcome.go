@@ -24,6 +24,8 @@ const (
 	LimitedLocally       Outcome = "limited_locally"
 	Busy                 Outcome = "busy"
 	Overloaded           Outcome = "overloaded"
+	Shed                 Outcome = "shed"
+	Backstop             Outcome = "backstop"
 	Unavailable          Outcome = "unavailable"
 	SubjectUnknown       Outcome = "subject_unknown"
 	KeyInvalid           Outcome = "key_invalid"
@@ -44,6 +46,8 @@ var codes = map[Outcome]string{
 	LimitedLocally:       ratelimitclient.CodeRateLimited,
 	Busy:                 ratelimitclient.CodeRateLimited,
 	Overloaded:           ratelimitclient.CodeOverloaded,
+	Shed:                 ratelimitclient.CodeOverloaded,
+	Backstop:             ratelimitclient.CodeOverloaded,
 	Unavailable:          ratelimitclient.CodeUnavailable,
 	SubjectUnknown:       ratelimitclient.CodeSubjectUnknown,
 	KeyInvalid:           ratelimitclient.CodeKeyInvalid,

@@ -32,6 +32,8 @@ type Refusal struct {
 
 	Mode        bucket.Mode
 	EnforceFrom time.Time
+	// ShedShare is the share of operations of the tier that is shed, where that is the reason.
+	ShedShare float64
 
 	// Detail says what is wrong where the other fields do not.
 	Detail string

@@ -25,13 +25,16 @@ func (d *demand) offer(now, units int64) {
 	d.slot += units
 }
 
+// withdraw takes back what was asked for and turned out to be for nothing.
+func (d *demand) withdraw(now, units int64) { d.offer(now, -units) }
+
 // roll ends a slot.
 func (d *demand) roll(now int64) {
 	length := now - d.slotAt
 	rate := float64(d.slot) * Millisecond / float64(length)
 	// Weighted by how much of 50 ms it was.
 	weight := 1 - math.Exp(-float64(length)/(50*Millisecond))
-	d.fast += weight * (rate - d.fast)
+	d.fast = max(0, d.fast+weight*(rate-d.fast))
 	d.slot, d.slotAt = 0, now
 }
 
@@ -42,7 +45,7 @@ func (d *demand) begin(now, elapsed int64, missing bool, largest, held int64) {
 		// What came in the last moments says more than the average.
 		d.rate, d.since = d.fast, 0
 	case elapsed >= 20*Millisecond || d.rate == 0:
-		rate := float64(d.since) * Millisecond / float64(max(elapsed, 100*Millisecond))
+		rate := float64(max(0, d.since)) * Millisecond / float64(max(elapsed, 100*Millisecond))
 		if elapsed < 150*Millisecond {
 			rate = max(rate, d.fast)
 		}

@@ -9,6 +9,8 @@ type Message struct {
 	Number int64
 	// Leaving says that it gives everything back.
 	Leaving bool
+	// Heard is when the one before was answered, by the clock of the holder, in milliseconds, rounded up. It is zero in the first one.
+	Heard int64
 	// Beat is how long it means to wait until the next one, in milliseconds.
 	Beat   int64
 	Limits []state.Offer
@@ -29,7 +31,7 @@ func (h *Holder) Begin(now int64, leaving bool) (Message, bool) {
 	elapsed := now - h.began
 	h.began = now
 	h.number++
-	m := Message{Holder: h.id, Number: h.number, Leaving: leaving, Beat: max(1, h.interval/Millisecond), Limits: make([]state.Offer, len(h.limits))}
+	m := Message{Holder: h.id, Number: h.number, Leaving: leaving, Heard: h.heard, Beat: max(1, h.interval/Millisecond), Limits: make([]state.Offer, len(h.limits))}
 	for i := range h.limits {
 		m.Limits[i] = h.offer(i, now, elapsed, leaving)
 	}
@@ -45,9 +47,10 @@ func (h *Holder) offer(i int, now, elapsed int64, leaving bool) state.Offer {
 	o := state.Offer{Demand: int64(rate), Largest: p.largest, Wanted: p.wanted}
 	missed := p.missed
 	p.missed, p.wanted = 0, 0
+	o.GivesLevel, p.surplus = p.surplus, 0
 	p.largest -= p.largest / 4
 	if leaving {
-		o.GivesCapacity, o.GivesRate, o.GivesLevel, o.Demand = p.capacity, p.rate, p.level, 0
+		o.GivesCapacity, o.GivesRate, o.GivesLevel, o.Demand = p.capacity, p.rate, o.GivesLevel+p.level, 0
 		p.capacity, p.rate, p.level, p.carry = 0, 0, 0, 0
 		return o
 	}
@@ -55,10 +58,10 @@ func (h *Holder) offer(i int, now, elapsed int64, leaving bool) state.Offer {
 		if keep := min(p.dueRate, int64(0.98*(1.3*rate+0.05*float64(l.Rate)/float64(max(1, h.holders))))); p.rate > keep+keep/32 {
 			o.GivesRate, p.rate = p.rate-keep, keep
 		}
-		if p.capacity-p.dueCapacity > p.dueCapacity/32 {
-			o.GivesCapacity, p.capacity = p.capacity-p.dueCapacity, p.dueCapacity
-			if p.level > p.capacity {
-				o.GivesLevel, p.level, p.carry = p.level-p.capacity, p.capacity, 0
+		if due := max(p.dueCapacity, p.held); p.capacity-due > due/32 {
+			o.GivesCapacity, p.capacity = p.capacity-due, due
+			if full := due - p.held; p.level > full {
+				o.GivesLevel, p.level, p.carry = o.GivesLevel+p.level-full, full, 0
 			}
 		}
 	}
@@ -67,7 +70,8 @@ func (h *Holder) offer(i int, now, elapsed int64, leaving bool) state.Offer {
 		o.GivesLevel += p.level - need
 		p.level = need
 	}
-	o.Level = p.level
+	// What may be declined takes room as if it had been: the store must not fill it.
+	o.Level = p.level + p.held
 	o.Want = int64((1.1*rate-float64(p.rate))*beats) + 2*p.largest - p.level
 	if missed > 0 {
 		o.Want = max(o.Want, missed-p.level+p.largest)
@@ -91,27 +95,29 @@ func (h *Holder) Receive(now, sent int64, m *Message, a *state.ExchangeAnswer, a
 		}
 		return false
 	}
-	h.pending = false
+	h.pending, h.heard = false, (now+Millisecond-1)/Millisecond
 	h.holders = a.Holders
 	if m.Leaving {
 		h.drop(now)
 		return false
 	}
 	h.refill(now)
-	h.deadline = sent + Length/drift*(drift-1)
+	h.deadline = sent + h.length/drift*(drift-1)
 	changed, gained := false, false
 	h.contended = false
 	for i := range h.parts {
 		p, g := &h.parts[i], &a.Given[i]
 		if h.limits[i].Window {
-			p.giveWindow(g, sent, answered)
+			h.giveWindow(p, g, sent, answered)
 		} else {
 			p.capacity += g.Capacity
 			p.rate += g.Rate
-			p.level = min(p.capacity, p.level+g.Level)
+			// What has come back or was put back meanwhile has taken its room.
+			over := max(0, min(g.Level, p.level+g.Level-(p.capacity-p.held)))
+			p.level, p.surplus = min(p.capacity-p.held, p.level+g.Level), min(p.surplus+over, h.limits[i].Capacity)
 			p.dueCapacity, p.dueRate = g.DueCapacity, g.DueRate
 		}
-		p.left = g.Left
+		p.left = g.Left / h.limits[i].Unit
 		h.contended = h.contended || g.Contended
 		changed = changed || p.demand.moved(max(p.largest, h.limits[i].Unit), h.interval)
 		gained = gained || m.Limits[i].Want > 0 && g.Level*10 >= m.Limits[i].Want
@@ -129,10 +135,12 @@ func (h *Holder) Receive(now, sent int64, m *Message, a *state.ExchangeAnswer, a
 	return true
 }
 
-// giveWindow takes in tokens of a window. Its end, by the clock of the holder, is counted from when the message was sent: it was answered later.
-func (p *part) giveWindow(g *state.Given, sent, answered int64) {
+// giveWindow takes in tokens of a window, which is another one from a turn on if it ends at another time. Its end, by the clock of the holder, is counted from when the message was sent: it was answered later.
+func (h *Holder) giveWindow(p *part, g *state.Given, sent, answered int64) {
 	if g.Closes != p.window {
 		p.level = 0
+		h.turn++
+		p.turn = h.turn
 	}
 	p.window = g.Closes
 	p.closes = sent + max(0, g.Closes-answered)*(Millisecond*(drift-1)/drift)

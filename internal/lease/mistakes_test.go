@@ -27,7 +27,7 @@ func (i *instance) mistaken(do func()) {
 	mark, has := i.holder.Mark(), i.holder.Holds(0, now)
 	do()
 	switch {
-	case i.f.mistake == "a level is kept when its lease is lost" && i.holder.Mark() != mark:
+	case i.f.mistake == "a level is kept when its lease is lost" && !i.holder.Mark().Same(mark):
 		i.holder.Keep(has)
 	case i.f.mistake == "an ended lease is used" && i.holder.Alive(now):
 		i.holder.HoldForever()
@@ -68,6 +68,10 @@ func TestAMistakeInTheProtocolIsFound(t *testing.T) {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			x := everything
+			if mistake == "an ended lease returns its level" {
+				// What is lost otherwise hides it, and steps hide what was spent.
+				x = faults{crash: 4000}
+			}
 			x.mistake = mistake
 			var found error
 			seed := uint64(0)

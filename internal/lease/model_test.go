@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"cmp"
 	"container/heap"
 	"encoding/binary"
 	"fmt"
@@ -16,9 +17,13 @@ import (
 type faults struct {
 	loss                          float64
 	crash, pause, cut, step, late int64
-	drift                         bool
+	// dip is how often the clock of the store steps back, and on again soon.
+	dip   int64
+	drift bool
 	// mistake is a deliberate one in the protocol.
 	mistake string
+	// length is how long a lease is: as long as usual if it is zero.
+	length int64
 }
 
 // fleet is a model of instances that lease the limits of one owner, of the store, and of all that lies between them. Its time is in milliseconds, and
@@ -54,16 +59,6 @@ type fleet struct {
 	mixed bool
 }
 
-// account is what was admitted of a limit: of a token bucket how much more than has come back, of a window what was taken in it.
-type account struct {
-	spent *big.Int
-	at    int64
-	ends  int64
-}
-
-// bucketOfAll is one bucket that sees every operation.
-type bucketOfAll struct{ debt, at, used int64 }
-
 // warm is when the figures begin, in milliseconds.
 const warm = 5000
 
@@ -90,6 +85,7 @@ type instance struct {
 }
 
 func newFleet(seed uint64, instances int, rules []state.Rule, x faults) *fleet {
+	x.length = cmp.Or(x.length, lease.Length)
 	f := &fleet{Rand: rand.New(rand.NewPCG(seed, 17)), faults: x, rules: state.NewRules(rules), now: 1 << 41}
 	for i := range rules {
 		unit, capacity, rate := f.rules.All[i].Leasing()
@@ -110,7 +106,7 @@ func newFleet(seed uint64, instances int, rules []state.Rule, x faults) *fleet {
 
 func (i *instance) begin() {
 	i.dead, i.waiting = false, nil
-	i.holder = lease.New(i.f.limits, func() (name [8]byte) {
+	i.holder = lease.New(i.f.limits, i.f.length, func() (name [8]byte) {
 		i.f.names++
 		binary.BigEndian.PutUint64(name[:], i.f.names)
 		return name
@@ -236,7 +232,7 @@ func (f *fleet) exchange(m *lease.Message, clock int64) (state.ExchangeAnswer, i
 	if f.mistake == "repeats are applied again" {
 		number = f.nextNumber(m)
 	}
-	arg := state.AppendExchange(nil, m.Holder, number, clock, m.Beat, m.Leaving)
+	arg := state.AppendExchange(nil, m.Holder, number, clock, m.Heard, m.Beat, m.Leaving)
 	arg = state.AppendUint(arg, state.PlaceSize, f.IntN(3))
 	var numbers [][]int64
 	for i := range m.Limits {
@@ -244,7 +240,7 @@ func (f *fleet) exchange(m *lease.Message, clock int64) (state.ExchangeAnswer, i
 		numbers = append(numbers, n[:])
 	}
 	before := f.held()
-	reply := f.call(state.Exchange, []int{0, 1}, lease.Length/lease.Millisecond, numbers, string(arg))
+	reply := f.call(state.Exchange, []int{0, 1}, f.length/lease.Millisecond, numbers, string(arg))
 	if reply[0] != byte(state.Applied) {
 		return state.ExchangeAnswer{Status: state.OldExchange}, 0
 	}
@@ -293,7 +289,8 @@ func (i *instance) take(now int64, amounts []int64) bool {
 	if i.f.mistake == "the clock is not read after the debit" {
 		clock = func() int64 { return math.MinInt64 }
 	}
-	return i.holder.Take(now, amounts, clock)
+	_, ok := i.holder.Take(now, amounts, clock)
+	return ok
 }
 
 // late stands still between a look at the clock and the debit.
@@ -322,6 +319,7 @@ func (i *instance) decide(amounts []int64) {
 	}
 	if i.take(i.clock(), amounts) {
 		f.admit(amounts)
+		i.refund(amounts)
 		return
 	}
 	if _, pending := i.holder.Pending(); pending && len(i.waiting) < 256 {
@@ -359,13 +357,21 @@ func (f *fleet) central(amounts []int64) {
 	}
 }
 
+// judgedAt is the time by which is judged what has come back: what has by a clock that was right does not come again when it is right again.
+func (f *fleet) judgedAt() int64 {
+	if f.dip > 0 {
+		return f.now
+	}
+	return f.store()
+}
+
 // admit counts what was admitted, and looks at whether it was too much in any interval of time.
 func (f *fleet) admit(amounts []int64) {
 	f.admitted++
 	if f.now-1<<41 > warm {
 		f.used += amounts[0]
 	}
-	now := f.store()
+	now := f.judgedAt()
 	for i, n := range amounts {
 		a, l := &f.truth[i], &f.limits[i]
 		if l.Window {

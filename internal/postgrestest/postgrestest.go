@@ -107,6 +107,27 @@ func (s *Server) Restart() error {
 	return s.start()
 }
 
+// Kill ends the server at once, as the loss of its process does. [Server.Revive] starts it again; until then nothing else but Close may be called.
+func (s *Server) Kill() { _ = s.server.stop(syscall.SIGKILL) }
+
+// Revive starts a server that was killed, with what it had written. Those who served its connections end by themselves, and until they have it does not start.
+func (s *Server) Revive() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		if err = s.start(); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
 // Close ends the server and removes its files.
 func (s *Server) Close() error {
 	var err error

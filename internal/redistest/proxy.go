@@ -16,7 +16,6 @@ type Proxy struct {
 	// Addr is host:port.
 	Addr string
 
-	server   string
 	listener net.Listener
 	running  sync.WaitGroup
 	ended    chan struct{}
@@ -26,6 +25,8 @@ type Proxy struct {
 	dropping atomic.Bool
 
 	mu sync.Mutex
+	// server is where connections lead.
+	server string
 	// whole is closed while the network is not cut.
 	whole chan struct{}
 	// losing is a text whose next request gets no answer. Empty means none.
@@ -55,8 +56,11 @@ func StartProxy(t testing.TB, server string) *Proxy {
 
 // LaunchProxy starts a proxy for a program that is no test. The caller ends it with [Proxy.Close]. The
 // server need not be there yet: a connection is ended at once while it is not.
-func LaunchProxy(server string) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func LaunchProxy(server string) (*Proxy, error) { return LaunchProxyAt("127.0.0.1:0", server) }
+
+// LaunchProxyAt is [LaunchProxy] at an address: that of one that was killed, whose clients look for it there.
+func LaunchProxyAt(address, server string) (*Proxy, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +128,19 @@ func (p *Proxy) Sever() int {
 	return len(p.links)
 }
 
+// Lead has new connections lead to another server, as a name does after a failover. Those that are open stay.
+func (p *Proxy) Lead(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
+}
+
+func (p *Proxy) leads() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server
+}
+
 // Heal ends everything that the other methods have ordered.
 func (p *Proxy) Heal() {
 	p.delay.Store(0)
@@ -159,7 +176,7 @@ func (p *Proxy) serve(client net.Conn) {
 	if !p.passes() {
 		return
 	}
-	server, err := net.Dial("tcp", p.server)
+	server, err := net.Dial("tcp", p.leads())
 	if err != nil {
 		return
 	}

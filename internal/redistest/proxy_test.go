@@ -129,6 +129,22 @@ func TestOneReplyIsLostWithItsConnectionAndOnlyThatOfTheRequestNamed(t *testing.
 	requireCount(t, direct, 2)
 }
 
+func TestNewConnectionsLeadToTheOtherServerAndOpenOnesStay(t *testing.T) {
+	t.Parallel()
+	proxy, client, first := throughProxy(t)
+	other := redistest.Start(t)
+	second := redis.NewClient(&redis.Options{Addr: other.Addr})
+	t.Cleanup(func() { _ = second.Close() })
+	require.NoError(t, incr(t, client, patience))
+	proxy.Lead(other.Addr)
+	require.NoError(t, incr(t, client, patience))
+	requireCount(t, first, 2)
+	proxy.Sever()
+	require.Eventually(t, func() bool { return incr(t, client, patience) == nil }, patience, time.Millisecond)
+	requireCount(t, second, 1)
+	requireCount(t, first, 2)
+}
+
 func TestAProxyWithoutAServerEndsConnectionsAndServesAServerThatComes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -14,11 +14,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
 const (
@@ -49,12 +50,25 @@ type Server struct {
 // older than Redis 7, fails the test: skipping would leave the scripts untested without a word.
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
-	server, err := Launch(t.TempDir(), options...)
+	server, err := Launch(folder(t), options...)
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
 	t.Cleanup(server.Kill)
 	return server
+}
+
+// folder is one that is removed when the test ends. A process that the server has forked to write its files outlives it for a moment, and may write one
+// more meanwhile, so that it takes more than one try.
+func folder(t testing.TB) string {
+	t.Helper()
+	path := t.TempDir()
+	t.Cleanup(func() {
+		if err := poll(func(context.Context) error { return os.RemoveAll(path) }); err != nil {
+			t.Errorf("redistest: %v", err)
+		}
+	})
+	return path
 }
 
 // Launch starts a server for a program that is no test, with its files below dir. The caller ends it
@@ -192,7 +206,11 @@ func (s *Server) ready() error {
 		if err == nil && !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.process.Pid)) {
 			return errExited
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		// While it reads what it has on disk it answers this with an error.
+		return client.Ping(ctx).Err()
 	})
 }
 
@@ -235,26 +253,21 @@ func poll(try func(context.Context) error) error {
 // Freeze stops the process without closing its connections, as an overloaded machine does.
 func (s *Server) Freeze(t testing.TB) {
 	t.Helper()
-	s.signal(t, syscall.SIGSTOP)
+	if err := freeze.Process(s.process); err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
 }
 
 // Thaw lets a frozen process go on.
 func (s *Server) Thaw(t testing.TB) {
 	t.Helper()
-	s.signal(t, syscall.SIGCONT)
-}
-
-func (s *Server) signal(t testing.TB, signal os.Signal) {
-	t.Helper()
-	if err := s.Signal(signal); err != nil {
-		t.Fatalf("redistest: %v: %v", signal, err)
+	if err := freeze.Thaw(s.process); err != nil {
+		t.Fatalf("redistest: %v", err)
 	}
 }
 
-// Signal sends a signal to the process, for a program that is no test.
-func (s *Server) Signal(signal os.Signal) error {
-	return s.process.Signal(signal)
-}
+// Process is the process, for a program that is no test and freezes it itself.
+func (s *Server) Process() *os.Process { return s.process }
 
 // Kill ends the process at once and waits until it is gone. It may be called more than once.
 func (s *Server) Kill() {

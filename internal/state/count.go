@@ -16,11 +16,11 @@ const (
 
 // The sizes and places of what is counted, see count.lua.
 const (
-	// CountHour and countMinute are as long in milliseconds, and countLife is how long a count lives after its hour.
+	// CountHour and CountMinute are as long in milliseconds, and countLife is how long a count lives after its hour.
 	CountHour   = 3600 * 1000
-	countMinute = 60 * 1000
+	CountMinute = 60 * 1000
 	countLife   = 48 * CountHour
-	minutes     = CountHour / countMinute
+	minutes     = CountHour / CountMinute
 
 	// A number of a count, and the two of a minute.
 	countNumber = 7
@@ -64,6 +64,13 @@ func countPlaces() string {
 // field points and calls.
 type CountNumbers struct{ Charged, Back [2]int64 }
 
+// Join adds what others have counted.
+func (n *CountNumbers) Join(other *CountNumbers) {
+	for i := range n.Charged {
+		n.Charged[i], n.Back[i] = Exact(n.Charged[i]+other.Charged[i]), Exact(n.Back[i]+other.Back[i])
+	}
+}
+
 // NewCount is what is stored of a count that was just made.
 func NewCount(mark [MarkSize]byte) []byte {
 	b := make([]byte, countBack)
@@ -77,7 +84,7 @@ func IsCount(stored []byte, hour, date int64) bool {
 }
 
 // minuteAt is the place of the minute of a date in its hour.
-func minuteAt(hour, date int64) int { return countRows + int((date-hour)/countMinute)*countSize }
+func minuteAt(hour, date int64) int { return countRows + int((date-hour)/CountMinute)*countSize }
 
 // Add adds to what is stored of a count in the minute of a date in its hour. It changes the stored bytes in place, or returns others where
 // these are too few.

@@ -34,7 +34,7 @@ const (
 )
 
 const (
-	// leaseMargin is how much later than at its end a lease is taken back, in milliseconds: twice the smallest step of the clock that is noticed.
+	// leaseMargin is how much later than at its end a lease is taken back, in milliseconds, and leaseStep by how much the clock of a shard may step back unnoticed.
 	leaseMargin = 2 * leaseStep
 	leaseStep   = 50
 	// mostDemand is how much one holder is asked for at most, so that all together can be counted.
@@ -48,14 +48,14 @@ type exchange struct {
 	*Call
 	holder string
 	number int64
-	// clock is the time of the holder when it sent this, in milliseconds.
-	clock int64
+	// clock is the time of the holder when it sent this, and heard when the exchange before was answered, in milliseconds by its own clock.
+	clock, heard int64
 	// beat is after how long the holder means to come again, in milliseconds.
 	beat    int64
 	leaving bool
 }
 
-const exchangeHead = holderSize + 2*numberSize + numberSize + 1
+const exchangeHead = holderSize + 4*numberSize + 1
 
 // Exchange is exchange.lua: a holder gives back what it holds of the limits of some owners, and gets more. Errors are as of [Settle].
 func Exchange(c Call) (Reply, error) {
@@ -66,7 +66,7 @@ func Exchange(c Call) (Reply, error) {
 		}
 		f := fields{[]byte(c.Args[1])[holderSize:]}
 		x := exchange{Call: &c, holder: c.Args[1][:holderSize]}
-		f.read(numberSize, &x.number, &x.clock, &x.beat)
+		f.read(numberSize, &x.number, &x.clock, &x.heard, &x.beat)
 		x.leaving = f.next(1) == 1
 		all, err := c.load(owners, 2, exchangeNumbers)
 		if err != nil {
@@ -91,7 +91,7 @@ func Exchange(c Call) (Reply, error) {
 func (x *exchange) owner(r *Reply, o *loaded, h *holdings, place, key int) {
 	if !h.stored {
 		// Nothing is taken back of what somebody may hold whom nobody knows any more.
-		h.reap, h.hold = x.Now+x.extra, x.Now+x.extra
+		h.reap = x.Now + x.extra
 		for i := range o.asked.All {
 			rule := &o.asked.All[i]
 			h.sums = append(h.sums, sum{id: rule.ID, p: rule.leaseUnit()})
@@ -130,6 +130,8 @@ type leasing struct {
 	heldCapacity, heldRate int64
 	debt                   int64
 	until                  int64
+	// behind is for how long the clock of the store can have been set back, in milliseconds.
+	behind int64
 }
 
 // begin reads the limits. It returns false if one cannot be leased now.
@@ -143,14 +145,18 @@ func (x *exchange) begin(o *loaded, h *holdings, all []leasing) bool {
 		if rule.Tag != TokenBucket {
 			continue
 		}
+		if e := o.Find(rule.ID, i); e != nil && e.Date > x.Now {
+			l.behind = maxAhead - e.Date + x.Now
+		}
 		scale := rule.scale()
 		l.capacity, l.rate = scale*rule.Full, scale*rule.R
 		l.heldCapacity, l.heldRate = h.sums[i].capacity, h.sums[i].rate
 		if held := o.rules.All[i].held; held != nil {
 			l.heldCapacity, l.heldRate = max(l.heldCapacity, held.Capacity), max(l.heldRate, held.Rate)
 			l.debt, l.until = s.Debt, held.Until
-		} else {
-			l.debt = scale * s.Debt
+		} else if l.debt = scale * s.Debt; s.Debt > MaxExact/scale {
+			// It was charged under a larger capacity.
+			return false
 		}
 	}
 	return true
@@ -166,15 +172,10 @@ func (x *exchange) meet(h *holdings, all []leasing, place int) (at int, status b
 		if at = h.add(x.holder); at < 0 {
 			return -1, NoHolding
 		}
-		h.records[at].since = x.Now
-	} else {
-		r := &h.records[at]
-		if elapsed := x.clock - r.clock; elapsed >= 0 && x.Now-r.seen > elapsed+elapsed/leaseDrift+leaseStep {
-			h.hold = x.Now + x.extra
-		}
+	} else if x.number >= h.records[at].number && x.Now >= h.reap+leaseMargin {
 		// Who is new does not know how long it was before it came.
-		if x.number >= r.number && x.Now >= max(h.reap, r.since+x.extra)+leaseMargin && x.Now >= h.hold {
-			x.reap(h, all, at)
+		if silent := h.records[at].silent(x.clock, x.extra); silent > 0 {
+			x.reap(h, all, at, silent)
 		}
 	}
 	r := &h.records[at]
@@ -189,36 +190,49 @@ func (x *exchange) meet(h *holdings, all []leasing, place int) (at int, status b
 		h.remove(at)
 		return at, NotKnown
 	}
-	if r.ends = x.Now + x.extra; x.clock >= r.clock {
-		r.seen, r.clock = x.Now, x.clock
+	h.order++
+	if r.order, r.ends = h.order, x.Now+x.extra; x.number != r.number {
+		if r.number > 0 {
+			r.mark(mark{r.base, x.heard}, x.extra)
+		}
+		r.base = h.order
 	}
 	h.till = max(h.till, r.ends)
 	return at, Exchanged
 }
 
-// reap takes back what those hold whose leases have ended.
-func (x *exchange) reap(h *holdings, all []leasing, mine int) {
+// reap takes back what those hold whose leases have ended: by the clock of the store, and because they were not there since there were so many exchanges, which
+// is a lease ago by the clock of the holder. The clock of the store may have stepped.
+func (x *exchange) reap(h *holdings, all []leasing, mine int, silent int64) {
 	h.reap = x.Now + x.extra
 	for i := range h.records {
 		r := &h.records[i]
 		switch {
 		case i == mine || r.id == noHolder:
-		case r.ends+leaseMargin <= x.Now:
+		case r.ends+leaseMargin <= x.Now && r.order <= silent:
 			h.remove(i)
 		default:
 			h.reap = min(h.reap, r.ends)
 		}
 	}
+	// Who looks at everybody does so now and then.
+	h.reap = max(h.reap, x.Now+x.extra/8-leaseMargin)
 	for i := range all {
 		all[i].back(all[i].heldCapacity-h.sums[i].capacity, all[i].heldRate-h.sums[i].rate, 0)
 	}
 }
 
-// back takes something back that was held, with a level.
+// back takes something back that was held, with a level. The debt is less than nothing by what of the level there is no room for.
 func (l *leasing) back(capacity, rate, level int64) {
 	l.heldCapacity -= capacity
 	l.heldRate -= rate
-	l.debt = max(0, min(l.debt+capacity, MaxExact)-level)
+	// Where the clock was set back the debt has a date that is ahead, and what has come back to the holder since then would come back once more when
+	// the clock is right again. It is owed: for as long as that can have been.
+	owed := int64(0)
+	if l.behind > 0 {
+		owed = Product(rate, l.behind)
+	}
+	l.debt = min(l.debt+capacity+owed, MaxExact) - level
 }
 
 // number returns a number of a limit of the call.
@@ -249,6 +263,7 @@ func (x *exchange) book(o *loaded, h *holdings, l *leasing, limit int, p *part) 
 	s.demand += demand - p.demand
 	p.demand = demand
 	if x.leaving {
+		l.debt = max(0, l.debt)
 		p.given = Given{Left: max(0, l.capacity-l.heldCapacity-l.debt)}
 		return
 	}
@@ -266,7 +281,7 @@ func (x *exchange) book(o *loaded, h *holdings, l *leasing, limit int, p *part) 
 		want = max(want, room-int64(0.3*float64(x.beat)*float64(p.rate+g.Rate)))
 	}
 	g.Level = max(0, min(want, level-s.wanted))
-	// What goes of the capacity leaves no more behind than there is room for.
+	// What goes of the capacity leaves no more behind than there is room for, and what there was no room for goes back.
 	if over := g.Capacity - g.Level - l.debt; over > 0 {
 		g.Level += min(over, max(0, room-g.Level))
 	}
@@ -275,6 +290,7 @@ func (x *exchange) book(o *loaded, h *holdings, l *leasing, limit int, p *part) 
 	l.debt = max(0, min(l.debt-g.Capacity+g.Level, MaxExact))
 	p.capacity += g.Capacity
 	p.rate += g.Rate
+	p.level = max(0, min(number(numberLevel)+g.Level, p.capacity))
 	s.capacity += g.Capacity
 	s.rate += g.Rate
 	short, spare := min(max(0, dueRate-p.rate), mostDemand), min(max(0, p.rate-dueRate), mostDemand)
@@ -304,6 +320,7 @@ func (x *exchange) bookWindow(o *loaded, h *holdings, l *leasing, limit int, p *
 	now, s := x.Now, o.spends[limit]
 	if back := min(x.numbered(o, limit, givesLevel), s.Debt); back > 0 && s.Other == nil && s.End == p.window {
 		s = l.rule.spend(s, s.Debt-back, now)
+		o.changed |= 1 << limit
 	}
 	left := max(0, l.rule.Remaining(l.rule.Level(s, now)))
 	level := max(0, min(x.numbered(o, limit, numberWant), left/(4*h.holders), left-h.sums[limit].wanted))
@@ -317,6 +334,7 @@ func (x *exchange) bookWindow(o *loaded, h *holdings, l *leasing, limit int, p *
 	if p.window = s.End; s.Other != nil {
 		p.window = 0
 	}
+	p.level = max(0, min(x.numbered(o, limit, numberLevel)+level, MaxExact))
 	p.given = Given{Level: level, Left: left - level, Closes: p.window}
 }
 
@@ -342,7 +360,7 @@ func (x *exchange) write(r *Reply, o *loaded, h *holdings, all []leasing, place,
 			o.spends[i] = Spent{Debt: CeilDiv(l.debt, l.rule.scale())}
 		} else {
 			held, rules.Fast = true, false
-			rules.All[i] = l.left(max(h.till, l.until))
+			rules.All[i] = l.left(max(h.till, l.until, x.Now))
 			o.spends[i] = Spent{Debt: l.debt}
 		}
 		o.changed |= 1 << i

@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The sizes of what is noted of an instance.
 const (
@@ -8,10 +11,12 @@ const (
 	instanceSize     = instanceNameSize + DateSize
 	// InstancesSize is that of the number of instances in a reply, and BeatSize of all that it tells of them.
 	InstancesSize = 2
-	BeatSize      = InstancesSize + 1
+	BeatSize      = InstancesSize + 1 + InstancesSize
+	// Leases is what the names of instances begin with that can lease. Of those of older versions, which are random, one in 16 million does.
+	Leases = "ls1"
 )
 
-// Heartbeat is heartbeat.lua: it notes that an instance lives, counts those that do, and says whether it was one before.
+// Heartbeat is heartbeat.lua: it notes that an instance lives, counts those that do and those of them that can lease, and says whether it was one before.
 // Errors are as of [Settle].
 func Heartbeat(c Call) (Reply, error) {
 	return c.run(2, false, func(r *Reply) error {
@@ -35,7 +40,13 @@ func Heartbeat(c Call) (Reply, error) {
 		}
 		living = AppendUint(append(living, instance...), DateSize, c.Now)
 		living = living[max(0, len(living)-(MaxInstances+1)*instanceSize):]
-		r.Text = append(AppendUint(c.reply(Applied), InstancesSize, len(living)/instanceSize), before)
+		leasing := 0
+		for i := 0; i < len(living); i += instanceSize {
+			if strings.HasPrefix(string(living[i:i+instanceNameSize]), Leases) {
+				leasing++
+			}
+		}
+		r.Text = AppendUint(append(AppendUint(c.reply(Applied), InstancesSize, len(living)/instanceSize), before), InstancesSize, leasing)
 		r.Writes = []Write{{Value: living, Expiry: c.Now + c.extra}}
 		return nil
 	})

@@ -6,9 +6,8 @@ type holdings struct {
 	stored bool
 	// holders is how many there are.
 	holders int64
-	// reap is when the next lease may have ended, hold until when nothing is taken back, since the clock has stepped, and till when the last lease
-	// ends, in Unix milliseconds.
-	reap, hold, till int64
+	// reap is when the next lease may have ended, and till when the last one ends, in Unix milliseconds. order is how many exchanges there were.
+	reap, order, till int64
 	// sums has one for each limit, and records one for each place, of which those are free that have no id.
 	sums    []sum
 	records []holding
@@ -29,15 +28,46 @@ type sum struct {
 // holding is what one holder has.
 type holding struct {
 	id string
-	// number is that of its last exchange, ends when its lease does, since when it is there, seen when it was there last, and clock the same
-	// by its own clock.
-	number, ends, since, seen, clock int64
-	parts                            []part
+	// number is that of its last exchange, and ends when its lease does.
+	number, ends int64
+	// order is how many exchanges there were when it was there last, and base when it sent its last number for the first time.
+	order, base int64
+	// marks are the last moments from which on it can say how long it was, the last one first.
+	marks [holderMarks]mark
+	parts []part
+}
+
+// mark is a moment of which a holder knows that it was after so many exchanges, in milliseconds by its own clock. The zero value is none.
+type mark struct{ order, clock int64 }
+
+// mark notes a moment, unless it is close to the last one: all together reach back a lease at least. A clock that goes back has told nothing before.
+func (r *holding) mark(m mark, lease int64) {
+	if r.marks[0].clock > m.clock {
+		r.marks = [holderMarks]mark{}
+	}
+	if r.marks[0].order == 0 || m.clock-r.marks[0].clock >= 2*lease/5 {
+		copy(r.marks[1:], r.marks[:])
+		r.marks[0] = m
+	}
+}
+
+// silent returns how many exchanges there were at least a lease ago, by the clock of the holder, or zero if it does not know. Whoever was last there by
+// then holds nothing any more.
+func (r *holding) silent(clock, lease int64) int64 {
+	for _, m := range r.marks {
+		if m.order > 0 && clock-m.clock > lease+CeilDiv(lease, leaseDrift-1) {
+			return m.order
+		}
+	}
+	return 0
 }
 
 // part is what one holder has of a limit.
 type part struct {
-	capacity, rate, demand, short, spare int64
+	capacity, rate int64
+	// level is what the holder had after its last exchange. It is kept for those who ask who has what: nothing is decided by it.
+	level                int64
+	demand, short, spare int64
 	// window is when the window ends that it has something of.
 	window int64
 	given  Given
@@ -58,14 +88,15 @@ type Given struct {
 }
 
 const (
-	holdingsVersion = 1
+	holdingsVersion = 3
 	holderSize      = 8
 	numberSize      = 6
 	holdingsHead    = 1 + 1 + 2 + 3*DateSize
 	sumSize         = idSize + lengthSize + 6*DebtSize + DateSize
-	holdingHead     = holderSize + numberSize + 4*DateSize
+	holderMarks     = 3
+	holdingHead     = holderSize + numberSize + DateSize + (2+2*holderMarks)*numberSize
 	givenSize       = 6*DebtSize + DateSize + 1
-	partSize        = 5*DebtSize + DateSize + givenSize
+	partSize        = 6*DebtSize + DateSize + givenSize
 	// maxHolders is how many hold something of an owner at once.
 	maxHolders = 1000
 )
@@ -106,7 +137,7 @@ func readHoldings(stored []byte) (h holdings, ok bool) {
 	limits := int(stored[1])
 	f := fields{stored[2:]}
 	f.read(2, &h.holders)
-	f.read(DateSize, &h.reap, &h.hold, &h.till)
+	f.read(DateSize, &h.reap, &h.order, &h.till)
 	each := holdingHead + partSize*limits
 	if len(f.text) < sumSize*limits || (len(f.text)-sumSize*limits)%each != 0 {
 		return h, false
@@ -122,11 +153,13 @@ func readHoldings(stored []byte) (h holdings, ok bool) {
 	for len(f.text) > 0 {
 		r := holding{id: string(f.text[:holderSize])}
 		f.text = f.text[holderSize:]
-		f.read(numberSize, &r.number)
-		f.read(DateSize, &r.ends, &r.since, &r.seen, &r.clock)
+		f.read(numberSize, &r.number, &r.ends, &r.order, &r.base)
+		for i := range r.marks {
+			f.read(numberSize, &r.marks[i].order, &r.marks[i].clock)
+		}
 		for range limits {
 			var p part
-			f.read(DebtSize, &p.capacity, &p.rate, &p.demand, &p.short, &p.spare)
+			f.read(DebtSize, &p.capacity, &p.rate, &p.level, &p.demand, &p.short, &p.spare)
 			f.read(DateSize, &p.window)
 			p.given = readGiven(&f)
 			r.parts = append(r.parts, p)
@@ -156,7 +189,7 @@ func (g *Given) append(b []byte) []byte {
 func (h *holdings) pack() []byte {
 	b := append(make([]byte, 0, holdingsHead+sumSize*len(h.sums)), holdingsVersion, byte(len(h.sums)))
 	b = AppendUint(b, 2, h.holders)
-	b = appendAll(b, DateSize, h.reap, h.hold, h.till)
+	b = appendAll(b, DateSize, h.reap, h.order, h.till)
 	for i := range h.sums {
 		s := &h.sums[i]
 		b = AppendUint(AppendUint(b, idSize, int(s.id)), lengthSize, s.p)
@@ -165,11 +198,13 @@ func (h *holdings) pack() []byte {
 	}
 	for i := range h.records {
 		r := &h.records[i]
-		b = AppendUint(append(b, r.id...), numberSize, r.number)
-		b = appendAll(b, DateSize, r.ends, r.since, r.seen, r.clock)
+		b = appendAll(append(b, r.id...), numberSize, r.number, r.ends, r.order, r.base)
+		for _, m := range r.marks {
+			b = appendAll(b, numberSize, m.order, m.clock)
+		}
 		for j := range r.parts {
 			p := &r.parts[j]
-			b = appendAll(b, DebtSize, p.capacity, p.rate, p.demand, p.short, p.spare)
+			b = appendAll(b, DebtSize, p.capacity, p.rate, p.level, p.demand, p.short, p.spare)
 			b = p.given.append(AppendUint(b, DateSize, p.window))
 		}
 	}

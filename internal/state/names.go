@@ -21,25 +21,29 @@ var names = map[string]any{
 
 	"FAST_VERSION": fastVersion, "MIXED_VERSION": mixedVersion, "RECORD_VERSION": recordVersion,
 	"OLD_FAST_VERSION": oldFastVersion, "OLD_MIXED_VERSION": oldMixedVersion,
-	"OVERRIDES_VERSION": OverridesVersion,
-	"TOKEN":             TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
+	"OVERRIDES_VERSION": OverridesVersion, "MOVED_VERSION": MovedVersion,
+	"TOKEN": TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
 	"LEASED": leasedBucket, "LEASE_SCALE": leaseScale, "MAX_SCALED_FULL": int64(MaxDebt / leaseScale), "MAX_SCALED_P": int64(maxLeasedP),
 	"MAX_SCALED_R": int64(MaxExact / leaseScale), "MAX_LEASE": MaxLease, "LEASE_FORGOTTEN": leaseForgotten, "LEASE_LIFE": int64(leaseLife),
 	"HOLDINGS_VERSION": holdingsVersion, "HOLDINGS_HEAD": holdingsHead, "SUM_SIZE": sumSize, "HOLDING_HEAD": holdingHead, "PART_SIZE": partSize,
 	"GIVEN_SIZE": givenSize, "HOLDER_SIZE": holderSize, "MAX_HOLDERS": maxHolders, "NO_HOLDER": strings.Repeat(`\0`, holderSize), "EXCHANGE_NUMBERS": exchangeNumbers,
 	"EXCHANGED": Exchanged, "NOT_KNOWN": NotKnown, "OLD_EXCHANGE": OldExchange, "OTHER_HOLDINGS": OtherHoldings, "NO_HOLDING": NoHolding,
 	"MOST_DEMAND": int64(mostDemand), "LEASE_MARGIN": leaseMargin, "LEASE_STEP": leaseStep, "LEASE_DRIFT": leaseDrift,
+	"SHARD_TAKE": ShardTake, "SHARD_BEAT": ShardBeat, "SHARD_PUT": ShardPut, "SHARD_PUT_BACK": ShardBack, "SHARD_DONE": ShardDone, "SHARD_SHORT": ShardShort,
+	"SHARD_ENDED": ShardEnded, "SHARD_OTHER": ShardOther, "SHARD_AWAY": ShardAway, "SHARD_VERSION": shardVersion, "SHARD_INTERVAL": shardBeat, "SHARD_QUICK": shardQuick,
+	"SHARD_SHORTEST": shardShortest, "SHARD_CLAIM": shardClaim, "SHARD_BARRED": shardBarred, "SHARD_LIFE": shardLife, "SHARD_HEAD": shardHead, "SHARD_SIZE": shardSize,
+	"SHARD_LIMIT_SIZE": shardLimitSize, "SHARD_ANSWER": shardAnswerHead, "MOST_SHARD_UNITS": int64(mostShardUnits), "MOST_SHARD_RATE": int64(mostShardRate), "MOST_SHARD_DEMAND": int64(mostShardDemand),
 	"LENIENT": flagLenient, "SOFT": flagSoft, "TAG": flagTag, "FAST_OWNER": fastOwner,
 	"NO_ENTRY": `\` + strconv.Itoa(int(tagNone)), "NO_CODE": `\0\0`,
 	"REFUSE_ABANDONED": refuseAbandoned, "RUN_AGAIN": runAgain,
 
 	"EXACT": int64(MaxExact), "AHEAD": maxAhead, "MAX_FAST_DEBT": int64(maxFastDebt), "MARKER_LIFE": MarkerLife,
-	"MAX_INSTANCES": MaxInstances, "MAX_OVERRIDE_BYTES": MaxOverrideBytes,
+	"MAX_INSTANCES": MaxInstances, "LEASES": Leases, "LEASES_SIZE": len(Leases), "MAX_OVERRIDE_BYTES": MaxOverrideBytes,
 
 	"CODE_SHIFT": codeShift, "CODE_STEPS": codeSteps, "UNIT_SHIFT": unitShift, "UNITS_LEFT": unitsLeft, "DEADLINE_ROOM": deadlineRoom,
 	"END_OF_DATES": int64(endOfDates),
 
-	"COUNTED": int64(Counted), "COUNT_HOUR": CountHour, "MINUTE": countMinute, "COUNT_LIFE": countLife, "COUNT_SIZE": countSize,
+	"COUNTED": int64(Counted), "COUNT_HOUR": CountHour, "MINUTE": CountMinute, "COUNT_LIFE": countLife, "COUNT_SIZE": countSize,
 	"COUNT_BACK": countBack, "COUNT_NAMES": countNames, "MOST_COUNT": MaxCount, "COUNT_PLACES": countPlaces(),
 	// The head and its end stand before the last byte of the numbers, and a name of another key in its argument.
 	"COUNT_HEAD": countHead - 1, "COUNTED_HEAD": countedHead - 1, "COUNT_MARK": MarkSize, "COUNT_NAME": countArg + 1,
@@ -62,11 +66,14 @@ var names = map[string]any{
 	"FAST_RULES_FORMAT": "<c32dddddddddddd", "FAST_AMOUNTS_FORMAT": "<dddd", "FAST_FORMAT": ">BBI6c32I5I5I5I5", "FAST_HEAD_FORMAT": ">BB", "MIXED_FORMAT": ">BI6",
 	"FAST_ID_FORMAT": ">I2I4I2", "FAST_DEBT_FORMAT": ">I5", "RULE_FORMAT": "<dddHB", "FAST_NUMBERS_FORMAT": "<ddd", "AMOUNT_FORMAT": "<d", "WINDOW_FORMAT": "<dd", "RULE_ID_FORMAT": ">I2",
 	"ENTRY_FORMAT": ">BI2I6I5I7", "LONG_ENTRY_FORMAT": ">BI2I6I5I7I7", "DEBT_FORMAT": ">I7",
-	"EXCHANGE_FORMAT": ">c8I6I6I6B", "PLACE_FORMAT": ">I2", "EXCHANGED_FORMAT": ">BI2I2", "HOLDINGS_FORMAT": ">BBI2I6I6I6", "SUM_FORMAT": ">I2I5I7I7I7I7I7I7I6",
-	"LEASE_FORMAT": ">c8I6I6", "SEEN_FORMAT": ">I6I6I6", "HOLDING_FORMAT": ">c8I6I6I6I6I6", "PART_FORMAT": ">I7I7I7I7I7I6", "GIVEN_FORMAT": ">I7I7I7I7I7I7I6B",
+	"EXCHANGE_FORMAT": ">c8I6I6I6I6B", "PLACE_FORMAT": ">I2", "EXCHANGED_FORMAT": ">BI2I2", "HOLDINGS_FORMAT": ">BBI2I6I6I6", "SUM_FORMAT": ">I2I5I7I7I7I7I7I7I6",
+	"LEASE_FORMAT": ">c8I6I6", "MARKS_FORMAT": ">I6I6I6I6I6I6I6I6", "HOLDING_FORMAT": ">c8I6I6I6I6I6I6I6I6I6I6", "PART_FORMAT": ">I7I7I7I7I7I7I6", "GIVEN_FORMAT": ">I7I7I7I7I7I7I6B",
 	"LEASED_FORMAT": ">BI2I6I5I7I7I7I7I6", "HELD_PARTS_FORMAT": ">I7I7I7I6",
+	"SHARD_CALL_FORMAT": ">c8c8c8I6I6I6I6", "SHARD_LIMIT_FORMAT": ">I2I5BI7I7", "SHARD_FORMAT": ">BBc8c8BBI2I2I2I6I6I6I6I6I6I6I6I6",
+	"SHARD_PART_FORMAT": ">I2I5I2I7I7I7I7I7I7I7I7I7I7I7I7I7I7I7I7I7I7I7I7", "SHARD_REPLY_FORMAT": ">BI6B", "SHARD_TAKEN_FORMAT": ">Bc8I6", "SHARD_LEVEL_FORMAT": ">BI7I7I7I7",
+	"SHARD_OFFERED_FORMAT": ">Bc8I6I6I6", "SHARD_OFFER_FORMAT": ">I7I7I7I7I7I7I7I7", "SHARD_ANSWER_FORMAT": ">BI2",
 	"COUNTS_FORMAT": "<dddd", "COUNT_HEAD_FORMAT": "<dd>Hc8<dd>I6", "COUNTED_FORMAT": "<dd>I6", "COUNT_FORMAT": ">I7I7", "SIZE_FORMAT": ">I4",
-	"INSTANCE_FORMAT": ">c8I6", "INSTANCES_FORMAT": ">BI6I2B", "OVERRIDE_FORMAT": ">I2I2c0I6", "LENGTH_FORMAT": ">I2",
+	"INSTANCE_FORMAT": ">c8I6", "INSTANCES_FORMAT": ">BI6I2BI2", "OVERRIDE_FORMAT": ">I2I2c0I6", "LENGTH_FORMAT": ">I2",
 }
 
 var word = regexp.MustCompile(`'[^']*'|[A-Za-z_][A-Za-z0-9_]*|\s*(?:==|~=|<=|>=|[=<>+*/%,])\s*`)

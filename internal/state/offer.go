@@ -17,9 +17,10 @@ func (o *Offer) Numbers() [exchangeNumbers]int64 {
 // ExchangeNumbers is how many numbers a limit has in an exchange.
 const ExchangeNumbers = exchangeNumbers
 
-// AppendExchange appends what a call says of an exchange, but for the places of the records: two bytes each, for each owner. clock is the time of the holder, in milliseconds.
-func AppendExchange(b []byte, holder [holderSize]byte, number, clock, beat int64, leaving bool) []byte {
-	b = appendAll(append(b, holder[:]...), numberSize, number, clock, beat)
+// AppendExchange appends what a call says of an exchange, but for the places of the records: two bytes each, for each owner. clock is the time of the holder, and heard when it was answered last,
+// in milliseconds.
+func AppendExchange(b []byte, holder [holderSize]byte, number, clock, heard, beat int64, leaving bool) []byte {
+	b = appendAll(append(b, holder[:]...), numberSize, number, clock, heard, beat)
 	if leaving {
 		return append(b, 1)
 	}

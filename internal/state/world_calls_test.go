@@ -87,6 +87,12 @@ func (c *call) rules(policies []policy) {
 
 // next draws the next call.
 func (w *world) next() *call {
+	if w.onlyShards {
+		return w.shardNext()
+	}
+	if w.onlyLeases {
+		return w.leaseNext()
+	}
 	switch w.IntN(6) {
 	case 0:
 		w.now += w.size(1 << 30)
@@ -97,6 +103,8 @@ func (w *world) next() *call {
 	}
 	if w.one(30) {
 		w.overrides = w.records()
+	} else if w.one(100) {
+		w.overrides = state.Moved(w.size(1<<50), w.overrides)
 	}
 	c := &call{Call: state.Call{Now: w.now}, expiry: w.now + 1 + w.Int64N(1<<30)}
 	if w.one(20) {

@@ -51,6 +51,8 @@ func (w *world) records() []byte {
 func (w *world) other(c *call) {
 	if w.one(2) {
 		w.heartbeat(c)
+	} else if w.one(4) {
+		w.swap(c)
 	} else if w.one(3) {
 		w.usage(c)
 	} else {
@@ -93,9 +95,17 @@ func (w *world) heartbeat(c *call) {
 			if !crowd {
 				heard += w.Int64N(2*life+3) - life - 1
 			}
-			w.instances = state.AppendUint(append(w.instances, fmt.Sprintf("%08d", i)...), state.DateSize, heard)
+			w.instances = state.AppendUint(append(w.instances, instanceName(i)...), state.DateSize, heard)
 		}
 	}
 	c.key(&w.instances)
-	c.Args = append(c.Args, w.numbers(life, nil, 0, nil), fmt.Sprintf("%08d", w.IntN(8)))
+	c.Args = append(c.Args, w.numbers(life, nil, 0, nil), instanceName(w.IntN(8)))
+}
+
+// instanceName is that of an instance, of which some can lease.
+func instanceName(i int) string {
+	if i%3 > 0 {
+		return state.Leases + fmt.Sprintf("%05d", i)
+	}
+	return fmt.Sprintf("%08d", i)
 }
