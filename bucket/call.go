@@ -24,6 +24,8 @@ type call struct {
 	extra    int64
 	perLimit int
 	value    func(k int, b *Bucket, r *rule) [2]int64
+	// exchange is what a holder says, of as many numbers for each limit, nil if the call is no exchange.
+	exchange *Exchange
 	// asked are the buckets by the policy, and owners those that may be blocked besides.
 	asked  []Bucket
 	owners []Owner
@@ -163,12 +165,17 @@ func (c *call) numbers(before, now int64) []byte {
 	for i := range g.buckets {
 		l := g.buckets[i].Limits
 		for j := range l.compiled.Columns {
-			var pair [2]int64
+			var numbers [state.ExchangeNumbers]int64
 			if j < len(l.rules) && c.perLimit > 0 {
-				pair = c.value(k, &g.buckets[i], &l.rules[j])
+				if c.exchange != nil {
+					numbers = c.exchange.message.Limits[k].Numbers()
+				} else {
+					pair := c.value(k, &g.buckets[i], &l.rules[j])
+					copy(numbers[:], pair[:])
+				}
 				k++
 			}
-			for _, n := range pair[:c.perLimit] {
+			for _, n := range numbers[:c.perLimit] {
 				b = state.AppendDouble(b, state.Exact(n))
 			}
 		}
@@ -206,6 +213,9 @@ func (c *call) do(ctx context.Context) (reply, error) { //nolint:contextcheck //
 		c.records = c.core.known.get(c.tenant)
 	}
 	c.govern()
+	if err := c.unfit(); err != nil {
+		return reply{}, err
+	}
 	answer, err := c.run(ctx)
 	var first error
 	if c.again && errors.Is(err, ErrAmbiguous) && !deadline.IsTimeout(err) && ctx.Err() == nil {
@@ -262,7 +272,15 @@ func (c *call) learn(answer reply) error {
 		c.records = c.core.known.learn(c.tenant, set, c.sent)
 	}
 	c.govern()
-	return nil
+	return c.unfit()
+}
+
+// unfit returns why an exchange cannot be sent under the override records that are known: what it says of limits is about others.
+func (c *call) unfit() error {
+	if c.exchange == nil || c.governed.blocked == nil && leasedAlike(c.exchange.under, c.governed.buckets) {
+		return nil
+	}
+	return errOtherLimits
 }
 
 // run has the engine run the script.

@@ -26,11 +26,15 @@ func (t *Take) Check() error {
 	if err := checkAmounts(t.Amounts); err != nil {
 		return err
 	}
-	if err := t.Usage.check(t.Amounts); err != nil {
-		return err
+	if t.Usage != nil {
+		if err := t.Usage.check(t.Amounts); err != nil {
+			return err
+		}
 	}
-	if err := t.Candidate.Check(); err != nil {
-		return err
+	if t.Candidate != nil {
+		if err := t.Candidate.Check(); err != nil {
+			return err
+		}
 	}
 	return checkClaim(t.Claim)
 }

@@ -86,6 +86,7 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	buckettest.Run(t, open)
 	buckettest.RunOverrides(t, open)
 	buckettest.RunUsage(t, open)
+	buckettest.RunLeases(t, open)
 }
 
 func TestRedisKeepsTheContract(t *testing.T) {
@@ -125,6 +126,7 @@ func runRedisContract(t *testing.T, client redis.UniversalClient, prepare func(*
 	buckettest.Run(t, open)
 	buckettest.RunOverrides(t, open)
 	buckettest.RunUsage(t, open)
+	buckettest.RunLeases(t, open)
 }
 
 // alone leaves a store as it is: a lone caller sends its commands itself.

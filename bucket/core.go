@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/internal/deadline"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
@@ -25,12 +26,16 @@ type core struct {
 	largest int
 	scripts lua.Scripts
 	known   knownOverrides
+	// allLease is what the last heartbeat was answered.
+	allLease atomic.Bool
 }
 
 // engine runs scripts: [Redis] in Redis, [Memory] their like in Go. Its errors are those of a [Store].
 type engine interface {
 	// run runs the script of the call once and returns its reply.
 	run(ctx context.Context, c *call) (reply, error)
+	// read returns what is kept of the tenant under a key, nil if nothing is. The result is the caller's.
+	read(ctx context.Context, tenant string, key address) ([]byte, error)
 	// remove forgets what is kept of the tenant under the keys.
 	remove(ctx context.Context, tenant string, keys []address) error
 	// estimate is the time at which the call would run, in Unix milliseconds, as far as it is known.
@@ -164,11 +169,17 @@ func (s *core) Renew(ctx context.Context, tenant string, claim *idempotency.Clai
 
 // Peek implements [Store].
 func (s *core) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]LimitState, error) {
+	states, _, _, err := s.peek(ctx, tenant, buckets)
+	return states, err
+}
+
+// peek is [core.Peek]. It also returns the buckets as override records make them, and the time of the store.
+func (s *core) peek(ctx context.Context, tenant string, buckets []Bucket) (states []LimitState, governed []Bucket, now int64, err error) {
 	if err := checkBuckets(buckets); err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
 	if len(buckets) == 0 {
-		return nil, s.check(ctx)
+		return nil, nil, 0, s.check(ctx)
 	}
 	c := s.newCall(tenant, &s.scripts.Peek, len(buckets)+1, len(buckets)+1)
 	c.bucketKeys(buckets, "")
@@ -178,9 +189,10 @@ func (s *core) Peek(ctx context.Context, tenant string, buckets []Bucket) ([]Lim
 	c.rules()
 	reply, err := c.do(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
-	return reply.states(c.governed.buckets)
+	states, err = reply.states(c.governed.buckets)
+	return states, c.governed.buckets, reply.now, err
 }
 
 // Grant implements [Store].
@@ -217,9 +229,10 @@ func (s *core) Reset(ctx context.Context, tenant string, buckets []Bucket) error
 	if err := s.check(ctx); err != nil || len(buckets) == 0 {
 		return err
 	}
-	keys := make([]address, len(buckets))
+	keys := make([]address, 0, 2*len(buckets))
 	for i := range buckets {
-		keys[i] = bucketAddress(&buckets[i].Owner, "")
+		// What is leased of a bucket that is full again is nobody's: whoever holds it begins anew.
+		keys = append(keys, bucketAddress(&buckets[i].Owner, ""), holdingsAddress(&buckets[i].Owner))
 	}
 	return s.engine.remove(ctx, tenant, keys)
 }
@@ -239,5 +252,11 @@ func (s *core) Beat(ctx context.Context, instance [8]byte) (instances int, befor
 	if reply.outcome != state.Applied || len(reply.rest) != state.BeatSize {
 		return 0, false, fmt.Errorf("%w: %w", ErrUnavailable, errReply)
 	}
-	return int(state.ReadUint(reply.rest, state.InstancesSize)), reply.rest[state.InstancesSize] == 1, nil
+	instances = int(state.ReadUint(reply.rest, state.InstancesSize))
+	leasing := int(state.ReadUint(reply.rest[state.InstancesSize+1:], state.InstancesSize))
+	s.allLease.Store(leasing == instances && instances <= fleet.MaxInstances)
+	return instances, reply.rest[state.InstancesSize] == 1, nil
 }
+
+// AllLease reports whether every instance that shares the store can lease, by what the last [core.Beat] was answered: false if there was none.
+func (s *core) AllLease() bool { return s.allLease.Load() }

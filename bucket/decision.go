@@ -165,7 +165,8 @@ func changed(buckets []Bucket, before, after *spentArray, now int64) []LimitStat
 // is to be corrected.
 func (s *Settlement) settleAmounts(k int, b *Bucket, r *rule) (charged, actual int64) {
 	if s.Receipt.local != nil {
-		return 0, s.Receipt.local[k]
+		// What is negative comes back.
+		return max(0, -s.Receipt.local[k]), max(0, s.Receipt.local[k])
 	}
 	unit := r.limit.Unit
 	asked := b.asked(s.Receipt.amounts.all(), unit)

@@ -262,3 +262,25 @@ func (m *Memory) StoredBytes(tenant string, owner Owner) string {
 	}
 	return ""
 }
+
+// SettledTakes is [settledTakes].
+type SettledTakes struct{ takes settledTakes }
+
+// Add remembers a take, and returns false if it was there, or nobody knows.
+func (s *SettledTakes) Add(take int64) bool { return s.takes.add(take) }
+
+// Pages is how many pages it has made and not forgotten.
+func (s *SettledTakes) Pages() (made int) {
+	for _, page := range s.takes.pages {
+		if page != nil {
+			made++
+		}
+	}
+	return made
+}
+
+// OfNoLease returns a receipt as if who leased its bucket were somebody else, who remembers takes in another way.
+func OfNoLease(r Receipt) Receipt {
+	r.leased.takes, r.leased.mark = nil, leasedCharge{}.mark
+	return r
+}

@@ -23,6 +23,8 @@ import (
 //	rl:NAMESPACE:{TENANT}:n2:HOUR:u:UNIT the same in another unit than points and requests
 //	rl:NAMESPACE:{TENANT}:n2:HOUR:f:FIELD the usage of a root field in that hour
 //	rl:NAMESPACE:{TENANT}:l2:HOUR…    the same of what was admitted while the store was away
+//	rl:NAMESPACE:{TENANT}:h:…         who leases parts of a bucket: the end is that of the key of the bucket
+//	rl:NAMESPACE:{TENANT}:p:t         what a shard holds of the bucket of the tenant, in the Redis of the shard
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
 //	rl:NAMESPACE:a:ANSWER             an answer that NewRedisAnswers has put there
 //	rl:NAMESPACE:fleet                the instances that share the store, in whatever slot that is
@@ -33,13 +35,14 @@ import (
 // A pattern of [FindUsage] has those of usage.
 var infixes = [...]string{
 	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:", partKey: ":o:",
-	recordKey: ":i:", settledKey: ":s:", usageKey: ":n2:", localUsageKey: ":l2:", overridesKey: ":x", fleetKey: ":fleet",
+	recordKey: ":i:", shardKey: ":p:", settledKey: ":s:", usageKey: ":n2:", localUsageKey: ":l2:", overridesKey: ":x", fleetKey: ":fleet",
 }
 
 const (
 	// defaultNamespace is the namespace of the keys where none is configured.
 	defaultNamespace = "main"
 	candidateInfix   = ":c:"
+	holdingsInfix    = ":h"
 	answerInfix      = ":a:"
 	digestBytes      = 16
 	maxLiteralBytes  = 64
@@ -52,6 +55,8 @@ const (
 	// partKey is the bucket of a part of an operation.
 	partKey keyKind = iota + keyKind(Operation) + 1
 	recordKey
+	// shardKey is what a shard holds of a bucket, in the store of the shard.
+	shardKey
 	settledKey
 	usageKey
 	localUsageKey
@@ -67,6 +72,8 @@ type address struct {
 	part string
 	// candidate is the id of the candidate policy whose bucket it is, or empty.
 	candidate string
+	// held says that it is who leases parts of the bucket, and not the bucket.
+	held bool
 }
 
 func bucketAddress(owner *Owner, candidate string) address {
@@ -74,7 +81,14 @@ func bucketAddress(owner *Owner, candidate string) address {
 	if owner.Part != "" {
 		kind = partKey
 	}
-	return address{kind, owner.Name, owner.Part, candidate}
+	return address{kind: kind, name: owner.Name, part: owner.Part, candidate: candidate}
+}
+
+// holdingsAddress is of who leases parts of the bucket of an owner.
+func holdingsAddress(owner *Owner) address {
+	a := bucketAddress(owner, "")
+	a.held = true
+	return a
 }
 
 func recordAddress(claim *idempotency.Claim) address {
@@ -138,6 +152,8 @@ func (k keyspace) key(a address) string {
 	case a.candidate != "":
 		// It is a literal segment.
 		return k.prefix + candidateInfix + a.candidate + infixes[a.kind] + name
+	case a.held:
+		return k.prefix + holdingsInfix + infixes[a.kind] + name
 	default:
 		return k.prefix + infixes[a.kind] + name
 	}

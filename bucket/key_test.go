@@ -74,9 +74,7 @@ func boundOptions() *redis.Options {
 func TestOverrideRecordsAreUnderTheKeyThatIsNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, err := redisclient.New(server.Addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := patientClient(t, server.Addr)
 	for _, namespace := range []string{"", "eu"} {
 		s, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Namespace: namespace})
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -243,6 +244,18 @@ func (m *Memory) sweepOverrides() {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// read implements [engine].
+func (m *Memory) read(ctx context.Context, tenant string, key address) ([]byte, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	s, kept, now := m.lock(tenant)
+	defer s.mu.Unlock()
+	of := s.keyOf(kept, &key)
+	_, e := s.find(&of, now)
+	return bytes.Clone(s.valueOf(e)), nil
 }
 
 // remove implements [engine].

@@ -43,8 +43,12 @@ func (s *shard) tag(hash uint64) uint64 { return hash & s.store.hashed >> placeB
 
 // keyOf returns the key of an address.
 func (s *shard) keyOf(tenant tenantKey, a *address) entryKey {
-	if a.candidate != "" {
+	switch {
+	case a.candidate != "":
 		tenant = s.candidate(tenant, a.candidate)
+	case a.held:
+		// No candidate has an empty name.
+		tenant = s.candidate(tenant, "")
 	}
 	return s.key(tenant, a.kind, memoryPart(a.name, a.part))
 }

@@ -14,6 +14,55 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
+// pauseLength is how long a server stands still, and pauseSpare how long before its end the deadline of the last take has to be over: until then the
+// server would run in time what it was sent, and charge it rightly.
+const (
+	pauseLength = 1500 * time.Millisecond
+	pauseSpare  = 500 * time.Millisecond
+	// mostPauses is how often a busy machine may be too late.
+	mostPauses = 40
+)
+
+// pausedTakes are takes into a server that stands still.
+type pausedTakes struct {
+	*testing.T
+	store *bucket.Redis
+	take  bucket.Take
+	// lost are the claims of takes that have left and of which nothing was heard. Takes without a claim are lost as well.
+	lost []*idempotency.Claim
+	// inTime says that they were all over in time, and that some had left. On a busy machine they may not be.
+	inTime bool
+}
+
+// ask takes twice without a claim and twice with one from a server that stands still from begin on.
+func (p *pausedTakes) ask(begin time.Time) {
+	p.Helper()
+	p.lost = nil
+	ambiguous, admitted := 0, 0
+	for range 2 {
+		keyed := p.take
+		keyed.Claim = &idempotency.Claim{Attempt: idempotency.NewAttemptID()}
+		keyed.Claim.Key = idempotency.Key(fmt.Sprintf("%x", keyed.Claim.Attempt))
+		for _, take := range []bucket.Take{p.take, keyed} {
+			_, err := p.store.Take(p.Context(), take)
+			switch {
+			case err == nil:
+				admitted++
+			case !errors.Is(err, bucket.ErrAmbiguous):
+				requireNothingHappened(p, err)
+			case take.Claim != nil:
+				p.lost = append(p.lost, take.Claim)
+			default:
+				ambiguous++
+			}
+		}
+	}
+	p.inTime = time.Since(begin) < pauseLength-pauseSpare && ambiguous > 0 && len(p.lost) > 0
+	if p.inTime {
+		require.Zero(p, admitted, "a server that stands still admits nothing")
+	}
+}
+
 func TestWhatAPausedServerRunsAfterItsCallersHaveGoneChargesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"all", "write"} {
@@ -24,7 +73,7 @@ func TestWhatAPausedServerRunsAfterItsCallersHaveGoneChargesNothing(t *testing.T
 			client, admin := patientClient(t, server.Addr), patientClient(t, server.Addr)
 			store, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 50 * time.Millisecond, Patience: time.Millisecond})
 			require.NoError(t, err)
-			year := bucket.Limit{Name: "year", Capacity: 100, Refill: 1, Period: time.Hour}
+			year := bucket.Limit{Name: "year", Capacity: 1000, Refill: 1, Period: time.Hour}
 			buckets := []bucket.Bucket{{Limits: compile(t, year)}}
 			take := bucket.Take{Tenant: "acme", Buckets: buckets, Amounts: points(1)}
 			// The clock of the server is known from the first call on.
@@ -33,37 +82,27 @@ func TestWhatAPausedServerRunsAfterItsCallersHaveGoneChargesNothing(t *testing.T
 				return err == nil
 			}, patience, time.Millisecond)
 			patient := newRedisStore(t, client)
-			before, err := patient.Peek(ctx, "acme", buckets)
-			require.NoError(t, err)
-
-			require.NoError(t, admin.Do(ctx, "client", "pause", "400", mode).Err())
-			ambiguous, admitted := 0, 0
-			var lost []*idempotency.Claim
-			for admitted == 0 {
-				keyed := take
-				keyed.Claim = &idempotency.Claim{Attempt: idempotency.NewAttemptID()}
-				keyed.Claim.Key = idempotency.Key(fmt.Sprintf("%x", keyed.Claim.Attempt))
-				for _, take := range []bucket.Take{take, keyed} {
-					_, err := store.Take(ctx, take)
-					switch {
-					case err == nil:
-						admitted++
-					case errors.Is(err, bucket.ErrAmbiguous):
-						ambiguous++
-						if take.Claim != nil {
-							lost = append(lost, take.Claim)
-						}
-					default:
-						requireNothingHappened(t, err)
-					}
+			paused := &pausedTakes{T: t, store: store, take: take}
+			for attempts := 0; !paused.inTime; attempts++ {
+				require.Less(t, attempts, mostPauses, "no take is lost")
+				// Each take that is lost loses its connection, and a new one says hello to a server that does not answer.
+				warm(t, client)
+				before, err := patient.Peek(ctx, "acme", buckets)
+				require.NoError(t, err)
+				begin := time.Now()
+				require.NoError(t, admin.Do(ctx, "client", "pause", pauseLength.Milliseconds(), mode).Err())
+				paused.ask(begin)
+				// It comes last of those that the server has postponed.
+				result, err := patient.Take(ctx, take)
+				require.NoError(t, err)
+				require.Equal(t, bucket.Admitted, result.Verdict)
+				after, err := patient.Peek(ctx, "acme", buckets)
+				require.NoError(t, err)
+				if paused.inTime {
+					require.EqualValues(t, 1, before[0].Remaining-after[0].Remaining, "only the last one is charged")
 				}
 			}
-			require.Positive(t, ambiguous, "what was sent may be applied")
-
-			after, err := patient.Peek(ctx, "acme", buckets)
-			require.NoError(t, err)
-			require.EqualValues(t, admitted, before[0].Remaining-after[0].Remaining)
-			for _, claim := range lost {
+			for _, claim := range paused.lost {
 				exists, err := client.Exists(ctx, store.RecordKey("acme", claim)).Result()
 				require.NoError(t, err)
 				require.Zero(t, exists)
@@ -94,7 +133,11 @@ func TestWhatACutNetworkDeliversAfterItsCallersHaveGoneChargesNothing(t *testing
 	calls := scriptCalls(t, admin)
 
 	proxy.Cut()
-	_, err = store.Take(ctx, take)
+	// On a busy machine the time may be over before anything is sent.
+	require.Eventually(t, func() bool {
+		_, err = store.Take(ctx, take)
+		return !errors.Is(err, bucket.ErrUnavailable) && !errors.Is(err, bucket.ErrBusy)
+	}, patience, time.Millisecond)
 	require.ErrorIs(t, err, bucket.ErrAmbiguous)
 	require.Equal(t, calls, scriptCalls(t, admin))
 	// The clock of the server is known to within the time of a call: what is late by less may still be in time.

@@ -104,9 +104,10 @@ func TestWhatAFrozenServerMadeUnavailableIsNeverChargedAndNothingIsSentTwice(t *
 	warm(t, client)
 	store := newRedisStore(t, client)
 	const callers = 64
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
 	server.Freeze(t)
+	// So long that something leaves on a busy machine too.
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	var ambiguous, unavailable atomic.Int64
 	var group sync.WaitGroup
 	for range callers {
@@ -327,7 +328,7 @@ func TestNothingIsChargedTwiceWhileASlotMoves(t *testing.T) {
 	reached := func(more int64) {
 		t.Helper()
 		before := admitted.Load()
-		require.Eventually(t, func() bool { return admitted.Load() >= before+more }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return admitted.Load() >= before+more }, time.Minute, time.Millisecond)
 	}
 	reached(100)
 	err := cluster.Move(ctx, slot, cluster.Servers[from], cluster.Servers[(from+1)%3])

@@ -104,6 +104,21 @@ func (r *Redis) send(c *call, group int, verb, script string) (string, error) {
 	return w.cmd.Text()
 }
 
+// read implements [engine].
+func (r *Redis) read(ctx context.Context, tenant string, key address) ([]byte, error) {
+	call := deadline.Begin(ctx, r.administration)
+	defer call.End()
+	w := newWaiter(call, []any{"get", newKeyspace(r.namespace, tenant).key(key)}, 1) //nolint:contextcheck // the call of a deadline is the context of its command
+	if err := r.pipeline.alone(w); err != nil {                                      //nolint:contextcheck // the same
+		if errors.Is(err, redis.Nil) {
+			return nil, nil
+		}
+		return nil, classify(err)
+	}
+	text, err := w.cmd.Text()
+	return []byte(text), err
+}
+
 // remove implements [engine].
 func (r *Redis) remove(ctx context.Context, tenant string, keys []address) error {
 	args, space := make([]any, 0, len(keys)+1), newKeyspace(r.namespace, tenant)

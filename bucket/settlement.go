@@ -26,23 +26,31 @@ type Receipt struct {
 	// counted says that the amounts were counted as usage.
 	counted bool
 	// local is what a local share has taken from each limit, in the order of the limits, if the receipt is that of
-	// its settlement. Nothing was charged for it yet.
+	// its settlement. Nothing was charged for it yet. What is negative was charged and comes back.
 	local []int64
+	// place is the store that it was charged in, where there are several: see [Receipt.At].
+	place string
 	// admitted is what the local share has admitted and is counted with its settlement, nil if nothing is.
 	admitted *admitted
+	// leased says which of the buckets was charged by a Leased.
+	leased leasedCharge
+	// others are those of the same take that a Leased has charged to other buckets, or had charged. They have no others.
+	others []Receipt
 }
 
 // receiptAmounts copies the amounts of a take: a caller may use the slice again. The usual few units
 // need no allocation.
 type receiptAmounts struct {
-	few  [3]Amount
-	n    int
-	many Amounts
+	few [3]Amount
+	n   int
+	// many is a pointer because it is rare, and receipts are copied.
+	many *Amounts
 }
 
 func (a *receiptAmounts) copyFrom(amounts Amounts) {
 	if len(amounts) > len(a.few) {
-		a.many = append(Amounts(nil), amounts...)
+		many := append(Amounts(nil), amounts...)
+		a.many = &many
 		return
 	}
 	a.n = copy(a.few[:], amounts)
@@ -50,7 +58,7 @@ func (a *receiptAmounts) copyFrom(amounts Amounts) {
 
 func (a *receiptAmounts) all() Amounts {
 	if a.many != nil {
-		return a.many
+		return *a.many
 	}
 	return a.few[:a.n]
 }
@@ -72,9 +80,16 @@ func (r Receipt) Counted() (at time.Time, counted bool) {
 // Clone returns a copy that refers to nothing of the take, so that keeping it keeps nothing else in memory.
 func (r Receipt) Clone() Receipt {
 	r.buckets = slices.Clone(r.buckets)
-	r.amounts.many = slices.Clone(r.amounts.many)
+	if r.amounts.many != nil {
+		many := slices.Clone(*r.amounts.many)
+		r.amounts.many = &many
+	}
 	for i := range r.buckets {
 		r.buckets[i].Amounts = slices.Clone(r.buckets[i].Amounts)
+	}
+	r.others = slices.Clone(r.others)
+	for i := range r.others {
+		r.others[i] = r.others[i].Clone()
 	}
 	return r
 }

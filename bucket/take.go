@@ -27,6 +27,11 @@ type Take struct {
 	// Usage says what is counted in the same step. Nil counts nothing. A take that is counted goes to the store also where it has
 	// no limits.
 	Usage *Usage
+	// Lease says whether parts of the bucket of the tenant may be leased. The zero value leases nothing. Stores pay no heed to it: [Leased] does.
+	Lease LeaseMode
+	// LeaseEach says that each of the buckets may be leased by itself, and not that of the tenant alone, as suits budgets that all tenants share. Of a take with a
+	// claim, a candidate or usage it says nothing. Stores pay no heed to it: [Leased] does.
+	LeaseEach bool
 	// States is room for the answer: Result.Limits uses it if it is large enough, so that a caller
 	// that keeps it saves an allocation. Nil is fine.
 	States []LimitState
@@ -34,6 +39,9 @@ type Take struct {
 	// Observe asks for Result.Judgment where the take is refused, and ObserveAdmitted where it is admitted as
 	// well. They are for what remembers verdicts in front of a store.
 	Observe, ObserveAdmitted bool
+	// Declinable says that a [Leased] may be told that what it takes here is declined: [Leased.Decline], or else [Leased.Keep], ends that. Everything else pays no
+	// heed to it.
+	Declinable bool
 }
 
 // Verdict is the answer to a [Take].
@@ -204,6 +212,12 @@ type LimitState struct {
 	Never bool
 	// Overridden says that an override record was in force for the limit.
 	Overridden bool
+	// Approximate says that parts of the limit are leased, so that others may have used some of what remains: Remaining is what this
+	// process holds, and what was left for all when the store said so last.
+	Approximate bool
+	// Held is what of Remaining this process holds, of a limit that is Approximate: the rest is what was left for all. Other processes can
+	// hold as much as the limit has besides, which this one cannot take.
+	Held int64
 	// RetryAfter is when this limit would have the amount. It is set when Exceeded is set and Never
 	// is not.
 	RetryAfter time.Duration

@@ -244,9 +244,7 @@ func (a *admitted) join(all []series) {
 	}
 	for i := range all {
 		if of := a.find(all[i].kind, all[i].name); of != nil {
-			for j := range all[i].numbers.Charged {
-				of.numbers.Charged[j] = state.Exact(of.numbers.Charged[j] + all[i].numbers.Charged[j])
-			}
+			of.numbers.Join(&all[i].numbers)
 		}
 	}
 }

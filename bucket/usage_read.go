@@ -30,7 +30,8 @@ const (
 	// store loses nothing.
 	UsageExact UsageGrade = iota
 	// UsageLocal was admitted by the local share of an instance while the store was away, and counted when that was settled, in
-	// the minute of the settlement. An instance that ends before has not counted it.
+	// the minute of the settlement; or by what it leases, and counted about a second later, in its own minute. An instance that ends before has
+	// not counted it.
 	UsageLocal
 )
 
