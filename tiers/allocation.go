@@ -81,12 +81,13 @@ type oversight struct {
 	odd []finding
 }
 
-// odd returns names that look misspelt, the budgets of teams, users and operations that exceed those above them, and those
-// that hold less than an operation may cost. A tenant is looked at in the tier that it is assigned to.
+// odd returns names that look misspelt, the budgets of teams, users and operations that exceed those above them, those
+// that hold less than an operation may cost, and leases of nothing. A tenant is looked at in the tier that it is assigned to.
 func (c *compiler) odd() []finding {
 	var o oversight
 	o.spelling(c.policy)
 	o.unreachable(c.policy)
+	o.unleased(c.policy)
 	inherited := setting{}.with(c.policy.Mode, c.policy.EnforceFrom, "")
 	for _, name := range sorted(c.policy.Tiers) {
 		o.look(path("").to("tiers").to(name), inherited, merge(c.policy.Tiers[name], Exception{}))

@@ -51,6 +51,7 @@ func (c *checker) check() {
 	c.modes(root, p.Mode, p.EnforceFrom, "")
 	c.parameters(root.to("parameters"), p.Parameters)
 	c.custom(root.to("custom"), p.Custom, false)
+	c.backstop(root.to("backstop"), p.Backstop)
 	for _, name := range sorted(p.Tiers) {
 		c.tier(root.to("tiers").to(name), name, p.Tiers[name])
 	}
@@ -72,6 +73,8 @@ func (c *checker) tier(at path, name string, t Tier) {
 	c.store(at, t.Store)
 	c.modes(at, t.Mode, t.EnforceFrom, t.FailMode)
 	c.usage(at, t.Usage)
+	c.lease(at, t.Lease)
+	c.throttle(at, t.Throttle)
 	c.maxCost(at, t.MaxCost)
 	charged := charges{
 		limits: len(t.Limits) > 0, teams: t.Teams != nil, users: t.Users != nil, operations: anyCharge(t.Operations),
@@ -102,6 +105,8 @@ func (c *checker) exception(at path, name string, x Exception) {
 	c.store(at, x.Store)
 	c.modes(at, x.Mode, x.EnforceFrom, x.FailMode)
 	c.usage(at, x.Usage)
+	c.lease(at, x.Lease)
+	c.throttle(at, x.Throttle)
 	c.maxCost(at, x.MaxCost)
 	c.factor(at, &x)
 	t, known := c.policy.Tiers[assigned]

@@ -132,6 +132,7 @@ func (s *Snapshot) compiler() *compiler {
 // tiers compiles the tiers.
 func (c *compiler) tiers() {
 	c.into.custom = c.customs(path("").to("custom"), c.policy.Custom, setting{}.with(c.policy.Mode, c.policy.EnforceFrom, ""))
+	c.into.backstop = c.backstop()
 	for _, name := range sorted(c.policy.Tiers) {
 		found := len(c.findings)
 		t := merge(c.policy.Tiers[name], Exception{})
@@ -171,7 +172,7 @@ func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	set := &ruleSet{rules: Rules{
 		Tier: name, Store: t.Store, Mode: now.mode, EnforceFrom: now.enforceFrom, FailMode: inherited.failMode,
 		Blocked: t.Blocked, Unlimited: t.Unlimited && !t.Blocked,
-		CostReport: t.CostReport, CostValidate: t.CostValidate, Hide: hidden(t.Hide), Usage: usages[t.Usage],
+		CostReport: t.CostReport, CostValidate: t.CostValidate, Hide: hidden(t.Hide), Usage: usages[t.Usage], Lease: leases[t.Lease], Throttle: shedding(t.Throttle),
 	}}
 	if t.Blocked {
 		return set

@@ -51,6 +51,7 @@ func (d *decoder) policy() Policy {
 		{"tiers", func(at path, node *yaml.Node) { p.Tiers = collect(d, at, node, d.tier) }},
 		{"parameters", func(at path, node *yaml.Node) { p.Parameters = collect(d, at, node, d.parameter) }},
 		{"custom", func(at path, node *yaml.Node) { p.Custom = collect(d, at, node, d.custom) }},
+		{"backstop", d.backstop(&p.Backstop)},
 		{"tenants", func(at path, node *yaml.Node) { p.Tenants = collect(d, at, node, d.exception) }},
 	})
 	if !versioned && !d.broken[""] && !d.misspelled[""] {
@@ -89,6 +90,8 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 		{"costValidate", d.flag(&t.CostValidate)},
 		{"hide", func(at path, node *yaml.Node) { t.Hide = d.hide(at, node) }},
 		{"usage", d.text(&t.Usage)},
+		{"lease", d.text(&t.Lease)},
+		{"throttle", d.throttle(&t.Throttle)},
 	})
 	return t
 }
@@ -120,6 +123,8 @@ func (d *decoder) exception(at path, node *yaml.Node) Exception {
 		{"costValidate", d.flag(&x.CostValidate)},
 		{"hide", func(at path, node *yaml.Node) { x.Hide = d.hide(at, node) }},
 		{"usage", d.text(&x.Usage)},
+		{"lease", d.text(&x.Lease)},
+		{"throttle", d.throttle(&x.Throttle)},
 	})
 	return x
 }

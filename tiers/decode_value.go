@@ -65,7 +65,7 @@ func (d *decoder) number(into *int64) func(path, *yaml.Node) {
 		}
 		n, err := strconv.ParseInt(node.Value, 10, 64)
 		if err != nil {
-			d.fail(at, echo(node.Value)+" is out of range")
+			d.fail(at, echo(node.Value)+" is out of range; numbers of 64 bits fit, up to 9223372036854775807")
 			return
 		}
 		*into = n

@@ -32,6 +32,8 @@ type family struct {
 	// units are what its limits count, and computed those that operation rules compute.
 	units    []bucket.Unit
 	computed map[bucket.Unit]bool
+	// operations are the operation rules for root fields.
+	operations []namedOperation
 	// odd are the warnings before it is known where they stand.
 	odd []finding
 
@@ -50,10 +52,11 @@ const strictnesses = int(bucket.Off) + 1
 func newFamily(p Policy, listed *register, days []time.Time) *family {
 	f := &family{
 		listed: listed, days: days, generation: 1, documents: p.namesDocuments(), stores: p.stores(), units: p.units(),
-		computed: p.computes(), members: newMembers(days),
+		computed: p.computes(), members: newMembers(days), operations: p.operations(),
 	}
 	p.Tiers, p.Tenants = cloneTiers(p.Tiers), nil
 	p.Parameters, p.Custom = maps.Clone(p.Parameters), cloneMap(p.Custom, CustomRule.clone)
+	p.Backstop = clonePointer(p.Backstop, Backstop.clone)
 	f.policy, f.carried = p, distinct(slices.Collect(maps.Values(p.Parameters)))
 	return f
 }
@@ -91,7 +94,7 @@ func (f *family) member(phase int, strictest bucket.Mode) *Snapshot {
 	return s
 }
 
-// warn turns what is odd into warnings.
+// warn turns what is odd into warnings, and says where operation rules stand.
 func (f *family) warn(where func(finding) Mistake) {
 	for _, odd := range f.odd {
 		f.warnings = append(f.warnings, Warning(where(odd)))
@@ -100,4 +103,10 @@ func (f *family) warn(where func(finding) Mistake) {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	f.odd = nil
+	for i := range f.operations {
+		f.operations[i].place = where(f.operations[i].at)
+	}
+	slices.SortStableFunc(f.operations, func(a, b namedOperation) int {
+		return cmp.Or(cmp.Compare(a.place.Line, b.place.Line), cmp.Compare(a.place.Column, b.place.Column))
+	})
 }

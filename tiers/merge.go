@@ -22,7 +22,7 @@ type ruleSource struct {
 func (x *Exception) changesNothing() bool {
 	return x.Mode == "" && x.FailMode == "" && x.Store == "" && x.Times == 0 && x.Percent == 0 && x.MaxCost == 0 && len(x.Limits) == 0 &&
 		x.Teams == nil && x.Users == nil && len(x.Operations) == 0 && len(x.Custom) == 0 && !x.Unlimited && !x.Blocked &&
-		!x.CostReport && !x.CostValidate && x.Hide == nil && x.Usage == ""
+		!x.CostReport && !x.CostValidate && x.Hide == nil && x.Usage == "" && x.Lease == "" && x.Throttle == nil
 }
 
 func (x *OwnerException) changesNothing() bool {
@@ -46,6 +46,8 @@ func merge(t Tier, x Exception) ruleSource {
 	t.CostValidate = t.CostValidate || x.CostValidate
 	t.Hide = cmp.Or(x.Hide, t.Hide)
 	t.Usage = cmp.Or(x.Usage, t.Usage)
+	t.Lease = cmp.Or(x.Lease, t.Lease)
+	t.Throttle = cmp.Or(x.Throttle, t.Throttle)
 	if len(x.Operations) > 0 {
 		operations := make(map[string]OperationRule, len(t.Operations)+len(x.Operations))
 		maps.Copy(operations, t.Operations)

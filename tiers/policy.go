@@ -60,6 +60,8 @@ type Policy struct {
 	// the first by its canonical spelling; without one, nothing is added to what the tier says. Each has budgets of its own.
 	// Values that no key has make no budget. They do not bound tenants that are unlimited.
 	Custom map[string]CustomRule `yaml:"custom,omitempty" json:"custom,omitempty"`
+	// Backstop is a budget over all tenants, which is charged before their own. Nil means none.
+	Backstop *Backstop `yaml:"backstop,omitempty" json:"backstop,omitempty"`
 	// Tenants are the exceptions by tenant: an assignment to a tier, or changes to it.
 	Tenants map[string]Exception `yaml:"tenants,omitempty" json:"tenants,omitempty"`
 }
@@ -109,6 +111,12 @@ type Tier struct {
 	// units) or fields (root fields as well). It costs each take a tenth of the processor of Redis, and root fields more. Empty
 	// means none.
 	Usage string `yaml:"usage,omitempty" json:"usage,omitempty"`
+	// Lease says whether servers hold parts of the tenant's own limits and decide by these without asking the store for each operation:
+	// off, auto (while the tenant is busy, and a part is worth having) or always. Clients are then told what remains
+	// approximately. Empty means off.
+	Lease string `yaml:"lease,omitempty" json:"lease,omitempty"`
+	// Throttle is what the adaptive throttle does while servers are overloaded, where the server has one. Nil is shed first.
+	Throttle *Throttle `yaml:"throttle,omitempty" json:"throttle,omitempty"`
 }
 
 // Exception is what is different for one tenant. A field that is empty or zero keeps what the tier
@@ -159,6 +167,10 @@ type Exception struct {
 	Hide *Hide `yaml:"hide,omitempty" json:"hide,omitempty"`
 	// Usage replaces that of the tier.
 	Usage string `yaml:"usage,omitempty" json:"usage,omitempty"`
+	// Lease replaces that of the tier.
+	Lease string `yaml:"lease,omitempty" json:"lease,omitempty"`
+	// Throttle replaces that of the tier whole. Nil keeps it.
+	Throttle *Throttle `yaml:"throttle,omitempty" json:"throttle,omitempty"`
 }
 
 // OwnerRule is what holds for each team, for a team or user that an exception names, or for an operation of each user.

@@ -51,6 +51,9 @@ func TestTheSchemaHasTheKeysOfTheGoTypes(t *testing.T) {
 		tiers.OperationRule{},
 		tiers.Limit{},
 		tiers.Hide{},
+		tiers.Throttle{},
+		tiers.Backstop{},
+		tiers.BackstopRule{},
 		tiers.CustomRule{},
 		tiers.Parameter{},
 	} {

@@ -31,6 +31,8 @@ type Snapshot struct {
 	fallback *ruleSet
 	// custom are the custom limits of the policy, nil if there are none.
 	custom *customs
+	// backstop is that of the policy, nil if there is none.
+	backstop *ruleSet
 	// exceptions are the rules of each kind of tenants that is listed.
 	exceptions []exceptionRules
 	// making is held by whoever compiles an exception, and shared is what exceptions have in common.
@@ -38,6 +40,8 @@ type Snapshot struct {
 	shared *shared
 	// enforced is when limits in mode warn become enforced, by limitOf. Those of which nobody knows it are not in it.
 	enforced sync.Map
+	// smaller are its limits while they are.
+	smaller shrunken
 	// eased makes it a view of others, which have the rules. It is nil for all that a family has.
 	eased *eased
 }
@@ -96,12 +100,19 @@ type Rules struct {
 	Hide Hide
 	// Usage is what is counted of the operation.
 	Usage Usage
+	// Lease says whether parts of the bucket of the tenant are leased.
+	Lease bucket.LeaseMode
+	// Throttle is what the adaptive throttle may do.
+	Throttle Shedding
 	// Buckets are what to charge together: that of the tenant, of the team, of the user, and of each
 	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket
 	// Across are what to charge as well of budgets that all tenants share: of operation rules whose limits say so, a
 	// bucket for each value of an argument. Their owners belong to no tenant, so they are charged in a call of their own.
 	Across []bucket.Bucket
+	// Backstop are what to charge first, whatever else holds for the subject, of the budgets of the whole namespace ([Policy.Backstop]).
+	// They belong to no tenant. It is nil for subjects that are exempt.
+	Backstop []bucket.Bucket
 	// Amounts are what the operation asks for in the units that operation rules compute from arguments, besides its
 	// points and itself as a request. Buckets that are asked for something else say so themselves.
 	Amounts bucket.Amounts
@@ -227,8 +238,8 @@ func (s *Snapshot) NamesDocuments() bool {
 
 // Warnings returns what is odd about the policy and holds all the same, in the order of lines or else of
 // paths, at most 100 things: units and limits of tenants that look misspelt, budgets of teams, users and operations that
-// exceed those that pay beside them, and limits in points whose capacity is below the maximum cost. The slice is the
-// caller's own.
+// exceed those that pay beside them, limits in points whose capacity is below the maximum cost, and leases by which nothing
+// is leased. The slice is the caller's own.
 func (s *Snapshot) Warnings() []Warning {
 	return slices.Clone(s.family.warnings)
 }
@@ -252,6 +263,15 @@ func (s *Snapshot) Rules(subject Subject, selected Selection) Rules {
 // enough, whatever it holds. Four buckets are enough for a tenant, a team, a user and one operation
 // rule.
 func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Selection) Rules {
+	rules := s.rulesInto(room, subject, selected)
+	if backstop := s.backstops(); backstop != nil && !subject.Exempt {
+		rules.Backstop = backstop.charged(&selected)
+	}
+	return rules
+}
+
+// rulesInto returns the rules without the backstop.
+func (s *Snapshot) rulesInto(room []bucket.Bucket, subject Subject, selected Selection) Rules {
 	if s.eased != nil {
 		s = s.eased.of(subject.Tenant, &selected)
 	}
@@ -300,6 +320,7 @@ func (s *Snapshot) RulesInto(room []bucket.Bucket, subject Subject, selected Sel
 // subject makes a difference, of a tenant without a [Record]. It is nil where one may, and for subjects that are exempt. The rules
 // are those of others too, and must not be changed.
 func (s *Snapshot) SharedRules(subject Subject) *Rules {
+	backstop := s.backstops()
 	if s.eased != nil {
 		if s.eased.by.readsOperations(subject.Tenant) {
 			return nil
@@ -309,6 +330,9 @@ func (s *Snapshot) SharedRules(subject Subject) *Rules {
 	if s.family.staged != nil {
 		s = s.family.staged.of(s, subject.Tenant)
 	}
+	if backstop != s.backstop || backstop != nil && backstop.operations != nil {
+		return nil
+	}
 	set, _ := s.find(&subject, nil)
 	if subject.Exempt || s.custom != nil || set.custom != nil || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
 		return nil
@@ -317,6 +341,9 @@ func (s *Snapshot) SharedRules(subject Subject) *Rules {
 		return shared
 	}
 	rules := set.of(s, nil)
+	if backstop != nil {
+		rules.Backstop = backstop.rules.Buckets
+	}
 	set.shared.Store(&rules)
 	return &rules
 }
@@ -353,42 +380,4 @@ func (set *ruleSet) buckets(room []bucket.Bucket, owners [2]owned, charging uint
 		buckets = set.operations.appendTo(buckets, charging)
 	}
 	return buckets
-}
-
-// find returns what holds for a subject, and the record if that is its own.
-func (s *Snapshot) find(subject *Subject, record *Record) (*ruleSet, *Record) {
-	place, listed := s.family.listed.find(subject.Tenant)
-	carried := s.tiers[subject.Tier]
-	switch {
-	case !listed && record != nil:
-		return s.recorded(record, subject.Tier, carried), record
-	case !listed && carried != nil:
-		return carried, nil
-	case !listed:
-		return s.fallback, nil
-	case carried == nil:
-		if set := s.exceptions[place].assigned.Load(); set != nil {
-			return set, nil
-		}
-		return s.exception(place, s.family.listed.kinds[place].tier), nil
-	default:
-		return s.exception(place, subject.Tier), nil
-	}
-}
-
-// Lists returns whether the policy itself says something about a tenant: then it has no use for a [Record].
-func (s *Snapshot) Lists(tenant string) bool {
-	if s.family.staged != nil {
-		s = s.family.staged.of(s, tenant)
-	}
-	_, listed := s.family.listed.find(tenant)
-	return listed
-}
-
-// HasTier returns whether the policy has a tier of this name, each of two if there are two.
-func (s *Snapshot) HasTier(name string) bool {
-	if g := s.family.staged; g != nil && !g.following(s).HasTier(name) {
-		return false
-	}
-	return s.tiers[name] != nil
 }

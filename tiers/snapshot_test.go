@@ -148,11 +148,12 @@ func TestEveryMatchingOperationRuleHasABucketOfItsOwn(t *testing.T) {
 
 func TestUnlimitedAndBlockedAreFlagsWithoutBuckets(t *testing.T) {
 	t.Parallel()
+	first := tiers.Shedding{Order: 1, Floor: 10}
 	s := compiled(t, document)
 	enterprise := s.Rules(tiers.Subject{Tenant: "corner"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
-	require.EqualExportedValues(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 100000}}, enterprise)
+	require.EqualExportedValues(t, tiers.Rules{Tier: "enterprise", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 100000}, Throttle: first}, enterprise)
 	banned := s.Rules(tiers.Subject{Tenant: "bad guys"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
-	require.EqualExportedValues(t, tiers.Rules{Tier: "banned", Blocked: true}, banned)
+	require.EqualExportedValues(t, tiers.Rules{Tier: "banned", Blocked: true, Throttle: first}, banned)
 	exempt := s.Rules(tiers.Subject{Exempt: true, Tenant: "acme"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
 	require.EqualExportedValues(t, tiers.Rules{Tier: "pro", Mode: bucket.Off, Unlimited: true}, exempt)
 
@@ -160,7 +161,7 @@ func TestUnlimitedAndBlockedAreFlagsWithoutBuckets(t *testing.T) {
 		t.Parallel()
 		s := compiled(t, document+"  vip: {unlimited: true}\n")
 		vip := s.Rules(tiers.Subject{Tenant: "vip"}, tiers.Selection{Fields: []string{"Mutation.createOrder"}})
-		require.EqualExportedValues(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 50}}, vip)
+		require.EqualExportedValues(t, tiers.Rules{Tier: "free", Unlimited: true, MaxCost: tiers.MaxCost{Enforce: 50}, Throttle: first}, vip)
 	})
 	t.Run("a blocked tier stays blocked for an unlimited tenant that carries it", func(t *testing.T) {
 		t.Parallel()

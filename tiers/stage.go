@@ -167,6 +167,9 @@ func loadPart(name, document string, most int) (Policy, *family, []Mistake) {
 	for i := range f.warnings {
 		f.warnings[i].Path = name + "." + f.warnings[i].Path
 	}
+	for i := range f.operations {
+		f.operations[i].place.Path = name + "." + f.operations[i].place.Path
+	}
 	f.lines = linesOf(root)
 	return policy, f, nil
 }

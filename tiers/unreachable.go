@@ -9,9 +9,17 @@ import (
 // unreachable looks for limits that hold less than an operation may cost, in tiers and in what exceptions
 // change: what is dearer than the capacity can never run, although the maximum cost permits it.
 func (o *oversight) unreachable(p *Policy) {
+	dearest := int64(0)
 	for _, name := range sorted(p.Tiers) {
 		tier := p.Tiers[name]
 		o.unreachableIn(path("").to("tiers").to(name), merge(tier, Exception{}), tier.Operations)
+		dearest = max(dearest, tier.MaxCost)
+	}
+	if b := p.Backstop; b != nil {
+		o.below(path("").to("backstop"), dearest, b.Limits)
+		for _, spelling := range sorted(b.Operations) {
+			o.below(path("").to("backstop").to("operations").to(spelling), dearest, b.Operations[spelling].Limits)
+		}
 	}
 	for _, name := range sorted(p.Tenants) {
 		x := p.Tenants[name]

@@ -12,6 +12,18 @@ const (
 	CountFields
 )
 
+// String returns the word of the document: none, totals or fields.
+func (u Usage) String() string {
+	switch u {
+	case CountTotals:
+		return "totals"
+	case CountFields:
+		return "fields"
+	case CountNothing:
+	}
+	return "none"
+}
+
 // usages are the words of the document. Empty is that of the tier, which is none by default.
 var usages = map[string]Usage{"": CountNothing, "none": CountNothing, "totals": CountTotals, "fields": CountFields}
 

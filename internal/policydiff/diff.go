@@ -34,6 +34,7 @@ func Compare(before, after *Policy) (changes []Change, following int) {
 	if was, is := before.Written.Default, after.Written.Default; was != is {
 		changes = append(changes, Change{What: "default tier", Old: was, New: is})
 	}
+	changes = append(changes, difference(ofBackstop(before), ofBackstop(after))...)
 	changes = append(changes, custom("", before.Written.Custom, after.Written.Custom)...)
 	byTier := make(map[[2]string][]Change)
 	for _, tier := range union(before.Written.Tiers, after.Written.Tiers) {

@@ -82,4 +82,33 @@ func TestWhatDiffersIsSaidOnceForWhomItIsAbout(t *testing.T) {
 	require.Equal(t, []policydiff.Change{
 		{What: "default tier", Old: "a", New: "b"}, {Tier: "a", What: "unlimited", Old: "unlimited"},
 	}, changes)
+	changes, _ = policydiff.Compare(
+		parse(t, "{version: 1, default: a, tiers: {a: {unlimited: true, usage: fields}}, tenants: {acme: {usage: totals}}}"),
+		parse(t, "{version: 1, default: a, tiers: {a: {unlimited: true, usage: totals}}, tenants: {acme: {usage: none}}}"))
+	require.Equal(t, []policydiff.Change{
+		{Tier: "a", What: "usage", Old: "fields", New: "totals"}, {Tenant: "acme", What: "usage", Old: "totals"},
+	}, changes)
+}
+
+func TestHowATierIsShedDiffersInWords(t *testing.T) {
+	t.Parallel()
+	const usual = "{version: 1, default: free, tiers: {free: {maxCost: 5}}}"
+	const spared = "{version: 1, default: free, tiers: {free: {maxCost: 5, throttle: {order: 2, acts: limits}}}}"
+	changes, _ := policydiff.Compare(parse(t, usual), parse(t, spared))
+	require.Len(t, changes, 1)
+	require.Equal(t, "throttle", changes[0].What)
+	require.Empty(t, changes[0].Old)
+	require.Equal(t, "limits of a minute and less shrink, place 2, to no less than 25 %", changes[0].New)
+}
+
+func TestWhatAllTenantsHaveTogetherDiffersInWords(t *testing.T) {
+	t.Parallel()
+	const before = "{version: 1, default: free, tiers: {free: {maxCost: 5}}, tenants: {acme: {maxCost: 6}}, backstop: {limits: {second: {capacity: 9, per: second}}}}"
+	const after = "{version: 1, default: free, tiers: {free: {maxCost: 5}}, tenants: {acme: {maxCost: 6}}, backstop: {mode: shadow, limits: {second: {capacity: 8, per: second}}, " +
+		"operations: {Mutation.*: {limits: {hour: {capacity: 7, per: hour, failMode: unbounded}}}}}}"
+	changes, _ := policydiff.Compare(parse(t, before), parse(t, after))
+	require.Equal(t, []policydiff.Change{
+		{What: "backstop limit second", Old: "9 points per second", New: "8 points per second, shadow"},
+		{What: "backstop of Mutation.* limit hour", New: "7 points per hour, shadow, fails unbounded"},
+	}, changes)
 }

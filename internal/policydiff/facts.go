@@ -59,8 +59,37 @@ func collect(p *Policy, subject tiers.Subject) tenantFacts {
 	if rules.Store != "" {
 		out["store"] = rules.Store
 	}
+	if !rules.Throttle.Usual() {
+		out["throttle"] = rules.Throttle.String()
+	}
+	if rules.Usage != tiers.CountNothing {
+		out["usage"] = rules.Usage.String()
+	}
 	noteCost(out, "maximum cost", &rules.MaxCost)
-	for _, b := range Buckets(rules.Buckets, operations, rulesFor) {
+	noteLimits(out, Buckets(rules.Buckets, operations, rulesFor), ownerName)
+	for _, spelling := range operations {
+		most, own := rulesFor(spelling).MaxCost, &rules.MaxCost
+		if most.Enforce != own.Enforce || most.Warn != own.Warn || most.Shadow != own.Shadow {
+			noteCost(out, "maximum cost of "+spelling, &most)
+		}
+	}
+	return tenantFacts{rules.Tier, out}
+}
+
+// ofBackstop are the facts of the budgets over all tenants.
+func ofBackstop(p *Policy) facts {
+	out := facts{}
+	noteLimits(out, Backstop(p.Snapshot, p.Written), func(owner bucket.Owner) string {
+		if owner.Level == bucket.Tenant {
+			return "backstop"
+		}
+		return "backstop of " + owner.Name
+	})
+	return out
+}
+
+func noteLimits(out facts, buckets []bucket.Bucket, named func(bucket.Owner) string) {
+	for _, b := range buckets {
 		for _, l := range b.Limits.All() {
 			text := Limit(&l)
 			if l.Mode != bucket.Enforce {
@@ -72,16 +101,9 @@ func collect(p *Policy, subject tiers.Subject) tenantFacts {
 			if l.FailMode != bucket.FailOpen {
 				text += ", fails " + l.FailMode.String()
 			}
-			out[fmt.Sprintf("%s limit %s", ownerName(b.Owner), l.Name)] = text
+			out[fmt.Sprintf("%s limit %s", named(b.Owner), l.Name)] = text
 		}
 	}
-	for _, spelling := range operations {
-		most, own := rulesFor(spelling).MaxCost, &rules.MaxCost
-		if most.Enforce != own.Enforce || most.Warn != own.Warn || most.Shadow != own.Shadow {
-			noteCost(out, "maximum cost of "+spelling, &most)
-		}
-	}
-	return tenantFacts{rules.Tier, out}
 }
 
 func noteCost(out facts, what string, most *tiers.MaxCost) {

@@ -39,9 +39,25 @@ func Selecting(operation string) tiers.Selection {
 
 // Buckets returns budgets and those that the operations add, each once.
 func Buckets(own []bucket.Bucket, operations []string, rulesFor func(operation string) tiers.Rules) []bucket.Bucket {
+	return added(own, operations, func(operation string) []bucket.Bucket { return rulesFor(operation).Buckets })
+}
+
+// Backstop returns the budgets over all tenants, those of single operations included.
+func Backstop(p *tiers.Snapshot, written *tiers.Policy) []bucket.Bucket {
+	if written.Backstop == nil {
+		return nil
+	}
+	of := func(operation string) []bucket.Bucket {
+		return p.Rules(tiers.Subject{Tenant: anybody}, Selecting(operation)).Backstop
+	}
+	return added(of(""), sorted(written.Backstop.Operations), of)
+}
+
+// added returns buckets and those that the operations add, each once.
+func added(own []bucket.Bucket, operations []string, of func(operation string) []bucket.Bucket) []bucket.Bucket {
 	all := slices.Clone(own)
 	for _, spelling := range operations {
-		for _, b := range rulesFor(spelling).Buckets {
+		for _, b := range of(spelling) {
 			if !slices.ContainsFunc(all, func(have bucket.Bucket) bool { return have.Owner == b.Owner }) {
 				all = append(all, b)
 			}

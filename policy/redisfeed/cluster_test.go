@@ -18,9 +18,7 @@ import (
 func TestAFailoverIsFollowedWithItsHints(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartReplicatedCluster(t, time.Second)
-	client, err := redisclient.Open("", redisclient.Config{Addresses: cluster.Addrs, Cluster: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.ConnectWith(t, "", redisclient.Config{Addresses: cluster.Addrs, Cluster: true})
 	feed := open(t, client)
 	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
 	f := follow(t, feed, policy.Config{Reporter: feed})

@@ -2,8 +2,10 @@ package redisfeed_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,6 +89,43 @@ func TestWhatSomebodyWritesByHandBesideTheMarkerIsSeenWithinTenQuestionsAndAtAHi
 	require.NoError(t, put(client, revision(4)))
 	require.NoError(t, client.Publish(t.Context(), key+":hint", "by hand").Err())
 	require.Eventually(t, func() bool { return maxCost(f) == 4 }, redistest.Patience, time.Millisecond)
+}
+
+// unanswered is a hook after which so many of the next scripts fail.
+type unanswered struct{ scripts atomic.Int64 }
+
+func (*unanswered) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*unanswered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (u *unanswered) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && u.scripts.Add(-1) >= 0 {
+			return errors.New("no answer")
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func TestAHintWhoseQuestionFailedHasTheScriptAskedAgain(t *testing.T) {
+	t.Parallel()
+	client := redistest.Plain(t, redistest.Start(t).Addr)
+	hook := &unanswered{}
+	client.AddHook(hook)
+	feed := open(t, client)
+	require.NoError(t, feed.Publish(t.Context(), revision(1), 0))
+	require.NoError(t, put(client, revision(2)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	require.Error(t, feed.Hints(ctx, cancel), "it stands, which is a hint")
+	hook.scripts.Store(2)
+	for range 2 {
+		_, err := feed.Newest(t.Context(), revision(1).Head())
+		require.ErrorContains(t, err, "no answer")
+	}
+	require.Equal(t, 1, newest(t, feed, revision(1).Head(), 1), "no marker says what was written by hand")
 }
 
 func TestWhoMayNotCompareAsksTheScript(t *testing.T) {

@@ -151,6 +151,8 @@ func (f *Feed) Newest(ctx context.Context, have policy.Head) (*policy.Revision, 
 	reply, err := newestScript.Run(ctx, f.client, []string{f.revision},
 		have.Number, have.Hash.String(), tiers.MaxDocument, maxField, last.stamp).StringSlice()
 	if err != nil {
+		// The script was to say what no marker says, because of a hint perhaps: it has to say so yet.
+		f.hinted.Store(true)
 		return nil, fmt.Errorf("redisfeed: %w", err)
 	}
 	const none, same, large, again, whole = 0, 1, 2, 3, 7

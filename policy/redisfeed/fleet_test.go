@@ -119,10 +119,7 @@ func newFleet(t *testing.T) *fleet {
 	})
 	for range fleetSize {
 		i := &instance{}
-		client, err := redisclient.Open(fl.proxy.Addr, redisclient.Config{PoolSize: 2})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = client.Close() })
-		feed := open(t, client)
+		feed := open(t, redistest.ConnectWith(t, fl.proxy.Addr, redisclient.Config{PoolSize: 2}))
 		i.follower = follow(t, feed, policy.Config{Reporter: feed, Observe: policy.ObserveConfig{Observer: i}})
 		fl.instances = append(fl.instances, i)
 	}

@@ -145,10 +145,11 @@ func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
 	ctx := t.Context()
 	publisher := open(t, client)
 	require.NoError(t, publisher.Publish(ctx, revision(1), 0))
+	var followers []*policy.Follower
 	for _, name := range []string{"b", "a"} {
 		feed, err := redisfeed.New(redisfeed.Config{Client: redistest.Connect(t, server.Addr), Instance: name})
 		require.NoError(t, err)
-		follow(t, feed, policy.Config{Reporter: feed})
+		followers = append(followers, follow(t, feed, policy.Config{Reporter: feed}))
 	}
 	wrong := other(2, []byte(strings.Repeat("\x01", 10_000)))
 	require.NoError(t, publisher.Restore(ctx, wrong))
@@ -168,6 +169,10 @@ func TestEachInstanceIsListedWithWhatItServesAndRefuses(t *testing.T) {
 	require.Equal(t, wrong.Hash, s.Refused.Hash)
 	require.Equal(t, policy.ReasonDocument, s.Refused.Cause)
 
+	// Neither says anything more: it would stand in the place of what is written here.
+	for _, f := range followers {
+		require.NoError(t, f.Close())
+	}
 	require.NoError(t, client.HSet(ctx, key+":instances", "b", "{").Err())
 	instances, err = publisher.Instances(ctx)
 	require.ErrorContains(t, err, "the reports of 1 instances cannot be read")
@@ -282,10 +287,8 @@ func TestTheRightsOfTheListAreEnough(t *testing.T) {
 		user = append(user, rule)
 	}
 	require.NoError(t, admin.Do(ctx, user...).Err())
-	client, err := redisclient.Open(server.Addr, redisclient.Config{Username: "instance", Password: "secret", SocketTimeout: redistest.Patience})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	feed := open(t, client)
+	cfg := redisclient.Config{Username: "instance", Password: "secret", SocketTimeout: redistest.Patience}
+	feed := open(t, redistest.ConnectWith(t, server.Addr, cfg))
 	require.NoError(t, feed.Publish(ctx, revision(1), 0))
 	f := follow(t, feed, policy.Config{Interval: policy.None, Reporter: feed})
 	require.NoError(t, feed.Publish(ctx, revision(2), 1))

@@ -151,7 +151,8 @@ func TestASwitchEndsByItselfWhileTheRedisIsAwayAndHoldsUntilThen(t *testing.T) {
 	s := switches(t, redistest.Connect(t, server.Addr))
 	i := follow(t, redistest.Connect(t, server.Addr), 100*time.Millisecond)
 	short, long := eased("short", "shadow"), eased("long", "shadow")
-	short.Until = time.Now().Add(2 * time.Second)
+	// It has to be in force before it ends, on a busy machine too.
+	short.Until = time.Now().Add(6 * time.Second)
 	require.NoError(t, s.Set(t.Context(), short))
 	require.NoError(t, s.Set(t.Context(), long))
 	i.becomes(t, "short", bucket.Shadow)

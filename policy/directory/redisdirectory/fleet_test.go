@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -27,9 +26,7 @@ func TestAChangeReachesEveryInstanceAlsoThroughBrokenConnectionsAndARestartOfRed
 	proxy := redistest.StartProxy(t, server.Addr)
 	var fleet [instances]*directory.Directory
 	for i := range fleet {
-		client, err := redisclient.New(proxy.Addr)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = client.Close() })
+		client := redistest.Connect(t, proxy.Addr)
 		fleet[i], err = directory.Open(t.Context(), policy, open(t, client), directory.Config{
 			Interval: 100 * time.Millisecond, MissDeadline: time.Second,
 			Observe: directory.ObserveConfig{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},

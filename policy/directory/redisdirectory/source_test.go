@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/directorytest"
@@ -39,9 +38,7 @@ func TestARedisKeepsTheContractOfSources(t *testing.T) {
 		server := redistest.Start(t)
 		return directorytest.Harness{
 			Open: func() directorytest.Source {
-				client, err := redisclient.New(server.Addr)
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = client.Close() })
+				client := redistest.Connect(t, server.Addr)
 				return open(t, client)
 			},
 			Lose: func() error { return plain(t, server.Addr).FlushAll(context.Background()).Err() },

@@ -1,0 +1,103 @@
+package tiers
+
+import "strings"
+
+// Unmatched returns the operation rules that no operation falls under where there are these root fields alone, by coordinates such as Mutation.checkout: those of
+// tiers, of exceptions of tenants and of the backstop, of both policies where a document has two. They hold all the same, because a policy may be older or newer than the schema of
+// a server, and one policy may be that of several servers. Rules for documents are not among them. There are at most 100, and of exceptions one for each spelling.
+func (s *Snapshot) Unmatched(fields []string) []Warning {
+	unmatched := s.family.unmatched(nil, fields)
+	if g := s.family.staged; g != nil {
+		unmatched = g.next.unmatched(unmatched, fields)
+	}
+	return unmatched
+}
+
+// namedOperation is an operation rule, and where it stands.
+type namedOperation struct {
+	spelling string
+	at       finding
+	place    Mistake
+}
+
+// unmatched adds the rules of one policy that match none of the fields.
+func (f *family) unmatched(all []Warning, fields []string) []Warning {
+	byRoot := make(map[string][]string)
+	for _, field := range fields {
+		byRoot[rootType(field)] = append(byRoot[rootType(field)], field)
+	}
+	for i := range f.operations {
+		if len(all) >= maxWarnings {
+			break
+		}
+		named := &f.operations[i]
+		if anyMatches(named.spelling, byRoot[rootType(named.spelling)]) {
+			continue
+		}
+		warning := Warning(named.place)
+		warning.Problem = "no root field of the schema matches, so that nothing falls under the rule" + meant(named.spelling, fields)
+		all = append(all, warning)
+	}
+	return all
+}
+
+func anyMatches(pattern string, fields []string) bool {
+	for _, field := range fields {
+		if matches(pattern, field) {
+			return true
+		}
+	}
+	return false
+}
+
+// meant asks whether a field was meant whose name is a slip away.
+func meant(spelling string, fields []string) string {
+	if strings.Contains(spelling, "*") {
+		return ""
+	}
+	for _, field := range fields {
+		if similar(spelling, field) {
+			return "; is " + echo(field) + " meant?"
+		}
+	}
+	return ""
+}
+
+// operations returns the rules for root fields: all of tiers and of the backstop, and of exceptions the first of each spelling that these do not have.
+func (p *Policy) operations() []namedOperation {
+	var all []namedOperation
+	known := make(map[string]bool)
+	for _, name := range sorted(p.Tiers) {
+		t, at := p.Tiers[name], path("").to("tiers").to(name)
+		_, personal := t.Users.split()
+		all = appendOperations(all, at.to("operations"), t.Operations)
+		all = appendOperations(all, at.to("users").to("operations"), personal)
+	}
+	if b := p.Backstop; b != nil {
+		all = appendOperations(all, path("").to("backstop").to("operations"), b.Operations)
+	}
+	for i := range all {
+		known[all[i].spelling] = true
+	}
+	for _, name := range sorted(p.Tenants) {
+		x, at := p.Tenants[name], path("").to("tenants").to(name)
+		_, personal := x.Users.split()
+		own := appendOperations(nil, at.to("operations"), x.Operations)
+		for _, named := range appendOperations(own, at.to("users").to("operations"), personal) {
+			if !known[named.spelling] {
+				known[named.spelling] = true
+				all = append(all, named)
+			}
+		}
+	}
+	return all
+}
+
+func appendOperations[T any](all []namedOperation, at path, rules map[string]T) []namedOperation {
+	for _, spelling := range sorted(rules) {
+		if !isDocument(spelling) {
+			all = append(all, namedOperation{spelling: spelling, at: finding{path: at.to(spelling)}})
+		}
+	}
+	return all
+}
