@@ -1,0 +1,42 @@
+package throttle
+
+import (
+	"hash/maphash"
+	"io/fs"
+	"time"
+)
+
+// ReadProcessor returns what reads the processor time of a process, as its files say.
+func ReadProcessor(root fs.FS, clock func() time.Time, processors float64) func() (float64, bool) {
+	p := &processor{root: root, clock: clock, processors: processors}
+	return p.read
+}
+
+// ReadMemory returns what reads the memory of this process, with a limit of the runtime in bytes, zero for none.
+func ReadMemory(root fs.FS, limit float64) func() (float64, bool) {
+	m := &memory{root: root, limit: limit}
+	return m.read
+}
+
+// P99 ends a beat of a latency.
+func (l *Latency) P99() time.Duration {
+	p99, _ := l.p99(nil)
+	return p99
+}
+
+// Apart returns the first tenants of a name with a number that no two of share a slot, nor with others.
+func (t *Throttle) Apart(n int, name func(i int) string, others ...string) []string {
+	taken := map[uint64]bool{}
+	at := func(tenant string) uint64 { return maphash.String(t.seed, tenant) % crowdSlots }
+	for _, other := range others {
+		taken[at(other)] = true
+	}
+	var found []string
+	for i := 0; len(found) < n; i++ {
+		if tenant := name(i); !taken[at(tenant)] {
+			taken[at(tenant)] = true
+			found = append(found, tenant)
+		}
+	}
+	return found
+}

@@ -1,0 +1,293 @@
+package throttle_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/throttle"
+)
+
+// served is one operation in ten milliseconds, by its number.
+type served struct {
+	tenant string
+	took   time.Duration
+	fails  bool
+}
+
+// serve lets operations come for so many seconds, a hundred in each but for those that have no tenant.
+func serve(one *throttle.Throttle, seconds int, operation func(i int) served) {
+	for i := range seconds * 100 {
+		if op := operation(i); op.tenant != "" {
+			one.Offer(op.tenant, 1, 0.1, 1)
+			start := one.Begin(op.tenant)
+			if op.took < time.Hour {
+				time.AfterFunc(op.took, func() { one.End(start, op.fails) })
+			}
+		}
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+	}
+}
+
+// shop is operations of fifty tenants that take so long, where another one's come instead in so many of a hundred.
+func shop(often int, took time.Duration, other served) func(i int) served {
+	return func(i int) served {
+		if i%100 < often {
+			return other
+		}
+		return served{tenant: fmt.Sprint("t", i%50), took: took}
+	}
+}
+
+const (
+	fast = 20 * time.Millisecond
+	slow = 2 * time.Second
+)
+
+func TestATenantIsNotTheSignalOfAll(t *testing.T) {
+	t.Parallel()
+	for what, other := range map[string]served{
+		"that asks for what is slow":      {tenant: "attacker", took: slow},
+		"that asks for what fails":        {tenant: "attacker", took: fast, fails: true},
+		"whose operations do not end":     {tenant: "attacker", took: time.Hour},
+		"whose operations take a minute":  {tenant: "attacker", took: time.Minute},
+		"that asks for what fails slowly": {tenant: "attacker", took: slow, fails: true},
+	} {
+		for _, often := range []int{1, 5} {
+			t.Run(fmt.Sprintf("a tenant %s in %d of 100 operations", what, often), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					cfg := quiet(throttle.NewMemory(nil))
+					cfg.Latency, cfg.Errors = 100*time.Millisecond, 0.02
+					one := running(t, cfg)
+					most := 0.0
+					for range 70 {
+						serve(one, 1, shop(often, fast, other))
+						most = max(most, one.Status().Shed)
+					}
+					require.Zero(t, most)
+				})
+			})
+		}
+	}
+}
+
+func TestWhatManyTenantsSayIsHeard(t *testing.T) {
+	t.Parallel()
+	for what, operation := range map[string]func(i int) served{
+		"all are slow": func(i int) served { return served{fmt.Sprint("t", i%50), slow, false} },
+		"three in a hundred of all are slow": func(i int) served {
+			return served{fmt.Sprint("t", i*7%50), []time.Duration{fast, slow}[min(1, max(0, i%33-31))], false}
+		},
+		"one tenant is all, and is slow": func(i int) served {
+			return served{"a", []time.Duration{fast, slow}[i%2], false}
+		},
+		"one tenant is half, and is slow": func(i int) served {
+			if i%2 == 0 {
+				return served{"a", slow, false}
+			}
+			return served{fmt.Sprint("t", i%50), fast, false}
+		},
+		"nothing ends": func(i int) served { return served{fmt.Sprint("t", i%50), time.Hour, false} },
+		"one in ten of all fails": func(i int) served {
+			return served{fmt.Sprint("t", i*7%50), fast, i%10 == 3}
+		},
+		"each has come once, and is slow": func(i int) served {
+			return served{fmt.Sprint("t", i), []time.Duration{fast, slow}[min(1, max(0, i%20-18))], false}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := quiet(throttle.NewMemory(nil))
+				cfg.Latency, cfg.Errors = 100*time.Millisecond, 0.02
+				one := running(t, cfg)
+				most := 0.0
+				for range 15 {
+					serve(one, 1, operation)
+					most = max(most, one.Status().Shed)
+				}
+				require.Greater(t, most, 0.25)
+			})
+		})
+	}
+}
+
+func TestATenantWhoseOperationsAreSlowAndHangIsHeardOnceForBoth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency = 100 * time.Millisecond
+		one := running(t, cfg)
+		most := 0.0
+		for second := range 30 {
+			// They are so few that a window is of several seconds: what hangs begins when what is slow has ended in the same one.
+			serve(one, 1, func(i int) served {
+				switch {
+				case i == 4:
+					return served{tenant: "attacker", took: 300 * time.Millisecond}
+				case i == 60 && second%7 == 0:
+					return served{tenant: "attacker", took: 4 * time.Second}
+				case i%4 == 0:
+					return served{tenant: fmt.Sprint("t", i%50), took: fast}
+				}
+				return served{}
+			})
+			most = max(most, one.Status().Shed)
+		}
+		require.Zero(t, most)
+	})
+}
+
+func TestWhatABacklogSaysIsHeardThoughLittleIsLetIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency = 100 * time.Millisecond
+		one := running(t, cfg)
+		var backlog []throttle.Start
+		for range 2000 {
+			one.Offer("a", 1, 0.1, 1)
+			backlog = append(backlog, one.Begin("a"))
+		}
+		time.Sleep(3 * time.Second) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+		for i, start := range backlog {
+			one.End(start, false)
+			if i%5 == 0 {
+				time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+			}
+		}
+		require.Greater(t, one.Status().Fleet.Pressure, 1.5)
+	})
+}
+
+func TestATenantThatIsIdleAgainIsHeardAsBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency = 100 * time.Millisecond
+		one := running(t, cfg)
+		// It is heard once in a window.
+		serve(one, 10, shop(2, fast, served{tenant: "attacker", took: slow}))
+		require.Zero(t, one.Status().Shed)
+		serve(one, 10, func(int) served { return served{"attacker", fast, false} })
+		// What is slow now is its every second operation.
+		serve(one, 10, func(i int) served { return served{"attacker", []time.Duration{fast, slow}[i%2], false} })
+		require.Greater(t, one.Status().Shed, 0.25)
+	})
+}
+
+func TestWhatHangsForeverIsHeardForAsLongAsItDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency = 100 * time.Millisecond
+		one := running(t, cfg)
+		// A dependency hangs, which every second operation asks, and there is no timeout.
+		hangs := func(i int) served {
+			return served{fmt.Sprint("t", i%50), []time.Duration{fast, time.Hour}[i/50%2], false}
+		}
+		serve(one, 30, hangs)
+		for second := range 300 {
+			serve(one, 1, hangs)
+			require.Greater(t, one.Status().Shed, 0.5, "after %d s", second)
+		}
+	})
+}
+
+func TestATenantThatIsAloneIsHeardHoweverLittleItAsks(t *testing.T) {
+	t.Parallel()
+	for what, took := range map[string]time.Duration{"slow": slow, "without an end": time.Hour} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := quiet(throttle.NewMemory(nil))
+				cfg.Latency = 100 * time.Millisecond
+				one := running(t, cfg)
+				serve(one, 30, func(i int) served {
+					if i%50 == 0 {
+						return served{"a", took, false}
+					}
+					return served{}
+				})
+				require.Greater(t, one.Status().Shed, 0.25)
+			})
+		})
+	}
+}
+
+func TestATenantThatIsShedLessThanOthersIsNotHeardMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency, cfg.Errors = 100*time.Millisecond, 0.02
+		one := running(t, cfg)
+		large := one.Apart(4, func(i int) string { return fmt.Sprint("large", i) }, "slow")
+		// Two in a hundred of 1500 operations a second are those of a tenant that is slow: too little for a word. What is shed is what the large ones ask for beyond that.
+		second := func() {
+			for i := range 1500 {
+				op := served{large[i%4], fast, false}
+				if i%50 == 0 {
+					op = served{"slow", slow, i%100 == 0}
+				}
+				if !one.Offer(op.tenant, 1, 0.1, 1).Shed {
+					start := one.Begin(op.tenant)
+					time.AfterFunc(op.took, func() { one.End(start, op.fails) })
+				}
+				if i%15 == 0 {
+					time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+				}
+			}
+		}
+		for range 5 {
+			second()
+		}
+		require.Zero(t, one.Status().Shed)
+		stop := pressed(t, one, over(4))
+		for range 20 {
+			second()
+		}
+		require.InDelta(t, 0.9, one.Status().Shed, 0.01)
+		stop()
+		for range 40 {
+			second()
+		}
+		require.Less(t, one.Status().Shed, 0.8, "it comes back when the cause has gone")
+		for range 80 {
+			second()
+		}
+		require.Zero(t, one.Status().Shed)
+	})
+}
+
+func TestATenantThatIsNearlyAllIsHeardThoughNearlyAllOfItIsShed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := quiet(throttle.NewMemory(nil))
+		cfg.Latency = 100 * time.Millisecond
+		one := running(t, cfg)
+		small := one.Apart(3, func(i int) string { return fmt.Sprint("small", i) }, "large")
+		for second := range 60 {
+			for i := range 6000 {
+				tenant, took := "large", slow
+				if i%200 == 0 {
+					// Nobody sheds what asks for so little, and it is fast.
+					tenant, took = small[i/200%3], fast
+				}
+				if !one.Offer(tenant, 1, 0.05, 1).Shed {
+					start := one.Begin(tenant)
+					time.AfterFunc(took, func() { one.End(start, false) })
+				}
+				if i%60 == 0 {
+					time.Sleep(10 * time.Millisecond) //nolint:forbidigo // The clock of the bubble is not the real one: this waits for nothing.
+				}
+			}
+			if second > 25 {
+				require.Greater(t, one.Status().Shed, 0.85, "after %d s", second)
+			}
+		}
+	})
+}
