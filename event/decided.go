@@ -124,6 +124,10 @@ type LimitState struct {
 	// Remaining is what is left, and Overdraft what is spent beyond the capacity.
 	Remaining int64 `json:"remaining"`
 	Overdraft int64 `json:"overdraft,omitempty"`
+	// Approximate says that replicas lease parts of it, so that this one can refuse while others hold enough. Held is what of Remaining
+	// this replica held: the rest was left in the store when that said so last.
+	Approximate bool  `json:"approximate,omitempty"`
+	Held        int64 `json:"held,omitempty"`
 	// ResetAfter is when it is full again.
 	ResetAfter time.Duration `json:"resetAfter,omitempty"`
 	// Exceeded says that it had not the amount, Refuses that it is one of those that refused, and Never that
@@ -233,6 +237,8 @@ func (l *LimitState) attributes() attributes {
 	a.number("asked", l.Asked)
 	a = append(a, slog.Int64("remaining", l.Remaining))
 	a.number("overdraft", l.Overdraft)
+	a.flag("approximate", l.Approximate)
+	a.number("held", l.Held)
 	a.duration("resetAfter", l.ResetAfter)
 	a.flag("exceeded", l.Exceeded)
 	a.flag("refuses", l.Refuses)

@@ -91,7 +91,7 @@ func TestALineSaysWhatLedToARefusal(t *testing.T) {
 			`kind=query operation=Report rootFields=Query.a,Query.b keyed=true cost=62 charged=0 maxCost=500 rule=depth retryAfter=7.2s clearsAt=2026-11-22T01:02:03.000Z ` +
 			`amounts.points=62 amounts.requests=1 store=eu storeDuration=1ms storeResult=ambiguous failMode=closed tierFrom=default modeFrom=(default) ` +
 			`limits.0.level=user limits.0.owner=alice limits.0.limit=minute limits.0.unit=points limits.0.capacity=100 limits.0.refill=100 limits.0.period=1m0s ` +
-			`limits.0.mode=enforce limits.0.soft=true limits.0.remaining=38 limits.0.overdraft=1 limits.0.resetAfter=37s limits.0.exceeded=true limits.0.refuses=true ` +
+			`limits.0.mode=enforce limits.0.soft=true limits.0.remaining=38 limits.0.overdraft=1 limits.0.approximate=true limits.0.held=30 limits.0.resetAfter=37s limits.0.exceeded=true limits.0.refuses=true ` +
 			`limits.0.never=true limits.0.retryAfter=7.2s limits.0.from="tiers.pro.users.limits.minute < tenants.acme.users.limits.minute" limits.0.modeFrom=(default) ` +
 			`limits.0.failModeFrom=tiers.pro.failMode limits.0.overrides.0.level=user limits.0.overrides.0.owner=alice limits.0.overrides.0.limit=minute ` +
 			`limits.0.overrides.0.reason="ticket 17" limits.0.overrides.0.actor=ops limits.0.overrides.0.setAt=2026-11-22T01:00:00.000Z limits.0.overrides.0.expires=2026-11-23T00:00:00.000Z`,
@@ -106,7 +106,7 @@ func TestALineSaysWhatLedToARefusal(t *testing.T) {
 			Origin: event.Origin{Tier: "default", Mode: "(default)"},
 			Limits: []event.LimitState{{
 				Level: "user", Owner: "alice", Limit: "minute", Unit: "points", Capacity: 100, Refill: 100, Period: time.Minute, Mode: "enforce", Soft: true,
-				Remaining: 38, Overdraft: 1, ResetAfter: 37 * time.Second, Exceeded: true, Refuses: true, Never: true, RetryAfter: 7200 * time.Millisecond,
+				Remaining: 38, Overdraft: 1, Approximate: true, Held: 30, ResetAfter: 37 * time.Second, Exceeded: true, Refuses: true, Never: true, RetryAfter: 7200 * time.Millisecond,
 				Origin: &origin,
 			}},
 		},

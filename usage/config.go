@@ -27,7 +27,8 @@ type RecorderConfig struct {
 	// Tenants is of how many tenants decisions are counted by name, in a minute, at most 65 536. Zero means 2048, and [None] that
 	// decisions are not counted.
 	Tenants int
-	// Names is how many names a tenant has in a minute, in all dimensions together, at most 256. Zero means 128.
+	// Names is how many names a tenant has in a minute, in all dimensions together, of which each has an eighth for itself, at most 256. Zero
+	// means 128.
 	Names int
 	// Rows is how many names of all tenants and minutes there are at most that nobody has stored, 1000 to 1 000 000, of some 200 bytes each. Zero
 	// means 100 000: where there is no room for more, the oldest minute is lost.

@@ -97,3 +97,33 @@ func TestWhatIsNotStoredForLongIsBoundedAndWhatIsLostIsSaid(t *testing.T) {
 	require.Equal(t, truth, kept.sum(usage.ByTenant).Admitted+int64(r.Losses().Lost))
 	require.Contains(t, kept, row{"tenant-1", now.Add(-time.Minute).Unix() / 60, usage.ByTenant, ""}, "the newest minutes are kept")
 }
+
+func TestAClientOfManyOperationsTakesTheNamesOfNoOtherUserAndOfNoLimit(t *testing.T) {
+	r := recorder(t, usage.RecorderConfig{Names: 16, Users: digest.Plain})
+	for i := range 1000 {
+		r.Count(admitted(noon, "acme", "loud", fmt.Sprint("Query.f", i), 1))
+	}
+	r.Count(admitted(noon, "acme", "quiet", "Query.f0", 1))
+	refused := admitted(noon, "acme", "quiet", "Query.f0", 0)
+	refused.Refused, refused.Level, refused.Limit = true, "tenant", "minute"
+	r.Count(refused)
+	kept := table{}
+	batch := r.Collect(noon, noon)
+	kept.keep(&batch)
+	users, limits, operations := map[string]bool{}, 0, 0
+	for of := range kept {
+		switch of.by {
+		case usage.ByUser:
+			users[of.name] = true
+		case usage.ByLimit:
+			limits++
+		case usage.ByOperation:
+			operations++
+		default:
+		}
+	}
+	require.Equal(t, map[string]bool{"loud": true, "quiet": true}, users)
+	require.Equal(t, 1, limits)
+	// The names of the others have an eighth each.
+	require.Equal(t, 16-3*2+1, operations)
+}

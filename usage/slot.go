@@ -21,6 +21,8 @@ const (
 	often = 2
 	// maxTenant is how long the name of a tenant is that is told as counted.
 	maxTenant = 1024
+	// dimensions is how many there are.
+	dimensions = int(ByLimit) + 1
 	// maxCrossings is how many thresholds a tenant reaches in a slot, or in a minute.
 	maxCrossings = 64
 )
@@ -53,6 +55,8 @@ type page struct {
 type account struct {
 	all   Numbers
 	names map[name]*Numbers
+	// of is how many names there are in each dimension.
+	of [dimensions]int
 	// crossings are nil where there are none.
 	crossings map[crossing]int64
 }
@@ -202,7 +206,7 @@ func (s *slot) account(p *page, tenant string) *account {
 // named returns the numbers of a name. It returns false if these are those of all that find no room.
 func (a *account) named(room int, of name) (*Numbers, bool) {
 	found, own := a.names[of], true
-	if found == nil && len(a.names) >= room {
+	if found == nil && !a.hasRoom(room, of.by) {
 		of, own = name{by: of.by, text: Other}, false
 		found = a.names[of]
 	}
@@ -210,8 +214,26 @@ func (a *account) named(room int, of name) (*Numbers, bool) {
 		found = new(Numbers)
 		of.level, of.text = strings.Clone(of.level), strings.Clone(of.text)
 		a.names[of] = found
+		a.count(of, 1)
 	}
 	return found, own
+}
+
+// count counts a name that has come or gone, but none that stands for others.
+func (a *account) count(of name, n int) {
+	if of.text != Other {
+		a.of[of.by] += n
+	}
+}
+
+// hasRoom reports whether there is room for another name in a dimension. Each has an eighth for itself, so that a client that has many operations takes
+// the names of no users and limits.
+func (a *account) hasRoom(room int, by Dimension) bool {
+	own, taken := room/8, 0
+	for _, n := range a.of[ByOperation:] {
+		taken += max(n, own)
+	}
+	return len(a.names) < room && (a.of[by] < own || taken < room)
 }
 
 // reached counts a threshold, of which no more than a sample is told anyway.
@@ -279,6 +301,7 @@ func (a *account) reset(room int) {
 	for of, n := range a.names {
 		if full && n.decisions() < often {
 			delete(a.names, of)
+			a.count(of, -1)
 			continue
 		}
 		*n = Numbers{}

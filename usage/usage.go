@@ -28,8 +28,8 @@ type Grade uint8
 const (
 	// Exact was counted in the step that charged it.
 	Exact Grade = iota
-	// Local was admitted by the share of an instance while the store was away, and counted when that was settled. An instance that ends
-	// before has not counted it.
+	// Local was admitted by the share of an instance while the store was away, and counted when that was settled; or by what it leases, and counted a
+	// second later. An instance that ends before has not counted it.
 	Local
 	// Instance was counted by an instance in its memory. One that is killed loses a second or so of it.
 	Instance

@@ -39,7 +39,7 @@ func TestAFewBytesInRedisAreNotManyInWhoReadsThem(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before, n := heap(), 0
-	for chunk, err := range reader(t, connect(t, server.Addr)).Chunks(t.Context(), time.Time{}) {
+	for chunk, err := range reader(t, redistest.Connect(t, server.Addr)).Chunks(t.Context(), time.Time{}) {
 		require.NoError(t, err)
 		require.Len(t, chunk.Records, 1024)
 		if n++; n == 1 {

@@ -27,14 +27,6 @@ const (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func connect(t testing.TB, addr string) redis.UniversalClient {
-	t.Helper()
-	client, err := redisclient.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 // plain returns a client for the test itself, which may wait.
 func plain(t testing.TB, addr string) *redis.Client {
 	t.Helper()
@@ -117,20 +109,17 @@ func testInstances(t *testing.T, client redis.UniversalClient) {
 
 func TestWhatInstancesWriteIsReadFromAllOfThem(t *testing.T) {
 	t.Parallel()
-	testInstances(t, connect(t, redistest.Start(t).Addr))
+	testInstances(t, redistest.Connect(t, redistest.Start(t).Addr))
 }
 
 func TestInstancesOfAClusterAreInAllShards(t *testing.T) {
 	t.Parallel()
-	client, err := redisclient.Open("", redisclient.Config{Addresses: redistest.StartCluster(t).Addrs, Cluster: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	testInstances(t, client)
+	testInstances(t, redistest.ConnectWith(t, "", redisclient.Config{Addresses: redistest.StartCluster(t).Addrs, Cluster: true}))
 }
 
 func TestARefusalIsFoundAfterItsInstanceIsGone(t *testing.T) {
 	t.Parallel()
-	client := connect(t, redistest.Start(t).Addr)
+	client := redistest.Connect(t, redistest.Start(t).Addr)
 	c, w := instance(t, client, "gone")
 	c.Count(asked("acme"))
 	c.Observe(t.Context(), refused("last words", "acme"))
@@ -145,7 +134,7 @@ func TestARefusalIsFoundAfterItsInstanceIsGone(t *testing.T) {
 func TestAFlushedRedisGetsTheRefusalsBackAndARestartedOneTheDigest(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := connect(t, server.Addr)
+	client := redistest.Connect(t, server.Addr)
 	c, _ := instance(t, client, "one")
 	c.Observe(t.Context(), refused("id", "acme"))
 	r := reader(t, client)
@@ -168,7 +157,7 @@ func TestAFlushedRedisGetsTheRefusalsBackAndARestartedOneTheDigest(t *testing.T)
 func TestWhatSomebodyHasWrittenThereIsSaidAndLeftOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, test := connect(t, server.Addr), plain(t, server.Addr)
+	client, test := redistest.Connect(t, server.Addr), plain(t, server.Addr)
 	c, _ := instance(t, client, "good")
 	c.Count(asked("acme"))
 	c.Observe(t.Context(), refused("good", "acme"))
@@ -216,7 +205,7 @@ func TestWhatSomebodyHasWrittenThereIsSaidAndLeftOut(t *testing.T) {
 func TestRecordsStayWithinTheirBytes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := connect(t, server.Addr)
+	client := redistest.Connect(t, server.Addr)
 	c, err := digest.New(digest.Config{})
 	require.NoError(t, err)
 	w, err := redisdigest.Start(redisdigest.WriterConfig{
@@ -269,9 +258,7 @@ func TestAWriterAndAReaderNeedNoMoreRightsThanAreSaid(t *testing.T) {
 		args = append(args, rule)
 	}
 	require.NoError(t, test.Do(t.Context(), args...).Err())
-	client, err := redisclient.New("redis://limiter:secret@" + server.Addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Connect(t, "redis://limiter:secret@"+server.Addr)
 	testInstances(t, client)
 	_, err = redisdigest.ACLRules("a:b")
 	require.Error(t, err)

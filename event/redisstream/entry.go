@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,7 +30,11 @@ func valuesOf(e *stream.Envelope) (values [len(fields)]string) {
 	return values
 }
 
-// Decode reads an entry of the stream of a topic. The error is that of one which somebody else has written.
+// errUnprintable says that an attribute is no text.
+var errUnprintable = errors.New("an attribute is not UTF-8 without control characters")
+
+// Decode reads an entry of the stream of a topic. The error is that of one which somebody else has written: it is no CloudEvent, or has attributes that databases and
+// headers do not take.
 func Decode(topic string, entry redis.XMessage) (stream.Envelope, error) {
 	e := stream.Envelope{Topic: topic}
 	errs := []error{}
@@ -37,6 +44,8 @@ func Decode(topic string, entry redis.XMessage) (stream.Envelope, error) {
 		case value == "":
 		case name == "data":
 			e.Data = json.RawMessage(value)
+		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
+			errs = append(errs, errUnprintable)
 		default:
 			errs = append(errs, e.SetAttribute(name, value))
 		}

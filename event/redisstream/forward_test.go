@@ -146,9 +146,7 @@ func TestAStreamThatWasGoneIsBroughtOnFromItsBeginningByWhoMayOnlyConsume(t *tes
 		user = append(user, rule)
 	}
 	require.NoError(t, client.Do(t.Context(), user...).Err())
-	modest, err := redisclient.Open(server.Addr, redisclient.Config{Username: "bridge", Password: "secret"})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = modest.Close() })
+	modest := redistest.ConnectWith(t, server.Addr, redisclient.Config{Username: "bridge", Password: "secret"})
 	b := &elsewhere{}
 	forward(t, modest, b)
 	for n := range 3 {

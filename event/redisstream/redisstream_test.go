@@ -232,6 +232,9 @@ func TestEntriesOfOthersAreNoEvents(t *testing.T) {
 		{"specversion": "1.0", "id": "1", "data": "{"},
 		{"specversion": "0.3", "id": "1", "data": "{}"},
 		{"specversion": "1.0", "id": "1", "data": "{}", "time": "yesterday"},
+		{"specversion": "1.0", "id": "1", "data": "{}", "subject": "acme\x00"},
+		{"specversion": "1.0", "id": "1", "data": "{}", "subject": "acme\xff"},
+		{"specversion": "1.0", "id": "1", "data": "{}", "type": "a\nb"},
 	} {
 		_, err := redisstream.Decode("ratelimit.denials", redis.XMessage{ID: "1-1", Values: values})
 		require.ErrorContains(t, err, "1-1", values)

@@ -65,7 +65,7 @@ type Reason string
 const (
 	// ReasonStatus is an answer with a status of another kind, redirects among them.
 	ReasonStatus Reason = "status"
-	// ReasonURL is a URL that may not be reached, by itself or by an address of its host.
+	// ReasonURL is a URL that may not be reached, by itself or by an address of its host, or whose host has none.
 	ReasonURL Reason = "url"
 	// ReasonUnreachable is an endpoint with which no connection could be made, or that has ended one.
 	ReasonUnreachable Reason = "unreachable"
@@ -127,7 +127,8 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, m Message) Result {
 func reasonOf(err error) Reason {
 	var timeout net.Error
 	switch {
-	case errors.Is(err, errAddress):
+	case errors.Is(err, errAddress), errors.Is(err, errName):
+		// Both are one: otherwise who registers names would find out which of them the network of the operator has.
 		return ReasonURL
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return ReasonTimeout

@@ -159,6 +159,9 @@ func (s *Sender) mayReach(port string, plain bool) bool {
 // errAddress says that a name leads to an address that is not to be reached.
 var errAddress = errors.New("webhook: the host has an address that is not public, and that the operator does not allow")
 
+// errName says that a name leads to no address.
+var errName = errors.New("webhook: the host has no address")
+
 // dial resolves a host once and connects to what it has vetted: who resolves again, as net.Dial would, asks a name server that may have changed its mind.
 func (s *Sender) dial(ctx context.Context, network, hostport string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(hostport)
@@ -192,10 +195,10 @@ func (s *Sender) vetted(ctx context.Context, host string) ([]netip.Addr, error) 
 	if literal, err := netip.ParseAddr(host); err == nil {
 		addresses = append(addresses, literal)
 	} else if addresses, err = s.cfg.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errName, err)
 	}
 	if len(addresses) == 0 {
-		return nil, errors.New("webhook: the host has no address")
+		return nil, errName
 	}
 	for _, address := range addresses {
 		if !reachable(address, s.cfg.AllowNetworks) {

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -134,6 +135,30 @@ func TestAnAddressThatIsNotPublicIsNeverReached(t *testing.T) {
 		require.Equal(t, webhook.ReasonURL, sender(t, cfg).Send(t.Context(), literal, message).Reason, address)
 		cfg.Resolver = &names{lists: [][]string{{"93.184.215.14", address}}}
 		require.Equal(t, webhook.ReasonURL, sender(t, cfg).Send(t.Context(), to, message).Reason, address)
+	}
+}
+
+// nameless is a resolver that finds nothing.
+type nameless struct{ err error }
+
+func (n nameless) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return nil, n.err
+}
+
+func TestATenantIsNotToldWhichNamesTheNetworkOfTheOperatorHas(t *testing.T) {
+	to, cfg := endpoint(t, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
+	cfg.AllowNetworks = nil
+	cfg.Resolver = &names{lists: [][]string{{"10.0.0.7"}}}
+	inside := sender(t, cfg).Send(t.Context(), to, message).Reason
+	for _, err := range []error{
+		nil,
+		&net.DNSError{Err: "no such host", Name: "db.internal", IsNotFound: true},
+		&net.DNSError{Err: "server misbehaving", Name: "db.internal", IsTemporary: true},
+		&net.DNSError{Err: "i/o timeout", Name: "db.internal", IsTimeout: true},
+		fmt.Errorf("lookup: %w", context.DeadlineExceeded),
+	} {
+		cfg.Resolver = nameless{err}
+		require.Equal(t, inside, sender(t, cfg).Send(t.Context(), to, message).Reason, "%v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func one(n int64, minute time.Time) usage.Batch {
 
 func TestAWriteThatComesAfterALaterOneChangesNothing(t *testing.T) {
 	t.Parallel()
-	client := connect(t, redistest.Start(t).Addr)
+	client := redistest.Connect(t, redistest.Start(t).Addr)
 	now := time.Now().Truncate(time.Minute).UTC()
 	teller := redisusage.NewTeller(redisusage.Config{Client: client}, "one", "00000000000000b0")
 	require.NoError(t, teller.Tell(t.Context(), now, one(3, now)))
@@ -36,7 +36,7 @@ func TestAWriteThatComesAfterALaterOneChangesNothing(t *testing.T) {
 func TestWhatSomebodyHasWrittenThereIsLeftOut(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
-	client, test, ctx := connect(t, addr), plain(t, addr), t.Context()
+	client, test, ctx := redistest.Connect(t, addr), plain(t, addr), t.Context()
 	now := time.Now().Truncate(time.Minute).UTC()
 	minute := now.Unix() / 60
 	const run = "00000000000000b0"
@@ -78,7 +78,7 @@ func TestWhatSomebodyHasWrittenThereIsLeftOut(t *testing.T) {
 func TestWhatNobodyCollectsStaysWithinItsBytes(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
-	client := connect(t, addr)
+	client := redistest.Connect(t, addr)
 	const bytes, minutes = 1 << 20, 400
 	now := time.Now().Truncate(time.Minute)
 	teller := redisusage.NewBoundedTeller(redisusage.Config{Client: client}, "one", "00000000000000b0", bytes)
@@ -112,7 +112,7 @@ func TestWhatNobodyCollectsStaysWithinItsBytes(t *testing.T) {
 func TestEverythingThatIsToldHasALife(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t).Addr
-	client := connect(t, addr)
+	client := redistest.Connect(t, addr)
 	r, w := instance(t, client, "one")
 	r.Count(event.Verdict{At: time.Now(), Tenant: "acme", Outcome: "admitted"})
 	r.CountUsage(event.UsageCounted{Tenant: "acme", At: time.Now()})

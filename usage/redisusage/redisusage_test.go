@@ -30,14 +30,6 @@ const (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func connect(t testing.TB, url string) redis.UniversalClient {
-	t.Helper()
-	client, err := redisclient.New(url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 // plain returns a client for the test itself, which may wait.
 func plain(t testing.TB, addr string) *redis.Client {
 	t.Helper()
@@ -95,7 +87,7 @@ func TestASourceInRedisKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	usagetest.RunSource(t, func(t *testing.T) usagetest.Scene {
 		t.Helper()
-		client := connect(t, redistest.Start(t).Addr)
+		client := redistest.Connect(t, redistest.Start(t).Addr)
 		return scene(t, client, client)
 	})
 }
@@ -106,10 +98,7 @@ func cluster(t *testing.T, addrs []string, user string) redis.UniversalClient {
 	if user != "" {
 		cfg.Password = "secret"
 	}
-	client, err := redisclient.Open("", cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return redistest.ConnectWith(t, "", cfg)
 }
 
 // allow makes users with the rights that are documented.
@@ -138,7 +127,7 @@ func TestInstancesAndCollectorsNeedNoMoreRightsThanAreSaidAlsoInACluster(t *test
 			t.Helper()
 			addr := redistest.Start(t).Addr
 			allow(t, false, addr)
-			return scene(t, connect(t, "redis://limiter:secret@"+addr), connect(t, "redis://collector:secret@"+addr))
+			return scene(t, redistest.Connect(t, "redis://limiter:secret@"+addr), redistest.Connect(t, "redis://collector:secret@"+addr))
 		})
 	})
 	t.Run("a cluster", func(t *testing.T) {
@@ -210,7 +199,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 		require.NoError(t, admin.Do(ctx, args...).Err())
 		require.NoError(t, admin.ScriptFlush(ctx).Err())
 		require.NoError(t, admin.FlushAll(ctx).Err())
-		client := connect(t, "redis://collector:secret@"+addr)
+		client := redistest.Connect(t, "redis://collector:secret@"+addr)
 		r, w := instance(t, client, "one")
 		defer w.Kill()
 		r.Count(event.Verdict{At: time.Now(), Tenant: "acme", Outcome: "admitted"})
@@ -251,7 +240,7 @@ func TestEachRightIsNeeded(t *testing.T) {
 
 func TestWhatInstancesTellIsThereWithinASecondOrSo(t *testing.T) {
 	t.Parallel()
-	client := connect(t, redistest.Start(t).Addr)
+	client := redistest.Connect(t, redistest.Start(t).Addr)
 	source := reader(t, client)
 	for i := range 3 {
 		r, _ := instance(t, client, fmt.Sprint("instance-", i))
@@ -306,7 +295,7 @@ func collect(t *testing.T, source usage.Source) *collector {
 func TestWhileTheRedisIsAwayNumbersWaitAndNoRequestDoes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	client := connect(t, server.Addr)
+	client := redistest.Connect(t, server.Addr)
 	r, w := instance(t, client, "one")
 	truth := int64(0)
 	count := func() {
@@ -330,7 +319,7 @@ func TestWhileTheRedisIsAwayNumbersWaitAndNoRequestDoes(t *testing.T) {
 
 func TestAnInstanceThatIsKilledLosesItsLastSecondAndTheStoreNothing(t *testing.T) {
 	t.Parallel()
-	client := connect(t, redistest.Start(t).Addr)
+	client := redistest.Connect(t, redistest.Start(t).Addr)
 	source, store := reader(t, client), storeOf(t, client)
 	told, lost := int64(0), int64(0)
 	truth := map[string]int64{}

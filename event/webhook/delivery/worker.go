@@ -41,6 +41,8 @@ const (
 	poll  = time.Second
 	pause = 50 * time.Millisecond
 	lease = 2 * time.Minute
+	// looking is for how long a worker that ends waits for what it has just leased, to give it back.
+	looking = 10 * time.Second
 )
 
 // Worker brings what is due: 256 messages at once, two of them to one endpoint. It is made by [Start], and several may have the same deliveries.
@@ -95,7 +97,7 @@ func (w *Worker) run(ctx context.Context) {
 	for {
 		// Only this goroutine fills places, so that as many are free afterwards.
 		if free := cap(places) - len(places); free > 0 {
-			due, err := w.cfg.Deliveries.Due(ctx, time.Now(), lease, free, perEndpoint)
+			due, err := w.due(ctx, free)
 			if err != nil && ctx.Err() == nil {
 				w.cfg.Logger.ErrorContext(ctx, "delivery: what is due cannot be read", slog.Any("error", err))
 			}
@@ -114,6 +116,23 @@ func (w *Worker) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// due leases what is due. A call that ended with the worker might have leased messages of which nobody knows.
+func (w *Worker) due(ctx context.Context, limit int) ([]Record, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease/2)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(looking):
+			cancel()
+		case <-call.Done():
+		}
+	})()
+	return w.cfg.Deliveries.Due(call, time.Now(), lease, limit, perEndpoint)
 }
 
 // wait waits until it is worth looking again, and reports whether the worker goes on.
@@ -136,11 +155,11 @@ func (w *Worker) wait(ctx context.Context, ticker *time.Ticker) bool {
 // attempt makes one attempt and stores what it came to.
 func (w *Worker) attempt(ctx context.Context, r Record) {
 	result := w.send(ctx, &r)
-	if errors.Is(result.Err, ErrLater) {
+	ends := ctx.Err() != nil && result.Outcome == webhook.Failed
+	if errors.Is(result.Err, ErrLater) && !ends {
 		w.cfg.Logger.ErrorContext(ctx, "delivery: no attempt is made now", slog.String("endpoint", r.Endpoint), slog.Any("error", result.Err))
 		return
 	}
-	ends := ctx.Err() != nil && result.Outcome == webhook.Failed
 	// What was delivered is stored also while the worker ends.
 	ctx = context.WithoutCancel(ctx)
 	if ends {

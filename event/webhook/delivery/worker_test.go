@@ -140,6 +140,50 @@ func TestAWorkerThatEndsCountsNoAttemptAndLosesNothing(t *testing.T) {
 	})
 }
 
+// tardy deliveries have leased what is due long before they say so.
+type tardy struct{ delivery.Deliveries }
+
+func (d tardy) Due(ctx context.Context, now time.Time, lease time.Duration, limit, perEndpoint int) ([]delivery.Record, error) {
+	due, err := d.Deliveries.Due(ctx, now, lease, limit, perEndpoint)
+	select {
+	case <-time.After(5 * time.Second):
+		return due, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestAWorkerThatEndsGivesBackWhatItHasLeasedAndNotTried(t *testing.T) {
+	known := func(_ context.Context, id string) (webhook.Endpoint, error) { return webhook.Endpoint{URL: id}, nil }
+	unknown := func(ctx context.Context, _ string) (webhook.Endpoint, error) {
+		<-ctx.Done()
+		return webhook.Endpoint{}, errors.Join(ctx.Err(), delivery.ErrLater)
+	}
+	for name, start := range map[string]func(m *delivery.Memory) delivery.Config{
+		"while it leases": func(m *delivery.Memory) delivery.Config {
+			return delivery.Config{Deliveries: tardy{m}, Endpoint: known}
+		},
+		"while it asks for the endpoint": func(m *delivery.Memory) delivery.Config { return delivery.Config{Deliveries: m, Endpoint: unknown} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := &delivery.Memory{}
+				require.NoError(t, memory.Put(t.Context(), delivery.Record{Endpoint: "slow", Delivery: webhook.Begin(webhook.Message{ID: "1"}, time.Now())}))
+				cfg := start(memory)
+				cfg.Sender, cfg.Gone = &endpoints{sent: map[string][]time.Time{}}, func(context.Context, string) {}
+				w, err := delivery.Start(cfg)
+				require.NoError(t, err)
+				synctest.Wait()
+				require.NoError(t, w.Close(t.Context()))
+				again, err := memory.Due(t.Context(), time.Now(), time.Minute, 1, 1)
+				require.NoError(t, err)
+				require.Len(t, again, 1)
+				require.Zero(t, again[0].Delivery.Attempts)
+			})
+		})
+	}
+}
+
 func TestWhatIsPutIsBroughtAtOnceAndItsAttemptIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, all := &delivery.Memory{}, &endpoints{sent: map[string][]time.Time{}}
