@@ -4,6 +4,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,12 @@ type Store struct {
 	absence absence
 	gate    *Gate
 	local   shares
+	// leases is nil for a store that leases nothing, or is in this process.
+	leases *leases
+	// runner is nil for a store that does nothing in the background.
+	runner bucket.Runner
+	// sharded is nil for a store that takes from no shard.
+	sharded *bucket.Sharded
 	// near says that the store is in this process, where it is never away: no share of it is judged, owed or learnt.
 	near bool
 	// tellsUsage says that somebody wants to know whose usage was counted.
@@ -103,10 +110,24 @@ func New(cfg Config) (*Stores, error) {
 }
 
 func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
-	b := &Store{name: name, watcher: cfg.Watcher, gate: NewGate(store, cfg.Gate), log: cfg.Logger, background: make(chan struct{}, 1)}
+	b := &Store{name: name, watcher: cfg.Watcher, log: cfg.Logger, background: make(chan struct{}, 1)}
 	shares := cfg.Local
 	if b.tellsUsage = cfg.Watcher.CountsUsage(); b.tellsUsage {
 		shares.Counted = b.countedLocally
+	}
+	_, b.near = store.(*bucket.Memory)
+	asked := store
+	if b.leases = newLeases(store, shares); b.leases != nil {
+		asked = b.leases.leased
+	}
+	b.runner, _ = store.(bucket.Runner)
+	if b.sharded, _ = store.(*bucket.Sharded); b.sharded != nil && b.tellsUsage {
+		b.sharded.TellCounted(shares.Counted)
+	}
+	b.gate = NewGate(asked, cfg.Gate)
+	if regional, ok := store.(*bucket.Regional); ok && shares.Percent >= 0 && shares.Percent <= 100 {
+		// While the store of a region is away it has its share of what all may admit.
+		shares.Percent = max(1, cmp.Or(shares.Percent, fleet.DefaultPercent)*regional.Share()/100)
 	}
 	var err error
 	if b.local, err = bucket.NewLocal(store, shares); err != nil {
@@ -115,7 +136,6 @@ func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	if name != "" {
 		b.log = cfg.Logger.With(slog.String("store", name))
 	}
-	_, b.near = store.(*bucket.Memory)
 	b.evictions, _ = store.(bucket.EvictionCounter)
 	// Each store has a queue of its own: what waits for one that is away holds up no other.
 	b.queue = newQueue(cfg.MaxWaiting, b.Settle, cfg.Watcher.Settled)
@@ -157,7 +177,7 @@ func (s *Stores) Shutdown(ctx context.Context) error {
 	var drained error
 	var drain sync.WaitGroup
 	drain.Go(func() { drained = s.Drain(ctx) })
-	settled := s.beside(func(b *Store) error { return b.queue.close(ctx) })
+	settled := s.beside(func(b *Store) error { return errors.Join(b.queue.close(ctx), b.leases.close(ctx), b.shutDown(ctx)) })
 	drain.Wait()
 	return errors.Join(settled, drained)
 }

@@ -42,6 +42,9 @@ func (b *Store) run(ctx context.Context, ended <-chan struct{}) {
 		return
 	}
 	defer func() { <-b.background }()
+	leasing := b.leases.run(ctx)
+	defer leasing()
+	defer b.runs(ctx)()
 	ticker := time.NewTicker(runEvery)
 	defer ticker.Stop()
 	for {
@@ -54,6 +57,7 @@ func (b *Store) run(ctx context.Context, ended <-chan struct{}) {
 			if !b.local.BeatDue() || b.beat(ctx) == nil {
 				b.settleDebtors(ctx, ended)
 			}
+			b.leases.beat(ctx)
 		}
 	}
 }

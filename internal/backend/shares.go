@@ -83,5 +83,6 @@ func (b *Store) beat(ctx context.Context) error {
 	start := time.Now()
 	err := b.local.Beat(ctx)
 	b.called(ctx, "beat", time.Since(start), err)
+	b.leases.beaten()
 	return err
 }

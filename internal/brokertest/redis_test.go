@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/streamtest"
@@ -22,9 +21,7 @@ var requests = flag.Int("requests", 200, "how many requests are timed")
 func streams(t *testing.T) streamtest.Harness {
 	t.Helper()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	client, err := redisclient.Open(server.Addr, redisclient.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Connect(t, server.Addr)
 	sink, err := redisstream.New(redisstream.Config{Client: client, MaxEntries: 1_000_000})
 	require.NoError(t, err)
 	reader := redis.NewClient(&redis.Options{Addr: server.Addr})

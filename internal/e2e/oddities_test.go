@@ -188,3 +188,37 @@ func TestWhatATierHidesIsHiddenFromTheExemptToo(t *testing.T) {
 	answer := f.post(request{Query: cheapQuery, Cost: "report"})
 	require.NotContains(t, answer.Body, `"cost"`)
 }
+
+func TestAnOperationRuleThatTheSchemaDoesNotHaveIsSaidOfABackstopAsOfATier(t *testing.T) {
+	t.Parallel()
+	const document = `{version: 1, default: free,
+  backstop: {operations: {Mutation.%[1]s: {limits: {second: {capacity: 1000, per: second}}}}},
+  tiers: {free: {limits: {minute: {capacity: 10000, per: minute}}, operations: {Query.%[2]s: {maxCost: 900}, Subscription.*: {maxCost: 900}, Query.__schema: {maxCost: 900}}}}}`
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, document, "createUser", "me"), 0o600))
+	file, err := policy.OpenFile(path, policy.Config{Interval: policy.None})
+	require.NoError(t, err)
+	f, log := logging(t, func(cfg *ratelimit.Config) { cfg.Policy = file })
+	require.Zero(t, log.said("the policy is odd"), log.String())
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, document, "createUsers", "nobody"), 0o600))
+	require.NoError(t, file.Reload(t.Context()), "it may be a policy for several servers")
+	require.Equal(t, 2, log.said("the policy is odd"), log.String())
+	const why = `: no root field of the schema matches, so that nothing falls under the rule`
+	require.Equal(t, 1, log.said(`line 2, column 27: backstop.operations[\"Mutation.createUsers\"]`+why+`; is \"Mutation.createUser\" meant?"`), log.String())
+	require.Equal(t, 1, log.said(`line 3, column 81: tiers.free.operations[\"Query.nobody\"]`+why+`"`), log.String())
+	require.Empty(t, f.post(request{Query: cheapQuery}).errorCode(t))
+}
+
+func TestOfManyOperationRulesThatTheSchemaDoesNotHaveTenAreNamed(t *testing.T) {
+	t.Parallel()
+	rules := make(map[string]tiers.OperationRule)
+	for i := range 15 {
+		rules[fmt.Sprintf("Query.other%d", i)] = tiers.OperationRule{MaxCost: 5}
+	}
+	s, err := tiers.Compile(tiers.Policy{Version: 1, Default: "free", Tiers: map[string]tiers.Tier{"free": {Unlimited: true, Operations: rules}}})
+	require.NoError(t, err)
+	_, log := logging(t, func(cfg *ratelimit.Config) { cfg.Policy = s })
+	require.Equal(t, 10, log.said("no root field of the schema matches"))
+	require.Equal(t, 1, log.said(`warning="nothing falls under 5 more operation rules"`))
+	require.Equal(t, 11, log.said("the policy is odd"))
+}

@@ -62,9 +62,9 @@ func (c *Config) Mistakes() []string {
 	return mistakes
 }
 
-// NewInstance returns the random name of another instance.
+// NewInstance returns the random name of another instance, which says that it can lease.
 func NewInstance() (i [8]byte) {
-	for n, word := 0, rand.Uint64(); n < len(i); n++ { //nolint:gosec // Unique is enough: it is no secret.
+	for n, word := copy(i[:], state.Leases), rand.Uint64(); n < len(i); n++ { //nolint:gosec // Unique is enough: it is no secret.
 		i[n] = byte(word >> (8 * n))
 	}
 	return i

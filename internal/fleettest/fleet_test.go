@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
@@ -186,12 +186,17 @@ func (fl *fleet) run() {
 		fl.publish(number)
 	}
 	fl.eventually(func() bool { return fl.behind(fl.followers, fl.revisions-1) == 0 }, "instances are stuck")
-	fl.each(func(i *instance) { i.signal(fl.t, syscall.SIGSTOP) })
-	fl.kill(int(^uint(0) >> 1))
+	fl.each(func(i *instance) { require.NoError(fl.t, freeze.Process(i.command.Process)) })
+	// The Redis may accept a connection that an instance has made before it stood still after others were ended.
+	fl.eventually(func() bool {
+		fl.kill(int(^uint(0) >> 1))
+		subscribed := fl.admin.PubSubNumSub(fl.t.Context(), hints)
+		return subscribed.Err() == nil && subscribed.Val()[hints] == 0
+	}, "connections of processes that stand still are left")
 	fl.publish(fl.revisions)
 	// From now on it can reach somebody.
 	fl.published[fl.revisions] = time.Now()
-	fl.each(func(i *instance) { i.signal(fl.t, syscall.SIGCONT) })
+	fl.each(func(i *instance) { require.NoError(fl.t, freeze.Thaw(i.command.Process)) })
 	fl.eventually(func() bool { return fl.behind(fl.followers, fl.revisions) == 0 }, "instances are stuck")
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -108,12 +107,6 @@ func (i *instance) said() []arrival {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.arrivals)
-}
-
-// signal stops the process, or lets it go on.
-func (i *instance) signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	require.NoError(t, i.command.Process.Signal(s))
 }
 
 // backwardSteps is how often it has had an older revision after a newer one.

@@ -77,7 +77,7 @@ func limitState(d *decision.Decision, l *bucket.LimitState) event.LimitState {
 		Mode: l.Limit.Mode.String(), FailMode: l.Limit.FailMode.String(), Soft: l.Limit.Soft,
 		Asked: l.Asked, Remaining: l.Remaining, Overdraft: l.Overdraft, ResetAfter: l.ResetAfter,
 		Exceeded: l.Exceeded, Refuses: d.Refusal != nil && decision.RefusesIn(bucket.Enforce, l),
-		Never: l.Never, RetryAfter: l.RetryAfter,
+		Never: l.Never, RetryAfter: l.RetryAfter, Approximate: l.Approximate, Held: l.Held,
 	}
 	if l.Exceeded {
 		// A limit that the policy does not have any more has no places, but it may have records.

@@ -62,6 +62,18 @@ func (m *meter) observable(name, unit, description string, sources ...source) {
 	m.errs = append(m.errs, err)
 }
 
+// gauge is read when metrics are collected.
+func (m *meter) gauge(name, unit, description string, sources ...source) {
+	_, err := m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			for _, s := range sources {
+				o.Observe(int64(min(s.read(), math.MaxInt64)), s.set)
+			}
+			return nil
+		}))
+	m.errs = append(m.errs, err)
+}
+
 // Names of the attributes. Only tenant has values that the operator's customers choose, so metrics
 // carry it by opt-in only.
 const (
@@ -101,6 +113,11 @@ const (
 	attrRefunded         = "ratelimit.refunded"
 	attrExcess           = "ratelimit.excess"
 	attrCalls            = "ratelimit.store.calls"
+	// attrLeaseBy says who decided a take of a tenant of which something is leased, and attrLeaseCause why there was an exchange.
+	attrLeaseBy    = "ratelimit.lease.decided_by"
+	attrLeaseCause = "ratelimit.lease.cause"
+	// attrShardBy says who decided a take of a tenant that is shared.
+	attrShardBy = "ratelimit.shard.decided_by"
 )
 
 // The values of attrUntoldBy.
@@ -125,6 +142,10 @@ var (
 	limitLabels       = labels{attrLimit, attrLevel, attrTier, attrMode}
 	settlementLabels  = labels{attrTier, attrReason, attrSettlementResult}
 	storeLabels       = labels{attrStoreName}
+	leaseTakeLabels   = labels{attrStoreName, attrLeaseBy}
+	leaseCauseLabels  = labels{attrStoreName, attrLeaseCause}
+	leaseHeldLabels   = labels{attrStoreName, attrUnit}
+	shardTakeLabels   = labels{attrStoreName, attrShardBy}
 	callLabels        = labels{attrStoreName, attrCall, attrResult}
 	sparedLabels      = labels{attrStoreName, attrSparedBy}
 	awayLabels        = labels{attrStoreName, attrOutcome}

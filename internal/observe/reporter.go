@@ -57,6 +57,7 @@ type Reporter struct {
 	// placeholder is what OpenTelemetry has in the place of a global provider as long as none is set, nil if it is not used.
 	placeholder trace.TracerProvider
 	metrics     *metrics
+	meter       *meter
 	tenants     *tenantNames
 	// operations are the names that metrics carry.
 	operations map[string]bool
@@ -100,7 +101,7 @@ func New(cfg Config, stores map[string]bucket.Store) (*Reporter, error) {
 		r.operations[name] = true
 	}
 	m := &meter{Meter: meters.Meter(scopeName)}
-	r.metrics = newMetrics(m)
+	r.meter, r.metrics = m, newMetrics(m)
 	if counter, ok := cfg.Observer.(event.DropCounter); ok {
 		m.observable("ratelimit.events.dropped", "{event}", "Events that the observer had no room for.", source{counter.Dropped, r.metrics.sets.of(&labels{})})
 	}

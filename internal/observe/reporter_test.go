@@ -61,7 +61,7 @@ func TestAnInstrumentThatTheMeterRefusesIsAnErrorWhicheverItIs(t *testing.T) {
 // limited is a decision that a limit has refused.
 func limited() *decision.Decision {
 	limit := &bucket.Limit{Name: "minute", Unit: bucket.Points, Capacity: 100, Refill: 100, Period: time.Minute}
-	state := bucket.LimitState{Limit: limit, Asked: 7, Exceeded: true, RetryAfter: time.Second}
+	state := bucket.LimitState{Limit: limit, Asked: 7, Remaining: 9, Exceeded: true, RetryAfter: time.Second, Approximate: true, Held: 5}
 	d := &decision.Decision{
 		Subject: tiers.Subject{Tenant: "acme", Tier: "gold"}, Tier: "pro", Kind: "query", Points: 7,
 		Limits: []bucket.LimitState{state}, Rules: &tiers.Rules{},
@@ -82,6 +82,8 @@ func TestOneCallTellsMetricsAndObserverOfADecision(t *testing.T) {
 			if d, ok := e.(event.Decided); ok {
 				require.Equal(t, "gold", d.SubjectTier)
 				require.Len(t, d.RefusalID, 26)
+				require.True(t, d.Limits[0].Approximate)
+				require.Equal(t, []int64{9, 5}, []int64{d.Limits[0].Remaining, d.Limits[0].Held}, "what was held is told apart")
 			}
 			told = append(told, e.Name())
 		}),

@@ -54,6 +54,8 @@ type shortRateLimit struct {
 	Capacity   int64   `json:"capacity"`
 	Remaining  int64   `json:"remaining"`
 	ResetAfter float64 `json:"resetAfter"`
+
+	Approximate bool `json:"approximate,omitempty"`
 }
 
 func short(d *decision.Decision, top *bucket.LimitState) shortRateLimit {
@@ -61,6 +63,7 @@ func short(d *decision.Decision, top *bucket.LimitState) shortRateLimit {
 		Cost: d.Points, Charged: d.Charged, Actual: shortActual(d), Refunded: d.Refunded,
 		Limit: top.Limit.Name, Level: topLevel(top), Unit: string(top.Limit.Unit), Mode: shortMode(d, top),
 		Capacity: top.Limit.Capacity, Remaining: top.Remaining, ResetAfter: ratelimitclient.Seconds(top.ResetAfter),
+		Approximate: top.Approximate,
 	}
 }
 
@@ -113,7 +116,7 @@ func whole(d *decision.Decision, top *bucket.LimitState) ratelimitclient.RateLim
 	if top != nil {
 		e.Limit, e.Level, e.Unit = top.Limit.Name, topLevel(top), string(top.Limit.Unit)
 		e.Capacity, e.Remaining = top.Limit.Capacity, top.Remaining
-		e.ResetAfter = ratelimitclient.Seconds(top.ResetAfter)
+		e.ResetAfter, e.Approximate = ratelimitclient.Seconds(top.ResetAfter), top.Approximate
 	}
 	if d.Refusal != nil {
 		e.RetryAfter = ratelimitclient.Seconds(RetryAfter(d, d.Refusal))
@@ -139,6 +142,7 @@ func limit(d *decision.Decision, l *bucket.LimitState) ratelimitclient.Limit {
 		Soft:       l.Limit.Soft,
 		Overdraft:  l.Overdraft,
 	}
+	shown.Approximate = l.Approximate
 	if l.Limit.Mode != bucket.Enforce {
 		shown.Mode = l.Limit.Mode.String()
 	}
@@ -199,6 +203,7 @@ func partial(d *decision.Decision, shown *ratelimitclient.RateLimit, top *bucket
 	if top != nil && !d.Hide.Remaining {
 		p.Remaining, p.ResetAfter = &shown.Remaining, &shown.ResetAfter
 	}
+	shown.Approximate = shown.Approximate && !d.Hide.Remaining
 	for i := range limits {
 		l := &limits[i]
 		l.wireLimit = shown.Limits[i]
@@ -206,7 +211,7 @@ func partial(d *decision.Decision, shown *ratelimitclient.RateLimit, top *bucket
 			l.Capacity = &l.wireLimit.Capacity
 		}
 		if d.Hide.Remaining {
-			l.Overdraft = 0
+			l.Overdraft, l.Approximate = 0, false
 		} else {
 			l.Remaining, l.ResetAfter = &l.wireLimit.Remaining, &l.wireLimit.ResetAfter
 		}

@@ -14,6 +14,8 @@ var messages = map[decision.Outcome]string{
 	decision.Blocked:     "this account may not use the API: contact support",
 	decision.Unavailable: "rate limiting is temporarily unavailable: nothing was run, try again",
 	decision.Overloaded:  "the server is busy: nothing was run, try again shortly",
+	decision.Shed:        "the server has more to do than it can: nothing was run, try again later",
+	decision.Backstop:    "the server has more to do for all than it can: nothing was run, try again later",
 	decision.Busy:        "too many concurrent requests for this account: nothing was run, try again",
 	// Without a limit, this is what each server lets a tenant have of stored answers.
 	decision.Limited: "this account has asked for too many answers again: the operation ran before and was not run now, " +

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/subscription"
 )
@@ -34,9 +33,7 @@ func TestASubscriptionThatNobodyPublishesToStands(t *testing.T) {
 	server := redistest.Start(t)
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = admin.Close() })
-	bounded, err := redisclient.Open(server.Addr, redisclient.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = bounded.Close() })
+	bounded := redistest.Connect(t, server.Addr)
 	for name, client := range map[string]redis.UniversalClient{"a client of redisclient": bounded, "a client with defaults": admin} {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -60,9 +57,7 @@ func TestASubscriptionThatNobodyPublishesToStands(t *testing.T) {
 func TestASubscriptionThatIsSilentIsGivenUp(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, err := redisclient.Open(server.Addr, redisclient.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Connect(t, server.Addr)
 	stands, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
 		ended <- subscription.ListenEvery(t.Context(), client, "hints", func() { stands <- struct{}{} }, 100*time.Millisecond)

@@ -1,0 +1,274 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/gqlgen-ratelimit/ratelimit"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
+	"github.com/gqlgen-ratelimit/ratelimit/throttle"
+)
+
+// shedPolicy has a tier for each way in which the throttle acts.
+const shedPolicy = `
+version: 1
+default: free
+tiers:
+  free: {limits: {minute: {capacity: 10000, per: minute}}}
+  shadowed: {mode: shadow, limits: {minute: {capacity: 10000, per: minute}}}
+  spared: {limits: {minute: {capacity: 10000, per: minute}}, throttle: {acts: none}}
+  floor: {limits: {minute: {capacity: 10000, per: minute}}, throttle: {floor: 100}}
+  later: {limits: {minute: {capacity: 10000, per: minute}}, throttle: {order: 2}}
+  shrinks: {limits: {minute: {capacity: 640, per: minute}, day: {capacity: 640, per: day}}, throttle: {acts: limits, floor: 50}}
+tenants:
+  shadowed: {tier: shadowed}
+  spared: {tier: spared}
+  floor: {tier: floor}
+  later: {tier: later}
+  shrinks: {tier: shrinks}
+`
+
+// dictator is a centre that always says the same.
+type dictator struct {
+	share throttle.Share
+	// told is told of each report, if it is set.
+	told func(throttle.Report)
+
+	mu   sync.Mutex
+	last throttle.Report
+	sums throttle.Report
+}
+
+func (d *dictator) Exchange(_ context.Context, r throttle.Report) (throttle.Share, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = r
+	if d.told != nil {
+		d.told(r)
+	}
+	d.sums.Admitted += r.Admitted
+	d.sums.Completed += r.Completed
+	d.sums.Offered[0] += r.Offered[0]
+	d.sums.Pressure = max(d.sums.Pressure, r.Pressure)
+	return d.share, nil
+}
+
+func (d *dictator) Leave(context.Context, string) error { return nil }
+
+// seen is what was reported, added up.
+func (d *dictator) seen() throttle.Report {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sums
+}
+
+// shedding is a server of which the first place in the order is shed to its floor.
+type shedding struct {
+	*fixture
+	instruments
+
+	centre   *dictator
+	throttle *throttle.Throttle
+	observer *event.Channel
+}
+
+func newShedding(t *testing.T, configure func(*throttle.Config, *ratelimit.Config)) *shedding {
+	t.Helper()
+	s := &shedding{instruments: instruments{t: t}, observer: event.NewChannel(1000)}
+	s.centre = &dictator{share: throttle.Share{Shed: 0.9, Room: [throttle.Orders]float64{0.9}, Instances: 1, Fresh: 1, Pressure: 2}}
+	cfg := throttle.Config{Centre: s.centre, Processor: throttle.None, Memory: throttle.None, Logger: slog.New(slog.DiscardHandler)}
+	s.fixture = newFixture(t, func(c *ratelimit.Config) {
+		s.configure(c)
+		c.Policy, c.Observe.Observer = policyOf(t, shedPolicy), s.observer
+		if configure != nil {
+			configure(&cfg, c)
+		}
+		var err error
+		s.throttle, err = throttle.New(cfg)
+		require.NoError(t, err)
+		c.Throttle.Throttle = s.throttle
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- s.throttle.Run(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() {
+		require.NoError(t, s.throttle.Shutdown(context.Background()))
+		require.NoError(t, <-ended)
+	})
+	return s
+}
+
+// until sends a request until it is answered as wanted.
+func (s *shedding) until(r request, is func(reply) bool) reply {
+	s.fixture.t.Helper()
+	var answer reply
+	require.Eventually(s.fixture.t, func() bool {
+		answer = s.post(r)
+		return is(answer)
+	}, redistest.Patience, 5*time.Millisecond)
+	return answer
+}
+
+func refused(r reply) bool { return r.Status == http.StatusServiceUnavailable }
+
+func TestWhatIsShedIsOverloadedAndChargesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	answer := s.until(request{Query: half}, refused)
+	takes := len(s.store.Takes())
+	require.Equal(t, ratelimitclient.CodeOverloaded, answer.errorCode(t))
+	require.Contains(t, []string{"1", "2", "3", "4"}, answer.Header.Get("Retry-After"))
+	require.Equal(t, "the server has more to do than it can: nothing was run, try again later", answer.message(t))
+	facts := answer.rateLimit(t)
+	require.EqualValues(t, 0, facts["charged"])
+	require.EqualValues(t, 22, facts["cost"])
+	require.Positive(t, facts["retryAfter"])
+	require.NotContains(t, facts, "storeUnavailable")
+	for answer.Status != http.StatusOK {
+		require.Len(t, s.store.Takes(), takes, "no store is asked")
+		answer = s.post(request{Query: half})
+	}
+	require.EqualValues(t, 22, answer.rateLimit(t)["charged"])
+	require.Positive(t, s.sums("ratelimit.decisions", "ratelimit.outcome")["shed"])
+	for {
+		if decided, is := (<-s.observer.Events()).(event.Decided); is {
+			require.Equal(t, "shed", decided.Outcome)
+			require.Equal(t, ratelimitclient.CodeOverloaded, decided.Code)
+			require.Positive(t, decided.RetryAfter)
+			break
+		}
+	}
+}
+
+func TestTheShareThatIsShedIsInTheRefusal(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	found := make(chan *ratelimit.RefusedError, 100)
+	s.server.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error {
+		if refusal := new(ratelimit.RefusedError); errors.As(err, &refusal) {
+			found <- refusal
+		}
+		return graphql.DefaultErrorPresenter(ctx, err)
+	})
+	s.until(request{Query: half}, refused)
+	refusal := <-found
+	require.Equal(t, ratelimit.OutcomeShed, refusal.Outcome)
+	require.InDelta(t, 0.9, refusal.ShedShare, 0.01)
+	require.Equal(t, http.StatusServiceUnavailable, refusal.Status)
+	status := s.throttle.Status()
+	require.InDelta(t, 0.9, status.Shed, 0.01)
+	require.InDelta(t, 1, status.Depth[0], 0.01)
+}
+
+func TestOnlyTiersThatEnforceAndTakePartAreShed(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	// All of them are known for the same time: whoever has not asked before is shed last.
+	for shed := 0; shed < 30; {
+		for _, tenant := range []string{"shadowed", "spared", "floor", "later"} {
+			require.Equal(t, http.StatusOK, s.post(request{Query: `{ __typename }`, Tenant: tenant}).Status, tenant)
+		}
+		if refused(s.post(request{Query: `{ __typename }`})) {
+			shed++
+		}
+	}
+}
+
+func TestAMutationThatIsShedKeepsItsKeyForAnotherTry(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	s.until(request{Query: half}, refused)
+	mutation := request{Query: `mutation { createUser(input: {name: "a"}) { name } }`, Key: "key-of-a-mutation-1"}
+	s.until(mutation, func(r reply) bool { return r.Status == http.StatusOK })
+	s.until(mutation, func(r reply) bool {
+		return r.Status == http.StatusOK && r.rateLimit(t)["replayed"] == true
+	})
+}
+
+func TestWhereLimitsShrinkThoseOfAMinuteDoAndADayIsAsSold(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	answer := s.until(request{Query: half, Tenant: "shrinks", Cost: "full"}, func(r reply) bool {
+		return r.ofLimits(t, "capacity")["minute"] != float64(640)
+	})
+	capacities := answer.ofLimits(t, "capacity")
+	// Half of it is never taken away.
+	require.InDelta(t, 320, capacities["minute"], 0)
+	require.InDelta(t, 640, capacities["day"], 0)
+}
+
+func TestWhatALimitRefusesOnlyBecauseItIsSmallerForTheLoadIsOverloaded(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	const dear = `{ users(first: 400) { name } }`
+	s.until(request{Query: `{ __typename }`, Tenant: "shrinks", Cost: "full"}, func(r reply) bool {
+		return r.ofLimits(t, "capacity")["minute"] == float64(320)
+	})
+	answer := s.post(request{Query: dear, Tenant: "shrinks"})
+	require.Equal(t, ratelimitclient.CodeOverloaded, answer.errorCode(t), "it costs more than the smaller limit, and less than what was sold")
+	require.Equal(t, http.StatusServiceUnavailable, answer.Status)
+	require.Contains(t, []string{"1", "2", "3", "4"}, answer.Header.Get("Retry-After"))
+	require.EqualValues(t, 0, answer.rateLimit(t)["charged"])
+
+	admitted := 0
+	for answer = s.post(request{Query: half, Tenant: "shrinks"}); answer.Status == http.StatusOK; answer = s.post(request{Query: half, Tenant: "shrinks"}) {
+		admitted++
+	}
+	require.InDelta(t, 14, admitted, 2, "of 320 points")
+	require.Equal(t, ratelimitclient.CodeOverloaded, answer.errorCode(t))
+	require.Positive(t, s.sums("ratelimit.decisions", "ratelimit.outcome")["shed"])
+
+	answer = s.post(request{Query: `{ users(first: 900) { name } }`, Tenant: "shrinks"})
+	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, answer.errorCode(t), "it costs more than what was sold")
+	answer = s.post(request{Query: dear, Tenant: "shrinks"})
+	require.Equal(t, ratelimitclient.CodeRateLimited, answer.errorCode(t), "it would leave the day less than nothing, which is as sold")
+}
+
+func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, func(cfg *throttle.Config, c *ratelimit.Config) {
+		cfg.Errors = 0.5
+		c.Throttle.Failed = func(r *graphql.Response) bool {
+			if len(r.Data) > 1<<20 {
+				panic("too large")
+			}
+			return true
+		}
+	})
+	s.centre.share.Shed = 0
+	// A beat in which one operation has failed, or none, says nothing, and a pressure is that of more beats than one.
+	require.Eventually(t, func() bool {
+		require.Equal(t, http.StatusOK, s.post(request{Query: `{ __typename }`}).Status)
+		r := s.centre.seen()
+		return r.Admitted > 0 && r.Completed > 0 && r.Offered[0] > 0 && r.Pressure > 1.1
+	}, redistest.Patience, 10*time.Millisecond)
+}
+
+func TestWhatLimitsRefuseAndWhatIsReplayedIsNoLoadForTheThrottle(t *testing.T) {
+	t.Parallel()
+	s := newShedding(t, nil)
+	s.centre.share.Shed = 0
+	const never = `{ users(first: 20000) { name } }`
+	for range 20 {
+		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never}).errorCode(t))
+		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never, Tenant: "shrinks"}).errorCode(t))
+	}
+	mutation := request{Query: `mutation { createUser(input: {name: "a"}) { name } }`, Key: "key-of-a-mutation-1"}
+	paid := s.post(mutation)
+	require.Equal(t, http.StatusOK, paid.Status)
+	for range 50 {
+		require.Equal(t, true, s.post(mutation).rateLimit(t)["replayed"])
+	}
+	require.Eventually(t, func() bool { return s.centre.seen().Admitted > 0 && s.centre.seen().Offered[0] > 0 }, redistest.Patience, 10*time.Millisecond)
+	require.LessOrEqual(t, s.centre.seen().Offered[0], paid.rateLimit(t)["cost"], "one has run")
+}
