@@ -26,7 +26,7 @@ type charged struct {
 	counted bool
 }
 
-// corrects reports whether there is anything to correct by what the operation comes to.
+// corrects reports whether the tenant was charged anything to correct.
 func (c *charged) corrects() bool { return c.limits != 0 || c.counted }
 
 // receipt returns that of the charge. It is zero where nothing can correct it.
@@ -63,6 +63,8 @@ const (
 	reasonBytes = "bytes"
 	// reasonRefused: a budget that all tenants share was charged for what the tenant's own then refused.
 	reasonRefused = "refused"
+	// reasonBackstop: the backstop is corrected, beside what the tenant was charged.
+	reasonBackstop = "backstop"
 	// reasonUnclaimed: nothing is corrected but the claim of a take whose reply was lost.
 	reasonUnclaimed = "unclaimed"
 )

@@ -77,8 +77,13 @@ func (a *across) settle(ctx context.Context, d *decision.Decision) {
 	if a.receipt.IsZero() || d.Refusal == nil && d.Outcome != decision.Replayed && d.Outcome != decision.Repeated {
 		return
 	}
+	settleRefused(ctx, a.store, a.receipt, d.Rules.Across, d.Tier)
+}
+
+// settleRefused gives back all that was charged to buckets that belong to nobody.
+func settleRefused(ctx context.Context, store *backend.Store, receipt bucket.Receipt, buckets []bucket.Bucket, tier string) {
 	var nothing bucket.Amounts
-	for _, b := range d.Rules.Across {
+	for _, b := range buckets {
 		for _, limit := range b.Limits.All() {
 			if !names(nothing, limit.Unit) {
 				nothing = append(nothing, bucket.Amount{Unit: limit.Unit})
@@ -86,8 +91,8 @@ func (a *across) settle(ctx context.Context, d *decision.Decision) {
 		}
 	}
 	// Before the answer: whoever is refused could hold what others share for as long as it waits in a queue.
-	back := bucket.Settlement{Receipt: a.receipt.Clone(), Actual: nothing}
-	if _, err := a.store.Settle(context.WithoutCancel(ctx), back); err != nil {
-		a.store.Offer(ctx, back, reasonRefused, d.Tier)
+	back := bucket.Settlement{Receipt: receipt.Clone(), Actual: nothing}
+	if _, err := store.Settle(context.WithoutCancel(ctx), back); err != nil {
+		store.Offer(ctx, back, reasonRefused, tier)
 	}
 }

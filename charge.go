@@ -90,8 +90,9 @@ func (op *operation) chargeFrom(ctx context.Context, buckets []bucket.Bucket, un
 		Owners:  op.members(nil),
 		Amounts: bucket.Amounts{{Unit: unit, N: n}},
 		Usage:   op.usageOfCharge(ctx, unit, n),
+		Lease:   after.Rules.Lease,
 		// Under a candidate that has refused the operation it would not have come here.
-		Candidate: op.trial,
+		Candidate: op.trial(),
 	}
 	var result bucket.Result
 	took, err := op.store.TakeMore(ctx, &take, &result)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -52,6 +51,8 @@ type Config struct {
 	Answer AnswerConfig
 	// Outage configures what this process decides by itself, because a store is away or need not be asked.
 	Outage OutageConfig
+	// Throttle sheds load while the servers are overloaded. The zero value sheds nothing.
+	Throttle ThrottleConfig
 	// Observe configures what operators are told, and by what means. The zero value uses slog.Default() and the
 	// global providers of OpenTelemetry.
 	Observe ObserveConfig
@@ -307,29 +308,18 @@ func (c *Config) validateStores(fail failFunc) {
 	}
 }
 
-// checkStores says which stores a policy names that the configuration does not have.
-func (c *Config) checkStores(s *tiers.Snapshot) error {
-	var missing []string
-	for _, name := range s.Stores() {
-		if c.Stores[name] == nil {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("ratelimit: the policy names stores that Config.Stores does not have: %s", strings.Join(missing, ", "))
-}
-
 // followPolicy lets no later policy hold whose stores are not there, and logs what is odd about this one and each later
-// one, as far as the source can be told.
-func (c *Config) followPolicy() error {
+// one, as far as the source can be told. fields are the root fields of the schema.
+func (c *Config) followPolicy(fields []string) error {
 	check := func(s *tiers.Snapshot) error {
 		if err := c.checkStores(s); err != nil {
 			return err
 		}
 		for _, warning := range s.Warnings() {
 			c.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
+		}
+		for _, warning := range append(c.warningsOfStores(s), unmatched(s, fields)...) {
+			c.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning))
 		}
 		return nil
 	}

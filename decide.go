@@ -91,6 +91,19 @@ func (e *Extension) judge(ctx context.Context, opCtx *graphql.OperationContext, 
 	}
 	d.Note(refusal)
 
+	if e.shed(op) {
+		return nil
+	}
+	answer := e.charge(ctx, opCtx, op)
+	if answer != nil || d.Refusal != nil {
+		e.withdraw(op)
+	}
+	return answer
+}
+
+// charge asks the stores whether the budgets suffice, and charges them.
+func (e *Extension) charge(ctx context.Context, opCtx *graphql.OperationContext, op *operation) *graphql.Response {
+	d := &op.decision
 	if err := op.claims(opCtx); err != nil {
 		wrong := strings.TrimPrefix(err.Error(), idempotency.ErrKeyInvalid.Error()+": ")
 		d.Refuse(&decision.Refusal{Outcome: decision.KeyInvalid, Detail: "invalid idempotency key: " + wrong})

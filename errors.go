@@ -46,6 +46,8 @@ type RefusedError struct {
 	MaxCost int64
 	// Shape is the limit or rule of shape that the operation breaks. Nil means that it was not that.
 	Shape *cost.ShapeError
+	// ShedShare is the share of operations of the tier that is shed, from 0 to 1, where the adaptive throttle has refused.
+	ShedShare float64
 	// Mode is what was done about it: [bucket.Enforce] for what was refused, and for what would have
 	// been the mode that let it pass.
 	Mode bucket.Mode
@@ -75,7 +77,7 @@ func refusedError(d *decision.Decision, r *decision.Refusal, message string) *Re
 	return &RefusedError{
 		Code: code, ID: r.ID, Outcome: Outcome(r.Outcome), Message: message, Status: ratelimitclient.Status(code),
 		RetryAfter: show.RetryAfter(d, r), Limit: r.Limit, Owner: r.Owner, Cost: r.Cost, MaxCost: r.MaxCost,
-		Shape: r.Shape, Mode: r.Mode, EnforceFrom: r.EnforceFrom,
+		Shape: r.Shape, ShedShare: r.ShedShare, Mode: r.Mode, EnforceFrom: r.EnforceFrom,
 	}
 }
 

@@ -46,10 +46,7 @@ func (e *Extension) InterceptOperation(ctx context.Context, next graphql.Operati
 		op.size.limit(e.cfg.Answer.MaxBytes, opCtx)
 	}
 	e.follow(ctx, opCtx, op)
-	if op.claim == nil {
-		return next(ctx)
-	}
-	return op.hold(ctx, next)
+	return e.run(ctx, op, next)
 }
 
 // InterceptResponse reports the decision with the first payload, and answers a refused operation in

@@ -75,8 +75,10 @@ type operation struct {
 	// them nor their bytes.
 	size   answerSize
 	stream *stream
-	// trial is the candidate that has admitted the operation as well.
-	trial *bucket.Candidate
+	// load is what the throttle has counted of it.
+	load load
+	// beside is what most operations have not, nil for none of it.
+	beside *beside
 	// actual adds up what the operation comes to. It is nil if it does not run, or if nobody asks.
 	actual *actual
 
@@ -94,6 +96,38 @@ type operation struct {
 	// correction is what the call that ends the claim corrects, nil if nothing.
 	correction *correction
 	decision   decision.Decision
+}
+
+// beside is what an operation was charged and judged by beside the tenant's own.
+type beside struct {
+	// trial is the candidate that has admitted the operation as well.
+	trial *bucket.Candidate
+	// backstop is the receipt of what the backstop was charged. It is zero where nothing can correct that.
+	backstop bucket.Receipt
+	// sold are the rules before their limits were made smaller for the load of the servers, by a share. It is nil if they were not.
+	sold      *tiers.Rules
+	soldShare float64
+}
+
+// withBeside returns room for what most operations have not.
+func (op *operation) withBeside() *beside {
+	if op.beside == nil {
+		op.beside = &beside{}
+	}
+	return op.beside
+}
+
+// trial is the candidate that has admitted the operation as well, nil if none has.
+func (op *operation) trial() *bucket.Candidate {
+	if op.beside == nil {
+		return nil
+	}
+	return op.beside.trial
+}
+
+// corrects reports whether there is anything to correct by what the operation comes to.
+func (op *operation) corrects() bool {
+	return op.charged.corrects() || op.beside != nil && !op.beside.backstop.IsZero()
 }
 
 func operationFrom(ctx context.Context) *operation {

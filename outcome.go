@@ -46,6 +46,10 @@ const (
 	// OutcomeOverloaded: this process was too busy to ask the store in time, and nothing that it knows admits the
 	// operation: a limit fails closed, or this instance's share of it does not have the amount.
 	OutcomeOverloaded = Outcome(decision.Overloaded)
+	// OutcomeShed: the servers have more to do than they can, and the adaptive throttle has refused the operation before anything was charged.
+	OutcomeShed = Outcome(decision.Shed)
+	// OutcomeBackstop: all tenants together have asked for more than the backstop of the policy holds.
+	OutcomeBackstop = Outcome(decision.Backstop)
 	// OutcomeSubjectUnknown: nobody could be found who pays, or the caller's authentication failed.
 	OutcomeSubjectUnknown = Outcome(decision.SubjectUnknown)
 	// OutcomeValidated: the client asked for the price of the operation instead of running it, by GraphQL-Cost:

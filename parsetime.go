@@ -62,6 +62,7 @@ func (e *Extension) takeParsed(ctx context.Context, opCtx *graphql.OperationCont
 	take := bucket.Take{
 		Tenant: d.Subject.Tenant, Buckets: unasked(buckets), Owners: op.members(nil),
 		Amounts: bucket.Amounts{{Unit: bucket.ParseTime, N: 1}}, Usage: op.usageOfCharge(ctx, bucket.ParseTime, 1),
+		Lease: d.Rules.Lease,
 	}
 	var result bucket.Result
 	took, err := op.store.Take(ctx, &take, &result)

@@ -34,7 +34,7 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 		e.reporter.Spent(ctx, &d, estimate, points)
 	}
 	var c correction
-	if op.charged.corrects() {
+	if op.corrects() {
 		unused := int64(0)
 		if known && !op.decision.Rules.Split {
 			unused = max(0, op.charged.points-points)
@@ -88,6 +88,11 @@ func shareOf(points int64, share float64) int64 {
 
 // settle hands the correction to whoever settles. It returns false if nobody does.
 func (e *Extension) settle(ctx context.Context, op *operation, c correction) bool {
+	e.settleBackstop(ctx, op, c)
+	if op.charged.limits == 0 && !op.charged.counted && c.bytes == 0 {
+		// Nothing else was charged.
+		return false
+	}
 	if op.claim != nil {
 		return op.leaveToClaim(c)
 	}
@@ -157,7 +162,7 @@ func (op *operation) askedOf(owner bucket.Owner) int64 {
 // settlement of its charge, a client that asks, or metrics.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
 	s, d := &e.cfg.Settlement, &op.decision
-	settles := op.charged.corrects()
+	settles := op.corrects()
 	d.Correctable = op.charged.limits != 0 && (s.Refund || s.ChargeExcess)
 	if settles && s.Refund {
 		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)

@@ -23,6 +23,8 @@ type question struct {
 	// would is what is known of the candidate already, and points what the operation asks for.
 	would  *decision.Candidate
 	points int64
+	// beyond is what the backstop would have refused, nil if nothing.
+	beyond *decision.Refusal
 }
 
 var questions = sync.Pool{New: func() any { return new(question) }}
@@ -43,7 +45,7 @@ func (e *Extension) takeFor(ctx context.Context, op *operation, points int64) *g
 }
 
 func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphql.Response {
-	if op.decision.Rules.Across == nil {
+	if op.decision.Rules.Across == nil && op.decision.Rules.Backstop == nil {
 		return e.takeOwn(ctx, op, q)
 	}
 	op.decision.Asked = q.take.Amounts
@@ -56,12 +58,17 @@ func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphq
 		q.reply = known
 		return e.judgedBy(ctx, op, q)
 	}
+	if !e.takeBackstop(ctx, op, q) {
+		return nil
+	}
+	defer e.keepBackstop(ctx, op)
 	shared, ok := e.takeAcross(ctx, op, q.take.Amounts)
 	if !ok {
 		return nil
 	}
 	answer := e.takeOwn(ctx, op, q)
 	shared.settle(ctx, &op.decision)
+	q.noteBeyond(&op.decision)
 	return answer
 }
 
@@ -70,6 +77,7 @@ func (e *Extension) newQuestion(ctx context.Context, op *operation, points int64
 	q, _ := questions.Get().(*question)
 	take := &q.take
 	take.Tenant, take.Buckets, take.Claim = op.decision.Subject.Tenant, judged(op.decision.Rules), op.claim
+	take.Lease = op.decision.Rules.Lease
 	take.States, take.Owners = op.states[:], op.members(op.owners[:])
 	q.points, q.would = points, e.try(op, take, points)
 	take.Amounts, take.Usage = op.withParsed(append(op.asked(points), op.decision.Rules.Amounts...), 1), op.usage(ctx)
@@ -140,7 +148,7 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 	}
 	d.Candidate = tried(q.would, take, result)
 	if d.Candidate != nil && d.Candidate.Outcome == decision.Admitted && take.Candidate != nil {
-		op.trial = &bucket.Candidate{ID: take.Candidate.ID, Buckets: unasked(take.Candidate.Buckets)}
+		op.withBeside().trial = &bucket.Candidate{ID: take.Candidate.ID, Buckets: unasked(take.Candidate.Buckets)}
 	}
 	switch result.Verdict {
 	case bucket.Replayed:
@@ -154,7 +162,7 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 		}
 		d.Pay(result.Limits, q.points)
 	default:
-		d.Refuse(refusedBy(result))
+		d.Refuse(op.asSold(refusedBy(result), result.Limits))
 		op.claim = nil
 	}
 	return nil

@@ -105,6 +105,7 @@ func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationC
 	take := bucket.Take{
 		Tenant: d.Subject.Tenant, Buckets: unasked(judged(op.decision.Rules)), States: op.states[:], Owners: op.members(op.owners[:]),
 		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.ParseTime, N: 1}},
+		Lease:   op.decision.Rules.Lease,
 	}
 	if take.Buckets == nil {
 		return false

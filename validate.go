@@ -41,8 +41,11 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(reporter.ObserveLeases(stores.Leases()), reporter.ObserveShards(stores.Shards())); err != nil {
+		return err
+	}
 	// Last, because from now on the source refuses what these stores do not fit.
-	if err := e.cfg.followPolicy(); err != nil {
+	if err := e.cfg.followPolicy(rootFields(schema.Schema())); err != nil {
 		return err
 	}
 	e.estimator, e.reporter = estimator, reporter

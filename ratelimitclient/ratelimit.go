@@ -66,6 +66,8 @@ type RateLimit struct {
 	// StoreUnavailable says that the server could not ask its store, so that the numbers above are
 	// not known.
 	StoreUnavailable bool `json:"storeUnavailable,omitempty"`
+	// Approximate says that servers hold parts of the limit above, so that others may have used some of Remaining.
+	Approximate bool `json:"approximate,omitempty"`
 }
 
 // Warning says what an operation that ran would have been refused with if it were enforced already.
@@ -115,6 +117,8 @@ type Limit struct {
 	Mode string `json:"mode,omitempty"`
 	// Soft says that the limit only reports: it refuses nothing.
 	Soft bool `json:"soft,omitempty"`
+	// Approximate says that servers hold parts of the limit, so that others may have used some of Remaining.
+	Approximate bool `json:"approximate,omitempty"`
 	// Overdraft is by how much more than the capacity is spent.
 	Overdraft int64 `json:"overdraft,omitempty"`
 }
