@@ -301,3 +301,22 @@ tiers:
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, `did you mean "lang"?`)
 }
+
+func TestExplainSaysHowATenantIsShedWhereThatIsNotAsUsual(t *testing.T) {
+	t.Parallel()
+	o, _ := newOperator(t)
+	dir := files(t, map[string]string{"shed.yaml": `version: 1
+default: free
+tiers:
+  free: {limits: {minute: {capacity: 100, per: minute}}}
+tenants:
+  acme: {throttle: {order: 3}}
+`})
+	o.env["RATELIMIT_POLICY"] = filepath.Join(dir, "shed.yaml")
+	code, stdout, stderr := o.run("policy explain -tenant acme -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, "While servers are overloaded: a share is shed, place 3, at least 50 % stays\n")
+	code, stdout, stderr = o.run("policy explain -tenant globex -timeout 1m")
+	require.Equal(t, exitOK, code, stderr)
+	require.NotContains(t, stdout, "overloaded")
+}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +76,25 @@ Nothing was ever collected: the daemon needs -redis, and instances that record u
 `, c.want(exitOK, "usage -last 36h"))
 	require.Equal(t, "day", c.asked("window"))
 	require.NotEmpty(t, c.asked("from"))
+}
+
+func TestPeriodsOfWhichNobodyKnowsAnythingAreOneLine(t *testing.T) {
+	t.Parallel()
+	c := newControl(t)
+	period := func(day int, known, numbers string) string {
+		return fmt.Sprintf(`{"begin": "2026-11-%02dT00:00:00Z", "end": "2026-11-%02dT00:00:00Z", "known": %q, "name": "", "grade": "instance"%s}`, day, day+1, known, numbers)
+	}
+	const nothing = `, "admitted": 0, "refused": 0, "wouldRefuse": 0, "points": 0`
+	c.answer(usageOfAcme, http.StatusOK, nil, `{"tenant": "acme", "window": "day", "by": "tenant", "zone": "UTC", "from": "2026-11-01T00:00:00Z", "to": "2026-11-07T00:00:00Z", "rows": [`+
+		strings.Join([]string{period(1, "none", ""), period(2, "none", ""), period(3, "none", ""), period(4, "part", nothing), period(5, "all", nothing), period(6, "none", "")}, ", ")+`]}`)
+	require.Equal(t, `PERIOD                    ADMITTED  REFUSED  WOULD REFUSE  POINTS  GRADE
+2026-11-01 to 2026-11-03  ?         ?        ?             ?       instance  nobody knows
+2026-11-04                0         0        0             0       instance  at least
+2026-11-05                0         0        0             0       instance
+2026-11-06                ?         ?        ?             ?       instance  nobody knows
+
+Nothing was ever collected: the daemon needs -redis, and instances that record usage.
+`, c.want(exitOK, "usage -tenant acme -window day"))
 }
 
 func TestATableForASpreadsheetIsThatOfTheDaemon(t *testing.T) {

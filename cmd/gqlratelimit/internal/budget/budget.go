@@ -17,7 +17,8 @@ const showHelp = `
 Usage: gqlratelimit budget show -tenant T [-team M] [-user U] [-operation O] [flags]
 
 Shows what is left of the budgets of a tenant, of its operations, and of the team and the
-user that are named: what an operation of that user would be judged by now. Nothing is changed.
+user that are named: what an operation of that user would be judged by now, and who holds parts
+of the limits, and of the backstop, where instances lease them. Nothing is changed.
 
 Redis and policy are those of the servers: $RATELIMIT_REDIS and $RATELIMIT_POLICY, or -redis
 and -policy. Without a policy file the newest revision in Redis holds. What the directory of
@@ -60,17 +61,18 @@ func Run(c cli.Console, args []string) error {
 
 // shownJSON is the JSON of show, and of what changes budgets.
 type shownJSON struct {
-	Version   int                 `json:"version"`
-	Tenant    string              `json:"tenant"`
-	Tier      string              `json:"tier"`
-	TierFrom  string              `json:"tierFrom"`
-	Store     string              `json:"store,omitempty"`
-	Blocked   bool                `json:"blocked,omitempty"`
-	Unlimited bool                `json:"unlimited,omitempty"`
-	Reason    string              `json:"reason,omitempty"`
-	Actor     string              `json:"actor,omitempty"`
-	Before    []session.LimitJSON `json:"before,omitempty"`
-	Limits    []session.LimitJSON `json:"limits"`
+	Version   int                  `json:"version"`
+	Tenant    string               `json:"tenant"`
+	Tier      string               `json:"tier"`
+	TierFrom  string               `json:"tierFrom"`
+	Store     string               `json:"store,omitempty"`
+	Blocked   bool                 `json:"blocked,omitempty"`
+	Unlimited bool                 `json:"unlimited,omitempty"`
+	Reason    string               `json:"reason,omitempty"`
+	Actor     string               `json:"actor,omitempty"`
+	Before    []session.LimitJSON  `json:"before,omitempty"`
+	Limits    []session.LimitJSON  `json:"limits"`
+	Leases    []session.LeasesJSON `json:"leases,omitempty"`
 }
 
 func newShown(h *session.Holding, states []bucket.LimitState) shownJSON {
@@ -113,8 +115,13 @@ func show(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
+	leases, err := s.Leases(h)
+	if err != nil {
+		return err
+	}
 	if in.JSON {
 		out := newShown(h, states)
+		out.Leases = leases.JSON()
 		out.Blocked = out.Blocked || slices.ContainsFunc(blocks, func(o bucket.Override) bool { return o.Owner == h.Owner || o.Owner.Level != bucket.Operation })
 		return c.WriteJSON(out)
 	}
@@ -123,6 +130,7 @@ func show(c cli.Console, args []string) error {
 	if len(states) > 0 {
 		session.WriteStates(c, states)
 	}
+	session.WriteLeases(c, &leases)
 	return nil
 }
 

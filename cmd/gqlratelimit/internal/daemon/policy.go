@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -112,16 +113,16 @@ func (d *Client) Publish(change *Change) (*Published, error) {
 
 // Preview is what the daemon says of a document: GET /openapi.yaml of it describes all.
 type Preview struct {
-	Against      uint64   `json:"against"`
-	Missing      string   `json:"missing,omitempty"`
-	Halts        bool     `json:"halts"`
-	Remark       string   `json:"remark,omitempty"`
-	Lowers       bool     `json:"lowers"`
-	Reach        string   `json:"reach"`
-	SecondPerson bool     `json:"secondPerson"`
-	Problem      string   `json:"problem,omitempty"`
-	Report       Report   `json:"report"`
-	Misfits      *Misfits `json:"misfits,omitempty"`
+	Against      uint64               `json:"against"`
+	Missing      string               `json:"missing,omitempty"`
+	Halts        bool                 `json:"halts"`
+	Remark       string               `json:"remark,omitempty"`
+	Lowers       bool                 `json:"lowers"`
+	Reach        string               `json:"reach"`
+	SecondPerson bool                 `json:"secondPerson"`
+	Problem      string               `json:"problem,omitempty"`
+	Report       previewreport.Report `json:"report"`
+	Misfits      *Misfits             `json:"misfits,omitempty"`
 }
 
 // Misfits are tenants whose records would stop fitting.
@@ -131,49 +132,6 @@ type Misfits struct {
 		Tenant  string `json:"tenant"`
 		Problem string `json:"problem"`
 	} `json:"tenants"`
-}
-
-// Report is what a replay of recorded operations has found.
-type Report struct {
-	From       time.Time `json:"from,omitzero"`
-	To         time.Time `json:"to,omitzero"`
-	Share      float64   `json:"share"`
-	LeftOut    int       `json:"leftOut,omitempty"`
-	Unreadable int       `json:"unreadable,omitempty"`
-	Total      Row       `json:"total"`
-	Tenants    Group     `json:"tenants"`
-	Users      Group     `json:"users"`
-	Rows       []Row     `json:"rows,omitempty"`
-	Unlisted   int       `json:"unlisted,omitempty"`
-	NotJudged  []string  `json:"notJudged,omitempty"`
-}
-
-// Row is what a tenant has asked for, and how much of it is refused.
-type Row struct {
-	Tenant       string  `json:"tenant,omitempty"`
-	Tier         string  `json:"tier,omitempty"`
-	Operations   int64   `json:"operations"`
-	Before       int64   `json:"before,omitempty"`
-	After        int64   `json:"after,omitempty"`
-	NewlyRefused int64   `json:"newlyRefused,omitempty"`
-	By           []Cause `json:"by,omitempty"`
-}
-
-// Cause is what newly refuses.
-type Cause struct {
-	Level string `json:"level,omitempty"`
-	Owner string `json:"owner,omitempty"`
-	Limit string `json:"limit"`
-	N     int64  `json:"n"`
-}
-
-// Group says how many of those who were seen are newly refused.
-type Group struct {
-	Seen         int     `json:"seen"`
-	NewlyRefused int     `json:"newlyRefused"`
-	Share        float64 `json:"share"`
-	Low          float64 `json:"low"`
-	High         float64 `json:"high"`
 }
 
 // Preview asks who would newly be refused by a document. At most so many tenants are named, 0 for as many as there can be.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,9 @@ Usage: gqlratelimit refusal ID [flags]
 Says why an operation was refused: the ID stands in extensions.refusalId of the error that the client
 was given. It shows the limits as they were then, the line of the policy that says so, its revision,
 and who has published it. Instances keep the latest of their refusals (docs/guide/digest.md).
+
+Where instances lease parts of the limits that have refused, or of the backstop, it shows besides
+what is free in Redis, who holds the rest, and until when: as of now, by the policy of now.
 
 The exit code is 1 if no instance has it.
 
@@ -39,6 +43,7 @@ func Refusal(c cli.Console, args []string) error {
 	var in flags
 	fs := c.NewFlags("refusal", refusalHelp)
 	in.Redis.Register(fs)
+	in.Policy.Register(fs)
 	in.RegisterJSON(fs)
 	others, err := cli.Parse(fs, args)
 	switch {
@@ -68,13 +73,19 @@ func Refusal(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
+	shared, err := held(c, live, &in.Policy, &found.Decided)
+	if err != nil {
+		fmt.Fprintln(c.Stderr, "note: who leases parts of the limits is not known:", cli.Plain(err.Error()))
+	}
 	if in.JSON {
 		return c.WriteJSON(struct {
-			Version int             `json:"version"`
-			Refusal *digest.Refusal `json:"refusal"`
-		}{session.FormatVersion, found})
+			Version int                  `json:"version"`
+			Refusal *digest.Refusal      `json:"refusal"`
+			Leases  []session.LeasesJSON `json:"leases,omitempty"`
+		}{session.FormatVersion, found, shared.JSON()})
 	}
 	writeRefusal(c, found)
+	session.WriteLeases(c, &shared)
 	return nil
 }
 
@@ -156,6 +167,15 @@ func origin(o *event.Origin) string {
 	return strings.Join(parts, "; ")
 }
 
+// left says what was left of a limit, and where.
+func left(l *event.LimitState) string {
+	text := strconv.FormatInt(l.Remaining, 10)
+	if l.Approximate {
+		text += fmt.Sprintf(" (%d held here, %d free)", l.Held, l.Remaining-l.Held)
+	}
+	return text
+}
+
 func writeLimits(c cli.Console, d *event.Decided) {
 	rows := [][]string{{"", "OWNER", "LIMIT", "ASKED", "LEFT", "OF", "FROM"}}
 	for i := range d.Limits {
@@ -171,7 +191,7 @@ func writeLimits(c cli.Console, d *event.Decided) {
 		if l.Part != "" {
 			owner += " " + l.Part
 		}
-		rows = append(rows, []string{mark, owner, l.Limit, fmt.Sprint(l.Asked), fmt.Sprint(l.Remaining), fmt.Sprintf("%d %s", l.Capacity, l.Unit), origin(l.Origin)})
+		rows = append(rows, []string{mark, owner, l.Limit, fmt.Sprint(l.Asked), left(l), fmt.Sprintf("%d %s", l.Capacity, l.Unit), origin(l.Origin)})
 	}
 	if len(rows) > 1 {
 		fmt.Fprintln(c.Stdout)

@@ -7,6 +7,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -15,7 +16,7 @@ Usage: gqlratelimit policy explain -tenant T [-team M] [-user U] [-operation O] 
 
 Says what holds for a tenant, of its operations, and for the team and the user that are named, and
 where in the policy each of it stands. Where a Redis is given, what the directory has of the tenant
-holds too, and its override records are listed.
+holds too, and its override records are listed, and who leases parts of its limits and of the backstop.
 
 Example:
 
@@ -24,23 +25,27 @@ Example:
 
 // explainedJSON is the JSON of explain.
 type explainedJSON struct {
-	Version   int               `json:"version"`
-	Policy    string            `json:"policy"`
-	Revision  uint64            `json:"revision,omitempty"`
-	Author    string            `json:"author,omitempty"`
-	Reason    string            `json:"reason,omitempty"`
-	Tenant    string            `json:"tenant"`
-	Tier      string            `json:"tier"`
-	From      placesJSON        `json:"from"`
-	Mode      string            `json:"mode"`
-	FailMode  string            `json:"failMode"`
-	Blocked   bool              `json:"blocked,omitempty"`
-	Unlimited bool              `json:"unlimited,omitempty"`
-	Record    string            `json:"record,omitempty"`
-	MaxCosts  []maxCostJSON     `json:"maxCosts,omitempty"`
-	Limits    []explainedLimit  `json:"limits"`
-	Overrides *[]session.Record `json:"overrides,omitempty"`
+	Version   int                  `json:"version"`
+	Policy    string               `json:"policy"`
+	Revision  uint64               `json:"revision,omitempty"`
+	Author    string               `json:"author,omitempty"`
+	Reason    string               `json:"reason,omitempty"`
+	Tenant    string               `json:"tenant"`
+	Tier      string               `json:"tier"`
+	From      placesJSON           `json:"from"`
+	Mode      string               `json:"mode"`
+	FailMode  string               `json:"failMode"`
+	Blocked   bool                 `json:"blocked,omitempty"`
+	Unlimited bool                 `json:"unlimited,omitempty"`
+	Throttle  string               `json:"throttle,omitempty"`
+	Record    string               `json:"record,omitempty"`
+	MaxCosts  []maxCostJSON        `json:"maxCosts,omitempty"`
+	Backstop  []explainedLimit     `json:"backstop,omitempty"`
+	Limits    []explainedLimit     `json:"limits"`
+	Overrides *[]session.Record    `json:"overrides,omitempty"`
+	Leases    []session.LeasesJSON `json:"leases,omitempty"`
 	records   []bucket.Override
+	leases    session.Leases
 }
 
 // placesJSON are places in the policy.
@@ -81,6 +86,7 @@ func explain(c cli.Console, args []string) error {
 	var (
 		h       *session.Holding
 		records []bucket.Override
+		leases  session.Leases
 	)
 	if in.Redis.Given(c) {
 		s, err := in.Open(c)
@@ -92,6 +98,9 @@ func explain(c cli.Console, args []string) error {
 			return err
 		}
 		h = s.Holding
+		if leases, err = s.Leases(h); err != nil {
+			return err
+		}
 	} else {
 		held, err := in.Policy.Read(c, nil)
 		if err != nil {
@@ -105,6 +114,7 @@ func explain(c cli.Console, args []string) error {
 		}
 	}
 	out := explained(h, in.Redis.Given(c), records)
+	out.Leases, out.leases = leases.JSON(), leases
 	if in.JSON {
 		return c.WriteJSON(out)
 	}
@@ -122,6 +132,9 @@ func explained(h *session.Holding, live bool, records []bucket.Override) explain
 	if r := h.Policy.Revision; r != nil {
 		out.Revision, out.Author, out.Reason = r.Number, r.Author, r.Reason
 	}
+	if !h.Rules.Throttle.Usual() {
+		out.Throttle = h.Rules.Throttle.String()
+	}
 	if h.Record != nil {
 		out.Record = h.Record.Document()
 	}
@@ -134,6 +147,7 @@ func explained(h *session.Holding, live bool, records []bucket.Override) explain
 			out.MaxCosts = append(out.MaxCosts, maxCostJSON{most.points, most.mode.String(), places(p)})
 		}
 	}
+	out.Backstop = backstop(h)
 	buckets := h.Rules.Buckets
 	if h.Scope.Operation == "" {
 		buckets = h.All()
@@ -157,6 +171,28 @@ func explained(h *session.Holding, live bool, records []bucket.Override) explain
 	return out
 }
 
+// backstop are the limits over all tenants that its operations are charged to first.
+func backstop(h *session.Holding) []explainedLimit {
+	buckets := h.Rules.Backstop
+	if h.Scope.Operation == "" {
+		buckets = policydiff.Backstop(h.Policy.Snapshot, &h.Policy.Written)
+	}
+	var all []explainedLimit
+	for _, b := range buckets {
+		at := "backstop."
+		if b.Owner.Level != bucket.Tenant {
+			at += "operations." + b.Owner.Name + "."
+		}
+		for _, limit := range b.Limits.All() {
+			all = append(all, explainedLimit{
+				LimitJSON: session.NewLimitJSON(b.Owner, &limit), FailMode: limit.FailMode.String(),
+				From: placesJSON{Rule: []string{at + "limits." + limit.Name}}, owner: b.Owner, limit: limit,
+			})
+		}
+	}
+	return all
+}
+
 func places(p tiers.Provenance) placesJSON {
 	return placesJSON{Tier: p.Tier, Rule: p.Rule, Line: p.Line, Mode: p.Mode, FailMode: p.FailMode}
 }
@@ -175,11 +211,21 @@ func writeExplained(c cli.Console, h *session.Holding, out *explainedJSON) {
 	if r := h.Policy.Revision; r != nil && r.Author != "" {
 		fmt.Fprintln(c.Stdout, cli.Plain(fmt.Sprintf("Published by %s: %s", r.Author, r.Reason)))
 	}
+	if out.Throttle != "" {
+		fmt.Fprintln(c.Stdout, "While servers are overloaded: "+out.Throttle)
+	}
 	if out.Record != "" {
 		fmt.Fprintln(c.Stdout, cli.Plain("Its record in the directory: "+out.Record))
 	}
 	for _, most := range out.MaxCosts {
 		fmt.Fprintf(c.Stdout, "An operation costs at most %d points (%s): %s\n", most.Points, most.Mode, most.From.says())
+	}
+	for i := range out.Backstop {
+		l, of := &out.Backstop[i], ""
+		if l.owner.Level != bucket.Tenant {
+			of = " for " + session.OwnerName(l.owner)
+		}
+		fmt.Fprintf(c.Stdout, "All tenants together have %s%s (%s), which is taken first: %s\n", session.LimitText(&l.limit), of, l.Mode, l.From.says())
 	}
 	rows := [][]string{{"OWNER", "LIMIT", "ALLOWS", "MODE", "BY", "FAIL MODE", "FROM"}}
 	for i := range out.Limits {
@@ -199,4 +245,5 @@ func writeExplained(c cli.Console, h *session.Holding, out *explainedJSON) {
 		fmt.Fprintln(c.Stdout, "\nOverride records beat what stands above:")
 		session.WriteRecords(c, out.records)
 	}
+	session.WriteLeases(c, &out.leases)
 }

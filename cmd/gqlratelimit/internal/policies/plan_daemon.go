@@ -10,6 +10,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -190,7 +191,7 @@ func writePreview(c cli.Console, p *daemon.Preview, top int) {
 }
 
 // bounds is a share with its bounds.
-func bounds(g *daemon.Group) string {
+func bounds(g *previewreport.Group) string {
 	text := cli.Percent(g.Share)
 	if g.Low != g.High {
 		text += fmt.Sprintf(" (%s to %s)", cli.Percent(g.Low), cli.Percent(g.High))
@@ -199,17 +200,10 @@ func bounds(g *daemon.Group) string {
 }
 
 // causes says which limits newly refuse, and how many.
-func causes(by []daemon.Cause) string {
+func causes(by []previewreport.Cause) string {
 	texts := make([]string, len(by))
 	for i := range by {
-		name := by[i].Limit
-		switch {
-		case by[i].Owner != "":
-			name = by[i].Owner + "/" + name
-		case by[i].Level != "" && by[i].Level != "tenant":
-			name = by[i].Level + "/" + name
-		}
-		texts[i] = fmt.Sprintf("%s %d", name, by[i].N)
+		texts[i] = by[i].String()
 	}
 	return strings.Join(texts, ", ")
 }

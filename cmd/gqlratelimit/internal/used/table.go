@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -120,11 +121,15 @@ func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
 		head = append(head, "NAME")
 	}
 	rows := [][]string{slices.Concat(head, columns, []string{"GRADE", ""})}
-	for i := range told.Rows {
+	for i := 0; i < len(told.Rows); i++ {
 		r := &told.Rows[i]
 		var line []string
 		if !sum {
-			line = append(line, r.Begin.In(zone).Format(forms[told.Window]))
+			period := r.Begin.In(zone).Format(forms[told.Window])
+			if last := unknownUntil(told.Rows, i); last > i {
+				period, i = period+" to "+told.Rows[last].Begin.In(zone).Format(forms[told.Window]), last
+			}
+			line = append(line, period)
 		}
 		if told.Tenant == "" {
 			line = append(line, r.Tenant)
@@ -144,6 +149,13 @@ func writeUsage(c cli.Console, told *daemon.Usage, sum bool) error {
 	cli.WriteTable(c.Stdout, rows)
 	writeNotes(c, told)
 	return nil
+}
+
+// unknownUntil returns the last of the rows from one on of which nobody knows anything: they are one line.
+func unknownUntil(rows []daemon.UsageRow, from int) (last int) {
+	for last = from; rows[from].Known == "none" && last+1 < len(rows) && rows[last+1].Known == "none"; last++ {
+	}
+	return last
 }
 
 // stateOf says what the numbers of a row lack.
@@ -189,10 +201,7 @@ func writeReached(c cli.Console, told *daemon.Reached) {
 		rows := [][]string{{"BEGIN", "WHOSE", "LIMIT", "REACHED", "TIMES"}}
 		for i := range told.Rows {
 			r := &told.Rows[i]
-			whose := r.Level
-			if r.Owner != "" {
-				whose += " " + r.Owner
-			}
+			whose := strings.TrimSpace(r.Level + " " + r.Owner)
 			rows = append(rows, []string{stamp(r.Begin), whose, r.Limit, fmt.Sprintf("%d%%", r.Threshold), strconv.FormatInt(r.Times, 10)})
 		}
 		cli.WriteTable(c.Stdout, rows)
