@@ -23,6 +23,7 @@ func (d *daemon) openAnnouncer(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	//nolint:contextcheck // That its counters are 0 is of no request.
 	d.announcer, err = announce.New(announce.Config{
 		Store: d.db, Sink: sink, Source: announce.SourceOf(d.options.Namespace, d.logName), Logger: d.log, MeterProvider: d.metrics, Now: d.options.now,
 	})

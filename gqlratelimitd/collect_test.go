@@ -10,16 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
 func TestWhatARedisHasCountedIsCollectedAlsoIfNobodyTells(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, err := redisclient.Open(server.Addr, redisclient.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	client := redistest.Connect(t, server.Addr)
 	budgets, err := bucket.NewRedis(bucket.RedisConfig{Client: client, Timeout: 5 * time.Second})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, budgets.Close()) })

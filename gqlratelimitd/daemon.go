@@ -20,13 +20,13 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/announce"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/freeze"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
@@ -58,6 +58,8 @@ type daemon struct {
 	// collector brings usage into the database, by counts. Both are nil without a Redis.
 	collector *collect.Collector
 	counts    *bucket.Redis
+	// freezer freezes billing periods. It is nil where nothing is frozen by itself.
+	freezer *freeze.Freezer
 	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
 	driver *rollout.Driver
 	// dispatcher brings events to endpoints of tenants. It is nil without a Redis.
@@ -95,7 +97,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 		return nil, err
 	}
 	for _, part := range []func(context.Context) error{
-		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDriver, d.openDispatcher, d.openRefusals, d.openWeb, d.openGraph,
+		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openFreezer, d.openDriver, d.openDispatcher, d.openRefusals, d.openWeb, d.openGraph,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -127,7 +129,7 @@ func (d *daemon) openControl(context.Context) error {
 	if d.key, err = auditKey(d.options.Audit.Key, d.options.Audit.Name); err != nil {
 		return err
 	}
-	cfg := control.Config{Store: d.db, Keys: keys, StatementKey: d.key, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
+	cfg := control.Config{Store: d.db, Keys: keys, StatementKey: d.key, Freeze: d.options.Usage.schedule(), SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
 		return err
 	}
@@ -201,41 +203,11 @@ func (d *daemon) openRelay(context.Context) (err error) {
 	if d.redis == nil {
 		return nil
 	}
+	//nolint:contextcheck // That its counters are 0 is of no request.
 	d.relay, err = relay.New(relay.Config{
 		Store: d.db, Client: d.redis, Namespace: d.options.Namespace, Logger: d.log, MeterProvider: d.metrics,
 	})
 	return err
-}
-
-// openDriver makes what drives roll-outs, by the digests that instances write. Where several daemons have one database each of them drives: of two that
-// would take the same step the store lets one.
-func (d *daemon) openDriver(context.Context) error {
-	if d.redis == nil {
-		return nil
-	}
-	digests, err := redisdigest.NewReader(redisdigest.Config{Client: d.redis, Namespace: d.options.Namespace})
-	if err != nil {
-		return err
-	}
-	states := d.control.RolloutStore()
-	if err := rollout.Observe(d.metrics, states); err != nil {
-		return err
-	}
-	d.driver, err = rollout.New(rollout.Config{
-		Store: states, Digests: digests.Digests, Interval: d.options.interval, Now: d.options.now,
-		Moved:  d.rolloutMoved,
-		Failed: func(err error) { d.log.Warn("nobody could look at the roll-out", "error", err) },
-	})
-	return err
-}
-
-// rolloutMoved logs where a roll-out stands, whoever has brought it there.
-func (d *daemon) rolloutMoved(s *rollout.State) {
-	log := d.log.Info
-	if s.Phase == rollout.Halted {
-		log = d.log.Warn
-	}
-	log("the roll-out has moved", "id", s.ID, "phase", string(s.Phase), "step", s.Step+1, "revision", s.Revision, "why", s.Why)
 }
 
 func (d *daemon) openWeb(context.Context) (err error) {
@@ -353,6 +325,9 @@ func (d *daemon) work(ctx context.Context, behind *sync.WaitGroup) {
 	}
 	if d.collector != nil {
 		run("collector", d.collector.Run)
+	}
+	if d.freezer != nil {
+		run("freezer", d.freezer.Run)
 	}
 	if d.driver != nil {
 		behind.Go(func() { d.driver.Run(ctx) })

@@ -20,7 +20,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
@@ -71,10 +70,8 @@ func newFleet(t *testing.T, first string) *fleet {
 	} {
 		f.instances = append(f.instances, newInstance(t, server.Addr, fmt.Sprint("instance-", i), around))
 	}
-	client, err := redisclient.New(server.Addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	f.digests, err = redisdigest.NewReader(redisdigest.Config{Client: client})
+	var err error
+	f.digests, err = redisdigest.NewReader(redisdigest.Config{Client: redistest.Connect(t, server.Addr)})
 	require.NoError(t, err)
 	var issued struct{ Token string }
 	body := f.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", f.running.token, `{"subject": "me", "roles": ["publisher", "operator", "auditor"]}`)
@@ -88,7 +85,12 @@ func newFleet(t *testing.T, first string) *fleet {
 // startAt starts a daemon with a clock and a log, which looks at its roll-out all the time.
 func startAt(t *testing.T, redis string, now func() time.Time, log io.Writer) *running {
 	t.Helper()
-	o := &options{Listen: "127.0.0.1:0", Data: t.TempDir(), Redis: redis, Alone: true, now: now, interval: soon}
+	return startWith(t, &options{Listen: "127.0.0.1:0", Data: t.TempDir(), Redis: redis, Alone: true, now: now, interval: soon}, log)
+}
+
+// startWith starts a daemon with options that have no flags.
+func startWith(t testing.TB, o *options, log io.Writer) *running {
+	t.Helper()
 	require.NoError(t, o.complete())
 	ctx, cancel := context.WithCancel(t.Context())
 	said := make(greeting, 1)
@@ -109,9 +111,7 @@ func startAt(t *testing.T, redis string, now func() time.Time, log io.Writer) *r
 
 func newInstance(t *testing.T, redis, name string, around func(tiers.Source) tiers.Source) *instance {
 	t.Helper()
-	client, err := redisclient.New(redis)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Connect(t, redis)
 	collector, err := digest.New(digest.Config{Users: digest.Plain})
 	require.NoError(t, err)
 	writer, err := redisdigest.Start(redisdigest.WriterConfig{

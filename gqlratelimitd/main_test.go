@@ -77,13 +77,18 @@ func start(t testing.TB, data string, args ...string) *running {
 		ended <- code
 		t.Fatal("it did not start: ", errs.String())
 	}
-	_, r.url, _ = strings.Cut(strings.SplitN(r.out, "\n", 2)[0], "gqlratelimitd serves ")
-	r.token = regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(r.out)
+	r.understand()
 	return r
 }
 
+// understand reads where it serves, and the one-time token, out of what it has written.
+func (r *running) understand() {
+	_, r.url, _ = strings.Cut(strings.SplitN(r.out, "\n", 2)[0], "gqlratelimitd serves ")
+	r.token = regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(r.out)
+}
+
 // keyIn is the public key of the audit log in what a daemon prints.
-func keyIn(t *testing.T, out string) string {
+func keyIn(t testing.TB, out string) string {
 	t.Helper()
 	key := regexp.MustCompile(`(?m)with the key (\S+)$`).FindStringSubmatch(out)
 	require.Len(t, key, 2, out)

@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 )
 
 // defaultListen is where the daemon listens if nothing is said: on this machine alone.
@@ -79,9 +80,11 @@ type options struct {
 	// printSQL prints the tables but for the first sqlDone steps, and what sqlRole needs on them. newToken prints a bootstrap token although
 	// there are tokens.
 	printSQL, newToken bool
-	// now is the clock of what is stored, nil for that of the system, and interval how often a roll-out is looked at, 0 for the default: for tests.
+	// now is the clock of what is stored, nil for that of the system, interval how often a roll-out is looked at, 0 for the default, and collect
+	// changes how usage is collected, nil for nothing: for tests.
 	now      func() time.Time
 	interval time.Duration
+	collect  func(*collect.Config)
 	sqlDone  int
 	sqlRole  string
 	// guessed says that nobody has said where to listen: a daemon that runs may do so elsewhere.
@@ -304,7 +307,7 @@ func (o *options) complete() error {
 	if len(o.Certificates) > 0 && o.TLS.ClientCA == "" {
 		mistakes = append(mistakes, errors.New("certificates takes -tls-client-ca: without it nobody verifies them"))
 	}
-	mistakes = append(mistakes, o.checkListen(), o.Usage.check(), o.Webhooks.complete(o.Data))
+	mistakes = append(mistakes, o.checkListen(), o.Usage.check(o.Redis != ""), o.Webhooks.complete(o.Data))
 	_, err := o.policyKeys()
 	return errors.Join(append(mistakes, err)...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 )
 
 // recordedFor is how far back a preview looks.
@@ -51,7 +52,7 @@ func newRecorded(o *options, client redis.UniversalClient) (*recorded, error) {
 }
 
 // Preview implements control.Previewer.
-func (r *recorded) Preview(ctx context.Context, cfg preview.Config) (*preview.Report, error) {
+func (r *recorded) Preview(ctx context.Context, cfg preview.Config) (*previewreport.Report, error) {
 	cfg.Key = r.key
 	now := time.Now()
 	return preview.Run(ctx, upTo(now, r.reader.Chunks(ctx, now.Add(-recordedFor))), cfg)

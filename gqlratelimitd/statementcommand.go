@@ -93,17 +93,26 @@ func showStatement(w io.Writer, s *statement.Statement, key string) {
 	fmt.Fprintf(w, "Statement %d of %s, %s to %s, frozen %s, is what was signed by %s.\n",
 		s.Number, s.Tenant, s.From.Format(time.DateOnly), s.To.Format(time.DateOnly), s.Frozen.Format(time.RFC3339), key)
 	if !s.Unknown.IsZero() {
-		fmt.Fprintf(w, "What was used before %s is not in it: nobody had collected it.\n", s.Unknown.Format(time.RFC3339))
+		fmt.Fprintf(w, "What was used before %s may not be in it: nobody had collected all of it.\n", s.Unknown.Format(time.RFC3339))
 	}
 	for i := range s.Lines {
 		l := &s.Lines[i]
-		name := l.Unit
-		if l.Field != "" {
-			name += " of " + l.Field
-		}
-		fmt.Fprintf(w, "  %s (%s): %d, of which %d was given back from %d\n", name, l.Grade, l.Net(), l.GivenBack, l.Charged)
+		fmt.Fprintf(w, "  %s: %d, of which %d was given back from %d\n", nameOf(l), l.Net(), l.GivenBack, l.Charged)
 	}
-	if s.Corrects.Number != 0 {
-		fmt.Fprintf(w, "It corrects statement %d in %d lines.\n", s.Corrects.Number, len(s.Differences))
+	if s.Corrects.Number == 0 {
+		return
 	}
+	fmt.Fprintf(w, "It corrects statement %d by:\n", s.Corrects.Number)
+	for i := range s.Differences {
+		l := &s.Differences[i]
+		fmt.Fprintf(w, "  %s: %+d, of which %+d was charged and %+d given back\n", nameOf(l), l.Net(), l.Charged, l.GivenBack)
+	}
+}
+
+// nameOf says what a line is about, and how much it is to be believed.
+func nameOf(l *statement.Line) string {
+	if l.Field == "" {
+		return fmt.Sprintf("%s (%s)", l.Unit, l.Grade)
+	}
+	return fmt.Sprintf("%s of %s (%s)", l.Unit, l.Field, l.Grade)
 }

@@ -53,8 +53,8 @@ func TestStatementsAreVerifiedWithoutADaemon(t *testing.T) {
 		require.Zero(t, code, failed)
 		require.Contains(t, out, "Statement 1 of acme, 2026-10-01 to 2026-11-01")
 		require.Contains(t, out, "points (exact): 42, of which 8 was given back from 50")
-		require.Contains(t, out, "It corrects statement 1 in 1 lines.")
-		require.Contains(t, out, "What was used before 2026-10-12T00:00:00Z is not in it")
+		require.Contains(t, out, "It corrects statement 1 by:\n  points (exact): +10, of which +10 was charged and +0 given back\n")
+		require.Contains(t, out, "What was used before 2026-10-12T00:00:00Z may not be in it")
 		require.NotContains(t, out, "not among the files")
 	}
 	code, out, _ := verify("", two, "-key", public)
@@ -67,7 +67,7 @@ func TestStatementsAreVerifiedWithoutADaemon(t *testing.T) {
 	require.Contains(t, failed, "does not state the difference")
 	_, other, err := audit.NewKey("log.example.org")
 	require.NoError(t, err)
-	for in, problem := range map[string]string{strings.Replace(string(signed), "50", "51", 1): "not signed", "": "not signed", strings.Repeat("x", statement.MaxBytes+1): "bytes"} {
+	for in, problem := range map[string]string{strings.Replace(string(signed), "50", "51", 1): "has signed it", "": "has signed it", strings.Repeat("x", statement.MaxBytes+1): "bytes"} {
 		code, _, failed = verify(in, "-", "-key", public)
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, failed, problem)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,9 @@ func tokenIn(t *testing.T, answer string) string {
 // commands are the lines of a text that a shell is to run, each whole.
 var commands = regexp.MustCompile(`(?m)^ *curl (?:.*\\\n)*.*$`)
 
+// expires is the date of an override in a text.
+var expires = regexp.MustCompile(`"expires": "[^"]+"`)
+
 func TestWhatItPrintsIsCopiedIntoAShellAsItIs(t *testing.T) {
 	t.Parallel()
 	r := start(t, filepath.Join(t.TempDir(), "state"))
@@ -58,6 +62,9 @@ func TestTheGuideIsFollowedLineByLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), strings.TrimSpace(document), "the policy of the guide is that of this test")
 	steps := strings.ReplaceAll(string(text[:strings.Index(string(text), "## For real use")]), "http://127.0.0.1:8470", r.url)
+	// Whoever reads it writes a date that is to come.
+	require.Regexp(t, expires, steps)
+	steps = expires.ReplaceAllString(steps, `"expires": "`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"`)
 	lines := commands.FindAllString(steps, -1)
 	require.GreaterOrEqual(t, len(lines), 4)
 	token := tokenIn(t, r.shell("PRINTED="+r.token+"\n"+lines[0]))

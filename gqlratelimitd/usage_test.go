@@ -46,11 +46,8 @@ func TestTheCommandShowsWhatTheDaemonKeepsOfUsage(t *testing.T) {
 // keep has the file of a daemon have what was used on a day.
 func keep(t *testing.T, data string, day time.Time) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Config{URL: (&options{Data: data}).databaseURL()})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
 	minute := day.Unix() / 60
-	require.NoError(t, db.Count(t.Context(), func(tx *store.UsageTx) error {
+	count(t, data, func(tx *store.UsageTx) error {
 		_, err := tx.KeepUsage(store.UsageState{MinutesFrom: store.DayOf(day), MinutesUntil: store.DayOf(day) + 4})
 		require.NoError(t, err)
 		require.NoError(t, tx.PutUsagePass("told", minute))
@@ -61,10 +58,19 @@ func keep(t *testing.T, data string, day time.Time) {
 		require.NoError(t, err)
 		_, err = tx.PutReached([]store.ReachedCount{{Tenant: "acme/1", Minute: minute, Level: "tenant", Limit: "minute", Threshold: 80, Instance: "api", Times: 7}})
 		return err
-	}))
+	})
+}
+
+// count has the file of a daemon have counts, and adds them up.
+func count(t *testing.T, data string, write func(tx *store.UsageTx) error) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Config{URL: (&options{Data: data}).databaseURL()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	require.NoError(t, db.Count(t.Context(), write))
 	for found := 1; found > 0; {
 		require.NoError(t, db.Count(t.Context(), func(tx *store.UsageTx) (err error) {
-			found, err = tx.RollUp(time.Now(), 100)
+			found, err = tx.RollUp(time.Now().Add(time.Minute), 100)
 			return err
 		}))
 	}

@@ -28,7 +28,12 @@ type webhookOptions struct {
 	AllowNetworks []netip.Prefix `yaml:"allowNetworks"`
 	AllowPlain    []string       `yaml:"allowPlain"`
 	Ports         []uint16       `yaml:"ports"`
+	// DeadDays is for how many days messages are kept that are tried no more. 0 means 30.
+	DeadDays int `yaml:"deadDays"`
 }
+
+// maxDeadDays is for how long messages are kept that are tried no more, at most.
+const maxDeadDays = 400
 
 // register registers the flags.
 func (o *webhookOptions) register(flags *flag.FlagSet) {
@@ -43,6 +48,9 @@ func (o *webhookOptions) complete(data string) error {
 		if err := stream.CheckTopic(topic); err != nil {
 			mistakes = append(mistakes, fmt.Errorf("webhooks.topics[%d]: %w", i, err))
 		}
+	}
+	if o.DeadDays < 0 || o.DeadDays > maxDeadDays {
+		mistakes = append(mistakes, fmt.Errorf("webhooks.deadDays is %d: write 1 to %d, or 0 for 30", o.DeadDays, maxDeadDays))
 	}
 	_, err := o.sender()
 	return errors.Join(append(mistakes, err)...)
@@ -90,9 +98,10 @@ func (d *daemon) openDispatcher(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	//nolint:contextcheck // That its counters are 0 is of no request.
 	d.dispatcher, err = dispatch.New(dispatch.Config{
 		Store: d.db, Client: client, Namespace: d.options.Namespace, Topics: d.options.Webhooks.Topics, Sender: sender,
-		Endpoint: d.endpoint, Gone: d.gone, Logger: d.log, MeterProvider: d.metrics,
+		Endpoint: d.endpoint, Gone: d.gone, KeepDead: time.Duration(d.options.Webhooks.DeadDays) * 24 * time.Hour, Logger: d.log, MeterProvider: d.metrics,
 	})
 	return err
 }

@@ -158,7 +158,7 @@ var rights = []row{
 	{SetOverride, tenant, []Role{Operator}, false},
 	{DeleteOverride, tenant, []Role{Operator}, true},
 	{ObserveOverride, tenant, nil, true},
-	{FreezeUsage, tenant, []Role{Operator}, false},
+	{FreezeUsage, tenant, []Role{Operator}, true},
 	{GrantBudget, tenant, []Role{Operator}, false},
 	{ResetBudget, tenant, []Role{Operator}, false},
 	{SetAllocations, tenant, []Role{TenantAdmin, Operator}, false},

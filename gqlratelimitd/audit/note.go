@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/note"
@@ -34,7 +35,7 @@ func OpenSigned(signed []byte, keys ...string) (text, key string, err error) {
 	return "", "", errSignedText
 }
 
-var errSignedText = fmt.Errorf("audit: it is not signed by a key that was given")
+var errSignedText = errors.New("audit: no key that was given has signed it: it was changed, is something else, or is another key's")
 
 // openNote returns the text of a note that a key has signed, and whether it has. There is one signature, in one text: another, or what base64 leaves open,
 // would be bytes that nothing verifies, which is an error.

@@ -46,7 +46,7 @@ type Statement struct {
 	From, To time.Time
 	// Frozen is when it was made, in UTC to the microsecond, and Collected up to when counts had been collected then.
 	Frozen, Collected time.Time
-	// Unknown is up to when nobody has collected anything: what was used before it is not in here. Zero says that everything in the period was collected.
+	// Unknown is up to when not everything was collected: what was used before it may not be in here. Zero says that everything in the period was collected.
 	Unknown time.Time
 	// Previous is the statement of the tenant that was made before this one. The zero value says that this is the first.
 	Previous Reference

@@ -80,6 +80,8 @@ type Announcer struct {
 	running atomic.Bool
 	// failed says that the log was told that nothing goes on. It belongs to the goroutine that announces.
 	failed bool
+	// tried is before which sequence entries were sent since this daemon leads, arrived or not. It belongs to the same goroutine.
+	tried int64
 
 	// mu guards status.
 	mu     sync.Mutex
@@ -175,8 +177,9 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead announces for as long as this daemon has the lease.
+// lead announces for as long as this daemon has the lease. What another one has sent before is not known.
 func (a *Announcer) lead(ctx context.Context) {
+	a.tried = 0
 	backOff := time.Duration(0)
 	for ctx.Err() == nil {
 		arrived, err := a.step(ctx)
@@ -249,7 +252,11 @@ func (a *Announcer) send(ctx context.Context, records [][]byte, from int64) (arr
 			continue
 		}
 		batch, at = append(batch, e), append(at, i)
+		if from+int64(i) < a.tried {
+			a.told.repeated.Add(ctx, 1)
+		}
 	}
+	a.tried = max(a.tried, from+int64(len(records)))
 	for i, err := range a.call(ctx, batch) {
 		failures[at[i]] = err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/announce"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 )
 
@@ -62,7 +62,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	return newSceneOn(t, "sqlite:"+filepath.Join(t.TempDir(), "daemon.db"))
+	return newSceneOn(t, storetest.SQLite(t))
 }
 
 func newSceneOn(t *testing.T, url string) *scene {
@@ -132,11 +132,9 @@ func (s *scene) records() (records [][]byte) {
 	return records
 }
 
-// config is that of an announcer that is quick.
+// config is that of an announcer that is quick. Its lease is as long as that of a daemon: one of half a second is lost by who gets no processor.
 func (s *scene) config(sink stream.Sink) announce.Config {
-	return announce.Config{
-		Store: s.db, Sink: sink, Source: source, Interval: 10 * time.Millisecond, Lease: 500 * time.Millisecond, Timeout: 200 * time.Millisecond, Logger: quiet,
-	}
+	return announce.Config{Store: s.db, Sink: sink, Source: source, Interval: 10 * time.Millisecond, Timeout: 200 * time.Millisecond, Logger: quiet}
 }
 
 // start starts an announcer until the test ends, or stop is called.

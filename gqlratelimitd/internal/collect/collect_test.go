@@ -42,6 +42,15 @@ type counting struct {
 	// away is what cannot be read, and gone that nothing can.
 	away string
 	gone bool
+	// reports says that no reports can be read.
+	reports bool
+}
+
+func (s *counting) Reports(ctx context.Context, told time.Time, cursor string) ([]usage.Report, string, error) {
+	if s.reports {
+		return nil, "", errFault
+	}
+	return s.Source.Reports(ctx, told, cursor)
 }
 
 func (s *counting) Now(ctx context.Context) (time.Time, error) {
@@ -96,6 +105,7 @@ func TestEachMinuteIsReadOnceItWasToldInFull(t *testing.T) {
 		require.NoError(s, r.ReadMinutes(ctx))
 		require.Empty(s, from.minutes, "there is no room for anything yet")
 		require.NoError(s, r.Keep(ctx))
+		require.NoError(s, r.Search(ctx))
 		settle := s.take("acme", 5)
 		s.tell("acme")
 		require.NoError(s, r.ReadMinutes(ctx))
@@ -158,6 +168,45 @@ func exported(t testing.TB) (*sdk.MeterProvider, func() map[string]float64) {
 		}
 		return all
 	}
+}
+
+func TestMinutesThatAreCollectedAreCountedAndThoseThatNobodyHasCollectedInTime(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "SQLite")
+	meter, metrics := exported(t)
+	cfg := s.config(s.budget)
+	cfg.MeterProvider = meter
+	c, err := collect.New(cfg)
+	require.NoError(t, err)
+	counted := func() [2]float64 {
+		all := metrics()
+		return [2]float64{all["ratelimit_collector_minutes_total"], all["ratelimit_collector_missed_total"]}
+	}
+	life := usage.ReportLife.Minutes()
+	lead := func() collect.Round {
+		r := collect.NewRound(c, nil)
+		require.NoError(t, r.Keep(t.Context()))
+		require.NoError(t, r.ReadMinutes(t.Context()))
+		// What was read is noted once a search has found who has counted.
+		require.NoError(t, r.Search(t.Context()))
+		require.NoError(t, r.ReadMinutes(t.Context()))
+		return r
+	}
+	require.Equal(t, [2]float64{}, counted())
+	r := lead()
+	require.Equal(t, [2]float64{life, 0}, counted(), "where nothing was ever collected nothing is missed")
+	s.clock.advance(3 * time.Minute)
+	require.NoError(t, r.ReadMinutes(t.Context()))
+	require.Equal(t, [2]float64{life + 3, 0}, counted())
+	s.clock.advance(usage.ReportLife)
+	lead()
+	require.Equal(t, [2]float64{2*life + 3, 0}, counted(), "it was just in time")
+	s.clock.advance(usage.ReportLife + 7*time.Minute)
+	r = lead()
+	require.Equal(t, [2]float64{3*life + 3, 7}, counted())
+	s.clock.advance(usage.ReportLife + 5*time.Minute)
+	require.NoError(t, r.ReadMinutes(t.Context()))
+	require.Equal(t, [2]float64{4*life + 3, 12}, counted(), "it has led all the time, and read nothing")
 }
 
 func TestOfAnHourThatIsToldAgainOnlyWhatMayHaveChangedIsWritten(t *testing.T) {
@@ -275,7 +324,7 @@ func TestOfTwoCollectorsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 		meter, metrics := exported(s.TB)
 		run := func() (stop func()) {
 			cfg := s.config(s.budget)
-			cfg.MeterProvider, cfg.Interval, cfg.Lease = meter, 10*time.Millisecond, time.Second
+			cfg.MeterProvider, cfg.Interval = meter, 10*time.Millisecond
 			c, err := collect.New(cfg)
 			require.NoError(s, err)
 			ctx, cancel := context.WithCancel(context.Background())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -22,24 +23,28 @@ const (
 // errLeft says that something was left for later, and the rest was done.
 var errLeft = errors.New("collect: some counts could not be read")
 
-// errClocks says that there is no room for what the store of budgets counts at this moment.
-var errClocks = errors.New("collect: the clocks of the daemon and of the store of budgets differ by days: nothing is collected before they agree")
-
 // round is what one daemon does for as long as it leads.
 type round struct {
 	*Collector
 	known *known
 	// since is when it began to lead.
 	since time.Time
-	// read is up to which minute everything was read that was told, 0 before that is known.
-	read atomic.Int64
+	// read is up to which minute was read what was told, 0 before that is known, and noted up to which the database says that all of it is there.
+	read, noted atomic.Int64
+	// searched is before which minute a search of this round has found everything, and unsearched the last minute of which only a search finds who has
+	// counted, by readMinutes alone.
+	searched   atomic.Int64
+	unsearched int64
 	// opened says that there are days into which something can be written. Before, all of it would be left out.
 	opened atomic.Bool
 	// left says that something could not be read, and is to be searched.
 	left atomic.Bool
 
-	// fresh is when minutes that are not over are read next, by readMinutes alone.
+	// fresh is when minutes that are not over are read next, and gap the beginning of the last gap that was found, by readMinutes alone.
 	fresh time.Time
+	gap   int64
+	// began is the first minute that anybody has collected, by readMinutes alone.
+	began int64
 	// search is when the next search begins, and again how soon after something could not be read, by searchWhenDue alone.
 	search time.Time
 	again  time.Duration
@@ -57,6 +62,9 @@ const minute = time.Minute
 // noteEvery is after how many minutes it is noted that they were read, where many are read at once.
 const noteEvery = 60
 
+// maxFirstSearch is for how many minutes the first search of a database may take: what is lost meanwhile is of the time before anybody collected.
+const maxFirstSearch = 60
+
 // soon is how soon something is searched that could not be read.
 const soon = 5 * time.Minute
 
@@ -71,7 +79,7 @@ func (r *round) readMinutes(ctx context.Context) error {
 	if !r.opened.Load() {
 		return nil
 	}
-	now, err := r.cfg.Source.Now(ctx)
+	now, err := r.sourceNow(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,16 +90,12 @@ func (r *round) readMinutes(ctx context.Context) error {
 		return err
 	}
 	for m := done + 1; m <= last; m++ {
-		if err := r.readMinute(ctx, m, startOf(m).Add(usage.CountedLife).Before(now)); err != nil {
+		if err := r.readTold(ctx, m, last); err != nil {
 			return err
 		}
-		r.read.Store(m)
-		if m < last && m%noteEvery != 0 {
-			continue
-		}
-		if err := r.db.Count(ctx, func(tx *store.UsageTx) error { return tx.PutUsagePass(toldPass, m) }); err != nil {
-			return err
-		}
+	}
+	if err := r.noteRead(ctx); err != nil {
+		return err
 	}
 	if begun := r.cfg.Now(); !begun.Before(r.fresh) {
 		for m := last + 1; m <= minuteOf(now); m++ {
@@ -107,21 +111,114 @@ func (r *round) readMinutes(ctx context.Context) error {
 	return nil
 }
 
-// begin returns the last minute that was read. It is one before which nothing is there any more if nothing was ever read, or not for long.
+// readTold reads a minute that was told in full. What it says of the past is kept for hours only, and it may take as long to come so far.
+func (r *round) readTold(ctx context.Context, m, last int64) error {
+	now, err := r.cfg.Source.Now(ctx)
+	if err != nil {
+		return err
+	}
+	old := startOf(m).Add(usage.CountedLife).Before(now)
+	if err := r.readMinute(ctx, m, old); err != nil {
+		return err
+	}
+	if old {
+		r.unsearched = m
+	}
+	r.read.Store(m)
+	if m > last-int64(usage.ReportLife/minute) {
+		r.told.minutes.Add(ctx, 1)
+	} else {
+		r.told.missed.Add(ctx, 1)
+	}
+	if m < last && m%noteEvery != 0 {
+		return nil
+	}
+	return r.noteRead(ctx)
+}
+
+// noteRead notes up to which minute everything is in the database that was told. Of minutes of which nobody knows any more who has counted in them that is
+// only so once a search is done that has begun after them.
+func (r *round) noteRead(ctx context.Context) error {
+	m := r.read.Load()
+	if m == r.noted.Load() || r.unsearched > 0 && r.searched.Load() <= r.unsearched {
+		return nil
+	}
+	return r.note(ctx, m)
+}
+
+func (r *round) note(ctx context.Context, m int64) error {
+	if err := r.db.Count(ctx, func(tx *store.UsageTx) error { return tx.PutUsagePass(toldPass, m) }); err != nil {
+		return err
+	}
+	r.noted.Store(m)
+	return nil
+}
+
+// begin returns the last minute that was read. It is one before which nothing is there any more if nothing was ever read, or not for long: what was counted
+// between may be lost, and whoever makes statements has to know.
 func (r *round) begin(ctx context.Context, last int64) (int64, error) {
-	done := r.read.Load()
+	first, done := last-int64(usage.ReportLife/minute), r.read.Load()
+	var err error
 	if done == 0 {
-		err := r.db.Read(ctx, func(v *store.View) (err error) {
-			done, err = v.UsagePass(toldPass)
-			return err
-		})
-		if err != nil {
+		done, err = r.goOn(ctx, last, first)
+	} else {
+		done, err = r.believe(ctx, done, last)
+	}
+	if err != nil {
+		return 0, err
+	}
+	// Who begins has no gap for as long as the first search takes. Afterwards each minute counts.
+	gap, least := store.UsageGap{First: r.noted.Load() + 1, Until: first + 1}, int64(1)
+	if r.noted.Load() == r.began {
+		least = maxFirstSearch
+	}
+	if gap.Until-gap.First >= least {
+		if err := r.noteGap(ctx, gap); err != nil {
 			return 0, err
 		}
 	}
-	done = max(done, last-int64(usage.ReportLife/minute))
 	r.read.Store(done)
 	return done, nil
+}
+
+// goOn returns the last minute that was read by who has led before, or a first one.
+func (r *round) goOn(ctx context.Context, last, first int64) (done int64, _ error) {
+	err := r.db.Read(ctx, func(v *store.View) error {
+		span, err := v.UsageSpan(toldPass)
+		r.began, done = span.Began, max(0, span.Collected-1)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if r.noted.Store(done); done == 0 {
+		// From here on counts are collected.
+		r.began = first
+		if err := r.note(ctx, first); err != nil {
+			return 0, err
+		}
+	}
+	if done, err = r.believe(ctx, done, last); err != nil {
+		return 0, err
+	}
+	if done > 0 && done < first {
+		// Where nothing was ever read nothing is missed.
+		r.told.missed.Add(ctx, first-done)
+	}
+	return max(done, first), nil
+}
+
+// noteGap notes a time that nobody has collected. Of one that grows it is said once.
+func (r *round) noteGap(ctx context.Context, gap store.UsageGap) error {
+	if err := r.db.Count(ctx, func(tx *store.UsageTx) error { return tx.PutUsageGap(gap) }); err != nil {
+		return err
+	}
+	if r.gap != gap.First {
+		r.gap = gap.First
+		r.cfg.Logger.ErrorContext(ctx, "collect: nobody has collected for longer than counts are kept: what was counted in between may be lost",
+			slog.Time("from", startOf(gap.First)), slog.Time("to", startOf(gap.Until)))
+	}
+	return nil
 }
 
 // readMinute reads what was told in a minute. Of an old one it is not known any more who has counted.
@@ -201,7 +298,7 @@ func (r *round) searchWhenDue(ctx context.Context) error {
 
 // searchAll reads everything that the store of budgets has counted, and forgets there what is over.
 func (r *round) searchAll(ctx context.Context) error {
-	begun, err := r.cfg.Source.Now(ctx)
+	begun, err := r.sourceNow(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,7 +311,15 @@ func (r *round) searchAll(ctx context.Context) error {
 		return next, r.readHours(ctx, found, minuteOf(begun), over)
 	})
 	if err != nil {
+		if errors.Is(err, errLeft) {
+			// What cannot be read holds back nothing here either: it is searched again.
+			r.searched.Store(minuteOf(begun))
+		}
 		return err
 	}
-	return r.db.Count(ctx, func(tx *store.UsageTx) error { return tx.PutUsagePass(searchPass, minuteOf(begun)) })
+	if err := r.noteSearch(ctx, minuteOf(begun)); err != nil {
+		return err
+	}
+	r.searched.Store(minuteOf(begun))
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 var kinds = map[string]func(t testing.TB) string{
 	"SQLite": func(t testing.TB) string {
 		t.Helper()
-		return "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")
+		return storetest.SQLite(t)
 	},
 	"PostgreSQL": func(t testing.TB) string {
 		t.Helper()
@@ -148,6 +148,8 @@ func (s *scene) settle() {
 	r, ctx := s.round(), context.Background()
 	require.NoError(s, r.ReadMinutes(ctx))
 	require.NoError(s, r.Search(ctx))
+	// Now it is known that old minutes were read.
+	require.NoError(s, r.ReadMinutes(ctx))
 	require.NoError(s, r.RollUp(ctx, s.clock.now().Add(time.Hour)))
 }
 

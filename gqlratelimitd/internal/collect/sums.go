@@ -15,9 +15,8 @@ const (
 	sumsAfter = 30 * time.Second
 	// keepEvery is how often it is looked what is old.
 	keepEvery = time.Hour
-	// daysAhead is for how many days there is room in advance, and maxClocks how much clocks differ at most.
+	// daysAhead is for how many days there is room in advance.
 	daysAhead = 4
-	maxClocks = 3 * 24 * time.Hour
 )
 
 // rollUp computes what has changed for a while.

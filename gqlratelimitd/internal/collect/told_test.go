@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
@@ -50,5 +51,38 @@ func TestWhatIsCollectedIsToldAndSinceWhenAndUpToWhen(t *testing.T) {
 		near, err := c.NearLimits(s.Context(), actor, control.NearInput{AtLeast: 1, N: 5})
 		require.NoError(s, err)
 		require.Equal(s, "acme", near.Rows[0].Tenant)
+	})
+}
+
+func TestMinutesOfWhichNobodyKnowsAnyMoreWhoCountedAreCollectedOnceASearchIsDone(t *testing.T) {
+	t.Parallel()
+	both(t, func(s *scene) {
+		ctx, collected := s.Context(), func() int64 { return s.sums("SELECT pass, minute FROM usage_pass")["told"] }
+		minute := func() int64 { return s.clock.now().Unix() / 60 }
+		s.round()
+		r := s.round()
+		require.NoError(s, r.Search(ctx))
+		require.NoError(s, r.ReadMinutes(ctx))
+		before := minute()
+		require.LessOrEqual(s, before-collected(), int64(2))
+		// Nobody collects for five hours. What was told in the first two is known no more.
+		s.take("acme", 7)
+		s.tell("acme")
+		s.clock.advance(5 * time.Hour)
+		for _, r := range []collect.Round{r, s.round()} {
+			require.NoError(s, r.ReadMinutes(ctx))
+			s.clock.advance(time.Minute)
+			require.NoError(s, r.ReadMinutes(ctx))
+			require.LessOrEqual(s, collected(), before, "whoever reads that everything is collected has to find it")
+			require.Empty(s, s.nets())
+		}
+		require.NoError(s, r.Search(ctx))
+		require.NoError(s, r.ReadMinutes(ctx))
+		require.Equal(s, map[string]int64{"acme": 7}, s.nets())
+		require.LessOrEqual(s, minute()-collected(), int64(2))
+		// A shorter time without anybody takes no search.
+		s.clock.advance(2 * time.Hour)
+		require.NoError(s, r.ReadMinutes(ctx))
+		require.LessOrEqual(s, minute()-collected(), int64(2))
 	})
 }

@@ -97,7 +97,7 @@ func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput)
 	subject, rules := h.subject, h.rules
 	e := &Effective{
 		Policy: newest.Number, Tier: rules.Tier, TierFrom: rules.Provenance(subject).Tier,
-		Mode: rules.Mode, Blocked: rules.Blocked, Unlimited: rules.Unlimited, Counts: usageWord(rules.Usage),
+		Mode: rules.Mode, Blocked: rules.Blocked, Unlimited: rules.Unlimited, Counts: rules.Usage.String(),
 	}
 	if rules.Misfit != nil {
 		e.Misfit = rules.Misfit.Error()

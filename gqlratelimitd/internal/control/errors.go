@@ -19,6 +19,9 @@ var (
 	ErrUncertain = store.ErrUncertain
 	// ErrConflict says that there is another revision than the expected one. It is a [*ConflictError].
 	ErrConflict = store.ErrConflict
+	// ErrPolicyChanged says that nothing was changed, because another policy was published each time that this was checked against the newest one. It is an
+	// [ErrConflict] that is over by itself: the same request may be sent again.
+	ErrPolicyChanged = fmt.Errorf("%w: the policy was replaced each time that this was checked against it: send it again", ErrConflict)
 	// ErrNoWebhooks says that the daemon brings events to nobody.
 	ErrNoWebhooks = errors.New("control: the daemon has no webhooks")
 	// ErrTooManyProposals says that as many proposals wait as there is room for.

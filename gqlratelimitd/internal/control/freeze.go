@@ -8,12 +8,10 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/freeze"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/statement"
 )
-
-// searchPass says when the store of budgets was searched last for what nobody has told.
-const searchPass = "search"
 
 // statementPeriod is the time that a statement is of, in days since 1970.
 type statementPeriod struct{ first, until int64 }
@@ -89,47 +87,12 @@ func (p statementPeriod) settled() time.Time { return dayAt(p.until).Add(Stateme
 // over returns an error if something may still be counted in the period.
 func (p statementPeriod) over(now time.Time) error {
 	if now.Before(p.settled()) {
-		return invalid("period", "it ends on %s, and settlements of it come until %s: freeze it after that", shown(dayAt(p.until)), shown(p.settled()))
+		return waits(freeze.Unsettled, "it ends on %s, and settlements of it come until %s: freeze it after that", shown(dayAt(p.until)), shown(p.settled()))
 	}
 	return nil
 }
 
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// collected returns what is missing of the period in the database, and what is there of it.
-func (p statementPeriod) collected(tx *store.Tx, tenant string) (*store.UsageSpan, error) {
-	// Nothing is forgotten before the statement is there.
-	kept, err := tx.HoldUsage()
-	if err != nil {
-		return nil, err
-	}
-	span, err := tx.UsageSpan(usagePass)
-	if err != nil {
-		return nil, err
-	}
-	searched, err := tx.UsagePass(searchPass)
-	if err != nil {
-		return nil, err
-	}
-	waits, err := tx.UsageWaits(tenant, p.first, p.until)
-	if err != nil {
-		return nil, err
-	}
-	since, until := spanTimes(&span)
-	switch {
-	case since.IsZero() || !since.Before(dayAt(p.until)):
-		err = invalid("period", "nobody has collected counts of it")
-	case until.Before(p.settled()):
-		err = invalid("period", "counts are collected up to %s, and settlements of it come until %s: the collector is behind", shown(until), shown(p.settled()))
-	case searched*60 < p.until*secondsOfDay:
-		err = invalid("period", "the store of budgets was not searched since its end for counts that nobody has told: the collector does so each hour")
-	case waits:
-		err = invalid("period", "something of it is collected and not added up yet: ask again in some minutes")
-	case store.MonthOfDay(p.first) < kept.DaysFrom:
-		err = invalid("period", "days are kept from %s on: what was before is forgotten", shown(dayAt(store.FirstDayOfMonth(kept.DaysFrom))))
-	}
-	return &span, err
-}
 
 // freezing makes statements in one transaction.
 type freezing struct {
@@ -137,14 +100,19 @@ type freezing struct {
 	tx     *store.Tx
 	r      *Request
 	period statementPeriod
-	span   *store.UsageSpan
+	cover  *coverage
 }
 
 func (f *freezing) freeze(ctx context.Context, in *FreezeInput) (_ *Frozen, err error) {
-	if err := f.checkKey(ctx); err != nil {
+	if err := f.c.checkKey(ctx, f.tx.Audit()); err != nil {
 		return nil, err
 	}
-	if f.span, err = f.period.collected(f.tx, in.Tenant); err != nil {
+	// Nothing is forgotten before the statement is there.
+	kept, err := f.tx.HoldUsage()
+	if err != nil {
+		return nil, err
+	}
+	if f.cover, err = f.period.collected(&f.tx.View, kept, in.Tenant, in.Incomplete); err != nil {
 		return nil, err
 	}
 	answer := &Frozen{}
@@ -169,19 +137,35 @@ func (f *freezing) freeze(ctx context.Context, in *FreezeInput) (_ *Frozen, err 
 		answer.Next = encodePlace(frozenPlace{[]byte(tenants[in.N-1])})
 	}
 	for _, tenant := range tenants {
+		if in.again {
+			if err := f.correct(ctx, tenant, kept, answer); err != nil {
+				return nil, err
+			}
+		}
 		head, err := f.tenant(ctx, tenant)
-		var problem *InvalidError
-		switch {
-		case errors.Is(err, errNothingCounted):
-		case errors.As(err, &problem):
-			answer.Left = append(answer.Left, Unfrozen{visible(tenant, len(tenant)), Plain(problem.Error())})
-		case err != nil:
+		if err := answer.add(tenant, head, err); err != nil {
 			return nil, err
-		default:
-			answer.Statements = append(answer.Statements, *head)
 		}
 	}
-	return answer, nil
+	if answer.Next == "" {
+		err = f.period.note(f.tx)
+	}
+	return answer, err
+}
+
+// add adds what has come of a tenant. The error is one that nobody but the machine is to blame for.
+func (f *Frozen) add(tenant string, head *StatementHead, err error) error {
+	var problem *InvalidError
+	switch {
+	case errors.Is(err, errNothingCounted):
+	case errors.As(err, &problem):
+		f.Left = append(f.Left, Unfrozen{visible(tenant, len(tenant)), Plain(problem.Error())})
+	case err != nil:
+		return err
+	default:
+		f.Statements = append(f.Statements, *head)
+	}
+	return nil
 }
 
 // frozenPlace is the last tenant of an answer, as clients bring it back. Names are any bytes.
@@ -198,14 +182,15 @@ func frozenPlaceOf(text string) (string, error) {
 }
 
 // checkKey returns an error if the audit log names another key than that of this daemon: nobody would believe what it signs.
-func (f *freezing) checkKey(ctx context.Context) error {
-	signed, err := f.tx.Audit().Newest(ctx)
+func (c *Control) checkKey(ctx context.Context, log audit.Reader) error {
+	signed, err := log.Newest(ctx)
 	if err != nil || signed == nil {
 		return err
 	}
 	checkpoint, err := audit.ReadCheckpoint(signed)
-	if err == nil && checkpoint.Key != f.c.cfg.StatementKey.Public() {
-		err = &InvalidError{Field: "key", Err: audit.ErrOtherKey}
+	if err == nil && checkpoint.Key != c.cfg.StatementKey.Public() {
+		problem := audit.ErrOtherKey.Error()
+		err = &InvalidError{Field: "key", Problem: problem, Err: errors.Join(audit.ErrOtherKey, &freeze.WaitError{Reason: freeze.Key, Problem: problem})}
 	}
 	return err
 }
@@ -215,10 +200,11 @@ var errNothingCounted = invalid("tenant", "nothing was counted of it in the peri
 
 // tenant makes the statement of a tenant, or returns the one that says the same already.
 func (f *freezing) tenant(ctx context.Context, name string) (*StatementHead, error) {
-	if err := checkText("tenant", name, audit.MaxName); err != nil {
-		return nil, err
-	}
 	lines, err := f.lines(name)
+	if err == nil {
+		// Names are any bytes where they are counted.
+		err = checkText("tenant", name, audit.MaxName)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -232,10 +218,7 @@ func (f *freezing) tenant(ctx context.Context, name string) (*StatementHead, err
 	s := &statement.Statement{
 		Tenant: name, From: dayAt(f.period.first), To: dayAt(f.period.until), Frozen: f.tx.Now(), Lines: lines,
 	}
-	since, until := spanTimes(f.span)
-	if s.Collected = until; since.After(s.From) {
-		s.Unknown = since
-	}
+	s.Collected, s.Unknown = f.cover.until, f.cover.unknown
 	if there != nil {
 		before, err := readStatement(there)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 )
 
 // records writes records of tenants as an earlier policy has let them pass.
@@ -60,7 +61,7 @@ func TestTenantsWhoseRecordsDoNotFitAreListedAPageAtATime(t *testing.T) {
 }
 
 func BenchmarkMisfitsAmong100000Tenants(b *testing.B) {
-	db, err := store.Open(b.Context(), store.Config{URL: "sqlite:" + b.TempDir() + "/daemon.db"})
+	db, err := store.Open(b.Context(), store.Config{URL: storetest.SQLite(b)})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, db.Close()) })
 	now := time.Now()

@@ -349,10 +349,7 @@ func (c *Control) current(ctx context.Context) (*compiled, error) {
 	return next, nil
 }
 
-// errPolicyChanged says that another policy was published while something was checked against the one before.
-var errPolicyChanged = errors.New("control: the policy has changed")
-
-// judged runs what is checked against the newest policy, again if that changes meanwhile. The policy is nil before the first.
+// judged runs what is checked against the newest policy, and again while it returns [ErrPolicyChanged], five times in all. The policy is nil before the first.
 func judged[T any](ctx context.Context, c *Control, run func(newest *compiled) (T, error)) (answer T, _ error) {
 	const tries = 5
 	for try := 1; ; try++ {
@@ -361,7 +358,7 @@ func judged[T any](ctx context.Context, c *Control, run func(newest *compiled) (
 			return answer, err
 		}
 		answer, err = run(newest)
-		if try == tries || !errors.Is(err, errPolicyChanged) {
+		if try == tries || !errors.Is(err, ErrPolicyChanged) {
 			return answer, err
 		}
 	}
@@ -375,10 +372,10 @@ func (p *compiled) rules() *tiers.Snapshot {
 	return p.snapshot
 }
 
-// holds returns errPolicyChanged if the policy is not the newest one any more.
+// holds returns [ErrPolicyChanged] if the policy is not the newest one any more.
 func (p *compiled) holds(tx *store.Tx) error {
 	if tx.Head().Policy != p.number() {
-		return errPolicyChanged
+		return ErrPolicyChanged
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -17,7 +18,7 @@ import (
 // Previewer replays what instances have recorded of late under two policies. It is safe for concurrent use.
 type Previewer interface {
 	// Preview says what Config.After newly refuses. Where nothing was recorded the report has seen no tenants.
-	Preview(ctx context.Context, cfg preview.Config) (*preview.Report, error)
+	Preview(ctx context.Context, cfg preview.Config) (*previewreport.Report, error)
 }
 
 // Errors of previews.
@@ -60,7 +61,7 @@ type Previewed struct {
 	// Missing says why nothing was judged, and what to do. Empty means that something was.
 	Missing string
 	// Report is what the replay has found. It is that of nothing where Missing says so.
-	Report preview.Report
+	Report previewreport.Report
 	// Reach is how far the document reaches, and SecondPerson says that it takes somebody else to publish it.
 	Reach        Reach
 	SecondPerson bool
@@ -146,7 +147,7 @@ const unreadable = "this daemon cannot read the policy that holds"
 var errNoRecords = errors.New("the daemon has no Redis: start it with that of the instances, and have them write digests into it")
 
 // missing says why a replay has judged nothing. What is left is the error.
-func missing(report *preview.Report, err error) (string, error) {
+func missing(report *previewreport.Report, err error) (string, error) {
 	switch {
 	case errors.Is(err, errNoRecords):
 		return errNoRecords.Error(), nil
@@ -166,7 +167,7 @@ func (c *Control) compileDocument(document []byte, number uint64) (*compiled, er
 }
 
 // replay replays what was recorded, with what the database has of tenants.
-func (c *Control) replay(ctx context.Context, before, after *compiled, in *PreviewInput) (*preview.Report, error) {
+func (c *Control) replay(ctx context.Context, before, after *compiled, in *PreviewInput) (*previewreport.Report, error) {
 	if c.cfg.Preview == nil {
 		return nil, errNoRecords
 	}
@@ -248,7 +249,7 @@ func (k *knownTenants) record(tenant string) *tiers.Record {
 const leastSeen = time.Hour
 
 // tell says what a preview has found. What it has not seen it does not vouch for: then the reach is what the documents say.
-func (r *Reach) tell(report *preview.Report, missing string, lowers extent) {
+func (r *Reach) tell(report *previewreport.Report, missing string, lowers extent) {
 	switch {
 	case missing != "":
 		r.Problem = missing

@@ -17,37 +17,38 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // figure is a preview that says always the same.
 type figure struct {
-	report preview.Report
+	report previewreport.Report
 	err    error
 }
 
-func (f figure) Preview(context.Context, preview.Config) (*preview.Report, error) {
+func (f figure) Preview(context.Context, preview.Config) (*previewreport.Report, error) {
 	r := f.report
 	return &r, f.err
 }
 
 // seen is what was recorded of a hundred tenants in an hour, of all unless share is less than 1, and newly refused of so many, of none more than largest.
-func seen(newly int, largest, share float64) preview.Report {
+func seen(newly int, largest, share float64) previewreport.Report {
 	part := float64(newly) / 100
 	high := part
 	if share < 1 {
 		high = part + 0.05
 	}
 	to := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
-	return preview.Report{
+	return previewreport.Report{
 		From: to.Add(-time.Hour), To: to, Chunks: 1, Share: share, LargestShare: largest,
-		Tenants: preview.Group{Seen: 100, NewlyRefused: newly, Share: part, Low: part, High: high},
+		Tenants: previewreport.Group{Seen: 100, NewlyRefused: newly, Share: part, Low: part, High: high},
 	}
 }
 
 func TestRecordedTrafficSaysWhetherItTakesASecondPerson(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*preview.Report)) figure {
+	with := func(change func(*previewreport.Report)) figure {
 		r := seen(0, 0, 1)
 		change(&r)
 		return figure{report: r}
@@ -62,11 +63,11 @@ func TestRecordedTrafficSaysWhetherItTakesASecondPerson(t *testing.T) {
 		"many":                  {figure{report: seen(11, 0.01, 1)}, true, true},
 		"few of a tenth of all": {figure{report: seen(2, 0.01, 0.1)}, true, true},
 		"nothing was recorded":  {figure{}, true, false},
-		"a short time":          {with(func(r *preview.Report) { r.From = r.To.Add(-59 * time.Second) }), true, false},
-		"less than an hour":     {with(func(r *preview.Report) { r.From = r.To.Add(-59 * time.Minute) }), true, false},
-		"unreadable":            {with(func(r *preview.Report) { r.Unreadable = 1 }), true, false},
-		"somebody is left out":  {with(func(r *preview.Report) { r.LeftOut = 1 }), true, false},
-		"not judged":            {with(func(r *preview.Report) { r.NotJudged = []string{"custom"} }), true, false},
+		"a short time":          {with(func(r *previewreport.Report) { r.From = r.To.Add(-59 * time.Second) }), true, false},
+		"less than an hour":     {with(func(r *previewreport.Report) { r.From = r.To.Add(-59 * time.Minute) }), true, false},
+		"unreadable":            {with(func(r *previewreport.Report) { r.Unreadable = 1 }), true, false},
+		"somebody is left out":  {with(func(r *previewreport.Report) { r.LeftOut = 1 }), true, false},
+		"not judged":            {with(func(r *previewreport.Report) { r.NotJudged = []string{"custom"} }), true, false},
 		"no number":             {figure{report: seen(0, math.NaN(), 1)}, true, false},
 		"more than all":         {figure{report: seen(0, 2, 1)}, true, false},
 		"a share of nothing":    {figure{report: seen(0, 0, 0)}, true, false},
@@ -133,7 +134,7 @@ func TestTrafficOfAnHourVouchesForWhatIsCountedInAnHourAtTheMost(t *testing.T) {
 // recorded is a preview of what was recorded.
 type recorded []digest.Chunk
 
-func (r recorded) Preview(ctx context.Context, cfg preview.Config) (*preview.Report, error) {
+func (r recorded) Preview(ctx context.Context, cfg preview.Config) (*previewreport.Report, error) {
 	return preview.Run(ctx, iter.Seq2[digest.Chunk, error](func(yield func(digest.Chunk, error) bool) {
 		for _, chunk := range r {
 			if !yield(chunk, nil) {
@@ -215,7 +216,7 @@ func TestWithoutRecordsAPreviewSaysWhatToDo(t *testing.T) {
 // gate is a preview that lasts until it is let go on.
 type gate struct{ begun, end chan struct{} }
 
-func (g gate) Preview(ctx context.Context, _ preview.Config) (*preview.Report, error) {
+func (g gate) Preview(ctx context.Context, _ preview.Config) (*previewreport.Report, error) {
 	g.begun <- struct{}{}
 	select {
 	case <-g.end:

@@ -12,6 +12,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -265,7 +266,7 @@ func TestWhoGuessesTheNextRevisionIsNotComparedWithAnotherOne(t *testing.T) {
 
 type previewOf func()
 
-func (p previewOf) Preview(context.Context, preview.Config) (*preview.Report, error) {
+func (p previewOf) Preview(context.Context, preview.Config) (*previewreport.Report, error) {
 	p()
-	return &preview.Report{}, nil
+	return &previewreport.Report{}, nil
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -103,7 +103,7 @@ func (c *Control) reach(ctx context.Context, next *compiled) (*Reach, error) {
 
 // replayAlone is a replay for who publishes. Only others who publish are in its way: whoever looks at previews all day keeps nobody from
 // publishing.
-func (c *Control) replayAlone(ctx context.Context, before, next *compiled) (*preview.Report, error) {
+func (c *Control) replayAlone(ctx context.Context, before, next *compiled) (*previewreport.Report, error) {
 	limited, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
 	select {
@@ -202,6 +202,9 @@ func lowered(before, after *tiers.Policy) *Lowered {
 // easesTier reports whether a tier gives at least what it gave.
 func easesTier(was, is tiers.Tier) bool {
 	was.Limits = eased(was.Limits, is.Limits)
+	if countsNoLess(cmp.Or(was.Usage, "none"), cmp.Or(is.Usage, "none")) {
+		was.Usage = is.Usage
+	}
 	if was.MaxCost > 0 && is.MaxCost > was.MaxCost {
 		was.MaxCost = is.MaxCost
 	}
@@ -221,7 +224,17 @@ func easesTier(was, is tiers.Tier) bool {
 // easesException is easesTier for a tenant that a document lists.
 func easesException(was, is tiers.Exception) bool {
 	was.Limits = eased(was.Limits, is.Limits)
+	if countsNoLess(was.Usage, is.Usage) {
+		was.Usage = is.Usage
+	}
 	return reflect.DeepEqual(was, is)
+}
+
+// countsNoLess reports whether one word for what is counted counts what another one did. An empty one is that of a tier, of which nothing is known here. Counting
+// refuses nobody anything; but what is counted no more is on no bill, so that counting less takes what lowering a limit does.
+func countsNoLess(was, is string) bool {
+	words := []string{"none", "totals", "fields"}
+	return is == "fields" || was != "" && slices.Index(words, is) >= slices.Index(words, was)
 }
 
 // eased returns limits with the capacities and refills of others where these have grown and nothing else of the limit has changed.

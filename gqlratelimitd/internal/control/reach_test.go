@@ -13,7 +13,7 @@ import (
 
 func TestOnlyCapacitiesThatGrowLowerNothing(t *testing.T) {
 	t.Parallel()
-	const with = document + `tenants: {acme: {limits: {minute: {capacity: 20, per: minute}}}, globex: {tier: pro}}
+	with := strings.Replace(document, "  pro:\n", "  pro:\n    usage: totals\n", 1) + `tenants: {acme: {limits: {minute: {capacity: 20, per: minute}}}, globex: {tier: pro}}
 `
 	for name, c := range map[string]struct {
 		old, next string
@@ -35,6 +35,11 @@ func TestOnlyCapacitiesThatGrowLowerNothing(t *testing.T) {
 		"less of a tenant's":          {"capacity: 20,", "capacity: 19,", &control.Lowered{OfTiers: 3, Tenants: 1, OfTenants: 2}},
 		"a tenant less":               {", globex: {tier: pro}", "", &control.Lowered{OfTiers: 3, Tenants: 1, OfTenants: 2}},
 		"a tenant more":               {"globex:", "initech: {blocked: true}, globex:", &control.Lowered{OfTiers: 3, Tenants: 1, OfTenants: 3}},
+		"a tier counts usage":         {"house: {unlimited: true}", "house: {unlimited: true, usage: totals}", nil},
+		"a tier counts root fields":   {"usage: totals", "usage: fields", nil},
+		"a tier counts less":          {"usage: totals", "usage: none", &control.Lowered{Tiers: []string{"pro"}, OfTiers: 3, OfTenants: 2}},
+		"a tenant counts all":         {"globex: {tier: pro}", "globex: {tier: pro, usage: fields}", nil},
+		"a tenant counts who knows":   {"globex: {tier: pro}", "globex: {tier: pro, usage: totals}", &control.Lowered{OfTiers: 3, Tenants: 1, OfTenants: 2}},
 		"another default":             {"default: free", "default: pro", &control.Lowered{OfTiers: 3, OfTenants: 2, Everybody: true}},
 		"a mode":                      {"default: free", "default: free\nmode: shadow", &control.Lowered{OfTiers: 3, OfTenants: 2, Everybody: true}},
 	} {

@@ -107,7 +107,7 @@ func (c *Control) StartRollout(ctx context.Context, r Request, in StartRolloutIn
 				return nil, done{}, err
 			}
 			if newest.holds(tx) != nil || version(there)+1 != b.state.Version {
-				return nil, done{}, errPolicyChanged
+				return nil, done{}, ErrPolicyChanged
 			}
 			approved, err := c.approved(tx, b.next.Revision, in.Expected, b.reach)
 			if err != nil {

@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -33,7 +33,7 @@ func inBoth(t *testing.T, n int, test func(d *daemons)) {
 	kinds := map[string]func(t *testing.T) string{
 		"SQLite": func(t *testing.T) string {
 			t.Helper()
-			return "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")
+			return storetest.SQLite(t)
 		},
 		"PostgreSQL": func(t *testing.T) string {
 			t.Helper()

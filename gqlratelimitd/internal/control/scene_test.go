@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 )
 
 // document is a policy with limits at all levels.
@@ -55,10 +55,11 @@ type scene struct {
 
 func newScene(t *testing.T, cfg control.Config) *scene {
 	t.Helper()
-	s := &scene{T: t, path: filepath.Join(t.TempDir(), "daemon.db"), now: time.Date(2026, 11, 22, 3, 0, 0, 123456000, time.UTC)}
+	url := storetest.SQLite(t)
+	s := &scene{T: t, path: strings.TrimPrefix(url, "sqlite:"), now: time.Date(2026, 11, 22, 3, 0, 0, 123456000, time.UTC)}
 	clock := func() time.Time { return s.now }
 	var err error
-	s.db, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + s.path, Now: clock})
+	s.db, err = store.Open(t.Context(), store.Config{URL: url, Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.db.Close()) })
 	if cfg.SecondPerson.MaxShare == 0 {

@@ -30,6 +30,11 @@ type FreezeInput struct {
 	// After is the Next of the answer before, and N of how many tenants statements are made at most, up to [MaxFrozen], where all are asked for.
 	After string
 	N     int
+	// Incomplete freezes a period also where nobody has collected for so long that counts of it may be lost. The statement says so.
+	Incomplete bool
+
+	// again corrects what has changed in the period before, too.
+	again bool
 }
 
 // StatementHead is of what a statement is.

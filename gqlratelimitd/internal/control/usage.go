@@ -20,6 +20,7 @@ var ErrNoBudgets = errors.New("control: there is no store of budgets")
 
 // Budgets is the store in which the instances have their budgets: a *bucket.Redis. It is only read.
 type Budgets interface {
+	bucket.LeaseReader
 	// Peek is that of [bucket.Store].
 	Peek(ctx context.Context, tenant string, buckets []bucket.Bucket) ([]bucket.LimitState, error)
 	// ListOverrides is that of [bucket.OverrideStore].
@@ -42,6 +43,8 @@ type Usage struct {
 	// At is when the store had answered, by the clock of the daemon.
 	At      time.Time
 	Budgets []Budget
+	// Backstop are the budgets over all tenants that its operations are charged to first. It is empty for whoever may not read the fleet.
+	Backstop []Budget
 }
 
 // Budget is a limit of an owner, and what is left of it.
@@ -49,9 +52,14 @@ type Budget struct {
 	Owner bucket.Owner
 	// Limit is the limit as the store judges it, with what override records make of it.
 	Limit bucket.Limit
-	// Used is what counts as spent at this moment, Remaining what could be taken, and Overdraft how much of Used is beyond the
-	// capacity.
+	// Used is what counts as spent at this moment, Remaining what anybody could take of the store, and Overdraft how much of Used is
+	// beyond the capacity.
 	Used, Remaining, Overdraft int64
+	// Held is what instances lease, as of the last exchange of each: neither used nor left in the store. Holders are how many they are.
+	Held    int64
+	Holders int
+	// HeldBy are the largest ones, at most [bucket.MaxLeaseHolders]. It is empty for whoever may not read the fleet.
+	HeldBy []bucket.LeasedPart
 	// FullAt is when nothing will count as spent if nothing else is taken, by the clock of the daemon. It is zero where nothing is.
 	FullAt time.Time
 	// WindowEnd is when the window ends that is open, by the clock of the store. It is zero where there is none.
@@ -102,24 +110,20 @@ func (c *Control) Usage(ctx context.Context, actor access.Actor, in EffectiveInp
 	if in.Operation == "" {
 		buckets = h.all(newest.rulesOf)
 	}
-	return u, c.peek(ctx, u, &in, buckets)
+	fleet := access.Authorize(actor, access.ReadFleet, "") == nil
+	return u, c.readBudgets(ctx, u, &in, buckets, h.rules.Backstop, fleet)
 }
 
-// peek asks the store.
-func (c *Control) peek(ctx context.Context, u *Usage, in *EffectiveInput, buckets []bucket.Bucket) error {
+// readBudgets asks the store.
+func (c *Control) readBudgets(ctx context.Context, u *Usage, in *EffectiveInput, buckets, backstop []bucket.Bucket, fleet bool) error {
 	ctx, cancel := context.WithTimeout(ctx, budgetPatience)
 	defer cancel()
 	records, err := c.cfg.Budgets.ListOverrides(ctx, in.Tenant)
-	var states []bucket.LimitState
-	for len(buckets) > 0 && err == nil {
-		n, limits := 0, 0
-		for n < len(buckets) && (n == 0 || limits+len(buckets[n].Limits.All()) <= bucket.MaxLimits) {
-			limits += len(buckets[n].Limits.All())
-			n++
-		}
-		var some []bucket.LimitState
-		some, err = c.cfg.Budgets.Peek(ctx, in.Tenant, buckets[:n])
-		states, buckets = append(states, some...), buckets[n:]
+	if err == nil {
+		u.Budgets, err = c.peek(ctx, in.Tenant, buckets, fleet)
+	}
+	if err == nil && fleet {
+		u.Backstop, err = c.peek(ctx, everybody, backstop, fleet)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAway, err)
@@ -131,10 +135,33 @@ func (c *Control) peek(ctx context.Context, u *Usage, in *EffectiveInput, bucket
 			u.Unlimited = u.Unlimited || o.Unlimited && o.Owner.Level == bucket.Tenant
 		}
 	}
-	for i := range states {
-		u.Budgets = append(u.Budgets, budgetOf(&states[i], u.At))
-	}
 	return nil
+}
+
+// everybody is the tenant to whom the backstop belongs.
+const everybody = ""
+
+// peek returns what a tenant has of budgets, in as many calls as their number needs.
+func (c *Control) peek(ctx context.Context, tenant string, buckets []bucket.Bucket, names bool) ([]Budget, error) {
+	var states []bucket.LimitState
+	for rest := buckets; len(rest) > 0; {
+		n, limits := 0, 0
+		for n < len(rest) && (n == 0 || limits+len(rest[n].Limits.All()) <= bucket.MaxLimits) {
+			limits += len(rest[n].Limits.All())
+			n++
+		}
+		some, err := c.cfg.Budgets.Peek(ctx, tenant, rest[:n])
+		if err != nil {
+			return nil, err
+		}
+		states, rest = append(states, some...), rest[n:]
+	}
+	at := c.now()
+	var budgets []Budget
+	for i := range states {
+		budgets = append(budgets, budgetOf(&states[i], at))
+	}
+	return budgets, c.readLeases(ctx, budgets, tenant, buckets, names)
 }
 
 // isAbout reports whether what is recorded of an owner is about who is asked about.

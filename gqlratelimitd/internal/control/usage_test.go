@@ -133,3 +133,68 @@ func TestUsageOfAStoreThatIsAwayOrAnotherOneIsNone(t *testing.T) {
 	_, err = s.Usage(s.ctx(), operator, control.EffectiveInput{Tenant: "acme"})
 	requireInvalid(t, err, "tenant", `"eu"`)
 }
+
+const leasedDocument = `version: 1
+default: free
+backstop:
+  limits: {second: {capacity: 50000, per: second}}
+  operations: {Query.orders: {limits: {second: {capacity: 9000, per: second}}}}
+tiers:
+  free: {lease: always, limits: {hour: {capacity: 36000, per: hour}}}
+`
+
+// leaseOf has an instance lease parts of buckets, and take of them.
+func leaseOf(t *testing.T, store bucket.LeaseStore, tenant string, buckets []bucket.Bucket) {
+	t.Helper()
+	l := bucket.NewLeased(store, bucket.LeasedConfig{Patience: time.Minute})
+	l.Allow(true)
+	for l.Stats().Exchanges["beat"]+l.Stats().Exchanges["miss"] == 0 {
+		_, err := l.Take(t.Context(), bucket.Take{Tenant: tenant, Buckets: buckets, Amounts: bucket.Amounts{{Unit: bucket.Points, N: 20}}, Lease: bucket.LeaseAlways, LeaseEach: tenant == ""})
+		require.NoError(t, err)
+		l.Tend(t.Context())
+	}
+}
+
+func TestWhatInstancesLeaseIsNotCountedAsUsed(t *testing.T) {
+	t.Parallel()
+	moment := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
+	budgets := bucket.NewMemory(bucket.MemoryConfig{Clock: func() time.Time { return moment }})
+	s := newScene(t, control.Config{Budgets: budgets})
+	s.publish(leasedDocument, 0)
+	policy, err := tiers.Load([]byte(leasedDocument), 1)
+	require.NoError(t, err)
+	rules := policy.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{})
+	in := control.EffectiveInput{Tenant: "acme"}
+	_, left := s.left(in)
+	require.Zero(t, left["tenant  hour"].Held)
+	require.Empty(t, left["tenant  hour"].HeldBy)
+
+	leaseOf(t, budgets, "acme", rules.Buckets)
+	leaseOf(t, budgets, "acme", rules.Buckets)
+	leaseOf(t, budgets, "", rules.Backstop)
+	u, left := s.left(in)
+	hour := left["tenant  hour"]
+	require.Equal(t, 2, hour.Holders)
+	require.Positive(t, hour.Held)
+	require.Equal(t, int64(36_000), hour.Used+hour.Held+hour.Remaining)
+	require.Less(t, hour.Used, hour.Held, "what they took is little")
+	require.Len(t, hour.HeldBy, 2)
+	require.Equal(t, hour.Held, hour.HeldBy[0].Level+hour.HeldBy[1].Level)
+	require.Positive(t, hour.HeldBy[0].EndsIn)
+	require.Len(t, u.Backstop, 1)
+	require.Equal(t, "second", u.Backstop[0].Limit.Name)
+	require.Len(t, u.Backstop[0].HeldBy, 1)
+
+	orders := policy.Snapshot().Rules(tiers.Subject{Tenant: "acme"}, tiers.Selection{Fields: []string{"Query.orders"}}).Backstop[1:]
+	leaseOf(t, budgets, "", orders)
+	u, _ = s.left(control.EffectiveInput{Tenant: "acme", Operation: "Query.orders"})
+	require.Len(t, u.Backstop, 2)
+	require.Equal(t, "Query.orders", u.Backstop[1].Owner.Name)
+	require.Len(t, u.Backstop[1].HeldBy, 1, "that of one operation is leased by itself")
+
+	u, err = s.Usage(s.ctx(), admin("acme"), in)
+	require.NoError(t, err)
+	require.Equal(t, hour.Held, u.Budgets[0].Held)
+	require.Empty(t, u.Budgets[0].HeldBy, "a tenant is not told who holds it")
+	require.Empty(t, u.Backstop, "nor what all together have")
+}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 )
 
@@ -255,22 +254,10 @@ func (c *Control) counts(ctx context.Context, tenant string) (word string, _ err
 	}
 	err = c.cfg.Store.Read(ctx, func(v *store.View) error {
 		h, err := c.hold(v, newest, &EffectiveInput{Tenant: tenant})
-		word = usageWord(h.rules.Usage)
+		word = h.rules.Usage.String()
 		return err
 	})
 	return word, err
-}
-
-// usageWord is how a policy says what is counted.
-func usageWord(u tiers.Usage) string {
-	switch u {
-	case tiers.CountTotals:
-		return "totals"
-	case tiers.CountFields:
-		return "fields"
-	case tiers.CountNothing:
-	}
-	return "none"
 }
 
 // usagePlace is a place in the order of rows, as clients bring it back. Names are any bytes.

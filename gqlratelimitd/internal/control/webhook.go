@@ -53,6 +53,9 @@ type Webhook struct {
 	Waiting int64     `json:"waiting"`
 	Dead    int64     `json:"dead"`
 	Oldest  time.Time `json:"oldest,omitzero"`
+	// Failing is why the last attempt failed of the message that waits longest of those that were tried: url, unreachable, timeout, message, or status with the
+	// number of the answer. Empty says that what waits was not tried yet.
+	Failing string `json:"failing,omitempty"`
 	// OverlapUntil is until when messages have signatures with the secret and the key before, too. Zero is that they do not.
 	OverlapUntil time.Time `json:"overlapUntil,omitzero"`
 	Created      time.Time `json:"created"`
@@ -254,7 +257,14 @@ func (c *Control) putWebhook(tx *store.Tx, r *Request, next *store.Webhook, hold
 // queued adds what is on its way.
 func queued(v *store.View, w Webhook) (*Webhook, error) {
 	queue, err := v.WebhookQueue(w.ID)
+	if err != nil {
+		return nil, err
+	}
 	w.Waiting, w.Dead, w.Oldest = queue.Waiting, queue.Dead, queue.Oldest
+	reason, status, err := v.WebhookFailure(w.ID)
+	if w.Failing = reason; status != 0 {
+		w.Failing = fmt.Sprintf("%s %d", reason, status)
+	}
 	return &w, err
 }
 

@@ -232,6 +232,40 @@ func TestAnEndpointThatCannotBeIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "Config.Webhooks")
 }
 
+// Who has written the wrong address learns so before three days are over.
+func TestAnEndpointSaysWhyWhatWaitsWasNotBrought(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	registered(s)
+	_, err := s.TestWebhook(s.ctx(), by(admin("acme")), s.in())
+	require.NoError(t, err)
+	failing := func() string {
+		t.Helper()
+		known, err := s.Webhook(s.ctx(), admin("acme"), "acme", s.hook.ID)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, known.Waiting)
+		return known.Failing
+	}
+	require.Empty(t, failing(), "it was not tried yet")
+	d := s.db.Deliveries()
+	for _, attempt := range []struct {
+		result webhook.Result
+		want   string
+	}{
+		{webhook.Result{Outcome: webhook.Failed, Reason: webhook.ReasonURL}, "url"},
+		{webhook.Result{Outcome: webhook.Failed, Reason: webhook.ReasonStatus, Status: 503}, "status 503"},
+	} {
+		due, err := d.Due(s.ctx(), s.now, time.Minute, 10, 10)
+		require.NoError(t, err)
+		require.Len(t, due, 1)
+		r := due[0]
+		r.Delivery = r.Delivery.After(attempt.result, s.now, 0)
+		require.NoError(t, d.Done(s.ctx(), r))
+		require.Equal(t, attempt.want, failing())
+		s.now = s.now.Add(time.Hour)
+	}
+}
+
 func TestWhatHasFailedIsListedAndReplayedUnderItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})

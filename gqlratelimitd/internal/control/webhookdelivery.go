@@ -89,7 +89,7 @@ type FailedDelivery struct {
 	Status int    `json:"status,omitempty"`
 }
 
-// FailedDeliveries returns at most n messages that could not be brought to an endpoint, the latest first: [access.ReadWebhook]. The last [store.MaxDead] are kept.
+// FailedDeliveries returns at most n messages that could not be brought to an endpoint, the latest first: [access.ReadWebhook]. The last [store.MaxDead] are kept, while they are not too old.
 func (c *Control) FailedDeliveries(ctx context.Context, actor access.Actor, tenant, id string, n int) (found []FailedDelivery, _ error) {
 	err := c.readWebhooks(ctx, actor, tenant, func(v *store.View) error {
 		if _, err := webhookIn(v, tenant, id); err != nil {

@@ -34,13 +34,20 @@ type Config struct {
 	// Endpoint returns an endpoint as it is now, and Gone notes that it wants no message any more.
 	Endpoint func(ctx context.Context, id string) (webhook.Endpoint, error)
 	Gone     func(ctx context.Context, id string)
+	// KeepDead is for how long messages are kept that are tried no more, which are a hundred of each endpoint at most. Zero means [DefaultKeepDead].
+	KeepDead time.Duration
 	// Logger is told what fails, once. Nil is slog.Default.
 	Logger *slog.Logger
 	// MeterProvider takes the metrics. Nil means the global provider.
 	MeterProvider metric.MeterProvider
 }
 
+// DefaultKeepDead is for how long messages are kept that are tried no more.
+const DefaultKeepDead = 30 * 24 * time.Hour
+
 const (
+	// forgetEvery is how often it is looked which messages have been dead for long: more often where they are kept for less than four times as long.
+	forgetEvery = time.Hour
 	// poll is how often streams are read, and idle how often is looked whether anybody wants to have them read. Each is up to a fifth longer.
 	poll = 200 * time.Millisecond
 	idle = time.Second
@@ -57,6 +64,8 @@ type Dispatcher struct {
 	readers    []*reader
 	told       *instruments
 	wake       chan struct{}
+	// forget is when it is looked next what has been dead for long, by Run alone.
+	forget time.Time
 
 	mu     sync.Mutex
 	worker *delivery.Worker
@@ -66,12 +75,16 @@ type Dispatcher struct {
 func New(cfg Config) (*Dispatcher, error) {
 	cfg.Namespace = cmp.Or(cfg.Namespace, "main")
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.KeepDead = cmp.Or(cfg.KeepDead, DefaultKeepDead)
 	if len(cfg.Topics) == 0 {
 		cfg.Topics = []string{"ratelimit.denials", "ratelimit.thresholds"}
 	}
 	var mistakes []error
 	if cfg.Store == nil || cfg.Client == nil || cfg.Sender == nil || cfg.Endpoint == nil || cfg.Gone == nil {
 		mistakes = append(mistakes, errors.New("dispatch: set Config.Store, Client, Sender, Endpoint and Gone"))
+	}
+	if cfg.KeepDead < 0 {
+		mistakes = append(mistakes, fmt.Errorf("dispatch: Config.KeepDead is %v: write more than 0, or 0 for %v", cfg.KeepDead, DefaultKeepDead))
 	}
 	for i, topic := range cfg.Topics {
 		if err := stream.CheckTopic(topic); err != nil {
@@ -103,7 +116,7 @@ func (d *Dispatcher) Wake() {
 	}
 }
 
-// Run reads and brings until the context ends. Attempts that are under way then end, and count for nothing.
+// Run reads and brings, and forgets what has been dead for long, until the context ends. Attempts that are under way then end, and count for nothing.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	//nolint:contextcheck // It ends with Close, which lets what is under way end.
 	worker, err := delivery.Start(delivery.Config{
@@ -158,6 +171,9 @@ func (d *Dispatcher) pass(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := d.forgetWhenDue(ctx); err != nil {
+		return 0, err
+	}
 	if !some {
 		d.told.read(time.Now())
 		return idle, d.leave(ctx)
@@ -169,6 +185,19 @@ func (d *Dispatcher) pass(ctx context.Context) (time.Duration, error) {
 	}
 	d.told.read(time.Now())
 	return poll, nil
+}
+
+// forgetWhenDue removes what has been dead for too long, where it is time to look.
+func (d *Dispatcher) forgetWhenDue(ctx context.Context) error {
+	now := time.Now()
+	if now.Before(d.forget) {
+		return nil
+	}
+	if _, err := d.deliveries.Forget(ctx, now.Add(-d.cfg.KeepDead)); err != nil {
+		return err
+	}
+	d.forget = now.Add(min(forgetEvery, d.cfg.KeepDead/4))
+	return nil
 }
 
 // leave forgets how far streams were read, once.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -46,6 +46,8 @@ type scene struct {
 	gone []string
 	// result is what attempts come to.
 	result webhook.Result
+	// keepDead is that of the configuration.
+	keepDead time.Duration
 }
 
 func newScene(t *testing.T) *scene {
@@ -53,7 +55,7 @@ func newScene(t *testing.T) *scene {
 	s := &scene{T: t, server: redistest.Start(t), metrics: metric.NewManualReader(), result: webhook.Result{Outcome: webhook.Delivered}}
 	s.provider = metric.NewMeterProvider(metric.WithReader(s.metrics))
 	var err error
-	s.db, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	s.db, err = store.Open(t.Context(), store.Config{URL: storetest.SQLite(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.db.Close()) })
 	s.client = redis.NewClient(&redis.Options{Addr: s.server.Addr})
@@ -79,7 +81,7 @@ func (s *scene) Send(_ context.Context, _ webhook.Endpoint, m webhook.Message) w
 func (s *scene) run() *dispatch.Dispatcher {
 	s.Helper()
 	d, err := dispatch.New(dispatch.Config{
-		Store: s.db, Client: s.client, Sender: s, Logger: slog.New(slog.DiscardHandler), MeterProvider: s.provider,
+		Store: s.db, Client: s.client, Sender: s, KeepDead: s.keepDead, Logger: slog.New(slog.DiscardHandler), MeterProvider: s.provider,
 		Endpoint: func(context.Context, string) (webhook.Endpoint, error) { return webhook.Endpoint{}, nil },
 		Gone: func(_ context.Context, id string) {
 			s.mu.Lock()
@@ -189,6 +191,37 @@ func TestAnEndpointGetsWhatHappensAfterItWasRegistered(t *testing.T) {
 	s.arrived("1", "2", "3", "4", "5")
 }
 
+func TestAStreamThatBeganAnewWithAnEarlierClockIsReadOn(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	d := s.run()
+	s.register(d)
+	const key = "rl:main:stream:ratelimit.denials"
+	ahead := fmt.Sprint(time.Now().AddDate(1, 0, 0).UnixMilli(), "-7")
+	add := func() {
+		t.Helper()
+		require.NoError(t, s.client.XAdd(t.Context(), &redis.XAddArgs{Stream: key, ID: ahead, Values: []string{"a", "b"}}).Err())
+		require.Eventually(t, func() bool { return s.position() == ahead }, patient, soon)
+	}
+	// It is gone: what comes is new.
+	add()
+	require.NoError(t, s.client.Del(t.Context(), key).Err())
+	require.Eventually(t, func() bool { return s.position() == "0-0" }, patient, soon)
+	s.publish("1")
+	s.arrived("1")
+	// In its place is an older one, of which nobody knows what was read.
+	add()
+	require.NoError(t, s.client.Del(t.Context(), key).Err())
+	s.publish("older")
+	require.Eventually(t, func() bool { return s.position() != ahead }, patient, soon)
+	s.publish("2")
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Contains(s.came, "2")
+	}, patient, soon)
+}
+
 func TestWhenTheLastEndpointIsRemovedNobodyReadsTheStreams(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -226,6 +259,20 @@ func TestWhatCannotBeBroughtIsCountedAndAnEndpointThatIsGoneIsTold(t *testing.T)
 	require.Less(t, s.number("ratelimit.webhook.behind"), 60.0)
 }
 
+func TestWhatHasBeenDeadForLongIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.result = webhook.Result{Outcome: webhook.Gone, Reason: webhook.ReasonStatus, Status: 410}
+	s.keepDead = 10 * time.Millisecond
+	s.register(s.run())
+	s.publish("1")
+	require.Eventually(t, func() bool {
+		dead, err := s.db.Deliveries().Dead(t.Context(), "hook", 10)
+		require.NoError(t, err)
+		return s.number("ratelimit.webhook.died") == 1 && len(dead) == 0
+	}, patient, soon)
+}
+
 func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -243,7 +290,8 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 
 func TestAConfigurationThatLacksSomethingSaysSo(t *testing.T) {
 	t.Parallel()
-	_, err := dispatch.New(dispatch.Config{Topics: []string{"a..b"}})
+	_, err := dispatch.New(dispatch.Config{Topics: []string{"a..b"}, KeepDead: -1})
 	require.ErrorContains(t, err, "set Config.Store, Client, Sender, Endpoint and Gone")
 	require.ErrorContains(t, err, "Config.Topics[0]")
+	require.ErrorContains(t, err, "Config.KeepDead is -1ns: write more than 0, or 0 for 720h0m0s")
 }

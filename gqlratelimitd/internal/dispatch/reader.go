@@ -1,10 +1,13 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,7 +28,12 @@ type reader struct {
 	// at is how far the stream was read when this was known last, and left says that nobody reads it. Neither is more than a guess: the database knows.
 	at   string
 	left bool
+	// looked is when it was looked whether the stream is still the one that was read.
+	looked time.Time
 }
+
+// look is how often that is looked at, where nothing has come.
+const look = time.Second
 
 // read reads all that has come.
 func (r *reader) read(ctx context.Context) error {
@@ -52,7 +60,7 @@ func (r *reader) next(ctx context.Context) (more bool, _ error) {
 	}
 	streams, err := r.d.cfg.Client.XRead(ctx, &redis.XReadArgs{Streams: []string{r.key, r.at}, Count: batch, Block: -1}).Result()
 	if errors.Is(err, redis.Nil) || err == nil && len(streams[0].Messages) == 0 {
-		return false, nil
+		return false, r.same(ctx)
 	}
 	if err != nil {
 		return false, fmt.Errorf("dispatch: read %s: %w", r.topic, err)
@@ -71,6 +79,51 @@ func (r *reader) next(ctx context.Context) (more bool, _ error) {
 	return len(entries) == batch, nil
 }
 
+// same goes on where the stream ends if that is before what was read: it was lost, and its Redis or another one has begun it anew by an earlier clock. Nothing would be read
+// before that clock has come to where it was. Of what an older copy of the stream has nobody knows what was read: it is not brought again. What comes into one that is
+// empty is all new.
+func (r *reader) same(ctx context.Context) error {
+	if time.Since(r.looked) < look {
+		return nil
+	}
+	r.looked = time.Now()
+	last, err := r.last(ctx)
+	if err != nil || last == r.at || last != nothing && !earlier(last, r.at) {
+		return err
+	}
+	if last != nothing {
+		r.d.cfg.Logger.WarnContext(ctx, "dispatch: a stream ends before what was read of it: it goes on from there", slog.String("topic", r.topic), slog.String("end", last))
+	}
+	if _, err := r.d.deliveries.TakeEvents(ctx, r.topic, r.at, last, nil); err != nil {
+		return err
+	}
+	r.at = last
+	return nil
+}
+
+// nothing is where a stream ends that has no entry.
+const nothing = "0-0"
+
+// last returns where the stream ends.
+func (r *reader) last(ctx context.Context) (string, error) {
+	last, err := r.d.cfg.Client.XRevRangeN(ctx, r.key, "+", "-", 1).Result()
+	if err != nil {
+		return "", fmt.Errorf("dispatch: read %s: %w", r.topic, err)
+	}
+	if len(last) == 0 {
+		return nothing, nil
+	}
+	return last[0].ID, nil
+}
+
+// earlier reports whether an ID of an entry comes before another one. Both are two numbers, without zeros before them.
+func earlier(a, b string) bool {
+	compare := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+	atA, nA, _ := strings.Cut(a, "-")
+	atB, nB, _ := strings.Cut(b, "-")
+	return cmp.Or(compare(atA, atB), compare(nA, nB)) < 0
+}
+
 // begin finds out how far the stream was read. Where nobody has read it, it begins with what comes next.
 func (r *reader) begin(ctx context.Context) error {
 	err := r.d.cfg.Store.Read(ctx, func(v *store.View) (err error) {
@@ -80,13 +133,9 @@ func (r *reader) begin(ctx context.Context) error {
 	if err != nil || r.at != "" {
 		return err
 	}
-	last, err := r.d.cfg.Client.XRevRangeN(ctx, r.key, "+", "-", 1).Result()
+	to, err := r.last(ctx)
 	if err != nil {
-		return fmt.Errorf("dispatch: read %s: %w", r.topic, err)
-	}
-	to := "0-0"
-	if len(last) > 0 {
-		to = last[0].ID
+		return err
 	}
 	if _, err := r.d.deliveries.TakeEvents(ctx, r.topic, "", to, nil); err != nil {
 		return err

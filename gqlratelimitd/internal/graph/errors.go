@@ -22,7 +22,8 @@ import (
 // Codes of errors, in extensions.code.
 const (
 	// CodeConflict: another revision is there, and nothing was changed. extensions.currentRevision is its number, by who has made
-	// it, and at when; both are missing where there is none.
+	// it, and at when; both are missing where there is none. All three are missing where the policy was replaced again and again while something
+	// was checked against it: send that again.
 	CodeConflict = "CONFLICT"
 	// CodeForbidden: the actor may not. extensions.action is what, roles those that would do, and confined whether one of them is the
 	// actor's, for other tenants.
@@ -109,6 +110,8 @@ func told(ctx context.Context, logger *slog.Logger, err error) error {
 	switch {
 	case errors.As(err, &conflict):
 		e = conflictOf(conflict)
+	case errors.Is(err, control.ErrPolicyChanged):
+		e = coded(CodeConflict, "nothing was changed: other policies were published while it was checked against the newest one: send it again")
 	case errors.As(err, &denied):
 		e = coded(CodeForbidden, denied.Error())
 		e.Extensions["action"], e.Extensions["confined"] = string(denied.Action), denied.Confined

@@ -38,6 +38,14 @@ func invalid(field, problem string) error {
 	return &control.InvalidError{Field: field, Problem: problem}
 }
 
+// allOrNamed returns an error for an empty name: who means all tenants names none.
+func allOrNamed(tenant *string) error {
+	if tenant != nil && *tenant == "" {
+		return invalid("tenant", "it is empty: leave it out for all tenants")
+	}
+	return nil
+}
+
 // signedIn reads a signature.
 func signedIn(in *model.SignedInput) (*control.Signed, error) {
 	if in == nil {

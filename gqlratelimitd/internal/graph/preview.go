@@ -5,8 +5,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph/internal/model"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 )
 
 // PreviewPolicy says who would newly be refused.
@@ -51,11 +51,11 @@ func previewOf(p *control.Previewed) *model.PolicyPreview {
 	return out
 }
 
-func rowOf(r *preview.Row) *model.PolicyPreviewRow {
+func rowOf(r *previewreport.Row) *model.PolicyPreviewRow {
 	return &model.PolicyPreviewRow{
 		Tenant: given(r.Tenant), Tier: given(r.Tier), Operations: r.Operations,
 		RefusedLive: r.Live, RefusedNow: r.Before, RefusedThen: r.After, NewlyRefused: r.NewlyRefused,
-		By: each(r.By, func(c *preview.Cause) *model.PolicyPreviewCause {
+		By: each(r.By, func(c *previewreport.Cause) *model.PolicyPreviewCause {
 			cause := &model.PolicyPreviewCause{Owner: given(c.Owner), Limit: c.Limit, N: c.N}
 			if c.Level != "" {
 				level := word[model.Level](c.Level)
@@ -66,7 +66,7 @@ func rowOf(r *preview.Row) *model.PolicyPreviewRow {
 	}
 }
 
-func groupOf(g *preview.Group) *model.PolicyPreviewGroup {
+func groupOf(g *previewreport.Group) *model.PolicyPreviewGroup {
 	return &model.PolicyPreviewGroup{Seen: g.Seen, NewlyRefused: g.NewlyRefused, Share: g.Share, Low: g.Low, High: g.High}
 }
 

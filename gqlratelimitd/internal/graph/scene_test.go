@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,9 +18,11 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -109,17 +110,24 @@ type scene struct {
 	// proposal is one of eve, and hook an endpoint of acme.
 	proposal *control.Proposal
 	hook     *control.WebhookSecret
+	// public is the key of statements.
+	public string
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{T: t, log: &lines{}}
-	db, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	db, err := store.Open(t.Context(), store.Config{URL: storetest.SQLite(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	s.db = db
 	s.budgets = bucket.NewMemory(bucket.MemoryConfig{})
-	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Rollouts: true, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
+	private, public, err := audit.NewKey("log.example.org")
+	require.NoError(t, err)
+	s.public = public
+	key, err := audit.ParseKey(private)
+	require.NoError(t, err)
+	s.control, err = control.New(control.Config{Store: db, StatementKey: key, Budgets: s.budgets, Rollouts: true, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
 		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
 	}})
 	require.NoError(t, err)
@@ -160,6 +168,7 @@ func (s *scene) happen() {
 	require.NoError(s, err)
 	s.hook, err = s.control.RegisterWebhook(ctx, r, control.RegisterWebhookInput{Tenant: "acme", URL: "https://hooks.example.com/in"})
 	require.NoError(s, err)
+	s.freeze(r)
 	s.acme, s.override, s.everywhere, s.token = record.Revision, override.Revision, everywhere.Revision, token.ID
 }
 

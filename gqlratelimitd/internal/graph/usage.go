@@ -26,9 +26,13 @@ func (t tenant) Usage(ctx context.Context, of *model.Tenant, team, user, operati
 	usage := &model.Usage{
 		Grade: gradeBudget, Policy: found.Policy, Tier: found.Tier, TierFrom: found.TierFrom, Mode: word[model.Mode](found.Mode.String()),
 		Blocked: found.Blocked, Unlimited: found.Unlimited, Misfit: given(found.Misfit), At: found.At, Budgets: []*model.Budget{},
+		Backstop: []*model.Budget{},
 	}
 	for i := range found.Budgets {
 		usage.Budgets = append(usage.Budgets, budgetOf(&found.Budgets[i]))
+	}
+	for i := range found.Backstop {
+		usage.Backstop = append(usage.Backstop, budgetOf(&found.Backstop[i]))
 	}
 	return usage, nil
 }
@@ -39,6 +43,12 @@ func budgetOf(b *control.Budget) *model.Budget {
 		Owner: ownerOf(&b.Owner), Limit: l.Name, Unit: string(l.Unit), Capacity: l.Capacity, Used: b.Used, Remaining: b.Remaining,
 		Overdraft: b.Overdraft, Refill: l.Refill, PeriodMs: given(l.Period.Milliseconds()), Window: windows[l.Window.Kind],
 		WindowEnd: instant(b.WindowEnd), FullAt: instant(b.FullAt), Mode: word[model.Mode](l.Mode.String()), Overridden: b.Overridden,
+		Held: b.Held, Holders: b.Holders, HeldBy: []*model.LeasedPart{},
+	}
+	for _, p := range b.HeldBy {
+		budget.HeldBy = append(budget.HeldBy, &model.LeasedPart{
+			Holder: p.Holder, Capacity: p.Capacity, RefillPerSecond: p.Refill, Held: p.Level, Ends: p.Ends, Ended: p.EndsIn <= 0,
+		})
 	}
 	if budget.Unit == "" {
 		budget.Unit = string(bucket.Points)

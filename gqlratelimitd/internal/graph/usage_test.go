@@ -24,12 +24,14 @@ func TestUsageIsWhatBudgetsHaveNow(t *testing.T) {
 	require.NoError(t, err)
 	const query = `{ tenant(id: "new") { usage(user: "zoe") { grade policy tier mode blocked unlimited misfit
 		budgets { owner { level name } limit unit capacity overdraft refill periodMs window mode overridden }
-		now: budgets { used remaining fullAt } } } }`
+		now: budgets { used remaining fullAt held holders heldBy { holder } } backstop { limit } } } }`
 	a := s.ask("viewer", query, nil)
 	require.Empty(t, a.Errors, a.Body)
 	usage := a.Data["tenant"].(map[string]any)["usage"].(map[string]any)
 	now := usage["now"].([]any)
 	delete(usage, "now")
+	require.Equal(t, []any{}, usage["backstop"], "the policy has none")
+	delete(usage, "backstop")
 	row := func(level, name, unit string, capacity float64) map[string]any {
 		return map[string]any{
 			"owner": map[string]any{"level": level, "name": name}, "limit": "minute", "unit": unit, "capacity": capacity, "overdraft": 0.0,
@@ -42,7 +44,7 @@ func TestUsageIsWhatBudgetsHaveNow(t *testing.T) {
 		},
 	}, usage)
 	require.NotNil(t, now[0].(map[string]any)["fullAt"])
-	require.Equal(t, map[string]any{"used": 0.0, "remaining": 100.0, "fullAt": nil}, now[1])
+	require.Equal(t, map[string]any{"used": 0.0, "remaining": 100.0, "fullAt": nil, "held": 0.0, "holders": 0.0, "heldBy": []any{}}, now[1])
 	require.Equal(t, "FORBIDDEN", s.ask("tenant-admin", query, nil).code())
 
 	s.control, err = control.New(control.Config{Store: s.db})

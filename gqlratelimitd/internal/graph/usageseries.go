@@ -18,9 +18,8 @@ func (q query) UsageSeries(
 		Tenant: value(about), Window: control.UsageWindow(strings.ToLower(string(window))), By: control.UsageBy(strings.ToLower(string(by))),
 		From: value(from), To: value(to), Zone: value(zone), Names: names, Top: value(top), N: first, After: value(after),
 	}
-	if about != nil && *about == "" {
-		// Who means all names none.
-		return nil, &control.InvalidError{Field: "tenant", Problem: "it is empty: leave it out for all tenants"}
+	if err := allOrNamed(about); err != nil {
+		return nil, err
 	}
 	if top != nil && *top == 0 {
 		return nil, &control.InvalidError{Field: "top", Problem: "it is 0: leave it out to give each name a row of its own"}

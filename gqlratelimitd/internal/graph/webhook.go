@@ -81,7 +81,7 @@ func webhookIn(of, id string, expected uint64) control.WebhookInput {
 func webhookOf(w *control.Webhook) *model.Webhook {
 	return &model.Webhook{
 		ID: w.ID, Tenant: w.Tenant, URL: given(w.URL), Description: w.Description, Types: some(w.Types), PublicKey: given(w.PublicKey),
-		Disabled: given(word[model.WebhookDisabled](w.Disabled)), Waiting: w.Waiting, Dead: w.Dead, Oldest: instant(w.Oldest),
+		Disabled: given(word[model.WebhookDisabled](w.Disabled)), Waiting: w.Waiting, Dead: w.Dead, Oldest: instant(w.Oldest), Failing: given(w.Failing),
 		OverlapUntil: instant(w.OverlapUntil), Created: w.Created, Revision: w.Revision, By: w.By, Reason: w.Reason, At: w.At,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 )
 
 // patience is for how long something that has to happen may take on a busy machine.
@@ -26,7 +26,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	db, err := store.Open(t.Context(), store.Config{URL: storetest.SQLite(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return &scene{t, db}

@@ -5,5 +5,5 @@
 // budgets, so that neither is at an advantage.
 //
 // What is recorded is a sample of the tenants: of each in it, everything. A report says how large the sample is, and between which
-// bounds the shares of all tenants and users lie. It also says what records cannot answer: [Report.NotJudged].
+// bounds the shares of all tenants and users lie. It also says what records cannot answer: [previewreport.Report.NotJudged].
 package preview

@@ -20,6 +20,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimittest"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -133,15 +134,15 @@ type verdict struct {
 
 // previewEach previews the first operation, the first two, and so on: what each preview has more than the one before is what it says of
 // the last operation. It returns that of all.
-func previewEach(t *testing.T, verdicts []verdict, chunks []digest.Chunk, cfg preview.Config) (report *preview.Report) {
+func previewEach(t *testing.T, verdicts []verdict, chunks []digest.Chunk, cfg preview.Config) (report *previewreport.Report) {
 	t.Helper()
-	said := map[string]preview.Row{}
+	said := map[string]previewreport.Row{}
 	for i, live := range verdicts {
 		var err error
 		report, err = preview.Run(t.Context(), each(chunks[:i+1]...), cfg)
 		require.NoError(t, err)
 		require.Empty(t, report.NotJudged)
-		before, now := said[live.tenant], preview.Row{}
+		before, now := said[live.tenant], previewreport.Row{}
 		for _, row := range report.Rows {
 			if row.Tenant == live.tenant {
 				now = row
@@ -194,7 +195,7 @@ func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 		now, then := newLive(t, before, clock), newLive(t, after, clock)
 		var chunks []digest.Chunk
 		var verdicts []verdict
-		want := map[string]*preview.Row{}
+		want := map[string]*previewreport.Row{}
 		for range 60 {
 			subject := tiers.Subject{
 				Tenant: fmt.Sprint("t", random.IntN(4)), Team: []string{"", "blue"}[random.IntN(2)], User: []string{"", "mira", "joe"}[random.IntN(3)],
@@ -208,7 +209,7 @@ func TestAPreviewIsWhatTheLiveExtensionRefuses(t *testing.T) {
 			verdicts = append(verdicts, verdict{some.Tenant, was, would})
 			row := want[subject.Tenant]
 			if row == nil {
-				row = &preview.Row{}
+				row = &previewreport.Row{}
 				want[subject.Tenant] = row
 			}
 			row.Operations++

@@ -8,6 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/sample"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
@@ -17,7 +18,7 @@ var ErrKey = sample.ErrKey
 
 // Run compares two policies on what instances have recorded: redisdigest.Reader.Chunks, for example. Chunks that cannot be read
 // are counted. The error is that of the configuration, [ErrKey], that of the context, or the first other one of the sequence.
-func Run(ctx context.Context, chunks iter.Seq2[digest.Chunk, error], cfg Config) (*Report, error) {
+func Run(ctx context.Context, chunks iter.Seq2[digest.Chunk, error], cfg Config) (*previewreport.Report, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func replay(ctx context.Context, policy *tiers.Snapshot, cfg *Config, taken *sam
 
 // count counts what both policies make of the operations.
 type count struct {
-	total   Row
+	total   previewreport.Row
 	tenants map[string]*counts
 	// users are those who were seen, and whether one of their operations is newly refused.
 	users map[[2]string]bool
@@ -80,8 +81,8 @@ type count struct {
 }
 
 type counts struct {
-	Row
-	by map[Cause]int64
+	previewreport.Row
+	by map[previewreport.Cause]int64
 }
 
 func newCount() *count {
@@ -92,12 +93,12 @@ func (c *count) add(op *sample.Operation, was, would *simulate.Judgment) {
 	record := op.Record
 	t := c.tenants[record.Tenant]
 	if t == nil {
-		t = &counts{Row: Row{Tenant: record.Tenant}, by: make(map[Cause]int64)}
+		t = &counts{Row: previewreport.Row{Tenant: record.Tenant}, by: make(map[previewreport.Cause]int64)}
 		c.tenants[record.Tenant] = t
 	}
 	t.Tier = would.Tier
 	newly := would.Refused && !was.Refused
-	for _, row := range [...]*Row{&t.Row, &c.total} {
+	for _, row := range [...]*previewreport.Row{&t.Row, &c.total} {
 		row.Operations++
 		row.Live += number(op.Refused)
 		row.Before += number(was.Refused)
@@ -128,20 +129,20 @@ func number(yes bool) int64 {
 }
 
 // causes are what refuses an operation.
-func causes(j *simulate.Judgment) []Cause {
+func causes(j *simulate.Judgment) []previewreport.Cause {
 	switch {
 	case j.Blocked:
-		return []Cause{{Limit: "blocked"}}
+		return []previewreport.Cause{{Limit: "blocked"}}
 	case j.TooExpensive:
-		return []Cause{{Limit: "maxCost"}}
+		return []previewreport.Cause{{Limit: "maxCost"}}
 	}
-	var all []Cause
+	var all []previewreport.Cause
 	for i := range j.Limits {
 		state := &j.Limits[i]
 		if !state.Exceeded || state.Limit.Soft || state.Limit.Mode != bucket.Enforce {
 			continue
 		}
-		cause := Cause{Level: state.Owner.Level.String(), Limit: state.Limit.Name}
+		cause := previewreport.Cause{Level: state.Owner.Level.String(), Limit: state.Limit.Name}
 		if state.Owner.Level == bucket.Operation {
 			cause.Owner = state.Owner.Name
 		}
@@ -149,7 +150,7 @@ func causes(j *simulate.Judgment) []Cause {
 	}
 	if all == nil {
 		// A record of an override blocks it, which is no limit.
-		return []Cause{{Limit: "blocked"}}
+		return []previewreport.Cause{{Limit: "blocked"}}
 	}
 	return all
 }

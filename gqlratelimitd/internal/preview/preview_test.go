@@ -12,6 +12,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -52,13 +53,13 @@ func TestWhatOnlyTheNewPolicyRefusesIsNewlyRefused(t *testing.T) {
 		digest.Record{Tenant: "globex", Cost: 7, N: 1},
 	)), preview.Config{Before: perMinute(t, 100), After: perMinute(t, 60)})
 	require.NoError(t, err)
-	require.Equal(t, preview.Row{
+	require.Equal(t, previewreport.Row{
 		Tenant: "acme", Tier: "free", Operations: 5, Live: 2, Before: 2, After: 3, NewlyRefused: 1,
-		By: []preview.Cause{{Level: "tenant", Limit: "minute", N: 1}},
+		By: []previewreport.Cause{{Level: "tenant", Limit: "minute", N: 1}},
 	}, report.Rows[0])
 	require.Len(t, report.Rows, 1, "who is refused nothing is not listed")
-	require.Equal(t, preview.Group{Seen: 2, NewlyRefused: 1, Share: 0.5, Low: 0.5, High: 0.5}, report.Tenants)
-	require.Equal(t, preview.Group{Seen: 1, NewlyRefused: 1, Share: 1, Low: 1, High: 1}, report.Users)
+	require.Equal(t, previewreport.Group{Seen: 2, NewlyRefused: 1, Share: 0.5, Low: 0.5, High: 0.5}, report.Tenants)
+	require.Equal(t, previewreport.Group{Seen: 1, NewlyRefused: 1, Share: 1, Low: 1, High: 1}, report.Users)
 	require.True(t, report.Halts())
 	require.Equal(t, `TENANT  TIER  OPERATIONS  REFUSED NOW  REFUSED THEN  NEWLY  BY
 acme    free  5           2            3             1      minute 1
@@ -83,7 +84,7 @@ func TestASmallSampleSaysThatItIsNotSure(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 0.5, report.Share, 0.01)
 	require.Zero(t, report.Tenants.Share)
-	require.Greater(t, report.Tenants.High, preview.HaltAbove)
+	require.Greater(t, report.Tenants.High, previewreport.HaltAbove)
 	require.False(t, report.Halts())
 	require.Contains(t, report.Remark(), "too small")
 

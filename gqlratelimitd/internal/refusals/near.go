@@ -36,20 +36,23 @@ func ObserveNear(cfg NearConfig) error {
 	var read time.Time
 	var tenants int
 	var some bool
+	var failed error
 	_, err := cfg.MeterProvider.Meter("github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/refusals").Int64ObservableGauge(
 		"ratelimit.fleet.tenants.near_limit", metric.WithUnit("{tenant}"),
 		metric.WithDescription("How many tenants have used a limit up to 80 % on most of the last seven days."),
-		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) (err error) {
+		metric.WithInt64Callback(func(ctx context.Context, o metric.Int64Observer) error {
 			mu.Lock()
 			defer mu.Unlock()
 			now := cfg.Now()
 			if since := now.Sub(read); read.IsZero() || since < 0 || since >= nearFor {
 				ctx, cancel := context.WithTimeout(ctx, readFor)
 				defer cancel()
-				if tenants, some, err = cfg.Near(ctx); err != nil {
-					return err
-				}
+				tenants, some, failed = cfg.Near(ctx)
+				// What has failed is not tried again so soon either: every scrape would wait for a database that hangs.
 				read = now
+			}
+			if failed != nil {
+				return failed
 			}
 			if some {
 				o.Observe(int64(tenants))

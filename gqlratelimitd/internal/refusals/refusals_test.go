@@ -29,6 +29,8 @@ type scene struct {
 	blocked  map[string]bool
 	lost     error
 	reads    int
+	// looks is how often was looked who is near a limit.
+	looks int
 	// near is how many are near their limits, nil before anybody has counted.
 	near *int
 }
@@ -47,6 +49,7 @@ func newScene(t *testing.T) *scene {
 	}))
 	require.NoError(t, refusals.ObserveNear(refusals.NearConfig{
 		Near: func(context.Context) (int, bool, error) {
+			s.looks++
 			if s.near == nil {
 				return 0, false, s.lost
 			}
@@ -232,6 +235,19 @@ func TestHowManyAreNearTheirLimitsIsLookedUpEveryTenMinutesOnceAnybodyHasCounted
 	require.InDelta(t, 4, s.gauges()["tenants_near_limit"], 0)
 	s.now, s.lost = s.now.Add(10*time.Minute), errors.New("the database is away")
 	require.NotContains(t, s.gauges(), "tenants_near_limit")
+}
+
+func TestADatabaseThatHangsIsAskedWhoIsNearALimitOnceInTenMinutesAndNotByEveryScrape(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.lost = errors.New("it hangs")
+	for range 5 {
+		require.NotContains(t, s.gauges(), "tenants_near_limit")
+	}
+	require.Equal(t, 1, s.looks)
+	near := 3
+	s.lost, s.near, s.now = nil, &near, s.now.Add(10*time.Minute)
+	require.InDelta(t, 3, s.gauges()["tenants_near_limit"], 0)
 }
 
 func TestThePageAndTheRulesHaveTheMetricsAndTheirNumbers(t *testing.T) {

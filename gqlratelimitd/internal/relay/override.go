@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
@@ -17,7 +19,7 @@ func (r *Relay) bringOverrides(ctx context.Context, tenant string) (c carried, _
 	if err != nil {
 		return c, err
 	}
-	intents, err := r.intentsOf(ctx, tenant)
+	intents, err := r.intentsOf(ctx, tenant, records)
 	if err != nil {
 		return c, err
 	}
@@ -80,18 +82,33 @@ func (r *Relay) recordsOf(ctx context.Context, tenant string) ([]bucket.Override
 	return r.overrides.ListOverrides(ctx, tenant)
 }
 
-// intentsOf returns all that the database has of a tenant.
-func (r *Relay) intentsOf(ctx context.Context, tenant string) (intents []store.Intent, _ error) {
-	err := r.cfg.Store.Read(ctx, func(v *store.View) error {
-		intents = nil
-		for after := uint64(0); ; {
-			page, err := v.Intents(tenant, after, store.MaxPage)
-			if err != nil || len(page) == 0 {
+// intentsOf returns what of the database Redis has to have, has to lose, or was not given yet. What was over long ago and has no record is none of it, however
+// much there ever was.
+func (r *Relay) intentsOf(ctx context.Context, tenant string, records []bucket.Override) (intents []store.Intent, _ error) {
+	err := r.cfg.Store.Read(ctx, func(v *store.View) (err error) {
+		if intents, err = v.OpenIntents(tenant, r.cfg.Now().Add(-keptAfterEnd)); err != nil {
+			return err
+		}
+		open := make(map[store.OverrideKey]bool, len(intents))
+		for n := range intents {
+			open[intents[n].Key()] = true
+		}
+		for n := range records {
+			record := &records[n]
+			key := store.OverrideKey{Tenant: tenant, Owner: record.Owner, Limit: record.Limit}
+			// Of a record that does not come from here, or has a limit that the database could not have, nothing more has to be known.
+			if _, ours := markOf(record.Actor); !ours || open[key] || !utf8.ValidString(key.Limit) || strings.Contains(key.Limit, "\x00") {
+				continue
+			}
+			intent, err := v.Intent(key)
+			if err != nil {
 				return err
 			}
-			after = page[len(page)-1].Revision
-			intents = append(intents, page...)
+			if intent != nil {
+				intents = append(intents, *intent)
+			}
 		}
+		return nil
 	})
 	return intents, err
 }

@@ -2,15 +2,14 @@ package relay
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -40,10 +39,8 @@ func (b *between) DeleteOverride(ctx context.Context, tenant string, owner bucke
 func TestWhatHappensBetweenReadingAndWritingIsNotLost(t *testing.T) {
 	t.Parallel()
 	server, ctx := redistest.Start(t), t.Context()
-	client, err := redisclient.New(server.Addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	db, err := store.Open(ctx, store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	client := redistest.Connect(t, server.Addr)
+	db, err := store.Open(ctx, store.Config{URL: storetest.SQLite(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	r, err := New(Config{Store: db, Client: client})

@@ -291,11 +291,8 @@ func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
 		user = append(user, rule)
 	}
 	require.NoError(t, s.client.Do(t.Context(), user...).Err())
-	client, err := redisclient.Open(s.server.Addr, redisclient.Config{Username: "daemon", Password: "secret"})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
 	cfg := s.config()
-	cfg.Client = client
+	cfg.Client = redistest.ConnectWith(t, s.server.Addr, redisclient.Config{Username: "daemon", Password: "secret"})
 	s.publish(1)
 	s.assign("acme", `{"tier":"pro"}`)
 	s.override("acme", 500, later)
@@ -318,9 +315,8 @@ func TestEachMasterOfAClusterIsLookedAt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	cluster := redistest.StartCluster(t)
-	client, err := redisclient.Open("", redisclient.Config{Addresses: cluster.Addrs, Cluster: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	var err error
+	client := redistest.ConnectWith(t, "", redisclient.Config{Addresses: cluster.Addrs, Cluster: true})
 	s.overrides, err = bucket.NewRedis(bucket.RedisConfig{Client: client})
 	require.NoError(t, err)
 	for i := range 30 {

@@ -99,12 +99,12 @@ func (r *Relay) lookForOverrides(ctx context.Context) (last bool, _ error) {
 // knowsOverrides reports whether the overrides of a tenant are compared anyway.
 func (r *Relay) knowsOverrides(ctx context.Context, tenant string) (known bool, _ error) {
 	err := r.cfg.Store.Read(ctx, func(v *store.View) error {
-		intents, err := v.Intents(tenant, 0, 1)
+		managed, err := v.HasOverrides(tenant)
 		if err != nil {
 			return err
 		}
 		unmanaged, err := v.Unmanaged(tenant)
-		known = len(intents)+len(unmanaged) > 0
+		known = managed || len(unmanaged) > 0
 		return err
 	})
 	return known, err

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
@@ -68,7 +67,7 @@ var databases atomic.Int64
 
 func newScene(t testing.TB) *scene {
 	t.Helper()
-	return newSceneOn(t, "sqlite:"+filepath.Join(t.TempDir(), "daemon.db"))
+	return newSceneOn(t, storetest.SQLite(t))
 }
 
 // both runs a test on a database of each kind.
@@ -111,10 +110,7 @@ func newSceneOn(t testing.TB, database string) *scene {
 }
 
 func (s *scene) connect() redis.UniversalClient {
-	client, err := redisclient.New(s.server.Addr)
-	require.NoError(s, err)
-	s.Cleanup(func() { _ = client.Close() })
-	return client
+	return redistest.Connect(s, s.server.Addr)
 }
 
 // config is that of a relay that is quick.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/preview"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -189,7 +189,7 @@ func (s State) halt(now time.Time, why string) *State {
 
 // above says that shares are above those at which it halts.
 func (s *State) above(measured Shares) bool {
-	bound := s.Accepted.most(Shares{preview.HaltAbove, preview.HaltAbove})
+	bound := s.Accepted.most(Shares{previewreport.HaltAbove, previewreport.HaltAbove})
 	return measured.Tenants > bound.Tenants || measured.Users > bound.Users
 }
 
@@ -231,8 +231,8 @@ func (s State) ended(phase Phase, why string) State {
 
 // Remark is what is to be said about what was measured in the step, empty if nothing is.
 func (s *State) Remark() string {
-	if s.Measured && s.Highest.Tenants < preview.RemarkBelow && s.Highest.Users < preview.RemarkBelow {
-		return fmt.Sprintf("less than %g %% of tenants and users are newly refused: is that what the change is for?", 100*preview.RemarkBelow)
+	if s.Measured && s.Highest.Tenants < previewreport.RemarkBelow && s.Highest.Users < previewreport.RemarkBelow {
+		return fmt.Sprintf("less than %g %% of tenants and users are newly refused: is that what the change is for?", 100*previewreport.RemarkBelow)
 	}
 	return ""
 }

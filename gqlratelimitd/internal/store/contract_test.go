@@ -197,12 +197,11 @@ func TestAnOverrideThatHasEndedIsNothing(t *testing.T) {
 		all.Owner, all.Limit, all.Actor, all.Reason, all.SetAt = owner, "minute", "ada", "why", hour
 		require.Equal(t, &store.Override{Tenant: "acme", Override: all, Revision: 4}, there())
 		require.True(t, there().Holds(c.now))
-		intents := func(tenant string, after uint64) []store.Intent {
-			return read(t, db, func(v *store.View) ([]store.Intent, error) { return v.Intents(tenant, after, 10) })
+		intents := func(tenant string) []store.Intent {
+			return read(t, db, func(v *store.View) ([]store.Intent, error) { return v.OpenIntents(tenant, c.now) })
 		}
-		require.Equal(t, []store.Intent{{Override: *there()}}, intents("acme", 3))
-		require.Empty(t, intents("acme", 4))
-		require.Empty(t, intents("acm", 0))
+		require.Equal(t, []store.Intent{{Override: *there()}}, intents("acme"))
+		require.Empty(t, intents("acm"))
 	})
 }
 

@@ -17,6 +17,12 @@ func (v *View) Numbers(query string) (map[string]int64, error) {
 // OverrideTenantsSQL is what [View.OverrideTenants] asks.
 const OverrideTenantsSQL = overrideTenantsSQL
 
+// OpenSQL are the queries that look at what is open, and read nothing of what is over.
+var OpenSQL = struct{ Intents, ForgetProposals, Proposals string }{openIntentsSQL, forgetProposalsSQL, openProposalsSQL}
+
+// Plan returns how the database finds rows.
+func (v *View) Plan(query string, args ...any) (string, error) { return v.explain(query, args) }
+
 // Managed is what those that were set here are asked for by.
 func (q *OverrideQuery) Managed(n int) (query string, args []any) { return q.managed(n) }
 
@@ -28,3 +34,6 @@ func (v *View) Explain(query string, args ...any) ([]byte, error) {
 	}
 	return *plan, nil
 }
+
+// KillAll has nothing tried any more that waits for an endpoint.
+func (tx *Tx) KillAll() error { return tx.exec("UPDATE webhook_delivery SET dead = 1") }

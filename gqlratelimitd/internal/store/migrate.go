@@ -52,7 +52,7 @@ func Grants(role string) string {
 		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_unmanaged usage_hour usage_day decision_hour decision_day usage_dirty") +
 		on("SELECT, INSERT, UPDATE, DELETE", "usage_month decision_month reached_day webhook webhook_delivery webhook_cursor") +
 		// Minutes are removed by the day, which the function does.
-		on("SELECT, INSERT, UPDATE", "usage_minute decision_minute reached_minute usage_pass") +
+		on("SELECT, INSERT, UPDATE", "usage_minute decision_minute reached_minute usage_pass usage_gap") +
 		on("SELECT, UPDATE", "usage_state") +
 		"GRANT EXECUTE ON FUNCTION " + Schema + ".usage_days()" + to
 }

@@ -106,9 +106,11 @@ func number[N interface {
 
 // Override returns an override, nil if it was never set. It may be one that was removed or has expired, see [Override.Holds].
 func (v *View) Override(key OverrideKey) (*Override, error) {
-	return one(v, scanOverride, "SELECT "+overrideColumns+` FROM override_intent
-		WHERE tenant = $1 AND level = $2 AND name = $3 AND part = $4 AND limit_name = $5`,
-		[]byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), key.Limit)
+	i, err := v.Intent(key)
+	if i == nil {
+		return nil, err
+	}
+	return &i.Override, nil
 }
 
 // PutOverride sets or removes an override if the revision of what holds is the expected one, 0 for none, and otherwise returns a

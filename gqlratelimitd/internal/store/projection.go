@@ -18,12 +18,32 @@ type more struct {
 // Scan implements scanner.
 func (m more) Scan(dest ...any) error { return m.scanner.Scan(append(dest, m.dest...)...) }
 
-// Intents returns at most n overrides of a tenant after a revision and in the order of that: each that was ever set once, as it is now,
-// removed and expired ones included, with what has become of them.
-func (v *View) Intents(tenant string, after uint64, n int) ([]Intent, error) {
-	return many(v, func(row scanner, i *Intent) error { return scanOverride(more{row, []any{&i.Applied}}, &i.Override) },
-		"SELECT "+overrideColumns+", applied FROM override_intent WHERE tenant = $1 AND revision > $2 ORDER BY revision LIMIT $3",
-		[]byte(tenant), after, page(n))
+func scanIntent(row scanner, i *Intent) error {
+	return scanOverride(more{row, []any{&i.Applied}}, &i.Override)
+}
+
+// OpenIntents returns the overrides of a tenant that held at a time or are to hold, and those of which Redis was not given the newest revision, removed ones
+// included, in the order of their revisions. What was over by then, and was taken from Redis, is not read, however much of it there was.
+func (v *View) OpenIntents(tenant string, at time.Time) ([]Intent, error) {
+	return many(v, scanIntent, openIntentsSQL, []byte(tenant), micros(at))
+}
+
+const openIntentsSQL = "SELECT " + overrideColumns + `, applied FROM override_intent
+		WHERE tenant = $1 AND document IS NOT NULL AND (CASE expires WHEN 0 THEN 9223372036854775807 ELSE expires END) > $2
+	UNION SELECT ` + overrideColumns + `, applied FROM override_intent WHERE tenant = $1 AND applied < revision
+	ORDER BY revision`
+
+// Intent returns an override with what has become of it, nil if it was never set. It may be one that was removed or has expired.
+func (v *View) Intent(key OverrideKey) (*Intent, error) {
+	return one(v, scanIntent, "SELECT "+overrideColumns+`, applied FROM override_intent
+		WHERE tenant = $1 AND level = $2 AND name = $3 AND part = $4 AND limit_name = $5`,
+		[]byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), key.Limit)
+}
+
+// HasOverrides reports whether a tenant ever had an override that was set here.
+func (v *View) HasOverrides(tenant string) (bool, error) {
+	found, err := one(v, scanNumber, "SELECT 1 FROM override_intent WHERE tenant = $1 LIMIT 1", []byte(tenant))
+	return found != nil, err
 }
 
 // OverrideTenants returns at most n tenants after a name, by name, that ever had an override, here or one that nobody has set here.

@@ -16,7 +16,7 @@ func TestWhatAnOverrideHasComeToIsKeptUntilItIsSetAgain(t *testing.T) {
 		t, db := s.T, s.db
 		o := &store.Override{Tenant: "a\x00", Override: bucket.Override{Owner: bucket.Owner{Level: bucket.User, Name: "\xff"}, Limit: "minute", Capacity: 1, Actor: "ada", Reason: "why"}}
 		intents := func() []store.Intent {
-			return read(t, db, func(v *store.View) ([]store.Intent, error) { return v.Intents("a\x00", 0, 10) })
+			return read(t, db, func(v *store.View) ([]store.Intent, error) { return v.OpenIntents("a\x00", time.Now()) })
 		}
 		change(t, db, func(tx *store.Tx) { require.NoError(t, tx.PutOverride(o, 0)) })
 		require.Equal(t, []store.Intent{{Override: *o}}, intents())

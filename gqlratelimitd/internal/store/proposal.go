@@ -80,17 +80,22 @@ func (v *View) ProposalsOf(hash policy.Hash, expected uint64) ([]Proposal, error
 		expected, hash[:], MaxProposals)
 }
 
+// What looks at proposals that are open reads the index of these, and not all that there ever were.
+const (
+	forgetProposalsSQL = "UPDATE proposal SET document = NULL WHERE document IS NOT NULL AND (expires <= $1 OR expected <> $2)"
+	openProposalsSQL   = "SELECT count(*) FROM proposal WHERE document IS NOT NULL"
+)
+
 // AddProposal adds a proposal of a document on the newest revision, or returns a [*ConflictError]. It sets the ID. Documents of
 // those that are no good any more are forgotten.
 func (tx *Tx) AddProposal(p *Proposal) error {
 	if err := tx.ExpectPolicy(p.Expected); err != nil {
 		return err
 	}
-	err := tx.exec("UPDATE proposal SET document = NULL WHERE document IS NOT NULL AND (expires <= $1 OR expected <> $2)", micros(tx.now), tx.head.Policy)
-	if err != nil {
+	if err := tx.exec(forgetProposalsSQL, micros(tx.now), tx.head.Policy); err != nil {
 		return err
 	}
-	open, err := one(&tx.View, scanNumber, "SELECT count(*) FROM proposal WHERE document IS NOT NULL")
+	open, err := one(&tx.View, scanNumber, openProposalsSQL)
 	if err != nil {
 		return err
 	}

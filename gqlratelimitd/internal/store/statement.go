@@ -60,6 +60,11 @@ func (v *View) StatementWithin(tenant string, firstDay, untilDay int64) (*Statem
 		tenant, firstDay, untilDay)
 }
 
+// StatementUntil returns the newest statement of a tenant that is of the days before one, nil if there is none.
+func (v *View) StatementUntil(tenant string, untilDay int64) (*Statement, error) {
+	return one(v, scanStatement, "SELECT "+statementColumns+" FROM usage_statement WHERE tenant = $1 AND until_day = $2 ORDER BY number DESC LIMIT 1", tenant, untilDay)
+}
+
 // NextStatement returns the number of the next statement. Nobody else takes it before the change ends.
 func (tx *Tx) NextStatement() (uint64, error) {
 	last, err := one(&tx.View, scanNumber, "SELECT coalesce(max(number), 0) FROM usage_statement")

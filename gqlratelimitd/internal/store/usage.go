@@ -58,6 +58,8 @@ type ReachedCount struct {
 type UsageTx struct {
 	tx      *Tx
 	dialect Dialect
+	// names is how many names of a kind a tenant has.
+	names int
 	// state is nil before it is read.
 	state *UsageState
 }
@@ -67,7 +69,7 @@ type UsageTx struct {
 // SQLite has one writer, so that the function is quick.
 func (db *DB) Count(ctx context.Context, count func(*UsageTx) error) error {
 	return repeat(ctx, func(ctx context.Context) error {
-		return db.change(ctx, false, func(tx *Tx) error { return count(&UsageTx{tx: tx, dialect: db.dialect}) })
+		return db.change(ctx, false, func(tx *Tx) error { return count(&UsageTx{tx: tx, dialect: db.dialect, names: db.names}) })
 	})
 }
 
@@ -122,8 +124,18 @@ func (v *View) UsagePass(pass string) (int64, error) {
 	return *minute, nil
 }
 
-// PutUsagePass notes that a pass has come up to a minute. It never goes back.
+// PutUsagePass notes that a pass has come up to a minute. It goes back by [UsageTx.SetBackUsagePass] alone.
 func (tx *UsageTx) PutUsagePass(pass string, minute int64) error {
-	return tx.tx.exec("INSERT INTO usage_pass (pass, minute, began) VALUES ($1, $2, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
+	return tx.tx.PutUsagePass(pass, minute)
+}
+
+// PutUsagePass notes that a pass has come up to a minute. It never goes back.
+func (tx *Tx) PutUsagePass(pass string, minute int64) error {
+	return tx.exec("INSERT INTO usage_pass (pass, minute, began) VALUES ($1, $2, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
 		tx.dialect.greatest("usage_pass.minute", "excluded.minute"), pass, minute)
+}
+
+// SetBackUsagePass notes that a pass has come up to a minute at most, because the clock was wrong by which more was noted.
+func (tx *UsageTx) SetBackUsagePass(pass string, minute int64) error {
+	return tx.tx.exec("UPDATE usage_pass SET minute = $1, began = CASE WHEN began > $1 THEN $1 ELSE began END WHERE pass = $2 AND minute > $1", minute, pass)
 }

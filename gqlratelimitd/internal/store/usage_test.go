@@ -213,11 +213,15 @@ func TestWhatIsNoCountIsLeftOutAndStopsNothing(t *testing.T) {
 			left, err = tx.PutReached([]store.ReachedCount{
 				{Minute: minuteOfUsage, Limit: long},
 				{Minute: minuteOfUsage, Level: long},
+				// A PostgreSQL would refuse the whole transaction for such a text, again and again.
+				{Minute: minuteOfUsage, Level: "\x00"},
+				{Minute: minuteOfUsage, Level: "\xff"},
+				{Minute: minuteOfUsage, Level: "word"},
 				{Minute: minuteOfUsage, Owner: long},
-				{Minute: minuteOfUsage, Tenant: good.Tenant, Level: long[1:], Owner: long[1:], Limit: long[1:], Instance: long[1:], Boot: long[1:]},
+				{Minute: minuteOfUsage, Tenant: good.Tenant, Level: "user", Owner: long[1:], Limit: long[1:], Instance: long[1:], Boot: long[1:]},
 			})
 			require.NoError(t, err)
-			require.Equal(t, 3, left)
+			require.Equal(t, 6, left)
 		})
 		rollUp(t, db, c.now)
 		// Sums are bounded too.

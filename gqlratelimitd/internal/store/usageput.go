@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
 // minuteTable is a table of absolute numbers that only grow.
@@ -89,12 +91,16 @@ func (tx *UsageTx) PutDecisions(counts []DecisionCount) (left int, _ error) {
 	return left + outside, err
 }
 
-// PutReached does with thresholds what [UsageTx.PutUsage] does.
+// reachedLevels are the words for whose limits were used up. Whoever can write where instances write can have said another one, which a PostgreSQL may refuse with
+// all that comes beside it.
+var reachedLevels = []string{bucket.Tenant.String(), bucket.Team.String(), bucket.User.String(), bucket.Operation.String()}
+
+// PutReached does with thresholds what [UsageTx.PutUsage] does. It leaves out what is of another level than there are.
 func (tx *UsageTx) PutReached(counts []ReachedCount) (left int, _ error) {
 	rows := make([]minuteRow, 0, len(counts))
 	for i := range counts {
 		c := &counts[i]
-		if len(c.Tenant) > MaxUsageTenant || tooLong(c.Level, c.Owner, c.Limit, c.Instance, c.Boot) {
+		if len(c.Tenant) > MaxUsageTenant || !slices.Contains(reachedLevels, c.Level) || tooLong(c.Owner, c.Limit, c.Instance, c.Boot) {
 			left++
 			continue
 		}

@@ -1,5 +1,7 @@
 package store
 
+import "strings"
+
 // ReachedQuery says which crossings of thresholds of a tenant are read.
 type ReachedQuery struct {
 	Tenant string
@@ -61,8 +63,8 @@ func (q *ReachedQuery) rows(d Dialect, n int) (string, []any) {
 	w.and(at+" >= ?", from)
 	w.and(at+" < ?", q.To)
 	w.and("threshold >= ?", q.Least)
-	// Whoever can write where instances write can have said another word.
-	w.and("level IN ('tenant', 'team', 'user', 'operation')")
+	// A daemon before this one has stored other words, too.
+	w.and("level IN ('" + strings.Join(reachedLevels, "', '") + "')")
 	query := "SELECT " + keys + ", " + d.sum("times") + " FROM reached" + seriesTables[q.Level].suffix + w.text.String() +
 		" GROUP BY " + keys + " ORDER BY " + keys + " LIMIT " + w.arg(n)
 	return query, w.args

@@ -17,6 +17,8 @@ type usageTable struct {
 	// begins is the first time of the table below in one of its own.
 	begins        func(int64) int64
 	keys, numbers []string
+	// folds is the key of which [MaxUsageNames] values have rows of their own, empty if all have: those of which most was counted, by such a number.
+	folds, most string
 	// above is what is computed of it, nil for nothing.
 	above *usageTable
 }
@@ -28,11 +30,12 @@ var (
 	usageHours     = hours("usage", usageKeys, usageNumbers, &usageDays)
 	usageDays      = days("usage", usageKeys, usageNumbers, &usageMonths)
 	usageMonths    = months("usage", usageKeys, usageNumbers)
-	decisionHours  = hours("decision", decisionKeys, decisionNumbers, &decisionDays)
-	decisionDays   = days("decision", decisionKeys, decisionNumbers, &decisionMonths)
-	decisionMonths = months("decision", decisionKeys, decisionNumbers)
+	decisionHours  = named(hours("decision", decisionKeys, decisionNumbers, &decisionDays))
+	decisionDays   = named(days("decision", decisionKeys, decisionNumbers, &decisionMonths))
+	decisionMonths = named(months("decision", decisionKeys, decisionNumbers))
 	reachedDays    = usageTable{
 		name: "reached_day", below: "reached_minute", at: "minute", keys: []string{"level", "owner", "limit_name", "threshold"}, numbers: []string{"times"},
+		folds: "owner", most: "times",
 		of: func(minute int64) int64 { return minute / minutesOfDay }, begins: func(day int64) int64 { return day * minutesOfDay },
 	}
 	// usageTables begin with those that others are computed of.
@@ -58,6 +61,12 @@ func months(what string, keys, numbers []string) usageTable {
 		name: what + "_month", below: what + "_day", at: "at", keys: keys, numbers: numbers,
 		of: MonthOfDay, begins: FirstDayOfMonth,
 	}
+}
+
+// named is a table with names that clients choose.
+func named(t usageTable) usageTable {
+	t.folds, t.most = "name", "admitted + refused"
+	return t
 }
 
 const secondsOfDay = 24 * 60 * 60
@@ -155,8 +164,7 @@ func (d Dialect) arguments(first, n int) string {
 func (tx *UsageTx) compute(t *usageTable, tenants map[int64][]any) error {
 	above := map[usageMark]bool{}
 	for _, at := range slices.Sorted(maps.Keys(tenants)) {
-		args := append([]any{at, t.begins(at), t.begins(at + 1)}, tenants[at]...)
-		if err := tx.tx.exec(tx.dialect.computeSums(t, len(tenants[at])), args...); err != nil {
+		if err := tx.computeAt(t, at, tenants[at]); err != nil {
 			return err
 		}
 		for _, tenant := range tenants[at] {
@@ -168,17 +176,45 @@ func (tx *UsageTx) compute(t *usageTable, tenants map[int64][]any) error {
 	return tx.mark(above)
 }
 
+// computeAt computes what tenants have at a time.
+func (tx *UsageTx) computeAt(t *usageTable, at int64, tenants []any) error {
+	crowded, others, err := tx.crowded(t, at, tenants, tx.names)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		if err := tx.tx.exec(tx.dialect.computeSums(t, len(others)), append([]any{at, t.begins(at), t.begins(at + 1)}, others...)...); err != nil {
+			return err
+		}
+		found, _, err := tx.crowded(t, at, others, tx.names+1)
+		if err != nil {
+			return err
+		}
+		crowded = append(crowded, found...)
+	}
+	return tx.fold(t, at, crowded)
+}
+
 // computeSums is the statement that computes what so many tenants have at a time.
 func (d Dialect) computeSums(t *usageTable, tenants int) string {
-	var sums, sets, differs []string
+	var sums []string
 	for _, n := range t.numbers {
 		sums = append(sums, d.sum("b."+n))
+	}
+	below := "b." + strings.Join(t.keys, ", b.")
+	return d.putSums(t, "SELECT b.tenant, CAST($1 AS "+d.of("{integer}")+"), "+below+", "+strings.Join(sums, ", ")+
+		" FROM "+t.below+" b WHERE b."+t.at+" >= $2 AND b."+t.at+" < $3 AND b.tenant IN "+d.arguments(4, tenants)+" GROUP BY b.tenant, "+below)
+}
+
+// putSums is the statement that writes the sums of a query.
+func (d Dialect) putSums(t *usageTable, query string) string {
+	var sets, differs []string
+	for _, n := range t.numbers {
 		sets = append(sets, n+" = excluded."+n)
 		differs = append(differs, "excluded."+n+" <> "+t.name+"."+n)
 	}
-	keys, numbers, below := strings.Join(t.keys, ", "), strings.Join(t.numbers, ", "), "b."+strings.Join(t.keys, ", b.")
-	return "INSERT INTO " + t.name + " (tenant, at, " + keys + ", " + numbers + ") SELECT b.tenant, CAST($1 AS " + d.of("{integer}") + "), " + below + ", " + strings.Join(sums, ", ") +
-		" FROM " + t.below + " b WHERE b." + t.at + " >= $2 AND b." + t.at + " < $3 AND b.tenant IN " + d.arguments(4, tenants) + " GROUP BY b.tenant, " + below +
+	keys := strings.Join(t.keys, ", ")
+	return "INSERT INTO " + t.name + " (tenant, at, " + keys + ", " + strings.Join(t.numbers, ", ") + ") " + query +
 		" ON CONFLICT (tenant, at, " + keys + ") DO UPDATE SET " + strings.Join(sets, ", ") + " WHERE " + strings.Join(differs, " OR ")
 }
 

@@ -108,7 +108,7 @@ func (v *View) TopUsage(q *UsageQuery, n int) ([]string, error) {
 	if q.By.Charged() {
 		first, then = "charged", "calls"
 	}
-	query := "SELECT " + name + " FROM " + q.table() + w.text.String() + " GROUP BY 1 ORDER BY sum(" + first + ") DESC, sum(" + then + ") DESC, 1 LIMIT " + w.arg(page(n))
+	query := "SELECT " + name + " FROM " + q.table() + w.text.String() + " GROUP BY 1 ORDER BY " + v.dialect.sum(first) + " DESC, " + v.dialect.sum(then) + " DESC, 1 LIMIT " + w.arg(page(n))
 	return many(v, func(row scanner, name *string) error {
 		var raw []byte
 		err := row.Scan(&raw)

@@ -152,6 +152,14 @@ func (v *View) WebhookQueue(id string) (WebhookQueue, error) {
 	return *found, nil
 }
 
+// WebhookFailure returns what the last attempt came to of the message that waits longest of those that were tried: a reason as [webhook.Result] has it, and the
+// status of the answer, 0 if there was none. It is empty where none has failed.
+func (v *View) WebhookFailure(id string) (reason string, status int, _ error) {
+	_, err := one(v, func(row scanner, _ *int64) error { return row.Scan(&reason, &status) },
+		"SELECT reason, status FROM webhook_delivery WHERE webhook = $1 AND dead = 0 AND attempts > 0 ORDER BY began, id LIMIT 1", id)
+	return reason, status, err
+}
+
 // WebhookTotals are those of all endpoints.
 type WebhookTotals struct {
 	WebhookQueue

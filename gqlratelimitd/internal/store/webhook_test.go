@@ -193,6 +193,107 @@ func TestATenantHasTenEndpointsAndAnEndpointAThousandMessages(t *testing.T) {
 	})
 }
 
+func TestThoseWhoWaitLongBehindSlowEndpointsKeepNobodyFromTheirTurn(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *store.DB) {
+		t.Helper()
+		ctx, d := t.Context(), db.Deliveries()
+		for n := range store.MaxWebhooks {
+			endpoint(t, db, "mallory", fmt.Sprint("m", n))
+		}
+		endpoint(t, db, "acme", "a")
+		_, err := d.TakeEvents(ctx, "denials", "", "1-0", arrivals("mallory", 0, 200))
+		require.NoError(t, err)
+		_, err = d.TakeEvents(ctx, "denials", "1-0", "2-0", arrivals("acme", 0, 1))
+		require.NoError(t, err)
+		// All attempts of a round end before the next one begins, and none arrives: 2000 are due before that of acme.
+		const rounds, atOnce = 120, 4
+		for range rounds {
+			due, err := d.Due(ctx, time.Now(), time.Minute, atOnce, 2)
+			require.NoError(t, err)
+			for _, r := range due {
+				if r.Endpoint == "a" {
+					return
+				}
+				r.Delivery = r.Delivery.After(webhook.Result{Outcome: webhook.Slow, Reason: webhook.ReasonTimeout}, time.Now(), 0)
+				require.NoError(t, d.Done(ctx, r))
+			}
+		}
+		require.Fail(t, "acme was never tried")
+	})
+}
+
+func TestWhatHasBeenDeadSinceATimeIsForgottenAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for kind, where := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			db := open(t, store.Config{URL: where(t), Now: func() time.Time { return now }})
+			ctx, d := t.Context(), db.Deliveries()
+			endpoint(t, db, "acme", "a")
+			endpoint(t, db, "globex", "b")
+			for _, one := range []struct {
+				to, id string
+				after  time.Duration
+			}{{"a", "1", 0}, {"b", "2", time.Second}, {"a", "3", time.Second}} {
+				now = now.Add(one.after)
+				require.NoError(t, d.Put(ctx, record(one.to, one.id)))
+				require.NoError(t, kill(ctx, d, one.to))
+			}
+			waits := delivery.Record{Endpoint: "a", Delivery: webhook.Begin(webhook.Message{ID: "waits", Body: []byte(`{}`)}, now.Add(-time.Hour))}
+			require.NoError(t, d.Put(ctx, waits))
+			left := func() (ids []string) {
+				for _, to := range []string{"a", "b"} {
+					dead, err := d.Dead(ctx, to, 10)
+					require.NoError(t, err)
+					for i := range dead {
+						ids = append(ids, dead[i].Delivery.ID)
+					}
+				}
+				return ids
+			}
+			require.Equal(t, []string{"3", "1", "2"}, left())
+			begun := now.Add(-2 * time.Second)
+			for _, want := range []struct {
+				since time.Time
+				n     int64
+				left  []string
+			}{
+				{begun.Add(-time.Microsecond), 0, []string{"3", "1", "2"}},
+				{begun, 1, []string{"3", "2"}},
+				{begun.Add(time.Second), 1, []string{"3"}},
+				{now.Add(time.Hour), 1, nil},
+			} {
+				n, err := d.Forget(ctx, want.since)
+				require.NoError(t, err)
+				require.Equal(t, want.n, n)
+				require.Equal(t, want.left, left())
+			}
+			require.EqualValues(t, 1, totals(t, db).Waiting)
+		})
+	}
+}
+
+func TestMoreThanAreForgottenInOneChangeAreForgotten(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *store.DB) {
+		t.Helper()
+		ctx, d := t.Context(), db.Deliveries()
+		for _, name := range []string{"a", "b"} {
+			endpoint(t, db, name, name)
+			_, err := d.TakeEvents(ctx, name, "", "1-0", arrivals(name, 0, store.MaxWaiting))
+			require.NoError(t, err)
+		}
+		require.NoError(t, db.Change(ctx, (*store.Tx).KillAll))
+		require.EqualValues(t, 2*store.MaxWaiting, totals(t, db).Dead)
+		n, err := d.Forget(ctx, time.Now().Add(time.Hour))
+		require.NoError(t, err)
+		require.EqualValues(t, 2*store.MaxWaiting, n)
+		require.Zero(t, totals(t, db).Dead)
+	})
+}
+
 // kill makes what is due of an endpoint dead.
 func kill(ctx context.Context, d store.Deliveries, id string) error {
 	due, err := d.Due(ctx, time.Now(), time.Minute, store.MaxPage, 1)

@@ -94,6 +94,10 @@ func (r *room) counted(in map[string]*int64, key, query string, argument any) (*
 
 // put puts a record that waits, where there is room.
 func (r *room) put(record *delivery.Record) error {
+	if of := r.of[record.Endpoint]; of != nil && *of >= MaxWaiting {
+		// Nobody looks for a message of a flood for which there is no room: all others would wait.
+		return delivery.ErrFull
+	}
 	there, err := one(&r.tx.View, scanNumber, "SELECT count(*) FROM webhook_delivery WHERE webhook = $1 AND id = $2", record.Endpoint, record.Delivery.ID)
 	if err != nil || *there > 0 {
 		return err
@@ -141,13 +145,13 @@ func (r *room) take(endpoint, owner string) error {
 
 const (
 	deliveryColumns = "d.webhook, d.id, d.body, d.dead, d.attempts, d.due, d.lease, d.outcome, d.reason, d.status"
-	// readySQL are endpoints of which more may be leased, that first of which a message waits longest, and how many are leased already. It asks each endpoint, and not each
-	// message: a window over all of these took fifty times as long.
+	// readySQL are endpoints of which more may be leased, in any order, and how many are leased already: by age those that are slow would
+	// always come first. It asks each endpoint, and not each message: a window over all of these took fifty times as long.
 	readySQL = `SELECT id, held FROM (SELECT w.id,
 			(SELECT count(*) FROM webhook_delivery l WHERE l.webhook = w.id AND l.lease <> 0 AND l.dead = 0 AND l.due > $1) AS held,
 			(SELECT min(d.due) FROM webhook_delivery d WHERE d.webhook = w.id AND d.dead = 0) AS earliest
 		FROM webhook w WHERE w.disabled = '') ready
-		WHERE earliest <= $1 AND held < $2 ORDER BY earliest LIMIT $3`
+		WHERE earliest <= $1 AND held < $2 ORDER BY random() LIMIT $3`
 	// dueSQL are the messages of an endpoint that are due.
 	dueSQL = "SELECT " + deliveryColumns + ` FROM webhook_delivery d WHERE d.webhook = $1 AND d.dead = 0 AND d.due <= $2
 		ORDER BY d.due, d.began, d.id LIMIT $3`
@@ -277,6 +281,37 @@ func (d Deliveries) Dead(ctx context.Context, endpoint string, limit int) (dead 
 // DeadDeliveries is [Deliveries.Dead] as of the moment of the view.
 func (v *View) DeadDeliveries(endpoint string, limit int) ([]delivery.Record, error) {
 	return many(v, scanDelivery, "SELECT "+deliveryColumns+" FROM webhook_delivery d WHERE webhook = $1 AND dead = 1 ORDER BY due DESC LIMIT $2", endpoint, page(limit))
+}
+
+const (
+	// forgotten is how many dead messages one change removes.
+	forgotten = 1000
+	// oldSQL are messages that have been dead for long, the oldest first.
+	oldSQL = "SELECT webhook, id FROM webhook_delivery WHERE dead = 1 AND due <= $1 ORDER BY due LIMIT $2"
+)
+
+// Forget removes what has been dead since a time or longer, and returns how many messages that were. Where nothing has, it writes nothing.
+func (d Deliveries) Forget(ctx context.Context, since time.Time) (all int64, _ error) {
+	for {
+		some := false
+		err := d.db.Read(ctx, func(v *View) error {
+			found, err := one(v, func(row scanner, to *[2]string) error { return row.Scan(&to[0], &to[1]) }, oldSQL, micros(since), 1)
+			some = found != nil
+			return err
+		})
+		if err != nil || !some {
+			return all, err
+		}
+		removed := int64(0)
+		err = d.change(ctx, func(tx *Tx) (err error) {
+			removed, err = tx.affect("DELETE FROM webhook_delivery WHERE (webhook, id) IN ("+oldSQL+")", micros(since), forgotten)
+			return err
+		})
+		if err != nil {
+			return all, err
+		}
+		all += removed
+	}
 }
 
 // Replay implements [delivery.Deliveries].

@@ -109,6 +109,11 @@ func problemOf(err error) *problem {
 		return approvalProblem(err)
 	case errors.As(err, &conflict):
 		return conflictProblem(conflict)
+	case errors.Is(err, control.ErrPolicyChanged):
+		return &problem{
+			Status: http.StatusPreconditionFailed, Title: "Other policies were published meanwhile", retryAfter: time.Second,
+			Detail: "Nothing was changed, because it could not be checked against a policy that holds. Send it again as it is.",
+		}
 	case errors.As(err, &invalidOnes):
 		return invalidProblem(invalidOnes)
 	case errors.Is(err, control.ErrNotFound):
@@ -118,11 +123,6 @@ func problemOf(err error) *problem {
 			Status: http.StatusTooManyRequests, Title: "Another preview is under way", retryAfter: 2 * time.Second,
 			Detail: "There is one at a time, because it takes a processor for seconds. Ask again.",
 		}
-	case errors.Is(err, control.ErrPreview):
-		return &problem{
-			Status: http.StatusServiceUnavailable, Title: "There is no preview now", retryAfter: 5 * time.Second,
-			Detail: "What instances have recorded could not be read from Redis, or not be judged in time. The log of the daemon has more, under the request.",
-		}
 	case errors.Is(err, control.ErrKeyReused):
 		return &problem{
 			Status: http.StatusUnprocessableEntity, Title: "The Idempotency-Key was used for another request",
@@ -130,6 +130,18 @@ func problemOf(err error) *problem {
 		}
 	case errors.Is(err, audit.ErrUnsigned):
 		return &problem{Status: http.StatusNotFound, Title: "The audit log is empty", Detail: "Nothing was changed yet, so that there is no checkpoint."}
+	}
+	return awayProblem(err)
+}
+
+// awayProblem says what the daemon needs and does not reach, or that it has failed.
+func awayProblem(err error) *problem {
+	switch {
+	case errors.Is(err, control.ErrPreview):
+		return &problem{
+			Status: http.StatusServiceUnavailable, Title: "There is no preview now", retryAfter: 5 * time.Second,
+			Detail: "What instances have recorded could not be read from Redis, or not be judged in time. The log of the daemon has more, under the request.",
+		}
 	case errors.Is(err, control.ErrUncertain):
 		return &problem{
 			Status: http.StatusServiceUnavailable, Title: "Nobody knows whether it was done", retryAfter: time.Second,

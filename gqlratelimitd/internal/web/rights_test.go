@@ -68,6 +68,7 @@ func otherGoods() map[string]map[access.Action]good {
 		"GET /v1/orgs/{org}/ratelimit/usage/series":        {access.ReadUsage: {status: 200, path: "/v1/orgs/acme/ratelimit/usage/series"}},
 		"GET /v1/orgs/{org}/ratelimit/usage/reached":       {access.ReadUsage: {status: 200, path: "/v1/orgs/acme/ratelimit/usage/reached"}},
 		"GET /v1/ratelimit/usage/series":                   {access.ReadUsage: {status: 200, path: "/v1/ratelimit/usage/series?window=day"}},
+		"GET /v1/ratelimit/freezing":                       {access.ReadUsage: {status: 200}},
 		"GET /v1/ratelimit/usage/near":                     {access.ReadUsage: {status: 200}},
 		"GET /v1/orgs/{org}/ratelimit/statements":          {access.ReadUsage: {status: 200, path: "/v1/orgs/acme/ratelimit/statements"}},
 		"POST /v1/orgs/{org}/ratelimit/statements":         {access.FreezeUsage: {status: 200, path: "/v1/orgs/acme" + frozenPeriod(), h: because(), before: counted}},

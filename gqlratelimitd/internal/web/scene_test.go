@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
@@ -102,7 +102,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	t.Helper()
 	s := &scene{T: t}
 	var err error
-	s.db, err = store.Open(t.Context(), store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "daemon.db")})
+	s.db, err = store.Open(t.Context(), store.Config{URL: storetest.SQLite(t)})
 	require.NoError(t, err)
 	var once sync.Once
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })

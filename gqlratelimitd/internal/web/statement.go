@@ -47,6 +47,7 @@ func (s *Server) statementRoutes() []route {
 		{method: http.MethodGet, pattern: org + "/{number}", does: reads, handle: s.statement},
 		{method: http.MethodGet, pattern: all, does: reads, handle: s.statements},
 		{method: http.MethodPost, pattern: all, does: makes, handle: s.freeze},
+		{method: http.MethodGet, pattern: "/v1/ratelimit/freezing", does: reads, handle: s.freezing},
 	}
 }
 
@@ -106,7 +107,7 @@ func (s *Server) statement(c *call) error {
 	out := struct {
 		statementHead
 		Collected time.Time `json:"collected"`
-		// Unknown is up to when nobody has collected anything.
+		// Unknown is up to when not everything was collected.
 		Unknown     time.Time       `json:"unknown,omitzero"`
 		Previous    uint64          `json:"previous,omitempty"`
 		Lines       []statementLine `json:"lines"`
@@ -125,7 +126,7 @@ const formatText = "text"
 
 // freeze makes the statements of a period, of a tenant or of all.
 func (s *Server) freeze(c *call) error {
-	if err := c.known("month", "from", "to", "limit", "after", "reason", "ticket"); err != nil {
+	if err := c.known("month", "from", "to", "limit", "after", "incomplete", "reason", "ticket"); err != nil {
 		return err
 	}
 	r, err := c.request()
@@ -135,6 +136,11 @@ func (s *Server) freeze(c *call) error {
 	in := control.FreezeInput{
 		Tenant: c.PathValue("org"), Month: c.query.Get("month"), From: c.query.Get("from"), To: c.query.Get("to"), After: c.query.Get("after"),
 	}
+	incomplete, err := c.flag("incomplete")
+	if err != nil {
+		return err
+	}
+	in.Incomplete = incomplete != nil && *incomplete
 	if in.N, err = c.page(); err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ type usage struct {
 	Misfit  string    `json:"misfit,omitempty"`
 	At      time.Time `json:"at"`
 	Budgets []budget  `json:"budgets"`
+	// Backstop are the budgets over all tenants, for whoever may read the fleet.
+	Backstop []budget `json:"backstop,omitempty"`
 }
 
 // budget is a limit of an owner, and what is left of it.
@@ -40,7 +42,11 @@ type budget struct {
 	Used      int64       `json:"used"`
 	Remaining int64       `json:"remaining"`
 	Overdraft int64       `json:"overdraft,omitempty"`
-	Refill    int64       `json:"refill,omitempty"`
+	// Held is what instances lease, and Holders how many they are. HeldBy are the largest ones, for whoever may read the fleet.
+	Held    int64        `json:"held,omitempty"`
+	Holders int          `json:"holders,omitempty"`
+	HeldBy  []leasedPart `json:"heldBy,omitempty"`
+	Refill  int64        `json:"refill,omitempty"`
 	// Period is a word or a duration, as in a policy. It is empty where the calendar gives the length.
 	Period     string    `json:"period,omitempty"`
 	Window     string    `json:"window,omitempty"`
@@ -48,6 +54,17 @@ type budget struct {
 	FullAt     time.Time `json:"fullAt,omitzero"`
 	Mode       string    `json:"mode"`
 	Overridden bool      `json:"overridden,omitempty"`
+}
+
+// leasedPart is what one instance leases of a limit.
+type leasedPart struct {
+	Holder string `json:"holder"`
+	// Capacity and RefillPerSecond are missing of a window.
+	Capacity        int64     `json:"capacity,omitempty"`
+	RefillPerSecond float64   `json:"refillPerSecond,omitempty"`
+	Held            int64     `json:"held"`
+	Ends            time.Time `json:"ends"`
+	Ended           bool      `json:"ended,omitempty"`
 }
 
 // usage serves what the budgets of a tenant have now.
@@ -69,6 +86,9 @@ func (s *Server) usage(c *call) error {
 	for i := range found.Budgets {
 		out.Budgets = append(out.Budgets, budgetOf(&found.Budgets[i]))
 	}
+	for i := range found.Backstop {
+		out.Backstop = append(out.Backstop, budgetOf(&found.Backstop[i]))
+	}
 	return c.write(http.StatusOK, out)
 }
 
@@ -77,7 +97,10 @@ func budgetOf(b *control.Budget) budget {
 	out := budget{
 		Level: b.Owner.Level.String(), Name: b.Owner.Name, Part: b.Owner.Part, Limit: l.Name, Unit: l.Unit, Capacity: l.Capacity,
 		Used: b.Used, Remaining: b.Remaining, Overdraft: b.Overdraft, WindowEnd: b.WindowEnd, FullAt: b.FullAt, Mode: l.Mode.String(),
-		Overridden: b.Overridden,
+		Overridden: b.Overridden, Held: b.Held, Holders: b.Holders,
+	}
+	for _, p := range b.HeldBy {
+		out.HeldBy = append(out.HeldBy, leasedPart{p.Holder, p.Capacity, p.Refill, p.Level, p.Ends, p.EndsIn <= 0})
 	}
 	out.Refill, out.Period, out.Window = termsOf(l)
 	return out

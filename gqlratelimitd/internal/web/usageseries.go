@@ -307,10 +307,17 @@ func (u *usageWriter) addCSV(r *control.UsageRow) error {
 	return u.csv.Write(cells)
 }
 
-// cell is a text of a table. A spreadsheet would compute one that begins as a formula does, and what is in names clients have written.
+// cell is a text of a table. A spreadsheet would compute one that begins as a formula does, and what is in names clients have written. Where the comma is for decimals
+// a cell ends with a semicolon, also between quotes that are not at its beginning.
 func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
-		return "'" + text
+	var b strings.Builder
+	begins := true
+	for _, r := range text {
+		if begins && strings.ContainsRune("=+-@\t\r\n\uFF0B\uFF0D\uFF1D\uFF20", r) {
+			b.WriteByte('\'')
+		}
+		begins = r == ';' || begins && r == ' '
+		b.WriteRune(r)
 	}
-	return text
+	return b.String()
 }

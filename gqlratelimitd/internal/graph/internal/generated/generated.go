@@ -103,6 +103,9 @@ type ComplexityRoot struct {
 	Budget struct {
 		Capacity   func(childComplexity int) int
 		FullAt     func(childComplexity int) int
+		Held       func(childComplexity int) int
+		HeldBy     func(childComplexity int) int
+		Holders    func(childComplexity int) int
 		Limit      func(childComplexity int) int
 		Mode       func(childComplexity int) int
 		Overdraft  func(childComplexity int) int
@@ -179,6 +182,23 @@ type ComplexityRoot struct {
 		Revision  func(childComplexity int) int
 	}
 
+	Freezing struct {
+		DelaySeconds func(childComplexity int) int
+		Due          func(childComplexity int) int
+		Every        func(childComplexity int) int
+		From         func(childComplexity int) int
+		Frozen       func(childComplexity int) int
+		Problem      func(childComplexity int) int
+		Reason       func(childComplexity int) int
+		To           func(childComplexity int) int
+	}
+
+	FrozenUsage struct {
+		Left       func(childComplexity int) int
+		Next       func(childComplexity int) int
+		Statements func(childComplexity int) int
+	}
+
 	Instance struct {
 		Asked    func(childComplexity int) int
 		Failure  func(childComplexity int) int
@@ -195,6 +215,15 @@ type ComplexityRoot struct {
 	IssuedToken struct {
 		Secret func(childComplexity int) int
 		Token  func(childComplexity int) int
+	}
+
+	LeasedPart struct {
+		Capacity        func(childComplexity int) int
+		Ended           func(childComplexity int) int
+		Ends            func(childComplexity int) int
+		Held            func(childComplexity int) int
+		Holder          func(childComplexity int) int
+		RefillPerSecond func(childComplexity int) int
 	}
 
 	MisfitPage struct {
@@ -242,6 +271,7 @@ type ComplexityRoot struct {
 		ChangeWebhook    func(childComplexity int, input model.ChangeWebhookInput) int
 		ClearOverride    func(childComplexity int, input model.ClearOverrideInput) int
 		EndModeSwitch    func(childComplexity int, input model.EndModeSwitchInput) int
+		FreezeUsage      func(childComplexity int, input model.FreezeUsageInput) int
 		HaltRollout      func(childComplexity int, input model.HaltRolloutInput) int
 		IssueToken       func(childComplexity int, input model.IssueTokenInput) int
 		ProposePolicy    func(childComplexity int, input model.ProposePolicyInput) int
@@ -463,6 +493,7 @@ type ComplexityRoot struct {
 		DiffPolicy       func(childComplexity int, document string, against *uint64) int
 		FailedDeliveries func(childComplexity int, tenant string, id string, first int) int
 		Fleet            func(childComplexity int, only *model.FleetFilter, first int, after *string) int
+		Freezing         func(childComplexity int) int
 		LimitsReached    func(childComplexity int, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) int
 		Me               func(childComplexity int) int
 		Misfits          func(childComplexity int, first int, after *string) int
@@ -476,6 +507,8 @@ type ComplexityRoot struct {
 		Proposals        func(childComplexity int, first int, before *int64) int
 		Relay            func(childComplexity int) int
 		Rollout          func(childComplexity int) int
+		Statement        func(childComplexity int, tenant string, number int64) int
+		Statements       func(childComplexity int, tenant *string, first int, before *int64) int
 		Tenant           func(childComplexity int, id string) int
 		Tenants          func(childComplexity int, first int, after *string) int
 		Tokens           func(childComplexity int, tenant *string, first int, after *string) int
@@ -563,6 +596,42 @@ type ComplexityRoot struct {
 		Warn    func(childComplexity int) int
 	}
 
+	Statement struct {
+		Collected   func(childComplexity int) int
+		Differences func(childComplexity int) int
+		Lines       func(childComplexity int) int
+		Previous    func(childComplexity int) int
+		Signed      func(childComplexity int) int
+		Summary     func(childComplexity int) int
+		Unknown     func(childComplexity int) int
+	}
+
+	StatementLine struct {
+		Calls     func(childComplexity int) int
+		Charged   func(childComplexity int) int
+		Field     func(childComplexity int) int
+		GivenBack func(childComplexity int) int
+		Grade     func(childComplexity int) int
+		Net       func(childComplexity int) int
+		Unit      func(childComplexity int) int
+	}
+
+	StatementPage struct {
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	StatementSummary struct {
+		Corrects func(childComplexity int) int
+		From     func(childComplexity int) int
+		Frozen   func(childComplexity int) int
+		Hash     func(childComplexity int) int
+		New      func(childComplexity int) int
+		Number   func(childComplexity int) int
+		Tenant   func(childComplexity int) int
+		To       func(childComplexity int) int
+	}
+
 	Tenant struct {
 		Effective func(childComplexity int, team *string, user *string, operation *string) int
 		ID        func(childComplexity int) int
@@ -607,8 +676,14 @@ type ComplexityRoot struct {
 		PageInfo func(childComplexity int) int
 	}
 
+	UnfrozenTenant struct {
+		Problem func(childComplexity int) int
+		Tenant  func(childComplexity int) int
+	}
+
 	Usage struct {
 		At        func(childComplexity int) int
+		Backstop  func(childComplexity int) int
 		Blocked   func(childComplexity int) int
 		Budgets   func(childComplexity int) int
 		Grade     func(childComplexity int) int
@@ -657,6 +732,7 @@ type ComplexityRoot struct {
 		Dead         func(childComplexity int) int
 		Description  func(childComplexity int) int
 		Disabled     func(childComplexity int) int
+		Failing      func(childComplexity int) int
 		ID           func(childComplexity int) int
 		Oldest       func(childComplexity int) int
 		OverlapUntil func(childComplexity int) int
@@ -714,6 +790,7 @@ type MutationResolver interface {
 	HaltRollout(ctx context.Context, input model.HaltRolloutInput) (*model.Rollout, error)
 	ResumeRollout(ctx context.Context, input model.ResumeRolloutInput) (*model.Rollout, error)
 	AbortRollout(ctx context.Context, input model.AbortRolloutInput) (*model.Rollout, error)
+	FreezeUsage(ctx context.Context, input model.FreezeUsageInput) (*model.FrozenUsage, error)
 	RegisterWebhook(ctx context.Context, input model.RegisterWebhookInput) (*model.WebhookWithSecret, error)
 	ChangeWebhook(ctx context.Context, input model.ChangeWebhookInput) (*model.Webhook, error)
 	RemoveWebhook(ctx context.Context, input model.RemoveWebhookInput) (*model.Webhook, error)
@@ -740,6 +817,9 @@ type QueryResolver interface {
 	PreviewPolicy(ctx context.Context, document string, enforced bool, rows int) (*model.PolicyPreview, error)
 	DiffPolicy(ctx context.Context, document string, against *uint64) (*model.PolicyDiff, error)
 	Rollout(ctx context.Context) (*model.Rollout, error)
+	Statements(ctx context.Context, tenant *string, first int, before *int64) (*model.StatementPage, error)
+	Statement(ctx context.Context, tenant string, number int64) (*model.Statement, error)
+	Freezing(ctx context.Context) (*model.Freezing, error)
 	UsageSeries(ctx context.Context, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) (*model.UsageSeries, error)
 	LimitsReached(ctx context.Context, tenant string, window model.UsageWindow, from *time.Time, to *time.Time, threshold *int, first int, after *string) (*model.ReachedPage, error)
 	NearLimits(ctx context.Context, days *int, atLeast *int, threshold *int, level model.Level, first int, after *string) (*model.NearPage, error)
@@ -1059,6 +1139,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Budget.FullAt(childComplexity), true
+	case "Budget.held":
+		if e.ComplexityRoot.Budget.Held == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Held(childComplexity), true
+	case "Budget.heldBy":
+		if e.ComplexityRoot.Budget.HeldBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.HeldBy(childComplexity), true
+	case "Budget.holders":
+		if e.ComplexityRoot.Budget.Holders == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Holders(childComplexity), true
 	case "Budget.limit":
 		if e.ComplexityRoot.Budget.Limit == nil {
 			break
@@ -1419,6 +1517,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.FleetRevision.Revision(childComplexity), true
 
+	case "Freezing.delaySeconds":
+		if e.ComplexityRoot.Freezing.DelaySeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.DelaySeconds(childComplexity), true
+	case "Freezing.due":
+		if e.ComplexityRoot.Freezing.Due == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.Due(childComplexity), true
+	case "Freezing.every":
+		if e.ComplexityRoot.Freezing.Every == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.Every(childComplexity), true
+	case "Freezing.from":
+		if e.ComplexityRoot.Freezing.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.From(childComplexity), true
+	case "Freezing.frozen":
+		if e.ComplexityRoot.Freezing.Frozen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.Frozen(childComplexity), true
+	case "Freezing.problem":
+		if e.ComplexityRoot.Freezing.Problem == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.Problem(childComplexity), true
+	case "Freezing.reason":
+		if e.ComplexityRoot.Freezing.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.Reason(childComplexity), true
+	case "Freezing.to":
+		if e.ComplexityRoot.Freezing.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Freezing.To(childComplexity), true
+
+	case "FrozenUsage.left":
+		if e.ComplexityRoot.FrozenUsage.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FrozenUsage.Left(childComplexity), true
+	case "FrozenUsage.next":
+		if e.ComplexityRoot.FrozenUsage.Next == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FrozenUsage.Next(childComplexity), true
+	case "FrozenUsage.statements":
+		if e.ComplexityRoot.FrozenUsage.Statements == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FrozenUsage.Statements(childComplexity), true
+
 	case "Instance.asked":
 		if e.ComplexityRoot.Instance.Asked == nil {
 			break
@@ -1492,6 +1658,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.IssuedToken.Token(childComplexity), true
+
+	case "LeasedPart.capacity":
+		if e.ComplexityRoot.LeasedPart.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LeasedPart.Capacity(childComplexity), true
+	case "LeasedPart.ended":
+		if e.ComplexityRoot.LeasedPart.Ended == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LeasedPart.Ended(childComplexity), true
+	case "LeasedPart.ends":
+		if e.ComplexityRoot.LeasedPart.Ends == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LeasedPart.Ends(childComplexity), true
+	case "LeasedPart.held":
+		if e.ComplexityRoot.LeasedPart.Held == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LeasedPart.Held(childComplexity), true
+	case "LeasedPart.holder":
+		if e.ComplexityRoot.LeasedPart.Holder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LeasedPart.Holder(childComplexity), true
+	case "LeasedPart.refillPerSecond":
+		if e.ComplexityRoot.LeasedPart.RefillPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LeasedPart.RefillPerSecond(childComplexity), true
 
 	case "MisfitPage.at":
 		if e.ComplexityRoot.MisfitPage.At == nil {
@@ -1719,6 +1922,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.EndModeSwitch(childComplexity, args["input"].(model.EndModeSwitchInput)), true
+	case "Mutation.freezeUsage":
+		if e.ComplexityRoot.Mutation.FreezeUsage == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_freezeUsage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.FreezeUsage(childComplexity, args["input"].(model.FreezeUsageInput)), true
 	case "Mutation.haltRollout":
 		if e.ComplexityRoot.Mutation.HaltRollout == nil {
 			break
@@ -2803,6 +3017,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Fleet(childComplexity, args["only"].(*model.FleetFilter), args["first"].(int), args["after"].(*string)), true
+	case "Query.freezing":
+		if e.ComplexityRoot.Query.Freezing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Freezing(childComplexity), true
 
 	case "Query.limitsReached":
 		if e.ComplexityRoot.Query.LimitsReached == nil {
@@ -2932,6 +3152,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Rollout(childComplexity), true
+	case "Query.statement":
+		if e.ComplexityRoot.Query.Statement == nil {
+			break
+		}
+
+		args, err := ec.field_Query_statement_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Statement(childComplexity, args["tenant"].(string), args["number"].(int64)), true
+	case "Query.statements":
+		if e.ComplexityRoot.Query.Statements == nil {
+			break
+		}
+
+		args, err := ec.field_Query_statements_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Statements(childComplexity, args["tenant"].(*string), args["first"].(int), args["before"].(*int64)), true
 	case "Query.tenant":
 		if e.ComplexityRoot.Query.Tenant == nil {
 			break
@@ -3332,6 +3574,154 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RolloutStep.Warn(childComplexity), true
 
+	case "Statement.collected":
+		if e.ComplexityRoot.Statement.Collected == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Collected(childComplexity), true
+	case "Statement.differences":
+		if e.ComplexityRoot.Statement.Differences == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Differences(childComplexity), true
+	case "Statement.lines":
+		if e.ComplexityRoot.Statement.Lines == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Lines(childComplexity), true
+	case "Statement.previous":
+		if e.ComplexityRoot.Statement.Previous == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Previous(childComplexity), true
+	case "Statement.signed":
+		if e.ComplexityRoot.Statement.Signed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Signed(childComplexity), true
+	case "Statement.summary":
+		if e.ComplexityRoot.Statement.Summary == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Summary(childComplexity), true
+	case "Statement.unknown":
+		if e.ComplexityRoot.Statement.Unknown == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Unknown(childComplexity), true
+
+	case "StatementLine.calls":
+		if e.ComplexityRoot.StatementLine.Calls == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Calls(childComplexity), true
+	case "StatementLine.charged":
+		if e.ComplexityRoot.StatementLine.Charged == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Charged(childComplexity), true
+	case "StatementLine.field":
+		if e.ComplexityRoot.StatementLine.Field == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Field(childComplexity), true
+	case "StatementLine.givenBack":
+		if e.ComplexityRoot.StatementLine.GivenBack == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.GivenBack(childComplexity), true
+	case "StatementLine.grade":
+		if e.ComplexityRoot.StatementLine.Grade == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Grade(childComplexity), true
+	case "StatementLine.net":
+		if e.ComplexityRoot.StatementLine.Net == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Net(childComplexity), true
+	case "StatementLine.unit":
+		if e.ComplexityRoot.StatementLine.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Unit(childComplexity), true
+
+	case "StatementPage.nodes":
+		if e.ComplexityRoot.StatementPage.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementPage.Nodes(childComplexity), true
+	case "StatementPage.pageInfo":
+		if e.ComplexityRoot.StatementPage.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementPage.PageInfo(childComplexity), true
+
+	case "StatementSummary.corrects":
+		if e.ComplexityRoot.StatementSummary.Corrects == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.Corrects(childComplexity), true
+	case "StatementSummary.from":
+		if e.ComplexityRoot.StatementSummary.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.From(childComplexity), true
+	case "StatementSummary.frozen":
+		if e.ComplexityRoot.StatementSummary.Frozen == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.Frozen(childComplexity), true
+	case "StatementSummary.hash":
+		if e.ComplexityRoot.StatementSummary.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.Hash(childComplexity), true
+	case "StatementSummary.new":
+		if e.ComplexityRoot.StatementSummary.New == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.New(childComplexity), true
+	case "StatementSummary.number":
+		if e.ComplexityRoot.StatementSummary.Number == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.Number(childComplexity), true
+	case "StatementSummary.tenant":
+		if e.ComplexityRoot.StatementSummary.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.Tenant(childComplexity), true
+	case "StatementSummary.to":
+		if e.ComplexityRoot.StatementSummary.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementSummary.To(childComplexity), true
+
 	case "Tenant.effective":
 		if e.ComplexityRoot.Tenant.Effective == nil {
 			break
@@ -3531,12 +3921,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.TokenPage.PageInfo(childComplexity), true
 
+	case "UnfrozenTenant.problem":
+		if e.ComplexityRoot.UnfrozenTenant.Problem == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnfrozenTenant.Problem(childComplexity), true
+	case "UnfrozenTenant.tenant":
+		if e.ComplexityRoot.UnfrozenTenant.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UnfrozenTenant.Tenant(childComplexity), true
+
 	case "Usage.at":
 		if e.ComplexityRoot.Usage.At == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Usage.At(childComplexity), true
+	case "Usage.backstop":
+		if e.ComplexityRoot.Usage.Backstop == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Usage.Backstop(childComplexity), true
 	case "Usage.blocked":
 		if e.ComplexityRoot.Usage.Blocked == nil {
 			break
@@ -3774,6 +4183,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Webhook.Disabled(childComplexity), true
+	case "Webhook.failing":
+		if e.ComplexityRoot.Webhook.Failing == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.Failing(childComplexity), true
 	case "Webhook.id":
 		if e.ComplexityRoot.Webhook.ID == nil {
 			break
@@ -3892,6 +4307,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputClearOverrideInput,
 		ec.unmarshalInputEndModeSwitchInput,
 		ec.unmarshalInputFleetFilter,
+		ec.unmarshalInputFreezeUsageInput,
 		ec.unmarshalInputHaltRolloutInput,
 		ec.unmarshalInputIssueTokenInput,
 		ec.unmarshalInputOverrideFilter,
@@ -4529,7 +4945,10 @@ type Actor {
   issuer: String!
   "How the actor has shown that: token, bootstrap, oidc or certificate."
   method: String!
-  "Who answers for a token. Null: the actor answers for itself."
+  """
+  Who answers for the actor, as its issuer and name there: of a token who has issued it, and of a person whom an issuer of OpenID Connect
+  calls by another claim than sub, that sub. Null: the actor answers for itself.
+  """
   owner: String
   roles: [Role!]!
   "The tenants that the actor is confined to. Empty confines nobody but a tenant admin."
@@ -4710,6 +5129,8 @@ type Usage {
   "When the Redis was asked."
   at: Time!
   budgets: [Budget!]! @listSize(assumedSize: 20)
+  "The budgets over all tenants that its operations are charged to first, for whoever may read the fleet."
+  backstop: [Budget!]! @listSize(assumedSize: 5)
 }
 
 "A limit as the instances judge it, and what is left of it."
@@ -4718,10 +5139,16 @@ type Budget {
   limit: String!
   unit: String!
   capacity: Long!
-  "What counts as spent now."
+  "What counts as spent now. What instances lease is not among it."
   used: Long!
-  "What could be taken now."
+  "What is left in the Redis for all."
   remaining: Long!
+  "What instances lease, as of the last exchange of each: they have used some of it since."
+  held: Long!
+  "How many instances lease parts of it."
+  holders: Int!
+  "The largest parts, at most 100, for whoever may read the fleet."
+  heldBy: [LeasedPart!]! @listSize(assumedSize: 20)
   "How much of what is used is above the capacity."
   overdraft: Long!
   "How much comes back in each period."
@@ -4736,6 +5163,20 @@ type Budget {
   mode: Mode!
   "An override has made it what it is."
   overridden: Boolean!
+}
+
+"What one instance leases of a limit. No other one can use it before it is given back, or the lease has ended."
+type LeasedPart @cost(weight: "0") {
+  "Instances draw such a name at random for each tenant."
+  holder: String!
+  "How much it can have at once. 0: the limit is a window."
+  capacity: Long!
+  refillPerSecond: Float!
+  held: Long!
+  "When the lease ends, by the clock of the Redis, unless another exchange comes before."
+  ends: Time!
+  "It has ended, and is taken back with the next exchange of another instance."
+  ended: Boolean!
 }
 
 "Whose something is within a tenant."
@@ -4905,7 +5346,7 @@ type ModeSwitchPage @cost(weight: "0") {
 type Token {
   id: ID!
   subject: String!
-  "Who answers for it. Null: the bootstrap token has issued it."
+  "Who answers for it, as their issuer and name there. Null: the bootstrap token has issued it."
   owner: String
   roles: [Role!]!
   tenants: [ID!]!
@@ -4951,6 +5392,7 @@ type AuditEntry {
   subject: String!
   issuer: String!
   method: String!
+  "Who answers for them, where that is somebody else. Empty: they themselves."
   owner: String!
   address: String!
   agent: String!
@@ -5169,6 +5611,158 @@ input RevokeTokenInput {
   idempotencyKey: String
 }
 `, BuiltIn: false},
+	{Name: "../../statement.graphqls", Input: `extend type Query {
+  "Statements of billing periods without their numbers, the newest first: of a tenant, or of all."
+  statements(
+    "Null: all tenants."
+    tenant: ID
+    "At most 100."
+    first: Int! = 20
+    "Only statements below this number."
+    before: Long
+  ): StatementPage! @cost(weight: "10") @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
+
+  "A statement of a tenant. Null: there is none of this number, or it is that of another tenant."
+  statement(tenant: ID!, number: Long!): Statement @cost(weight: "50")
+
+  "Which billing periods are frozen by themselves, how far that has come, and what is in its way."
+  freezing: Freezing! @cost(weight: "10")
+}
+
+extend type Mutation {
+  """
+  Makes the statements of a billing period that is over, of a tenant or of all. Who freezes a period twice has the statements that are there;
+  where something has changed since, the new one is a correction. What cannot be frozen yet is an error of code INVALID that says what is missing.
+  """
+  freezeUsage(input: FreezeUsageInput!): FrozenUsage! @cost(weight: "200")
+}
+
+"How long billing periods are, in days or months of UTC. OFF: nothing is frozen by itself."
+enum FreezeEvery { OFF DAILY MONTHLY }
+
+"Why a period that is due is not frozen."
+enum FreezeReason {
+  "Nobody has collected anything of it."
+  UNCOLLECTED
+  "The collector has not come so far."
+  BEHIND
+  "The store of budgets was not searched since its end."
+  UNSEARCHED
+  "Something is collected and not added up yet."
+  UNCOMPUTED
+  "Counts may be lost, because nobody has collected for longer than they are kept: freezeUsage with incomplete says that it is frozen all the same."
+  GAP
+  "This daemon has another key than the audit log."
+  KEY
+  "Settlements of it still come."
+  UNSETTLED
+  "Its counts are not kept any more."
+  FORGOTTEN
+}
+
+"What is frozen by itself."
+type Freezing @cost(weight: "0") {
+  every: FreezeEvery!
+  "How long after its end a period is frozen."
+  delaySeconds: Long!
+  "The day of UTC before which everything is frozen. Null: it has not begun, and neither is there any of the following."
+  frozen: String
+  "The first day of the period that is next, and the one after the last."
+  from: String
+  to: String
+  "When it is frozen."
+  due: Time
+  "Why it is not, although it is due. Null: nothing is in its way, or it is not due."
+  reason: FreezeReason
+  problem: String
+}
+
+"Of what a statement is."
+type StatementSummary {
+  number: Long!
+  tenant: ID!
+  "The first day of UTC, and the one after the last, such as 2026-10-01 and 2026-11-01."
+  from: String!
+  to: String!
+  frozen: Time!
+  "The SHA-256 of the text, which the audit log has as well."
+  hash: String!
+  "The number of the statement of the same period in whose place it is. Null: it corrects none."
+  corrects: Long
+  "It was made by this request, and was not there already."
+  new: Boolean!
+}
+
+type StatementPage @cost(weight: "0") {
+  nodes: [StatementSummary!]!
+  pageInfo: PageInfo!
+}
+
+"A statement with its numbers and its signature."
+type Statement {
+  summary: StatementSummary!
+  "Up to when counts had been collected when it was made."
+  collected: Time!
+  "Up to when not everything was collected: what was used before it may not be in here. Null: everything was."
+  unknown: Time
+  "The number of the tenant's statement before this one. Null: it is the first."
+  previous: Long
+  "What was counted, in the order of unit, root field and grade."
+  lines: [StatementLine!]! @cost(weight: "20") @listSize(assumedSize: 500)
+  "What the lines of a correction have beyond those of the statement that it corrects."
+  differences: [StatementLine!]! @cost(weight: "20") @listSize(assumedSize: 500)
+  "The text with its signature, which gqlratelimitd statement verify reads."
+  signed: String!
+}
+
+"What was counted of a unit, or of a root field. Lines of root fields are shares of the unit."
+type StatementLine @cost(weight: "0") {
+  unit: String!
+  "Null: the unit as a whole."
+  field: String
+  "exact or local: how much the numbers are to be believed."
+  grade: String!
+  charged: Long!
+  givenBack: Long!
+  net: Long!
+  "How often a root field was called. Null: it is the unit as a whole."
+  calls: Long
+}
+
+"What has come of freezing."
+type FrozenUsage @cost(weight: "0") {
+  "Those that hold for the period now, by tenant."
+  statements: [StatementSummary!]! @listSize(assumedSize: 100)
+  "Tenants that have none, and why."
+  left: [UnfrozenTenant!]! @listSize(assumedSize: 100)
+  "The argument after for the next tenants. Null: there are no more."
+  next: String
+}
+
+type UnfrozenTenant @cost(weight: "0") {
+  tenant: ID!
+  problem: String!
+}
+
+input FreezeUsageInput {
+  "Null: all of which something was counted."
+  tenant: ID
+  "A month of UTC, such as 2026-10. Null: from and to say it."
+  month: String
+  "The first day of UTC, and the one after the last, such as 2026-10-01 and 2026-11-01: at most 366 days."
+  from: String
+  to: String
+  "Of how many tenants, at most 100, where all are asked for."
+  first: Int! = 100
+  "The next of the answer before."
+  after: String
+  "Also where nobody has collected for so long that counts may be lost. The statement says so."
+  incomplete: Boolean! = false
+  reason: String!
+  ticket: String
+  idempotencyKey: String
+}
+`, BuiltIn: false},
 	{Name: "../../usage.graphqls", Input: `extend type Query {
   """
   What was counted of a tenant, by the period and, in it, by name; without a tenant, of all. The points of a bill are those by UNIT, of the grade
@@ -5325,6 +5919,7 @@ type NearPage @cost(weight: "0") {
 "A limit that was nearly used up on many days."
 type NearLimit {
   tenant: ID!
+  "The team, user or operation, as instances write it. Empty: the tenant."
   owner: String!
   limit: String!
   "On how many days, and when the last of them began."
@@ -5341,7 +5936,7 @@ type NearLimit {
   webhooks(tenant: ID!, "At most 100." first: Int! = 20, "Only endpoints after this id." after: ID): WebhookPage!
     @cost(weight: "10")
     @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])
-  "Messages that are tried no more, the latest first. The last hundred are kept."
+  "Messages that are tried no more, the latest first. The last hundred are kept, for thirty days if nothing else is configured."
   failedDeliveries(tenant: ID!, id: ID!, "At most 100." first: Int! = 20): [FailedDelivery!]!
     @cost(weight: "10")
     @listSize(slicingArguments: ["first"])
@@ -5382,6 +5977,11 @@ type Webhook {
   waiting: Long!
   dead: Long!
   oldest: Time
+  """
+  Why the last attempt failed of the message that waits longest of those that were tried: url, unreachable, timeout, message, or status
+  with the number of the answer. Null: what waits was not tried yet.
+  """
+  failing: String
   "Until when messages are signed with the secret and the key before, too. Null: they are not."
   overlapUntil: Time
   created: Time!
@@ -5634,6 +6234,12 @@ func (ec *executionContext) childFields_Budget(ctx context.Context, field graphq
 		return ec.fieldContext_Budget_used(ctx, field)
 	case "remaining":
 		return ec.fieldContext_Budget_remaining(ctx, field)
+	case "held":
+		return ec.fieldContext_Budget_held(ctx, field)
+	case "holders":
+		return ec.fieldContext_Budget_holders(ctx, field)
+	case "heldBy":
+		return ec.fieldContext_Budget_heldBy(ctx, field)
 	case "overdraft":
 		return ec.fieldContext_Budget_overdraft(ctx, field)
 	case "refill":
@@ -5778,6 +6384,40 @@ func (ec *executionContext) childFields_FleetRevision(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type FleetRevision", field.Name)
 }
 
+func (ec *executionContext) childFields_Freezing(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "every":
+		return ec.fieldContext_Freezing_every(ctx, field)
+	case "delaySeconds":
+		return ec.fieldContext_Freezing_delaySeconds(ctx, field)
+	case "frozen":
+		return ec.fieldContext_Freezing_frozen(ctx, field)
+	case "from":
+		return ec.fieldContext_Freezing_from(ctx, field)
+	case "to":
+		return ec.fieldContext_Freezing_to(ctx, field)
+	case "due":
+		return ec.fieldContext_Freezing_due(ctx, field)
+	case "reason":
+		return ec.fieldContext_Freezing_reason(ctx, field)
+	case "problem":
+		return ec.fieldContext_Freezing_problem(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Freezing", field.Name)
+}
+
+func (ec *executionContext) childFields_FrozenUsage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "statements":
+		return ec.fieldContext_FrozenUsage_statements(ctx, field)
+	case "left":
+		return ec.fieldContext_FrozenUsage_left(ctx, field)
+	case "next":
+		return ec.fieldContext_FrozenUsage_next(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FrozenUsage", field.Name)
+}
+
 func (ec *executionContext) childFields_Instance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -5812,6 +6452,24 @@ func (ec *executionContext) childFields_IssuedToken(ctx context.Context, field g
 		return ec.fieldContext_IssuedToken_secret(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type IssuedToken", field.Name)
+}
+
+func (ec *executionContext) childFields_LeasedPart(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "holder":
+		return ec.fieldContext_LeasedPart_holder(ctx, field)
+	case "capacity":
+		return ec.fieldContext_LeasedPart_capacity(ctx, field)
+	case "refillPerSecond":
+		return ec.fieldContext_LeasedPart_refillPerSecond(ctx, field)
+	case "held":
+		return ec.fieldContext_LeasedPart_held(ctx, field)
+	case "ends":
+		return ec.fieldContext_LeasedPart_ends(ctx, field)
+	case "ended":
+		return ec.fieldContext_LeasedPart_ended(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LeasedPart", field.Name)
 }
 
 func (ec *executionContext) childFields_MisfitPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -6440,6 +7098,78 @@ func (ec *executionContext) childFields_RolloutStep(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type RolloutStep", field.Name)
 }
 
+func (ec *executionContext) childFields_Statement(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "summary":
+		return ec.fieldContext_Statement_summary(ctx, field)
+	case "collected":
+		return ec.fieldContext_Statement_collected(ctx, field)
+	case "unknown":
+		return ec.fieldContext_Statement_unknown(ctx, field)
+	case "previous":
+		return ec.fieldContext_Statement_previous(ctx, field)
+	case "lines":
+		return ec.fieldContext_Statement_lines(ctx, field)
+	case "differences":
+		return ec.fieldContext_Statement_differences(ctx, field)
+	case "signed":
+		return ec.fieldContext_Statement_signed(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Statement", field.Name)
+}
+
+func (ec *executionContext) childFields_StatementLine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "unit":
+		return ec.fieldContext_StatementLine_unit(ctx, field)
+	case "field":
+		return ec.fieldContext_StatementLine_field(ctx, field)
+	case "grade":
+		return ec.fieldContext_StatementLine_grade(ctx, field)
+	case "charged":
+		return ec.fieldContext_StatementLine_charged(ctx, field)
+	case "givenBack":
+		return ec.fieldContext_StatementLine_givenBack(ctx, field)
+	case "net":
+		return ec.fieldContext_StatementLine_net(ctx, field)
+	case "calls":
+		return ec.fieldContext_StatementLine_calls(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StatementLine", field.Name)
+}
+
+func (ec *executionContext) childFields_StatementPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nodes":
+		return ec.fieldContext_StatementPage_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_StatementPage_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StatementPage", field.Name)
+}
+
+func (ec *executionContext) childFields_StatementSummary(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "number":
+		return ec.fieldContext_StatementSummary_number(ctx, field)
+	case "tenant":
+		return ec.fieldContext_StatementSummary_tenant(ctx, field)
+	case "from":
+		return ec.fieldContext_StatementSummary_from(ctx, field)
+	case "to":
+		return ec.fieldContext_StatementSummary_to(ctx, field)
+	case "frozen":
+		return ec.fieldContext_StatementSummary_frozen(ctx, field)
+	case "hash":
+		return ec.fieldContext_StatementSummary_hash(ctx, field)
+	case "corrects":
+		return ec.fieldContext_StatementSummary_corrects(ctx, field)
+	case "new":
+		return ec.fieldContext_StatementSummary_new(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StatementSummary", field.Name)
+}
+
 func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -6528,6 +7258,16 @@ func (ec *executionContext) childFields_TokenPage(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type TokenPage", field.Name)
 }
 
+func (ec *executionContext) childFields_UnfrozenTenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tenant":
+		return ec.fieldContext_UnfrozenTenant_tenant(ctx, field)
+	case "problem":
+		return ec.fieldContext_UnfrozenTenant_problem(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UnfrozenTenant", field.Name)
+}
+
 func (ec *executionContext) childFields_Usage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "grade":
@@ -6550,6 +7290,8 @@ func (ec *executionContext) childFields_Usage(ctx context.Context, field graphql
 		return ec.fieldContext_Usage_at(ctx, field)
 	case "budgets":
 		return ec.fieldContext_Usage_budgets(ctx, field)
+	case "backstop":
+		return ec.fieldContext_Usage_backstop(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Usage", field.Name)
 }
@@ -6636,6 +7378,8 @@ func (ec *executionContext) childFields_Webhook(ctx context.Context, field graph
 		return ec.fieldContext_Webhook_dead(ctx, field)
 	case "oldest":
 		return ec.fieldContext_Webhook_oldest(ctx, field)
+	case "failing":
+		return ec.fieldContext_Webhook_failing(ctx, field)
 	case "overlapUntil":
 		return ec.fieldContext_Webhook_overlapUntil(ctx, field)
 	case "created":
@@ -6880,6 +7624,20 @@ func (ec *executionContext) field_Mutation_endModeSwitch_args(ctx context.Contex
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.EndModeSwitchInput, error) {
 			return ec.unmarshalNEndModeSwitchInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐEndModeSwitchInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_freezeUsage_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.FreezeUsageInput, error) {
+			return ec.unmarshalNFreezeUsageInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeUsageInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -7585,6 +8343,58 @@ func (ec *executionContext) field_Query_proposals_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["before"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_statement_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "tenant",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tenant"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "number",
+		func(ctx context.Context, v any) (int64, error) {
+			return ec.unmarshalNLong2int64(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["number"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_statements_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "tenant",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tenant"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*int64, error) {
+			return ec.unmarshalOLong2ᚖint64(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg2
 	return args, nil
 }
 
@@ -9159,6 +9969,84 @@ func (ec *executionContext) fieldContext_Budget_remaining(_ context.Context, fie
 	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
 }
 
+func (ec *executionContext) _Budget_held(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_held(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Held, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_held(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_holders(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_holders(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Holders, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_holders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Budget", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Budget_heldBy(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Budget_heldBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.HeldBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.LeasedPart) graphql.Marshaler {
+			return ec.marshalNLeasedPart2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLeasedPartᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Budget_heldBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Budget",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LeasedPart(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Budget_overdraft(ctx context.Context, field graphql.CollectedField, obj *model.Budget) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10487,6 +11375,277 @@ func (ec *executionContext) fieldContext_FleetRevision_instances(_ context.Conte
 	return graphql.NewScalarFieldContext("FleetRevision", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _Freezing_every(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_every(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Every, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.FreezeEvery) graphql.Marshaler {
+			return ec.marshalNFreezeEvery2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeEvery(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_every(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type FreezeEvery does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_delaySeconds(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_delaySeconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DelaySeconds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_delaySeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_frozen(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_frozen(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Frozen, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_frozen(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_from(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_to(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_due(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_due(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Due, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_due(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_reason(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.FreezeReason) graphql.Marshaler {
+			return ec.marshalOFreezeReason2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeReason(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type FreezeReason does not have child fields"))
+}
+
+func (ec *executionContext) _Freezing_problem(ctx context.Context, field graphql.CollectedField, obj *model.Freezing) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Freezing_problem(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Problem, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Freezing_problem(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Freezing", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _FrozenUsage_statements(ctx context.Context, field graphql.CollectedField, obj *model.FrozenUsage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FrozenUsage_statements(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Statements, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.StatementSummary) graphql.Marshaler {
+			return ec.marshalNStatementSummary2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementSummaryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FrozenUsage_statements(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FrozenUsage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StatementSummary(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FrozenUsage_left(ctx context.Context, field graphql.CollectedField, obj *model.FrozenUsage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FrozenUsage_left(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Left, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.UnfrozenTenant) graphql.Marshaler {
+			return ec.marshalNUnfrozenTenant2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUnfrozenTenantᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_FrozenUsage_left(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "FrozenUsage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UnfrozenTenant(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _FrozenUsage_next(ctx context.Context, field graphql.CollectedField, obj *model.FrozenUsage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_FrozenUsage_next(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Next, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_FrozenUsage_next(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("FrozenUsage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Instance_name(ctx context.Context, field graphql.CollectedField, obj *model.Instance) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -10779,6 +11938,144 @@ func (ec *executionContext) _IssuedToken_secret(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_IssuedToken_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("IssuedToken", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _LeasedPart_holder(ctx context.Context, field graphql.CollectedField, obj *model.LeasedPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LeasedPart_holder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Holder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LeasedPart_holder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LeasedPart", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _LeasedPart_capacity(ctx context.Context, field graphql.CollectedField, obj *model.LeasedPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LeasedPart_capacity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capacity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LeasedPart_capacity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LeasedPart", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _LeasedPart_refillPerSecond(ctx context.Context, field graphql.CollectedField, obj *model.LeasedPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LeasedPart_refillPerSecond(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RefillPerSecond, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LeasedPart_refillPerSecond(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LeasedPart", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _LeasedPart_held(ctx context.Context, field graphql.CollectedField, obj *model.LeasedPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LeasedPart_held(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Held, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LeasedPart_held(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LeasedPart", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _LeasedPart_ends(ctx context.Context, field graphql.CollectedField, obj *model.LeasedPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LeasedPart_ends(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ends, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LeasedPart_ends(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LeasedPart", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _LeasedPart_ended(ctx context.Context, field graphql.CollectedField, obj *model.LeasedPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LeasedPart_ended(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ended, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_LeasedPart_ended(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LeasedPart", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _MisfitPage_policy(ctx context.Context, field graphql.CollectedField, obj *model.MisfitPage) (ret graphql.Marshaler) {
@@ -12210,6 +13507,50 @@ func (ec *executionContext) fieldContext_Mutation_abortRollout(ctx context.Conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_abortRollout_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_freezeUsage(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_freezeUsage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().FreezeUsage(ctx, fc.Args["input"].(model.FreezeUsageInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.FrozenUsage) graphql.Marshaler {
+			return ec.marshalNFrozenUsage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFrozenUsage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_freezeUsage(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_FrozenUsage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_freezeUsage_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -16539,6 +17880,126 @@ func (ec *executionContext) fieldContext_Query_rollout(_ context.Context, field 
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_statements(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_statements(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Statements(ctx, fc.Args["tenant"].(*string), fc.Args["first"].(int), fc.Args["before"].(*int64))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.StatementPage) graphql.Marshaler {
+			return ec.marshalNStatementPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementPage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_statements(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StatementPage(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_statements_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_statement(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_statement(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Statement(ctx, fc.Args["tenant"].(string), fc.Args["number"].(int64))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Statement) graphql.Marshaler {
+			return ec.marshalOStatement2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatement(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_statement(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Statement(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_statement_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_freezing(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_freezing(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().Freezing(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Freezing) graphql.Marshaler {
+			return ec.marshalNFreezing2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezing(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_freezing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Freezing(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_usageSeries(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -18186,6 +19647,603 @@ func (ec *executionContext) fieldContext_RolloutStep_seconds(_ context.Context, 
 	return graphql.NewScalarFieldContext("RolloutStep", field, false, false, errors.New("field of type Long does not have child fields"))
 }
 
+func (ec *executionContext) _Statement_summary(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_summary(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Summary, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.StatementSummary) graphql.Marshaler {
+			return ec.marshalNStatementSummary2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementSummary(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_summary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Statement",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StatementSummary(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Statement_collected(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_collected(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Collected, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_collected(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Statement", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Statement_unknown(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_unknown(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unknown, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_unknown(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Statement", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Statement_previous(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_previous(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Previous, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_previous(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Statement", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _Statement_lines(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_lines(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Lines, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.StatementLine) graphql.Marshaler {
+			return ec.marshalNStatementLine2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementLineᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_lines(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Statement",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StatementLine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Statement_differences(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_differences(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Differences, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.StatementLine) graphql.Marshaler {
+			return ec.marshalNStatementLine2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementLineᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_differences(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Statement",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StatementLine(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Statement_signed(ctx context.Context, field graphql.CollectedField, obj *model.Statement) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Statement_signed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Signed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Statement_signed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Statement", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_unit(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_unit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_unit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_field(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_field(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Field, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_field(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_grade(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_grade(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Grade, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_grade(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_charged(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_charged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Charged, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_charged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_givenBack(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_givenBack(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.GivenBack, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_givenBack(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_net(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_net(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Net, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_net(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _StatementLine_calls(ctx context.Context, field graphql.CollectedField, obj *model.StatementLine) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementLine_calls(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Calls, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StatementLine_calls(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementLine", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _StatementPage_nodes(ctx context.Context, field graphql.CollectedField, obj *model.StatementPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementPage_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.StatementSummary) graphql.Marshaler {
+			return ec.marshalNStatementSummary2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementSummaryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementPage_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StatementPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_StatementSummary(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _StatementPage_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.StatementPage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementPage_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementPage_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StatementPage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _StatementSummary_number(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_number(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Number, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNLong2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_number(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_tenant(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_from(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_to(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_frozen(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_frozen(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Frozen, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_frozen(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_hash(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_hash(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Hash, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_corrects(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_corrects(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Corrects, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOLong2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_corrects(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type Long does not have child fields"))
+}
+
+func (ec *executionContext) _StatementSummary_new(ctx context.Context, field graphql.CollectedField, obj *model.StatementSummary) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StatementSummary_new(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.New, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StatementSummary_new(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StatementSummary", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Tenant_id(ctx context.Context, field graphql.CollectedField, obj *model.Tenant) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -18991,6 +21049,52 @@ func (ec *executionContext) fieldContext_TokenPage_pageInfo(_ context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _UnfrozenTenant_tenant(ctx context.Context, field graphql.CollectedField, obj *model.UnfrozenTenant) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UnfrozenTenant_tenant(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tenant, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UnfrozenTenant_tenant(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UnfrozenTenant", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _UnfrozenTenant_problem(ctx context.Context, field graphql.CollectedField, obj *model.UnfrozenTenant) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_UnfrozenTenant_problem(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Problem, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_UnfrozenTenant_problem(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("UnfrozenTenant", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Usage_grade(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -19218,6 +21322,38 @@ func (ec *executionContext) _Usage_budgets(ctx context.Context, field graphql.Co
 	)
 }
 func (ec *executionContext) fieldContext_Usage_budgets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Usage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Budget(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Usage_backstop(ctx context.Context, field graphql.CollectedField, obj *model.Usage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Usage_backstop(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Backstop, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Budget) graphql.Marshaler {
+			return ec.marshalNBudget2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐBudgetᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Usage_backstop(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Usage",
 		Field:      field,
@@ -20028,6 +22164,29 @@ func (ec *executionContext) _Webhook_oldest(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Webhook_oldest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type Time does not have child fields"))
+}
+
+func (ec *executionContext) _Webhook_failing(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Webhook_failing(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Failing, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Webhook_failing(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Webhook", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Webhook_overlapUntil(ctx context.Context, field graphql.CollectedField, obj *model.Webhook) (ret graphql.Marshaler) {
@@ -22002,6 +24161,106 @@ func (ec *executionContext) unmarshalInputFleetFilter(ctx context.Context, obj a
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputFreezeUsageInput(ctx context.Context, obj any) (model.FreezeUsageInput, error) {
+	var it model.FreezeUsageInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["first"]; !present {
+		asMap["first"] = 100
+	}
+	if _, present := asMap["incomplete"]; !present {
+		asMap["incomplete"] = false
+	}
+
+	fieldsInOrder := [...]string{"tenant", "month", "from", "to", "first", "after", "incomplete", "reason", "ticket", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "tenant":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("tenant"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Tenant = data
+		case "month":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("month"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Month = data
+		case "from":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("from"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.From = data
+		case "to":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("to"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.To = data
+		case "first":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("first"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.First = data
+		case "after":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("after"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.After = data
+		case "incomplete":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("incomplete"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Incomplete = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "ticket":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Ticket = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputHaltRolloutInput(ctx context.Context, obj any) (model.HaltRolloutInput, error) {
 	var it model.HaltRolloutInput
 	if obj == nil {
@@ -23911,6 +26170,21 @@ func (ec *executionContext) _Budget(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "held":
+			out.Values[i] = ec._Budget_held(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "holders":
+			out.Values[i] = ec._Budget_holders(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "heldBy":
+			out.Values[i] = ec._Budget_heldBy(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "overdraft":
 			out.Values[i] = ec._Budget_overdraft(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -24372,6 +26646,127 @@ func (ec *executionContext) _FleetRevision(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var freezingImplementors = []string{"Freezing"}
+
+func (ec *executionContext) _Freezing(ctx context.Context, sel ast.SelectionSet, obj *model.Freezing) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, freezingImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Freezing")
+		case "every":
+			out.Values[i] = ec._Freezing_every(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "delaySeconds":
+			out.Values[i] = ec._Freezing_delaySeconds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "frozen":
+			out.Values[i] = ec._Freezing_frozen(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "from":
+			out.Values[i] = ec._Freezing_from(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._Freezing_to(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "due":
+			out.Values[i] = ec._Freezing_due(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._Freezing_reason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "problem":
+			out.Values[i] = ec._Freezing_problem(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var frozenUsageImplementors = []string{"FrozenUsage"}
+
+func (ec *executionContext) _FrozenUsage(ctx context.Context, sel ast.SelectionSet, obj *model.FrozenUsage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, frozenUsageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("FrozenUsage")
+		case "statements":
+			out.Values[i] = ec._FrozenUsage_statements(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "left":
+			out.Values[i] = ec._FrozenUsage_left(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "next":
+			out.Values[i] = ec._FrozenUsage_next(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var instanceImplementors = []string{"Instance"}
 
 func (ec *executionContext) _Instance(ctx context.Context, sel ast.SelectionSet, obj *model.Instance) graphql.Marshaler {
@@ -24475,6 +26870,69 @@ func (ec *executionContext) _IssuedToken(ctx context.Context, sel ast.SelectionS
 		case "secret":
 			out.Values[i] = ec._IssuedToken_secret(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var leasedPartImplementors = []string{"LeasedPart"}
+
+func (ec *executionContext) _LeasedPart(ctx context.Context, sel ast.SelectionSet, obj *model.LeasedPart) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, leasedPartImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("LeasedPart")
+		case "holder":
+			out.Values[i] = ec._LeasedPart_holder(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capacity":
+			out.Values[i] = ec._LeasedPart_capacity(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "refillPerSecond":
+			out.Values[i] = ec._LeasedPart_refillPerSecond(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "held":
+			out.Values[i] = ec._LeasedPart_held(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ends":
+			out.Values[i] = ec._LeasedPart_ends(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ended":
+			out.Values[i] = ec._LeasedPart_ended(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -24902,6 +27360,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "abortRollout":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_abortRollout(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "freezeUsage":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_freezeUsage(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -26720,6 +29185,72 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "statements":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_statements(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "statement":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_statement(ctx, field)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "freezing":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_freezing(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "usageSeries":
 			field := field
 
@@ -27409,6 +29940,258 @@ func (ec *executionContext) _RolloutStep(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var statementImplementors = []string{"Statement"}
+
+func (ec *executionContext) _Statement(ctx context.Context, sel ast.SelectionSet, obj *model.Statement) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, statementImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Statement")
+		case "summary":
+			out.Values[i] = ec._Statement_summary(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "collected":
+			out.Values[i] = ec._Statement_collected(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unknown":
+			out.Values[i] = ec._Statement_unknown(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "previous":
+			out.Values[i] = ec._Statement_previous(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "lines":
+			out.Values[i] = ec._Statement_lines(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "differences":
+			out.Values[i] = ec._Statement_differences(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "signed":
+			out.Values[i] = ec._Statement_signed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var statementLineImplementors = []string{"StatementLine"}
+
+func (ec *executionContext) _StatementLine(ctx context.Context, sel ast.SelectionSet, obj *model.StatementLine) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, statementLineImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StatementLine")
+		case "unit":
+			out.Values[i] = ec._StatementLine_unit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "field":
+			out.Values[i] = ec._StatementLine_field(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "grade":
+			out.Values[i] = ec._StatementLine_grade(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "charged":
+			out.Values[i] = ec._StatementLine_charged(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "givenBack":
+			out.Values[i] = ec._StatementLine_givenBack(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "net":
+			out.Values[i] = ec._StatementLine_net(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "calls":
+			out.Values[i] = ec._StatementLine_calls(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var statementPageImplementors = []string{"StatementPage"}
+
+func (ec *executionContext) _StatementPage(ctx context.Context, sel ast.SelectionSet, obj *model.StatementPage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, statementPageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StatementPage")
+		case "nodes":
+			out.Values[i] = ec._StatementPage_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._StatementPage_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var statementSummaryImplementors = []string{"StatementSummary"}
+
+func (ec *executionContext) _StatementSummary(ctx context.Context, sel ast.SelectionSet, obj *model.StatementSummary) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, statementSummaryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StatementSummary")
+		case "number":
+			out.Values[i] = ec._StatementSummary_number(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tenant":
+			out.Values[i] = ec._StatementSummary_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "from":
+			out.Values[i] = ec._StatementSummary_from(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._StatementSummary_to(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "frozen":
+			out.Values[i] = ec._StatementSummary_frozen(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "hash":
+			out.Values[i] = ec._StatementSummary_hash(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "corrects":
+			out.Values[i] = ec._StatementSummary_corrects(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "new":
+			out.Values[i] = ec._StatementSummary_new(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var tenantImplementors = []string{"Tenant"}
 
 func (ec *executionContext) _Tenant(ctx context.Context, sel ast.SelectionSet, obj *model.Tenant) graphql.Marshaler {
@@ -27884,6 +30667,49 @@ func (ec *executionContext) _TokenPage(ctx context.Context, sel ast.SelectionSet
 	return out
 }
 
+var unfrozenTenantImplementors = []string{"UnfrozenTenant"}
+
+func (ec *executionContext) _UnfrozenTenant(ctx context.Context, sel ast.SelectionSet, obj *model.UnfrozenTenant) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, unfrozenTenantImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("UnfrozenTenant")
+		case "tenant":
+			out.Values[i] = ec._UnfrozenTenant_tenant(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "problem":
+			out.Values[i] = ec._UnfrozenTenant_problem(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var usageImplementors = []string{"Usage"}
 
 func (ec *executionContext) _Usage(ctx context.Context, sel ast.SelectionSet, obj *model.Usage) graphql.Marshaler {
@@ -27943,6 +30769,11 @@ func (ec *executionContext) _Usage(ctx context.Context, sel ast.SelectionSet, ob
 			}
 		case "budgets":
 			out.Values[i] = ec._Usage_budgets(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "backstop":
+			out.Values[i] = ec._Usage_backstop(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -28212,6 +31043,11 @@ func (ec *executionContext) _Webhook(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "oldest":
 			out.Values[i] = ec._Webhook_oldest(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "failing":
+			out.Values[i] = ec._Webhook_failing(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -29095,6 +31931,49 @@ func (ec *executionContext) marshalNFloat2float64(ctx context.Context, sel ast.S
 	return graphql.WrapContextMarshaler(ctx, res)
 }
 
+func (ec *executionContext) unmarshalNFreezeEvery2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeEvery(ctx context.Context, v any) (model.FreezeEvery, error) {
+	var res model.FreezeEvery
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNFreezeEvery2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeEvery(ctx context.Context, sel ast.SelectionSet, v model.FreezeEvery) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNFreezeUsageInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeUsageInput(ctx context.Context, v any) (model.FreezeUsageInput, error) {
+	res, err := ec.unmarshalInputFreezeUsageInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNFreezing2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezing(ctx context.Context, sel ast.SelectionSet, v model.Freezing) graphql.Marshaler {
+	return ec._Freezing(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNFreezing2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezing(ctx context.Context, sel ast.SelectionSet, v *model.Freezing) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._Freezing(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNFrozenUsage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFrozenUsage(ctx context.Context, sel ast.SelectionSet, v model.FrozenUsage) graphql.Marshaler {
+	return ec._FrozenUsage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNFrozenUsage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFrozenUsage(ctx context.Context, sel ast.SelectionSet, v *model.FrozenUsage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._FrozenUsage(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNHaltRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐHaltRolloutInput(ctx context.Context, v any) (model.HaltRolloutInput, error) {
 	res, err := ec.unmarshalInputHaltRolloutInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -29214,6 +32093,32 @@ func (ec *executionContext) marshalNIssuedToken2ᚖgithubᚗcomᚋgqlgenᚑratel
 		return graphql.Null
 	}
 	return ec._IssuedToken(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNLeasedPart2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLeasedPartᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.LeasedPart) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNLeasedPart2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLeasedPart(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNLeasedPart2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLeasedPart(ctx context.Context, sel ast.SelectionSet, v *model.LeasedPart) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._LeasedPart(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNLevel2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐLevel(ctx context.Context, v any) (model.Level, error) {
@@ -29952,6 +32857,72 @@ func (ec *executionContext) unmarshalNStartRolloutInput2githubᚗcomᚋgqlgenᚑ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNStatementLine2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementLineᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.StatementLine) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNStatementLine2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementLine(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNStatementLine2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementLine(ctx context.Context, sel ast.SelectionSet, v *model.StatementLine) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._StatementLine(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNStatementPage2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementPage(ctx context.Context, sel ast.SelectionSet, v model.StatementPage) graphql.Marshaler {
+	return ec._StatementPage(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNStatementPage2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementPage(ctx context.Context, sel ast.SelectionSet, v *model.StatementPage) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._StatementPage(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNStatementSummary2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementSummaryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.StatementSummary) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNStatementSummary2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementSummary(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNStatementSummary2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatementSummary(ctx context.Context, sel ast.SelectionSet, v *model.StatementSummary) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._StatementSummary(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNString2string(ctx context.Context, v any) (string, error) {
 	res, err := graphql.UnmarshalString(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -30123,6 +33094,32 @@ func (ec *executionContext) marshalNTokenPage2ᚖgithubᚗcomᚋgqlgenᚑratelim
 		return graphql.Null
 	}
 	return ec._TokenPage(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNUnfrozenTenant2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUnfrozenTenantᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.UnfrozenTenant) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNUnfrozenTenant2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUnfrozenTenant(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNUnfrozenTenant2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUnfrozenTenant(ctx context.Context, sel ast.SelectionSet, v *model.UnfrozenTenant) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._UnfrozenTenant(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNUsageBy2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐUsageBy(ctx context.Context, v any) (model.UsageBy, error) {
@@ -30503,6 +33500,22 @@ func (ec *executionContext) unmarshalOFleetFilter2ᚖgithubᚗcomᚋgqlgenᚑrat
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOFreezeReason2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeReason(ctx context.Context, v any) (*model.FreezeReason, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.FreezeReason)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOFreezeReason2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐFreezeReason(ctx context.Context, sel ast.SelectionSet, v *model.FreezeReason) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOID2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {
 	if v == nil {
 		return nil, nil
@@ -30769,6 +33782,13 @@ func (ec *executionContext) unmarshalOSignedInput2ᚖgithubᚗcomᚋgqlgenᚑrat
 	}
 	res, err := ec.unmarshalInputSignedInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOStatement2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStatement(ctx context.Context, sel ast.SelectionSet, v *model.Statement) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Statement(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOString2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {

@@ -24,7 +24,8 @@ type Actor struct {
 	Issuer  string `json:"issuer"`
 	// How the actor has shown that: token, bootstrap, oidc or certificate.
 	Method string `json:"method"`
-	// Who answers for a token. Null: the actor answers for itself.
+	// Who answers for the actor, as its issuer and name there: of a token who has issued it, and of a person whom an issuer of OpenID Connect
+	// calls by another claim than sub, that sub. Null: the actor answers for itself.
 	Owner *string `json:"owner,omitempty"`
 	Roles []Role  `json:"roles"`
 	// The tenants that the actor is confined to. Empty confines nobody but a tenant admin.
@@ -91,19 +92,20 @@ type ApprovePolicyInput struct {
 
 // One thing that was done.
 type AuditEntry struct {
-	Sequence       int64     `json:"sequence"`
-	Time           time.Time `json:"time"`
-	Subject        string    `json:"subject"`
-	Issuer         string    `json:"issuer"`
-	Method         string    `json:"method"`
-	Owner          string    `json:"owner"`
-	Address        string    `json:"address"`
-	Agent          string    `json:"agent"`
-	Action         string    `json:"action"`
-	Target         string    `json:"target"`
-	Tenant         *string   `json:"tenant,omitempty"`
-	RevisionBefore uint64    `json:"revisionBefore"`
-	RevisionAfter  uint64    `json:"revisionAfter"`
+	Sequence int64     `json:"sequence"`
+	Time     time.Time `json:"time"`
+	Subject  string    `json:"subject"`
+	Issuer   string    `json:"issuer"`
+	Method   string    `json:"method"`
+	// Who answers for them, where that is somebody else. Empty: they themselves.
+	Owner          string  `json:"owner"`
+	Address        string  `json:"address"`
+	Agent          string  `json:"agent"`
+	Action         string  `json:"action"`
+	Target         string  `json:"target"`
+	Tenant         *string `json:"tenant,omitempty"`
+	RevisionBefore uint64  `json:"revisionBefore"`
+	RevisionAfter  uint64  `json:"revisionAfter"`
 	// The target before and after, as JSON. Null: there was none.
 	Before   *string `json:"before,omitempty"`
 	After    *string `json:"after,omitempty"`
@@ -148,10 +150,16 @@ type Budget struct {
 	Limit    string `json:"limit"`
 	Unit     string `json:"unit"`
 	Capacity int64  `json:"capacity"`
-	// What counts as spent now.
+	// What counts as spent now. What instances lease is not among it.
 	Used int64 `json:"used"`
-	// What could be taken now.
+	// What is left in the Redis for all.
 	Remaining int64 `json:"remaining"`
+	// What instances lease, as of the last exchange of each: they have used some of it since.
+	Held int64 `json:"held"`
+	// How many instances lease parts of it.
+	Holders int `json:"holders"`
+	// The largest parts, at most 100, for whoever may read the fleet.
+	HeldBy []*LeasedPart `json:"heldBy"`
 	// How much of what is used is above the capacity.
 	Overdraft int64 `json:"overdraft"`
 	// How much comes back in each period.
@@ -302,6 +310,52 @@ type FleetRevision struct {
 	Instances int    `json:"instances"`
 }
 
+type FreezeUsageInput struct {
+	// Null: all of which something was counted.
+	Tenant *string `json:"tenant,omitempty"`
+	// A month of UTC, such as 2026-10. Null: from and to say it.
+	Month *string `json:"month,omitempty"`
+	// The first day of UTC, and the one after the last, such as 2026-10-01 and 2026-11-01: at most 366 days.
+	From *string `json:"from,omitempty"`
+	To   *string `json:"to,omitempty"`
+	// Of how many tenants, at most 100, where all are asked for.
+	First int `json:"first"`
+	// The next of the answer before.
+	After *string `json:"after,omitempty"`
+	// Also where nobody has collected for so long that counts may be lost. The statement says so.
+	Incomplete     bool    `json:"incomplete"`
+	Reason         string  `json:"reason"`
+	Ticket         *string `json:"ticket,omitempty"`
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// What is frozen by itself.
+type Freezing struct {
+	Every FreezeEvery `json:"every"`
+	// How long after its end a period is frozen.
+	DelaySeconds int64 `json:"delaySeconds"`
+	// The day of UTC before which everything is frozen. Null: it has not begun, and neither is there any of the following.
+	Frozen *string `json:"frozen,omitempty"`
+	// The first day of the period that is next, and the one after the last.
+	From *string `json:"from,omitempty"`
+	To   *string `json:"to,omitempty"`
+	// When it is frozen.
+	Due *time.Time `json:"due,omitempty"`
+	// Why it is not, although it is due. Null: nothing is in its way, or it is not due.
+	Reason  *FreezeReason `json:"reason,omitempty"`
+	Problem *string       `json:"problem,omitempty"`
+}
+
+// What has come of freezing.
+type FrozenUsage struct {
+	// Those that hold for the period now, by tenant.
+	Statements []*StatementSummary `json:"statements"`
+	// Tenants that have none, and why.
+	Left []*UnfrozenTenant `json:"left"`
+	// The argument after for the next tenants. Null: there are no more.
+	Next *string `json:"next,omitempty"`
+}
+
 type HaltRolloutInput struct {
 	// The newest revision that its author has seen: the one of the roll-out.
 	ExpectedRevision uint64  `json:"expectedRevision"`
@@ -348,6 +402,20 @@ type IssuedToken struct {
 	Token *Token `json:"token"`
 	// The token itself. It is shown here and nowhere else, and not in the answer to a repeat: who has lost it issues another one.
 	Secret *string `json:"secret,omitempty"`
+}
+
+// What one instance leases of a limit. No other one can use it before it is given back, or the lease has ended.
+type LeasedPart struct {
+	// Instances draw such a name at random for each tenant.
+	Holder string `json:"holder"`
+	// How much it can have at once. 0: the limit is a window.
+	Capacity        int64   `json:"capacity"`
+	RefillPerSecond float64 `json:"refillPerSecond"`
+	Held            int64   `json:"held"`
+	// When the lease ends, by the clock of the Redis, unless another exchange comes before.
+	Ends time.Time `json:"ends"`
+	// It has ended, and is taken back with the next exchange of another instance.
+	Ended bool `json:"ended"`
 }
 
 type MisfitPage struct {
@@ -413,8 +481,9 @@ type Mutation struct {
 // A limit that was nearly used up on many days.
 type NearLimit struct {
 	Tenant string `json:"tenant"`
-	Owner  string `json:"owner"`
-	Limit  string `json:"limit"`
+	// The team, user or operation, as instances write it. Empty: the tenant.
+	Owner string `json:"owner"`
+	Limit string `json:"limit"`
 	// On how many days, and when the last of them began.
 	Days int       `json:"days"`
 	Last time.Time `json:"last"`
@@ -979,6 +1048,58 @@ type StartRolloutInput struct {
 	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
 }
 
+// A statement with its numbers and its signature.
+type Statement struct {
+	Summary *StatementSummary `json:"summary"`
+	// Up to when counts had been collected when it was made.
+	Collected time.Time `json:"collected"`
+	// Up to when not everything was collected: what was used before it may not be in here. Null: everything was.
+	Unknown *time.Time `json:"unknown,omitempty"`
+	// The number of the tenant's statement before this one. Null: it is the first.
+	Previous *int64 `json:"previous,omitempty"`
+	// What was counted, in the order of unit, root field and grade.
+	Lines []*StatementLine `json:"lines"`
+	// What the lines of a correction have beyond those of the statement that it corrects.
+	Differences []*StatementLine `json:"differences"`
+	// The text with its signature, which gqlratelimitd statement verify reads.
+	Signed string `json:"signed"`
+}
+
+// What was counted of a unit, or of a root field. Lines of root fields are shares of the unit.
+type StatementLine struct {
+	Unit string `json:"unit"`
+	// Null: the unit as a whole.
+	Field *string `json:"field,omitempty"`
+	// exact or local: how much the numbers are to be believed.
+	Grade     string `json:"grade"`
+	Charged   int64  `json:"charged"`
+	GivenBack int64  `json:"givenBack"`
+	Net       int64  `json:"net"`
+	// How often a root field was called. Null: it is the unit as a whole.
+	Calls *int64 `json:"calls,omitempty"`
+}
+
+type StatementPage struct {
+	Nodes    []*StatementSummary `json:"nodes"`
+	PageInfo *PageInfo           `json:"pageInfo"`
+}
+
+// Of what a statement is.
+type StatementSummary struct {
+	Number int64  `json:"number"`
+	Tenant string `json:"tenant"`
+	// The first day of UTC, and the one after the last, such as 2026-10-01 and 2026-11-01.
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Frozen time.Time `json:"frozen"`
+	// The SHA-256 of the text, which the audit log has as well.
+	Hash string `json:"hash"`
+	// The number of the statement of the same period in whose place it is. Null: it corrects none.
+	Corrects *int64 `json:"corrects,omitempty"`
+	// It was made by this request, and was not there already.
+	New bool `json:"new"`
+}
+
 type SwitchModeInput struct {
 	Scope Scope  `json:"scope"`
 	Name  string `json:"name"`
@@ -1045,7 +1166,7 @@ type TestWebhookInput struct {
 type Token struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"`
-	// Who answers for it. Null: the bootstrap token has issued it.
+	// Who answers for it, as their issuer and name there. Null: the bootstrap token has issued it.
 	Owner   *string  `json:"owner,omitempty"`
 	Roles   []Role   `json:"roles"`
 	Tenants []string `json:"tenants"`
@@ -1061,6 +1182,11 @@ type Token struct {
 type TokenPage struct {
 	Nodes    []*Token  `json:"nodes"`
 	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+type UnfrozenTenant struct {
+	Tenant  string `json:"tenant"`
+	Problem string `json:"problem"`
 }
 
 // What budgets have at one moment. It is no count of what was used, and nothing to send a bill by: budgets refill, and are given back.
@@ -1079,6 +1205,8 @@ type Usage struct {
 	// When the Redis was asked.
 	At      time.Time `json:"at"`
 	Budgets []*Budget `json:"budgets"`
+	// The budgets over all tenants that its operations are charged to first, for whoever may read the fleet.
+	Backstop []*Budget `json:"backstop"`
 }
 
 // What a name has in a period. A period in which nothing was counted has one point of zeros; a name that is not in a period which has others
@@ -1145,6 +1273,9 @@ type Webhook struct {
 	Waiting int64      `json:"waiting"`
 	Dead    int64      `json:"dead"`
 	Oldest  *time.Time `json:"oldest,omitempty"`
+	// Why the last attempt failed of the message that waits longest of those that were tried: url, unreachable, timeout, message, or status
+	// with the number of the answer. Null: what waits was not tried yet.
+	Failing *string `json:"failing,omitempty"`
 	// Until when messages are signed with the secret and the key before, too. Null: they are not.
 	OverlapUntil *time.Time `json:"overlapUntil,omitempty"`
 	Created      time.Time  `json:"created"`
@@ -1239,6 +1370,140 @@ func (e *FailMode) UnmarshalJSON(b []byte) error {
 }
 
 func (e FailMode) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How long billing periods are, in days or months of UTC. OFF: nothing is frozen by itself.
+type FreezeEvery string
+
+const (
+	FreezeEveryOff     FreezeEvery = "OFF"
+	FreezeEveryDaily   FreezeEvery = "DAILY"
+	FreezeEveryMonthly FreezeEvery = "MONTHLY"
+)
+
+var AllFreezeEvery = []FreezeEvery{
+	FreezeEveryOff,
+	FreezeEveryDaily,
+	FreezeEveryMonthly,
+}
+
+func (e FreezeEvery) IsValid() bool {
+	switch e {
+	case FreezeEveryOff, FreezeEveryDaily, FreezeEveryMonthly:
+		return true
+	}
+	return false
+}
+
+func (e FreezeEvery) String() string {
+	return string(e)
+}
+
+func (e *FreezeEvery) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = FreezeEvery(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid FreezeEvery", str)
+	}
+	return nil
+}
+
+func (e FreezeEvery) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *FreezeEvery) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e FreezeEvery) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// Why a period that is due is not frozen.
+type FreezeReason string
+
+const (
+	// Nobody has collected anything of it.
+	FreezeReasonUncollected FreezeReason = "UNCOLLECTED"
+	// The collector has not come so far.
+	FreezeReasonBehind FreezeReason = "BEHIND"
+	// The store of budgets was not searched since its end.
+	FreezeReasonUnsearched FreezeReason = "UNSEARCHED"
+	// Something is collected and not added up yet.
+	FreezeReasonUncomputed FreezeReason = "UNCOMPUTED"
+	// Counts may be lost, because nobody has collected for longer than they are kept: freezeUsage with incomplete says that it is frozen all the same.
+	FreezeReasonGap FreezeReason = "GAP"
+	// This daemon has another key than the audit log.
+	FreezeReasonKey FreezeReason = "KEY"
+	// Settlements of it still come.
+	FreezeReasonUnsettled FreezeReason = "UNSETTLED"
+	// Its counts are not kept any more.
+	FreezeReasonForgotten FreezeReason = "FORGOTTEN"
+)
+
+var AllFreezeReason = []FreezeReason{
+	FreezeReasonUncollected,
+	FreezeReasonBehind,
+	FreezeReasonUnsearched,
+	FreezeReasonUncomputed,
+	FreezeReasonGap,
+	FreezeReasonKey,
+	FreezeReasonUnsettled,
+	FreezeReasonForgotten,
+}
+
+func (e FreezeReason) IsValid() bool {
+	switch e {
+	case FreezeReasonUncollected, FreezeReasonBehind, FreezeReasonUnsearched, FreezeReasonUncomputed, FreezeReasonGap, FreezeReasonKey, FreezeReasonUnsettled, FreezeReasonForgotten:
+		return true
+	}
+	return false
+}
+
+func (e FreezeReason) String() string {
+	return string(e)
+}
+
+func (e *FreezeReason) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = FreezeReason(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid FreezeReason", str)
+	}
+	return nil
+}
+
+func (e FreezeReason) MarshalGQL(w io.Writer) {
+	fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *FreezeReason) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e FreezeReason) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
