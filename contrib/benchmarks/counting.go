@@ -62,6 +62,9 @@ var waysToCount = []wayToCount{
 	{"the same, with seven bytes a number, and made whole: **what count.lua does**", madeWhole},
 }
 
+// countedTotals is the feature of a take that counts points and requests.
+const countedTotals = "4 limits, and usage in points and requests"
+
 // counting compares ways in which a script can count points and requests. What a take comes to with them stands in the tables of Redis.
 func counting(ctx context.Context, e effort) (*findings, error) {
 	server, err := startRedis() //nolint:contextcheck // a start has a deadline of its own
@@ -89,34 +92,34 @@ func counting(ctx context.Context, e effort) (*findings, error) {
 	}
 	all := &findings{tables: []*table{t}}
 	for _, n := range callers {
-		takes, err := server.countedTakes(ctx, e, client, n)
+		takes, aims, err := server.countedTakes(ctx, e, client, n)
 		if err != nil {
 			return nil, err
 		}
-		all.tables = append(all.tables, takes)
+		all.tables, all.aims = append(all.tables, takes), append(all.aims, aims...)
 	}
 	return all, nil
 }
 
 // countedTakes compares takes over four limits that are counted with one that is not.
-func (s *redisServer) countedTakes(ctx context.Context, e effort, client *goredis.Client, atOnce int) (*table, error) {
+func (s *redisServer) countedTakes(ctx context.Context, e effort, client *goredis.Client, atOnce int) (*table, []aim, error) {
 	all, err := features()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var contenders []contender
 	for i := range all {
 		if f := &all[i]; f.name == "4 limits" || f.usage != nil {
 			d, err := f.inRedis(client, fmt.Sprint("counted", i))
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			contenders = append(contenders, s.calling(e, d.name, atOnce, false, d.decide))
 		}
 	}
 	outcomes, err := contest(ctx, e, contenders)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t := &table{
 		title:  fmt.Sprintf("Takes over four limits that are counted, callers at once: %d", atOnce),
@@ -124,12 +127,17 @@ func (s *redisServer) countedTakes(ctx context.Context, e effort, client *goredi
 		header: []string{"", "server µs", "× not counted", "script µs", "× not counted", "commands"},
 	}
 	none := &outcomes[0]
+	var aims []aim
 	for i := range outcomes {
 		o := &outcomes[i]
+		if o.name == "**ratelimit, "+countedTotals+"**" {
+			aims = append(aims, atMost(fmt.Sprintf("processor time of Redis for a take that counts points and requests ÷ one that does not, callers at once %d", atOnce), 1.10,
+				o.least(serverProcessor)/none.least(serverProcessor), times))
+		}
 		t.add(o.name, micros(o.least(serverProcessor)), digits(o.least(serverProcessor)/none.least(serverProcessor)),
 			micros(o.least(script)), digits(o.least(script)/none.least(script)), digits(o.least(commands)))
 	}
-	return t, nil
+	return t, aims, nil
 }
 
 // repeat runs the lines many times in one script.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
@@ -16,6 +15,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -52,7 +52,7 @@ func events(ctx context.Context, e effort) (_ *findings, err error) {
 		return nil, err
 	}
 	defer frozen.close()
-	if err := frozen.Signal(syscall.SIGSTOP); err != nil {
+	if err := freeze.Process(frozen.Process()); err != nil {
 		return nil, err
 	}
 	var contenders []contender

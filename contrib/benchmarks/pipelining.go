@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
 // pipelining compares a store that sends each decision by itself with one that sends those of callers that
@@ -112,7 +112,7 @@ func (s *redisServer) frozen(ctx context.Context, e effort, decisions []named) (
 		return nil, nil, ctx.Err()
 	case <-time.After(e.rest):
 	}
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
+	if err := freeze.Process(s.Process()); err != nil {
 		return nil, nil, err
 	}
 	timer := func(ctx context.Context, _ string) error {
@@ -152,7 +152,7 @@ func (s *redisServer) frozen(ctx context.Context, e effort, decisions []named) (
 		aims = append(aims, atMost(fmt.Sprintf("longest call into a stopped Redis at a deadline of %v, callers at once %d", bucket.DefaultTimeout, atOnce),
 			longest, slices.Max(waits[atOnce][timed-1]), duration).unless(slices.Max(waits[atOnce][timed]), late))
 	}
-	return t, aims, s.Signal(syscall.SIGCONT)
+	return t, aims, freeze.Thaw(s.Process())
 }
 
 // stopped returns how long calls into a stopped server took that were made at the same time, in nanoseconds.

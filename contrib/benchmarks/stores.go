@@ -263,7 +263,7 @@ func features() ([]feature, error) {
 	all := []feature{
 		{name: "1 limit", buckets: levels(one, 1), verdict: bucket.Admitted},
 		{name: "4 limits", buckets: levels(four(usualLimit), 1), verdict: bucket.Admitted},
-		{name: "4 limits, and usage in points and requests", buckets: levels(four(usualLimit), 1), usage: &bucket.Usage{}, verdict: bucket.Admitted},
+		{name: countedTotals, buckets: levels(four(usualLimit), 1), usage: &bucket.Usage{}, verdict: bucket.Admitted},
 		{name: "4 limits, and usage with a root field", buckets: levels(four(usualLimit), 1), usage: usageOf("Query.search"), verdict: bucket.Admitted},
 		{
 			name: "4 limits, and usage with 3 root fields", buckets: levels(four(usualLimit), 1),

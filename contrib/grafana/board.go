@@ -1,4 +1,4 @@
-// Package grafana has the dashboards of the limiter for Grafana as code: the fleet, its tenants, their store, and how policies come to them.
+// Package grafana has the dashboards of the limiter for Grafana as code: the fleet, its tenants, their store, how policies come to them, and their control plane.
 // The folder boards has them as JSON, to be imported as they are; docs/guide/monitoring.md says how.
 //
 // It is a module of its own, because the limiter does not need Grafana.
@@ -19,7 +19,7 @@ import (
 // Boards returns the dashboards in the order in which somebody opens them. Their uids are also the names of their files.
 func Boards() ([]dashboard.Dashboard, error) {
 	var all []dashboard.Dashboard
-	for _, b := range []board{fleet(), tenants(), stores(), rollout()} {
+	for _, b := range []board{fleet(), tenants(), stores(), rollout(), daemon()} {
 		built, err := b.build()
 		if err != nil {
 			return nil, err

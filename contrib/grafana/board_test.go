@@ -51,7 +51,7 @@ func boards(t *testing.T) (all []board) {
 		require.Equal(t, strings.TrimSuffix(filepath.Base(file), ".json"), b.UID)
 		all = append(all, b)
 	}
-	require.Len(t, all, 4)
+	require.Len(t, all, 5)
 	return all
 }
 
@@ -199,5 +199,6 @@ func TestBoardsAreChosenByNamespaceTenantAndStore(t *testing.T) {
 	require.Equal(t, map[string][]string{
 		"ratelimit-fleet": {"datasource", "namespace"}, "ratelimit-tenant": {"datasource", "namespace", "tenant"},
 		"ratelimit-store": {"datasource", "namespace", "store"}, "ratelimit-rollout": {"datasource", "namespace"},
+		"ratelimit-daemon": {"datasource", "namespace"},
 	}, variables)
 }

@@ -11,6 +11,7 @@ func fleet() board {
 			{"Limits", fleetLimits()},
 			{"Prices", fleetPrices()},
 			{"Front door", fleetDoor()},
+			{"Throttle", fleetThrottle()},
 			{"Without the store, and events", fleetOutage()},
 		},
 	}
@@ -111,6 +112,32 @@ func fleetDoor() []panel {
 		{
 			"Documents", "Those that are parsed and validated now, and those that wait for their turn: above 0 for minutes is too many.", units.Short,
 			[]query{{`sum(ratelimit_edge_parsing{SCOPE})`, "parsed"}, {`sum(ratelimit_edge_waiting{SCOPE})`, "waiting"}},
+		},
+	}
+}
+
+func fleetThrottle() []panel {
+	return []panel{
+		{
+			"Shed", "Share of what is asked for that the adaptive throttle sheds, and by place in the order how much of what the floors leave is shed.", units.PercentUnit,
+			[]query{
+				{`max(ratelimit_throttle_shed_share{SCOPE})`, "of the fleet"},
+				{`max by (ratelimit_throttle_order) (ratelimit_throttle_depth{SCOPE})`, "place {{ratelimit_throttle_order}}"},
+			},
+		},
+		{
+			"Why", "How far the fleet, and signals of the instance where each is worst, are from their targets. Above 1 the shed share grows.", units.Short,
+			[]query{
+				{`max(ratelimit_throttle_fleet_pressure{SCOPE})`, "fleet"},
+				{`max by (ratelimit_throttle_signal) (ratelimit_throttle_pressure{SCOPE})`, "{{ratelimit_throttle_signal}}"},
+			},
+		},
+		{
+			"Asked for and not shed", "Points a second, by place in the order: the base, and what was left of it.", units.CountsPerSecond,
+			[]query{
+				{`sum by (ratelimit_throttle_order) (rate(ratelimit_throttle_offered_total{SCOPE}[$__rate_interval]))`, "asked for, place {{ratelimit_throttle_order}}"},
+				{`sum by (ratelimit_throttle_order) (rate(ratelimit_throttle_admitted_total{SCOPE}[$__rate_interval]))`, "not shed, place {{ratelimit_throttle_order}}"},
+			},
 		},
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/prometheus/promtest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
 // faster is by how much the rules are shortened.
@@ -59,7 +59,7 @@ func asked(t *testing.T, page string) (queries []string) {
 
 func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlane(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newWholeScene(t)
 	s.until(func() bool {
 		series, err := s.prometheus.Query(`count(sum by (job) (ratelimit_policy_revision{ratelimit_namespace=~".+"} >= 1 or ratelimit_relay_leads))`)
 		return err == nil && len(series) == 1 && series[0].Value[1] == "4"
@@ -75,13 +75,19 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	}, "the candidate is judged")
 	s.mutate("haltRollout", `expectedRevision: 2`)
 	s.mutate("switchMode", `scope: TENANT, name: "demo-free", atMost: SHADOW, until: "`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`", expectedRevision: 0`)
-	s.awaits("RatelimitRolloutHalted", "RatelimitUnnamedTenantRefused")
+	s.webhooks("acme")
+	s.until(func() bool {
+		series, err := s.prometheus.Query(`max(ratelimit_webhook_dead) > 0 and sum(ratelimit_webhook_attempts_total{ratelimit_webhook_outcome="delivered"}) > 0`)
+		return err == nil && len(series) > 0
+	}, "one endpoint has its message, and another one is gone")
+	s.flood("acme")
+	s.awaits("RatelimitRolloutHalted", "RatelimitUnnamedTenantRefused", "RatelimitWebhooksDropped")
 
 	// The stores are away, and are back.
 	s.shop.StoreAway(true)
 	s.redis.Freeze(t)
 	s.mutate("putTenant", `tenant: "somebody", document: "{\"tier\":\"pro\"}", expectedRevision: 0`)
-	s.awaits("RatelimitRelayLag", "RatelimitAnnounceLag", "RatelimitStoreAway", "RatelimitRefusedByOutage", "RatelimitDirectoryStale", "RatelimitModeSwitchesStale")
+	s.awaits("RatelimitRelayLag", "RatelimitAnnounceLag", "RatelimitStoreAway", "RatelimitRefusedByOutage", "RatelimitDirectoryStale", "RatelimitModeSwitchesStale", "RatelimitWebhooksBehind")
 	s.redis.Thaw(t)
 	s.shop.StoreAway(false)
 	s.shop.SettlementsAway(true)
@@ -91,10 +97,16 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	s.shop.SettlementsAway(false)
 
 	// The daemon that relays hangs, and the other one has not taken over yet.
-	require.NoError(t, s.leader.Signal(syscall.SIGSTOP))
+	require.NoError(t, freeze.Process(s.leader))
 	s.awaits("RatelimitRelayLeaders")
-	require.NoError(t, s.leader.Signal(syscall.SIGCONT))
+	require.NoError(t, freeze.Thaw(s.leader))
 
+	for _, counted := range []string{
+		"ratelimit_announce_sent_total", "ratelimit_announce_repeated_total", "ratelimit_announce_failures_total", "ratelimit_collector_minutes_total",
+		"ratelimit_webhook_messages_total", "ratelimit_webhook_died_total", `ratelimit_webhook_attempts_total{ratelimit_webhook_outcome="failed"}`,
+	} {
+		s.answers("what has happened", counted+" > 0")
+	}
 	for _, page := range []string{"../../docs/reference/metrics.md", "../../docs/guide/monitoring.md"} {
 		for _, query := range asked(t, page) {
 			s.answers(page, query)

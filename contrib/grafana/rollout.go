@@ -5,12 +5,11 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 // rollout is the board that is open while a policy changes.
 func rollout() board {
 	return board{
-		uid: "ratelimit-rollout", title: "Rate limiter: policy", about: "Which policy instances serve, how far a roll-out has come, and what the control plane does.",
+		uid: "ratelimit-rollout", title: "Rate limiter: policy", about: "Which policy instances serve, and how far a roll-out has come.",
 		rows: []row{
 			{"Roll-out", rolloutSteps()},
 			{"Policy of the instances", policies()},
 			{"Tenants, mode switches, digests", records()},
-			{"Control plane", controlPlane()},
 		},
 	}
 }
@@ -85,42 +84,6 @@ func records() []panel {
 		{
 			"Digests", "How often the digest of a second was written, and was not.", units.OpsPerSecond,
 			[]query{{`sum by (ratelimit_digest_result) (rate(ratelimit_digest_duration_seconds_count{SCOPE}[$__rate_interval]))`, "{{ratelimit_digest_result}}"}},
-		},
-	}
-}
-
-func controlPlane() []panel {
-	return []panel{
-		{
-			"Lag of the relay", "For how long the oldest change waits that Redis has not been given.", units.Seconds,
-			[]query{{`max(ratelimit_relay_lag_seconds{SCOPE})`, "lag"}},
-		},
-		{
-			"Not in Redis as it should be", "Changes that wait, those that Redis will not have before somebody changes them, and overrides that were set elsewhere.", units.Short,
-			[]query{
-				{`max(ratelimit_relay_waiting{SCOPE})`, "waiting"},
-				{`max(ratelimit_relay_refused{SCOPE})`, "refused"},
-				{`max(ratelimit_relay_unmanaged{SCOPE})`, "unmanaged"},
-			},
-		},
-		{
-			"Daemons that relay", "It should be one.", units.Short,
-			[]query{{`sum(ratelimit_relay_leads{SCOPE})`, "daemons"}},
-		},
-		{
-			"Writes of the relay", "By what has changed, and how often it could not go on.", units.OpsPerSecond,
-			[]query{
-				{`sum by (ratelimit_relay_kind) (rate(ratelimit_relay_writes_total{SCOPE}[$__rate_interval]))`, "{{ratelimit_relay_kind}}"},
-				{`sum(rate(ratelimit_relay_failures_total{SCOPE}[$__rate_interval]))`, "failures"},
-			},
-		},
-		{
-			"Requests", "Of plain HTTP, by status.", units.RequestsPerSecond,
-			[]query{{`sum by (http_response_status_code) (rate(http_server_request_duration_seconds_count{SCOPE}[$__rate_interval]))`, "{{http_response_status_code}}"}},
-		},
-		{
-			"Duration of requests", "The slowest of twenty, by route. Those that wait for a change take as long as they wait.", units.Seconds,
-			[]query{{`histogram_quantile(0.95, sum by (le, http_route) (rate(http_server_request_duration_seconds_bucket{SCOPE}[$__rate_interval])))`, "{{http_route}}"}},
 		},
 	}
 }

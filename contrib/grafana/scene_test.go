@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/prometheus/promtest"
+	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
+	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
@@ -36,25 +39,44 @@ type scene struct {
 	leader *os.Process
 	token  string
 	shop   *promtest.Shop
-	client *http.Client
-	ticks  int
+	// receivers are endpoints of webhooks: one that takes messages, one that is gone, and one that fails.
+	receivers *httptest.Server
+	client    *http.Client
+	ticks     int
 }
 
-func newScene(t *testing.T) *scene {
+// newScene starts a Redis and two daemons, and nothing that scrapes them.
+func newScene(t *testing.T) (_ *scene, second string) {
 	t.Helper()
 	s := &scene{T: t, redis: redistest.Start(t), client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
-	second := s.startDaemons()
+	s.receivers = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(map[string]int{"/fine": http.StatusNoContent, "/gone": http.StatusGone, "/fails": http.StatusInternalServerError}[r.URL.Path])
+	}))
+	t.Cleanup(s.receivers.Close)
+	second = s.startDaemons()
+	return s, second
+}
+
+// newWholeScene is one in which everything is scraped.
+func newWholeScene(t *testing.T) *scene {
+	t.Helper()
+	s, second := newScene(t)
 	metrics := s.startExample()
 	s.shop = promtest.NewShop(t, promtest.ShopConfig{Budgets: 20})
+	s.scraped(second, promtest.Target{Job: "example", Address: metrics, Namespace: namespace})
+	return s
+}
+
+// scraped starts a Prometheus that scrapes both daemons, the shop, and more.
+func (s *scene) scraped(second string, more ...promtest.Target) {
+	s.Helper()
 	rules, err := os.ReadFile("../prometheus/rules/ratelimit.rules.yml")
-	require.NoError(t, err)
-	s.prometheus = promtest.Start(t, promtest.Config{Rules: promtest.Shorten(string(rules), faster), Targets: []promtest.Target{
-		{Job: "example", Address: metrics, Namespace: namespace},
+	require.NoError(s.T, err)
+	s.prometheus = promtest.Start(s.T, promtest.Config{Rules: promtest.Shorten(string(rules), faster), Targets: append([]promtest.Target{
 		{Job: "gqlratelimitd", Address: s.daemon, Token: s.token, Namespace: namespace},
 		{Job: "gqlratelimitd-2", Address: second, Token: s.token, Namespace: namespace},
 		{Job: "shop", Address: s.shop.URL, Namespace: "shop"},
-	}})
-	return s
+	}, more...)})
 }
 
 // run runs a program until the end of the test, and returns what it writes first, and its process.
@@ -87,10 +109,13 @@ func (o output) Write(p []byte) (int, error) {
 // startDaemons starts two gqlratelimitd of one database with the first policy, which is that of the example. It returns where the second one is.
 func (s *scene) startDaemons() (second string) {
 	s.Helper()
-	path, data := filepath.Join(s.TempDir(), "gqlratelimitd"), s.TempDir()
+	path, data, config := filepath.Join(s.TempDir(), "gqlratelimitd"), s.TempDir(), filepath.Join(s.TempDir(), "limits.yaml")
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.receivers.URL, "http://"), ":")
+	text := "webhooks: {allowNetworks: [127.0.0.1/32], allowPlain: [127.0.0.1], ports: [" + port + "]}\n"
+	require.NoError(s.T, os.WriteFile(config, []byte(text), 0o600))
 	build(s.T, nil, "-C", "../../gqlratelimitd", "-o", path, ".")
 	start := func(address string) (string, *os.Process) {
-		return s.run(path, nil, "-listen", address, "-data", data, "-redis", "redis://"+s.redis.Addr, "-namespace", namespace, "-alone")
+		return s.run(path, nil, "-listen", address, "-data", data, "-redis", "redis://"+s.redis.Addr, "-namespace", namespace, "-alone", "-config", config)
 	}
 	address := promtest.FreeAddress(s.T)
 	out, process := start(address)
@@ -103,6 +128,38 @@ func (s *scene) startDaemons() (second string) {
 	second = promtest.FreeAddress(s.T)
 	start(second)
 	return second
+}
+
+// webhooks registers the endpoints for a tenant, and has each tried.
+func (s *scene) webhooks(tenant string) {
+	s.Helper()
+	for _, path := range []string{"/fine", "/gone", "/fails"} {
+		var made struct {
+			ID       string
+			Revision uint64
+		}
+		of := "/v1/orgs/" + tenant + "/ratelimit/webhooks"
+		answer := s.ask(http.MethodPost, of, `{"url": "`+s.receivers.URL+path+`"}`)
+		require.NoError(s.T, json.Unmarshal([]byte(answer), &made))
+		s.ask(http.MethodPost, of+"/"+made.ID+"/test", "", "If-Match", fmt.Sprintf("%q", fmt.Sprint(made.Revision)))
+	}
+}
+
+// flood has more happen to a tenant than finds room before an endpoint that fails.
+func (s *scene) flood(tenant string) {
+	s.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.redis.Addr})
+	defer func() { _ = client.Close() }()
+	sink, err := redisstream.New(redisstream.Config{Client: client, Namespace: namespace})
+	require.NoError(s.T, err)
+	var batch []stream.Envelope
+	for n := range 1100 {
+		batch = append(batch, stream.Envelope{
+			ID: fmt.Sprint("R", n), Source: "ratelimit:example/test", Type: "ratelimit.decision.refused.v1", Subject: tenant, Time: time.Now(),
+			Data: json.RawMessage(`{"tenant":"` + tenant + `"}`), Topic: "ratelimit.denials",
+		})
+	}
+	require.Nil(s.T, sink.Send(s.Context(), batch))
 }
 
 // examplePolicy is that of the example, without demo-pro: that one is to have a record of its own.

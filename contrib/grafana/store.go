@@ -7,7 +7,7 @@ func stores() board {
 	return board{
 		uid: "ratelimit-store", title: "Rate limiter: store", about: "How the stores of budgets answer, and what is done while they do not.",
 		variables: []variable{{"store", "ratelimit_store_name", `ratelimit_store_duration_seconds_count{SCOPE}`}},
-		rows:      []row{{"Calls", storeCalls()}, {"Away", storeAway()}, {"Corrections", storeCorrections()}},
+		rows:      []row{{"Calls", storeCalls()}, {"Leases", storeLeases()}, {"Shards", storeShards()}, {"Away", storeAway()}, {"Corrections", storeCorrections()}},
 	}
 }
 
@@ -27,6 +27,72 @@ func storeCalls() []panel {
 		{
 			"Errors", "Calls that failed. Those of breaker_open did not reach the store.", units.OpsPerSecond,
 			[]query{{`sum by (ratelimit_store_name, ratelimit_store_result) (rate(ratelimit_store_errors_total{STORES}[$__rate_interval]))`, "{{ratelimit_store_name}} {{ratelimit_store_result}}"}},
+		},
+	}
+}
+
+func storeLeases() []panel {
+	return []panel{
+		{
+			"Held", "What instances have of the limits that they lease parts of, what they have left of it, and what the store had left for all, by unit.", units.Short,
+			[]query{
+				{`sum by (ratelimit_unit) (ratelimit_lease_capacity{STORES})`, "{{ratelimit_unit}} held"},
+				{`sum by (ratelimit_unit) (ratelimit_lease_level{STORES})`, "{{ratelimit_unit}} left of it"},
+				{`max by (ratelimit_unit) (ratelimit_lease_free{STORES})`, "{{ratelimit_unit}} free in the store"},
+			},
+		},
+		{
+			"Decided by", "What was asked of leased limits: decided by the instance, by both, or by the store. As much store as instance says that parts are too small.", units.OpsPerSecond,
+			[]query{{`sum by (ratelimit_lease_decided_by) (rate(ratelimit_lease_takes_total{STORES}[$__rate_interval]))`, "{{ratelimit_lease_decided_by}}"}},
+		},
+		{
+			"Exchanges", "Calls that gave parts back and fetched more, by cause, and those that got no answer.", units.OpsPerSecond,
+			[]query{
+				{`sum by (ratelimit_lease_cause) (rate(ratelimit_lease_exchanges_total{STORES}[$__rate_interval]))`, "{{ratelimit_lease_cause}}"},
+				{`sum(rate(ratelimit_lease_failures_total{STORES}[$__rate_interval]))`, "no answer"},
+			},
+		},
+		{
+			"Misses and false refusals", "Operations that found too little at first, those that were refused here, and exchanges that found that the store had what was refused.", units.OpsPerSecond,
+			[]query{
+				{`sum(rate(ratelimit_lease_misses_total{STORES}[$__rate_interval]))`, "misses"},
+				{`sum(rate(ratelimit_lease_refusals_total{STORES}[$__rate_interval]))`, "refused here"},
+				{`sum(rate(ratelimit_lease_false_refusals_total{STORES}[$__rate_interval]))`, "false refusals"},
+			},
+		},
+		{
+			"Lost", "Leases that ended unheard, and usage and charges that are not known. Above 0 for the last two: look at the logs.", units.OpsPerSecond,
+			[]query{
+				{`sum(rate(ratelimit_lease_lost_total{STORES}[$__rate_interval]))`, "leases"},
+				{`sum(rate(ratelimit_lease_uncounted_total{STORES}[$__rate_interval]))`, "uncounted"},
+				{`sum(rate(ratelimit_lease_unsettled_total{STORES}[$__rate_interval]))`, "unsettled"},
+			},
+		},
+	}
+}
+
+func storeShards() []panel {
+	return []panel{
+		{
+			"Shared, decided by", "What was asked of limits that shards share: decided by the shard, by both, or by home. Home that grows as fast as the others says that the shards have too little.", units.OpsPerSecond,
+			[]query{
+				{`sum by (ratelimit_shard_decided_by) (rate(ratelimit_shard_takes_total{STORES}[$__rate_interval]))`, "{{ratelimit_shard_decided_by}}"},
+				{`sum(rate(ratelimit_shard_refusals_total{STORES}[$__rate_interval]))`, "refused by the shard"},
+			},
+		},
+		{
+			"Exchanges with home", "Calls of all instances that gave parts back to home and fetched more: one to eight a second for each tenant and shard. And those that home did not answer.", units.OpsPerSecond,
+			[]query{
+				{`sum(rate(ratelimit_shard_exchanges_total{STORES}[$__rate_interval]))`, "exchanges"},
+				{`sum(rate(ratelimit_shard_failures_total{STORES}[$__rate_interval]))`, "no answer"},
+			},
+		},
+		{
+			"Lost by shards", "Usage and charges that are not known. Above 0: look at the logs.", units.OpsPerSecond,
+			[]query{
+				{`sum(rate(ratelimit_shard_uncounted_total{STORES}[$__rate_interval]))`, "uncounted"},
+				{`sum(rate(ratelimit_shard_unsettled_total{STORES}[$__rate_interval]))`, "unsettled"},
+			},
 		},
 	}
 }

@@ -24,20 +24,22 @@ import (
 	"github.com/stretchr/testify/require"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/placement"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
+	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
@@ -181,6 +183,17 @@ func newServer(t *testing.T, meter metric.MeterProvider) http.Handler {
 	return newServerBehind(t, meter, 2)
 }
 
+// throttled runs a throttle until the test ends.
+func throttled(t *testing.T, shedding *throttle.Throttle) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- shedding.Run(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() {
+		require.NoError(t, shedding.Shutdown(context.Background()))
+		require.NoError(t, <-ended)
+	})
+}
+
 // newServerBehind is one whose front door lets so many requests a minute in from an address.
 func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) http.Handler {
 	t.Helper()
@@ -206,11 +219,27 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tenants.Close() })
+	placed, err := placement.New(t.Context(), placement.Config{
+		Open: func(context.Context, placement.Member) (placement.Opened, error) {
+			return placement.Opened{Movable: bucket.NewMemory(bucket.MemoryConfig{})}, nil
+		},
+		Observe: placement.ObserveConfig{MeterProvider: meter, Logger: slog.New(slog.DiscardHandler)},
+	}, &placement.Map{Generation: 1, Candidates: 1, Stores: []placement.Member{{Name: "north"}}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = placed.Close() })
 	easing := tiers.NewModeSwitch(tenants)
 	digests, err := digest.New(digest.Config{})
 	require.NoError(t, err)
-	nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	options := &redis.Options{Addr: "127.0.0.1:1"}
+	redisclient.Bound(options)
+	nowhere := redis.NewClient(options)
 	t.Cleanup(func() { _ = nowhere.Close() })
+	// A store that leases has metrics of that.
+	leasing, err := bucket.NewRedis(bucket.RedisConfig{Client: nowhere})
+	require.NoError(t, err)
+	// And so has one that takes from a shard.
+	sharded, err := bucket.NewSharded(leasing, bucket.NewMemory(bucket.MemoryConfig{}), bucket.ShardedConfig{})
+	require.NoError(t, err)
 	writer, err := redisdigest.Start(redisdigest.WriterConfig{
 		Config: redisdigest.Config{Client: nowhere}, Collector: digests, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -223,6 +252,11 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = teller.Close() })
+	shedding, err := throttle.New(throttle.Config{
+		Centre: throttle.NewMemory(nil), MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	throttled(t, shedding)
 	switches, err := redisswitch.Follow(redisswitch.FollowerConfig{
 		Config: redisswitch.Config{Client: nowhere}, Switch: easing, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -232,7 +266,8 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = streams.Close(t.Context()) })
 	srv.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Policy: easing, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Stores: map[string]bucket.Store{"leasing": leasing, "sharded": sharded}, Policy: easing, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Throttle: ratelimit.ThrottleConfig{Throttle: shedding},
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter,
 			TopTenants:    10,
@@ -273,122 +308,4 @@ func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	return families
-}
-
-// instrument is one that a meter was asked for.
-type instrument struct {
-	name, unit, description string
-	again                   func(*testing.T, metric.Meter)
-}
-
-// recorder notes the instruments that a provider is asked for.
-type recorder struct {
-	noop.Meter
-	instruments []instrument
-}
-
-type provider struct {
-	noop.MeterProvider
-	recorder *recorder
-}
-
-func (p *provider) Meter(string, ...metric.MeterOption) metric.Meter { return p.recorder }
-
-func (r *recorder) note(name, unit, description string, again func(*testing.T, metric.Meter)) {
-	r.instruments = append(r.instruments, instrument{name, unit, description, again})
-}
-
-func (r *recorder) Int64Counter(name string, options ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	cfg := metric.NewInt64CounterConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		counter, err := m.Int64Counter(name, options...)
-		require.NoError(t, err)
-		counter.Add(t.Context(), 1)
-	})
-	return r.Meter.Int64Counter(name, options...)
-}
-
-func (r *recorder) Float64Counter(name string, options ...metric.Float64CounterOption) (metric.Float64Counter, error) {
-	cfg := metric.NewFloat64CounterConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		counter, err := m.Float64Counter(name, options...)
-		require.NoError(t, err)
-		counter.Add(t.Context(), 1)
-	})
-	return r.Meter.Float64Counter(name, options...)
-}
-
-func (r *recorder) Int64Histogram(name string, options ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
-	cfg := metric.NewInt64HistogramConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		histogram, err := m.Int64Histogram(name, options...)
-		require.NoError(t, err)
-		histogram.Record(t.Context(), 1)
-	})
-	return r.Meter.Int64Histogram(name, options...)
-}
-
-func (r *recorder) Float64Histogram(name string, options ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	cfg := metric.NewFloat64HistogramConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		histogram, err := m.Float64Histogram(name, options...)
-		require.NoError(t, err)
-		histogram.Record(t.Context(), 1)
-	})
-	return r.Meter.Float64Histogram(name, options...)
-}
-
-func (r *recorder) Int64ObservableCounter(
-	name string, options ...metric.Int64ObservableCounterOption,
-) (metric.Int64ObservableCounter, error) {
-	cfg := metric.NewInt64ObservableCounterConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		if len(cfg.Callbacks()) == 0 {
-			options = append(options, metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-				o.Observe(1)
-				return nil
-			}))
-		}
-		_, err := m.Int64ObservableCounter(name, options...)
-		require.NoError(t, err)
-	})
-	return r.Meter.Int64ObservableCounter(name, options...)
-}
-
-func (r *recorder) Int64ObservableGauge(
-	name string, options ...metric.Int64ObservableGaugeOption,
-) (metric.Int64ObservableGauge, error) {
-	cfg := metric.NewInt64ObservableGaugeConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		if len(cfg.Callbacks()) == 0 {
-			options = append(options, metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-				o.Observe(1)
-				return nil
-			}))
-		}
-		_, err := m.Int64ObservableGauge(name, options...)
-		require.NoError(t, err)
-	})
-	return r.Meter.Int64ObservableGauge(name, options...)
-}
-
-func (r *recorder) Float64ObservableGauge(
-	name string, options ...metric.Float64ObservableGaugeOption,
-) (metric.Float64ObservableGauge, error) {
-	cfg := metric.NewFloat64ObservableGaugeConfig(options...)
-	r.note(name, cfg.Unit(), cfg.Description(), func(t *testing.T, m metric.Meter) {
-		t.Helper()
-		_, err := m.Float64ObservableGauge(name, append(options, metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(1)
-			return nil
-		}))...)
-		require.NoError(t, err)
-	})
-	return r.Meter.Float64ObservableGauge(name, options...)
 }

@@ -61,6 +61,9 @@ func counter(series string, rate float64) string { return fmt.Sprintf("%s rate %
 // gauge is a series that stays.
 func gauge(series string, value float64) string { return fmt.Sprintf("%s value %g", series, value) }
 
+// late is a series that begins five minutes before the end, and stays.
+func late(series string, value float64) string { return fmt.Sprintf("%s late %g", series, value) }
+
 // every is how often a run is scraped, in seconds.
 const every = 60
 
@@ -77,8 +80,11 @@ func values(series string, minutes int) (name, text string) {
 	parts := strings.Split(series, " ")
 	var number float64
 	_, _ = fmt.Sscan(parts[2], &number)
-	if parts[1] == "rate" {
+	switch parts[1] {
+	case "rate":
 		return parts[0], fmt.Sprintf("0+%gx%d", number*every, minutes)
+	case "late":
+		return parts[0], fmt.Sprintf("_x%d %g+0x5", minutes-5, number)
 	}
 	return parts[0], fmt.Sprintf("%g+0x%d", number, minutes)
 }

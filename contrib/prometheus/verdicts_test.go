@@ -55,6 +55,17 @@ func trafficVerdicts() map[string][]run {
 			{"0.05 %", false, []string{decided("admitted", 999.5), decided("unjudged", 0.5)}},
 			{"all of too few", false, []string{decided("unjudged", 0.9)}},
 		},
+		"RatelimitShedding": {
+			{"6 % in one instance", true, []string{gauge(`ratelimit_throttle_shed_share{instance="a"}`, 0.06), gauge(`ratelimit_throttle_shed_share{instance="b"}`, 0)}},
+			{"4 %", false, []string{gauge("ratelimit_throttle_shed_share", 0.04)}},
+			{"nothing", false, []string{gauge("ratelimit_throttle_shed_share", 0)}},
+		},
+		"RatelimitBackstop": {
+			{"2 %", true, []string{decided("admitted", 98), decided("backstop", 2)}},
+			{"0.5 %", false, []string{decided("admitted", 99.5), decided("backstop", 0.5)}},
+			{"all of too few", false, []string{decided("backstop", 0.9)}},
+			{"what limits refuse", false, []string{decided("limited", 100)}},
+		},
 		"RatelimitRefusedByOutage": {
 			{"some", true, []string{decided("unavailable", 0.06), decided("overloaded", 0.06)}},
 			{"hardly any", false, []string{decided("unavailable", 0.09)}},
@@ -111,10 +122,17 @@ func stateVerdicts() map[string][]run {
 		"RatelimitModeSwitchesStale": {
 			{"61 s", true, []string{gauge("ratelimit_mode_switches_age_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_mode_switches_age_seconds", 59)}},
 		},
-		"RatelimitBudgetsEvicted":     grows("ratelimit_store_evicted_total"),
-		"RatelimitDoorEvicted":        grows("ratelimit_edge_evicted_total"),
-		"RatelimitEventsDropped":      grows("ratelimit_events_dropped_total"),
-		"RatelimitSettlementsDropped": {{"dropped", true, settled("dropped_full")}, {"failed", true, settled("failed")}, {"settled", false, settled("settled")}},
+		"RatelimitBudgetsEvicted": grows("ratelimit_store_evicted_total"),
+		"RatelimitDoorEvicted":    grows("ratelimit_edge_evicted_total"),
+		"RatelimitEventsDropped":  grows("ratelimit_events_dropped_total"),
+		"RatelimitSettlementsDropped": {
+			{"dropped", true, settled("dropped_full")},
+			{"failed", true, settled("failed")},
+			{"settled", false, settled("settled")},
+			{"some at once, and none since", true, []string{late(`ratelimit_settlements_total{ratelimit_settlement_result="dropped_full"}`, 7)}},
+			{"long ago", false, []string{gauge(`ratelimit_settlements_total{ratelimit_settlement_result="dropped_full"}`, 7)}},
+			{"settled for the first time", false, []string{late(`ratelimit_settlements_total{ratelimit_settlement_result="settled"}`, 7)}},
+		},
 		"RatelimitStreamLag": {
 			{"61 s", true, []string{gauge("ratelimit_stream_lag_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_stream_lag_seconds", 59)}},
 		},
@@ -161,6 +179,13 @@ func daemonVerdicts() map[string][]run {
 			{"299 s", false, []string{gauge("ratelimit_collector_lag_seconds", 299), gauge("ratelimit_collector_leads", 1)}},
 			{"nobody collects", true, []string{gauge("ratelimit_collector_leads", 0)}},
 			{"another one does", false, []string{gauge(`ratelimit_collector_leads{instance="a"}`, 0), gauge(`ratelimit_collector_leads{instance="b"}`, 1)}},
+		},
+		"RatelimitUsageMissed": {
+			{"some", true, []string{counter("ratelimit_collector_missed_total", 0.01)}}, {"none since", false, []string{gauge("ratelimit_collector_missed_total", 7)}},
+		},
+		"RatelimitFreezeOverdue": {
+			{"3601 s", true, []string{gauge(`ratelimit_freezer_overdue_seconds{instance="a"}`, 3601), gauge(`ratelimit_freezer_overdue_seconds{instance="b"}`, 0)}},
+			{"3599 s", false, []string{gauge("ratelimit_freezer_overdue_seconds", 3599)}},
 		},
 		"RatelimitWebhooksBehind": {
 			{"61 s", true, []string{gauge("ratelimit_webhook_behind_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_webhook_behind_seconds", 59)}},

@@ -182,11 +182,14 @@ func (p *Prometheus) Fired() (names []string, _ error) {
 
 var (
 	// windows are the ranges of rules and for how long they have to hold, and ages what metrics of seconds are compared with.
-	windows = regexp.MustCompile(`(\[|for: )(\d+)(m|h)`)
-	ages    = regexp.MustCompile(`(_seconds\)? > )(\d+)`)
+	windows = regexp.MustCompile(`(\[|for: |offset )(\d+)(m|h)`)
+	ages    = regexp.MustCompile(`(\w+_seconds)(\)? > )(\d+)`)
+	// least are ages that are never shorter. Usage is collected in minutes that are over: up to a hundred seconds are no lag.
+	least = map[string]float64{"ratelimit_collector_lag_seconds": 130}
 )
 
-// Shorten returns rules that look at a shorter time: all windows, all durations for which something has to hold, and all ages are divided.
+// Shorten returns rules that look at a shorter time: all windows, all durations for which something has to hold, and all ages are divided. That of
+// usage, which is collected in minutes, is 130 seconds at least.
 func Shorten(rules string, by int) string {
 	rules = windows.ReplaceAllStringFunc(rules, func(found string) string {
 		m := windows.FindStringSubmatch(found)
@@ -196,7 +199,7 @@ func Shorten(rules string, by int) string {
 	})
 	return ages.ReplaceAllStringFunc(rules, func(found string) string {
 		m := ages.FindStringSubmatch(found)
-		n, _ := strconv.ParseFloat(m[2], 64)
-		return m[1] + strconv.FormatFloat(n/float64(by), 'g', 3, 64)
+		n, _ := strconv.ParseFloat(m[3], 64)
+		return m[1] + m[2] + strconv.FormatFloat(max(n/float64(by), least[m[1]]), 'g', 3, 64)
 	})
 }

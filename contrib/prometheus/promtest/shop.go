@@ -32,6 +32,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 )
 
 // document has a tier for each fail mode. A tenant of one can pay for two [Users] a minute.
@@ -70,8 +71,10 @@ type ShopConfig struct {
 	Budgets, Addresses int
 	// Events is how many events wait for an observer that takes none. 0 is plenty.
 	Events int
-	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written.
+	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written, unless Digest says where.
 	NoDigest bool
+	// Digest is where a Redis is that takes the digest, in a namespace.
+	Digest, Namespace string
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -94,8 +97,12 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = follower.Close() })
+	// Nothing asks it: it is there for its metrics.
+	shared, err := bucket.NewSharded(bucket.NewMemory(bucket.MemoryConfig{}), bucket.NewMemory(bucket.MemoryConfig{}), bucket.ShardedConfig{})
+	require.NoError(t, err)
 	limiter := ratelimit.New(ratelimit.Config{
-		Store: s.store, Stores: map[string]bucket.Store{"archive": s.store}, Policy: follower, Subject: subject,
+		Throttle: ratelimit.ThrottleConfig{Throttle: throttled(t, meter)},
+		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store, "shared": shared}, Policy: follower, Subject: subject,
 		Settlement: ratelimit.SettlementConfig{Refund: true, MaxWaiting: 1},
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}, Observer: s.observer(t, cfg, meter), Logger: quiet,
@@ -106,6 +113,22 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	t.Cleanup(scraped.Close)
 	s.URL = scraped.URL
 	return s
+}
+
+// throttled is a throttle that has a signal, and a target that no query comes near: a busy machine sheds nothing.
+func throttled(t testing.TB, meter metric.MeterProvider) *throttle.Throttle {
+	t.Helper()
+	shedding, err := throttle.New(throttle.Config{
+		Centre: throttle.NewMemory(nil), Processor: throttle.None, Memory: throttle.None, Latency: time.Hour, MeterProvider: meter, Logger: quiet,
+	})
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- shedding.Run(context.Background()) }()
+	t.Cleanup(func() {
+		require.NoError(t, shedding.Shutdown(context.Background()))
+		require.NoError(t, <-ended)
+	})
+	return shedding
 }
 
 // subject is the tenant of a header, whose tier is what its name begins with.
@@ -132,10 +155,13 @@ func (s *Shop) observer(t testing.TB, cfg ShopConfig, meter metric.MeterProvider
 		told = append(told, event.NewChannel(cfg.Events))
 	}
 	if cfg.NoDigest {
-		nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-		t.Cleanup(func() { _ = nowhere.Close() })
+		cfg.Digest = "127.0.0.1:1"
+	}
+	if cfg.Digest != "" {
+		client := redis.NewClient(&redis.Options{Addr: cfg.Digest})
+		t.Cleanup(func() { _ = client.Close() })
 		writer, err := redisdigest.Start(redisdigest.WriterConfig{
-			Config: redisdigest.Config{Client: nowhere}, Collector: digests, MeterProvider: meter, Logger: quiet,
+			Config: redisdigest.Config{Client: client, Namespace: cfg.Namespace}, Collector: digests, MeterProvider: meter, Logger: quiet,
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = writer.Close() })

@@ -12,7 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
 // Build builds the program into a folder, without the race detector, and returns its path.
@@ -97,10 +98,10 @@ func (c *Cluster) Do(command string) error {
 }
 
 // Freeze stops the process without closing its connections, and Thaw makes it go on.
-func (c *Cluster) Freeze() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *Cluster) Freeze() error { return freeze.Process(c.cmd.Process) }
 
 // Thaw makes a frozen process go on.
-func (c *Cluster) Thaw() error { return c.cmd.Process.Signal(syscall.SIGCONT) }
+func (c *Cluster) Thaw() error { return freeze.Thaw(c.cmd.Process) }
 
 // Kill ends the process at once and waits until it is gone. It may be called more than once.
 func (c *Cluster) Kill() {

@@ -9,8 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
 // Build builds the program into a folder, without the race detector, and returns its path.
@@ -82,10 +83,10 @@ func (s *Server) start() error {
 }
 
 // Freeze stops the process without closing its connections.
-func (s *Server) Freeze() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }
+func (s *Server) Freeze() error { return freeze.Process(s.cmd.Process) }
 
 // Thaw makes a frozen process go on.
-func (s *Server) Thaw() error { return s.cmd.Process.Signal(syscall.SIGCONT) }
+func (s *Server) Thaw() error { return freeze.Thaw(s.cmd.Process) }
 
 // Kill ends the process at once and waits until it is gone. It may be called more than once.
 func (s *Server) Kill() {
