@@ -16,16 +16,13 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/edge"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/example/internal/account"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
+	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
-	"github.com/gqlgen-ratelimit/ratelimit/usage"
-	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
 // anonymousTier is the tier of callers without a key.
@@ -37,6 +34,8 @@ const maxAnswer = 1 << 20
 // limiter is the extension with what it stands on, which has to be closed.
 type limiter struct {
 	extension *ratelimit.Extension
+	// throttle is nil where nothing is shed.
+	throttle  *throttle.Throttle
 	keys      *account.Gate
 	door      *edge.Door
 	documents *edge.Documents
@@ -52,8 +51,8 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	// What led to a refusal is a line with the id that its client was given, and so is a limit that is nearly used up. However
-	// many requests are refused, the lines are bounded. With a Redis it has the same by the id.
-	told, err := l.digest(client, logger)
+	// many requests are refused, the lines are bounded.
+	told, err := l.observer(opts.redis, client, logger)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -68,6 +67,9 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	if l.throttle, err = shedding(opts, client, logger); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	l.extension = ratelimit.New(ratelimit.Config{
 		Store:   store,
 		Policy:  source,
@@ -77,6 +79,7 @@ func newLimiter(opts options, logger *slog.Logger) (*limiter, error) {
 		Pricing:  ratelimit.PricingConfig{Cost: cost.Config{RequireListSizes: true}},
 		Response: ratelimit.ResponseConfig{StatusOK: opts.statusOK},
 		Answer:   ratelimit.AnswerConfig{MaxBytes: maxAnswer},
+		Throttle: ratelimit.ThrottleConfig{Throttle: l.throttle},
 		Observe:  ratelimit.ObserveConfig{Logger: logger, Observer: told},
 	})
 	if err := l.open(opts, logger); err != nil {
@@ -161,46 +164,6 @@ const namespace = "example"
 // thisProcess is what this process is called wherever it says what it does: by one name a refusal leads to the revision that its
 // instance serves.
 var thisProcess = policy.InstanceName()
-
-// digest returns who is told of decisions: the log, and with a Redis the digest and the usage that this process writes into it.
-func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (event.Observer, error) {
-	log := event.NewLogger(logger)
-	if client == nil {
-		return log, nil
-	}
-	digests, err := digest.New(digest.Config{})
-	if err != nil {
-		return nil, err
-	}
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: client, Namespace: namespace}, Instance: thisProcess, Collector: digests, Logger: logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	l.close = append(l.close, writer.Close)
-	recorder, err := l.usage(client, logger)
-	if err != nil {
-		return nil, err
-	}
-	return event.All(digests, recorder, log), nil
-}
-
-// usage returns who counts decisions, and notes whose usage was counted, for whoever collects it from the Redis.
-func (l *limiter) usage(client redis.UniversalClient, logger *slog.Logger) (*usage.Recorder, error) {
-	recorder, err := usage.NewRecorder(usage.RecorderConfig{})
-	if err != nil {
-		return nil, err
-	}
-	writer, err := redisusage.Start(redisusage.WriterConfig{
-		Config: redisusage.Config{Client: client, Namespace: namespace}, Instance: thisProcess, Recorder: recorder, Logger: logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	l.close = append(l.close, writer.Close)
-	return recorder, nil
-}
 
 // eased returns the policy with the mode switches of the Redis.
 func (l *limiter) eased(source tiers.Source, client redis.UniversalClient, logger *slog.Logger, told event.Observer) (tiers.Source, error) {

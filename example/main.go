@@ -82,11 +82,12 @@ func serve(ctx context.Context, opts options, stdout io.Writer, logger *slog.Log
 	}
 	printWelcome(stdout, baseURL(listener.Addr()), opts.policy)
 	go limits.extension.Run(context.WithoutCancel(ctx)) // until Shutdown
+	limits.shed(context.WithoutCancel(ctx))             // until endShedding
 	served := serveUntilDone(ctx, listener, newMux(api, limits), store)
 	// No more requests come: what is still to be settled is settled before the connections are closed.
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
-	return errors.Join(served, limits.extension.Shutdown(grace))
+	return errors.Join(served, limits.extension.Shutdown(grace), limits.endShedding(grace))
 }
 
 // serveUntilDone serves until ctx is done, then lets what is running end.

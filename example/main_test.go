@@ -30,6 +30,7 @@ func TestOptionsAreRefusedWithAReason(t *testing.T) {
 		"a network without bits":    {[]string{"-proxies", "10.0.0.1"}, "write a network such as 10.0.0.0/8"},
 		"to follow without a Redis": {[]string{"-follow"}, "-follow needs the Redis of gqlratelimitd: say -redis as well"},
 		"to follow two policies":    {[]string{"-follow", "-redis", "a:1", "-policy", "p.yaml"}, "say one of them"},
+		"a latency that is none":    {[]string{"-latency", "-1s"}, "-latency -1s: up to 1h fits"},
 		"an argument":               {[]string{"serve"}, `unexpected argument "serve": there are only flags, see -help`},
 	}
 	for name, test := range tests {
@@ -61,7 +62,7 @@ func TestHelpSucceedsAndNamesEveryFlag(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"-help"}, io.Discard, &stderr))
-	for _, name := range []string{"-addr", "-redis", "-follow", "-policy", "-policy-max-bytes", "-proxies", "-status-ok"} {
+	for _, name := range []string{"-addr", "-redis", "-follow", "-policy", "-policy-max-bytes", "-proxies", "-latency", "-status-ok"} {
 		require.Contains(t, stderr.String(), name)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 )
@@ -31,6 +32,8 @@ type options struct {
 	policyMaxBytes int
 	// proxies are those that stand in front of the server.
 	proxies ratelimit.ProxyConfig
+	// latency is how long the slowest hundredth of operations may take before load is shed. Zero sheds nothing.
+	latency time.Duration
 	// statusOK answers refusals with status 200.
 	statusOK bool
 }
@@ -56,6 +59,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 			opts.proxies.Trusted, err = splitNetworks(list)
 			return err
 		})
+	flags.DurationVar(&opts.latency, "latency", 0,
+		"shed load, of the lowest tiers first, while the slowest hundredth of operations takes longer than this `time`, or processors or memory are used up; without it nothing is shed")
 	flags.BoolVar(&opts.statusOK, "status-ok", false,
 		"answer refusals with status 200, for clients that take any other for a broken connection")
 	if err := flags.Parse(args); err != nil {
@@ -72,6 +77,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return options{}, err
 	}
 	switch {
+	case opts.latency < 0 || opts.latency > time.Hour:
+		return options{}, fmt.Errorf("-latency %v: up to 1h fits", opts.latency)
 	case opts.follow && len(opts.redis) == 0:
 		return options{}, errors.New("-follow needs the Redis of gqlratelimitd: say -redis as well")
 	case opts.follow && opts.policy != "":

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -14,6 +15,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
@@ -98,7 +100,7 @@ func TestTheServerStartsWithoutRedisAndServesByItsFailModes(t *testing.T) {
 		require.True(t, got.rateLimit(t).StoreUnavailable, name)
 	}
 	i.stop()
-	require.Contains(t, i.stderr.String(), "what was admitted while the default store was away is not charged (tenants: 1)")
+	require.Contains(t, i.stderr.String(), "what was admitted while the default store was away is not charged (tenants: 2)", "demo-free, and all together: the backstop")
 }
 
 func TestTheServerCountsAsSoonAsRedisAnswers(t *testing.T) {
@@ -162,9 +164,7 @@ func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
 	})
 	replies[1].requireRefused(t, 611)
 	id := replies[1].refusal(t).ID
-	client, err := redisclient.New(address)
-	require.NoError(t, err)
-	defer func() { _ = client.Close() }()
+	client := patientClient(t, address)
 	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client, Namespace: "example"})
 	require.NoError(t, err)
 	var found *digest.Refusal
@@ -190,9 +190,7 @@ func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
 func TestUsageIsToldToWhoeverCollectsIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, err := redisclient.New(server.Addr)
-	require.NoError(t, err)
-	defer func() { _ = client.Close() }()
+	client := patientClient(t, server.Addr)
 	p := startProcess(t, "-redis", server.Addr)
 	post(t, p.url, request{key: "demo-enterprise", query: search}).requireCharged(t, 611)
 	post(t, p.url, request{key: "demo-free", query: search}).requireCharged(t, 611)
@@ -229,12 +227,26 @@ func TestUsageIsToldToWhoeverCollectsIt(t *testing.T) {
 	})
 }
 
+func TestRefusalsReachTheStreamsThatWebhooksAreToldFrom(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := patientClient(t, server.Addr)
+	p := startProcess(t, "-redis", server.Addr)
+	post(t, p.url, request{key: "demo-free", query: search}).requireCharged(t, 611)
+	post(t, p.url, request{key: "demo-free", query: search}).requireRefused(t, 611)
+	for _, topic := range []string{"ratelimit.denials", "ratelimit.thresholds"} {
+		poll(t, topic, func() bool {
+			entries, err := client.XRange(t.Context(), redisstream.Key("example", topic), "-", "+").Result()
+			require.NoError(t, err)
+			return len(entries) > 0 && entries[0].Values["subject"] == "demo-free"
+		})
+	}
+}
+
 func TestWhatIsPublishedIntoRedisReachesProcessesThatFollow(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, err := redisclient.New(server.Addr)
-	require.NoError(t, err)
-	defer func() { _ = client.Close() }()
+	client := patientClient(t, server.Addr)
 	p := startProcess(t, "-redis", server.Addr, "-follow")
 	search := request{key: "demo-pro", query: search}
 	post(t, p.url, search).requireCharged(t, 611) // by the policy that is built in
@@ -259,4 +271,13 @@ func TestWhatIsPublishedIntoRedisReachesProcessesThatFollow(t *testing.T) {
 	_, err = records.Put(t.Context(), "demo-pro", []byte(`{"tier": "more"}`), 0)
 	require.NoError(t, err)
 	poll(t, "the record", func() bool { return post(t, p.url, search).status == http.StatusOK })
+}
+
+// patientClient is that of a test: what it asks has all the time, and a deadline of a tenth of a second only where the test sets one.
+func patientClient(t *testing.T, address string) redis.UniversalClient {
+	t.Helper()
+	client, err := redisclient.Open(address, redisclient.Config{DialTimeout: redistest.Patience, SocketTimeout: redistest.Patience})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }

@@ -93,7 +93,7 @@ func TestAStreamWhoseBodyHasComeStaysOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		conn := servePipes(t, newHandler(t)).open(t, unchanged)
-		go stream(conn, "text/event-stream")
+		go subscribe(conn, "text/event-stream")
 		began := time.Now()
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestAStreamWhoseClientDoesNotReadEndsAndGivesItsPlaceBack(t *testing.T) {
 			poll(t, "all places to be taken", func() bool {
 				const atOnce = 8 // more find no turn to be parsed at first
 				for range atOnce {
-					go stream(server.open(t, func(conn net.Conn) net.Conn { return &unread{Conn: conn, late: late} }), accept)
+					go subscribe(server.open(t, func(conn net.Conn) net.Conn { return &unread{Conn: conn, late: late} }), accept)
 				}
 				return ask() == http.StatusTooManyRequests
 			})
@@ -173,8 +173,8 @@ func TestAStreamWhoseClientDoesNotReadEndsAndGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-// stream subscribes on a connection.
-func stream(conn io.Writer, accept string) {
+// subscribe asks for a stream on a connection.
+func subscribe(conn io.Writer, accept string) {
 	const body = `{"query": "subscription { issueCreated(first: 100) { title } }"}`
 	_, _ = fmt.Fprintf(conn, "POST /query HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nX-API-Key: demo-enterprise\r\n"+
 		"Accept: %s\r\nContent-Length: %d\r\n\r\n%s", accept, len(body), body)
