@@ -30,7 +30,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test-tools
-test-tools: ## Install redis-server, curl and nginx if they are missing; start no service
+test-tools: ## Install redis-server, curl, nginx and python3 if they are missing; start no service
 	@scripts/install-test-tools
 
 .PHONY: test
@@ -98,8 +98,14 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes$$' -timeout 60m ./internal/state -calls=1000000
 	@# Ten million steps of instances that lease, with all that can fail.
 	go test -run '^TestNoMoreIsAdmittedThanTheLimitInAnyInterval' -timeout 60m ./internal/lease -steps=10000000
+	@# Eight processes that lease, killed, stopped and cut off for two minutes.
+	go test -v -run '^TestEightProcessesGetTheLimitInEveryIntervalWhateverBreaks$$' -timeout 60m ./internal/leasetest -fault-time=2m
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
+	@# A thousand worlds of regions, four thousand of shards, and some of these with twenty thousand operations each.
+	go test -v -run '^TestRegionsAdmitTogetherNoMoreThanTheLimitInAnyIntervalWhateverIsLostAwayOrStopped$$' -timeout 60m ./bucket -region-worlds=250
+	go test -run '^TestShardsAdmitNoMoreThanTheLimit' -timeout 60m ./bucket -shard-worlds=4000 -sharded-operations=2000
+	go test -v -run '^TestShardsAdmitNoMoreThanTheLimit' -timeout 60m ./bucket -sharded-operations=20000
 	@# Three million takes of a gate beside a bare store.
 	go test -v -run '^TestTheGateRefusesWhatTheStoreRefusesAsItDoes$$' -timeout 60m ./internal/backend -histories=40000
 	@# A hundred thousand random operations, whose price is computed and interpreted.
@@ -120,6 +126,10 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# A thousand races of 32 publishers on SQLite, and on PostgreSQL.
 	@scripts/install-postgres
 	cd gqlratelimitd && go test -v -run '^TestOf32PublishersOneWinsEachRoundAndTheLogHasNoFork$$' -timeout 60m ./internal/store -rounds=1000
+	@# A thousand kills of whoever stands between a take and a signed statement, on SQLite, and on PostgreSQL.
+	cd gqlratelimitd && go test -v -run '^TestWhatIsBilledIsWhatWasChargedWhoeverIsKilledAndWhoAddsDeltasIsWrong$$' -timeout 60m . -kills=1000
+	@# Two hundred kills of daemons that bring webhooks.
+	cd gqlratelimitd && go test -v -run '^TestDaemonsThatAreKilledLoseNoMessageAndBringEachUnderOneID$$' -timeout 60m . -webhook-kills=200
 	@# Mistakes in scripts that few calls show.
 	go test -run '^TestAMistakeInAScriptIsFound$$' -timeout 60m ./internal/state -all-mutants
 	@# A thousand kills of servers in each way to go on after an abandoned attempt.
@@ -135,6 +145,10 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 fleet: test-tools ## Have 50 processes follow a Redis that breaks, and write the tables of docs/reports/control-plane.md, in some four minutes
 	go test -count=1 -v -timeout 20m ./internal/fleettest -all -update
 
+.PHONY: overload
+overload: test-tools ## Make a dependency slow under the adaptive throttle and under thresholds, and write the table of docs/reports/throttle.md, in three minutes
+	go test -count=1 -v -run '^TestTheTableOfTheReport$$' -timeout 20m ./internal/overload -all -update
+
 .PHONY: clients
 clients: test-tools ## Drive Apollo Client, urql and clients of Go into limits and out again, as docs/guide/clients.md says (needs Node.js and npm)
 	cd contrib/clients/node && npm ci && node --test
@@ -146,7 +160,7 @@ frameworks: ## Mount a server in the web frameworks of docs/guide/frameworks.md,
 
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
-	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|fleettest|luatest|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
+	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|fleettest|freeze|leasetest|luatest|overload|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench
