@@ -160,7 +160,7 @@ frameworks: ## Mount a server in the web frameworks of docs/guide/frameworks.md,
 
 .PHONY: cover
 cover: test-tools ## Write coverage.out and print the coverage of each package and in total
-	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|fleettest|freeze|leasetest|luatest|overload|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
+	@go test -coverprofile=coverage.out -coverpkg=$$(go list ./... | grep -vE '/internal/(crashtest|e2e|faults|fleettest|freeport|freeze|leasetest|luatest|overload|postgrestest|redistest|seed|testserver)$$|/cmd/.*/internal/|/example' | paste -sd, -) $(PACKAGES)
 	@go tool cover -func=coverage.out | tail -n 1
 
 .PHONY: bench

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 // fromCDN tells nginx that its peer, which is the test, is a proxy itself, so that a test chooses addresses.
@@ -80,10 +82,9 @@ client_body_temp_path %[2]s/body; proxy_temp_path %[2]s/proxy; fastcgi_temp_path
 // freeAddress is one on the loopback on which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	return address
 }
 
 // postFrom asks as the address, as far as anybody believes the header.

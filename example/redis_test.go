@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -122,10 +121,7 @@ func TestTheServerCountsAsSoonAsRedisAnswers(t *testing.T) {
 
 func TestWithoutItsRedisTheProgramSaysSoOnceInItsOwnWords(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	i := startProcessEnding(t, exitFailed, "-redis", listener.Addr().String())
+	i := startProcessEnding(t, exitFailed, "-redis", freeAddress(t))
 	require.True(t, post(t, i.url, request{key: "demo-free", query: `{ viewer { login } }`}).rateLimit(t).StoreUnavailable)
 	i.stop()
 	for line := range strings.Lines(i.stderr.String()) {

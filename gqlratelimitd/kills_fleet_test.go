@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
@@ -129,10 +129,8 @@ func (f *killFleet) process(name, first string, role func() string, hear func(st
 // proxy starts one before a server, and returns its address.
 func (f *killFleet) proxy(name, server string, answers []string) (address string) {
 	f.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	require.NoError(f, err)
-	address = listener.Addr().String()
-	require.NoError(f, listener.Close())
 	role := strings.Join([]string{roleProxy, address, server}, "|")
 	a := f.process(name, "up", func() string { return role }, func(string) {})
 	a.answers = answers

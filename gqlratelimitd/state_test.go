@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 // inAnHour is when overrides of tests expire.
@@ -163,10 +164,8 @@ func TestAPasswordThatOthersReadIsToldOfAndNeverRepeated(t *testing.T) {
 	require.Contains(t, o.notes[0], "argument")
 
 	// Nobody listens there.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	away, err := freeport.Address()
 	require.NoError(t, err)
-	away := listener.Addr().String()
-	require.NoError(t, listener.Close())
 	data := t.TempDir()
 	require.NoError(t, os.Chmod(data, 0o700))
 	for _, args := range [][]string{

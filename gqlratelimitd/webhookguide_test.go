@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/webhook"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
@@ -98,10 +98,9 @@ func (p *pythonReceiver) next() (id, kind string) {
 func TestTheGuideOfWebhooksIsFollowedLineByLineToAReceiverInPython(t *testing.T) {
 	t.Parallel()
 	redis, guide := redistest.Start(t), webhookGuide(t)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	python := &pythonReceiver{T: t, url: "http://" + listener.Addr().String(), came: make(chan [2]string, 100)}
+	python := &pythonReceiver{T: t, url: "http://" + address, came: make(chan [2]string, 100)}
 	gone := newReceiver(t, "127.0.0.1", status(http.StatusGone))
 	r := start(t, t.TempDir(), "-redis", "redis://"+redis.Addr, "-config", hooksAt(t, gone.port(), python.port()))
 	variables := map[string]string{"TOKEN": r.first()}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 // floodPolicy leaves honest tenants below their budgets. Strangers have the budgets of the example.
@@ -206,7 +208,7 @@ func (f *flood) measure(ctx context.Context, room, binary string) ([]string, err
 	ctx, end := context.WithCancel(ctx)
 	on := &stage{ctx: ctx, end: end}
 	defer on.close()
-	ports, err := freePorts(ctx, 1)
+	address, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +216,6 @@ func (f *flood) measure(ctx context.Context, room, binary string) ([]string, err
 	if err := os.WriteFile(policy, []byte(floodPolicy), 0o600); err != nil {
 		return nil, err
 	}
-	address := "127.0.0.1:" + ports[0]
 	if err := on.start(floodedProcessor, "", binary, "-addr", address, "-policy", policy); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 // busyLoops is how many processes take the processors away from the server.
@@ -189,17 +190,18 @@ func (s *situation) measure(ctx context.Context, room, binary string) (*counts, 
 
 // serve starts Redis and the server, and returns the address of the server.
 func (s *situation) serve(on *stage, room, binary string) (string, error) {
-	ports, err := freePorts(on.ctx, 2)
+	ports, err := freeport.Reserve(2)
 	if err != nil {
 		return "", err
 	}
-	redis, address := "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1]
+	port := strconv.Itoa(ports[0])
+	redis, address := "127.0.0.1:"+port, "127.0.0.1:"+strconv.Itoa(ports[1])
 	policy := filepath.Join(room, "policy.yaml")
 	if err := os.WriteFile(policy, []byte(s.policy), 0o600); err != nil {
 		return "", err
 	}
 	return address, errors.Join(
-		on.start(s.others, "", "redis-server", "--port", ports[0], "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", room),
+		on.start(s.others, "", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", room),
 		on.start(s.server, "", binary, "-addr", address, "-redis", redis, "-policy", policy),
 		listens(on.ctx, redis), listens(on.ctx, address), block(on.ctx, redis, blockedKey),
 	)
@@ -218,20 +220,6 @@ func block(ctx context.Context, address, tenant string) error {
 	}
 	_, err = store.SetOverride(ctx, tenant, bucket.Override{Blocked: true, Reason: "starved", Actor: "benchmarks"})
 	return err
-}
-
-// freePorts returns ports that nobody listens on.
-func freePorts(ctx context.Context, n int) ([]string, error) {
-	ports := make([]string, n)
-	for i := range ports {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = l.Close() }()
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
-	}
-	return ports, nil
 }
 
 // listens waits until somebody listens on the address.

@@ -1,7 +1,6 @@
 package mongofeed_test
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/mongofeed"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -18,11 +18,10 @@ import (
 // nowhere are addresses at which no server answers.
 func nowhere(t *testing.T) map[string]string {
 	t.Helper()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := freeport.Address()
 	require.NoError(t, err)
-	require.NoError(t, gone.Close())
 	return map[string]string{
-		"no database": gone.Addr().String(), "no name": "database.invalid:27017", "no way to a network": "192.0.2.1:27017",
+		"no database": gone, "no name": "database.invalid:27017", "no way to a network": "192.0.2.1:27017",
 	}
 }
 

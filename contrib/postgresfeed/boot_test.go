@@ -1,7 +1,6 @@
 package postgresfeed_test
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/postgresfeed"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 func TestAnInstanceStartsWithoutADatabaseAndWithoutANetwork(t *testing.T) {
 	t.Parallel()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := freeport.Address()
 	require.NoError(t, err)
-	require.NoError(t, gone.Close())
 	whole, err := revision(7).MarshalBinary()
 	require.NoError(t, err)
 	for name, address := range map[string]string{
-		"no database": gone.Addr().String(), "no name": "database.invalid:5432", "no way to a network": "192.0.2.1:5432",
+		"no database": gone, "no name": "database.invalid:5432", "no way to a network": "192.0.2.1:5432",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 const (
@@ -69,7 +71,7 @@ func Launch() (_ *Server, err error) {
 		if s.port, err = freePort(); err != nil {
 			return nil, err
 		}
-		// Another process may take the port between the choice and the start.
+		// A program that reserves no ports may take one between the choice and the start.
 		if err = s.start(); err == nil {
 			return s, nil
 		}
@@ -293,14 +295,9 @@ func program(name string) (string, error) {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := freeport.Reserve(1)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = l.Close() }()
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("an address of type %T", l.Addr())
-	}
-	return addr.Port, nil
+	return ports[0], nil
 }

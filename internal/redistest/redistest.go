@@ -19,6 +19,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
@@ -105,7 +106,7 @@ func launch(dir string, clients *tls.Config, arguments func(ports []int) ([]stri
 	}
 	for range startTries {
 		var ports []int
-		if ports, err = freePorts(2); err != nil {
+		if ports, err = freeport.Reserve(2); err != nil {
 			return nil, err
 		}
 		var args []string
@@ -116,7 +117,7 @@ func launch(dir string, clients *tls.Config, arguments func(ports []int) ([]stri
 			Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), port: ports[0],
 			path: path, args: args, log: filepath.Join(dir, "redis.log"), tls: clients,
 		}
-		// Another process may take the port between the choice and the start.
+		// A program that reserves no ports may take one between the choice and the start.
 		if err = server.start(); err == nil {
 			return server, nil
 		}
@@ -274,23 +275,4 @@ func (s *Server) Kill() {
 	// The process may have ended already.
 	_ = s.process.Kill()
 	<-s.exited
-}
-
-// freePorts returns ports that nothing listens on.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		// All are held until the last is chosen, so that they differ.
-		defer func() { _ = listener.Close() }()
-		address, ok := listener.Addr().(*net.TCPAddr)
-		if !ok {
-			return nil, fmt.Errorf("redistest: %v is no TCP address", listener.Addr())
-		}
-		ports[i] = address.Port
-	}
-	return ports, nil
 }

@@ -13,20 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
 // nowhere are addresses at which no Redis answers.
 func nowhere(t *testing.T) map[string]string {
 	t.Helper()
-	listen := func() net.Listener {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		return listener
-	}
-	gone := listen()
-	require.NoError(t, gone.Close())
-	silent := listen()
+	gone, err := freeport.Address()
+	require.NoError(t, err)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	go func() {
 		for {
@@ -38,7 +35,7 @@ func nowhere(t *testing.T) map[string]string {
 		}
 	}()
 	return map[string]string{
-		"no Redis":            gone.Addr().String(),
+		"no Redis":            gone,
 		"no answer":           silent.Addr().String(),
 		"no name":             "redis.invalid:6379",
 		"no way to a network": "192.0.2.1:6379",

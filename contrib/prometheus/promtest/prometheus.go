@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 // Target is what a Prometheus scrapes each second.
@@ -98,13 +99,12 @@ func (c *Config) text(t testing.TB) string {
 	return string(text)
 }
 
-// FreeAddress is one of the loopback that nothing listens on.
+// FreeAddress is one of the loopback that nothing listens on, until this process ends.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	return address
 }
 
 // get asks the API of Prometheus. The error is also that of a query that it does not understand.

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
@@ -42,22 +44,14 @@ type Cluster struct {
 
 // Launch starts a cluster with its data in a folder. [Cluster.Kill] ends it.
 func Launch(program, folder string) (*Cluster, error) {
+	ports, err := freeport.Reserve(3)
+	if err != nil {
+		return nil, err
+	}
 	c := &Cluster{arguments: []string{program, folder}}
-	for range 3 {
-		// It is free now. Whoever takes it before the broker does makes the test fail and not lie.
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		c.Addrs = append(c.Addrs, listener.Addr().String())
-		c.arguments = append(c.arguments, port)
-		if err := listener.Close(); err != nil {
-			return nil, err
-		}
+	for _, port := range ports {
+		c.Addrs = append(c.Addrs, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		c.arguments = append(c.arguments, strconv.Itoa(port))
 	}
 	return c, c.start()
 }

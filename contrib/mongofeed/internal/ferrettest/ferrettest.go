@@ -5,14 +5,14 @@ package ferrettest
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 const stopTimeout = 10 * time.Second
@@ -42,16 +42,12 @@ type Server struct {
 
 // Launch starts a server with its data in a folder. [Server.Stop] ends it.
 func Launch(program, folder string) (*Server, error) {
-	s := &Server{program: program, folder: folder, address: "127.0.0.1:0"}
-	if err := s.start(); err != nil {
+	address, err := freeport.Address()
+	if err != nil {
 		return nil, err
 	}
-	at, err := url.Parse(s.URI)
-	if err != nil {
-		return nil, errors.Join(err, s.Stop())
-	}
-	s.address = at.Host
-	return s, nil
+	s := &Server{program: program, folder: folder, address: address}
+	return s, s.start()
 }
 
 func (s *Server) start() error {

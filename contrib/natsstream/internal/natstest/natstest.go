@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
 )
 
@@ -38,15 +39,11 @@ type Server struct {
 
 // Launch starts a server with its data in a folder. [Server.Kill] ends it.
 func Launch(program, folder string) (*Server, error) {
-	// It is free now. Whoever takes it before the server does makes the test fail and not lie.
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: listener.Addr().String()}
-	if err := listener.Close(); err != nil {
-		return nil, err
-	}
+	s := &Server{Addr: address}
 	config := filepath.Join(folder, "nats.conf")
 	text := fmt.Sprintf("listen: %q\nmax_payload: 128KB\njetstream: {store_dir: %q}\n", s.Addr, folder)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {

@@ -1,0 +1,130 @@
+package freeport
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// roleVariable makes this binary a process that reserves ports of a small range, prints them, and ends with its input.
+const roleVariable = "FREEPORT_TEST_FILE"
+
+const (
+	// Nobody else reserves these.
+	low, high = 9000, 9999
+	processes = 8
+	each      = 50
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(roleVariable); path != "" {
+		p := &pool{path: path, low: low, high: high, mine: map[int]bool{}}
+		for range each {
+			ports, err := p.take(1)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Println(ports[0])
+		}
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestProcessesThatAskAtOnceHaveNoPortTwice(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ports")
+	var mu sync.Mutex
+	seen := map[int]int{}
+	var reading sync.WaitGroup
+	var inputs []io.Closer
+	for i := range processes {
+		command := exec.Command(os.Args[0])
+		command.Env = append(os.Environ(), roleVariable+"="+path)
+		in, err := command.StdinPipe()
+		require.NoError(t, err)
+		out, err := command.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, command.Start())
+		// All end at once: with the race detector a process takes a second for it.
+		t.Cleanup(func() { require.NoError(t, command.Wait()) })
+		inputs = append(inputs, in)
+		reading.Go(func() {
+			lines := bufio.NewScanner(out)
+			for n := 0; n < each && lines.Scan(); n++ {
+				port, err := strconv.Atoi(lines.Text())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if other, twice := seen[port]; twice {
+					t.Errorf("processes %d and %d have port %d", other, i, port)
+				}
+				seen[port] = i
+				mu.Unlock()
+			}
+		})
+	}
+	reading.Wait()
+	for _, in := range inputs {
+		require.NoError(t, in.Close())
+	}
+	require.Len(t, seen, processes*each)
+}
+
+func TestAPortOnWhichSomebodyListensIsNotGivenNorOneThatIsGivenAlready(t *testing.T) {
+	t.Parallel()
+	ports, err := Reserve(1)
+	require.NoError(t, err)
+	port := ports[0]
+	listener, err := net.Listen("tcp", address(port))
+	require.NoError(t, err)
+	only := func() *pool {
+		return &pool{path: filepath.Join(t.TempDir(), "ports"), low: port, high: port, mine: map[int]bool{}}
+	}
+	_, err = only().take(1)
+	require.ErrorIs(t, err, errNoneLeft)
+	require.NoError(t, listener.Close())
+	p := only()
+	ports, err = p.take(1)
+	require.NoError(t, err)
+	require.Equal(t, []int{port}, ports)
+	_, err = p.take(1)
+	require.ErrorIs(t, err, errNoneLeft)
+}
+
+func TestNoConnectionLeavesFromAReservedPort(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"32768\t60999\n": 32_767, "49152\t65535\n": 32_767, "20000\t60999\n": 19_999,
+		// Hardly any is left, or the text is another one.
+		"10100\t65000\n": 32_767, "1024\t65000\n": 32_767, "": 32_767,
+	} {
+		path := filepath.Join(t.TempDir(), "range")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.Equal(t, want, highestHere(path), text)
+	}
+	require.Equal(t, highest, highestHere(filepath.Join(t.TempDir(), "none")))
+	ports, err := Reserve(3)
+	require.NoError(t, err)
+	for _, port := range ports {
+		require.GreaterOrEqual(t, port, lowest)
+		require.LessOrEqual(t, port, highestHere(leavesFrom))
+	}
+	at, err := Address()
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(at, "127.0.0.1:"), at)
+}
