@@ -36,7 +36,8 @@ func scrapes(t *testing.T, shops ...*promtest.Shop) *promtest.Prometheus {
 // badDay are the alerts that fire on the day on which everything goes wrong: all that look at ten minutes or less, but those of the control
 // plane, which contrib/grafana fires with a gqlratelimitd.
 var badDay = []string{
-	"RatelimitTenantRefused", "RatelimitManyTenantsRefused", "RatelimitClientsRetryEarly", "RatelimitUnjudged", "RatelimitRefusedByOutage",
+	"RatelimitTenantRefused", "RatelimitManyTenantsRefused", "RatelimitClientsRetryEarly", "RatelimitUnjudged", "RatelimitShedding",
+	"RatelimitBackstop", "RatelimitRefusedByOutage",
 	"RatelimitStoreAway", "RatelimitStoreAwayLong", "RatelimitPolicyStale", "RatelimitPolicyRejected", "RatelimitPolicyDiffers",
 	"RatelimitBudgetsEvicted", "RatelimitDoorEvicted", "RatelimitSettlementsDropped", "RatelimitEventsDropped", "RatelimitStreamLag",
 	"RatelimitNoDigest",
@@ -47,11 +48,13 @@ func TestAlertsFireInAPrometheusThatScrapesServersOnABadDay(t *testing.T) {
 	busy := promtest.NewShop(t, promtest.ShopConfig{NoDigest: true})
 	small := promtest.NewShop(t, promtest.ShopConfig{Revision: 2, Budgets: 20, Addresses: 20, Events: 10})
 	cut := promtest.NewShop(t, promtest.ShopConfig{Revision: 2})
-	p := scrapes(t, busy, small, cut)
+	walled := promtest.NewShop(t, promtest.ShopConfig{Revision: 2, Backstop: true})
+	overloaded := promtest.NewShop(t, promtest.ShopConfig{Revision: 2, Overloaded: true})
+	p := scrapes(t, busy, small, cut, walled, overloaded)
 
 	require.Eventually(t, func() bool {
 		series, err := p.Query(`count(ratelimit_policy_revision)`)
-		return err == nil && len(series) == 1 && series[0].Value[1] == "3"
+		return err == nil && len(series) == 1 && series[0].Value[1] == "5"
 	}, time.Minute, 100*time.Millisecond)
 	busy.Publish(7, "this is no policy")
 	cut.FeedAway(true)
@@ -69,10 +72,12 @@ func TestAlertsFireInAPrometheusThatScrapesServersOnABadDay(t *testing.T) {
 		for i := range 30 {
 			busy.Ask(t, fmt.Sprint("local-", i), promtest.Users)
 			small.Ask(t, fmt.Sprint("local-", i), promtest.Users)
+			overloaded.Ask(t, fmt.Sprint("large-", i), promtest.Users)
 		}
 		for range 3 {
 			busy.Ask(t, "local-1", promtest.Users)
 			small.Ask(t, "large-1", promtest.Search)
+			walled.Ask(t, "large-1", promtest.Users)
 			cut.Ask(t, "closed-1", promtest.Users)
 			cut.Ask(t, "unbounded-1", promtest.Users)
 		}

@@ -46,6 +46,9 @@ tiers:
   tiny: {limits: {minute: {capacity: 10, per: minute}}}
 `
 
+// walled is the document with a budget over all tenants, of two [Users] a minute.
+const walled = document + "backstop: {limits: {minute: {capacity: 100, per: minute}}}\n"
+
 const (
 	// Users is a query of 46 points, which it comes to.
 	Users = `{"operationName": "Users", "query": "query Users { users(first: 45) { name } }"}`
@@ -71,6 +74,10 @@ type ShopConfig struct {
 	Budgets, Addresses int
 	// Events is how many events wait for an observer that takes none. 0 is plenty.
 	Events int
+	// Backstop has the policy have a budget over all tenants, which is soon used up.
+	Backstop bool
+	// Overloaded has the throttle aim at a latency that no query has.
+	Overloaded bool
 	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written, unless Digest says where.
 	NoDigest bool
 	// Digest is where a Redis is that takes the digest, in a namespace.
@@ -91,7 +98,11 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 		store: &shopStore{Memory: bucket.NewMemory(bucket.MemoryConfig{MaxEntries: cfg.Budgets})},
 		feed:  &shopFeed{}, sink: &shopSink{},
 	}
-	s.Publish(max(1, cfg.Revision), document)
+	first := document
+	if cfg.Backstop {
+		first = walled
+	}
+	s.Publish(max(1, cfg.Revision), first)
 	follower, err := policy.Follow(t.Context(), s.feed, policy.Config{
 		Interval: 100 * time.Millisecond, Observe: policy.ObserveConfig{Name: "shop", MeterProvider: meter, Logger: quiet},
 	})
@@ -101,7 +112,7 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	shared, err := bucket.NewSharded(bucket.NewMemory(bucket.MemoryConfig{}), bucket.NewMemory(bucket.MemoryConfig{}), bucket.ShardedConfig{})
 	require.NoError(t, err)
 	limiter := ratelimit.New(ratelimit.Config{
-		Throttle: ratelimit.ThrottleConfig{Throttle: throttled(t, meter)},
+		Throttle: ratelimit.ThrottleConfig{Throttle: throttled(t, cfg, meter)},
 		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store, "shared": shared}, Policy: follower, Subject: subject,
 		Settlement: ratelimit.SettlementConfig{Refund: true, MaxWaiting: 1},
 		Observe: ratelimit.ObserveConfig{
@@ -115,11 +126,15 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	return s
 }
 
-// throttled is a throttle that has a signal, and a target that no query comes near: a busy machine sheds nothing.
-func throttled(t testing.TB, meter metric.MeterProvider) *throttle.Throttle {
+// throttled is a throttle that has a signal, and a target that no query comes near: a busy machine sheds nothing. In a shop that is overloaded every query is beyond it.
+func throttled(t testing.TB, cfg ShopConfig, meter metric.MeterProvider) *throttle.Throttle {
 	t.Helper()
+	latency := time.Hour
+	if cfg.Overloaded {
+		latency = time.Nanosecond
+	}
 	shedding, err := throttle.New(throttle.Config{
-		Centre: throttle.NewMemory(nil), Processor: throttle.None, Memory: throttle.None, Latency: time.Hour, MeterProvider: meter, Logger: quiet,
+		Centre: throttle.NewMemory(nil), Processor: throttle.None, Memory: throttle.None, Latency: latency, MeterProvider: meter, Logger: quiet,
 	})
 	require.NoError(t, err)
 	ended := make(chan error, 1)
