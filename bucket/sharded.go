@@ -251,10 +251,19 @@ func (s *Sharded) look() {
 			s.queue(t)
 		}
 		if t.idle(now) {
-			s.mu.Lock()
-			delete(s.tenants, t.name)
-			s.mu.Unlock()
+			s.forget(t, now)
 		}
+	}
+}
+
+// forget forgets a tenant that is idle still, and has who knows it know that.
+func (s *Sharded) forget(t *shardedTenant, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.forgotten = t.unused(now); t.forgotten {
+		delete(s.tenants, t.name)
 	}
 }
 

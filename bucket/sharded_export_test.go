@@ -10,6 +10,8 @@ import (
 const (
 	ShardOfferKind = state.ShardOffer
 	ShardPutKind   = state.ShardPut
+	ShardTakeKind  = state.ShardTake
+	ShardBackKind  = state.ShardBack
 )
 
 // ShardKind is what a call does.

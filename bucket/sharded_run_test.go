@@ -47,6 +47,8 @@ type endingShard struct {
 	*bucket.Memory
 	// frozen says that it does not answer, whatever it does.
 	frozen bool
+	// meanwhile happens while a take or a settlement asks it, once.
+	meanwhile func()
 }
 
 func (s *endingShard) Shard(ctx context.Context, call bucket.ShardCall) (bucket.ShardAnswer, error) {
@@ -54,6 +56,11 @@ func (s *endingShard) Shard(ctx context.Context, call bucket.ShardCall) (bucket.
 		return bucket.ShardAnswer{}, bucket.ErrUnavailable
 	}
 	a, err := s.Memory.Shard(ctx, call)
+	if kind := bucket.ShardKind(&call); s.meanwhile != nil && (kind == bucket.ShardTakeKind || kind == bucket.ShardBackKind) {
+		meanwhile := s.meanwhile
+		s.meanwhile = nil
+		meanwhile()
+	}
 	if s.frozen {
 		return bucket.ShardAnswer{}, bucket.ErrAmbiguous
 	}
@@ -85,6 +92,64 @@ func TestTheEndOfAnInstanceOfAShardWaitsUntilHomeHasCountedItsUsage(t *testing.T
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.Equal(t, []string{"acme", "acme"}, counted)
 	})
+}
+
+// shutDown ends an instance.
+func shutDown(t *testing.T, s *bucket.Sharded) {
+	t.Helper()
+	require.NoError(t, s.Shutdown(t.Context()))
+}
+
+// forget has an instance not think of a tenant for so long that it forgets it.
+func forget(t *testing.T, s *bucket.Sharded) {
+	t.Helper()
+	for range 150 {
+		time.Sleep(time.Second)
+		s.Tend(t.Context())
+	}
+}
+
+func TestUsageIsCountedOfAnOperationThatWasAdmittedOrSettledWhileItsInstanceEndedOrForgotItsTenant(t *testing.T) {
+	t.Parallel()
+	const forgotten = "it has forgotten the tenant"
+	for name, meanwhile := range map[string]func(*testing.T, *bucket.Sharded){"it has ended": shutDown, forgotten: forget} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				used := func(home *failingHome) int64 {
+					return counted(t, home, "acme", time.Now(), bucket.UsageLocal)[string(bucket.Points)]
+				}
+				s, home, shard := newFailing(t, bucket.ShardedConfig{})
+				take := countedTake(t)
+				take.Amounts = points(10)
+				// The shard has something, so that a take asks it once.
+				_, err := s.Take(t.Context(), take)
+				require.NoError(t, err)
+				shard.meanwhile = func() { meanwhile(t, s) }
+				result, err := s.Take(t.Context(), take)
+				require.NoError(t, err)
+				require.Nil(t, shard.meanwhile)
+				require.Equal(t, bucket.Admitted, result.Verdict)
+				if name == forgotten {
+					forget(t, s)
+				}
+				require.EqualValues(t, 20, used(home))
+
+				s, home, shard = newFailing(t, bucket.ShardedConfig{})
+				result, err = s.Take(t.Context(), take)
+				require.NoError(t, err)
+				shard.meanwhile = func() { meanwhile(t, s) }
+				settled, err := s.Settle(t.Context(), bucket.Settlement{Receipt: result.Receipt, Actual: points(4)})
+				require.NoError(t, err)
+				require.True(t, settled.Applied)
+				require.Nil(t, shard.meanwhile)
+				if name == forgotten {
+					forget(t, s)
+				}
+				require.EqualValues(t, 4, used(home))
+			})
+		})
+	}
 }
 
 func TestAnInstanceOfAShardThatHasEndedTakesFromHomeWhateverItIsTold(t *testing.T) {

@@ -40,8 +40,6 @@ func (t *shardedTenant) settle(ctx context.Context, own *Settlement, charge leas
 	if first, err = t.putBack(ctx, &own.Receipt, b.Limits, charge, amounts); err != nil || !first || counted == nil {
 		return first, err
 	}
-	t.mu.Lock()
-	t.usage.join(counted.all, counted.date)
-	t.mu.Unlock()
+	t.note(ctx, func(u *leasedUsage) { u.join(counted.all, counted.date) })
 	return true, nil
 }

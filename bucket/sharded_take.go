@@ -84,7 +84,7 @@ func (t *shardedTenant) take(ctx context.Context, take *Take, d *shardedTake) (R
 	case d.answer.Status == state.ShardDone && d.never:
 		return t.never(take, d), nil
 	case d.answer.Status == state.ShardDone && d.alone(take):
-		return t.admitted(take, d), nil
+		return t.admitted(ctx, take, d), nil
 	case d.answer.Status == state.ShardDone:
 		return t.takeRest(ctx, take, d)
 	case d.answer.Status == state.ShardShort && take.Claim == nil && t.isBarren(d):
@@ -150,14 +150,12 @@ func unitOf(limits *Limits, i int) int64 {
 }
 
 // admitted is the answer to a take that the shard alone has admitted.
-func (t *shardedTenant) admitted(take *Take, d *shardedTake) Result {
+func (t *shardedTenant) admitted(ctx context.Context, take *Take, d *shardedTake) Result {
 	t.store.stats.admitted.Add(1)
 	result := Result{Verdict: Admitted, now: d.answer.now, Limits: take.scratch(len(d.amounts))}
 	d.show(take, result.Limits, true)
 	if take.Usage != nil {
-		t.mu.Lock()
-		t.usage.admit(take, result.now)
-		t.mu.Unlock()
+		t.note(ctx, func(u *leasedUsage) { u.admit(take, result.now) })
 	}
 	if take.Usage != nil || result.charged() {
 		result.Receipt.issue(take, result.now, shortOf(result.Limits))

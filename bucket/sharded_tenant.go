@@ -29,6 +29,8 @@ type shardedTenant struct {
 	due    bool
 	barren barren
 	usage  leasedUsage
+	// forgotten says that the store has another one of this name, or none.
+	forgotten bool
 	// tell is when home is told of usage next, and counting is held by who does.
 	tell     int64
 	counting sync.Mutex
@@ -73,7 +75,33 @@ func (t *shardedTenant) isDue(now int64) bool {
 func (t *shardedTenant) idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.unused(now)
+}
+
+// unused is idle. The lock is held.
+func (t *shardedTenant) unused(now int64) bool {
 	return now-t.used > shardForgotten && t.lead == 0 && !t.due && len(t.usage.minutes) == 0 && t.usage.sent == nil
+}
+
+// note adds what was used to what home is to count. Who began before the tenant was forgotten adds it to its successor, and who began before [Sharded.Shutdown] has home
+// count it: nobody does so later.
+func (t *shardedTenant) note(ctx context.Context, add func(*leasedUsage)) {
+	t.mu.Lock()
+	for t.forgotten {
+		next := t.store.tenant(t.name)
+		if next == nil {
+			break
+		}
+		t.mu.Unlock()
+		t = next
+		t.mu.Lock()
+	}
+	add(&t.usage)
+	alone := t.forgotten || t.store.ended.Load()
+	t.mu.Unlock()
+	if alone {
+		t.count(context.WithoutCancel(ctx))
+	}
 }
 
 // serve exchanges if that is due, and has home count what was admitted.
