@@ -17,7 +17,7 @@ import (
 )
 
 // lawHistories is how many histories the law is checked on; `make test-long` asks for a hundred times as many.
-var lawHistories = flag.Int("histories", 400, "on how many histories of several policies the law is checked")
+var lawHistories = flag.Int("histories", 200, "on how many histories of several policies the law is checked")
 
 const lawSteps = 40
 

@@ -25,7 +25,7 @@ func troubled(seed uint64, lease time.Duration, mistake string) (*big.Int, int64
 	return w.excess, w.admitted, err
 }
 
-var regionWorlds = flag.Int("region-worlds", 8, "how many worlds of regions there are with each length of a lease")
+var regionWorlds = flag.Int("region-worlds", 3, "how many worlds of regions there are with each length of a lease")
 
 func TestRegionsAdmitTogetherNoMoreThanTheLimitInAnyIntervalWhateverIsLostAwayOrStopped(t *testing.T) {
 	t.Parallel()

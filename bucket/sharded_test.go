@@ -17,7 +17,7 @@ import (
 var shardedOperations = flag.Int("sharded-operations", 3000, "how many operations come in each world of shards")
 
 // shardWorlds is how many worlds of shards there are in which everything fails.
-var shardWorlds = flag.Uint64("shard-worlds", 24, "how many worlds of shards there are")
+var shardWorlds = flag.Uint64("shard-worlds", 12, "how many worlds of shards there are")
 
 // sharedSecond is the limit of a tenant whose shards are full at once: 3 000 points a second.
 var sharedSecond = bucket.Limit{Name: "second", Capacity: 3000, Refill: 3000, Period: time.Second}
@@ -253,7 +253,7 @@ func TestAShardGoesOnWithoutHomeUntilItsLeaseEndsAndThenGivesNothing(t *testing.
 func TestAShardWhoseStateBecomesOlderAdmitsAgainAtMostWhatItAdmittedSince(t *testing.T) {
 	t.Parallel()
 	first := lawSeed(t)
-	for n := range uint64(12) {
+	for n := range uint64(6) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			w := troubledShards(first + n)

@@ -11,7 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/cost"
 )
 
-// operationsPerCheck times the checks of rapid, 100 unless -rapid.checks says otherwise, is how many random
+// operationsPerCheck times the checks of rapid, 50 unless -rapid.checks says otherwise, is how many random
 // operations are compared.
 const operationsPerCheck = 10
 

@@ -172,7 +172,7 @@ func writtenOut(document *ast.QueryDocument, set ast.SelectionSet) ast.Selection
 	return all
 }
 
-// documentsPerCheck is how many documents each check of rapid writes: 5 000 in make test, and -rapid.checks=2000 makes 100 000.
+// documentsPerCheck is how many documents each check of rapid writes: 2 500 in make test, and -rapid.checks=2000 makes 100 000.
 const documentsPerCheck = 50
 
 func TestRandomDocumentsHaveTheVerdictOfGqlparser(t *testing.T) {

@@ -72,7 +72,7 @@ func TestALateProcessWaitsForNoConnectionToANodeThatWasFoundSilent(t *testing.T)
 			server.Freeze(t)
 			t.Cleanup(func() { server.Thaw(t) })
 			_, err = ask()
-			// Where the pool has just dialed a connection more, the call ends at its greeting, and nothing was charged.
+			// Where the pool has just made one more connection, the call ends at its greeting, and nothing was charged.
 			require.ErrorIs(t, err, deadline.ErrSilent)
 			late()
 			for failures := 1; !errors.Is(err, redisclient.ErrBreakerOpen); failures++ {

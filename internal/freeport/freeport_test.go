@@ -1,4 +1,4 @@
-package freeport
+package freeport_test
 
 import (
 	"bufio"
@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/freeport"
 )
 
 // roleVariable makes this binary a process that reserves ports of a small range, prints them, and ends with its input.
@@ -28,14 +30,14 @@ const (
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(roleVariable); path != "" {
-		p := &pool{path: path, low: low, high: high, mine: map[int]bool{}}
+		p := freeport.NewPool(path, low, high)
 		for range each {
-			ports, err := p.take(1)
+			ports, err := p.Take(1)
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
-			fmt.Println(ports[0])
+			_, _ = fmt.Fprintln(os.Stdout, ports[0])
 		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
@@ -87,23 +89,21 @@ func TestProcessesThatAskAtOnceHaveNoPortTwice(t *testing.T) {
 
 func TestAPortOnWhichSomebodyListensIsNotGivenNorOneThatIsGivenAlready(t *testing.T) {
 	t.Parallel()
-	ports, err := Reserve(1)
+	ports, err := freeport.Reserve(1)
 	require.NoError(t, err)
 	port := ports[0]
-	listener, err := net.Listen("tcp", address(port))
+	listener, err := net.Listen("tcp", freeport.AddressOf(port))
 	require.NoError(t, err)
-	only := func() *pool {
-		return &pool{path: filepath.Join(t.TempDir(), "ports"), low: port, high: port, mine: map[int]bool{}}
-	}
-	_, err = only().take(1)
-	require.ErrorIs(t, err, errNoneLeft)
+	only := func() *freeport.Pool { return freeport.NewPool(filepath.Join(t.TempDir(), "ports"), port, port) }
+	_, err = only().Take(1)
+	require.ErrorIs(t, err, freeport.ErrNoneLeft)
 	require.NoError(t, listener.Close())
 	p := only()
-	ports, err = p.take(1)
+	ports, err = p.Take(1)
 	require.NoError(t, err)
 	require.Equal(t, []int{port}, ports)
-	_, err = p.take(1)
-	require.ErrorIs(t, err, errNoneLeft)
+	_, err = p.Take(1)
+	require.ErrorIs(t, err, freeport.ErrNoneLeft)
 }
 
 func TestNoConnectionLeavesFromAReservedPort(t *testing.T) {
@@ -115,16 +115,16 @@ func TestNoConnectionLeavesFromAReservedPort(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "range")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		require.Equal(t, want, highestHere(path), text)
+		require.Equal(t, want, freeport.HighestHere(path), text)
 	}
-	require.Equal(t, highest, highestHere(filepath.Join(t.TempDir(), "none")))
-	ports, err := Reserve(3)
+	require.Equal(t, 32_767, freeport.HighestHere(filepath.Join(t.TempDir(), "none")))
+	ports, err := freeport.Reserve(3)
 	require.NoError(t, err)
 	for _, port := range ports {
-		require.GreaterOrEqual(t, port, lowest)
-		require.LessOrEqual(t, port, highestHere(leavesFrom))
+		require.GreaterOrEqual(t, port, freeport.Lowest)
+		require.LessOrEqual(t, port, freeport.HighestHere(freeport.LeavesFrom))
 	}
-	at, err := Address()
+	at, err := freeport.Address()
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(at, "127.0.0.1:"), at)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/gqlgen-ratelimit/ratelimit/lua"
 )
@@ -13,14 +14,31 @@ import (
 // Replace puts a text into the place of another one, of which there has to be one in the script. Both may have the
 // names that the files of the scripts have.
 func Replace(script *lua.Script, old, changed string) error {
-	old = lua.Expand(old)
+	old = expand(old)
 	if strings.Count(script.Source, old) != 1 {
 		return fmt.Errorf("luatest: %q is not once in %s", old, script.Name)
 	}
-	script.Source = strings.Replace(script.Source, old, lua.Expand(changed), 1)
+	script.Source = strings.Replace(script.Source, old, expand(changed), 1)
 	sum := sha1.Sum([]byte(script.Source)) //nolint:gosec // See the import.
 	script.SHA = hex.EncodeToString(sum[:])
 	return nil
+}
+
+// expanded are the texts that were expanded before: a thousand stores of a test have the same clock.
+var expanded = struct {
+	sync.Mutex
+	texts map[string]string
+}{texts: map[string]string{}}
+
+func expand(code string) string {
+	expanded.Lock()
+	defer expanded.Unlock()
+	text, known := expanded.texts[code]
+	if !known {
+		text = lua.Expand(code)
+		expanded.texts[code] = text
+	}
+	return text
 }
 
 // SetClock replaces the clock of the script: it takes the time, in Unix milliseconds, from one more argument after
