@@ -104,7 +104,7 @@ func shutDown(t *testing.T, s *bucket.Sharded) {
 func forget(t *testing.T, s *bucket.Sharded) {
 	t.Helper()
 	for range 150 {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of a synctest bubble
 		s.Tend(t.Context())
 	}
 }
