@@ -48,6 +48,8 @@ type leasedTenant struct {
 	// barren is what the store refused last of which it leases nothing itself.
 	barren barren
 	usage  leasedUsage
+	// counting is held by who has the store count.
+	counting sync.Mutex
 	// settled are those of its takes that were settled, and number is that of the last take.
 	settled *settledTakes
 	number  int64

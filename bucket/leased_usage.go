@@ -80,7 +80,7 @@ func (u *leasedUsage) due(tenant string, now int64) *Settlement {
 	return u.sent
 }
 
-// answered takes in what became of it. It reports whether it is lost: nobody knows whether it was counted, and the store forgets it soon.
+// answered takes in what became of what is sent. It reports whether it is lost: nobody knows whether it was counted, and the store forgets it soon.
 func (u *leasedUsage) answered(err error, now int64) (lost bool) {
 	if err != nil {
 		u.after = now + countAgainAfter
@@ -138,8 +138,12 @@ func (u *usageTeller) tell(ctx context.Context) {
 	}
 }
 
-// count has the store count what was admitted here.
+// count has the store count what was admitted here, unless somebody does so already: the answer to what one has sent is not that to what another one sends meanwhile.
 func (t *leasedTenant) count(ctx context.Context) {
+	if !t.counting.TryLock() {
+		return
+	}
+	defer t.counting.Unlock()
 	teller := usageTeller{
 		tenant: t.name, store: t.store.LeaseStore, mu: &t.mu, usage: &t.usage, storeTime: func() int64 { return t.storeTime(t.store.now()) },
 		lost: &t.store.stats.uncounted, told: t.store.cfg.Counted,

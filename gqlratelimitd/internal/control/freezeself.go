@@ -116,10 +116,10 @@ func (f *freezing) correct(ctx context.Context, tenant string, kept store.UsageS
 // note notes that a period is frozen of all tenants, where it is the one that is next. Freezing by itself goes on behind it.
 func (p statementPeriod) note(tx *store.Tx) error {
 	next, err := frozenUntil(&tx.View)
-	if err != nil || next.IsZero() || next.Before(dayAt(p.first)) {
+	// A longer one that begins earlier has left out whoever has a statement of its days: the rest of it is theirs still.
+	if err != nil || !next.Equal(dayAt(p.first)) {
 		return err
 	}
-	// It does not go back.
 	return tx.PutUsagePass(frozenPass, p.until*minutesOfDay)
 }
 

@@ -200,6 +200,27 @@ func TestAPeriodWithAGapTakesAPersonAndItsStatementSaysSo(t *testing.T) {
 	})
 }
 
+func TestAPeriodThatBeginsBeforeTheOneThatIsNextLeavesThatToFreezingByItself(t *testing.T) {
+	t.Parallel()
+	ledgers(t, func(l *ledger) {
+		l.put([]store.UsageCount{
+			{Tenant: "acme", Minute: minuteOf(firstFrozen), Unit: "points", Charged: 5}, {Tenant: "acme", Minute: minuteOf(firstFrozen) + 1500, Unit: "points", Charged: 7},
+		})
+		c, f := l.byItself(l.key)
+		l.begin(f)
+		l.now = firstFrozen.AddDate(0, 0, 3)
+		require.NoError(l, f.Look(l.ctx()))
+		require.Equal(l, []string{"acme 2026-11-16"}, l.heads())
+		l.now = firstFrozen.AddDate(0, 0, 6)
+		frozen, err := c.FreezeUsage(l.ctx(), by(operator), control.FreezeInput{From: "2026-11-16", To: "2026-11-19", N: 100, Incomplete: true})
+		require.NoError(l, err)
+		require.Empty(l, frozen.Next)
+		require.Len(l, frozen.Left, 1, "no day is in two statements")
+		require.NoError(l, f.Look(l.ctx()))
+		require.Equal(l, []string{"acme 2026-11-16", "acme 2026-11-17"}, l.heads())
+	})
+}
+
 func TestWhatIsNotKeptAnyMoreHoldsFreezingBackForNoTime(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, "")
