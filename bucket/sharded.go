@@ -19,6 +19,8 @@ const (
 	shardWorkers = 4
 	// shardForgotten is after how long a process forgets a tenant of which it was asked nothing.
 	shardForgotten = 60 * lease.Second
+	// lastCount is for how long home is told of what came after the end of an instance, or of a tenant for which there is no room.
+	lastCount = time.Second
 )
 
 // ShardedConfig configures a [Sharded]. The zero value is ready to use.
@@ -55,7 +57,9 @@ type Sharded struct {
 	mu      sync.RWMutex
 	tenants map[string]*shardedTenant
 	work    chan *shardedTenant
-	stats   shardedCounters
+	// fetching are exchanges for which takes wait. None begins after the end, which is under mu.
+	fetching sync.WaitGroup
+	stats    shardedCounters
 }
 
 var (
@@ -214,15 +218,24 @@ func (s *Sharded) Tend(ctx context.Context) {
 // Shutdown has home count what was admitted here, and returns when that is done, or when the context ends, with an error that says of how many tenants it is
 // not. What the shard holds stays with it: others take from it, and exchange when it is due. Takes afterwards go to home.
 func (s *Sharded) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
 	s.ended.Store(true)
+	s.mu.Unlock()
+	fetched := make(chan struct{})
+	go func() {
+		defer close(fetched)
+		s.fetching.Wait()
+	}()
+	select {
+	case <-fetched:
+	case <-ctx.Done():
+	}
 	var leaving sync.WaitGroup
 	var left atomic.Int64
 	slots := make(chan struct{}, exchangesAtOnce)
 	for _, t := range s.all() {
-		slots <- struct{}{}
 		leaving.Go(func() {
-			defer func() { <-slots }()
-			if !t.leave(ctx) {
+			if !t.leave(ctx, slots) {
 				left.Add(1)
 			}
 		})
@@ -232,6 +245,17 @@ func (s *Sharded) Shutdown(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("bucket: usage is not counted (tenants: %d)", n), ctx.Err())
 	}
 	return nil
+}
+
+// begin runs something beside who asks for it, which [Sharded.Shutdown] waits for. It returns false, and runs nothing, after the end.
+func (s *Sharded) begin(do func()) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.ended.Load() {
+		return false
+	}
+	s.fetching.Go(do)
+	return true
 }
 
 // beat sends a heartbeat if nobody else has for a while.

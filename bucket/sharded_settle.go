@@ -1,13 +1,15 @@
 package bucket
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Settle implements [Store]. What was charged to the shard and was worth less comes back to it, if it still holds that, less what has come back by itself; more is charged
 // to home.
 func (s *Sharded) Settle(ctx context.Context, settlement Settlement) (Settled, error) {
 	charge := settlement.Receipt.leased
-	t := s.tenant(settlement.Receipt.tenant)
-	if charge.place == 0 || t == nil {
+	if charge.place == 0 {
 		return s.home.Settle(ctx, settlement)
 	}
 	if err := settlement.check(); err != nil {
@@ -16,6 +18,11 @@ func (s *Sharded) Settle(ctx context.Context, settlement Settlement) (Settled, e
 	own, once, settled, err := settlement.settleRest(ctx, s.home, &s.stats.unsettled)
 	if err != nil || !settled.Applied {
 		return settled, err
+	}
+	t := s.tenant(settlement.Receipt.tenant)
+	if t == nil {
+		// There are as many as there can be. What it settles is told home at once, see [shardedTenant.note].
+		t = &shardedTenant{store: s, name: settlement.Receipt.tenant, forgotten: true}
 	}
 	first, err := t.settle(ctx, &own, charge)
 	if once {
@@ -37,7 +44,14 @@ func (t *shardedTenant) settle(ctx context.Context, own *Settlement, charge leas
 	if !some {
 		return true, nil
 	}
-	if first, err = t.putBack(ctx, &own.Receipt, b.Limits, charge, amounts); err != nil || !first || counted == nil {
+	first, err = t.putBack(ctx, &own.Receipt, b.Limits, charge, amounts)
+	t.mu.Lock()
+	doubtful := t.doubts.take(own.Receipt.id)
+	if doubtful && err != nil || errors.Is(err, ErrAmbiguous) {
+		t.doubts.add(own.Receipt.id, t.store.now())
+	}
+	t.mu.Unlock()
+	if first = first || doubtful; err != nil || !first || counted == nil {
 		return first, err
 	}
 	t.note(ctx, func(u *leasedUsage) { u.join(counted.all, counted.date) })

@@ -74,7 +74,7 @@ func (t *shardedTenant) take(ctx context.Context, take *Take, d *shardedTake) (R
 			t.due = true
 			t.mu.Unlock()
 			t.store.queue(t)
-		} else if t.exchange(ctx, state.ShardOffer) {
+		} else if t.fetch(ctx) {
 			if err := t.ask(ctx, take, d); err != nil {
 				return t.away(ctx, take, err)
 			}
@@ -87,7 +87,7 @@ func (t *shardedTenant) take(ctx context.Context, take *Take, d *shardedTake) (R
 		return t.admitted(ctx, take, d), nil
 	case d.answer.Status == state.ShardDone:
 		return t.takeRest(ctx, take, d)
-	case d.answer.Status == state.ShardShort && take.Claim == nil && t.isBarren(d):
+	case d.answer.Status == state.ShardShort && take.Claim == nil && t.isBarren(take.Buckets[d.at].Limits, d):
 		// Who has a key asks home, which has what that was used for, and answers it whatever is left.
 		return t.refused(take, d), nil
 	default:
@@ -131,12 +131,12 @@ func (d *shardedTake) alone(take *Take) bool {
 }
 
 // isBarren reports whether home has too little as well, by what it said last.
-func (t *shardedTenant) isBarren(d *shardedTake) bool {
+func (t *shardedTenant) isBarren(limits *Limits, d *shardedTake) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := len(t.barren.amounts) == len(d.amounts) && t.store.now() < t.barren.until
 	for i := range d.answer.Levels {
-		if l := &d.answer.Levels[i]; l.Short && !t.limits.rules[i].Lenient && l.Left < d.amounts[i]*unitOf(t.limits, i) {
+		if l := &d.answer.Levels[i]; l.Short && !limits.rules[i].Lenient && l.Left < d.amounts[i]*unitOf(limits, i) {
 			return true
 		}
 		known = known && d.amounts[i] >= t.barren.amounts[i]

@@ -29,6 +29,8 @@ type shardedTenant struct {
 	due    bool
 	barren barren
 	usage  leasedUsage
+	// doubts are under the lock as well.
+	doubts shardDoubts
 	// forgotten says that the store has another one of this name, or none.
 	forgotten bool
 	// tell is when home is told of usage next, and counting is held by who does.
@@ -68,7 +70,7 @@ func (t *shardedTenant) storeTime(now int64) int64 {
 func (t *shardedTenant) isDue(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lead > 0 && now >= t.lead || now >= t.tell && (len(t.usage.minutes) > 0 || t.usage.sent != nil)
+	return t.due || t.lead > 0 && now >= t.lead || now >= t.tell && (len(t.usage.minutes) > 0 || t.usage.sent != nil)
 }
 
 // idle reports whether nothing is lost when it is forgotten.
@@ -99,8 +101,13 @@ func (t *shardedTenant) note(ctx context.Context, add func(*leasedUsage)) {
 	add(&t.usage)
 	alone := t.forgotten || t.store.ended.Load()
 	t.mu.Unlock()
-	if alone {
-		t.count(context.WithoutCancel(ctx))
+	if !alone {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCount)
+	defer cancel()
+	if !t.leave(ctx, make(chan struct{}, 1)) {
+		t.store.stats.uncounted.Add(1)
 	}
 }
 
@@ -124,6 +131,20 @@ func (t *shardedTenant) serve(ctx context.Context) {
 	}
 	if tells {
 		t.count(ctx)
+	}
+}
+
+// fetch exchanges for a take, which waits no longer than its context lasts. It reports whether the shard has something new.
+func (t *shardedTenant) fetch(ctx context.Context) bool {
+	fetched := make(chan bool, 1)
+	if !t.store.begin(func() { fetched <- t.exchange(ctx, state.ShardOffer) }) {
+		return false
+	}
+	select {
+	case is := <-fetched:
+		return is
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -201,17 +222,24 @@ func (t *shardedTenant) home(ctx context.Context, limits *Limits, offer *ShardAn
 		// the shard would leave that has come.
 		asked := e
 		asked.message.Holder, asked.message.Leaving = newHolder(), true
-		if x, err := t.store.home.Exchange(ctx, asked); err != nil || x.records != nil || len(x.answers) == 0 {
+		if x, err := t.store.home.Exchange(ctx, asked); err != nil || x.records != nil || len(x.answers) == 0 || x.isFarFrom(offer.now) {
 			return homes, err
 		}
 	}
 	t.store.stats.exchanges.Add(1)
 	x, err := t.store.home.Exchange(ctx, e)
-	if err != nil || x.records != nil || len(x.answers) == 0 {
+	if err != nil || x.records != nil || len(x.answers) == 0 || x.isFarFrom(offer.now) {
 		return homes, err
 	}
 	return x.answers[0], nil
 }
+
+// mostApart is by how much the clocks of a shard and of home may differ, in milliseconds: home is told what a shard has charged with the time of the shard, and does
+// nothing about what is a minute old.
+const mostApart = 10_000
+
+// isFarFrom reports whether the clock of the store is so far from that of another one that they cannot share a tenant.
+func (x *Exchanged) isFarFrom(now int64) bool { return max(x.now-now, now-x.now) > mostApart }
 
 // limitsOfShard are the limits as a call of a shard has them, with the amounts in tokens, of nothing if there are none.
 func limitsOfShard(limits *Limits, amounts []int64) []byte {
@@ -237,8 +265,9 @@ func (t *shardedTenant) count(ctx context.Context) {
 	teller.tell(ctx)
 }
 
-// leave has home count what was admitted here, with some patience. It returns false if that is not done when the context ends.
-func (t *shardedTenant) leave(ctx context.Context) bool {
+// leave has home count what was admitted here, with some patience. It returns false if that is not done when the context ends. As many tenants as there are slots
+// are told at once, and one that waits has none.
+func (t *shardedTenant) leave(ctx context.Context, slots chan struct{}) bool {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -247,7 +276,13 @@ func (t *shardedTenant) leave(ctx context.Context) bool {
 			return t.counted()
 		case <-pause.C:
 		}
-		if t.count(ctx); t.counted() {
+		select {
+		case slots <- struct{}{}:
+			t.count(ctx)
+			<-slots
+		case <-ctx.Done():
+		}
+		if t.counted() {
 			return true
 		}
 		pause.Reset(lookEvery)

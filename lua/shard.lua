@@ -238,7 +238,9 @@ local function offer(blind)
     end
     s.number, s.pending = s.number + 1, 1
   end
-  if s.by == instance and ticking >= s.clock then
+  if s.by == instance then
+    -- A message that comes late tells nothing: what passed since has been added.
+    ticking = max(ticking, s.clock)
     s.ticks = s.ticks + ticking - s.clock
   end
   s.by, s.clock, s.began, s.claimed = instance, ticking, moment, moment + SHARD_CLAIM
@@ -330,6 +332,10 @@ if s.holder ~= known then
   least = 0
 end
 if not same and stored and moment < max(s.deadline, s.began + length) then
+  if extra == SHARD_PUT_BACK then
+    -- What was taken is not held any more. It is settled all the same, once.
+    return put_back(true)
+  end
   return status_reply(SHARD_OTHER)
 elseif not same then
   s = {

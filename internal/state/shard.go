@@ -77,6 +77,10 @@ func Shard(c Call) (Reply, error) {
 			return err
 		}
 		switch {
+		case !same && c.extra == ShardBack:
+			// What was taken is not held any more. It is settled all the same, once.
+			x.blind = true
+			x.back(r)
 		case !same:
 			r.Text = append(c.reply(Applied), ShardOther)
 		case c.extra == ShardTake:

@@ -41,10 +41,13 @@ func (x *shardOf) offer(r *Reply) {
 		x.number++
 		x.pending = 1
 	}
-	if x.by == x.instance && x.ticking >= x.clock {
-		x.ticks += x.ticking - x.clock
+	ticking := x.ticking
+	if x.by == x.instance {
+		// A message that comes late tells nothing: what passed since has been added.
+		ticking = max(ticking, x.clock)
+		x.ticks += ticking - x.clock
 	}
-	x.by, x.clock, x.began, x.claimed = x.instance, x.ticking, x.now, x.now+shardClaim
+	x.by, x.clock, x.began, x.claimed = x.instance, ticking, x.now, x.now+shardClaim
 	r.Text = append(append(x.reply(Applied), status, asked), x.holder...)
 	r.Text = appendAll(r.Text, numberSize, x.number, x.interval, x.ticks)
 	for i := range x.parts {
