@@ -89,6 +89,9 @@ type Leased struct {
 	heat    [heatSlots]atomic.Uint64
 	work    chan *leasedTenant
 	stats   leaseCounters
+	// unsent is what the store has not done yet of receipts that were settled here, under its lock.
+	unsentLock sync.Mutex
+	unsent     unfinished[[]*Settlement]
 }
 
 var _ Store = (*Leased)(nil)

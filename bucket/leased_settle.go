@@ -38,13 +38,21 @@ func (l *Leased) settleOne(ctx context.Context, settlement Settlement) (Settled,
 		return Settled{}, err
 	}
 	own, once, settled, err := settlement.settleRest(ctx, l.LeaseStore, &l.stats.unsettled)
-	if err != nil || !settled.Applied {
+	if err != nil || !settled.Applied && !once {
 		return settled, err
 	}
-	applied, after := l.giveBack(&own, settlement.Receipt.leased, once)
-	settled.Applied = applied
-	for _, late := range after {
+	id := settlement.Receipt.id
+	l.unsentLock.Lock()
+	after, tried := l.unsent.take(id)
+	l.unsentLock.Unlock()
+	if settled.Applied = true; !tried {
+		settled.Applied, after = l.giveBack(&own, settlement.Receipt.leased, once)
+	}
+	for i, late := range after {
 		if _, err := l.LeaseStore.Settle(ctx, *late); err != nil {
+			l.unsentLock.Lock()
+			l.unsent.add(id, after[i:], l.now())
+			l.unsentLock.Unlock()
 			return Settled{}, err
 		}
 	}
@@ -64,9 +72,11 @@ func (s *Settlement) settleRest(ctx context.Context, store Store, unsettled *ato
 	}
 	settled.Applied = true
 	if once = !rest.charges(); !once {
-		if settled, err = store.Settle(ctx, rest); err != nil || !settled.Applied {
+		if settled, err = store.Settle(ctx, rest); err != nil || !settled.Applied && rest.Claim != nil {
 			return own, once, settled, err
 		}
+		// Without a claim it was settled before, and the answer to that may have been lost. What was charged elsewhere is settled once by itself.
+		once = !settled.Applied
 	}
 	if more != nil && rest.Claim != nil {
 		if _, err := store.Settle(ctx, *more); err != nil {
@@ -94,7 +104,7 @@ func (l *Leased) giveBack(own *Settlement, charge leasedCharge, once bool) (appl
 	default:
 		store = append(store, own.counts(counted))
 	}
-	held := t != nil && t.limits == b.Limits && t.holder.Mark().Same(charge.mark)
+	held := t != nil && t.limits == b.Limits && t.holder.Mark().Same(charge.mark) && t.holder.Alive(l.now())
 	// What is held may be on its way back to the store when it is ended, and nothing is added to it then.
 	if !held || t.ended {
 		if back := own.windows(); back != nil {

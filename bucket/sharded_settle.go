@@ -16,7 +16,7 @@ func (s *Sharded) Settle(ctx context.Context, settlement Settlement) (Settled, e
 		return Settled{}, err
 	}
 	own, once, settled, err := settlement.settleRest(ctx, s.home, &s.stats.unsettled)
-	if err != nil || !settled.Applied {
+	if err != nil || !settled.Applied && !once {
 		return settled, err
 	}
 	t := s.tenant(settlement.Receipt.tenant)
@@ -46,9 +46,9 @@ func (t *shardedTenant) settle(ctx context.Context, own *Settlement, charge leas
 	}
 	first, err = t.putBack(ctx, &own.Receipt, b.Limits, charge, amounts)
 	t.mu.Lock()
-	doubtful := t.doubts.take(own.Receipt.id)
+	_, doubtful := t.doubts.take(own.Receipt.id)
 	if doubtful && err != nil || errors.Is(err, ErrAmbiguous) {
-		t.doubts.add(own.Receipt.id, t.store.now())
+		t.doubts.add(own.Receipt.id, struct{}{}, t.store.now())
 	}
 	t.mu.Unlock()
 	if first = first || doubtful; err != nil || !first || counted == nil {

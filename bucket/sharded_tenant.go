@@ -29,8 +29,9 @@ type shardedTenant struct {
 	due    bool
 	barren barren
 	usage  leasedUsage
-	// doubts are under the lock as well.
-	doubts shardDoubts
+	// doubts are receipts of which nobody knows whether the shard has put back what was not needed. It has, or does so when it is asked again: what was used less is to be noted
+	// in any case, and once.
+	doubts unfinished[struct{}]
 	// forgotten says that the store has another one of this name, or none.
 	forgotten bool
 	// tell is when home is told of usage next, and counting is held by who does.
