@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // Run does in the background what requests do otherwise: it sends heartbeats, by which instances know how many they
@@ -24,7 +25,8 @@ func (e *Extension) Run(ctx context.Context) {
 
 // Shutdown ends what the extension does beside requests. It ends [Extension.Run]. It waits for the operations that still
 // run under an idempotency key: their claims end with them. It settles the charges that still wait for a store, and what
-// was admitted while a store was away. Nothing of that waits for the rest, nor one store for another.
+// was admitted while a store was away. Nothing of that waits for the rest, nor one store for another. What is leased is given back, and usage of it told, when all that
+// is done, or when a quarter is left of the time until the deadline of ctx.
 //
 // When ctx ends before that is done, Shutdown drops the rest: claims are left to their leases, charges stay at their
 // estimates, and what was admitted without a store stays uncharged. The error says what was dropped, and matches that
@@ -42,10 +44,39 @@ func (e *Extension) Shutdown(ctx context.Context) error {
 		// What is left after it is settled below.
 		_ = e.stores.Drain(ctx)
 	})
+	// What is settled while parts are leased comes back to them, so that these are given back last, but not when there is no time left.
+	done := make(chan struct{})
+	var giving sync.WaitGroup
+	giving.Go(func() {
+		if reaches(ctx, done) {
+			// What is left after it is given back below.
+			_ = e.stores.GiveBack(ctx)
+		}
+	})
 	// What still runs under a key settles its charge with its claim.
 	err := e.claims.Wait(ctx)
 	drain.Wait()
-	return errors.Join(err, e.stores.Shutdown(ctx))
+	err = errors.Join(err, e.stores.Shutdown(ctx))
+	close(done)
+	giving.Wait()
+	return err
+}
+
+// reaches waits until a quarter is left of the time that the context has, and returns whether that came before the other thing was done. A context without a deadline has
+// no such time.
+func reaches(ctx context.Context, done <-chan struct{}) bool {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return false
+	}
+	left := time.NewTimer(time.Until(deadline) / 4 * 3)
+	defer left.Stop()
+	select {
+	case <-left.C:
+		return true
+	case <-done:
+		return false
+	}
 }
 
 // AwaitSettled returns when no settlement waits for a store any more, or with the error of ctx when that ends

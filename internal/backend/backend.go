@@ -182,6 +182,12 @@ func (s *Stores) Shutdown(ctx context.Context) error {
 	return errors.Join(settled, drained)
 }
 
+// GiveBack ends [Stores.Run], gives back what is leased and tells usage of it, and ends stores that work in the background. The error says what is left. No store waits for another one.
+func (s *Stores) GiveBack(ctx context.Context) error {
+	s.end()
+	return s.beside(func(b *Store) error { return errors.Join(b.leases.close(ctx), b.shutDown(ctx)) })
+}
+
 // Name is what policies call the store, empty for the default one.
 func (b *Store) Name() string { return b.name }
 

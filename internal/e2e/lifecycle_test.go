@@ -161,6 +161,56 @@ func TestAServerThatIsNotBehindTheHandlerIsToldSoOnce(t *testing.T) {
 	}
 }
 
+// givingBack is a store that works in the background, and notes how much time it has to end.
+type givingBack struct {
+	*bucket.Memory
+	left []time.Duration
+}
+
+// Run implements [bucket.Runner].
+func (*givingBack) Run(ctx context.Context) { <-ctx.Done() }
+
+// Shutdown implements [bucket.Runner].
+func (s *givingBack) Shutdown(ctx context.Context) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	s.left = append(s.left, time.Until(deadline))
+	return ctx.Err()
+}
+
+func TestWhatIsLeasedIsGivenBackInTimeThoughAnOperationUnderAKeyDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &givingBack{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
+		limiter := ratelimit.New(ratelimit.Config{
+			Store: store, Policy: policyOf(t, "version: 1\ndefault: all\ntiers:\n  all: {limits: {minute: {capacity: 100, per: minute}}}\n"), Subject: byTenantHeader,
+			Observe: ratelimit.ObserveConfig{Logger: discard},
+		})
+		resolver := &testserver.Resolver{}
+		resolver.BeforeCreate = func(context.Context) { time.Sleep(time.Minute) } //nolint:forbidigo // the clock of a synctest bubble
+		server := newGraphQLServer(resolver)
+		server.Use(limiter)
+		p := &inProcess{t: t, handler: ratelimit.Handler(server)}
+		var running sync.WaitGroup
+		running.Go(func() { p.post(request{Query: createUser, Key: testKey}) })
+		synctest.Wait()
+		soon, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		require.ErrorIs(t, limiter.Shutdown(soon), context.DeadlineExceeded)
+		require.Equal(t, []time.Duration{2 * time.Second, 0}, store.left)
+
+		// When all else is done it is not waited for.
+		store.left = nil
+		running.Wait()
+		later, end := context.WithTimeout(t.Context(), 8*time.Second)
+		defer end()
+		require.NoError(t, limiter.Shutdown(later))
+		require.Equal(t, []time.Duration{8 * time.Second}, store.left)
+	})
+}
+
 func TestShutdownWaitsForAnOperationUnderAKeyAndStoresItsAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
