@@ -240,7 +240,7 @@ func (t *shardedTenant) home(ctx context.Context, limits *Limits, offer *ShardAn
 const mostApart = 10_000
 
 // isFarFrom reports whether the clock of the store is so far from that of another one that they cannot share a tenant.
-func (x *Exchanged) isFarFrom(now int64) bool { return max(x.now-now, now-x.now) > mostApart }
+func (e *Exchanged) isFarFrom(now int64) bool { return max(e.now-now, now-e.now) > mostApart }
 
 // limitsOfShard are the limits as a call of a shard has them, with the amounts in tokens, of nothing if there are none.
 func limitsOfShard(limits *Limits, amounts []int64) []byte {
