@@ -68,10 +68,10 @@ var workers = map[string]func(addr string) (report, error){
 }
 
 const (
-	hammerCapacity = 2000
+	hammerCapacity = 20_000
 	// hammerFirst is taken before the processes start, so that the bucket is not full again while they
 	// are slow to come: a full bucket gains nothing.
-	hammerFirst   = 1500
+	hammerFirst   = 19_500
 	hammerRefill  = 1000 // a second
 	hammerCost    = 3
 	hammerCalls   = 60
