@@ -38,7 +38,7 @@ type ShardedConfig struct {
 //
 // Only takes with [LeaseAlways] are shared, and only where all limits of the tenant are token buckets that are not soft and the tenant has no override records. Takes that need more than the
 // bucket of the tenant, such as a user or an idempotency key, ask home for the rest, and put back what they took if it refuses. Everything else is
-// done by home: other takes, amounts that are larger than what the shard can hold, Peek, Grant, Reset and claims.
+// done by home: other takes, amounts that are larger than what the shard can hold, Peek, Grant, Reset and claims, and a tenant for which the clocks of shard and home are more than 10 s apart.
 //
 // A Sharded shares nothing before [Sharded.Allow]. [Sharded.Run] exchanges with home, and [Sharded.Shutdown] has it count the rest of the usage: package ratelimit calls both. It is safe for concurrent use. Its errors are those of home: what a shard
 // does not answer home decides.
