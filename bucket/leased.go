@@ -89,9 +89,11 @@ type Leased struct {
 	heat    [heatSlots]atomic.Uint64
 	work    chan *leasedTenant
 	stats   leaseCounters
-	// unsent is what the store has not done yet of receipts that were settled here, under its lock.
+	// unsent is what the store has not done yet of receipts that were settled here, under its lock. Settlements of all tenants would wait for that, so that they look
+	// first whether there is anything.
 	unsentLock sync.Mutex
 	unsent     unfinished[[]*Settlement]
+	anyUnsent  atomic.Bool
 }
 
 var _ Store = (*Leased)(nil)

@@ -42,21 +42,35 @@ func (l *Leased) settleOne(ctx context.Context, settlement Settlement) (Settled,
 		return settled, err
 	}
 	id := settlement.Receipt.id
-	l.unsentLock.Lock()
-	after, tried := l.unsent.take(id)
-	l.unsentLock.Unlock()
+	after, tried := l.takeUnsent(id)
 	if settled.Applied = true; !tried {
 		settled.Applied, after = l.giveBack(&own, settlement.Receipt.leased, once)
 	}
 	for i, late := range after {
 		if _, err := l.LeaseStore.Settle(ctx, *late); err != nil {
-			l.unsentLock.Lock()
-			l.unsent.add(id, after[i:], l.now())
-			l.unsentLock.Unlock()
+			l.addUnsent(id, after[i:])
 			return Settled{}, err
 		}
 	}
 	return settled, nil
+}
+
+// addUnsent remembers what the store has not done of a receipt.
+func (l *Leased) addUnsent(id [16]byte, rest []*Settlement) {
+	l.unsentLock.Lock()
+	defer l.unsentLock.Unlock()
+	l.unsent.add(id, rest, l.now())
+	l.anyUnsent.Store(true)
+}
+
+// takeUnsent forgets that, and returns it, and whether it was remembered.
+func (l *Leased) takeUnsent(id [16]byte) (rest []*Settlement, is bool) {
+	if !l.anyUnsent.Load() {
+		return nil, false
+	}
+	l.unsentLock.Lock()
+	defer l.unsentLock.Unlock()
+	return l.unsent.take(id)
 }
 
 // settleRest has a store settle what it has charged, and charge what the bucket that was charged elsewhere was worth more. It returns the settlement of that bucket for what it
