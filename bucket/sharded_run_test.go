@@ -189,6 +189,7 @@ func TestAnExchangeOfAShardIsBroughtToItsEndWhenItsContextEnds(t *testing.T) {
 	home.meanwhile = cancel
 	_, err := s.Take(ctx, countedTake(t))
 	require.ErrorIs(t, err, bucket.ErrUnavailable, "who took is gone")
+	require.NoError(t, s.Shutdown(t.Context()), "it waits for the exchange")
 	record := bucket.ShardRecord(shard.Memory, "acme")
 	require.False(t, bucket.ShardPending(record))
 	require.Positive(t, bucket.ShardHolds(shard.Memory, "acme", time.Now().UnixMilli()).Capacity, "others take from it at once")

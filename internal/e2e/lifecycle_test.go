@@ -164,6 +164,7 @@ func TestAServerThatIsNotBehindTheHandlerIsToldSoOnce(t *testing.T) {
 // givingBack is a store that works in the background, and notes how much time it has to end.
 type givingBack struct {
 	*bucket.Memory
+	mu   sync.Mutex
 	left []time.Duration
 }
 
@@ -176,6 +177,8 @@ func (s *givingBack) Shutdown(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.left = append(s.left, time.Until(deadline))
 	return ctx.Err()
 }
