@@ -20,7 +20,7 @@ import (
 func TestAnOperationWhoseClientHasGoneHasNotFailed(t *testing.T) {
 	t.Parallel()
 	s := newShedding(t, func(cfg *throttle.Config, _ *ratelimit.Config) { cfg.Errors = 0.5 })
-	s.centre.share.Shed = 0
+	s.centre.shed(0)
 	began := make(chan struct{}, 1)
 	s.resolver.OnExport = func(ctx context.Context, _ int) error {
 		began <- struct{}{}
@@ -58,9 +58,9 @@ func TestAllWhomNobodyKnowsAreOneVoiceOfTheThrottle(t *testing.T) {
 			busy := make(chan float64, 1000)
 			s := newShedding(t, func(cfg *throttle.Config, c *ratelimit.Config) {
 				cfg.Errors = 0.02
-				centre, ok := cfg.Centre.(*dictator)
+				centre, ok := cfg.Centre.(*fixedCentre)
 				require.True(t, ok)
-				centre.share.Shed = 0
+				centre.shed(0)
 				centre.told = func(r throttle.Report) {
 					now := atomic.LoadInt64(&asked)
 					if now-before >= enough && len(busy) < cap(busy) {

@@ -39,18 +39,25 @@ tenants:
   shrinks: {tier: shrinks}
 `
 
-// dictator is a centre that always says the same.
-type dictator struct {
-	share throttle.Share
-	// told is told of each report, if it is set.
+// fixedCentre answers every report with the same share. Its methods may be called by several goroutines.
+type fixedCentre struct {
+	// told receives each report, if it is set before the throttle runs.
 	told func(throttle.Report)
 
-	mu   sync.Mutex
-	last throttle.Report
-	sums throttle.Report
+	mu    sync.Mutex
+	share throttle.Share
+	last  throttle.Report
+	sums  throttle.Report
 }
 
-func (d *dictator) Exchange(_ context.Context, r throttle.Report) (throttle.Share, error) {
+// shed changes the share that the next reports are answered with: the running throttle reads it too.
+func (d *fixedCentre) shed(share float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.share.Shed = share
+}
+
+func (d *fixedCentre) Exchange(_ context.Context, r throttle.Report) (throttle.Share, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = r
@@ -64,10 +71,10 @@ func (d *dictator) Exchange(_ context.Context, r throttle.Report) (throttle.Shar
 	return d.share, nil
 }
 
-func (d *dictator) Leave(context.Context, string) error { return nil }
+func (d *fixedCentre) Leave(context.Context, string) error { return nil }
 
 // seen is what was reported, added up.
-func (d *dictator) seen() throttle.Report {
+func (d *fixedCentre) seen() throttle.Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sums
@@ -78,7 +85,7 @@ type shedding struct {
 	*fixture
 	instruments
 
-	centre   *dictator
+	centre   *fixedCentre
 	throttle *throttle.Throttle
 	observer *event.Channel
 }
@@ -86,7 +93,7 @@ type shedding struct {
 func newShedding(t *testing.T, configure func(*throttle.Config, *ratelimit.Config)) *shedding {
 	t.Helper()
 	s := &shedding{instruments: instruments{t: t}, observer: event.NewChannel(1000)}
-	s.centre = &dictator{share: throttle.Share{Shed: 0.9, Room: [throttle.Orders]float64{0.9}, Instances: 1, Fresh: 1, Pressure: 2}}
+	s.centre = &fixedCentre{share: throttle.Share{Shed: 0.9, Room: [throttle.Orders]float64{0.9}, Instances: 1, Fresh: 1, Pressure: 2}}
 	cfg := throttle.Config{Centre: s.centre, Processor: throttle.None, Memory: throttle.None, Logger: slog.New(slog.DiscardHandler)}
 	s.fixture = newFixture(t, func(c *ratelimit.Config) {
 		s.configure(c)
@@ -245,7 +252,7 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 			return true
 		}
 	})
-	s.centre.share.Shed = 0
+	s.centre.shed(0)
 	// A beat in which one operation has failed, or none, says nothing, and a pressure is that of more beats than one.
 	require.Eventually(t, func() bool {
 		require.Equal(t, http.StatusOK, s.post(request{Query: `{ __typename }`}).Status)
@@ -257,7 +264,7 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 func TestWhatLimitsRefuseAndWhatIsReplayedIsNoLoadForTheThrottle(t *testing.T) {
 	t.Parallel()
 	s := newShedding(t, nil)
-	s.centre.share.Shed = 0
+	s.centre.shed(0)
 	const never = `{ users(first: 20000) { name } }`
 	for range 20 {
 		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never}).errorCode(t))
