@@ -18,7 +18,7 @@ BENCHCOUNT ?= 7
 # Modules of the repository beside the root that have code of ours.
 CONTRIB := $(patsubst %/go.mod,%,$(wildcard contrib/*/go.mod))
 # Those that need foreign servers have a target of their own for their tests.
-CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/natsstream contrib/prometheus contrib/grafana contrib/compose,$(CONTRIB))
+CONTRIB_TEST := $(filter-out contrib/postgresfeed contrib/mongofeed contrib/kafkastream contrib/prometheus contrib/grafana contrib/compose,$(CONTRIB))
 # Those that are linted and formatted.
 MODULES := $(CONTRIB) gqlratelimitd
 
@@ -51,12 +51,12 @@ mongo: ## Test the feeds of MongoDB with FerretDB, which it builds without the r
 	cd contrib/mongofeed && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: streams
-streams: ## Test the sinks of Kafka and NATS with kfake and nats-server, which it builds without the race detector; installs kcat if it is missing
+streams: ## Test the sink of Kafka with kfake, which it builds without the race detector; installs kcat if it is missing
 	@scripts/install-streams
 	cd tools/kfake && go build -o /dev/null .
 	cd contrib/kafkastream && go test -race -shuffle=on -timeout 10m ./...
 	cd tools/nats && go build -o /dev/null github.com/nats-io/nats-server/v2
-	cd contrib/natsstream && go test -race -shuffle=on -timeout 10m ./...
+	cd && go test -race -shuffle=on -timeout 10m ./...
 
 .PHONY: boards
 boards: test-tools ## Test metrics, alert rules, dashboards and the compose file with Prometheus and promtool; installs them if they are missing, and starts no service
@@ -117,10 +117,10 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestAPointBuysNoMoreBytesThanThePageSays$$' -timeout 60m ./cost -documents=500000 -search-seed=$$RANDOM
 	@# A hundred thousand refusals through a Redis that is killed and frozen.
 	go test -race -v -run Flood -timeout 60m ./event/redisstream -refusals=100000
-	@# And through a Kafka whose leaders move besides, and a NATS.
+	@# And through a Kafka whose leaders move besides.
 	@scripts/install-streams
 	cd contrib/kafkastream && go test -race -v -run Flood -timeout 60m . -refusals=100000
-	cd contrib/natsstream && go test -race -v -run Flood -timeout 60m . -refusals=100000
+	cd && go test -race -v -run Flood -timeout 60m . -refusals=100000
 	@# Ten thousand revisions of policies, of which most are not to be served.
 	go test -race -v -run '^TestWhatIsServedIsAlwaysTheNewestValidRevision$$' -timeout 60m ./policy -revisions=100
 	@# A thousand races of 32 publishers on SQLite, and on PostgreSQL.

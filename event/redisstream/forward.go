@@ -25,7 +25,7 @@ type ForwardConfig struct {
 	Topic string
 	// Group is the group of consumers in which it stands what has arrived, one for each place that events are brought to. Empty means forward.
 	Group string
-	// Sink is where they go, such as one of Kafka or NATS. It is required.
+	// Sink is where they go, such as one of Kafka. It is required.
 	Sink stream.Sink
 	// Logger is told, once, that nothing goes on, and of each entry that never arrives. Nil means slog.Default().
 	Logger *slog.Logger

@@ -9,6 +9,6 @@
 // After those are taken out, the events of one tenant from one instance stand in each topic in the order in which they happened, and their
 // sequence has a gap for each that was dropped. Nobody bills from them.
 //
-// Sinks are event/redisstream and, as modules of their own, contrib/kafkastream and contrib/natsstream. Package event/streamtest is the
+// Sinks are event/redisstream and, as a module of its own, contrib/kafkastream. Package event/streamtest is the
 // contract for further ones. docs/reference/streams.md has each type of event with its data.
 package stream

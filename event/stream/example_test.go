@@ -11,7 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 )
 
-// printer is a sink that prints. redisstream.New, kafkastream.New and natsstream.New return those of brokers.
+// printer is a sink that prints. redisstream.New and kafkastream.New return those of brokers.
 type printer struct{}
 
 func (printer) Send(_ context.Context, batch []stream.Envelope) []error {
