@@ -96,8 +96,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -v -run '^TestGoAndBothPathsOfTheScriptsDecideAndStoreTheSameBytes$$' -timeout 60m ./internal/state -calls=1000000
 	@# Ten million steps of instances that lease, with all that can fail.
 	go test -run '^TestNoMoreIsAdmittedThanTheLimitInAnyInterval' -timeout 60m ./internal/lease -steps=10000000
-	@# Eight processes that lease, killed, stopped and cut off for two minutes.
-	go test -v -run '^TestEightProcessesGetTheLimitInEveryIntervalWhateverBreaks$$' -timeout 60m ./internal/leasetest -fault-time=2m
+	@# Scenes that take wall-clock time, and eight processes that lease, killed, stopped and cut off for two minutes.
+	go test -tags long -v -timeout 60m ./internal/leasetest -fault-time=2m
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
 	@# A thousand worlds of regions, four thousand of shards, and some of these with twenty thousand operations each.

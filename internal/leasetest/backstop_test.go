@@ -152,27 +152,3 @@ func newWallFleet(t testing.TB) (fl *fleet, points float64) {
 	pass(warm)
 	return fl, points
 }
-
-func TestEightProcessesUseTheWholeBackstopAndNoMoreInAnyInterval(t *testing.T) {
-	fl, points := newWallFleet(t)
-	from, before := fl.clock.after(), calls(t, fl.server.Addr)
-	begun := operations(fl.count())
-	for move := range 2 {
-		fl.load(points, onOne(1+2*move))
-		pass(moveEvery)
-	}
-	asked := calls(t, fl.server.Addr) - before
-	t.Logf("%d calls for %d operations", asked, operations(fl.count())-begun)
-	v := fl.judgeWall(from)
-	require.Greater(t, v.all.used(), 99.0)
-	require.Greater(t, v.operation.used(), 99.0)
-}
-
-func TestEightProcessesKeepTheBackstopInEveryIntervalWhateverBreaks(t *testing.T) {
-	fl, _ := newWallFleet(t)
-	from := fl.clock.after()
-	t.Log(fl.breaks(newRandom(fl.Seed), *faultTime))
-	pass(time.Second)
-	v := fl.judgeWall(from)
-	require.Greater(t, v.all.used(), 30.0, "they go on serving")
-}

@@ -67,8 +67,3 @@ func blockEach(t testing.TB, tenants int) (reached []time.Duration) {
 	slices.Sort(reached)
 	return reached
 }
-
-func TestABlockReachesEveryInstanceWithinALease(t *testing.T) {
-	reached := blockEach(t, 8)
-	t.Logf("blocks reached the last of %d instances after %v in the middle, and %v at most", fleetSize, reached[len(reached)/2], reached[len(reached)-1])
-}

@@ -217,7 +217,7 @@ var tables = []struct {
 var document = filepath.Join("..", "..", "docs", "reports", "scale.md")
 
 // remake is the command that makes the tables. With -run Tables/processor and the like it makes one.
-const remake = "go test -count=1 -v -timeout 30m ./internal/leasetest -run Tables -all -update"
+const remake = "go test -tags long -count=1 -v -timeout 30m ./internal/leasetest -run Tables -all -update"
 
 // writeTable writes a table, between two marks of the page.
 func writeTable(t testing.TB, name, table string) {
@@ -241,18 +241,4 @@ func parts(t testing.TB, text, name string) (head, table, tail string) {
 	table, tail, found = strings.Cut(rest, ends)
 	require.True(t, found)
 	return head + begins, table, ends + tail
-}
-
-// A short run measures one row of the first table, and judges nothing but the limit.
-func TestTheTablesOfTheReportAreMadeByOneCommand(t *testing.T) {
-	if !*all {
-		of := setting{Kind: leased, Seed: seed(t), Capacity: 20_000, Refill: 20_000, Costs: mixed}
-		v, reached := shapes[1].run(t, of, 1.5, 2*time.Second)
-		t.Logf("%.0f decisions a second", reached)
-		require.LessOrEqual(t, v.over, v.inexact)
-		return
-	}
-	for _, table := range tables {
-		t.Run(table.name, func(t *testing.T) { writeTable(t, table.name, table.measure(t)) })
-	}
 }
