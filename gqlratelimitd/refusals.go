@@ -10,12 +10,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 )
 
-// openRefusals has metrics say who is refused much, by the digests of the instances, and how many tenants are near their limits. Where several daemons
-// have one database each of them says so.
+// openRefusals has metrics say who is refused much, by the digests of the instances. Where several daemons have one database each of them says so.
 func (d *daemon) openRefusals(context.Context) error {
-	if err := refusals.ObserveNear(refusals.NearConfig{Near: d.control.NearTenants, MeterProvider: d.metrics, Now: d.options.now}); err != nil {
-		return err
-	}
 	if d.redis == nil {
 		return nil
 	}

@@ -38,8 +38,6 @@ func TestTheCommandShowsWhatTheDaemonKeepsOfUsage(t *testing.T) {
 	require.Len(t, rows, 25)
 	require.Equal(t, "'=cmd", rows[1][5])
 	require.Contains(t, run(0, "-by", "unit", "-from", from, "-to", to), "acme/1  points  40")
-	require.Contains(t, run(0, "reached", "-tenant", "acme/1", "-from", from, "-to", to), "tenant  minute  80%      7")
-	require.Contains(t, run(0, "near", "-at-least", "1"), "acme/1         minute  1     "+from+"  7      80%")
 	require.Contains(t, run(2, "-tenant", "acme/1", "-window", "minute", "-last", "30d"), "more than 10080 minutes: ask for a shorter range, or for the window hour")
 }
 

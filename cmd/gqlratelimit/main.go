@@ -12,7 +12,7 @@
 //	gqlratelimit refusal ID    why an operation was refused
 //	gqlratelimit top    the busiest tenants of all instances, and who is refused
 //	gqlratelimit mode set shadow -global -for 1h -reason "ticket 17"    no limit refuses, on any instance
-//	gqlratelimit usage -tenant acme -by unit    what a tenant has used, by gqlratelimitd; reached and near say who was near a limit
+//	gqlratelimit usage -tenant acme -by unit    what a tenant has used, by gqlratelimitd
 //	gqlratelimit block -tenant acme -for 1h -reason "ticket 17"    everything of a tenant is refused; unblock ends it
 //
 // Each sub-command says more with -h. docs/reference/command.md shows them at work.

@@ -108,32 +108,6 @@ func TestATableForASpreadsheetIsThatOfTheDaemon(t *testing.T) {
 	require.Contains(t, c.want(exitUsage, "usage -tenant acme -csv"), "the daemon says: This cannot be done. from: it comes to more than 100000 rows: ask for the window month")
 }
 
-func TestWhoIsNearALimitIsAList(t *testing.T) {
-	t.Parallel()
-	c := newControl(t)
-	const since = `"since": "2026-01-01T00:00:00Z", "from": "2026-11-17T00:00:00Z", "to": "2026-11-24T00:00:00Z", "kept": "2026-01-01T00:00:00Z"`
-	c.answer("GET /v1/ratelimit/usage/near", http.StatusOK, nil, `{`+since+`, "atLeast": 4, "threshold": 80, "next": "x", "rows": [
-		{"tenant": "acme\u001b[2J", "limit": "minute", "days": 6, "last": "2026-11-23T00:00:00Z", "times": 40, "most": 100}]}`)
-	require.Equal(t, `TENANT    OWNER  LIMIT   DAYS  LAST        TIMES  MOST
-acme?[2J         minute  6     2026-11-23  40     100%
-There are more: say a shorter time, or a larger -threshold.
-`, c.want(exitOK, "usage near -days 7 -at-least 4 -threshold 80 -level tenant"))
-	require.Equal(t, []string{"7", "4", "80", "tenant"}, []string{c.asked("days"), c.asked("atLeast"), c.asked("threshold"), c.asked("level")})
-	c.answer("GET /v1/ratelimit/usage/near", http.StatusOK, nil, `{`+since+`, "atLeast": 4, "threshold": 80, "rows": []}`)
-	require.Equal(t, "Nobody was seen at 80% of a limit on 4 days from 2026-11-17T00:00:00Z on.\n", c.want(exitOK, "usage near"))
-	const reached = "GET /v1/orgs/acme/ratelimit/usage/reached"
-	c.answer(reached, http.StatusOK, nil, `{"tenant": "acme", `+since+`, "rows": [
-		{"begin": "2026-11-23T00:00:00Z", "end": "2026-11-24T00:00:00Z", "level": "user", "owner": "h:12", "limit": "minute", "threshold": 80, "times": 3, "grade": "sampled"}]}`)
-	require.Equal(t, `BEGIN                 WHOSE      LIMIT   REACHED  TIMES
-2026-11-23T00:00:00Z  user h:12  minute  80%      3
-`, c.want(exitOK, "usage reached -tenant acme -window day -threshold 80 -last 7d"))
-	c.answer(reached, http.StatusOK, nil, `{"tenant": "acme", `+since+`, "rows": []}`)
-	require.Equal(t, "No limit of acme was seen to come so near in that time.\n", c.want(exitOK, "usage reached -tenant acme"))
-	c.answer(reached, http.StatusOK, nil, `{"tenant": "acme", `+since+`, "rows": []}`)
-	require.Contains(t, c.want(exitOK, "usage reached -tenant acme -json"), `"rows": []`)
-	require.Contains(t, c.want(exitUsage, "usage reached"), "say whose")
-}
-
 func TestATimeOfUsageThatIsNoneSaysWhatWouldBe(t *testing.T) {
 	t.Parallel()
 	c := newControl(t)
@@ -152,6 +126,5 @@ func TestATimeOfUsageThatIsNoneSaysWhatWouldBe(t *testing.T) {
 		require.Contains(t, c.want(exitUsage, "usage -tenant acme "+line), want, line)
 	}
 	require.Empty(t, c.seen, "nobody was asked")
-	require.Contains(t, c.want(exitOK, "usage -h"), "gqlratelimit usage near")
-	require.Contains(t, c.want(exitOK, "usage near -h"), "-at-least")
+	require.Contains(t, c.want(exitOK, "usage -h"), "-window")
 }

@@ -163,9 +163,6 @@ func daemonVerdicts() map[string][]run {
 			{"who has a name", false, append(refused(1, 100), ofTenant("acme", "limited", 100))},
 			{"beside one that has a name", true, append(refused(1, 100), ofTenant("globex", "limited", 100))},
 		},
-		"RatelimitTenantsNearLimit": {
-			{"one", true, []string{gauge("ratelimit_fleet_tenants_near_limit", 1)}}, {"none", false, []string{gauge("ratelimit_fleet_tenants_near_limit", 0)}},
-		},
 		"RatelimitMoreTenantsRefused": {{"one", true, unnamed(1)}, {"none", false, unnamed(0)}},
 		"RatelimitRelayLag":           {{"11 s", true, relay("lag_seconds", 11)}, {"9 s", false, relay("lag_seconds", 9)}},
 		"RatelimitRelayRefused":       {{"one", true, relay("refused", 1)}, {"none", false, relay("refused", 0)}},

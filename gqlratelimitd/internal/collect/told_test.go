@@ -20,7 +20,6 @@ func TestWhatIsCollectedIsToldAndSinceWhenAndUpToWhen(t *testing.T) {
 		s.tell("acme")
 		s.budget.Tell(s.clock.now(), "api", "0", usage.Batch{
 			Decisions: []usage.Decisions{{Tenant: "acme", Minute: began.Truncate(time.Minute), By: usage.ByOperation, Name: "Query.search", Numbers: usage.Numbers{Admitted: 3, Refused: 2, Points: 9}}},
-			Reached:   []usage.Reached{{Tenant: "acme", Minute: began.Truncate(time.Minute), Level: "tenant", Limit: "minute", Threshold: 80, Times: 4}},
 		})
 		s.clock.advance(2 * time.Minute)
 		s.settle()
@@ -44,13 +43,6 @@ func TestWhatIsCollectedIsToldAndSinceWhenAndUpToWhen(t *testing.T) {
 		require.True(s, units.Rows[2].Open)
 		operation := ask(control.UsageByOperation).Rows[0]
 		require.Equal(s, []any{"Query.search", int64(3), int64(2), int64(9)}, []any{operation.Name, operation.Admitted, operation.Refused, operation.Points})
-		reached, err := c.Reached(s.Context(), actor, control.ReachedInput{Tenant: "acme", N: 5})
-		require.NoError(s, err)
-		require.Len(s, reached.Rows, 1)
-		require.EqualValues(s, 4, reached.Rows[0].Times)
-		near, err := c.NearLimits(s.Context(), actor, control.NearInput{AtLeast: 1, N: 5})
-		require.NoError(s, err)
-		require.Equal(s, "acme", near.Rows[0].Tenant)
 	})
 }
 

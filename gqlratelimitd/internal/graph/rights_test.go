@@ -46,9 +46,7 @@ var questions = map[string]struct {
 	"tokens":       {`{ tokens(tenant: "acme") { nodes { id subject } } }`, []access.Role{access.TenantAdmin, access.Operator, access.Auditor}},
 	"usageSeries": {`{ usageSeries(tenant: "acme", by: UNIT) {
 		from to since kept collected counts nodes { begin end open known tenant name grade charged givenBack net calls admitted refused wouldRefuse points } pageInfo { hasNextPage } next } }`, everybody},
-	"limitsReached": {`{ limitsReached(tenant: "acme") { from to since kept collected nodes { begin end level owner limit threshold times } pageInfo { hasNextPage } next } }`, everybody},
-	"nearLimits":    {`{ nearLimits { from to since collected atLeast threshold nodes { tenant owner limit days last times most } pageInfo { hasNextPage } next } }`, staff},
-	"statements":    {`{ statements(tenant: "acme") { nodes { number tenant from to frozen hash corrects new } pageInfo { hasNextPage } } }`, everybody},
+	"statements": {`{ statements(tenant: "acme") { nodes { number tenant from to frozen hash corrects new } pageInfo { hasNextPage } } }`, everybody},
 	"statement": {`{ statement(tenant: "acme", number: 1) { summary { number } collected unknown previous
 		lines { unit field grade charged givenBack net calls } differences { unit net } signed } }`, everybody},
 	"freezing":         {`{ freezing { every delaySeconds frozen from to due reason problem } }`, staff},

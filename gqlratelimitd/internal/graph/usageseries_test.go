@@ -23,8 +23,6 @@ func TestUsageIsToldByPeriodAndNameAPageAtATime(t *testing.T) {
 			{Tenant: "acme", Minute: minute, Unit: "points", Charged: 40, GivenBack: 10}, {Tenant: "acme", Minute: minute, Unit: "requests", Charged: 4},
 		})
 		require.NoError(t, err)
-		_, err = tx.PutReached([]store.ReachedCount{{Tenant: "acme", Minute: minute, Level: "tenant", Limit: "minute", Threshold: 80, Instance: "api", Times: 2}})
-		require.NoError(t, err)
 		_, err = tx.PutDecisions([]store.DecisionCount{{Tenant: "acme", Minute: minute, Dimension: "tenant", Instance: "api", Admitted: 3, Refused: 1, Points: 9}})
 		return err
 	}))
@@ -54,12 +52,8 @@ func TestUsageIsToldByPeriodAndNameAPageAtATime(t *testing.T) {
 		map[string]any{"begin": at, "open": false, "known": "ALL", "name": "points", "grade": "exact", "charged": 40.0, "net": 30.0, "admitted": nil},
 		map[string]any{"begin": at, "open": false, "known": "ALL", "name": "requests", "grade": "exact", "charged": 4.0, "net": 4.0, "admitted": nil},
 	}, rows)
-	a := s.ask("viewer", `{ limitsReached(tenant: "acme", first: 1) { nodes { level owner limit threshold times } next }
-		nearLimits(days: 2, atLeast: 1) { nodes { tenant limit days times most } }
-		usageSeries(window: DAY, first: 1000) { nodes { tenant admitted refused points charged } } }`, nil)
+	a := s.ask("viewer", `{ usageSeries(window: DAY, first: 1000) { nodes { tenant admitted refused points charged } } }`, nil)
 	require.Empty(t, a.Errors, a.Body)
-	require.Equal(t, map[string]any{"next": nil, "nodes": []any{map[string]any{"level": "TENANT", "owner": "", "limit": "minute", "threshold": 80.0, "times": 2.0}}}, a.Data["limitsReached"])
-	require.Equal(t, map[string]any{"nodes": []any{map[string]any{"tenant": "acme", "limit": "minute", "days": 1.0, "times": 2.0, "most": 80.0}}}, a.Data["nearLimits"])
 	require.Contains(t, a.Data["usageSeries"].(map[string]any)["nodes"], map[string]any{"tenant": "acme", "admitted": 3.0, "refused": 1.0, "points": 9.0, "charged": nil})
 	require.Equal(t, "FORBIDDEN", s.ask("another-admin", query, map[string]any{}).code())
 }

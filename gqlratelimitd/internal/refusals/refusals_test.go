@@ -29,10 +29,6 @@ type scene struct {
 	blocked  map[string]bool
 	lost     error
 	reads    int
-	// looks is how often was looked who is near a limit.
-	looks int
-	// near is how many are near their limits, nil before anybody has counted.
-	near *int
 }
 
 func newScene(t *testing.T) *scene {
@@ -46,16 +42,6 @@ func newScene(t *testing.T) *scene {
 		Digests: func(context.Context) ([]digest.Digest, error) { s.reads++; return s.digests, s.unread },
 		Blocked: func(context.Context, []string) (map[string]bool, error) { return s.blocked, s.lost },
 		Now:     func() time.Time { return s.now }, MeterProvider: meter,
-	}))
-	require.NoError(t, refusals.ObserveNear(refusals.NearConfig{
-		Near: func(context.Context) (int, bool, error) {
-			s.looks++
-			if s.near == nil {
-				return 0, false, s.lost
-			}
-			return *s.near, true, s.lost
-		},
-		Now: func() time.Time { return s.now }, MeterProvider: meter,
 	}))
 	return s
 }
@@ -220,41 +206,10 @@ func TestARedisThatHangsIsAskedOnceInTenSecondsAndNotByEveryScrape(t *testing.T)
 	require.InDelta(t, 1, s.gauges()["tenants_refused"], 0)
 }
 
-func TestHowManyAreNearTheirLimitsIsLookedUpEveryTenMinutesOnceAnybodyHasCounted(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	require.NotContains(t, s.gauges(), "tenants_near_limit")
-	near := 3
-	s.near = &near
-	require.NotContains(t, s.gauges(), "tenants_near_limit", "it is not looked again so soon")
-	s.now = s.now.Add(10 * time.Minute)
-	require.InDelta(t, 3, s.gauges()["tenants_near_limit"], 0)
-	near = 4
-	require.InDelta(t, 3, s.gauges()["tenants_near_limit"], 0)
-	s.now = s.now.Add(10 * time.Minute)
-	require.InDelta(t, 4, s.gauges()["tenants_near_limit"], 0)
-	s.now, s.lost = s.now.Add(10*time.Minute), errors.New("the database is away")
-	require.NotContains(t, s.gauges(), "tenants_near_limit")
-}
-
-func TestADatabaseThatHangsIsAskedWhoIsNearALimitOnceInTenMinutesAndNotByEveryScrape(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	s.lost = errors.New("it hangs")
-	for range 5 {
-		require.NotContains(t, s.gauges(), "tenants_near_limit")
-	}
-	require.Equal(t, 1, s.looks)
-	near := 3
-	s.lost, s.near, s.now = nil, &near, s.now.Add(10*time.Minute)
-	require.InDelta(t, 3, s.gauges()["tenants_near_limit"], 0)
-}
-
 func TestThePageAndTheRulesHaveTheMetricsAndTheirNumbers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.decided(tenant("acme", 100, 100))
-	s.near = new(int)
 	s.gauges()
 	page, err := os.ReadFile("../../../docs/reference/metrics.md")
 	require.NoError(t, err)
@@ -269,7 +224,7 @@ func TestThePageAndTheRulesHaveTheMetricsAndTheirNumbers(t *testing.T) {
 			require.Regexp(t, "(?m)^\\| `"+family.GetName()+"` \\| gauge \\|", string(page))
 		}
 	}
-	require.Equal(t, 5, found)
+	require.Equal(t, 4, found)
 	require.Len(t, regexp.MustCompile("(?m)^\\| `ratelimit_fleet_").FindAllString(string(page), -1), found)
 	require.Contains(t, string(rules), fmt.Sprintf("(ratelimit_fleet_tenant_refused_share) > %g", refusals.Share))
 	require.Contains(t, string(rules), fmt.Sprintf("(ratelimit_fleet_tenant_decisions) >= %d", refusals.Floor))

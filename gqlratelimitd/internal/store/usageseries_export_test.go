@@ -11,18 +11,6 @@ func (v *View) ExplainUsage(q *UsageQuery, n int) (string, error) {
 	return v.explain(query, args)
 }
 
-// ExplainReached returns how the database finds rows.
-func (v *View) ExplainReached(q *ReachedQuery, n int) (string, error) {
-	query, args := q.rows(v.dialect, n)
-	return v.explain(query, args)
-}
-
-// ExplainNear returns how the database finds rows.
-func (v *View) ExplainNear(q *NearQuery, n int) (string, error) {
-	query, args := q.rows(v.dialect, n)
-	return v.explain(query, args)
-}
-
 func (v *View) explain(query string, args []any) (string, error) {
 	word := "EXPLAIN "
 	if v.dialect == SQLite {

@@ -185,19 +185,6 @@ func TestUsageIsReadByIndexesAmongManyRowsOfItsLevels(t *testing.T) {
 				requireIndexed(s.T, name, read(s.T, s.db, func(v *store.View) (string, error) { return v.ExplainUsage(&q, 100) }))
 			}
 		}
-		for name, f := range map[string]func(v *store.View) (string, error){
-			"reached by minute": func(v *store.View) (string, error) {
-				return v.ExplainReached(&store.ReachedQuery{Tenant: "t7", From: minuteOfUsage, To: minuteOfUsage + 1440}, 100)
-			},
-			"reached by day": func(v *store.View) (string, error) {
-				return v.ExplainReached(&store.ReachedQuery{Tenant: "t7", Level: store.UsageDays, From: dayOfUsage, To: dayOfUsage + 7}, 100)
-			},
-			"near": func(v *store.View) (string, error) {
-				return v.ExplainNear(&store.NearQuery{Level: "tenant", From: dayOfUsage, To: dayOfUsage + 1, Days: 1}, 100)
-			},
-		} {
-			requireIndexed(s.T, name, read(s.T, s.db, f))
-		}
 	})
 }
 

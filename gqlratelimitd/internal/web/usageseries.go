@@ -70,9 +70,7 @@ func (s *Server) usageRoutes() []route {
 	does := []access.Action{access.ReadUsage}
 	return []route{
 		{method: http.MethodGet, pattern: org + "/series", does: does, handle: s.usageSeries},
-		{method: http.MethodGet, pattern: org + "/reached", does: does, handle: s.reached},
 		{method: http.MethodGet, pattern: all + "/series", does: does, handle: s.usageSeries},
-		{method: http.MethodGet, pattern: all + "/near", does: does, handle: s.near},
 	}
 }
 
@@ -160,6 +158,12 @@ func (c *call) usageInput() (in control.UsageSeriesInput, format string, err err
 		return in, "", badRequest("the parameter format is json or csv")
 	}
 	return in, format, nil
+}
+
+// small is a parameter that counts few things, 0 if it is not there. What is far too much is still too much.
+func (c *call) small(name string) (int, error) {
+	n, err := c.number(name)
+	return int(min(n, 1<<30)), err
 }
 
 // between reads the parameters from and to, each of which may be missing.

@@ -126,30 +126,3 @@ func TestAnExportOfUsageHasThePagesOfItInOneObject(t *testing.T) {
 	p = s.problem(http.StatusUnprocessableEntity, s.ask(http.MethodGet, "/v1/orgs/acme/ratelimit/usage/series?window=minute&format=csv&from=2020-01-01T00:00:00Z", s.admin, nil, ""))
 	require.Contains(t, p.Detail, "ask for a shorter range, or for the window hour")
 }
-
-func TestWhatWasReachedIsReadOfATenantAndOfAll(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, plenty).start()
-	s.used(nil)
-	var reached struct {
-		Tenant, Next string
-		Rows         []struct {
-			Level, Limit, Grade string
-			Threshold, Times    int
-		}
-	}
-	s.read(s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/orgs/acme/ratelimit/usage/reached?threshold=100", s.admin, nil, "")), &reached)
-	require.Len(t, reached.Rows, 1)
-	require.Equal(t, []any{"tenant", "minute", "sampled", 100, 7}, []any{reached.Rows[0].Level, reached.Rows[0].Limit, reached.Rows[0].Grade, reached.Rows[0].Threshold, reached.Rows[0].Times})
-	var near struct {
-		AtLeast, Threshold int
-		Rows               []struct {
-			Tenant, Limit     string
-			Days, Times, Most int
-		}
-	}
-	s.read(s.want(http.StatusOK, s.ask(http.MethodGet, "/v1/ratelimit/usage/near?days=2&atLeast=1", s.admin, nil, "")), &near)
-	require.Equal(t, []int{1, 80}, []int{near.AtLeast, near.Threshold})
-	require.Len(t, near.Rows, 1)
-	require.Equal(t, []any{"acme", "minute", 1, 7, 100}, []any{near.Rows[0].Tenant, near.Rows[0].Limit, near.Rows[0].Days, near.Rows[0].Times, near.Rows[0].Most})
-}

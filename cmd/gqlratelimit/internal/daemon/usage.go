@@ -12,12 +12,10 @@ const maxUsage = 96 << 20
 // UsageQuestion says which usage is asked for, in the words of the daemon. The zero value is all of its defaults.
 type UsageQuestion struct {
 	// Tenant is whose it is. Empty is all.
-	Tenant             string
-	Window, By         string
-	From, To           time.Time
-	Zone, Name, Top    string
-	Threshold, AtLeast string
-	Days, Level        string
+	Tenant          string
+	Window, By      string
+	From, To        time.Time
+	Zone, Name, Top string
 }
 
 // Usage is what was counted.
@@ -54,55 +52,6 @@ type UsageRow struct {
 	Points      *int64    `json:"points,omitempty"`
 }
 
-// Reached is when limits were used up to a share of them.
-type Reached struct {
-	Tenant    string       `json:"tenant"`
-	From      time.Time    `json:"from"`
-	To        time.Time    `json:"to"`
-	Since     time.Time    `json:"since,omitzero"`
-	Kept      time.Time    `json:"kept"`
-	Collected time.Time    `json:"collected,omitzero"`
-	Rows      []ReachedRow `json:"rows"`
-	// Next says that there is more.
-	Next string `json:"next,omitempty"`
-}
-
-// ReachedRow is a limit in a period.
-type ReachedRow struct {
-	Begin     time.Time `json:"begin"`
-	End       time.Time `json:"end"`
-	Level     string    `json:"level"`
-	Owner     string    `json:"owner,omitempty"`
-	Limit     string    `json:"limit"`
-	Threshold int       `json:"threshold"`
-	Times     int64     `json:"times"`
-	Grade     string    `json:"grade"`
-}
-
-// Near is whose limits were nearly used up on many days.
-type Near struct {
-	From      time.Time `json:"from"`
-	To        time.Time `json:"to"`
-	Since     time.Time `json:"since,omitzero"`
-	Collected time.Time `json:"collected,omitzero"`
-	AtLeast   int       `json:"atLeast"`
-	Threshold int       `json:"threshold"`
-	Rows      []NearRow `json:"rows"`
-	// Next says that there is more.
-	Next string `json:"next,omitempty"`
-}
-
-// NearRow is such a limit.
-type NearRow struct {
-	Tenant string    `json:"tenant"`
-	Owner  string    `json:"owner,omitempty"`
-	Limit  string    `json:"limit"`
-	Days   int       `json:"days"`
-	Last   time.Time `json:"last"`
-	Times  int64     `json:"times"`
-	Most   int       `json:"most"`
-}
-
 // usagePath is where usage is asked for.
 func (q *UsageQuestion) usagePath(what string) string {
 	if q.Tenant == "" {
@@ -115,7 +64,7 @@ func (q *UsageQuestion) usagePath(what string) string {
 func (q *UsageQuestion) parameters(more ...string) url.Values {
 	values := url.Values{}
 	for name, value := range map[string]string{
-		"window": q.Window, "by": q.By, "zone": q.Zone, "name": q.Name, "top": q.Top, "threshold": q.Threshold, "atLeast": q.AtLeast, "days": q.Days, "level": q.Level,
+		"window": q.Window, "by": q.By, "zone": q.Zone, "name": q.Name, "top": q.Top,
 	} {
 		if value != "" {
 			values.Set(name, value)
@@ -145,24 +94,4 @@ func (d *Client) Usage(q *UsageQuestion) (*Usage, error) {
 // UsageCSV returns what was counted as a table, in which names that a spreadsheet would compute are harmless.
 func (d *Client) UsageCSV(q *UsageQuestion) ([]byte, error) {
 	return d.ask(&question{method: http.MethodGet, path: q.usagePath("series"), query: q.parameters("format", "csv"), again: true, most: maxUsage})
-}
-
-// Reached returns when limits of a tenant were used up to a share of them, at most a thousand times.
-func (d *Client) Reached(q *UsageQuestion) (*Reached, error) {
-	body, err := d.ask(&question{method: http.MethodGet, path: q.usagePath("reached"), query: q.parameters("limit", "1000"), again: true})
-	if err != nil {
-		return nil, err
-	}
-	told := &Reached{}
-	return told, read(body, told)
-}
-
-// Near returns whose limits were nearly used up on many days, at most a thousand.
-func (d *Client) Near(q *UsageQuestion) (*Near, error) {
-	body, err := d.ask(&question{method: http.MethodGet, path: q.usagePath("near"), query: q.parameters("limit", "1000"), again: true})
-	if err != nil {
-		return nil, err
-	}
-	told := &Near{}
-	return told, read(body, told)
 }

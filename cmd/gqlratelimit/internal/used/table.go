@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -193,42 +192,3 @@ func writeNotes(c cli.Console, told *daemon.Usage) {
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
-
-func writeReached(c cli.Console, told *daemon.Reached) {
-	if len(told.Rows) == 0 {
-		note(c, "No limit of %s was seen to come so near in that time.", told.Tenant)
-	} else {
-		rows := [][]string{{"BEGIN", "WHOSE", "LIMIT", "REACHED", "TIMES"}}
-		for i := range told.Rows {
-			r := &told.Rows[i]
-			whose := strings.TrimSpace(r.Level + " " + r.Owner)
-			rows = append(rows, []string{stamp(r.Begin), whose, r.Limit, fmt.Sprintf("%d%%", r.Threshold), strconv.FormatInt(r.Times, 10)})
-		}
-		cli.WriteTable(c.Stdout, rows)
-	}
-	writeMore(c, told.Next, told.Since)
-}
-
-func writeNear(c cli.Console, told *daemon.Near) {
-	if len(told.Rows) == 0 {
-		note(c, "Nobody was seen at %d%% of a limit on %d days from %s on.", told.Threshold, told.AtLeast, stamp(told.From))
-	} else {
-		rows := [][]string{{"TENANT", "OWNER", "LIMIT", "DAYS", "LAST", "TIMES", "MOST"}}
-		for i := range told.Rows {
-			r := &told.Rows[i]
-			rows = append(rows, []string{r.Tenant, r.Owner, r.Limit, strconv.Itoa(r.Days), r.Last.UTC().Format(time.DateOnly), strconv.FormatInt(r.Times, 10), fmt.Sprintf("%d%%", r.Most)})
-		}
-		cli.WriteTable(c.Stdout, rows)
-	}
-	writeMore(c, told.Next, told.Since)
-}
-
-// writeMore says what of a list is not shown.
-func writeMore(c cli.Console, next string, since time.Time) {
-	if next != "" {
-		note(c, "There are more: say a shorter time, or a larger -threshold.")
-	}
-	if since.IsZero() {
-		note(c, "Nothing was ever collected: the daemon needs -redis, and instances that record usage.")
-	}
-}

@@ -15,35 +15,17 @@ import (
 
 const help = `
 Usage: gqlratelimit usage [flags]
-       gqlratelimit usage reached [flags]
-       gqlratelimit usage near [flags]
 
 Shows what a tenant has used, as gqlratelimitd has collected it: by unit and field what was counted in
 the step that charged it, which is what one bills by, and otherwise what instances have decided. Without
 -tenant it shows all tenants, by day or month.
-
-reached shows when limits of a tenant were nearly used up, and near whose were on most of the last days.
 
 Examples:
 
     gqlratelimit usage -tenant acme -by unit -window month -last 365d
     gqlratelimit usage -tenant acme -by user -top 10 -sum -last 7d
     gqlratelimit usage -by unit -window month -csv > usage.csv
-    gqlratelimit usage near -days 7
 `
-
-// Run runs the sub-command usage.
-func Run(c cli.Console, args []string) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case "reached":
-			return reached(c, args[1:])
-		case "near":
-			return near(c, args[1:])
-		}
-	}
-	return series(c, args)
-}
 
 // asked is what all of them are asked by.
 type asked struct {
@@ -130,7 +112,8 @@ func durationOf(text string) (time.Duration, error) {
 	return long, nil
 }
 
-func series(c cli.Console, args []string) error {
+// Run runs the sub-command usage.
+func Run(c cli.Console, args []string) error {
 	a := &asked{}
 	flags := c.NewFlags("usage", help)
 	a.register(flags)
@@ -180,81 +163,6 @@ func series(c cli.Console, args []string) error {
 		}{session.FormatVersion, told})
 	}
 	return writeUsage(c, told, *sum)
-}
-
-func reached(c cli.Console, args []string) error {
-	a := &asked{}
-	flags := c.NewFlags("usage reached", `
-Usage: gqlratelimit usage reached -tenant NAME [flags]
-
-Shows when limits of a tenant were used up to a threshold, in percent; 100 are limits that have refused.
-It was at least so often: not every crossing is told.
-`)
-	a.register(flags)
-	a.registerTime(flags)
-	flags.StringVar(&a.Window, "window", "", "how long `periods` are: minute or day (default day)")
-	flags.StringVar(&a.Threshold, "threshold", "", "the smallest `percentage`")
-	if err := cli.ParseAlone(flags, args); err != nil {
-		return err
-	}
-	if a.Tenant == "" {
-		return cli.Usagef("say whose: -tenant NAME; gqlratelimit usage near looks at all")
-	}
-	if err := a.times(time.Now()); err != nil {
-		return err
-	}
-	client, err := a.daemon.Open(c)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	told, err := client.Reached(&a.UsageQuestion)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return c.WriteJSON(struct {
-			Version int `json:"version"`
-			*daemon.Reached
-		}{session.FormatVersion, told})
-	}
-	writeReached(c, told)
-	return nil
-}
-
-func near(c cli.Console, args []string) error {
-	a := &asked{}
-	flags := c.NewFlags("usage near", `
-Usage: gqlratelimit usage near [flags]
-
-Shows whose limits were nearly used up on most of the last days, of all tenants: who could buy more. It was on
-at least so many days: not every crossing is told.
-`)
-	a.register(flags)
-	flags.StringVar(&a.Days, "days", "", "`how many` days, today included (default 7)")
-	flags.StringVar(&a.AtLeast, "at-least", "", "on how many of the `days` (default more than half)")
-	flags.StringVar(&a.Threshold, "threshold", "", "the smallest `percentage` (default 80)")
-	flags.StringVar(&a.Level, "level", "", "`whose` limits: tenant, team, user or operation (default tenant)")
-	if err := cli.ParseAlone(flags, args); err != nil {
-		return err
-	}
-	client, err := a.daemon.Open(c)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	told, err := client.Near(&a.UsageQuestion)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return c.WriteJSON(struct {
-			Version int `json:"version"`
-			*daemon.Near
-		}{session.FormatVersion, told})
-	}
-	writeNear(c, told)
-	return nil
 }
 
 // note writes a line below a table.

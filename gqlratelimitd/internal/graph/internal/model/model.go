@@ -478,34 +478,6 @@ type ModeSwitchPage struct {
 type Mutation struct {
 }
 
-// A limit that was nearly used up on many days.
-type NearLimit struct {
-	Tenant string `json:"tenant"`
-	// The team, user or operation, as instances write it. Empty: the tenant.
-	Owner string `json:"owner"`
-	Limit string `json:"limit"`
-	// On how many days, and when the last of them began.
-	Days int       `json:"days"`
-	Last time.Time `json:"last"`
-	// How often, at least.
-	Times int64 `json:"times"`
-	// The largest share, in percent.
-	Most int `json:"most"`
-}
-
-type NearPage struct {
-	From      time.Time  `json:"from"`
-	To        time.Time  `json:"to"`
-	Since     *time.Time `json:"since,omitempty"`
-	Collected *time.Time `json:"collected,omitempty"`
-	// What was looked for.
-	AtLeast   int          `json:"atLeast"`
-	Threshold int          `json:"threshold"`
-	Nodes     []*NearLimit `json:"nodes"`
-	PageInfo  *PageInfo    `json:"pageInfo"`
-	Next      *string      `json:"next,omitempty"`
-}
-
 // What is to hold for an owner for a time. What is null leaves what the policy says.
 type Override struct {
 	Tenant string `json:"tenant"`
@@ -804,31 +776,6 @@ type PutTenantInput struct {
 // What is read costs a point for each object, and an element of a page two at most: what a page may hold is its argument first. A
 // change costs 20 points, and publishing 200: it is compiled.
 type Query struct {
-}
-
-// That a limit was used up to a share of it.
-type Reached struct {
-	Begin time.Time `json:"begin"`
-	End   time.Time `json:"end"`
-	Level Level     `json:"level"`
-	// The team, user or operation, as instances write it. Empty: the tenant.
-	Owner string `json:"owner"`
-	Limit string `json:"limit"`
-	// The share in percent, and 100 if the limit has refused.
-	Threshold int `json:"threshold"`
-	// How often, at least.
-	Times int64 `json:"times"`
-}
-
-type ReachedPage struct {
-	From      time.Time  `json:"from"`
-	To        time.Time  `json:"to"`
-	Since     *time.Time `json:"since,omitempty"`
-	Kept      time.Time  `json:"kept"`
-	Collected *time.Time `json:"collected,omitempty"`
-	Nodes     []*Reached `json:"nodes"`
-	PageInfo  *PageInfo  `json:"pageInfo"`
-	Next      *string    `json:"next,omitempty"`
 }
 
 // A revision that an instance does not apply.
