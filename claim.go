@@ -61,11 +61,9 @@ func (op *operation) Account(ran bool) bucket.Settlement {
 		settlement.Actual = bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Records}}
 	case op.correction != nil:
 		settlement = op.worth(*op.correction)
-	case op.parsed > 1:
 	default:
 		return bucket.Settlement{}
 	}
-	settlement.Actual = op.withParsed(settlement.Actual, int64(op.parsed))
 	return settlement
 }
 

@@ -12,11 +12,6 @@ type AnswerConfig struct {
 	// [ratelimitclient.CodeQueryLimitExceeded] in the place of all data. Nothing is given back of what was charged. It holds
 	// for everybody, in each mode, exempt or not. Zero means 8 MiB, [None] no bound.
 	MaxBytes int64
-	// PauseStreams says what becomes of a subscription when a limit that counts [bucket.Events] or [bucket.ResponseBytes]
-	// refuses its next event. By default the client is told, and the subscription ends. With PauseStreams it is told, the
-	// event waits until the limit has room, and its source waits as long as its channel does; it ends all the same where
-	// waiting does not help.
-	PauseStreams bool
 }
 
 const defaultMaxAnswer = 8 << 20

@@ -109,9 +109,6 @@ func (e *Extension) charge(ctx context.Context, opCtx *graphql.OperationContext,
 		d.Refuse(&decision.Refusal{Outcome: decision.KeyInvalid, Detail: "invalid idempotency key: " + wrong})
 		return nil
 	}
-	if !e.takeParsed(ctx, opCtx, op) {
-		return nil
-	}
 	return e.takeFor(ctx, op, d.Points)
 }
 
@@ -122,7 +119,7 @@ func (e *Extension) decideInvalid(ctx context.Context, opCtx *graphql.OperationC
 	d := &op.decision
 	ctx, span := e.reporter.Start(ctx)
 	d.Points = e.cfg.Pricing.InvalidDocument
-	if e.identify(ctx, opCtx, op) && e.takeParsed(ctx, opCtx, op) {
+	if e.identify(ctx, opCtx, op) {
 		e.takeFor(ctx, op, d.Points)
 	}
 	d.Full = d.Full || asksForAll(opCtx, op.decision.Rules)

@@ -85,8 +85,6 @@ type operation struct {
 	// Fields that are small stand together. taken says that the mutator has left a price and that the operation is decided
 	// about, and started that a root resolver may have run.
 	taken, started atomic.Bool
-	// parsed is how many milliseconds of parsing the claim of the operation pays for.
-	parsed int32
 	// asks says that the client asks for everything.
 	asks bool
 	// What follows is under mu: answered says that an answer has left, recharged that a Charge or a correction changed the limits

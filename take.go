@@ -80,7 +80,7 @@ func (e *Extension) newQuestion(ctx context.Context, op *operation, points int64
 	take.Lease = op.decision.Rules.Lease
 	take.States, take.Owners = op.states[:], op.members(op.owners[:])
 	q.points, q.would = points, e.try(op, take, points)
-	take.Amounts, take.Usage = op.withParsed(append(op.asked(points), op.decision.Rules.Amounts...), 1), op.usage(ctx)
+	take.Amounts, take.Usage = append(op.asked(points), op.decision.Rules.Amounts...), op.usage(ctx)
 	return q
 }
 

@@ -17,9 +17,8 @@ import (
 const unreadName = extensionName + ".unread"
 
 // RefusesUnread returns the answer to an operation of which only the parameters are known, if the extension is certain to
-// refuse it, whatever its variables are: the tenant is blocked, or a limit of its own in requests, or in
-// [bucket.ParseTime], has nothing left, as far as this server remembers, or the operation has broken an enforced rule of
-// shape before. It returns nil for all others, and for every operation that
+// refuse it, whatever its variables are: the tenant is blocked, or a limit of its own in requests has nothing left, as far as
+// this server remembers, or the operation has broken an enforced rule of shape before. It returns nil for all others, and for every operation that
 // carries an idempotency key, which may be a replay, unless the subject is anonymous and has none. On a
 // WebSocket it returns nil for an anonymous subject until a valid operation has shown who connected, eight times at most. An empty limit
 // in points does not count: operations of 0 points pass it.
@@ -104,14 +103,11 @@ func (op *operation) refusedUnread(ctx context.Context, read *graphql.OperationC
 	}
 	take := bucket.Take{
 		Tenant: d.Subject.Tenant, Buckets: unasked(judged(op.decision.Rules)), States: op.states[:], Owners: op.members(op.owners[:]),
-		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}, {Unit: bucket.ParseTime, N: 1}},
+		Amounts: bucket.Amounts{{Unit: bucket.Points}, {Unit: bucket.Requests, N: 1}},
 		Lease:   op.decision.Rules.Lease,
 	}
-	if take.Buckets == nil {
+	if take.Buckets == nil || op.decision.Rules.PaysByCall() {
 		return false
-	}
-	if op.decision.Rules.PaysByCall() {
-		take.Amounts = bucket.Amounts{{Unit: bucket.ParseTime, N: 1}}
 	}
 	result, ok := op.store.Foresee(ctx, &take)
 	if !ok {

@@ -24,10 +24,6 @@ const (
 	// Events counts the events of subscriptions, the first when one begins, and then in batches of at most
 	// sixteen.
 	Events Unit = "events"
-	// ParseTime counts the milliseconds that documents take to be parsed and validated, of those that are not in the cache
-	// of the server. An operation is refused when none is left, and what it takes more than that is charged on, as
-	// a debt.
-	ParseTime Unit = "parse_ms"
 )
 
 // Amount is a quantity of one unit.

@@ -10,7 +10,7 @@ import (
 // operationUnits are those that belong to an operation as a whole, and to no call of it: no rule takes them from the limits
 // that hold for all operations.
 var operationUnits = []bucket.Unit{
-	bucket.Records, bucket.AnswerBytes, bucket.Replays, bucket.ResponseBytes, bucket.Events, bucket.ParseTime,
+	bucket.Records, bucket.AnswerBytes, bucket.Replays, bucket.ResponseBytes, bucket.Events,
 }
 
 // general asks the buckets of the tenant, its team and its user for what no rule takes from them: the calls that no rule with

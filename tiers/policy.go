@@ -251,7 +251,7 @@ type OperationRule struct {
 	// operation of their own, and the other calls of the operation pay to the tenant what they cost as one. It needs a
 	// limit in points or requests that is neither divided nor soft, and counts as false while the mode of each of these is less
 	// strict than that of a limit in whose place it would stand: what is tried does not open anything. What belongs to an operation and to no call of it (records, answer_bytes, replays,
-	// response_bytes, events, parse_ms) is charged to the tenant as always. In an exception it adds to what the tier says.
+	// response_bytes, events) is charged to the tenant as always. In an exception it adds to what the tier says.
 	Instead bool `yaml:"instead,omitempty" json:"instead,omitempty"`
 	// Limits are budgets of a bucket that each tenant has for this rule alone. They are charged
 	// together with those of the tenant, all or nothing. In requests they count the calls that match: one document with
@@ -269,7 +269,7 @@ type OperationRule struct {
 // with Window all of it at the end of each window.
 type Limit struct {
 	// Unit is what the limit counts: points, requests, what idempotency keys cost (records, answer_bytes
-	// and replays), what leaves (response_bytes and events), the time to parse documents (parse_ms), a unit that an
+	// and replays), what leaves (response_bytes and events), a unit that an
 	// operation rule computes, or one that the server charges itself. Empty means points.
 	Unit string `yaml:"unit,omitempty" json:"unit,omitempty"`
 	// Capacity is the largest amount that can be taken at once. It is required.

@@ -12,11 +12,10 @@ import (
 // ownUnits are those that the extension charges by itself.
 var ownUnits = []bucket.Unit{
 	bucket.Points, bucket.Requests, bucket.Records, bucket.AnswerBytes, bucket.Replays, bucket.ResponseBytes, bucket.Events,
-	bucket.ParseTime,
 }
 
 // Units returns the units that nothing charges but the code of a server, by ratelimit.Charge: those of the limits of the
-// policy besides points, requests, records, answer_bytes, replays, response_bytes, events and parse_ms and those that operation
+// policy besides points, requests, records, answer_bytes, replays, response_bytes and events and those that operation
 // rules compute, sorted. The slice is the caller's own.
 func (s *Snapshot) Units() []bucket.Unit {
 	return slices.DeleteFunc(slices.Clone(s.family.units), func(u bucket.Unit) bool {

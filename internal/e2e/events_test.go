@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,62 +92,6 @@ func TestEventsAreTakenInBatchesThatGrowWithTheStream(t *testing.T) {
 	run.stream(t.Context(), 3)
 	more, _ := taken(store, bucket.Events)
 	require.Less(t, more-events, int64(6), "a short stream takes little more than it sends")
-}
-
-func TestAStreamThatPausesGoesOnWhenTheLimitHasRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := ratelimittest.NewStore(nil)
-		run := newInProcess(t, store, func(cfg *ratelimit.Config) {
-			streamPolicy(t, "events: {unit: events, capacity: 10, per: minute}")(cfg)
-			cfg.Answer.PauseStreams = true
-		})
-		begin := time.Now()
-		sent := run.stream(t.Context(), 30)
-		for i := range 30 {
-			require.Equal(t, 1, strings.Count(sent, `"ticks":`+strconv.Itoa(i)+`}`), "event %d is sent once", i)
-		}
-		require.Contains(t, sent, ratelimitclient.CodeRateLimited)
-		// Twenty events come back at ten a minute.
-		require.GreaterOrEqual(t, time.Since(begin), 119*time.Second)
-		require.Less(t, time.Since(begin), 150*time.Second)
-	})
-}
-
-func TestAPauseIsToldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := ratelimittest.NewStore(nil)
-		run := newInProcess(t, store, func(cfg *ratelimit.Config) {
-			streamPolicy(t, "events: {unit: events, capacity: 4, per: minute, window: fixed}")(cfg)
-			cfg.Answer.PauseStreams = true
-		})
-		// Two streams share four events a window, so that one is often overtaken while it waits.
-		both, begin := make(chan string, 2), make(chan int)
-		run.resolver.Tick = begin
-		for range 2 {
-			go func() { both <- run.stream(t.Context(), 8) }()
-		}
-		synctest.Wait()
-		close(begin)
-		for range 2 {
-			sent := <-both
-			require.Equal(t, 8, strings.Count(sent, `"ticks"`))
-			require.LessOrEqual(t, strings.Count(sent, ratelimitclient.CodeRateLimited), 8, "once before an event")
-		}
-	})
-}
-
-func TestAStreamThatPausesEndsWithItsClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		run := newInProcess(t, ratelimittest.NewStore(nil), func(cfg *ratelimit.Config) {
-			streamPolicy(t, "events: {unit: events, capacity: 2, per: day, window: fixed}")(cfg)
-			cfg.Answer.PauseStreams = true
-		})
-		ctx, leave := context.WithTimeout(t.Context(), time.Minute)
-		defer leave()
-		begin := time.Now()
-		run.stream(ctx, 10)
-		require.Equal(t, time.Minute, time.Since(begin))
-	})
 }
 
 func TestTheBytesOfAStreamAreChargedWhileItRuns(t *testing.T) {

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/99designs/gqlgen/graphql"
 	"github.com/stretchr/testify/require"
-	"github.com/vektah/gqlparser/v2/gqlerror"
 	"github.com/vektah/gqlparser/v2/validator/core"
 	"github.com/vektah/gqlparser/v2/validator/rules"
 
@@ -35,10 +33,6 @@ tiers:
   points:
     limits:
       minute: {capacity: 3, per: minute}
-  parsing:
-    limits:
-      parsing: {unit: parse_ms, capacity: 2, per: hour}
-      records: {unit: records, capacity: 100, per: minute}
   blocked: {blocked: true}
   warned: {mode: warn, limits: {minute: {capacity: 100, per: minute}}}
   asking:
@@ -49,7 +43,6 @@ tenants:
   warned: {tier: warned}
   asking: {tier: asking}
   points: {tier: points}
-  parsing: {tier: parsing}
   blocked: {tier: blocked}
 `
 
@@ -59,25 +52,6 @@ type doored struct {
 
 	documents *edge.Documents
 	validated atomic.Int64
-	slow      *slow
-}
-
-// slow has documents parsed so much longer ago.
-type slow struct{ by time.Duration }
-
-func (*slow) ExtensionName() string                   { return "Slow" }
-func (*slow) Validate(graphql.ExecutableSchema) error { return nil }
-
-func (s *slow) MutateOperationContext(_ context.Context, operation *graphql.OperationContext) *gqlerror.Error {
-	operation.Stats.Parsing.Start = operation.Stats.Parsing.Start.Add(-s.by)
-	return nil
-}
-
-func (s *slow) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
-	if operation := graphql.GetOperationContext(ctx); operation.Operation == nil && !operation.Stats.Parsing.Start.IsZero() {
-		_ = s.MutateOperationContext(ctx, operation)
-	}
-	return next(ctx)
 }
 
 func newDoored(t *testing.T, configure func(*ratelimit.Config)) *doored {
@@ -90,7 +64,7 @@ func newDoored(t *testing.T, configure func(*ratelimit.Config)) *doored {
 func newDooredRemembering(t *testing.T, invalid int, configure func(*ratelimit.Config)) *doored {
 	t.Helper()
 	var limiter struct{ *ratelimit.Extension }
-	d := &doored{documents: edge.NewDocuments(0), slow: &slow{}}
+	d := &doored{documents: edge.NewDocuments(0)}
 	door, err := edge.New(edge.Config{Observe: edge.ObserveConfig{Logger: discard}, Documents: edge.DocumentConfig{
 		Cache: d.documents, Limiter: &limiter, MaxParsing: 1, MaxWaiting: edge.None, RememberInvalid: invalid,
 	}})
@@ -104,7 +78,7 @@ func newDooredRemembering(t *testing.T, invalid int, configure func(*ratelimit.C
 		if configure != nil {
 			configure(cfg)
 		}
-	}, door, d.slow)
+	}, door)
 	limiter.Extension = d.limiter
 	d.server.SetQueryCache(d.documents)
 	d.server.SetValidationRulesFn(func() *rules.Rules {
@@ -273,16 +247,6 @@ func TestEachTransportGivesTheSlotsOfItsDocumentsBack(t *testing.T) {
 	}
 }
 
-func TestAKeyedOperationPaysForItsParsingWhenItsClaimEnds(t *testing.T) {
-	t.Parallel()
-	d := newDoored(t, nil)
-	d.slow.by = 20 * time.Millisecond
-	keyed := request{Query: distinct("", 5_000), Tenant: "parsing", Key: "0123456789abcdef"}
-	require.Equal(t, http.StatusOK, d.post(keyed).Status)
-	require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("other", 5_000), Tenant: "parsing"}).Status)
-	require.Equal(t, http.StatusOK, d.post(keyed).Status, "a replay is refused by no limit")
-}
-
 // elsewhere hides that a store is in this process.
 type elsewhere struct{ bucket.Store }
 
@@ -318,39 +282,4 @@ func TestAnInvalidDocumentThatIsKnownIsChargedAsItWas(t *testing.T) {
 	}
 	require.EqualValues(t, 1, d.validated.Load())
 	require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: "{nope}"}).Status, "three of three requests are spent")
-}
-
-func TestParsingIsChargedWhereTheDocumentIsNotInTheCache(t *testing.T) {
-	t.Parallel()
-	d := newDoored(t, nil)
-	d.slow.by = 20 * time.Millisecond
-	left := func(answer reply) float64 {
-		require.Equal(t, http.StatusOK, answer.Status, answer.Body)
-		return answer.rateLimit(t)["remaining"].(float64)
-	}
-	query := "{me{id}}"
-	small := left(d.post(request{Query: query, Tenant: "parsing"}))
-	require.GreaterOrEqual(t, small, 1.0, "a busy machine is not its affair: eight bytes take less than a millisecond")
-	require.Equal(t, small, left(d.post(request{Query: query, Tenant: "parsing"})), "it is in the cache")
-}
-
-func TestParsingMayOverdrawAndIsRefusedUntilTheDebtIsPaid(t *testing.T) {
-	t.Parallel()
-	for name, query := range map[string]string{"a valid document": distinct("", 5_000), "an invalid one": "{nope}#" + strings.Repeat("x", 5_000)} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDoored(t, nil)
-			d.slow.by = 20 * time.Millisecond
-			require.NotEqual(t, http.StatusTooManyRequests, d.post(request{Query: query, Tenant: "parsing"}).Status)
-			require.NoError(t, d.limiter.AwaitSettled(t.Context()))
-			before := d.validated.Load()
-			refused := d.post(request{Query: distinct("other", 5_000), Tenant: "parsing"})
-			require.Equal(t, http.StatusTooManyRequests, refused.Status)
-			require.Contains(t, refused.Body, "parse_ms")
-			require.Equal(t, before, d.validated.Load(), "nor is it parsed")
-			d.clock.Advance(time.Hour + time.Minute)
-			require.Equal(t, http.StatusTooManyRequests, d.post(request{Query: distinct("other", 5_000), Tenant: "parsing"}).Status,
-				"five milliseconds were spent of two an hour")
-		})
-	}
 }

@@ -2,7 +2,7 @@ package ratelimit
 
 import (
 	"context"
-	"time"
+	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -14,18 +14,30 @@ import (
 // tenant, so batches grow with what a stream has sent.
 const maxEventBatch = 16
 
-// leastPause is how long a subscription pauses at least before the store is asked again.
-const leastPause = 250 * time.Millisecond
+// stream is what a subscription takes for its events from the limits that count them, or their bytes. Only the response
+// handler of the operation, which is not called twice at once, uses it.
+type stream struct {
+	// paid is how many more events may leave, and sent how many have.
+	paid, sent int64
+	// charged is how many of the bytes that have left were charged. The end of the operation reads it too, which may come
+	// while an event is under way.
+	charged atomic.Int64
+	// ended says that the limit has ended the subscription.
+	ended bool
+}
 
-// nextEvent returns the next event of a subscription whose events, or their bytes, limits count, or why there is none for
-// now, which is told once.
+// paidBytes returns how many of the bytes that have left were charged, of an operation that is no such subscription none.
+func (s *stream) paidBytes() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.charged.Load()
+}
+
+// nextEvent returns the next event of a subscription whose events, or their bytes, limits count. A charge that is refused is
+// reported once, in place of the event, and ends the subscription.
 func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.ResponseHandler) *graphql.Response {
 	s := op.stream
-	if s.waiting != nil {
-		event := op.resume(ctx)
-		e.leave(ctx, op, event)
-		return event
-	}
 	var event *graphql.Response
 	if !s.ended {
 		event = next(ctx)
@@ -40,28 +52,8 @@ func (e *Extension) nextEvent(ctx context.Context, op *operation, next graphql.R
 		return event
 	}
 	op.refusedInside()
-	if wait := refused.Refusal.RetryAfter; e.cfg.Answer.PauseStreams && wait > 0 {
-		s.waiting, s.pause = event, wait
-	} else {
-		s.ended = true
-	}
+	s.ended = true
 	return &graphql.Response{Data: []byte("null"), Errors: e.presented(ctx, refused)}
-}
-
-// resume returns the event that waits once it has been paid, nil if the subscription is over before that.
-func (op *operation) resume(ctx context.Context) *graphql.Response {
-	s := op.stream
-	event := s.waiting
-	for s.pause > 0 && sleep(ctx, max(s.pause, leastPause)) {
-		refused := op.payEvent(ctx)
-		if refused == nil {
-			s.waiting = nil
-			return event
-		}
-		s.pause = refused.Refusal.RetryAfter
-	}
-	s.waiting, s.ended = nil, true
-	return nil
 }
 
 // payEvent takes what the next event needs, and returns the charge that was refused, nil if none was.
@@ -100,16 +92,4 @@ func (op *operation) chargeEvent(ctx context.Context, buckets []bucket.Bucket, u
 	after := op.chargeFrom(ctx, buckets, unit, n)
 	op.extension.reporter.Charged(ctx, &after)
 	return after
-}
-
-// sleep waits, and reports whether the time is over rather than ctx.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
