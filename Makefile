@@ -123,8 +123,8 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@# A thousand races of 32 publishers on SQLite, and on PostgreSQL.
 	@scripts/install-postgres
 	cd gqlratelimitd && go test -v -run '^TestOf32PublishersOneWinsEachRoundAndTheLogHasNoFork$$' -timeout 60m ./internal/store -rounds=1000
-	@# A thousand kills of whoever stands between a take and a signed statement, on SQLite, and on PostgreSQL.
-	cd gqlratelimitd && go test -v -run '^TestWhatIsBilledIsWhatWasChargedWhoeverIsKilledAndWhoAddsDeltasIsWrong$$' -timeout 60m . -kills=1000
+	@# A thousand kills of whoever stands between a take and the counts by hour, on SQLite, and on PostgreSQL.
+	cd gqlratelimitd && go test -v -run '^TestUsageEqualsChargesAfterKills$$' -timeout 60m . -kills=1000
 	@# Two hundred kills of daemons that bring webhooks.
 	cd gqlratelimitd && go test -v -run '^TestDaemonsThatAreKilledLoseNoMessageAndBringEachUnderOneID$$' -timeout 60m . -webhook-kills=200
 	@# Mistakes in scripts that few calls show.

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,7 +35,7 @@ type actor struct {
 	answers []string
 }
 
-// killFleet is everything between a take and a statement, in processes that are killed.
+// killFleet is everything between a take and the counts by hour, in processes that are killed.
 type killFleet struct {
 	testing.TB
 	random   *rand.Rand
@@ -54,11 +52,9 @@ type killFleet struct {
 
 	mu sync.Mutex
 	// ahead is how far collectors believe the clock of the store of budgets to be.
-	ahead time.Duration
-	// greeting is what daemons have said first, and token of who may freeze.
-	greeting, token string
-	failed          error
-	kills           map[string]int
+	ahead  time.Duration
+	failed error
+	kills  map[string]int
 	// calm is how many have not come back while replies were lost: on a busy machine each try of theirs may lose one. None is lost until they are there.
 	calm atomic.Int32
 }
@@ -96,9 +92,6 @@ func newKillFleet(t testing.TB, kind string, seed uint64) *killFleet {
 	budgets := f.proxy("proxy of the instances", f.redis.Addr, takeOrSettle)
 	for i := range daemons {
 		f.daemon(fmt.Sprint("daemon-", i), arguments)
-		if i == 0 {
-			f.issue()
-		}
 	}
 	for i := range 3 {
 		f.instance(fmt.Sprint("instance-", i), budgets)
@@ -147,12 +140,6 @@ func (f *killFleet) daemon(name, arguments string) {
 	}, func(line string) {
 		if strings.HasPrefix(line, saidAdded+" ") || strings.HasPrefix(line, saidForgot+" ") {
 			f.heard.hear(line)
-			return
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.token == "" {
-			f.greeting += line + "\n"
 		}
 	})
 	a.daemon = true
@@ -164,26 +151,6 @@ func (f *killFleet) instance(name, budgets string) {
 	f.instances = append(f.instances, f.process(name, "up", func() string {
 		return strings.Join([]string{roleInstance, name, budgets, strings.Join(f.heard.unfinished(name), " ")}, "|")
 	}, f.heard.hear))
-}
-
-// issue issues a token with the one that the first daemon has printed.
-func (f *killFleet) issue() {
-	f.Helper()
-	r := &running{TB: f.TB}
-	require.Eventually(f, func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		r.token = regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(f.greeting)
-		_, rest, _ := strings.Cut(f.greeting, "gqlratelimitd serves ")
-		r.url, _, _ = strings.Cut(rest, "\n")
-		return r.token != ""
-	}, patient, soon)
-	var issued struct{ Token string }
-	answer := r.ask(http.StatusCreated, http.MethodPost, "/v1/tokens", r.token, `{"subject": "me", "roles": ["operator", "auditor"]}`)
-	require.NoError(f, json.Unmarshal([]byte(answer), &issued))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.token = issued.Token
 }
 
 // deck are ten who are killed next, each kind among them. The last instance lives four times as long, so that something is settled late.

@@ -44,7 +44,7 @@ type console struct {
 }
 
 // errUsage is an error in the arguments, of which the flag package has written more.
-var errUsage = errors.New("gqlratelimitd -help lists the flags, gqlratelimitd audit the commands for the audit log, and gqlratelimitd statement that for statements")
+var errUsage = errors.New("gqlratelimitd -help lists the flags, and gqlratelimitd audit the commands for the audit log")
 
 // run runs the program until it is done or the context ends, and returns its exit code.
 func run(ctx context.Context, args []string, c console) int {
@@ -52,8 +52,6 @@ func run(ctx context.Context, args []string, c console) int {
 	switch {
 	case len(args) > 0 && args[0] == "audit":
 		err = runAudit(ctx, args[1:], c)
-	case len(args) > 0 && args[0] == "statement":
-		err = runStatement(args[1:], c)
 	default:
 		err = runDaemon(ctx, args, c)
 	}

@@ -120,7 +120,6 @@ const help = `Usage: gqlratelimitd [flags]
        gqlratelimitd audit verify FILE -key KEY [-kept FILE]
        gqlratelimitd audit export [-o FILE] [flags]
        gqlratelimitd audit rotate -reason TEXT [-lost] [flags]
-       gqlratelimitd statement verify FILE... -key KEY
 
 Without an argument it listens on ` + defaultListen + `, keeps everything in a file of SQLite in the state folder of
 the user, and prints a one-time token and what to do with it.
@@ -307,7 +306,7 @@ func (o *options) complete() error {
 	if len(o.Certificates) > 0 && o.TLS.ClientCA == "" {
 		mistakes = append(mistakes, errors.New("certificates takes -tls-client-ca: without it nobody verifies them"))
 	}
-	mistakes = append(mistakes, o.checkListen(), o.Usage.check(o.Redis != ""), o.Webhooks.complete(o.Data))
+	mistakes = append(mistakes, o.checkListen(), o.Usage.check(), o.Webhooks.complete(o.Data))
 	_, err := o.policyKeys()
 	return errors.Join(append(mistakes, err)...)
 }

@@ -133,9 +133,6 @@ func TestAConfigurationIsReadToItsEnd(t *testing.T) {
 		{"listen: 127.0.0.1:1\n---\nplainText: true\n", "more than one document"},
 		{"listen: 127.0.0.1:1\n#" + strings.Repeat("x", maxConfig) + "\nredis: redis://x\n", "more than"},
 		{"oidc: [{isuer: x}]\n", "field isuer not found\n"},
-		{"redis: 127.0.0.1:1\nusage: {freeze: weekly}\n", "usage: periods are \"weekly\": write monthly, daily or off"},
-		{"redis: 127.0.0.1:1\nusage: {freeze: monthly, freezeDelay: 47h}\n", "usage: a period is frozen 47h0m0s after its end: write 48h0m0s"},
-		{"usage: {freeze: monthly}\n", "usage: freeze takes -redis"},
 		{"usage: {minuteDays: 2}\n", "usage: minutes are kept for 2 days: write 3 to 400, or 0"},
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(wrong.text), 0o600))

@@ -182,10 +182,6 @@ func daemonVerdicts() map[string][]run {
 		"RatelimitUsageMissed": {
 			{"some", true, []string{counter("ratelimit_collector_missed_total", 0.01)}}, {"none since", false, []string{gauge("ratelimit_collector_missed_total", 7)}},
 		},
-		"RatelimitFreezeOverdue": {
-			{"3601 s", true, []string{gauge(`ratelimit_freezer_overdue_seconds{instance="a"}`, 3601), gauge(`ratelimit_freezer_overdue_seconds{instance="b"}`, 0)}},
-			{"3599 s", false, []string{gauge("ratelimit_freezer_overdue_seconds", 3599)}},
-		},
 		"RatelimitWebhooksBehind": {
 			{"61 s", true, []string{gauge("ratelimit_webhook_behind_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_webhook_behind_seconds", 59)}},
 		},

@@ -23,7 +23,7 @@ const (
 	ReadTenant Action = "tenant.read"
 	// ReadOverride reads the overrides of a tenant; without a tenant, of all.
 	ReadOverride Action = "override.read"
-	// ReadUsage reads what a tenant has used, and its statements; without a tenant, those of all.
+	// ReadUsage reads what a tenant has used; without a tenant, what all have.
 	ReadUsage Action = "usage.read"
 	// ReadDecision reads refusals, the live tail and who is hottest: of a tenant, or of all.
 	ReadDecision Action = "decision.read"
@@ -71,8 +71,6 @@ const (
 	ObserveOverride Action = "override.observe"
 	// ObserveModeSwitch notes a mode switch that was set without the control plane.
 	ObserveModeSwitch Action = "mode.observe"
-	// FreezeUsage makes the statement of a billing period; without a tenant, those of all.
-	FreezeUsage Action = "usage.freeze"
 	// GrantBudget gives an owner some of a limit back, or on top.
 	GrantBudget Action = "budget.grant"
 	// ResetBudget makes a budget full.
@@ -158,7 +156,6 @@ var rights = []row{
 	{SetOverride, tenant, []Role{Operator}, false},
 	{DeleteOverride, tenant, []Role{Operator}, true},
 	{ObserveOverride, tenant, nil, true},
-	{FreezeUsage, tenant, []Role{Operator}, true},
 	{GrantBudget, tenant, []Role{Operator}, false},
 	{ResetBudget, tenant, []Role{Operator}, false},
 	{SetAllocations, tenant, []Role{TenantAdmin, Operator}, false},

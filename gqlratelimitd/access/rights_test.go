@@ -52,7 +52,6 @@ var matrix = []struct {
 	{access.SetOverride, "o", "", "o"},
 	{access.DeleteOverride, "o", "", "os"},
 	{access.ObserveOverride, "", "", "s"},
-	{access.FreezeUsage, "o", "", "os"},
 	{access.GrantBudget, "o", "", "o"},
 	{access.ResetBudget, "o", "", "o"},
 	{access.SetAllocations, "to", "", "o"},

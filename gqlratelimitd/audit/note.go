@@ -8,31 +8,14 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Sign signs a text that is no checkpoint, such as a statement: as golang.org/x/mod/sumdb/note does it, with the name and the key of the log. The text
-// is UTF-8 without control characters but for the ends of its lines, and ends with one; anything else is an error. What is signed must not look like a
-// checkpoint, which begins with the name of the log in a line of its own.
+// Sign signs a text as golang.org/x/mod/sumdb/note does it, with the name and the key of the log. The text is UTF-8 without control
+// characters but for the ends of its lines, and ends with one; anything else is an error.
 func (k *Key) Sign(text string) ([]byte, error) {
 	signed, err := note.Sign(&note.Note{Text: text}, k.signer)
 	if err != nil {
 		return nil, fmt.Errorf("audit: sign a text: %w", err)
 	}
 	return signed, nil
-}
-
-// OpenSigned returns the text that [Key.Sign] has signed, and by which of the public keys. A text has one form: another byte anywhere is an error. A key
-// that is none is an error too.
-func OpenSigned(signed []byte, keys ...string) (text, key string, err error) {
-	for _, key := range keys {
-		verifier, err := note.NewVerifier(key)
-		if err != nil {
-			return "", "", fmt.Errorf("audit: not a public key of a log: %w", err)
-		}
-		text, ok, err := openNote(signed, verifier)
-		if err != nil || ok {
-			return text, key, err
-		}
-	}
-	return "", "", errSignedText
 }
 
 var errSignedText = errors.New("audit: no key that was given has signed it: it was changed, is something else, or is another key's")

@@ -22,7 +22,6 @@ var types = map[access.Action]string{
 	access.SetOverride:       "ratelimit.override.set.v1",
 	access.DeleteOverride:    "ratelimit.override.deleted.v1",
 	access.ObserveOverride:   "ratelimit.override.observed.v1",
-	access.FreezeUsage:       "ratelimit.usage.frozen.v1",
 	access.GrantBudget:       "ratelimit.budget.granted.v1",
 	access.ResetBudget:       "ratelimit.budget.reset.v1",
 	access.SetAllocations:    "ratelimit.allocation.set.v1",

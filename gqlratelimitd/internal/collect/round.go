@@ -155,7 +155,7 @@ func (r *round) note(ctx context.Context, m int64) error {
 }
 
 // begin returns the last minute that was read. It is one before which nothing is there any more if nothing was ever read, or not for long: what was counted
-// between may be lost, and whoever makes statements has to know.
+// between may be lost, and so that it is noted.
 func (r *round) begin(ctx context.Context, last int64) (int64, error) {
 	first, done := last-int64(usage.ReportLife/minute), r.read.Load()
 	var err error

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/freeze"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -44,10 +42,6 @@ type Config struct {
 	Budgets Budgets
 	// HashUser returns what instances write for a user of a tenant in their counts. Nil means that they write names.
 	HashUser func(tenant, user string) string
-	// StatementKey signs statements of what was used: that of the audit log. Nil means that none are made.
-	StatementKey *audit.Key
-	// Freeze says which billing periods are frozen by themselves, which a [freeze.Freezer] does. The zero value is none.
-	Freeze freeze.Schedule
 	// Webhooks is what endpoints of tenants take. Nil is a daemon without them: what is about them is [ErrNoWebhooks].
 	Webhooks *WebhookConfig
 	// Changed is called after each change that somebody has to hear of: the outbox has something. It does not block. Nil calls
@@ -91,12 +85,6 @@ func New(cfg Config) (*Control, error) {
 	}
 	if err := cfg.SecondPerson.Check(); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("control: Config.SecondPerson: %w", err))
-	}
-	if err := cfg.Freeze.Complete(); err != nil {
-		mistakes = append(mistakes, fmt.Errorf("control: Config.Freeze: %w", err))
-	}
-	if cfg.Freeze.On() && cfg.StatementKey == nil {
-		mistakes = append(mistakes, errors.New("control: Config.Freeze takes Config.StatementKey"))
 	}
 	if w := cfg.Webhooks; w != nil && (w.Box == nil || w.CheckURL == nil || w.Changed == nil) {
 		mistakes = append(mistakes, errors.New("control: Config.Webhooks: set Box, CheckURL and Changed"))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
@@ -218,21 +217,10 @@ var mutations = map[string]mutation{
 		actor: admin("acme"), action: access.TestWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
 		call: onHook(testHook, 0), conflict: onHook(testHook, 1),
 	},
-	"FreezeUsage": {
-		actor: operator, action: access.FreezeUsage, target: `^statement 1$`, tenant: "acme", is: true, again: true,
-		before: func(s *scene) { (&ledger{scene: s}).draw() },
-		call:   called(freezeOf, period),
-	},
 	"ReplayWebhook": {
 		actor: admin("acme"), action: access.ReplayWebhook, target: onWebhook, tenant: "acme", is: true, before: registered, again: true,
 		call: onHook(replayHook, 0), conflict: onHook(replayHook, 1),
 	},
-}
-
-func freezeOf(s *scene) func(control.Request, control.FreezeInput) (*control.Frozen, error) {
-	return func(r control.Request, in control.FreezeInput) (*control.Frozen, error) {
-		return s.FreezeUsage(s.ctx(), r, in)
-	}
 }
 
 func issueTokenOf(s *scene) func(control.Request, access.TokenRequest) (*control.IssuedToken, error) {
@@ -263,11 +251,7 @@ func TestEveryMethodThatChangesSomethingIsAmongTheMutations(t *testing.T) {
 // prepare makes what a mutation needs, with a policy.
 func prepare(t *testing.T, m *mutation) *scene {
 	t.Helper()
-	private, _, err := audit.NewKey("log.example.org")
-	require.NoError(t, err)
-	key, err := audit.ParseKey(private)
-	require.NoError(t, err)
-	s := newScene(t, control.Config{Rollouts: true, StatementKey: key})
+	s := newScene(t, control.Config{Rollouts: true})
 	s.publish(document, 0)
 	if m.before != nil {
 		m.before(s)

@@ -85,13 +85,6 @@ func TestHostileDocumentsAreRefusedAndNothingFails(t *testing.T) {
 		"usage zone":    `{ usageSeries(tenant: "acme", window: DAY, zone: "../../etc/passwd") { next } }`,
 		"usage cursor":  `{ usageSeries(tenant: "acme", after: "x") { next } }`,
 		"usage names":   `{ usageSeries(tenant: "acme", names: ["\u0000"]) { next } }`,
-		"freeze month":  `mutation { freezeUsage(input: {tenant: "acme", month: "2026-13", reason: "why"}) { next } }`,
-		"freeze none":   `mutation { freezeUsage(input: {tenant: "", month: "2026-10", reason: "why"}) { next } }`,
-		"freeze 101":    `mutation { freezeUsage(input: {month: "2020-10", first: 101, reason: "why"}) { next } }`,
-		"freeze after":  `mutation { freezeUsage(input: {month: "2020-10", after: "x", reason: "why"}) { next } }`,
-		"freeze open":   `mutation { freezeUsage(input: {month: "2999-10", reason: "why"}) { next } }`,
-		"statements 0":  `{ statements(tenant: "") { nodes { number } } }`,
-		"statement 1.5": `{ statement(tenant: "acme", number: 1.5) { signed } }`,
 		"cursor":        `{ overrides(after: "x") { next } }`,
 		"by":            `{ overrides(filter: {by: "\u0000"}) { next } }`,
 		"fleet 101":     `{ fleet(first: 101) { total } }`,
@@ -177,8 +170,6 @@ func TestTypicalDocumentsHaveThePricesThatAreWritten(t *testing.T) {
 	typical["fleet of 100 instances"] = s.price(`{ fleet(first: 100) { newest total nodes { name state revision since seen refused { revision error } } } relay { waiting lagMs } }`, nil)
 	typical["usage of 30 days by unit"] = s.price(`{ usageSeries(tenant: "acme", window: DAY, by: UNIT, first: 90) { since collected nodes { begin open known name grade net } } }`, nil)
 	typical["a thousand rows of usage"] = s.price(`{ usageSeries(tenant: "acme", by: USER, first: 1000) { nodes { begin name admitted refused points } next } }`, nil)
-	typical["a statement with all that it says"] = s.price(`{ statement(tenant: "acme", number: 1) { summary { from to hash corrects } collected
-		lines { unit field grade charged givenBack net calls } differences { unit field grade net } signed } }`, nil)
 	typical["100 entries with proofs"] = s.price(`{ audit(first: 100) { nodes { sequence action target record proof { size hashes checkpoint } } } }`, nil)
 	got, err := json.MarshalIndent(typical, "", "\t")
 	require.NoError(t, err)

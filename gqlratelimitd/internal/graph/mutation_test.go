@@ -103,9 +103,6 @@ var changes = map[string]change{
 	"removeWebhook": {access.RemoveWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "id revision", own},
 	"rotateWebhook": {access.RotateWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "webhook { publicKey overlapUntil }", own},
 	"testWebhook":   {access.TestWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "message", own},
-	"freezeUsage": {access.FreezeUsage, func(*scene) map[string]any {
-		return map[string]any{"tenant": "acme", "from": daysAgo(8), "to": daysAgo(7)}
-	}, "statements { number new } left { tenant problem } next", []access.Role{access.Operator}},
 	"replayWebhook": {access.ReplayWebhook, func(s *scene) map[string]any { return s.onHook(nil) }, "replayed", own},
 }
 
@@ -156,7 +153,7 @@ func TestAMutationThatExpectsAnotherRevisionIsToldWhichOneIsThere(t *testing.T) 
 	for _, field := range mutations() {
 		input := schema().Types[field.Arguments[0].Type.Name()]
 		if input.Fields.ForName("expectedRevision") == nil {
-			require.Contains(t, []string{"issueToken", "revokeToken", "withdrawProposal", "registerWebhook", "freezeUsage"}, field.Name, "every other mutation says what its author has seen")
+			require.Contains(t, []string{"issueToken", "revokeToken", "withdrawProposal", "registerWebhook"}, field.Name, "every other mutation says what its author has seen")
 			continue
 		}
 		require.True(t, input.Fields.ForName("expectedRevision").Type.NonNull)

@@ -46,10 +46,6 @@ var questions = map[string]struct {
 	"tokens":       {`{ tokens(tenant: "acme") { nodes { id subject } } }`, []access.Role{access.TenantAdmin, access.Operator, access.Auditor}},
 	"usageSeries": {`{ usageSeries(tenant: "acme", by: UNIT) {
 		from to since kept collected counts nodes { begin end open known tenant name grade charged givenBack net calls admitted refused wouldRefuse points } pageInfo { hasNextPage } next } }`, everybody},
-	"statements": {`{ statements(tenant: "acme") { nodes { number tenant from to frozen hash corrects new } pageInfo { hasNextPage } } }`, everybody},
-	"statement": {`{ statement(tenant: "acme", number: 1) { summary { number } collected unknown previous
-		lines { unit field grade charged givenBack net calls } differences { unit net } signed } }`, everybody},
-	"freezing":         {`{ freezing { every delaySeconds frozen from to due reason problem } }`, staff},
 	"webhooks":         {`{ webhooks(tenant: "acme") { nodes { id url publicKey } pageInfo { hasNextPage } } }`, own},
 	"failedDeliveries": {`{ failedDeliveries(tenant: "acme", id: "HOOK") { message type attempts failed reason status } }`, own},
 	"audit":            {`{ audit { nodes { action proof { size } } checkpoint } }`, []access.Role{access.Auditor}},

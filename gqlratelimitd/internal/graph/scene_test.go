@@ -18,7 +18,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
@@ -110,8 +109,6 @@ type scene struct {
 	// proposal is one of eve, and hook an endpoint of acme.
 	proposal *control.Proposal
 	hook     *control.WebhookSecret
-	// public is the key of statements.
-	public string
 }
 
 func newScene(t *testing.T) *scene {
@@ -122,12 +119,7 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	s.db = db
 	s.budgets = bucket.NewMemory(bucket.MemoryConfig{})
-	private, public, err := audit.NewKey("log.example.org")
-	require.NoError(t, err)
-	s.public = public
-	key, err := audit.ParseKey(private)
-	require.NoError(t, err)
-	s.control, err = control.New(control.Config{Store: db, StatementKey: key, Budgets: s.budgets, Rollouts: true, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
+	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Rollouts: true, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
 		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
 	}})
 	require.NoError(t, err)
@@ -168,7 +160,6 @@ func (s *scene) happen() {
 	require.NoError(s, err)
 	s.hook, err = s.control.RegisterWebhook(ctx, r, control.RegisterWebhookInput{Tenant: "acme", URL: "https://hooks.example.com/in"})
 	require.NoError(s, err)
-	s.freeze(r)
 	s.acme, s.override, s.everywhere, s.token = record.Revision, override.Revision, everywhere.Revision, token.ID
 }
 

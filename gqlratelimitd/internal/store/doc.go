@@ -5,7 +5,7 @@
 // have one order, in which they are committed: who has read a revision has missed none below it, an audit log has no fork, and
 // of many who expect the same revision one wins. [DB.Read] reads, as of one moment.
 //
-// Revisions, the audit log and statements are append-only: triggers refuse to change what stands there. In a PostgreSQL that is the second
+// Revisions and the audit log are append-only: triggers refuse to change what stands there. In a PostgreSQL that is the second
 // line. The first is a daemon whose role does not own the tables, and may SELECT and INSERT there and nothing else: another role
 // runs what [Script] and [Grants] return.
 //

@@ -126,12 +126,7 @@ func (v *View) UsagePass(pass string) (int64, error) {
 
 // PutUsagePass notes that a pass has come up to a minute. It goes back by [UsageTx.SetBackUsagePass] alone.
 func (tx *UsageTx) PutUsagePass(pass string, minute int64) error {
-	return tx.tx.PutUsagePass(pass, minute)
-}
-
-// PutUsagePass notes that a pass has come up to a minute. It never goes back.
-func (tx *Tx) PutUsagePass(pass string, minute int64) error {
-	return tx.exec("INSERT INTO usage_pass (pass, minute, began) VALUES ($1, $2, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
+	return tx.tx.exec("INSERT INTO usage_pass (pass, minute, began) VALUES ($1, $2, $2) ON CONFLICT (pass) DO UPDATE SET minute = "+
 		tx.dialect.greatest("usage_pass.minute", "excluded.minute"), pass, minute)
 }
 

@@ -113,7 +113,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	s.public = public
 	key, err := audit.ParseKey(private)
 	require.NoError(t, err)
-	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets, StatementKey: key}
+	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {
 		cfg.Webhooks = webhooks(t)
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }

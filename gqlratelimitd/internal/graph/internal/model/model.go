@@ -310,52 +310,6 @@ type FleetRevision struct {
 	Instances int    `json:"instances"`
 }
 
-type FreezeUsageInput struct {
-	// Null: all of which something was counted.
-	Tenant *string `json:"tenant,omitempty"`
-	// A month of UTC, such as 2026-10. Null: from and to say it.
-	Month *string `json:"month,omitempty"`
-	// The first day of UTC, and the one after the last, such as 2026-10-01 and 2026-11-01: at most 366 days.
-	From *string `json:"from,omitempty"`
-	To   *string `json:"to,omitempty"`
-	// Of how many tenants, at most 100, where all are asked for.
-	First int `json:"first"`
-	// The next of the answer before.
-	After *string `json:"after,omitempty"`
-	// Also where nobody has collected for so long that counts may be lost. The statement says so.
-	Incomplete     bool    `json:"incomplete"`
-	Reason         string  `json:"reason"`
-	Ticket         *string `json:"ticket,omitempty"`
-	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
-}
-
-// What is frozen by itself.
-type Freezing struct {
-	Every FreezeEvery `json:"every"`
-	// How long after its end a period is frozen.
-	DelaySeconds int64 `json:"delaySeconds"`
-	// The day of UTC before which everything is frozen. Null: it has not begun, and neither is there any of the following.
-	Frozen *string `json:"frozen,omitempty"`
-	// The first day of the period that is next, and the one after the last.
-	From *string `json:"from,omitempty"`
-	To   *string `json:"to,omitempty"`
-	// When it is frozen.
-	Due *time.Time `json:"due,omitempty"`
-	// Why it is not, although it is due. Null: nothing is in its way, or it is not due.
-	Reason  *FreezeReason `json:"reason,omitempty"`
-	Problem *string       `json:"problem,omitempty"`
-}
-
-// What has come of freezing.
-type FrozenUsage struct {
-	// Those that hold for the period now, by tenant.
-	Statements []*StatementSummary `json:"statements"`
-	// Tenants that have none, and why.
-	Left []*UnfrozenTenant `json:"left"`
-	// The argument after for the next tenants. Null: there are no more.
-	Next *string `json:"next,omitempty"`
-}
-
 type HaltRolloutInput struct {
 	// The newest revision that its author has seen: the one of the roll-out.
 	ExpectedRevision uint64  `json:"expectedRevision"`
@@ -995,58 +949,6 @@ type StartRolloutInput struct {
 	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
 }
 
-// A statement with its numbers and its signature.
-type Statement struct {
-	Summary *StatementSummary `json:"summary"`
-	// Up to when counts had been collected when it was made.
-	Collected time.Time `json:"collected"`
-	// Up to when not everything was collected: what was used before it may not be in here. Null: everything was.
-	Unknown *time.Time `json:"unknown,omitempty"`
-	// The number of the tenant's statement before this one. Null: it is the first.
-	Previous *int64 `json:"previous,omitempty"`
-	// What was counted, in the order of unit, root field and grade.
-	Lines []*StatementLine `json:"lines"`
-	// What the lines of a correction have beyond those of the statement that it corrects.
-	Differences []*StatementLine `json:"differences"`
-	// The text with its signature, which gqlratelimitd statement verify reads.
-	Signed string `json:"signed"`
-}
-
-// What was counted of a unit, or of a root field. Lines of root fields are shares of the unit.
-type StatementLine struct {
-	Unit string `json:"unit"`
-	// Null: the unit as a whole.
-	Field *string `json:"field,omitempty"`
-	// exact or local: how much the numbers are to be believed.
-	Grade     string `json:"grade"`
-	Charged   int64  `json:"charged"`
-	GivenBack int64  `json:"givenBack"`
-	Net       int64  `json:"net"`
-	// How often a root field was called. Null: it is the unit as a whole.
-	Calls *int64 `json:"calls,omitempty"`
-}
-
-type StatementPage struct {
-	Nodes    []*StatementSummary `json:"nodes"`
-	PageInfo *PageInfo           `json:"pageInfo"`
-}
-
-// Of what a statement is.
-type StatementSummary struct {
-	Number int64  `json:"number"`
-	Tenant string `json:"tenant"`
-	// The first day of UTC, and the one after the last, such as 2026-10-01 and 2026-11-01.
-	From   string    `json:"from"`
-	To     string    `json:"to"`
-	Frozen time.Time `json:"frozen"`
-	// The SHA-256 of the text, which the audit log has as well.
-	Hash string `json:"hash"`
-	// The number of the statement of the same period in whose place it is. Null: it corrects none.
-	Corrects *int64 `json:"corrects,omitempty"`
-	// It was made by this request, and was not there already.
-	New bool `json:"new"`
-}
-
 type SwitchModeInput struct {
 	Scope Scope  `json:"scope"`
 	Name  string `json:"name"`
@@ -1129,11 +1031,6 @@ type Token struct {
 type TokenPage struct {
 	Nodes    []*Token  `json:"nodes"`
 	PageInfo *PageInfo `json:"pageInfo"`
-}
-
-type UnfrozenTenant struct {
-	Tenant  string `json:"tenant"`
-	Problem string `json:"problem"`
 }
 
 // What budgets have at one moment. It is no count of what was used, and nothing to send a bill by: budgets refill, and are given back.
@@ -1317,140 +1214,6 @@ func (e *FailMode) UnmarshalJSON(b []byte) error {
 }
 
 func (e FailMode) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How long billing periods are, in days or months of UTC. OFF: nothing is frozen by itself.
-type FreezeEvery string
-
-const (
-	FreezeEveryOff     FreezeEvery = "OFF"
-	FreezeEveryDaily   FreezeEvery = "DAILY"
-	FreezeEveryMonthly FreezeEvery = "MONTHLY"
-)
-
-var AllFreezeEvery = []FreezeEvery{
-	FreezeEveryOff,
-	FreezeEveryDaily,
-	FreezeEveryMonthly,
-}
-
-func (e FreezeEvery) IsValid() bool {
-	switch e {
-	case FreezeEveryOff, FreezeEveryDaily, FreezeEveryMonthly:
-		return true
-	}
-	return false
-}
-
-func (e FreezeEvery) String() string {
-	return string(e)
-}
-
-func (e *FreezeEvery) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = FreezeEvery(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid FreezeEvery", str)
-	}
-	return nil
-}
-
-func (e FreezeEvery) MarshalGQL(w io.Writer) {
-	fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *FreezeEvery) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e FreezeEvery) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// Why a period that is due is not frozen.
-type FreezeReason string
-
-const (
-	// Nobody has collected anything of it.
-	FreezeReasonUncollected FreezeReason = "UNCOLLECTED"
-	// The collector has not come so far.
-	FreezeReasonBehind FreezeReason = "BEHIND"
-	// The store of budgets was not searched since its end.
-	FreezeReasonUnsearched FreezeReason = "UNSEARCHED"
-	// Something is collected and not added up yet.
-	FreezeReasonUncomputed FreezeReason = "UNCOMPUTED"
-	// Counts may be lost, because nobody has collected for longer than they are kept: freezeUsage with incomplete says that it is frozen all the same.
-	FreezeReasonGap FreezeReason = "GAP"
-	// This daemon has another key than the audit log.
-	FreezeReasonKey FreezeReason = "KEY"
-	// Settlements of it still come.
-	FreezeReasonUnsettled FreezeReason = "UNSETTLED"
-	// Its counts are not kept any more.
-	FreezeReasonForgotten FreezeReason = "FORGOTTEN"
-)
-
-var AllFreezeReason = []FreezeReason{
-	FreezeReasonUncollected,
-	FreezeReasonBehind,
-	FreezeReasonUnsearched,
-	FreezeReasonUncomputed,
-	FreezeReasonGap,
-	FreezeReasonKey,
-	FreezeReasonUnsettled,
-	FreezeReasonForgotten,
-}
-
-func (e FreezeReason) IsValid() bool {
-	switch e {
-	case FreezeReasonUncollected, FreezeReasonBehind, FreezeReasonUnsearched, FreezeReasonUncomputed, FreezeReasonGap, FreezeReasonKey, FreezeReasonUnsettled, FreezeReasonForgotten:
-		return true
-	}
-	return false
-}
-
-func (e FreezeReason) String() string {
-	return string(e)
-}
-
-func (e *FreezeReason) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = FreezeReason(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid FreezeReason", str)
-	}
-	return nil
-}
-
-func (e FreezeReason) MarshalGQL(w io.Writer) {
-	fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *FreezeReason) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e FreezeReason) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
