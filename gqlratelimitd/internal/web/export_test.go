@@ -29,3 +29,6 @@ func (s *Server) Waiting() int {
 	defer s.gate.waits.mu.Unlock()
 	return s.gate.waits.inside
 }
+
+// Tag is the ETag of a revision.
+func Tag(revision uint64) string { return tag(revision) }

@@ -85,7 +85,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		}
 		seen[a.route][a.status] = true
 	}
-	for _, a := range slices.Concat(s.attempts(), rolloutAttempts()) {
+	for _, a := range slices.Concat(s.attempts(), recordAttempts(), modeAttempts(), rolloutAttempts()) {
 		try(a)
 	}
 	// They register an endpoint, and count from there.
@@ -105,6 +105,10 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 			switch {
 			case path == overrides:
 				denied.path, denied.body = path+map[bool]string{true: "", false: "?level=tenant&limit=minute"}[r.Method == http.MethodGet], raise
+			case path == modes:
+				denied.path, denied.body = path+map[bool]string{true: "", false: "?scope=all"}[r.Method == http.MethodGet], eased()
+			case route == "PUT /v1/tenants/{org}/allocations":
+				denied.body = allocated
 			case route == "POST /v1/tokens":
 				denied.body = `{"subject": "root", "roles": ["operator"]}`
 			}

@@ -79,8 +79,16 @@ func otherGoods() map[string]map[access.Action]good {
 				return ""
 			}},
 		},
-		"GET /v1/tokens":  {access.ReadToken: {status: 200}},
-		"POST /v1/tokens": {access.IssueToken: {status: 201, h: because()}},
+		"GET /v1/tenants":                   {access.ReadTenant: {status: 200}},
+		"GET /v1/tenants/{org}":             {access.ReadTenant: {status: 200, path: record, before: recorded}},
+		"PUT /v1/tenants/{org}":             {access.AssignTenant: {status: 200, path: record, h: first, body: assigned}},
+		"DELETE /v1/tenants/{org}":          {access.AssignTenant: {status: 200, path: record, h: on(`"1"`), before: recorded}},
+		"PUT /v1/tenants/{org}/allocations": {access.SetAllocations: {status: 200, path: allocations, h: first, body: allocated}},
+		"GET " + modes:                      {access.ReadPolicy: {status: 200}},
+		"PUT " + modes:                      {access.SwitchMode: {status: 200, path: ofAll, h: first, body: eased()}},
+		"DELETE " + modes:                   {access.EndModeSwitch: {status: 200, path: ofAll, h: on(`"1"`), before: switched}},
+		"GET /v1/tokens":                    {access.ReadToken: {status: 200}},
+		"POST /v1/tokens":                   {access.IssueToken: {status: 201, h: because()}},
 		"DELETE /v1/tokens/{id}": {access.RevokeToken: {status: 200, path: "/v1/tokens/", h: because(), before: func(s *scene) string {
 			return s.foreign("acme")
 		}}},

@@ -58,6 +58,7 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: "/v1/audit/export", does: actions{access.ExportAudit}, handle: s.auditExport},
 	}
 	routes = append(append(routes, s.rolloutRoutes()...), s.usageRoutes()...)
+	routes = append(append(routes, s.recordRoutes()...), s.modeRoutes()...)
 	routes = append(routes, s.webhookRoutes(org)...)
 	if s.cfg.Metrics != nil {
 		routes = append(routes, route{method: http.MethodGet, pattern: "/metrics", does: actions{access.ReadMetrics}, handle: s.metrics})
