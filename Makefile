@@ -11,7 +11,7 @@ export GOWORK := off
 PACKAGES ?= ./...
 # How long `make test-long` feeds each fuzz target.
 FUZZTIME ?= 2m
-# Which tables `make bench` prints (server, latency, crowd, memory, redis, counting, pipelining, events, policy, pricing, growth, door), and of how many rounds.
+# Which tables `make bench` prints (server, latency, redis, pipelining, go), and of how many rounds.
 BENCH ?= .
 BENCHCOUNT ?= 7
 
@@ -165,20 +165,8 @@ bench: test-tools ## Print what matches BENCH of docs/reports/performance.md; wi
 	@cd contrib/benchmarks && go run . -match '$(BENCH)' -rounds $(BENCHCOUNT) $(if $(filter .,$(BENCH)),-into ../../docs/reports/performance.md)
 
 .PHONY: bench-against
-bench-against: test-tools ## Compare our own benchmarks with those of the commit BASE, by processor time, in 60 rounds
-	@cd contrib/benchmarks && go run . -against '$(BASE)' -rounds 60
-
-.PHONY: starved
-starved: test-tools ## Starve the example of processor time in several ways, and count how it decides; beside the commit BASE if one is given
-	@cd contrib/benchmarks && go run . -starved 30 -against '$(BASE)'
-
-.PHONY: worst
-worst: ## Search for the documents that take a server longest for each byte, for SECONDS altogether (default 600)
-	@cd contrib/benchmarks && go run . -worst $(or $(SECONDS),600)
-
-.PHONY: flood
-flood: ## Flood the example in several ways beside honest clients; beside the commit BASE if one is given
-	@cd contrib/benchmarks && go run . -flood 20 -against '$(BASE)'
+bench-against: test-tools ## Compare our own benchmarks with those of the commit BASE, in turns, with benchstat
+	@scripts/bench-against '$(BASE)'
 
 .PHONY: lint
 lint: ## Check the rules of .golangci.yml, and the scripts where shellcheck is installed

@@ -40,7 +40,25 @@ func redisAims(callers int, outcomes []outcome) []aim {
 			}
 		}
 	}
-	return aims
+	return append(aims, countingAim(callers, outcomes)...)
+}
+
+// countingAim is about a take that counts usage beside one that does not.
+func countingAim(callers int, outcomes []outcome) []aim {
+	var plain, counted *outcome
+	for i := range outcomes {
+		switch outcomes[i].name {
+		case "**ratelimit, 4 limits**":
+			plain = &outcomes[i]
+		case "**ratelimit, " + countedTotals + "**":
+			counted = &outcomes[i]
+		}
+	}
+	if plain == nil || counted == nil {
+		return nil
+	}
+	what := fmt.Sprintf("processor time of Redis for a take that counts points and requests ÷ one that does not, callers at once %d", callers)
+	return []aim{atMost(what, 1.10, counted.ratio(plain, serverProcessor), times)}
 }
 
 // sizes says how much memory an owner of four limits takes, under a key as long as the aim permits.

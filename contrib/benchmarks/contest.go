@@ -22,19 +22,17 @@ type effort struct {
 	long time.Duration
 	// windows is how many windows of latencies there are in a round, and requests how many requests each has.
 	windows, requests int
-	// crowds are numbers of tenants.
-	crowds []int
+	// benchtime is that of benchmarks beside the code.
+	benchtime string
 	// frozen is how often a frozen server is called by a lone caller, and rest how long nothing runs before that.
 	frozen int
 	rest   time.Duration
-	// listed is how many tenants a policy document lists.
-	listed int
 }
 
 // usual is an effort of ten minutes for all tables together.
 var usual = effort{
 	rounds: 7, turn: 60 * time.Millisecond, call: 400 * time.Millisecond, long: 400 * time.Millisecond, windows: 16, requests: 500,
-	crowds: []int{1, 10_000, 1_000_000}, frozen: 50, rest: 6 * time.Second, listed: 100_000,
+	benchtime: "300ms", frozen: 50, rest: 6 * time.Second,
 }
 
 // metric is something that a turn shows. Times are in nanoseconds, and all but rates, percentiles and
@@ -247,4 +245,12 @@ func median(values []float64) float64 {
 		return values[middle]
 	}
 	return (values[middle-1] + values[middle]) / 2
+}
+
+// quantile of sorted values, 0 of none.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(q*float64(len(sorted)-1))]
 }

@@ -1,6 +1,6 @@
 module github.com/gqlgen-ratelimit/ratelimit/contrib/benchmarks
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/99designs/gqlgen v0.17.94
@@ -17,9 +17,11 @@ require (
 	github.com/vektah/gqlparser/v2 v2.5.36
 	github.com/wundergraph/astjson v1.1.0
 	github.com/wundergraph/graphql-go-tools/v2 v2.16.0
+	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 )
 
 require (
+	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/agnivade/levenshtein v1.2.1 // indirect
 	github.com/buger/jsonparser v1.1.2 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -51,7 +53,9 @@ require (
 	go.uber.org/zap v1.27.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 )
 
 replace github.com/gqlgen-ratelimit/ratelimit => ../..
+
+tool golang.org/x/perf/cmd/benchstat

@@ -112,9 +112,9 @@ func TestQuietWindowsAreThoseOfAPunctualSender(t *testing.T) {
 	require.InDelta(t, 0.2, most, 1e-9)
 }
 
-func TestThePartsOfABenchmarkSayWhatWentWrong(t *testing.T) {
+func TestAPartThatIsNotThereIsAMistake(t *testing.T) {
 	t.Parallel()
-	var found crowded
-	_, err := startPart(t.Context(), roleCrowd, crowdQuestion{Size: 0}, &found)
-	require.ErrorContains(t, err, errNoCrowd.Error())
+	var address string
+	_, err := startPart(t.Context(), roleServer, "no address", &address)
+	require.Error(t, err)
 }

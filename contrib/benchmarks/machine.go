@@ -68,3 +68,13 @@ func redisVersion(ctx context.Context) string {
 	version, _, _ = strings.Cut(version, " ")
 	return version
 }
+
+// loadAverage is how many processes of the machine ran or waited to run in the last minute.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "not known"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}

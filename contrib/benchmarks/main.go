@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -33,20 +32,10 @@ type section struct {
 var sections = []section{
 	{"server", wholeServer},
 	{"latency", latency},
-	{"crowd", crowds},
-	{"memory", memoryStores},
 	{"redis", redisStores},
-	{"counting", counting},
 	{"pipelining", pipelining},
-	{"events", events},
-	{"policy", largePolicy},
-	{"pricing", pricing},
-	{"growth", growth},
-	{"door", frontDoor},
+	{"go", goBenchmarks},
 }
-
-// everything is the default of -match.
-const everything = "."
 
 func main() {
 	redis.SetLogger(quiet{})
@@ -68,28 +57,17 @@ func main() {
 
 // asked is what the flags ask for.
 type asked struct {
-	match, commit, keep, into     string
-	rounds, starved, worst, flood int
+	match, into string
+	rounds      int
 }
 
 func parseFlags(args []string) (asked, error) {
 	var a asked
 	flags := flag.NewFlagSet("benchmarks", flag.ContinueOnError)
-	flags.StringVar(&a.match, "match", everything, "regular `expression` that the names of sections have to match")
+	flags.StringVar(&a.match, "match", ".", "regular `expression` that the names of sections have to match")
 	flags.StringVar(&a.into, "into", "", "the `file` between whose marks the report is written as well")
 	flags.IntVar(&a.rounds, "rounds", usual.rounds, "how many rounds each table takes")
-	flags.StringVar(&a.commit, "against", "", "compare the benchmarks of the checkout with those of a `commit`, and nothing else; "+
-		"-match then names benchmarks")
-	flags.IntVar(&a.starved, "starved", 0, "for so many `seconds` each, starve the server of the example in several ways and count how it decides, "+
-		"and nothing else; with -against also that of the commit")
-	flags.IntVar(&a.flood, "flood", 0, "for so many `seconds` each, flood the server of the example in several ways beside honest clients, "+
-		"and nothing else; with -against also that of the commit")
-	flags.IntVar(&a.worst, "worst", 0, "for so many `seconds` altogether, search for the documents that take a server longest, and nothing else")
-	flags.StringVar(&a.keep, "keep", "", "with -worst, the `folder` that the documents found are written to")
 	err := flags.Parse(args)
-	if a.commit != "" && a.match == everything {
-		a.match = ownBenchmarks
-	}
 	a.rounds = max(1, a.rounds)
 	return a, err
 }
@@ -108,22 +86,5 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	}
 	e := usual
 	e.rounds = a.rounds
-	var text string
-	switch {
-	case a.starved > 0:
-		text, err = starved(ctx, a.commit, a.starved)
-	case a.flood > 0:
-		text, err = floods(ctx, a.commit, a.flood)
-	case a.worst > 0:
-		text, err = searchWorst(ctx, time.Duration(a.worst)*time.Second, a.keep)
-	case a.commit != "":
-		text, err = against(ctx, e, a.commit, wanted)
-	default:
-		return report(ctx, out, e, wanted, a.into)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, machine(ctx)+"\n"+text)
-	return err
+	return report(ctx, out, e, wanted, a.into)
 }

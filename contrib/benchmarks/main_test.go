@@ -14,7 +14,7 @@ import (
 // brief is one short round, which shows that everything still runs.
 var brief = effort{
 	rounds: 1, turn: time.Millisecond, call: 20 * time.Millisecond, long: 2 * time.Millisecond, windows: 1, requests: 20,
-	crowds: []int{1, 1000}, listed: 100,
+	benchtime: "1x",
 }
 
 // TestMain plays the parts of processes that tests start.

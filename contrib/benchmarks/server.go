@@ -101,10 +101,6 @@ func wholeServers(ctx context.Context, e effort) ([]contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	adding, err := limitedServer(func(c *ratelimit.Config) { c.Pricing.Actual = ratelimit.ActualAlways })
-	if err != nil {
-		return nil, err
-	}
 	shortFloor, err := floor(ctx, short, &shortAnswer{})
 	if err != nil {
 		return nil, err
@@ -123,7 +119,6 @@ func wholeServers(ctx context.Context, e effort) ([]contender, error) {
 		rowShort:      collecting(e, "**gqlgen with ratelimit**", serve(ctx, short, requestBody, tellsOne)),
 		rowFullFloor:  collecting(e, "the floor of all limits", serve(ctx, fullFloor, requestBody, tellsAll)),
 		rowFull:       collecting(e, "**gqlgen with ratelimit, all limits told**", serve(ctx, full, requestBody, tellsAll)),
-		collecting(e, "**gqlgen with ratelimit, actual costs added up**", serve(ctx, adding, requestBody, tellsOne)),
 		collecting(e, "gqlgen with its FixedComplexityLimit", serve(ctx, complexity, requestBody, tellsNothing)),
 	}, nil
 }

@@ -239,6 +239,9 @@ type feature struct {
 	verdict bucket.Verdict
 }
 
+// countedTotals is the feature of a take that counts points and requests.
+const countedTotals = "4 limits, and usage in points and requests"
+
 // features are the rows of ours. What is added to the stores is a line here.
 func features() ([]feature, error) {
 	var mistakes []error

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"math"
+	"testing"
 
 	"github.com/sethvargo/go-limiter/memorystore"
+	"github.com/stretchr/testify/require"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
 	"github.com/ulule/limiter/v3"
@@ -13,52 +14,30 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 )
 
-// memoryStores compares decisions inside the process, by one caller.
-func memoryStores(ctx context.Context, e effort) (*findings, error) {
-	decisions, err := memoryDecisions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var contenders []contender
+// BenchmarkDecisionsInMemory has one caller decide about one tenant over and over, and about 10,000 tenants in turn, with each
+// feature of the memory store and with other libraries.
+func BenchmarkDecisionsInMemory(b *testing.B) {
+	decisions, err := memoryDecisions(b.Context())
+	require.NoError(b, err)
 	for _, d := range decisions {
 		for _, tenant := range tenantNames {
-			// What a new tenant costs is paid before.
-			if err := d.decide(ctx, tenant); err != nil {
-				return nil, err
-			}
+			// A new tenant costs more than a known one.
+			require.NoError(b, d.decide(b.Context(), tenant))
 		}
-		contenders = append(contenders,
-			alone(e, d.name, func() error { return d.decide(ctx, "tenant") }),
-			alone(e, d.name, among(ctx, d.decide)))
-	}
-	outcomes, err := contest(ctx, e, contenders)
-	if err != nil {
-		return nil, err
-	}
-	t := &table{
-		title:  "Decisions in memory",
-		note:   "Processor time. One caller asks for one tenant over and over, or for 10,000 tenants in turn.",
-		header: []string{"", "one tenant", "allocations", "10,000 tenants", "allocations"},
-	}
-	for i := 0; i < len(outcomes); i += 2 {
-		one, many := &outcomes[i], &outcomes[i+1]
-		t.add(one.name, duration(one.median(processor)), digits(one.median(allocations)),
-			duration(many.median(processor)), digits(many.median(allocations)))
-	}
-	// Each row has two outcomes, and that of one limit comes first.
-	four := &outcomes[2]
-	return &findings{tables: []*table{t}, aims: []aim{
-		atMost("memory store, 4 limits, one caller and one tenant", 150, four.median(processor), duration),
-		atMost("the same: allocations", 0, math.Round(four.median(allocations)), digits),
-	}}, nil
-}
-
-// among returns a function that decides about all tenants in turn.
-func among(ctx context.Context, decide decision) func() error {
-	k := 0
-	return func() error {
-		k++
-		return decide(ctx, tenantNames[k%tenants])
+		b.Run(d.name+"/one tenant", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				require.NoError(b, d.decide(b.Context(), "tenant"))
+			}
+		})
+		b.Run(d.name+"/in turn", func(b *testing.B) {
+			b.ReportAllocs()
+			k := 0
+			for b.Loop() {
+				k++
+				require.NoError(b, d.decide(b.Context(), tenantNames[k%tenants]))
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/99designs/gqlgen/graphql/introspection"
 	"github.com/vektah/gqlparser/v2"
@@ -83,44 +82,4 @@ func newSubject() (*subject, error) {
 		return nil, err
 	}
 	return &subject{schema: schema, estimator: estimator}, nil
-}
-
-// worst are documents that grow with n and that are meant to be dear to price.
-var worst = []struct {
-	name string
-	// of returns a document of about n × 100 tokens; n is 1 or more.
-	of func(n int) string
-}{
-	{"fragments that spread the next one twice", func(n int) string {
-		return "{ ...f0 }" + repeat(9*n, " fragment f%[1]d on Query { ...f%[2]d ...f%[2]d }") +
-			fmt.Sprintf(" fragment f%d on Query { rateLimit }", 9*n)
-	}},
-	{"fragments under two aliases", func(n int) string {
-		return "{ ...f0 }" + repeat(5*n, " fragment f%[1]d on Query { x: a { ...f%[2]d } y: a { ...f%[2]d } }") +
-			fmt.Sprintf(" fragment f%d on Query { rateLimit }", 5*n)
-	}},
-	{"aliases", func(n int) string { return "{" + repeat(17*n, " x%[1]d: e1 { id }") + " }" }},
-	{"nesting", func(n int) string {
-		// gqlparser refuses to read much deeper documents.
-		return strings.Repeat("{ a ", 9*n) + "{ rateLimit }" + strings.Repeat("}", 9*n)
-	}},
-	{"input objects", func(n int) string {
-		return `{ search(where: {all: [` + repeat(16*n, ` {name: "n%[1]d"}`) + `]}) { id } }`
-	}},
-	{"merged sets, nested", func(n int) string {
-		return "{ ...f0 }" + repeat(6*n, " fragment f%[1]d on Query { a { ...f%[2]d x%[1]d: rateLimit } ...f%[2]d }") +
-			fmt.Sprintf(" fragment f%d on Query { rateLimit }", 6*n)
-	}},
-}
-
-// repeat formats n times. The format is given the index, and the next index.
-func repeat(n int, format string) string {
-	var b strings.Builder
-	for i := range n {
-		text := fmt.Sprintf(format, i, i+1)
-		// A format that leaves the second out is told so.
-		text, _, _ = strings.Cut(text, "%!(EXTRA")
-		b.WriteString(text)
-	}
-	return b.String()
 }
