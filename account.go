@@ -39,18 +39,16 @@ func (c *charged) receipt() bucket.Receipt {
 
 // correction is what is to become of a charge.
 type correction struct {
-	// points are given back to those who paid for the whole operation. They are charged on if negative. Zero leaves the charge as
+	// points are given back to everybody who paid for the operation. They are charged on if negative. Zero leaves the charge as
 	// it is.
 	points int64
 	// bytes are what the answers came to, 0 if no limit counts them.
 	bytes  int64
 	reason string
-	// apart is what is to become of the charge where calls paid to different owners, nil where all of them paid alike.
-	apart *apart
 }
 
 // none says that nothing is corrected.
-func (c correction) none() bool { return c.points == 0 && c.bytes == 0 && c.apart == nil }
+func (c correction) none() bool { return c.points == 0 && c.bytes == 0 }
 
 // Why a charge is corrected, in the words that metrics carry.
 const (

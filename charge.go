@@ -31,8 +31,8 @@ var ErrNoDecision = errors.New("ratelimit: the context belongs to no operation o
 // An operation that runs again after an abandoned attempt, on its charge ([OutcomeRepeated]), pays here again. A mutation under an idempotency
 // key that returns a refusal of Charge has run: a repeat gets the same refusal, and another try needs another key.
 //
-// Where a rule of the policy stands in the place of the tenant's limits, what a resolver charges below a call that has the rule is
-// taken from the rule and not from those limits. Give the context of the resolver: without a field in it all of them pay.
+// Where a rule of the policy stands in the place of the tenant's limits for the operation, what a resolver charges is taken from
+// the rule and not from those limits.
 //
 // What was charged here stays charged: [SettlementConfig] corrects only the price of the operation itself.
 //
@@ -45,7 +45,7 @@ func Charge(ctx context.Context, unit bucket.Unit, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("ratelimit: a charge of %d %s is negative: %w", n, unit, bucket.ErrInvalid)
 	}
-	buckets := op.paying(ctx)
+	buckets := op.paying()
 	if n == 0 || buckets == nil && op.decision.Rules.Usage == tiers.CountNothing {
 		return nil
 	}
@@ -66,15 +66,10 @@ func (op *operation) refusedInside() {
 	op.decision.RefusedInside = true
 }
 
-// paying returns the buckets that pay for what is charged in a context: those of the call that runs in it, where rules take calls
-// from the limits that hold for all operations, and all where nobody knows which call that is.
-func (op *operation) paying(ctx context.Context) []bucket.Bucket {
-	buckets := judged(op.decision.Rules)
-	root := rootOf(ctx)
-	if buckets == nil || root == nil {
-		return buckets
-	}
-	if buckets = op.decision.Rules.Paying(root.Object + "." + root.Field.Name); !haveLimits(buckets) {
+// paying returns the buckets that pay for what a resolver charges.
+func (op *operation) paying() []bucket.Bucket {
+	buckets := op.decision.Rules.Paying()
+	if op.decision.Rules.Unlimited || !haveLimits(buckets) {
 		return nil
 	}
 	return buckets

@@ -169,8 +169,5 @@ func (op *operation) worth(c correction) bucket.Settlement {
 	if c.bytes > 0 {
 		worth.Actual = append(worth.Actual, bucket.Amount{Unit: bucket.ResponseBytes, N: c.bytes})
 	}
-	if c.apart != nil {
-		worth.Apart = c.apart.owners
-	}
 	return worth
 }

@@ -99,9 +99,7 @@ const (
 // Nothing is given back where the operation had errors, whether or not the response shows them, because these hide
 // calls that were made, where there is no data, where the actual cost is not known, for a subscription or a deferred
 // part that the client has left, and under an idempotency key for an answer in parts. What was taken with [Charge]
-// stays taken, and so do requests. Where calls of one operation pay to different rules (tiers.OperationRule.Instead), nobody knows
-// whose a shorter list was, and nothing is given back of what was unused; what is charged on is the excess of all calls together, of
-// which each rule pays its share, so that a shorter list of one hides a longer one of another. No limit ever gets more back than it
+// stays taken, and so do requests. No limit ever gets more back than it
 // is still owed.
 //
 // The store is asked after the response, which does not wait for it, under an idempotency key with the end

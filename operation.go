@@ -195,24 +195,11 @@ type particulars struct {
 	selected tiers.Selection
 	calls    cost.Calls
 	op       *operation
-	// parts are what parts of the operation cost, and query the parameters of the URL, once somebody has asked.
-	parts *cost.Parts
+	// query are the parameters of the URL, once somebody has asked.
 	query url.Values
 }
 
-var (
-	_ tiers.Prices     = (*particulars)(nil)
-	_ tiers.Parameters = (*particulars)(nil)
-)
-
-// Price implements tiers.Prices.
-func (p *particulars) Price(includes func(field string) bool) int64 {
-	if p.parts == nil {
-		parts := p.op.price.plan.Parts(p.op.request.Variables)
-		p.parts = &parts
-	}
-	return p.op.extension.price(context.Background(), p.parts.Cost(includes))
-}
+var _ tiers.Parameters = (*particulars)(nil)
 
 // useStore takes the store that the rules name.
 func (op *operation) useStore() {
@@ -254,7 +241,6 @@ func (op *operation) selected(policy *tiers.Snapshot, record *tiers.Record) *par
 	p.selected.Fields, p.selected.Calls, p.selected.Record = op.decision.RootFields, &p.calls, record
 	if plan := op.price.plan; plan != nil {
 		p.calls = plan.Calls(op.request.Variables)
-		p.selected.Prices = p
 	}
 	p.selected.Parameters = p
 	if len(p.selected.Fields) > 0 && policy.NamesDocuments() {

@@ -36,14 +36,12 @@ func (e *Extension) finish(ctx context.Context, op *operation, last *graphql.Res
 	var c correction
 	if op.corrects() {
 		unused := int64(0)
-		if known && !op.decision.Rules.Split {
+		if known {
 			unused = max(0, op.charged.points-points)
 		}
 		c = e.correction(op, last, unused, left, gone)
 		switch excess := points - estimate; {
 		case !known || c.points != 0:
-		case op.decision.Rules.Split:
-			c = e.correctApart(op, points, c.reason == reasonActual)
 		case excess > 0 && e.cfg.Settlement.ChargeExcess:
 			c = correction{points: -excess, reason: reasonExcess}
 		}
@@ -116,10 +114,6 @@ func (op *operation) leaveToClaim(c correction) bool {
 // show changes what clients are told into what the correction will lead to.
 func (op *operation) show(c correction) {
 	back, more := max(0, c.points), max(0, -c.points)
-	if c.apart != nil {
-		// Parts cost more than the whole, by a base each.
-		back, more = max(back, min(c.apart.back, op.charged.points)), max(more, c.apart.more)
-	}
 	if back == 0 && more == 0 || op.charged.limits == 0 {
 		return
 	}
@@ -138,9 +132,8 @@ func (op *operation) show(c correction) {
 	limits := append([]bucket.LimitState(nil), d.Limits...)
 	for i := range limits {
 		if op.charged.limits>>i&1 == 1 {
-			asked := op.askedOf(limits[i].Owner)
-			points := asked - op.worthTo(limits[i].Owner, asked, c)
-			if unpaid := asked - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
+			points := c.points
+			if unpaid := op.charged.points - limits[i].Charged; limits[i].Limit.Soft && points > 0 {
 				// A soft limit gives back no more than it was charged.
 				points = max(0, points-unpaid)
 			}
@@ -148,14 +141,6 @@ func (op *operation) show(c correction) {
 		}
 	}
 	d.Limits, op.recharged = limits, true
-}
-
-// askedOf returns how many points of the price an owner was asked for.
-func (op *operation) askedOf(owner bucket.Owner) int64 {
-	if n, own := op.decision.Rules.Asked(owner, bucket.Points); own {
-		return n
-	}
-	return op.charged.points
 }
 
 // follow begins to watch over an operation that is about to run, and to add up what it comes to if somebody reads that: the
@@ -184,9 +169,6 @@ func (op *operation) addUp(opCtx *graphql.OperationContext) {
 		return
 	}
 	op.actual = &actual{outline: outline, tally: outline.Tally(opCtx.Variables)}
-	if op.decision.Rules.Split && op.decision.Correctable {
-		op.actual.tally.KeepParts()
-	}
 	if outline.NeedsTypes() {
 		opCtx.ResolverMiddleware = observing(opCtx.ResolverMiddleware, outline, op.actual.tally)
 	}

@@ -42,7 +42,7 @@ func (op *operation) usage(ctx context.Context) *bucket.Usage {
 			f.Points = op.decision.Points
 			return &bucket.Usage{Fields: []bucket.FieldUsage{f}}
 		}
-		f.Points = op.extension.price(ctx, parts.Cost(func(field string) bool { return field == name }))
+		f.Points = op.extension.price(ctx, parts.Cost(name))
 		if last := len(fields) - 1; last == bucket.MaxUsageFields-1 {
 			fields[last] = bucket.FieldUsage{Name: otherFields, Points: fields[last].Points + f.Points, Calls: fields[last].Calls + f.Calls}
 			continue

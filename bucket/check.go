@@ -108,11 +108,6 @@ func (s *Settlement) check() error {
 	if err := checkAmounts(s.Actual); err != nil {
 		return err
 	}
-	for i := range s.Apart {
-		if err := checkAmounts(s.Apart[i].Amounts); err != nil {
-			return err
-		}
-	}
 	c := s.Claim
 	switch {
 	case c == nil:

@@ -186,16 +186,6 @@ func (s *Settlement) settleAmounts(k int, b *Bucket, r *rule) (charged, actual i
 
 // actual returns what the operation was worth to a bucket in a unit, and whether anybody has said so.
 func (s *Settlement) actual(b *Bucket, unit Unit) (n int64, said bool) {
-	for i := range s.Apart {
-		if s.Apart[i].Owner != b.Owner {
-			continue
-		}
-		for _, own := range s.Apart[i].Amounts {
-			if own.Unit == unit {
-				return own.N, true
-			}
-		}
-	}
 	for i := range s.Actual {
 		if s.Actual[i].Unit == unit {
 			return b.worth(s.Receipt.amounts.all(), s.Actual[i]), true
@@ -205,19 +195,13 @@ func (s *Settlement) actual(b *Bucket, unit Unit) (n int64, said bool) {
 }
 
 // worth returns what the bucket is worth in the end, if all others are worth an amount: as much of what was asked of itself
-// as that is of what was asked of them, rounded up.
+// as that is of what was asked of them, rounded up and at most math.MaxInt64. Where nothing was asked of them it is the amount.
 func (b *Bucket) worth(amounts Amounts, actual Amount) int64 {
-	return Worth(b.asked(amounts, actual.Unit), actual.N, amounts.Of(actual.Unit))
-}
-
-// Worth returns what an owner is worth that was asked for an amount of its own, where those who were asked for the whole are
-// worth the actual: the same share, rounded up. No number is negative, and the result ends at math.MaxInt64. Where the whole is 0
-// it is the actual.
-func Worth(own, actual, whole int64) int64 {
+	own, whole := b.asked(amounts, actual.Unit), amounts.Of(actual.Unit)
 	if own == whole || whole <= 0 {
-		return actual
+		return actual.N
 	}
-	hi, lo := bits.Mul64(uint64(own), uint64(actual))
+	hi, lo := bits.Mul64(uint64(own), uint64(actual.N))
 	lo, carry := bits.Add64(lo, uint64(whole-1), 0)
 	if hi += carry; hi >= uint64(whole) {
 		return math.MaxInt64

@@ -356,16 +356,5 @@ func (s Settlement) WithoutRefund() Settlement {
 		return all
 	}
 	s.Actual = raised(s.Actual, s.Receipt.amounts.all())
-	apart := slices.Clone(s.Apart)
-	for i := range apart {
-		charged := s.Receipt.amounts.all()
-		for j := range s.Receipt.buckets {
-			if b := &s.Receipt.buckets[j]; b.Owner == apart[i].Owner && b.Amounts != nil {
-				charged = b.Amounts
-			}
-		}
-		apart[i].Amounts = raised(apart[i].Amounts, charged)
-	}
-	s.Apart = apart
 	return s
 }

@@ -133,18 +133,8 @@ type Settlement struct {
 	// than was taken is given back, at most what was charged and the refill has not repaid since the take. More is
 	// charged on, which cannot be refused and may overdraw to twice the capacity.
 	Actual Amounts
-	// Apart is what the operation was worth to owners by themselves, in the place of Actual for the units that each has there:
-	// of an operation whose calls pay to different owners, each is settled by what its own calls came to. An owner that stands
-	// there twice is worth the first, and one that the receipt does not have means nothing.
-	Apart []OwnerAmounts
 	// Claim ends the claim of the operation. Nil means that there is none.
 	Claim *ClaimSettlement
-}
-
-// OwnerAmounts are amounts of one owner.
-type OwnerAmounts struct {
-	Owner   Owner
-	Amounts Amounts
 }
 
 // ClaimSettlement ends a claim.

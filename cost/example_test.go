@@ -160,7 +160,7 @@ func ExampleShape() {
 	// 50 listNodes 550 500
 }
 
-// Two calls in one operation cost apart what they would cost if they were sent apart.
+// The calls of a field cost apart what they would cost if they were sent apart.
 func ExamplePlan_Parts() {
 	schema := gqlparser.MustLoadSchema(&ast.Source{Input: `type Query { search: Int @cost(weight: "20") me: Int @cost(weight: "3") } directive @cost(weight: String!) on FIELD_DEFINITION`})
 	estimator, err := cost.New(schema, cost.Config{})
@@ -175,8 +175,7 @@ func ExamplePlan_Parts() {
 		return
 	}
 	parts := plan.Parts(nil)
-	searches := parts.Cost(func(field string) bool { return field == "Query.search" })
-	rest := parts.Cost(func(field string) bool { return field != "Query.search" })
-	fmt.Println(searches.Points(), rest.Points())
+	searches, me := parts.Cost("Query.search"), parts.Cost("Query.me")
+	fmt.Println(searches.Points(), me.Points())
 	// Output: 42 4
 }

@@ -65,8 +65,8 @@ func (f *form) severalRoots() bool {
 	return several
 }
 
-// Parts are what an operation would cost if it made some of its calls alone, with the variables of one request. They are
-// safe for concurrent use.
+// Parts are what an operation would cost if it called one of its root fields alone, with the variables of one request. They
+// are safe for concurrent use.
 type Parts struct {
 	plan  *Plan
 	costs []pair
@@ -101,21 +101,17 @@ func (p *Plan) Parts(variables map[string]any) Parts {
 	return parts
 }
 
-// Cost returns what the operation would cost if it called those of its root fields alone that includes reports, each as often
-// as it does: the base and the root type with them, as of an operation of its own. So what is sent in one operation is
-// never cheaper in parts. It is the whole cost where includes reports all fields, and also, whatever it reports, of an
-// operation that was too large to merge ([Cost.Approximate]).
-func (s *Parts) Cost(includes func(field string) bool) Cost {
+// Cost returns what the operation would cost if it called one of its root fields alone, as often as it does: the base and the
+// root type with it, as of an operation of its own. So what is sent in one operation is never cheaper in parts. It is the whole
+// cost of an operation that was too large to merge ([Cost.Approximate]) or has no other root field.
+func (s *Parts) Cost(field string) Cost {
 	if s.costs == nil {
-		if !s.whole.Approximate && len(s.plan.fields) == 1 && !includes(s.plan.fields[0]) {
-			return Cost{Base: s.plan.base, Type: max(0, s.plan.weight)}
-		}
 		return s.whole
 	}
 	c, total := Cost{Base: s.plan.base, Free: true}, pair{}
 	for i := range s.costs {
-		if part := &s.plan.price.parts[i]; includes(part.field) {
-			total, c.Free = total.plus(s.costs[i]), c.Free && part.free
+		if part := &s.plan.price.parts[i]; part.field == field {
+			total, c.Free = s.costs[i], part.free
 		}
 	}
 	c.Type, c.Field = max(0, s.plan.weight+total.typ), total.field

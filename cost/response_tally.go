@@ -67,8 +67,6 @@ type Tally struct {
 	// awaited are the hashes of the paths to calls that were paid while their value was null, which may
 	// come in a later payload.
 	awaited map[uint64]bool
-	// parts are what the calls of each root field came to, by its coordinate. They are nil if nobody asks.
-	parts map[string]pair
 }
 
 // Tally begins to add up an execution of the operation with the given variables, coerced as for
@@ -123,7 +121,6 @@ func (t *Tally) add(path ast.Path, data []byte) error {
 	if err != nil {
 		return err
 	}
-	v.parts = t.parts != nil && len(path) == 0
 	price, ok := v.object(classes, false, t.hash(path), "", true)
 	if ok && !v.end() {
 		v.fail("there is more than one value")
@@ -133,9 +130,6 @@ func (t *Tally) add(path ast.Path, data []byte) error {
 		return v.malformed()
 	}
 	t.total = t.total.plus(price)
-	if t.parts != nil && len(path) > 0 {
-		t.toPartAt(path, price)
-	}
 	return nil
 }
 

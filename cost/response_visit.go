@@ -19,8 +19,6 @@ type responseVisit struct {
 	// classes is a stack of what the objects that are being read may be.
 	classes []typeClass
 	reason  string
-	// parts says that the calls of the object that is read next belong to root fields.
-	parts bool
 	// foreign says that the reason is a response name that the type does not select, or a type that is not
 	// possible there.
 	foreign bool
@@ -246,8 +244,7 @@ func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok
 	if !v.enter('{') {
 		return pair{}, false
 	}
-	parts, expected := v.parts, v.t.expected(set, 0)
-	v.parts = false
+	expected := v.t.expected(set, 0)
 	for first := true; ; first = false {
 		more, ok := v.more(first, '}')
 		if !more {
@@ -271,9 +268,7 @@ func (v *responseVisit) calls(set int32, path uint64, part bool) (total pair, ok
 			own, _ := v.t.own(at)
 			price.field -= v.t.withOthers(own, others)
 		}
-		if total = total.plus(price); parts {
-			v.t.toPart(at, price)
-		}
+		total = total.plus(price)
 	}
 }
 

@@ -34,7 +34,7 @@ func calling(tenant, lang string) event.Verdict {
 	v := asked(tenant)
 	v.RootFields = []string{"Query.a", "Query.b"}
 	v.Detail = told{
-		parts:   []event.Part{{Calls: 2, Cost: 2}, {Calls: 0, Free: true}},
+		parts:   []event.Part{{Calls: 2}, {Calls: 0}},
 		carried: []event.Carried{{Parameter: "claim:plan"}, {Parameter: "header:X-Lang", Value: lang}},
 	}
 	return v
@@ -53,7 +53,7 @@ func TestARecordHasThePartsOfAnOperationAndHashesOfWhatItCarried(t *testing.T) {
 	require.Len(t, chunk.Records, 2)
 	values := map[string]int64{}
 	for _, r := range chunk.Records {
-		require.Equal(t, []digest.Part{{N: 2, Cost: 2}, {Free: true}}, r.Parts)
+		require.Equal(t, []digest.Part{{N: 2}, {}}, r.Parts)
 		require.Len(t, r.Carried, 1, "what was not carried takes no room")
 		values[r.Carried["header:X-Lang"]] = r.N
 	}

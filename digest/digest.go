@@ -250,11 +250,8 @@ type Record struct {
 
 // Part are the calls of one root field in an operation that makes several.
 type Part struct {
-	// N is how many there are, and Cost by how many points the price would be less without them.
-	N    int64 `json:"n"`
-	Cost int64 `json:"cost"`
-	// Free says that they would cost nothing if they were all that the operation calls.
-	Free bool `json:"free,omitempty"`
+	// N is how many there are.
+	N int64 `json:"n"`
 }
 
 // Chunk are the records of a moment: everything that tenants asked for whose hash is below a bound, and nothing of others. So what is

@@ -47,8 +47,8 @@ type Verdict struct {
 // Detail is what judging an operation again takes beside its price. Its methods read the request, and work for what they return: whoever counts calls
 // them before Count returns, for the operations that it keeps.
 type Detail interface {
-	// Parts returns what the calls of each of the root fields add to the price, in the order of [Verdict.RootFields]. It is nil of an
-	// operation that makes one call.
+	// Parts returns the calls of each of the root fields, in the order of [Verdict.RootFields]. It is nil of an operation that makes
+	// one call.
 	Parts() []Part
 	// Carried returns what of requests the policy looks at for custom limits, each in the order of its name, whether or not this one has it.
 	Carried() []Carried
@@ -58,10 +58,6 @@ type Detail interface {
 type Part struct {
 	// Calls is how many there are, none for a field that the variables leave out.
 	Calls int64
-	// Cost is by how much the price would be less without them, in points.
-	Cost int64
-	// Free says that they would cost nothing if they were all that the operation calls.
-	Free bool
 }
 
 // Carried is a parameter of custom limits, named by its place in the request, such as header:X-Lang. Value is empty where the request has none. It is

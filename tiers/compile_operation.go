@@ -32,7 +32,7 @@ func (c *compiler) operationRules(at path, name string, t *ruleSource, inherited
 			continue
 		}
 		o.personal |= 1 << len(o.rules)
-		o.add(spelling, operationRule{bucket: ownedBy(spelling, limits), counted: o.count(spelling, limits, false)})
+		o.add(spelling, operationRule{bucket: ownedBy(spelling, limits), counted: o.count(spelling, limits)})
 	}
 	if o.compiled = c.compiled - before; !t.changed && len(c.findings) == found {
 		c.into.shared.operations[key] = o
@@ -48,7 +48,7 @@ func (c *compiler) operationRule(o *operationRules, at path, spelling string, ru
 	r := operationRule{maxCost: newMaxCost(rule.MaxCost, own.as(c.day, c.strictest))}
 	divided := rule.divided()
 	if limits := c.bucketLimits(at, divided[division{}], own); limits != nil {
-		r.bucket, r.counted = ownedBy(spelling, limits), o.count(spelling, limits, rule.Instead)
+		r.bucket, r.counted = ownedBy(spelling, limits), o.count(spelling, limits)
 		o.limited |= self
 		if rule.Instead {
 			o.instead |= self
@@ -69,7 +69,7 @@ func (c *compiler) operationRule(o *operationRules, at path, spelling string, ru
 	for _, d := range sortedDivisions(divided) {
 		if limits := c.bucketLimits(at, divided[d], own); d.by != "" && limits != nil {
 			r.groups = append(r.groups, len(o.groups))
-			o.groups = append(o.groups, c.group(spelling, d, limits, o.count(spelling, limits, false)))
+			o.groups = append(o.groups, c.group(spelling, d, limits, o.count(spelling, limits)))
 			o.reading |= self
 		}
 	}

@@ -108,26 +108,9 @@ func (r *customRule) apply(rules *Rules, set *ruleSet, buckets []bucket.Bucket) 
 		return buckets
 	}
 	if r.instead && r.strictest <= set.strictest {
-		buckets = slices.DeleteFunc(buckets, func(b bucket.Bucket) bool {
-			return !slices.ContainsFunc(operationUnits, b.Limits.Counts)
-		})
-		for i := range buckets {
-			buckets[i].Amounts = nothingOf(buckets[i].Limits)
-		}
-		rules.keyed = true
+		buckets = rules.spare(buckets)
 	}
 	return append(buckets, r.Bucket)
-}
-
-// nothingOf are no amounts of what calls take, in all units that the limits count.
-func nothingOf(limits *bucket.Limits) bucket.Amounts {
-	var nothing bucket.Amounts
-	for _, l := range limits.All() {
-		if !slices.Contains(operationUnits, l.Unit) && !slices.Contains(nothing, bucket.Amount{Unit: l.Unit}) {
-			nothing = append(nothing, bucket.Amount{Unit: l.Unit})
-		}
-	}
-	return nothing
 }
 
 // custom follows what holds for requests of a key, which an owner is named by without the tenant.

@@ -153,17 +153,14 @@ tiers:
 		"other calls": {called("me"), map[string]string{"tenant": "points 0, records 1", "operation tenant:acme": "points 6, requests 1"}},
 		"the rule":    {called("search"), map[string]string{"tenant": "points 0, records 1", "operation Query.search": "points 101"}},
 		"both": {called("me", "search"), map[string]string{
-			"tenant": "points 0, records 1", "operation tenant:acme": "points 6, requests 1", "operation Query.search": "points 101",
+			"tenant": "points 0, records 1", "operation tenant:acme": "points 106, requests 1", "operation Query.search": "points 106",
 		}},
 	} {
-		selection, prices := test.calls.selection(), pricesOf(test.calls)
-		selection.Prices = prices
-		rules := s.Rules(acme, selection)
-		require.Equal(t, test.want, pays(&rules, prices.whole()), name)
-		n, own := rules.Asked(bucket.Owner{}, bucket.Points)
-		require.True(t, own)
-		require.Zero(t, n)
-		for _, b := range rules.Paying("Query.me") {
+		rules := s.Rules(acme, test.calls.selection())
+		require.Equal(t, test.want, pays(&rules, priceOf(test.calls)), name)
+		require.True(t, rules.Spares(bucket.Owner{}, bucket.Points))
+		require.False(t, rules.Spares(bucket.Owner{}, bucket.Records))
+		for _, b := range rules.Paying() {
 			require.NotEqual(t, bucket.Tenant, b.Owner.Level, "a resolver charges what stands in its place")
 		}
 	}

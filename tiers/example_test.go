@@ -109,7 +109,7 @@ func ExampleException() {
 	// day 60000
 }
 
-// A search has a budget of its own in the place of the tenant's, which neither pays for the other.
+// A search has a budget of its own in the place of the tenant's. An operation that mixes calls pays to both.
 func ExampleOperationRule() {
 	snapshot, err := tiers.Compile(tiers.Policy{
 		Default: "free",
@@ -130,12 +130,12 @@ func ExampleOperationRule() {
 		for _, b := range rules.Buckets {
 			fmt.Printf(" %v %d", b.Owner.Level, b.Limits.All()[0].Capacity)
 		}
-		fmt.Println(", in parts:", rules.Split)
+		fmt.Println()
 	}
 	// Output:
-	// [Query.search]: operation 300, in parts: false
-	// [Query.me]: tenant 1000, in parts: false
-	// [Query.me Query.search]: tenant 1000 operation 300, in parts: true
+	// [Query.search]: operation 300
+	// [Query.me]: tenant 1000
+	// [Query.me Query.search]: tenant 1000 operation 300
 }
 
 // A key has its parts in any order, and one canonical spelling.

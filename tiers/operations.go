@@ -50,8 +50,7 @@ type operationRule struct {
 
 // counted is what limits count of the calls that a rule matches.
 type counted struct {
-	// points says that the rule counts those of its own calls.
-	points, requests bool
+	requests bool
 	// units are the places of computed units.
 	units []int
 }
@@ -174,15 +173,13 @@ func (o *operationRules) unit(unit bucket.Unit) int {
 }
 
 // count returns what limits count of the calls that a rule matches. A document is one request, whatever it calls.
-func (o *operationRules) count(spelling string, limits *bucket.Limits, instead bool) counted {
+func (o *operationRules) count(spelling string, limits *bucket.Limits) counted {
 	var c counted
 	if isDocument(spelling) {
 		return c
 	}
 	for _, limit := range limits.All() {
 		switch at := o.unit(limit.Unit); {
-		case limit.Unit == bucket.Points:
-			c.points = instead
 		case limit.Unit == bucket.Requests:
 			c.requests = true
 		case at >= 0 && !slices.Contains(c.units, at):

@@ -246,16 +246,16 @@ type OperationRule struct {
 	// MaxCost is the price in points of the most expensive such operation that may run. The smallest
 	// of all that apply and have the same mode counts. Zero means none.
 	MaxCost int64 `yaml:"maxCost,omitempty" json:"maxCost,omitempty"`
-	// Instead says that the calls which match pay to this rule and not to the limits that hold for all operations: those
-	// of the tenant, its team and its user. The limits of the rule in points then count what the calls that match cost as an
-	// operation of their own, and the other calls of the operation pay to the tenant what they cost as one. It needs a
-	// limit in points or requests that is neither divided nor soft, and counts as false while the mode of each of these is less
-	// strict than that of a limit in whose place it would stand: what is tried does not open anything. What belongs to an operation and to no call of it (records, answer_bytes, replays,
-	// response_bytes, events) is charged to the tenant as always. In an exception it adds to what the tier says.
+	// Instead says that an operation all of whose calls match pays to this rule and not to the limits that hold for all
+	// operations: those of the tenant, its team and its user. An operation that makes other calls too pays to both, its whole
+	// price to each. It needs a limit in points or requests that is neither divided nor soft, and counts as false while the mode
+	// of each of these is less strict than that of a limit in whose place it would stand: what is tried does not open anything.
+	// The tenant always pays what belongs to an operation and to no call of it: records, answer_bytes, replays, response_bytes
+	// and events. In an exception it adds to what the tier says.
 	Instead bool `yaml:"instead,omitempty" json:"instead,omitempty"`
 	// Limits are budgets of a bucket that each tenant has for this rule alone. They are charged
 	// together with those of the tenant, all or nothing. In requests they count the calls that match: one document with
-	// 300 aliases of a field makes 300. In points they count the price of the whole operation, but beside Instead.
+	// 300 aliases of a field makes 300. In points they count the price of the whole operation.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
 	// Units are units that the rule computes, each by paths into the arguments of the calls that match, such as origins
 	// or input.first: the product of the lengths of lists and of the numbers found there, added up over the calls. An

@@ -284,3 +284,6 @@ func (t *trace) provenance() Provenance {
 	}
 	return p
 }
+
+// namesKey reports whether the name of an owner at the level of operations is the key of a custom limit.
+func namesKey(name string) bool { return strings.Contains(name, ":") && !isDocument(name) }

@@ -16,9 +16,6 @@ type Selection struct {
 	// arguments. Nil means one call for each of Fields, of which nobody knows the arguments: what is divided by them or
 	// computed from them is left out, and a field may stand among Fields as often as it is called.
 	Calls Calls
-	// Prices say what parts of it cost, where a rule that matches stands in the place of limits ([OperationRule.Instead]). Nil
-	// means that nobody knows: each part counts as the whole then.
-	Prices Prices
 	// Parameters are what the request carries, for custom limits. Nil is nothing.
 	Parameters Parameters
 	// Record is what a [Preparer] knows of the tenant beside the policy. Nil is nothing.
@@ -55,13 +52,6 @@ type Calls interface {
 	Values(i int, path string, yield func(value any) bool) bool
 	// Size returns what a call asks for at a dotted path into its arguments: the length of a list, or a number.
 	Size(i int, path string) float64
-}
-
-// Prices say what an operation would cost if it made some of its calls alone. They are asked by one goroutine at a time.
-type Prices interface {
-	// Price returns in points what it would cost as an operation that calls those of its root fields alone that includes
-	// reports, each as often as it does. It is not negative.
-	Price(includes func(field string) bool) int64
 }
 
 // Counted are calls of which nobody knows the arguments, by the coordinates of their fields. What limits that are divided by an

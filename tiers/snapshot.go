@@ -116,10 +116,6 @@ type Rules struct {
 	// Amounts are what the operation asks for in the units that operation rules compute from arguments, besides its
 	// points and itself as a request. Buckets that are asked for something else say so themselves.
 	Amounts bucket.Amounts
-	// Split says that the price of the operation is not paid as a whole: a rule stands in the place of limits for some of its
-	// calls ([OperationRule.Instead]), whose buckets say themselves what they are asked for. What each of them is worth once the
-	// operation has run, [Rules.Parts] says.
-	Split bool
 	// TooMany says that the operation gives more values to arguments than a limit may be divided by. It is nil if it
 	// does not.
 	TooMany *TooManyValues
@@ -134,16 +130,10 @@ type Rules struct {
 	from   *Snapshot
 	record *Record
 	days   *Snapshot
-	// standing are the operation rules if one of those that match stands in the place of limits, and documents those that match
-	// the document. byCall says that such a rule is there, whether or not it matches.
-	standing  *operationRules
-	documents uint64
-	byCall    bool
-	// keyed says that a custom limit stands in the place of limits.
-	keyed bool
-	// called are the fields that an operation calls whose price is split, with those of the operation rules that match each.
-	called     map[string]uint64
-	operations *operationRules
+	// byCall says that an operation rule stands in the place of limits, whether or not it matches.
+	byCall bool
+	// spared is how many of the buckets, the first ones, pay only for what belongs to the operation and to no call.
+	spared int
 }
 
 // Generation is that of the snapshot that the rules are of: [Snapshot.Generation]. It is 0 for rules of nobody in particular.

@@ -32,13 +32,9 @@ type tally struct {
 	// read counts the values that were read.
 	read int
 
-	// prices say what parts of the operation cost, nil if nobody knows, and known are the rules that match each field.
-	prices Prices
-	known  map[string]uint64
-	// made is how many calls there are. rest are those that no rule takes from the limits that hold for all operations, and
-	// sizes of theirs are added up in restTotal.
-	made, rest int64
-	restTotal  []int64
+	// calling says that there is a call, and common are the rules that match every call.
+	calling bool
+	common  uint64
 }
 
 // part is one value by which a group is divided, and what the calls with it ask for.
@@ -53,20 +49,21 @@ func (o *operationRules) tally(selected *Selection, matched uint64) *tally {
 	t := &tally{
 		rules: o, calls: selected.arguments(), matched: matched,
 		requests: make([]int64, len(o.rules)), parts: make([][]part, len(o.groups)), excess: make([]bool, len(o.groups)),
+		common: ^uint64(0),
 	}
 	if len(o.units) > 0 {
-		t.total, t.sizes, t.restTotal = make([]int64, len(o.units)), make([]int64, len(o.units)), make([]int64, len(o.units))
+		t.total, t.sizes = make([]int64, len(o.units)), make([]int64, len(o.units))
 		t.amounts = make([][]int64, len(o.rules))
 	}
 	// A hostile operation calls few fields many times, and patterns take time.
-	t.known, t.prices = make(map[string]uint64, len(selected.Fields)), selected.Prices
+	known := make(map[string]uint64, len(selected.Fields))
 	for i := range selected.calls() {
 		field := selected.call(i)
-		matching, found := t.known[field]
+		matching, found := known[field]
 		if !found {
 			// What a document says holds for all that it calls.
 			matching = o.match(field)&matched | matched&o.documents&o.standing
-			t.known[field] = matching
+			known[field] = matching
 		}
 		t.call(i, matching)
 	}
@@ -81,11 +78,8 @@ func (t *tally) each(set uint64, visit func(rule int)) {
 
 // call counts one call that a set of rules matches.
 func (t *tally) call(i int, matching uint64) {
-	t.made++
-	rest := matching&t.rules.standing == 0
-	if rest {
-		t.rest++
-	}
+	t.calling = true
+	t.common &= matching
 	if t.calls == nil {
 		// Nobody knows the arguments.
 		t.each(matching, func(rule int) { t.requests[rule]++ })
@@ -98,9 +92,7 @@ func (t *tally) call(i int, matching uint64) {
 			t.sizes[c.unit] = max(t.sizes[c.unit], t.size(i, c.paths))
 		}
 	})
-	if add(t.total, t.sizes); rest {
-		add(t.restTotal, t.sizes)
-	}
+	add(t.total, t.sizes)
 	t.each(matching, func(rule int) {
 		t.requests[rule]++
 		if t.amounts != nil {
@@ -185,7 +177,9 @@ func added(sums, numbers []int64) []int64 {
 // ask completes the rules with what the operation is asked for: the buckets of rules that match it, and the amounts.
 func (t *tally) ask(rules *Rules, buckets []bucket.Bucket, user string) {
 	o := t.rules
-	buckets = t.general(rules, buckets)
+	if t.standing() {
+		buckets = rules.spare(buckets)
+	}
 	for at, total := range t.total {
 		if total > 0 {
 			rules.Amounts = append(rules.Amounts, bucket.Amount{Unit: o.units[at], N: total})
@@ -197,7 +191,7 @@ func (t *tally) ask(rules *Rules, buckets []bucket.Bucket, user string) {
 		switch {
 		case b.Limits == nil:
 		case o.personal&(1<<rule) == 0:
-			b.Amounts = t.priced(rules, rule, t.amountsOf(r.counted, t.requests[rule], t.of(rule)))
+			b.Amounts = t.amountsOf(r.counted, t.requests[rule], t.of(rule))
 			buckets = append(buckets, b)
 		case user != "":
 			b.Owner.Part = UserPart(user)
@@ -208,9 +202,7 @@ func (t *tally) ask(rules *Rules, buckets []bucket.Bucket, user string) {
 			buckets = t.askGroup(rules, buckets, at)
 		}
 	})
-	if rules.Buckets = buckets; rules.Split {
-		rules.operations, rules.called = o, t.known
-	}
+	rules.Buckets = buckets
 }
 
 // askGroup adds a bucket for each value of a group.

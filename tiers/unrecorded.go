@@ -9,7 +9,7 @@ import (
 
 // Recorded says what records of operations have beside prices and root fields. The zero value is nothing.
 type Recorded struct {
-	// Parts says that they have what the calls of each root field cost, and how often each is called.
+	// Parts says that they have how often each root field is called.
 	Parts bool
 	// Parameters are those of which they have the values, by [Parameter.String], or stand-ins that tell these apart.
 	Parameters []string

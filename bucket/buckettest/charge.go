@@ -286,27 +286,6 @@ func checkOwnWorth(s *scene) {
 		s.equal(s.remaining(all...), test.want, fmt.Sprintf("remaining after %d of 40", test.actual))
 		s.grantPoints(all, 100)
 	}
-	checkApart(s, all)
-}
-
-// checkApart settles owners by themselves: one by what is said of it, and the others by what is said of all.
-func checkApart(s *scene, all []bucket.Bucket) {
-	most, least := all[1].Owner, all[2].Owner
-	taken := s.take(all, points(40))
-	s.settle(bucket.Settlement{Receipt: taken.Receipt.Clone(), Actual: points(20), Apart: []bucket.OwnerAmounts{
-		{Owner: bucket.Owner{Level: bucket.User, Name: "stranger"}, Amounts: points(99)},
-		{Owner: most, Amounts: bucket.Amounts{{Unit: bucket.Requests, N: 7}, {Unit: bucket.Points, N: 5}}},
-		{Owner: least, Amounts: points(25)},
-		{Owner: least, Amounts: points(1)},
-	}})
-	s.equal(s.remaining(all...), []int64{80, 95, 75, 100}, "remaining of those that are settled apart")
-	s.grantPoints(all, 100)
-	taken = s.take(all, points(40))
-	s.settle(bucket.Settlement{Receipt: taken.Receipt.Clone(), Apart: []bucket.OwnerAmounts{{Owner: least, Amounts: points(0)}}})
-	s.equal(s.remaining(all...), []int64{60, 70, 100, 100}, "remaining where nothing is said of the others")
-	s.grantPoints(all, 100)
-	_, err := s.Store.Settle(s.ctx, bucket.Settlement{Receipt: taken.Receipt, Apart: []bucket.OwnerAmounts{{Owner: least, Amounts: points(-1)}}})
-	s.equal(errors.Is(err, bucket.ErrInvalid), true, "an owner with a negative amount")
 }
 
 func checkInvalid(s *scene) {

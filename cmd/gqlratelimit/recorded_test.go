@@ -61,7 +61,7 @@ func (o *operator) record(t *testing.T, redis, key string) {
 	}
 	count("acme", 5, 20, []string{"Query.orders"}, carrying{lang: "de"})
 	count("gold", 10, 20, []string{"Query.orders"}, carrying{lang: "secret-token"})
-	count("globex", 2, 45, []string{"Query.orders", "Query.search"}, carrying{parts: []event.Part{{Calls: 1, Cost: 4}, {Calls: 2, Cost: 40}}})
+	count("globex", 2, 45, []string{"Query.orders", "Query.search"}, carrying{parts: []event.Part{{Calls: 1}, {Calls: 2}}})
 	writer, err := redisdigest.Start(redisdigest.WriterConfig{
 		Config: redisdigest.Config{Client: client}, Collector: collector, Logger: slog.New(slog.DiscardHandler),
 	})

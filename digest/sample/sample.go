@@ -208,12 +208,12 @@ func newKind(tenant string, chunk *digest.Chunk, record *digest.Record, n int) k
 	}
 	calls := int64(0)
 	for _, part := range record.Parts {
-		if part.N < 0 || part.N > digest.MaxCalls || part.Cost < 0 {
+		if part.N < 0 || part.N > digest.MaxCalls {
 			calls = math.MaxInt64
 			break
 		}
 		calls += part.N
-		k.record.Parts = append(k.record.Parts, simulate.Part{Calls: part.N, Points: part.Cost, Free: part.Free})
+		k.record.Parts = append(k.record.Parts, simulate.Part{Calls: part.N})
 	}
 	if calls > digest.MaxCalls || len(record.Parts) != len(record.Fields) {
 		// Nobody but an attacker writes that.

@@ -49,7 +49,7 @@ func TestASampleHasWhatWasRecordedInItsOrder(t *testing.T) {
 	s, err := sample.Read(t.Context(), each(chunk(
 		digest.Record{
 			Tenant: "acme", User: "mira", Fields: []string{"Query.a", "Query.b"}, Cost: 9, N: 1,
-			Parts: []digest.Part{{N: 2, Cost: 4}, {N: 1, Cost: 3, Free: true}}, Carried: map[string]string{"header:X-Lang": digest.HashValue(key, "header:X-Lang", "de")},
+			Parts: []digest.Part{{N: 2}, {N: 1}}, Carried: map[string]string{"header:X-Lang": digest.HashValue(key, "header:X-Lang", "de")},
 		},
 		digest.Record{Tenant: "acme", Cost: 1, N: 3, Refused: 1},
 	)), key, 100)
@@ -60,7 +60,7 @@ func TestASampleHasWhatWasRecordedInItsOrder(t *testing.T) {
 	all := operations(t, s)
 	require.Len(t, all, 4)
 	require.Equal(t, &simulate.Record{
-		Tenant: "acme", User: "mira", Operations: []string{"Query.a", "Query.b"}, Points: 9, Parts: []simulate.Part{{Calls: 2, Points: 4}, {Calls: 1, Points: 3, Free: true}},
+		Tenant: "acme", User: "mira", Operations: []string{"Query.a", "Query.b"}, Points: 9, Parts: []simulate.Part{{Calls: 2}, {Calls: 1}},
 		Parameters: map[string]string{"header:X-Lang": s.Value("header:X-Lang", "de")}, Units: all[0].Record.Units,
 	}, all[0].Record)
 	require.Equal(t, []bool{false, false, false, true}, []bool{all[0].Refused, all[1].Refused, all[2].Refused, all[3].Refused})
@@ -94,7 +94,6 @@ func TestWhoWritesIntoTheRedisCostsAReplayNoMoreThanOthers(t *testing.T) {
 		digest.Record{Tenant: "calls", Fields: fields, N: 1, Parts: []digest.Part{{N: 1 << 62}, {N: 1 << 62}}},
 		digest.Record{Tenant: "sum", Fields: fields, N: 1, Parts: []digest.Part{{N: digest.MaxCalls}, {N: 1}}},
 		digest.Record{Tenant: "negative", Fields: fields, N: 1, Parts: []digest.Part{{N: -1}, {}}},
-		digest.Record{Tenant: "cost", Fields: fields, N: 1, Parts: []digest.Part{{Cost: -1}, {}}},
 		digest.Record{Tenant: "fewer", Fields: fields, N: 1, Parts: []digest.Part{{N: 1}}},
 		digest.Record{Tenant: "carries", N: 1, Carried: many},
 		digest.Record{Tenant: "flood", N: 1 << 62},
@@ -109,7 +108,7 @@ func TestWhoWritesIntoTheRedisCostsAReplayNoMoreThanOthers(t *testing.T) {
 	require.False(t, s.Whole())
 	require.Equal(t, []string{"header:X-Lang"}, s.Recorded().Parameters)
 	all := operations(t, s)
-	require.Len(t, all, 6)
+	require.Len(t, all, 5)
 	replay, err := simulate.NewReplay(compiled(t), simulate.ReplayConfig{Value: s.Value})
 	require.NoError(t, err)
 	for _, op := range all {

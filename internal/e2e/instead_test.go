@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/99designs/gqlgen/graphql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/cost"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -96,8 +96,8 @@ func TestAnOperationUnderARuleThatStandsIsToldOfThatRule(t *testing.T) {
 
 	full := s.post(request{Query: `{ page(first: 50) { name } ` + mine + ` }`, Cost: "full"})
 	require.EqualValues(t, 54, full.rateLimit(t)["charged"])
-	require.Contains(t, full.Header.Get("RateLimit"), `"minute";r=97`)
-	require.Contains(t, full.Header.Get("RateLimit"), `"operation:Query.page:minute";r=896`)
+	require.Contains(t, full.Header.Get("RateLimit"), `"minute";r=46`)
+	require.Contains(t, full.Header.Get("RateLimit"), `"operation:Query.page:minute";r=894`)
 }
 
 func TestNeitherBudgetIsUsedForWhatBelongsToTheOther(t *testing.T) {
@@ -122,25 +122,45 @@ func TestNeitherBudgetIsUsedForWhatBelongsToTheOther(t *testing.T) {
 	for range 18 {
 		require.Equal(t, http.StatusOK, s.post(request{Query: paged}).Status, "an empty tenant does not refuse what it does not pay")
 	}
-	require.Equal(t, http.StatusOK, s.post(request{Query: `{ page(first: 50) { name } ` + mine + ` }`}).Status)
-	require.Equal(t, map[string]int64{"minute": 95, "requests": 2, "Query.page minute": 19 * 52}, s.remains())
+	require.Equal(t, http.StatusOK, s.post(request{Query: paged}).Status)
+	require.Equal(t, http.StatusTooManyRequests, s.post(request{Query: `{ page(first: 10) { name } ` + mine + ` }`}).Status, "the tenant has 8 left")
+	require.Equal(t, map[string]int64{"minute": 92, "requests": 1, "Query.page minute": 19 * 52}, s.remains())
 	refused = s.post(request{Query: paged})
 	require.Equal(t, http.StatusTooManyRequests, refused.Status)
 	require.Contains(t, refused.Body, `"owner":"Query.page"`)
 	require.Equal(t, http.StatusOK, s.post(request{Query: "{" + mine + "}"}).Status, "and the other way round")
 }
 
-func TestCallsPayInOneOperationWhatTheyPayInSeveral(t *testing.T) {
+// TestMixedCallsNeverPayLess sends calls together and in operations of their own, with each kind of settlement.
+func TestMixedCallsNeverPayLess(t *testing.T) {
 	t.Parallel()
-	parts := []string{`page(first: 30) { name } two: page(first: 7) { friends(first: 2) { id } }`, mine + ` users(first: 3) { name }`, `export(rows: 2)`}
-	alone := newStands(t, nil)
-	for _, part := range parts {
-		require.Equal(t, http.StatusOK, alone.post(request{Query: "{" + part + "}"}).Status)
+	parts := map[string]string{
+		"Query.page minute":  `page(first: 30) { name } two: page(first: 7) { friends(first: 2) { id } }`,
+		"minute":             mine + ` users(first: 3) { name }`,
+		"Query.export calls": `export(rows: 2)`,
 	}
-	together := newStands(t, nil)
-	require.Equal(t, http.StatusOK, together.post(request{Query: "{" + strings.Join(parts, " ") + "}"}).Status)
-	require.Equal(t, alone.remains(), together.remains())
-	require.NotZero(t, together.remains()["minute"])
+	for _, settlement := range []ratelimit.SettlementConfig{
+		{}, {Refund: true}, {ChargeExcess: true}, {Refund: true, ChargeExcess: true}, {FailedShare: 1},
+	} {
+		for _, users := range []int{1, 30} {
+			// Ten users are listed: with one assumed they are an excess, with thirty a refund.
+			settling := func() *stands {
+				return newStands(t, func(cfg *ratelimit.Config) {
+					cfg.Pricing.Cost.ListSizes = map[string]cost.ListSize{"Query.users": {AssumedSize: &users}}
+					cfg.Settlement = settlement
+				})
+			}
+			alone, together, all := settling(), settling(), ""
+			for _, part := range parts {
+				alone.post(request{Query: "{" + part + "}"})
+				all += part + " "
+			}
+			require.Equal(t, http.StatusOK, together.post(request{Query: "{" + all + "}"}).Status)
+			for budget, spent := range alone.remains() {
+				require.GreaterOrEqual(t, together.remains()[budget], spent, "%s with %+v and %d users", budget, settlement, users)
+			}
+		}
+	}
 }
 
 func TestAnOperationWhoseCallsAreAllSkippedIsARequestOfTheTenant(t *testing.T) {
@@ -153,7 +173,7 @@ func TestAnOperationWhoseCallsAreAllSkippedIsARequestOfTheTenant(t *testing.T) {
 	require.EqualValues(t, 10, s.remains()["requests"])
 }
 
-func TestAResolverChargesWhatItsCallPaysFrom(t *testing.T) {
+func TestAResolverChargesWhatHasPaidThePrice(t *testing.T) {
 	t.Parallel()
 	s := newStands(t, nil)
 	var charges []error
@@ -161,26 +181,16 @@ func TestAResolverChargesWhatItsCallPaysFrom(t *testing.T) {
 		charges = append(charges, ratelimit.Charge(ctx, "exports", int64(rows)))
 		return nil
 	}
-	require.Equal(t, http.StatusOK, s.post(request{Query: `{ export(rows: 300) ` + mine + ` }`}).Status)
+	require.Equal(t, http.StatusOK, s.post(request{Query: `{ export(rows: 300) }`}).Status)
 	require.NoError(t, charges[0])
-	require.Equal(t, map[string]int64{"minute": 3, "requests": 1, "Query.export calls": 1, "Query.export rows": 300}, s.remains())
-	s.post(request{Query: `{ export(rows: 300) ` + mine + ` }`})
+	require.Equal(t, map[string]int64{"Query.export calls": 1, "Query.export rows": 300}, s.remains())
+	s.post(request{Query: `{ export(rows: 300) }`})
 	require.ErrorIs(t, charges[1], ratelimit.ErrRefused)
-}
-
-func TestWhatIsChargedBelowACallIsPaidByThatCallHoweverDeep(t *testing.T) {
-	t.Parallel()
-	s := newStands(t, nil)
-	s.server.AroundFields(func(ctx context.Context, next graphql.Resolver) (any, error) {
-		if field := graphql.GetFieldContext(ctx); field.Object == "User" && field.Field.Name == "id" {
-			require.NoError(t, ratelimit.Charge(ctx, bucket.Points, 10))
-		}
-		return next(ctx)
-	})
-	// Each of the two costs 5 points, of which the root type is one, and has an id two lists deep.
-	below := `(first: 1) { friends(first: 1) { id } }`
-	require.Equal(t, http.StatusOK, s.post(request{Query: `{ page` + below + ` users` + below + ` }`}).Status)
-	require.Equal(t, map[string]int64{"minute": 15, "requests": 1, "Query.page minute": 15}, s.remains())
+	s.post(request{Query: `{ export(rows: 15) ` + mine + ` }`})
+	require.NoError(t, charges[2])
+	require.EqualValues(t, 15, s.remains()["rows"], "both have paid")
+	s.post(request{Query: `{ export(rows: 15) ` + mine + ` }`})
+	require.ErrorIs(t, charges[3], ratelimit.ErrRefused, "the tenant has 5 left")
 }
 
 func TestATenantWhoseAnswersAreCountedPaysNothingElseForCallsOfARule(t *testing.T) {
@@ -198,9 +208,11 @@ func TestATenantWhoseAnswersAreCountedPaysNothingElseForCallsOfARule(t *testing.
 	require.Equal(t, before, after)
 }
 
-func TestWhatIsGivenBackGoesToTheBudgetThatHasPaid(t *testing.T) {
+func TestRefundsGoToTheBudgetsThatHavePaid(t *testing.T) {
 	t.Parallel()
 	s := newStands(t, func(cfg *ratelimit.Config) {
+		many := 30
+		cfg.Pricing.Cost.ListSizes = map[string]cost.ListSize{"Query.users": {AssumedSize: &many}}
 		cfg.Settlement = ratelimit.SettlementConfig{Refund: true, FailedShare: 0.5}
 	})
 	// The list has a hundred at most.
@@ -209,23 +221,24 @@ func TestWhatIsGivenBackGoesToTheBudgetThatHasPaid(t *testing.T) {
 	require.EqualValues(t, 898, got.rateLimit(t)["remaining"])
 	require.Equal(t, map[string]int64{"Query.page minute": 102}, s.remains())
 
-	// What was unused is the rule's: the tenant has nothing of its own calls given back for a short list of the rule.
-	got = s.post(request{Query: `{ page(first: 300) { name } users(first: 40) { name } }`})
-	require.EqualValues(t, 200, got.rateLimit(t)["refunded"], got.Body)
-	require.Equal(t, map[string]int64{"minute": 42, "requests": 1, "Query.page minute": 102 + 102}, s.remains())
-
-	s.resolver.OnExport = func(context.Context, int) error { return context.DeadlineExceeded }
-	got = s.post(request{Query: `{ page(first: 300) { name } users(first: 19) { name } export(rows: 1) }`, Cost: "full"})
-	require.Contains(t, got.Body, `"refunded":163`, "half of 327, of which each owner has its part")
-	require.Equal(t, map[string]int64{"minute": 42 + 11, "requests": 2, "Query.page minute": 204 + 152, "Query.export calls": 1}, s.remains())
+	// Both have paid for the whole operation, and both get back what it did not come to: twenty of thirty users.
+	got = s.post(request{Query: `{ page(first: 5) { name } users { name } }`, Cost: "full"})
+	require.EqualValues(t, 38, got.rateLimit(t)["charged"], got.Body)
+	require.EqualValues(t, 20, got.rateLimit(t)["refunded"], got.Body)
+	require.Equal(t, map[string]int64{"minute": 18, "requests": 1, "Query.page minute": 102 + 18}, s.remains())
 	shown := map[string]any{}
 	limits, _ := got.rateLimit(t)["limits"].([]any)
 	for _, limit := range limits {
 		fields, _ := limit.(map[string]any)
 		shown[fmt.Sprint(fields["level"], fields["name"])] = fields["remaining"]
 	}
-	require.EqualValues(t, 100-53, shown["tenantminute"])
-	require.EqualValues(t, 1000-356, shown["operationminute"])
+	require.EqualValues(t, 100-18, shown["tenantminute"])
+	require.EqualValues(t, 1000-120, shown["operationminute"])
+
+	s.resolver.OnExport = func(context.Context, int) error { return context.DeadlineExceeded }
+	got = s.post(request{Query: `{ page(first: 5) { name } export(rows: 1) }`})
+	require.EqualValues(t, 6, got.rateLimit(t)["refunded"], "half of 12: %s", got.Body)
+	require.Equal(t, map[string]int64{"minute": 24, "requests": 2, "Query.page minute": 126, "Query.export calls": 1}, s.remains())
 }
 
 func TestAKeyedOperationPaysItsRuleOnceAndIsGivenAllBackWhenNothingRan(t *testing.T) {
@@ -276,15 +289,15 @@ func TestACandidateIsTriedWithTheRulesThatStandInIt(t *testing.T) {
 		live, candidate *tiers.Snapshot
 		want            map[string]int64
 	}{
-		"the candidate stands": {plain, policyOf(t, standing), map[string]int64{"minute": 3, "Query.page minute": 52}},
-		"the live one stands":  {policyOf(t, standing), plain, map[string]int64{"minute": 54, "Query.page minute": 54}},
+		"the candidate stands": {plain, policyOf(t, standing), map[string]int64{"Query.page minute": 52}},
+		"the live one stands":  {policyOf(t, standing), plain, map[string]int64{"minute": 52, "Query.page minute": 52}},
 	} {
 		rollout := tiers.NewRollout(test.live)
 		require.NoError(t, rollout.Propose("next", test.candidate))
 		f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = rollout })
 		var last *ratelimit.CandidateDecision
 		see(f.server, func(d ratelimit.Decision) { last = d.Candidate })
-		require.Equal(t, http.StatusOK, f.post(request{Query: `{ page(first: 50) { name } ` + mine + ` }`}).Status)
+		require.Equal(t, http.StatusOK, f.post(request{Query: paged}).Status)
 		require.NotNil(t, last, name)
 		spent := map[string]int64{}
 		for _, l := range last.Limits {

@@ -32,14 +32,6 @@ func (d *detail) Parts() []event.Part {
 			parts[at].Calls++
 		}
 	}
-	prices := d.Selected.Prices
-	if len(parts) == 1 || prices == nil {
-		return parts
-	}
-	for i, field := range d.RootFields {
-		parts[i].Cost = max(0, d.Points-prices.Price(func(f string) bool { return f != field }))
-		parts[i].Free = prices.Price(func(f string) bool { return f == field }) == 0
-	}
 	return parts
 }
 

@@ -72,34 +72,17 @@ func TestAnObserverThatCountsIsToldOfEveryDecision(t *testing.T) {
 	decided(t, &panicking{}, d)
 }
 
-// adding prices calls by what they add, and an operation of its own at 1 more.
-type adding map[string]int64
-
-func (p adding) Price(includes func(field string) bool) int64 {
-	price := int64(0)
-	for field, cost := range p {
-		if includes(field) && cost > 0 {
-			price += cost
-		}
-	}
-	if price == 0 {
-		return 0
-	}
-	return price + 1
-}
-
-func TestADetailSaysWhatEachRootFieldAddsToThePrice(t *testing.T) {
+func TestADetailCountsTheCallsOfEachRootField(t *testing.T) {
 	t.Parallel()
 	d := &decision.Decision{
 		Outcome: decision.Admitted, Rules: &tiers.Rules{}, Points: 13, RootFields: []string{"Query.a", "Query.b", "Query.left", "Query.rateLimit"},
 		Selected: &tiers.Selection{
-			Calls:  tiers.Counted{"Query.b", "Query.a", "Query.rateLimit", "Query.a"},
-			Prices: adding{"Query.a": 10, "Query.b": 2, "Query.left": 0, "Query.rateLimit": 0},
+			Calls: tiers.Counted{"Query.b", "Query.a", "Query.rateLimit", "Query.a"},
 		},
 	}
 	to := &tally{}
 	decided(t, to, d)
-	require.Equal(t, []event.Part{{Calls: 2, Cost: 10}, {Calls: 1, Cost: 2}, {Free: true}, {Calls: 1, Free: true}}, to.verdicts[0].Detail.Parts())
+	require.Equal(t, []event.Part{{Calls: 2}, {Calls: 1}, {}, {Calls: 1}}, to.verdicts[0].Detail.Parts())
 	d.RootFields, d.Selected.Calls = []string{"Query.a"}, tiers.Counted{"Query.a"}
 	decided(t, to, d)
 	require.Nil(t, to.verdicts[1].Detail.Parts(), "one call is the whole")

@@ -31,7 +31,7 @@ func look(d *decision.Decision) outlook {
 	least, leastInPoints := math.Inf(1), math.Inf(1)
 	for i := range d.Limits {
 		l := &d.Limits[i]
-		if n, own := asked(d, l); !o.paces(l) || own && n == 0 {
+		if !o.paces(l) || spared(d, l) {
 			continue
 		}
 		share := shareLeft(d, l)
@@ -48,12 +48,9 @@ func look(d *decision.Decision) outlook {
 	return o
 }
 
-// asked returns what an owner is asked for by itself, where a rule stands in the place of limits and takes calls from some.
-func asked(d *decision.Decision, l *bucket.LimitState) (n int64, own bool) {
-	if d.Rules == nil {
-		return 0, false
-	}
-	return d.Rules.Asked(l.Owner, l.Limit.Unit)
+// spared reports whether the operation pays nothing to a limit, because a rule stands in its place.
+func spared(d *decision.Decision, l *bucket.LimitState) bool {
+	return d.Rules != nil && d.Rules.Spares(l.Owner, l.Limit.Unit)
 }
 
 // paces reports whether clients pace themselves by the limit.
@@ -101,9 +98,10 @@ func overHalf(d *decision.Decision, l *bucket.LimitState) bool {
 // refusesNext says that a limit does not have what the operation has asked for once more, as far as the client can know.
 func refusesNext(d *decision.Decision, l *bucket.LimitState) bool {
 	needed := l.Asked
-	if n, own := asked(d, l); own {
-		needed = n
-	} else if l.Limit.Unit == bucket.Points {
+	switch {
+	case spared(d, l):
+		needed = 0
+	case l.Limit.Unit == bucket.Points:
 		needed = d.Points
 	}
 	return !d.Hide.Cost && !d.Hide.Remaining && l.Remaining < needed

@@ -76,37 +76,13 @@ func (c *carried) look(parameter string) (string, bool) {
 // Parameter implements tiers.Parameters.
 func (c *carried) Parameter(p tiers.Parameter) (string, bool) { return c.look(p.String()) }
 
-// parts are those of the record at hand.
-type parts struct {
-	record *Record
-	calls  tiers.Counted
-}
-
-var _ tiers.Prices = (*parts)(nil)
-
-// of takes the parts of a record, and returns its calls.
-func (p *parts) of(record *Record) tiers.Calls {
-	p.record, p.calls = record, p.calls[:0]
-	for i, part := range record.Parts {
+// calls returns the calls of a record in the room.
+func (r *Record) calls(room tiers.Counted) tiers.Counted {
+	room = room[:0]
+	for i, part := range r.Parts {
 		for range part.Calls {
-			p.calls = append(p.calls, record.Operations[i])
+			room = append(room, r.Operations[i])
 		}
 	}
-	return p.calls
-}
-
-// Price implements tiers.Prices.
-func (p *parts) Price(includes func(field string) bool) int64 {
-	price, free := p.record.Points, true
-	for i, part := range p.record.Parts {
-		if includes(p.record.Operations[i]) {
-			free = free && part.Free
-		} else {
-			price -= part.Points
-		}
-	}
-	if free {
-		return 0
-	}
-	return max(0, price)
+	return room
 }

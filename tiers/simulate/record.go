@@ -30,8 +30,8 @@ type Record struct {
 	// times was called so often, for limits in requests of operation rules. What limits with [tiers.Limit.By] and
 	// computed units would do is not known from it, and left out.
 	Operations []string `json:"operations,omitempty"`
-	// Parts are what each of the Operations, which stand there once then, adds to the price and how often it was called, in their order, as
-	// [event.Detail] has them. Without them each field was called once, and rules that stand in the place of limits are charged the whole price.
+	// Parts are how often each of the Operations, which stand there once then, was called, in their order, as [event.Detail] has them.
+	// Without them each field was called once.
 	//
 	// [event.Detail]: https://pkg.go.dev/github.com/gqlgen-ratelimit/ratelimit/event#Detail
 	Parts []Part `json:"parts,omitempty"`
@@ -48,11 +48,8 @@ type Record struct {
 
 // Part are the calls of one root field.
 type Part struct {
-	// Calls is how many there are, 0 for a field that was left out, and Points by how much the price would be less without them.
-	Calls  int64 `json:"calls"`
-	Points int64 `json:"points"`
-	// Free says that they would cost nothing if they were all that the operation calls.
-	Free bool `json:"free,omitempty"`
+	// Calls is how many there are, 0 for a field that was left out.
+	Calls int64 `json:"calls"`
 }
 
 // MaxCalls is how many calls a record has at most.
@@ -88,7 +85,7 @@ func (r *Record) checkParts() error {
 	}
 	calls := int64(0)
 	for _, part := range r.Parts {
-		if part.Calls < 0 || part.Points < 0 || part.Calls > MaxCalls {
+		if part.Calls < 0 || part.Calls > MaxCalls {
 			return errParts
 		}
 		calls += part.Calls

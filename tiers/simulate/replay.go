@@ -36,7 +36,7 @@ type Replay struct {
 	room    [8]bucket.Bucket
 	members []bucket.Owner
 	carried carried
-	parts   parts
+	calls   tiers.Counted
 }
 
 // Judgment is what a policy makes of an operation.
@@ -107,7 +107,8 @@ func (r *Replay) Judge(ctx context.Context, record *Record) (Judgment, error) {
 		selected.Parameters = &r.carried
 	}
 	if record.Parts != nil {
-		selected.Calls, selected.Prices = r.parts.of(record), &r.parts
+		r.calls = record.calls(r.calls)
+		selected.Calls = r.calls
 	}
 	rules := r.policy.RulesInto(r.room[:], subject, selected)
 	judgment := Judgment{Tier: rules.Tier}

@@ -111,14 +111,14 @@ custom:
 			return judgment
 		}
 		mixed := simulate.Record{
-			Operations: []string{"Query.me", "Query.search"}, Points: 55, Parts: []simulate.Part{{Calls: 1, Points: 4}, {Calls: 2, Points: 50}},
+			Operations: []string{"Query.me", "Query.search"}, Points: 5, Parts: []simulate.Part{{Calls: 1}, {Calls: 2}},
 		}
-		require.False(t, judge("a", mixed).Refused, "5 for the tenant, 51 for the rule")
+		require.False(t, judge("a", mixed).Refused, "both pay 5")
 		left := judge("a", simulate.Record{Points: 6})
 		require.True(t, left.Refused)
 		require.EqualValues(t, 5, left.Limits[0].Remaining)
 		require.True(t, judge("a", mixed).Refused, "the third and fourth call")
-		mixed.Parts[1].Calls, mixed.Parts[1].Points, mixed.Points = 0, 0, 5
+		mixed.Parts[1].Calls = 0
 		require.False(t, judge("a", mixed).Refused, "the search is left out")
 
 		require.True(t, judge("b", simulate.Record{Points: 90}).Refused)
@@ -131,7 +131,7 @@ custom:
 	}
 }
 
-func TestARecordWithoutPartsIsChargedWholeByEachAndOneThatIsFreeNothing(t *testing.T) {
+func TestARecordThatMixesCallsIsChargedToBothBudgets(t *testing.T) {
 	t.Parallel()
 	policy := compiled(t, `
 version: 1
@@ -153,10 +153,10 @@ tiers:
 	}
 	record := simulate.Record{At: noon, Tenant: "a", Operations: []string{"Query.rateLimit", "Query.search"}, Points: 9}
 	require.Equal(t, []int64{9, 9}, asked(replay.Judge(t.Context(), &record)))
-	record.Parts = []simulate.Part{{Calls: 1, Free: true}, {Calls: 1, Points: 8}}
-	require.Equal(t, []int64{0, 9}, asked(replay.Judge(t.Context(), &record)))
+	record.Parts = []simulate.Part{{Calls: 0}, {Calls: 1}}
+	require.Equal(t, []int64{9}, asked(replay.Judge(t.Context(), &record)))
 
-	for _, parts := range [][]simulate.Part{{}, {{Calls: 1}}, {{Calls: -1}, {}}, {{Points: -1}, {}}, {{Calls: simulate.MaxCalls}, {Calls: 1}}, {{Calls: 1 << 62}, {Calls: 1 << 62}}} {
+	for _, parts := range [][]simulate.Part{{}, {{Calls: 1}}, {{Calls: -1}, {}}, {{Calls: simulate.MaxCalls}, {Calls: 1}}, {{Calls: 1 << 62}, {Calls: 1 << 62}}} {
 		record.Parts = parts
 		_, err := replay.Judge(t.Context(), &record)
 		require.ErrorContains(t, err, "parts")
