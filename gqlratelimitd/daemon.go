@@ -28,7 +28,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
 )
@@ -57,8 +56,6 @@ type daemon struct {
 	// collector brings usage into the database, by counts. Both are nil without a Redis.
 	collector *collect.Collector
 	counts    *bucket.Redis
-	// driver drives roll-outs. It is nil without a Redis: nobody would measure whom they refuse.
-	driver *rollout.Driver
 	// dispatcher brings events to endpoints of tenants. It is nil without a Redis.
 	dispatcher *dispatch.Dispatcher
 	web        *web.Server
@@ -94,7 +91,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 		return nil, err
 	}
 	for _, part := range []func(context.Context) error{
-		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDriver, d.openDispatcher, d.openRefusals, d.openWeb, d.openGraph,
+		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDispatcher, d.openRefusals, d.openWeb, d.openGraph,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -126,7 +123,7 @@ func (d *daemon) openControl(context.Context) error {
 	if d.key, err = auditKey(d.options.Audit.Key, d.options.Audit.Name); err != nil {
 		return err
 	}
-	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Rollouts: d.redis != nil, RolloutMoved: d.rolloutMoved, Changed: d.changed, Now: d.options.now}
+	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
 		return err
 	}
@@ -322,9 +319,6 @@ func (d *daemon) work(ctx context.Context, behind *sync.WaitGroup) {
 	}
 	if d.collector != nil {
 		run("collector", d.collector.Run)
-	}
-	if d.driver != nil {
-		behind.Go(func() { d.driver.Run(ctx) })
 	}
 	if d.dispatcher != nil {
 		run("dispatcher", d.dispatcher.Run)

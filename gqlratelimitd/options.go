@@ -80,13 +80,11 @@ type options struct {
 	// printSQL prints the tables but for the first sqlDone steps, and what sqlRole needs on them. newToken prints a bootstrap token although
 	// there are tokens.
 	printSQL, newToken bool
-	// now is the clock of what is stored, nil for that of the system, interval how often a roll-out is looked at, 0 for the default, and collect
-	// changes how usage is collected, nil for nothing: for tests.
-	now      func() time.Time
-	interval time.Duration
-	collect  func(*collect.Config)
-	sqlDone  int
-	sqlRole  string
+	// now is the clock of what is stored, nil for that of the system, and collect changes how usage is collected, nil for nothing: for tests.
+	now     func() time.Time
+	collect func(*collect.Config)
+	sqlDone int
+	sqlRole string
 	// guessed says that nobody has said where to listen: a daemon that runs may do so elsewhere.
 	guessed bool
 	// notes are what is odd about where passwords stand.

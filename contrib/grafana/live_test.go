@@ -13,6 +13,7 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/contrib/prometheus/promtest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/freeze"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // faster is by how much the rules are shortened.
@@ -65,15 +66,16 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 		return err == nil && len(series) == 1 && series[0].Value[1] == "4"
 	}, "all are scraped, and the example serves the policy of the daemon")
 
-	// A policy comes step by step, and somebody halts it.
+	// A policy is tried beside the live one.
 	changed := strings.ReplaceAll(s.examplePolicy(), "capacity: 20000, per: minute", "capacity: 30000, per: minute")
-	s.ask(http.MethodPost, "/v1/ratelimit/rollout?plan=0:1h,50:1h", changed, "If-Match", `"1"`)
+	staged, err := tiers.StageDocument([]byte(s.examplePolicy()), []byte(changed), tiers.Stage{ID: "tried", Seed: "seed"})
+	require.NoError(t, err)
+	s.ask(http.MethodPut, "/v1/ratelimit/policies", string(staged), "If-Match", `"1"`)
 	s.mutate("putTenant", `tenant: "demo-pro", document: "{\"tier\":\"pro\"}", expectedRevision: 0`)
 	s.until(func() bool {
 		series, err := s.prometheus.Query(`ratelimit_candidate_decisions_total`)
 		return err == nil && len(series) > 0
 	}, "the candidate is judged")
-	s.mutate("haltRollout", `expectedRevision: 2`)
 	s.mutate("switchMode", `scope: TENANT, name: "demo-free", atMost: SHADOW, until: "`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`", expectedRevision: 0`)
 	s.webhooks("acme")
 	s.until(func() bool {
@@ -81,7 +83,7 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 		return err == nil && len(series) > 0
 	}, "one endpoint has its message, and another one is gone")
 	s.flood("acme")
-	s.awaits("RatelimitRolloutHalted", "RatelimitUnnamedTenantRefused", "RatelimitWebhooksDropped")
+	s.awaits("RatelimitUnnamedTenantRefused", "RatelimitWebhooksDropped")
 
 	// The stores are away, and are back.
 	s.shop.StoreAway(true)
@@ -92,7 +94,7 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	s.shop.StoreAway(false)
 	s.shop.SettlementsAway(true)
 	s.publishElsewhere()
-	s.mutate("abortRollout", `expectedRevision: 2`)
+	s.ask(http.MethodPut, "/v1/ratelimit/policies", s.examplePolicy(), "If-Match", `"2"`)
 	s.awaits("RatelimitRelayRefused")
 	s.shop.SettlementsAway(false)
 
@@ -124,7 +126,7 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 		}
 	}
 	require.Greater(t, panels, 50)
-	_, err := s.prometheus.Query("sum by (")
+	_, err = s.prometheus.Query("sum by (")
 	require.Error(t, err)
 }
 

@@ -5,29 +5,17 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 // rollout is the board that is open while a policy changes.
 func rollout() board {
 	return board{
-		uid: "ratelimit-rollout", title: "Rate limiter: policy", about: "Which policy instances serve, and how far a roll-out has come.",
+		uid: "ratelimit-rollout", title: "Rate limiter: policy", about: "Which policy instances serve, and what a candidate would have decided.",
 		rows: []row{
-			{"Roll-out", rolloutSteps()},
+			{"Candidate", candidate()},
 			{"Policy of the instances", policies()},
 			{"Tenants, mode switches, digests", records()},
 		},
 	}
 }
 
-func rolloutSteps() []panel {
+func candidate() []panel {
 	return []panel{
-		{
-			"Phase", "1 for the phase that the newest roll-out is in. One that has halted waits for somebody.", units.NoUnit,
-			[]query{{`max by (ratelimit_rollout_state) (ratelimit_rollout_state{SCOPE})`, "{{ratelimit_rollout_state}}"}},
-		},
-		{
-			"Step", "The step of its plan that it has reached, from 1.", units.NoUnit,
-			[]query{{`max(ratelimit_rollout_step{SCOPE})`, "step"}},
-		},
-		{
-			"Newly refused", "The largest share of tenants or users that was newly refused in the step.", units.PercentUnit,
-			[]query{{`max(ratelimit_rollout_newly_refused{SCOPE})`, "share"}},
-		},
 		{
 			"The candidate beside the live policy", "Decisions beside which a candidate was judged: first what was decided, then what it would have.", units.RequestsPerSecond,
 			[]query{{

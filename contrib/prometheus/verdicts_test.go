@@ -147,9 +147,6 @@ func stateVerdicts() map[string][]run {
 // daemonVerdicts are those of alerts about the control plane.
 func daemonVerdicts() map[string][]run {
 	relay := func(name string, value float64) []string { return []string{gauge("ratelimit_relay_"+name, value)} }
-	rollout := func(phase string, value float64) []string {
-		return []string{gauge(fmt.Sprintf("ratelimit_rollout_state{ratelimit_rollout_state=%q}", phase), value)}
-	}
 	refused := func(share, decisions float64) []string {
 		const of = `{ratelimit_tenant="acme"}`
 		return []string{gauge("ratelimit_fleet_tenant_refused_share"+of, share), gauge("ratelimit_fleet_tenant_decisions"+of, decisions)}
@@ -172,7 +169,6 @@ func daemonVerdicts() map[string][]run {
 		"RatelimitAnnounceDropped": {
 			{"one", true, []string{counter("ratelimit_announce_dropped_total", 0.01)}}, {"none since", false, []string{gauge("ratelimit_announce_dropped_total", 7)}},
 		},
-		"RatelimitRolloutHalted": {{"halted", true, rollout("halted", 1)}, {"not halted", false, rollout("halted", 0)}, {"running", false, rollout("running", 1)}},
 		"RatelimitUsageLag": {
 			{"301 s", true, []string{gauge("ratelimit_collector_lag_seconds", 301), gauge("ratelimit_collector_leads", 1)}},
 			{"299 s", false, []string{gauge("ratelimit_collector_lag_seconds", 299), gauge("ratelimit_collector_leads", 1)}},

@@ -11,8 +11,6 @@ const (
 	CheckPolicy Action = "policy.check"
 	// PreviewPolicy tries a document on recorded traffic.
 	PreviewPolicy Action = "policy.preview"
-	// ReadRollout reads how far a roll-out has come.
-	ReadRollout Action = "rollout.read"
 	// ReadProposal reads what waits for a second person.
 	ReadProposal Action = "proposal.read"
 	// ReadFleet reads which instance serves which revision.
@@ -47,16 +45,6 @@ const (
 	ApprovePolicy Action = "policy.approve"
 	// RevertPolicy publishes an earlier document again, as a revision of its own.
 	RevertPolicy Action = "policy.revert"
-	// StartRollout begins to roll a revision out.
-	StartRollout Action = "rollout.start"
-	// AdvanceRollout takes a roll-out one step further, once its time has come.
-	AdvanceRollout Action = "rollout.advance"
-	// HaltRollout stops a roll-out where it is.
-	HaltRollout Action = "rollout.halt"
-	// ResumeRollout has a halted roll-out go on, which accepts what was measured.
-	ResumeRollout Action = "rollout.resume"
-	// AbortRollout takes a roll-out back: the policy before it is published again.
-	AbortRollout Action = "rollout.abort"
 	// AssignTenant writes the record of a tenant: tier, exception, custom limits, quota.
 	AssignTenant Action = "tenant.assign"
 	// BlockTenant blocks a tenant, team or user.
@@ -128,7 +116,6 @@ var rights = []row{
 	{ReadPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{CheckPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{PreviewPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
-	{ReadRollout, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadProposal, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadFleet, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadMetrics, fleet, []Role{Viewer, Operator, Publisher, Auditor}, false},
@@ -145,11 +132,6 @@ var rights = []row{
 	{ProposePolicy, fleet, []Role{Publisher}, false},
 	{ApprovePolicy, fleet, []Role{Publisher}, false},
 	{RevertPolicy, fleet, []Role{Operator, Publisher}, false},
-	{StartRollout, fleet, []Role{Publisher}, false},
-	{AdvanceRollout, fleet, nil, true},
-	{HaltRollout, fleet, []Role{Operator, Publisher}, true},
-	{ResumeRollout, fleet, []Role{Publisher}, false},
-	{AbortRollout, fleet, []Role{Operator, Publisher}, false},
 	{AssignTenant, tenant, []Role{Operator, Publisher}, false},
 	{BlockTenant, tenant, []Role{Operator}, false},
 	{UnblockTenant, tenant, []Role{Operator}, false},

@@ -54,7 +54,7 @@ const (
 	MaxTenants = 100
 )
 
-// System is a part of the control plane that acts by itself, such as a roll-out that halts. It may do what has to happen
+// System is a part of the control plane that acts by itself, such as the relay. It may do what has to happen
 // without a person. No request is ever made by one.
 func System(part string) Actor {
 	return Actor{Subject: part, Issuer: LocalIssuer, Method: MethodSystem}

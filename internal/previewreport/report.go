@@ -9,7 +9,7 @@ import (
 
 // Shares of tenants and users.
 const (
-	// HaltAbove is the share of tenants or users newly refused above which a roll-out halts.
+	// HaltAbove is the share of tenants or users newly refused above which a policy reaches far.
 	HaltAbove = 0.05
 	// RemarkBelow is the share below which a change is so small that it may not do what it is for.
 	RemarkBelow = 0.001
@@ -93,7 +93,7 @@ type Group struct {
 	High  float64 `json:"high"`
 }
 
-// Halts says that a roll-out of the policy halts: more tenants or users are newly refused than [HaltAbove].
+// Halts says that the policy reaches far: more tenants or users are newly refused than [HaltAbove].
 func (r *Report) Halts() bool { return r.Tenants.Share > HaltAbove || r.Users.Share > HaltAbove }
 
 // Remark is what is to be said about the shares, empty if nothing is.
@@ -102,7 +102,7 @@ func (r *Report) Remark() string {
 	case r.Tenants.Seen == 0:
 		return "nothing was recorded: it is not known who would be refused"
 	case r.Halts():
-		return fmt.Sprintf("more than %g %% of tenants or users are newly refused: a roll-out halts", 100*HaltAbove)
+		return fmt.Sprintf("more than %g %% of tenants or users are newly refused", 100*HaltAbove)
 	case r.Tenants.High > HaltAbove || r.Users.High > HaltAbove:
 		return fmt.Sprintf("the sample is too small to rule out that more than %g %% are newly refused", 100*HaltAbove)
 	case r.Tenants.Share < RemarkBelow && r.Users.Share < RemarkBelow:

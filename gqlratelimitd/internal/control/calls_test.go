@@ -73,27 +73,3 @@ func endModeSwitchOf(s *scene) func(control.Request, control.EndSwitchInput) (*c
 		return s.EndModeSwitch(s.ctx(), r, in)
 	}
 }
-
-func startRolloutOf(s *scene) func(control.Request, control.StartRolloutInput) (*control.Rollout, error) {
-	return func(r control.Request, in control.StartRolloutInput) (*control.Rollout, error) {
-		return s.StartRollout(s.ctx(), r, in)
-	}
-}
-
-func haltRolloutOf(s *scene) func(control.Request, control.HaltRolloutInput) (*control.Rollout, error) {
-	return func(r control.Request, in control.HaltRolloutInput) (*control.Rollout, error) {
-		return s.HaltRollout(s.ctx(), r, in)
-	}
-}
-
-func resumeRolloutOf(s *scene) func(control.Request, control.ResumeRolloutInput) (*control.Rollout, error) {
-	return func(r control.Request, in control.ResumeRolloutInput) (*control.Rollout, error) {
-		return s.ResumeRollout(s.ctx(), r, in)
-	}
-}
-
-func abortRolloutOf(s *scene) func(control.Request, control.AbortRolloutInput) (*control.Rollout, error) {
-	return func(r control.Request, in control.AbortRolloutInput) (*control.Rollout, error) {
-		return s.AbortRollout(s.ctx(), r, in)
-	}
-}

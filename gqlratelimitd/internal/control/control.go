@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -32,12 +31,6 @@ type Config struct {
 	// returns is the caller's.
 	Instances Instances
 	Relay     func() RelayStatus
-	// Rollouts says that a [rollout.Driver] drives roll-outs on this store. That takes the digests of the instances: without it none is started,
-	// because nobody would measure whom it refuses.
-	Rollouts bool
-	// RolloutMoved hears of each state of a roll-out that somebody has brought about: begun, halted, resumed or aborted. What happens by itself
-	// the driver tells. It does not block. Nil hears nothing.
-	RolloutMoved func(*rollout.State)
 	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.
 	Budgets Budgets
 	// HashUser returns what instances write for a user of a tenant in their counts. Nil means that they write names.

@@ -24,10 +24,6 @@ type EffectiveInput struct {
 type Effective struct {
 	// Policy is the number of the revision.
 	Policy uint64
-	// Rollout is the id of the roll-out that the revision is a step of, empty if it is of none, and Next says that the next policy holds for the
-	// tenant already: lines are those of its document then.
-	Rollout string
-	Next    bool
 	// Tier is the tier, and TierFrom what has put the tenant into it.
 	Tier, TierFrom string
 	Mode           bucket.Mode
@@ -101,9 +97,6 @@ func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput)
 	}
 	if rules.Misfit != nil {
 		e.Misfit = rules.Misfit.Error()
-	}
-	if stage, staged := newest.snapshot.Stage(); staged {
-		e.Rollout, e.Next = stage.ID, stage.Has(in.Tenant)
 	}
 	whole, err := c.holding(v, OverrideKey{Tenant: in.Tenant})
 	if err != nil {

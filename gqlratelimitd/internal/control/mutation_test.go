@@ -137,32 +137,6 @@ var mutations = map[string]mutation{
 		call:     called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 1}),
 		conflict: called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 2}),
 	},
-	"StartRollout": {
-		actor: publisher, action: access.StartRollout, target: "^roll-out rollout-2$", message: control.MessagePolicy, is: true,
-		call: called(startRolloutOf, startInput(more, 1)), conflict: called(startRolloutOf, startInput(more, 2)),
-	},
-	"HaltRollout": {
-		actor: operator, action: access.HaltRollout, target: "^roll-out rollout-2$", was: true, is: true,
-		before:   func(s *scene) { s.startRollout(more, 1) },
-		call:     called(haltRolloutOf, control.HaltRolloutInput{Expected: 2}),
-		conflict: called(haltRolloutOf, control.HaltRolloutInput{Expected: 1}),
-	},
-	"ResumeRollout": {
-		actor: publisher, action: access.ResumeRollout, target: "^roll-out rollout-2$", was: true, is: true,
-		before: func(s *scene) {
-			s.startRollout(more, 1)
-			_, err := s.HaltRollout(s.ctx(), by(operator), control.HaltRolloutInput{Expected: 2})
-			require.NoError(s, err)
-		},
-		call:     called(resumeRolloutOf, control.ResumeRolloutInput{Expected: 2}),
-		conflict: called(resumeRolloutOf, control.ResumeRolloutInput{Expected: 1}),
-	},
-	"AbortRollout": {
-		actor: operator, action: access.AbortRollout, target: "^roll-out rollout-2$", message: control.MessagePolicy, was: true, is: true,
-		before:   func(s *scene) { s.startRollout(more, 1) },
-		call:     called(abortRolloutOf, control.AbortRolloutInput{Expected: 2}),
-		conflict: called(abortRolloutOf, control.AbortRolloutInput{Expected: 1}),
-	},
 	"RotateAuditKey": {
 		actor: operator, action: access.RotateAuditKey, target: "^audit key$", was: true, is: true,
 		before: func(s *scene) {
@@ -251,7 +225,7 @@ func TestEveryMethodThatChangesSomethingIsAmongTheMutations(t *testing.T) {
 // prepare makes what a mutation needs, with a policy.
 func prepare(t *testing.T, m *mutation) *scene {
 	t.Helper()
-	s := newScene(t, control.Config{Rollouts: true})
+	s := newScene(t, control.Config{})
 	s.publish(document, 0)
 	if m.before != nil {
 		m.before(s)

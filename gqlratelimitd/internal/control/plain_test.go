@@ -8,7 +8,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/rollout"
 )
 
 func TestWhatClientsReadNamesNoPackage(t *testing.T) {
@@ -16,7 +15,6 @@ func TestWhatClientsReadNamesNoPackage(t *testing.T) {
 	for want, err := range map[string]error{
 		"override.set takes the role operator": access.Authorize(actor("eve", access.Viewer), access.SetOverride, ""),
 		"capacity: want more":                  &control.InvalidError{Field: "capacity", Problem: "want more"},
-		"roll-out: not now":                    &control.InvalidError{Field: "roll-out", Err: rollout.ErrNotNow},
 		"a token holds\nits name is long":      errors.Join(errors.New("access: a token holds"), errors.New("access: its name is long")),
 		"it takes a second person: it is the first policy; proposal 3: it was rejected": &control.SecondPersonError{
 			Reach: control.Reach{First: true}, Proposals: []uint64{3}, Err: &access.ApprovalError{Problem: "it was rejected"},

@@ -166,7 +166,7 @@ func tokenOf(t *control.Token) *model.Token {
 
 func effectiveOf(e *control.Effective) *model.Effective {
 	effective := &model.Effective{
-		Policy: e.Policy, Rollout: given(e.Rollout), Next: e.Next, Tier: e.Tier, TierFrom: e.TierFrom, Mode: word[model.Mode](e.Mode.String()),
+		Policy: e.Policy, Tier: e.Tier, TierFrom: e.TierFrom, Mode: word[model.Mode](e.Mode.String()),
 		Blocked: e.Blocked, Unlimited: e.Unlimited, Misfit: given(e.Misfit), Counts: e.Counts, Limits: []*model.EffectiveLimit{},
 	}
 	for i := range e.Limits {

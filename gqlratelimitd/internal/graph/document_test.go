@@ -148,14 +148,14 @@ func TestThePolicyOfTheLargestSizeCanBePublished(t *testing.T) {
 
 func TestTypicalDocumentsHaveThePricesThatAreWritten(t *testing.T) {
 	t.Parallel()
-	s := sceneFor(t, "haltRollout")
+	s := newScene(t)
 	typical := map[string]string{}
 	for name, q := range questions {
 		typical["Query."+name] = s.price(s.of(q.query), nil)
 	}
 	for name, c := range changes {
 		// One change is in the way of another.
-		s := sceneFor(t, name)
+		s := newScene(t)
 		input := c.input(s)
 		input["reason"] = "why"
 		query := fmt.Sprintf("mutation($in: %s%sInput!) { %s(input: $in) { %s } }", strings.ToUpper(name[:1]), name[1:], name, c.selected)

@@ -119,7 +119,7 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	s.db = db
 	s.budgets = bucket.NewMemory(bucket.MemoryConfig{})
-	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Rollouts: true, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
+	s.control, err = control.New(control.Config{Store: db, Budgets: s.budgets, Webhooks: webhooks(t), Instances: fleet{}, Relay: func() control.RelayStatus {
 		return control.RelayStatus{Leads: true, Holder: "here", Refused: []control.RelayRefusal{{Kind: "overrides", Name: "acme", Error: "too many"}}}
 	}})
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func (s *scene) happen() {
 }
 
 // packageName is the name of a package before what an error says.
-var packageName = regexp.MustCompile(`(?m)(^|[:;] )(access|audit|bucket|control|graph|policy|preview|rollout|scalar|store|tiers): `)
+var packageName = regexp.MustCompile(`(?m)(^|[:;] )(access|audit|bucket|control|graph|policy|preview|scalar|store|tiers): `)
 
 // answer is what the API has answered.
 type answer struct {

@@ -65,7 +65,7 @@ func TestWhatOnlyTheNewPolicyRefusesIsNewlyRefused(t *testing.T) {
 acme    free  5           2            3             1      minute 1
 total   -     6           2            3             1      minute 1
 newly refused: 50.00 % (50.00 to 50.00, 1 of 2) of tenants, 100.00 % (100.00 to 100.00, 1 of 1) of users; recorded: 100 % of tenants
-more than 5 % of tenants or users are newly refused: a roll-out halts
+more than 5 % of tenants or users are newly refused
 `, report.String())
 }
 

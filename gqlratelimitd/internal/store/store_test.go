@@ -85,9 +85,6 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, tx.PutUnmanaged(&store.Unmanaged{}))
 		require.NoError(t, tx.RemoveUnmanaged(store.OverrideKey{}))
-		for version := range uint64(2) {
-			require.NoError(t, tx.PutRollout(&store.Rollout{Version: version + 1}))
-		}
 		require.NoError(t, tx.PutUnmanagedSwitch(&store.UnmanagedSwitch{}))
 		require.NoError(t, tx.RemoveUnmanagedSwitch(store.SwitchKey{}))
 		require.NoError(t, tx.Announce("redis", 1))

@@ -85,7 +85,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		}
 		seen[a.route][a.status] = true
 	}
-	for _, a := range slices.Concat(s.attempts(), recordAttempts(), modeAttempts(), rolloutAttempts()) {
+	for _, a := range slices.Concat(s.attempts(), recordAttempts(), modeAttempts()) {
 		try(a)
 	}
 	// They register an endpoint, and count from there.

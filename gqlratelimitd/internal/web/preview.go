@@ -16,7 +16,7 @@ type previewed struct {
 	Staged  bool   `json:"staged,omitempty"`
 	// Missing says why nothing was judged, and what to do.
 	Missing string `json:"missing,omitempty"`
-	// Halts says that a roll-out halts, and Remark what is to be said about the shares.
+	// Halts says that more than 5 % of tenants or users are newly refused, and Remark what is to be said about the shares.
 	Halts  bool   `json:"halts"`
 	Remark string `json:"remark,omitempty"`
 	// Lowers says that the document may refuse more than the revision, and Reach how far it reaches, in a sentence.

@@ -92,14 +92,9 @@ func otherGoods() map[string]map[access.Action]good {
 		"DELETE /v1/tokens/{id}": {access.RevokeToken: {status: 200, path: "/v1/tokens/", h: because(), before: func(s *scene) string {
 			return s.foreign("acme")
 		}}},
-		"GET " + rollouts:              {access.ReadRollout: {status: 200, before: started}},
-		"POST " + rollouts:             {access.StartRollout: {status: 200, path: gradually, h: on(`"1"`), body: grown}},
-		"POST " + rollouts + "/halt":   {access.HaltRollout: {status: 200, h: on(`"2"`), before: started}},
-		"POST " + rollouts + "/resume": {access.ResumeRollout: {status: 200, h: on(`"2"`), before: halted}},
-		"POST " + rollouts + "/abort":  {access.AbortRollout: {status: 200, h: on(`"2"`), before: started}},
-		"GET /v1/audit/entries":        {access.ReadAudit: {status: 200}},
-		"GET /v1/audit/export":         {access.ExportAudit: {status: 200}},
-		"GET /metrics":                 {access.ReadMetrics: {status: 200}},
+		"GET /v1/audit/entries": {access.ReadAudit: {status: 200}},
+		"GET /v1/audit/export":  {access.ExportAudit: {status: 200}},
+		"GET /metrics":          {access.ReadMetrics: {status: 200}},
 	}
 }
 

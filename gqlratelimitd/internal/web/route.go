@@ -57,7 +57,7 @@ func (s *Server) table() []route {
 		{method: http.MethodGet, pattern: "/v1/audit/entries", does: actions{access.ReadAudit}, handle: s.auditEntries},
 		{method: http.MethodGet, pattern: "/v1/audit/export", does: actions{access.ExportAudit}, handle: s.auditExport},
 	}
-	routes = append(append(routes, s.rolloutRoutes()...), s.usageRoutes()...)
+	routes = append(routes, s.usageRoutes()...)
 	routes = append(append(routes, s.recordRoutes()...), s.modeRoutes()...)
 	routes = append(routes, s.webhookRoutes(org)...)
 	if s.cfg.Metrics != nil {

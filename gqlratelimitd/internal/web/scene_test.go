@@ -113,7 +113,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	s.public = public
 	key, err := audit.ParseKey(private)
 	require.NoError(t, err)
-	cfg := control.Config{Store: s.db, Rollouts: true, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
+	cfg := control.Config{Store: s.db, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {
 		cfg.Webhooks = webhooks(t)
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
@@ -199,7 +199,7 @@ func (s *scene) problem(status int, a answer) (p struct {
 	s.read(a, &p)
 	require.Equal(s, status, p.Status)
 	require.NotEmpty(s, p.Title)
-	require.NotRegexp(s, `(?m)(^|[:;] )(access|audit|bucket|control|policy|preview|rollout|store|tiers|web): `, p.Detail, "clients read plain words")
+	require.NotRegexp(s, `(?m)(^|[:;] )(access|audit|bucket|control|policy|preview|store|tiers|web): `, p.Detail, "clients read plain words")
 	require.Equal(s, a.Header.Get("Request-Id"), p.Request)
 	return p
 }

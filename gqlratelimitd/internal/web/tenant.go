@@ -13,10 +13,7 @@ import (
 type effective struct {
 	Tenant string `json:"tenant"`
 	// Revision is that of the policy.
-	Revision uint64 `json:"revision"`
-	// Rollout is the roll-out that the revision is a step of, if any, and Next says that its policy holds for the tenant already.
-	Rollout   string `json:"rollout,omitempty"`
-	Next      bool   `json:"next,omitempty"`
+	Revision  uint64 `json:"revision"`
 	Tier      string `json:"tier"`
 	TierFrom  string `json:"tierFrom"`
 	Mode      string `json:"mode"`
@@ -85,7 +82,7 @@ func (s *Server) effective(c *call) error {
 	}
 	out := effective{
 		Tenant: in.Tenant, Revision: found.Policy, Tier: found.Tier, TierFrom: found.TierFrom, Mode: found.Mode.String(),
-		Blocked: found.Blocked, Unlimited: found.Unlimited, Rollout: found.Rollout, Next: found.Next, Misfit: found.Misfit, Counts: found.Counts,
+		Blocked: found.Blocked, Unlimited: found.Unlimited, Misfit: found.Misfit, Counts: found.Counts,
 		Limits: []limit{},
 	}
 	for i := range found.Limits {

@@ -43,8 +43,8 @@ func (c Console) WriteJSON(value any) error {
 // ErrFound says that the work was done and that something was found, which has been reported.
 var ErrFound = errors.New("something was found")
 
-// ErrHalt says that the work was done, and that what was found would halt a roll-out.
-var ErrHalt = errors.New("a roll-out would halt")
+// ErrHalt says that the work was done, and that too many are newly refused.
+var ErrHalt = errors.New("too many are newly refused")
 
 // UsageError is a mistake in the arguments.
 type UsageError struct {

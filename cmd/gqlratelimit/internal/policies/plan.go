@@ -25,7 +25,7 @@ tenants is looked at with -recorded, and with -records where -directory is given
 The exit code is 0 if nobody is newly refused, and 1 if the policy has mistakes or somebody is; with
 -max-newly-refused, if a larger share of all recorded operations is. It is 1 too if a daemon knows
 nothing of what instances have recorded, and the policy may refuse more: -no-preview does not ask.
-It is 3 if a roll-out of the policy would halt: more than 5% of tenants or users are newly refused.
+It is 3 if more than 5% of tenants or users are newly refused.
 
 Examples:
 

@@ -126,9 +126,7 @@ type ComplexityRoot struct {
 		Limits    func(childComplexity int) int
 		Misfit    func(childComplexity int) int
 		Mode      func(childComplexity int) int
-		Next      func(childComplexity int) int
 		Policy    func(childComplexity int) int
-		Rollout   func(childComplexity int) int
 		Tier      func(childComplexity int) int
 		TierFrom  func(childComplexity int) int
 		Unlimited func(childComplexity int) int
@@ -248,13 +246,11 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
-		AbortRollout     func(childComplexity int, input model.AbortRolloutInput) int
 		Allocate         func(childComplexity int, input model.AllocateInput) int
 		ApprovePolicy    func(childComplexity int, input model.ApprovePolicyInput) int
 		ChangeWebhook    func(childComplexity int, input model.ChangeWebhookInput) int
 		ClearOverride    func(childComplexity int, input model.ClearOverrideInput) int
 		EndModeSwitch    func(childComplexity int, input model.EndModeSwitchInput) int
-		HaltRollout      func(childComplexity int, input model.HaltRolloutInput) int
 		IssueToken       func(childComplexity int, input model.IssueTokenInput) int
 		ProposePolicy    func(childComplexity int, input model.ProposePolicyInput) int
 		PublishPolicy    func(childComplexity int, input model.PublishPolicyInput) int
@@ -263,12 +259,10 @@ type ComplexityRoot struct {
 		RemoveTenant     func(childComplexity int, input model.RemoveTenantInput) int
 		RemoveWebhook    func(childComplexity int, input model.RemoveWebhookInput) int
 		ReplayWebhook    func(childComplexity int, input model.ReplayWebhookInput) int
-		ResumeRollout    func(childComplexity int, input model.ResumeRolloutInput) int
 		RevertPolicy     func(childComplexity int, input model.RevertPolicyInput) int
 		RevokeToken      func(childComplexity int, input model.RevokeTokenInput) int
 		RotateWebhook    func(childComplexity int, input model.RotateWebhookInput) int
 		SetOverride      func(childComplexity int, input model.SetOverrideInput) int
-		StartRollout     func(childComplexity int, input model.StartRolloutInput) int
 		SwitchMode       func(childComplexity int, input model.SwitchModeInput) int
 		TestWebhook      func(childComplexity int, input model.TestWebhookInput) int
 		WithdrawProposal func(childComplexity int, input model.WithdrawProposalInput) int
@@ -463,7 +457,6 @@ type ComplexityRoot struct {
 		Proposal         func(childComplexity int, id int64) int
 		Proposals        func(childComplexity int, first int, before *int64) int
 		Relay            func(childComplexity int) int
-		Rollout          func(childComplexity int) int
 		Tenant           func(childComplexity int, id string) int
 		Tenants          func(childComplexity int, first int, after *string) int
 		Tokens           func(childComplexity int, tenant *string, first int, after *string) int
@@ -498,36 +491,6 @@ type ComplexityRoot struct {
 		Kind  func(childComplexity int) int
 		Name  func(childComplexity int) int
 		Since func(childComplexity int) int
-	}
-
-	Rollout struct {
-		Accepted func(childComplexity int) int
-		Before   func(childComplexity int) int
-		By       func(childComplexity int) int
-		Hash     func(childComplexity int) int
-		ID       func(childComplexity int) int
-		Measured func(childComplexity int) int
-		Phase    func(childComplexity int) int
-		Plan     func(childComplexity int) int
-		Reason   func(childComplexity int) int
-		Remark   func(childComplexity int) int
-		Revision func(childComplexity int) int
-		Since    func(childComplexity int) int
-		Step     func(childComplexity int) int
-		Until    func(childComplexity int) int
-		Warnings func(childComplexity int) int
-		Why      func(childComplexity int) int
-	}
-
-	RolloutShares struct {
-		Tenants func(childComplexity int) int
-		Users   func(childComplexity int) int
-	}
-
-	RolloutStep struct {
-		Percent func(childComplexity int) int
-		Seconds func(childComplexity int) int
-		Warn    func(childComplexity int) int
 	}
 
 	Tenant struct {
@@ -679,10 +642,6 @@ type MutationResolver interface {
 	EndModeSwitch(ctx context.Context, input model.EndModeSwitchInput) (*model.ModeSwitch, error)
 	IssueToken(ctx context.Context, input model.IssueTokenInput) (*model.IssuedToken, error)
 	RevokeToken(ctx context.Context, input model.RevokeTokenInput) (*model.Token, error)
-	StartRollout(ctx context.Context, input model.StartRolloutInput) (*model.Rollout, error)
-	HaltRollout(ctx context.Context, input model.HaltRolloutInput) (*model.Rollout, error)
-	ResumeRollout(ctx context.Context, input model.ResumeRolloutInput) (*model.Rollout, error)
-	AbortRollout(ctx context.Context, input model.AbortRolloutInput) (*model.Rollout, error)
 	RegisterWebhook(ctx context.Context, input model.RegisterWebhookInput) (*model.WebhookWithSecret, error)
 	ChangeWebhook(ctx context.Context, input model.ChangeWebhookInput) (*model.Webhook, error)
 	RemoveWebhook(ctx context.Context, input model.RemoveWebhookInput) (*model.Webhook, error)
@@ -708,7 +667,6 @@ type QueryResolver interface {
 	Misfits(ctx context.Context, first int, after *string) (*model.MisfitPage, error)
 	PreviewPolicy(ctx context.Context, document string, enforced bool, rows int) (*model.PolicyPreview, error)
 	DiffPolicy(ctx context.Context, document string, against *uint64) (*model.PolicyDiff, error)
-	Rollout(ctx context.Context) (*model.Rollout, error)
 	UsageSeries(ctx context.Context, tenant *string, window model.UsageWindow, by model.UsageBy, from *time.Time, to *time.Time, zone *string, names []string, top *int, first int, after *string) (*model.UsageSeries, error)
 	Webhooks(ctx context.Context, tenant string, first int, after *string) (*model.WebhookPage, error)
 	FailedDeliveries(ctx context.Context, tenant string, id string, first int) ([]*model.FailedDelivery, error)
@@ -1147,24 +1105,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Effective.Mode(childComplexity), true
-	case "Effective.next":
-		if e.ComplexityRoot.Effective.Next == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Effective.Next(childComplexity), true
 	case "Effective.policy":
 		if e.ComplexityRoot.Effective.Policy == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Effective.Policy(childComplexity), true
-	case "Effective.rollout":
-		if e.ComplexityRoot.Effective.Rollout == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Effective.Rollout(childComplexity), true
 	case "Effective.tier":
 		if e.ComplexityRoot.Effective.Tier == nil {
 			break
@@ -1675,17 +1621,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ModeSwitchPage.Unmanaged(childComplexity), true
 
-	case "Mutation.abortRollout":
-		if e.ComplexityRoot.Mutation.AbortRollout == nil {
-			break
-		}
-
-		args, err := ec.field_Mutation_abortRollout_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Mutation.AbortRollout(childComplexity, args["input"].(model.AbortRolloutInput)), true
 	case "Mutation.allocate":
 		if e.ComplexityRoot.Mutation.Allocate == nil {
 			break
@@ -1741,17 +1676,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.EndModeSwitch(childComplexity, args["input"].(model.EndModeSwitchInput)), true
-	case "Mutation.haltRollout":
-		if e.ComplexityRoot.Mutation.HaltRollout == nil {
-			break
-		}
-
-		args, err := ec.field_Mutation_haltRollout_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Mutation.HaltRollout(childComplexity, args["input"].(model.HaltRolloutInput)), true
 	case "Mutation.issueToken":
 		if e.ComplexityRoot.Mutation.IssueToken == nil {
 			break
@@ -1840,17 +1764,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReplayWebhook(childComplexity, args["input"].(model.ReplayWebhookInput)), true
-	case "Mutation.resumeRollout":
-		if e.ComplexityRoot.Mutation.ResumeRollout == nil {
-			break
-		}
-
-		args, err := ec.field_Mutation_resumeRollout_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Mutation.ResumeRollout(childComplexity, args["input"].(model.ResumeRolloutInput)), true
 	case "Mutation.revertPolicy":
 		if e.ComplexityRoot.Mutation.RevertPolicy == nil {
 			break
@@ -1895,17 +1808,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetOverride(childComplexity, args["input"].(model.SetOverrideInput)), true
-	case "Mutation.startRollout":
-		if e.ComplexityRoot.Mutation.StartRollout == nil {
-			break
-		}
-
-		args, err := ec.field_Mutation_startRollout_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Mutation.StartRollout(childComplexity, args["input"].(model.StartRolloutInput)), true
 	case "Mutation.switchMode":
 		if e.ComplexityRoot.Mutation.SwitchMode == nil {
 			break
@@ -2828,12 +2730,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Relay(childComplexity), true
-	case "Query.rollout":
-		if e.ComplexityRoot.Query.Rollout == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Query.Rollout(childComplexity), true
 	case "Query.tenant":
 		if e.ComplexityRoot.Query.Tenant == nil {
 			break
@@ -3012,135 +2908,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RelayRefusal.Since(childComplexity), true
-
-	case "Rollout.accepted":
-		if e.ComplexityRoot.Rollout.Accepted == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Accepted(childComplexity), true
-	case "Rollout.before":
-		if e.ComplexityRoot.Rollout.Before == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Before(childComplexity), true
-	case "Rollout.by":
-		if e.ComplexityRoot.Rollout.By == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.By(childComplexity), true
-	case "Rollout.hash":
-		if e.ComplexityRoot.Rollout.Hash == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Hash(childComplexity), true
-	case "Rollout.id":
-		if e.ComplexityRoot.Rollout.ID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.ID(childComplexity), true
-	case "Rollout.measured":
-		if e.ComplexityRoot.Rollout.Measured == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Measured(childComplexity), true
-	case "Rollout.phase":
-		if e.ComplexityRoot.Rollout.Phase == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Phase(childComplexity), true
-	case "Rollout.plan":
-		if e.ComplexityRoot.Rollout.Plan == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Plan(childComplexity), true
-	case "Rollout.reason":
-		if e.ComplexityRoot.Rollout.Reason == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Reason(childComplexity), true
-	case "Rollout.remark":
-		if e.ComplexityRoot.Rollout.Remark == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Remark(childComplexity), true
-	case "Rollout.revision":
-		if e.ComplexityRoot.Rollout.Revision == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Revision(childComplexity), true
-	case "Rollout.since":
-		if e.ComplexityRoot.Rollout.Since == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Since(childComplexity), true
-	case "Rollout.step":
-		if e.ComplexityRoot.Rollout.Step == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Step(childComplexity), true
-	case "Rollout.until":
-		if e.ComplexityRoot.Rollout.Until == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Until(childComplexity), true
-	case "Rollout.warnings":
-		if e.ComplexityRoot.Rollout.Warnings == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Warnings(childComplexity), true
-	case "Rollout.why":
-		if e.ComplexityRoot.Rollout.Why == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Rollout.Why(childComplexity), true
-
-	case "RolloutShares.tenants":
-		if e.ComplexityRoot.RolloutShares.Tenants == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RolloutShares.Tenants(childComplexity), true
-	case "RolloutShares.users":
-		if e.ComplexityRoot.RolloutShares.Users == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RolloutShares.Users(childComplexity), true
-
-	case "RolloutStep.percent":
-		if e.ComplexityRoot.RolloutStep.Percent == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RolloutStep.Percent(childComplexity), true
-	case "RolloutStep.seconds":
-		if e.ComplexityRoot.RolloutStep.Seconds == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RolloutStep.Seconds(childComplexity), true
-	case "RolloutStep.warn":
-		if e.ComplexityRoot.RolloutStep.Warn == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RolloutStep.Warn(childComplexity), true
 
 	case "Tenant.effective":
 		if e.ComplexityRoot.Tenant.Effective == nil {
@@ -3705,7 +3472,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
-		ec.unmarshalInputAbortRolloutInput,
 		ec.unmarshalInputAllocateInput,
 		ec.unmarshalInputAllocationInput,
 		ec.unmarshalInputApprovePolicyInput,
@@ -3714,7 +3480,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputClearOverrideInput,
 		ec.unmarshalInputEndModeSwitchInput,
 		ec.unmarshalInputFleetFilter,
-		ec.unmarshalInputHaltRolloutInput,
 		ec.unmarshalInputIssueTokenInput,
 		ec.unmarshalInputOverrideFilter,
 		ec.unmarshalInputOwnerInput,
@@ -3725,14 +3490,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRemoveTenantInput,
 		ec.unmarshalInputRemoveWebhookInput,
 		ec.unmarshalInputReplayWebhookInput,
-		ec.unmarshalInputResumeRolloutInput,
 		ec.unmarshalInputRevertPolicyInput,
 		ec.unmarshalInputRevokeTokenInput,
-		ec.unmarshalInputRolloutStepInput,
 		ec.unmarshalInputRotateWebhookInput,
 		ec.unmarshalInputSetOverrideInput,
 		ec.unmarshalInputSignedInput,
-		ec.unmarshalInputStartRolloutInput,
 		ec.unmarshalInputSwitchModeInput,
 		ec.unmarshalInputTestWebhookInput,
 		ec.unmarshalInputWithdrawProposalInput,
@@ -4037,7 +3799,7 @@ type PolicyPreview @cost(weight: "0") {
   against: Revision
   "Why nothing was judged, and what to do. Null: something was."
   missing: String
-  "More than 5 % of tenants or users are newly refused: a roll-out halts."
+  "More than 5 % of tenants or users are newly refused."
   halts: Boolean!
   "What is to be said about the shares. Null: nothing."
   remark: String
@@ -4109,119 +3871,6 @@ type PolicyPreviewGroup @cost(weight: "0") {
   share: Float!
   low: Float!
   high: Float!
-}
-`, BuiltIn: false},
-	{Name: "../../rollout.graphqls", Input: `extend type Query {
-  "The newest roll-out, also one that has ended. Null: there never was one."
-  rollout: Rollout @cost(weight: "10")
-}
-
-extend type Mutation {
-  "Begins to bring a document to all tenants, step by step. It takes a second person where publishPolicy would."
-  startRollout(input: StartRolloutInput!): Rollout! @cost(weight: "200")
-  "Stops a roll-out where it is. What is live stays."
-  haltRollout(input: HaltRolloutInput!): Rollout! @cost(weight: "20")
-  "Has a halted roll-out go on. What was measured is accepted by it."
-  resumeRollout(input: ResumeRolloutInput!): Rollout! @cost(weight: "20")
-  "Takes a roll-out back: the policy before it is published again, as a revision of its own."
-  abortRollout(input: AbortRolloutInput!): Rollout! @cost(weight: "20")
-}
-
-"Whether a roll-out goes on: by itself, when somebody says so, or not any more."
-enum RolloutPhase { RUNNING HALTED DONE ABORTED SUPERSEDED }
-
-"A ready-made plan: a week as a candidate and growing shares over a second week, or a week as a candidate and a week of warnings."
-enum RolloutPlan { GRADUAL SHADOW_THEN_WARN }
-
-"How far a policy has come on its way to all tenants."
-type Rollout {
-  "What the candidate is called in metrics and digests."
-  id: ID!
-  phase: RolloutPhase!
-  "Why it does not go on. Null: it does."
-  why: String
-  "Who has started it, and why."
-  by: String!
-  reason: String!
-  "The SHA-256 of the policy that is brought, and of the one in whose place it comes."
-  hash: String!
-  before: String!
-  plan: [RolloutStep!]! @listSize(assumedSize: 6)
-  "The step that it has reached, from 1. It is one more than the plan has where the policy holds for all."
-  step: Int!
-  "The newest revision that it has published: the expectedRevision of the next change."
-  revision: Revision!
-  "When the step began or went on, and when it ends by itself. Null: it does not."
-  since: Time
-  until: Time
-  "The largest shares that were measured in the step. Null: nothing was measured yet."
-  measured: RolloutShares
-  "Above which shares it halts next, because somebody has had it go on. Null: 5 %."
-  accepted: RolloutShares
-  "What is to be said about what was measured."
-  remark: String
-  "What is odd about the document and holds all the same. It is told to who starts it."
-  warnings: [Mistake!]! @listSize(assumedSize: 10)
-}
-
-"For which tenants the policy holds, and for how long before the next step."
-type RolloutStep @cost(weight: "0") {
-  "For how many percent of tenants it holds. 0: for none, it is a candidate."
-  percent: Int!
-  "Everybody has it, in mode warn at most."
-  warn: Boolean!
-  seconds: Long!
-}
-
-"The parts of tenants and users that are newly refused, from 0 to 1."
-type RolloutShares @cost(weight: "0") {
-  tenants: Float!
-  users: Float!
-}
-
-input RolloutStepInput {
-  "0 to 99, and not less than in the step before."
-  percent: Int! = 0
-  "Everybody has it, in mode warn at most. The policy before has to enforce nothing."
-  warn: Boolean! = false
-  "300 to 7776000."
-  seconds: Long!
-}
-
-input StartRolloutInput {
-  "The document, byte for byte."
-  document: String!
-  "A ready-made plan. Null: the steps are."
-  plan: RolloutPlan
-  "Steps of one's own, at most 32, after the last of which the policy holds for all."
-  steps: [RolloutStepInput!]
-  "The newest revision that its author has seen."
-  expectedRevision: Revision!
-  reason: String!
-  ticket: String
-  idempotencyKey: String
-}
-
-input HaltRolloutInput {
-  "The newest revision that its author has seen: the one of the roll-out."
-  expectedRevision: Revision!
-  reason: String!
-  ticket: String
-  idempotencyKey: String
-}
-
-input ResumeRolloutInput {
-  expectedRevision: Revision!
-  reason: String!
-  ticket: String
-  idempotencyKey: String
-}
-
-input AbortRolloutInput {
-  expectedRevision: Revision!
-  reason: String!
-  ticket: String
-  idempotencyKey: String
 }
 `, BuiltIn: false},
 	{Name: "../../schema.graphqls", Input: `"A time, as RFC 3339 writes it."
@@ -4475,10 +4124,6 @@ type Tenant {
 type Effective {
   "The revision of the policy."
   policy: Revision!
-  "The roll-out that the revision is a step of. Null: none."
-  rollout: ID
-  "The policy of the roll-out holds for the tenant already, and lines are those of its document."
-  next: Boolean!
   tier: String!
   "What has put the tenant into its tier: a place in the policy, such as default, or record.tier."
   tierFrom: String!
@@ -5435,10 +5080,6 @@ func (ec *executionContext) childFields_Effective(ctx context.Context, field gra
 	switch field.Name {
 	case "policy":
 		return ec.fieldContext_Effective_policy(ctx, field)
-	case "rollout":
-		return ec.fieldContext_Effective_rollout(ctx, field)
-	case "next":
-		return ec.fieldContext_Effective_next(ctx, field)
 	case "tier":
 		return ec.fieldContext_Effective_tier(ctx, field)
 	case "tierFrom":
@@ -6089,66 +5730,6 @@ func (ec *executionContext) childFields_RelayRefusal(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type RelayRefusal", field.Name)
 }
 
-func (ec *executionContext) childFields_Rollout(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "id":
-		return ec.fieldContext_Rollout_id(ctx, field)
-	case "phase":
-		return ec.fieldContext_Rollout_phase(ctx, field)
-	case "why":
-		return ec.fieldContext_Rollout_why(ctx, field)
-	case "by":
-		return ec.fieldContext_Rollout_by(ctx, field)
-	case "reason":
-		return ec.fieldContext_Rollout_reason(ctx, field)
-	case "hash":
-		return ec.fieldContext_Rollout_hash(ctx, field)
-	case "before":
-		return ec.fieldContext_Rollout_before(ctx, field)
-	case "plan":
-		return ec.fieldContext_Rollout_plan(ctx, field)
-	case "step":
-		return ec.fieldContext_Rollout_step(ctx, field)
-	case "revision":
-		return ec.fieldContext_Rollout_revision(ctx, field)
-	case "since":
-		return ec.fieldContext_Rollout_since(ctx, field)
-	case "until":
-		return ec.fieldContext_Rollout_until(ctx, field)
-	case "measured":
-		return ec.fieldContext_Rollout_measured(ctx, field)
-	case "accepted":
-		return ec.fieldContext_Rollout_accepted(ctx, field)
-	case "remark":
-		return ec.fieldContext_Rollout_remark(ctx, field)
-	case "warnings":
-		return ec.fieldContext_Rollout_warnings(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type Rollout", field.Name)
-}
-
-func (ec *executionContext) childFields_RolloutShares(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "tenants":
-		return ec.fieldContext_RolloutShares_tenants(ctx, field)
-	case "users":
-		return ec.fieldContext_RolloutShares_users(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type RolloutShares", field.Name)
-}
-
-func (ec *executionContext) childFields_RolloutStep(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "percent":
-		return ec.fieldContext_RolloutStep_percent(ctx, field)
-	case "warn":
-		return ec.fieldContext_RolloutStep_warn(ctx, field)
-	case "seconds":
-		return ec.fieldContext_RolloutStep_seconds(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type RolloutStep", field.Name)
-}
-
 func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -6517,20 +6098,6 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 
 // region    ***************************** args.gotpl *****************************
 
-func (ec *executionContext) field_Mutation_abortRollout_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.AbortRolloutInput, error) {
-			return ec.unmarshalNAbortRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐAbortRolloutInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
 func (ec *executionContext) field_Mutation_allocate_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6593,20 +6160,6 @@ func (ec *executionContext) field_Mutation_endModeSwitch_args(ctx context.Contex
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.EndModeSwitchInput, error) {
 			return ec.unmarshalNEndModeSwitchInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐEndModeSwitchInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_haltRollout_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.HaltRolloutInput, error) {
-			return ec.unmarshalNHaltRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐHaltRolloutInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -6727,20 +6280,6 @@ func (ec *executionContext) field_Mutation_replayWebhook_args(ctx context.Contex
 	return args, nil
 }
 
-func (ec *executionContext) field_Mutation_resumeRollout_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.ResumeRolloutInput, error) {
-			return ec.unmarshalNResumeRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐResumeRolloutInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
 func (ec *executionContext) field_Mutation_revertPolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -6789,20 +6328,6 @@ func (ec *executionContext) field_Mutation_setOverride_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.SetOverrideInput, error) {
 			return ec.unmarshalNSetOverrideInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐSetOverrideInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_startRollout_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (model.StartRolloutInput, error) {
-			return ec.unmarshalNStartRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStartRolloutInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -9039,52 +8564,6 @@ func (ec *executionContext) _Effective_policy(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_Effective_policy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Effective", field, false, false, errors.New("field of type Revision does not have child fields"))
-}
-
-func (ec *executionContext) _Effective_rollout(ctx context.Context, field graphql.CollectedField, obj *model.Effective) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Effective_rollout(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Rollout, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOID2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Effective_rollout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Effective", field, false, false, errors.New("field of type ID does not have child fields"))
-}
-
-func (ec *executionContext) _Effective_next(ctx context.Context, field graphql.CollectedField, obj *model.Effective) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Effective_next(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Next, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Effective_next(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Effective", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _Effective_tier(ctx context.Context, field graphql.CollectedField, obj *model.Effective) (ret graphql.Marshaler) {
@@ -11847,182 +11326,6 @@ func (ec *executionContext) fieldContext_Mutation_revokeToken(ctx context.Contex
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_revokeToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_startRollout(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_startRollout(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().StartRollout(ctx, fc.Args["input"].(model.StartRolloutInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-			return ec.marshalNRollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_startRollout(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Rollout(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_startRollout_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_haltRollout(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_haltRollout(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().HaltRollout(ctx, fc.Args["input"].(model.HaltRolloutInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-			return ec.marshalNRollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_haltRollout(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Rollout(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_haltRollout_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_resumeRollout(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_resumeRollout(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().ResumeRollout(ctx, fc.Args["input"].(model.ResumeRolloutInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-			return ec.marshalNRollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_resumeRollout(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Rollout(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_resumeRollout_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_abortRollout(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_abortRollout(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().AbortRollout(ctx, fc.Args["input"].(model.AbortRolloutInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-			return ec.marshalNRollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_abortRollout(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Rollout(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_abortRollout_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -15934,38 +15237,6 @@ func (ec *executionContext) fieldContext_Query_diffPolicy(ctx context.Context, f
 	return fc, nil
 }
 
-func (ec *executionContext) _Query_rollout(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Query_rollout(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Query().Rollout(ctx)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-			return ec.marshalORollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Query_rollout(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Query",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Rollout(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
 func (ec *executionContext) _Query_usageSeries(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -16641,525 +15912,6 @@ func (ec *executionContext) _RelayRefusal_since(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_RelayRefusal_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("RelayRefusal", field, false, false, errors.New("field of type Time does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_id(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_id(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.ID, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNID2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type ID does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_phase(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_phase(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Phase, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.RolloutPhase) graphql.Marshaler {
-			return ec.marshalNRolloutPhase2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutPhase(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_phase(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type RolloutPhase does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_why(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_why(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Why, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_why(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_by(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_by(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.By, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_reason(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_reason(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Reason, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_hash(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_hash(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Hash, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_hash(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_before(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_before(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Before, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
-			return ec.marshalNString2string(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_before(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_plan(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_plan(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Plan, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.RolloutStep) graphql.Marshaler {
-			return ec.marshalNRolloutStep2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_plan(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Rollout",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RolloutStep(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Rollout_step(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_step(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Step, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_step(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_revision(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_revision(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Revision, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v uint64) graphql.Marshaler {
-			return ec.marshalNRevision2uint64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type Revision does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_since(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_since(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Since, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type Time does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_until(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_until(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Until, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_until(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type Time does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_measured(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_measured(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Measured, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.RolloutShares) graphql.Marshaler {
-			return ec.marshalORolloutShares2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutShares(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_measured(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Rollout",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RolloutShares(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Rollout_accepted(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_accepted(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Accepted, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.RolloutShares) graphql.Marshaler {
-			return ec.marshalORolloutShares2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutShares(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_accepted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Rollout",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_RolloutShares(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Rollout_remark(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_remark(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Remark, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_remark(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Rollout", field, false, false, errors.New("field of type String does not have child fields"))
-}
-
-func (ec *executionContext) _Rollout_warnings(ctx context.Context, field graphql.CollectedField, obj *model.Rollout) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Rollout_warnings(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Warnings, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*model.Mistake) graphql.Marshaler {
-			return ec.marshalNMistake2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐMistakeᚄ(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_Rollout_warnings(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Rollout",
-		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Mistake(ctx, field)
-		},
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _RolloutShares_tenants(ctx context.Context, field graphql.CollectedField, obj *model.RolloutShares) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RolloutShares_tenants(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Tenants, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RolloutShares_tenants(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RolloutShares", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _RolloutShares_users(ctx context.Context, field graphql.CollectedField, obj *model.RolloutShares) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RolloutShares_users(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Users, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
-			return ec.marshalNFloat2float64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RolloutShares_users(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RolloutShares", field, false, false, errors.New("field of type Float does not have child fields"))
-}
-
-func (ec *executionContext) _RolloutStep_percent(ctx context.Context, field graphql.CollectedField, obj *model.RolloutStep) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RolloutStep_percent(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Percent, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RolloutStep_percent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RolloutStep", field, false, false, errors.New("field of type Int does not have child fields"))
-}
-
-func (ec *executionContext) _RolloutStep_warn(ctx context.Context, field graphql.CollectedField, obj *model.RolloutStep) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RolloutStep_warn(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Warn, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
-			return ec.marshalNBoolean2bool(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RolloutStep_warn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RolloutStep", field, false, false, errors.New("field of type Boolean does not have child fields"))
-}
-
-func (ec *executionContext) _RolloutStep_seconds(ctx context.Context, field graphql.CollectedField, obj *model.RolloutStep) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_RolloutStep_seconds(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.Seconds, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
-			return ec.marshalNLong2int64(ctx, selections, v)
-		},
-		true,
-		true,
-	)
-}
-func (ec *executionContext) fieldContext_RolloutStep_seconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("RolloutStep", field, false, false, errors.New("field of type Long does not have child fields"))
 }
 
 func (ec *executionContext) _Tenant_id(ctx context.Context, field graphql.CollectedField, obj *model.Tenant) (ret graphql.Marshaler) {
@@ -20423,57 +19175,6 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputAbortRolloutInput(ctx context.Context, obj any) (model.AbortRolloutInput, error) {
-	var it model.AbortRolloutInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	fieldsInOrder := [...]string{"expectedRevision", "reason", "ticket", "idempotencyKey"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "expectedRevision":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
-			data, err := ec.unmarshalNRevision2uint64(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.ExpectedRevision = data
-		case "reason":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalNString2string(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Reason = data
-		case "ticket":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Ticket = data
-		case "idempotencyKey":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.IdempotencyKey = data
-		}
-	}
-	return it, nil
-}
-
 func (ec *executionContext) unmarshalInputAllocateInput(ctx context.Context, obj any) (model.AllocateInput, error) {
 	var it model.AllocateInput
 	if obj == nil {
@@ -21028,57 +19729,6 @@ func (ec *executionContext) unmarshalInputFleetFilter(ctx context.Context, obj a
 				return it, err
 			}
 			it.Refusing = data
-		}
-	}
-	return it, nil
-}
-
-func (ec *executionContext) unmarshalInputHaltRolloutInput(ctx context.Context, obj any) (model.HaltRolloutInput, error) {
-	var it model.HaltRolloutInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	fieldsInOrder := [...]string{"expectedRevision", "reason", "ticket", "idempotencyKey"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "expectedRevision":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
-			data, err := ec.unmarshalNRevision2uint64(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.ExpectedRevision = data
-		case "reason":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalNString2string(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Reason = data
-		case "ticket":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Ticket = data
-		case "idempotencyKey":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.IdempotencyKey = data
 		}
 	}
 	return it, nil
@@ -21743,57 +20393,6 @@ func (ec *executionContext) unmarshalInputReplayWebhookInput(ctx context.Context
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputResumeRolloutInput(ctx context.Context, obj any) (model.ResumeRolloutInput, error) {
-	var it model.ResumeRolloutInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	fieldsInOrder := [...]string{"expectedRevision", "reason", "ticket", "idempotencyKey"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "expectedRevision":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
-			data, err := ec.unmarshalNRevision2uint64(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.ExpectedRevision = data
-		case "reason":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalNString2string(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Reason = data
-		case "ticket":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Ticket = data
-		case "idempotencyKey":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.IdempotencyKey = data
-		}
-	}
-	return it, nil
-}
-
 func (ec *executionContext) unmarshalInputRevertPolicyInput(ctx context.Context, obj any) (model.RevertPolicyInput, error) {
 	var it model.RevertPolicyInput
 	if obj == nil {
@@ -21905,57 +20504,6 @@ func (ec *executionContext) unmarshalInputRevokeTokenInput(ctx context.Context, 
 				return it, err
 			}
 			it.IdempotencyKey = data
-		}
-	}
-	return it, nil
-}
-
-func (ec *executionContext) unmarshalInputRolloutStepInput(ctx context.Context, obj any) (model.RolloutStepInput, error) {
-	var it model.RolloutStepInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	if _, present := asMap["percent"]; !present {
-		asMap["percent"] = 0
-	}
-	if _, present := asMap["warn"]; !present {
-		asMap["warn"] = false
-	}
-
-	fieldsInOrder := [...]string{"percent", "warn", "seconds"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "percent":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("percent"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Percent = data
-		case "warn":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("warn"))
-			data, err := ec.unmarshalNBoolean2bool(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Warn = data
-		case "seconds":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("seconds"))
-			data, err := ec.unmarshalNLong2int64(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Seconds = data
 		}
 	}
 	return it, nil
@@ -22193,78 +20741,6 @@ func (ec *executionContext) unmarshalInputSignedInput(ctx context.Context, obj a
 				return it, err
 			}
 			it.Signature = data
-		}
-	}
-	return it, nil
-}
-
-func (ec *executionContext) unmarshalInputStartRolloutInput(ctx context.Context, obj any) (model.StartRolloutInput, error) {
-	var it model.StartRolloutInput
-	if obj == nil {
-		return it, nil
-	}
-
-	asMap := map[string]any{}
-	for k, v := range obj.(map[string]any) {
-		asMap[k] = v
-	}
-
-	fieldsInOrder := [...]string{"document", "plan", "steps", "expectedRevision", "reason", "ticket", "idempotencyKey"}
-	for _, k := range fieldsInOrder {
-		v, ok := asMap[k]
-		if !ok {
-			continue
-		}
-		switch k {
-		case "document":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("document"))
-			data, err := ec.unmarshalNString2string(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Document = data
-		case "plan":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("plan"))
-			data, err := ec.unmarshalORolloutPlan2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutPlan(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Plan = data
-		case "steps":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("steps"))
-			data, err := ec.unmarshalORolloutStepInput2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepInputᚄ(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Steps = data
-		case "expectedRevision":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("expectedRevision"))
-			data, err := ec.unmarshalNRevision2uint64(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.ExpectedRevision = data
-		case "reason":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
-			data, err := ec.unmarshalNString2string(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Reason = data
-		case "ticket":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ticket"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.Ticket = data
-		case "idempotencyKey":
-			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
-			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
-			if err != nil {
-				return it, err
-			}
-			it.IdempotencyKey = data
 		}
 	}
 	return it, nil
@@ -23032,16 +21508,6 @@ func (ec *executionContext) _Effective(ctx context.Context, sel ast.SelectionSet
 			out.Values[i] = graphql.MarshalString("Effective")
 		case "policy":
 			out.Values[i] = ec._Effective_policy(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "rollout":
-			out.Values[i] = ec._Effective_rollout(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "next":
-			out.Values[i] = ec._Effective_next(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -23983,34 +22449,6 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "revokeToken":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_revokeToken(ctx, field)
-			})
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "startRollout":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_startRollout(ctx, field)
-			})
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "haltRollout":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_haltRollout(ctx, field)
-			})
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "resumeRollout":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_resumeRollout(ctx, field)
-			})
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "abortRollout":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_abortRollout(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -25661,28 +24099,6 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
-		case "rollout":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._Query_rollout(ctx, field)
-				if res == graphql.RequiredNull {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
-			}
-
-			rrm := func(ctx context.Context) graphql.Marshaler {
-				return ec.OperationContext.RootResolverMiddleware(ctx,
-					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
 		case "usageSeries":
 			field := field
 
@@ -25959,210 +24375,6 @@ func (ec *executionContext) _RelayRefusal(ctx context.Context, sel ast.Selection
 			}
 		case "since":
 			out.Values[i] = ec._RelayRefusal_since(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var rolloutImplementors = []string{"Rollout"}
-
-func (ec *executionContext) _Rollout(ctx context.Context, sel ast.SelectionSet, obj *model.Rollout) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, rolloutImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("Rollout")
-		case "id":
-			out.Values[i] = ec._Rollout_id(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "phase":
-			out.Values[i] = ec._Rollout_phase(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "why":
-			out.Values[i] = ec._Rollout_why(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "by":
-			out.Values[i] = ec._Rollout_by(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "reason":
-			out.Values[i] = ec._Rollout_reason(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "hash":
-			out.Values[i] = ec._Rollout_hash(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "before":
-			out.Values[i] = ec._Rollout_before(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "plan":
-			out.Values[i] = ec._Rollout_plan(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "step":
-			out.Values[i] = ec._Rollout_step(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "revision":
-			out.Values[i] = ec._Rollout_revision(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "since":
-			out.Values[i] = ec._Rollout_since(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "until":
-			out.Values[i] = ec._Rollout_until(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "measured":
-			out.Values[i] = ec._Rollout_measured(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "accepted":
-			out.Values[i] = ec._Rollout_accepted(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "remark":
-			out.Values[i] = ec._Rollout_remark(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "warnings":
-			out.Values[i] = ec._Rollout_warnings(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var rolloutSharesImplementors = []string{"RolloutShares"}
-
-func (ec *executionContext) _RolloutShares(ctx context.Context, sel ast.SelectionSet, obj *model.RolloutShares) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, rolloutSharesImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RolloutShares")
-		case "tenants":
-			out.Values[i] = ec._RolloutShares_tenants(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "users":
-			out.Values[i] = ec._RolloutShares_users(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		default:
-			panic("unknown field " + strconv.Quote(field.Name))
-		}
-	}
-	out.Dispatch(ctx)
-	if out.Invalids > 0 {
-		return graphql.Null
-	}
-
-	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
-
-	ec.ProcessDeferredGroup(graphql.DeferredGroup{
-		Defers:   deferLabelToView,
-		Path:     graphql.GetPath(ctx),
-		FieldSet: deferredFieldSet,
-		Context:  ctx,
-	})
-
-	return out
-}
-
-var rolloutStepImplementors = []string{"RolloutStep"}
-
-func (ec *executionContext) _RolloutStep(ctx context.Context, sel ast.SelectionSet, obj *model.RolloutStep) graphql.Marshaler {
-	fields := graphql.CollectFields(ec.OperationContext, sel, rolloutStepImplementors)
-
-	out := graphql.NewFieldSet(fields)
-	deferredFieldSet := graphql.NewFieldSet(nil)
-	deferLabelToView := make(map[string]*graphql.FieldSetView)
-	for i, field := range fields {
-		switch field.Name {
-		case "__typename":
-			out.Values[i] = graphql.MarshalString("RolloutStep")
-		case "percent":
-			out.Values[i] = ec._RolloutStep_percent(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "warn":
-			out.Values[i] = ec._RolloutStep_warn(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "seconds":
-			out.Values[i] = ec._RolloutStep_seconds(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -27608,11 +25820,6 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNAbortRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐAbortRolloutInput(ctx context.Context, v any) (model.AbortRolloutInput, error) {
-	res, err := ec.unmarshalInputAbortRolloutInput(ctx, v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
 func (ec *executionContext) marshalNActor2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐActor(ctx context.Context, sel ast.SelectionSet, v model.Actor) graphql.Marshaler {
 	return ec._Actor(ctx, sel, &v)
 }
@@ -27881,11 +26088,6 @@ func (ec *executionContext) marshalNFloat2float64(ctx context.Context, sel ast.S
 		}
 	}
 	return graphql.WrapContextMarshaler(ctx, res)
-}
-
-func (ec *executionContext) unmarshalNHaltRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐHaltRolloutInput(ctx context.Context, v any) (model.HaltRolloutInput, error) {
-	res, err := ec.unmarshalInputHaltRolloutInput(ctx, v)
-	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNID2string(ctx context.Context, v any) (string, error) {
@@ -28535,11 +26737,6 @@ func (ec *executionContext) unmarshalNReplayWebhookInput2githubᚗcomᚋgqlgen�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNResumeRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐResumeRolloutInput(ctx context.Context, v any) (model.ResumeRolloutInput, error) {
-	res, err := ec.unmarshalInputResumeRolloutInput(ctx, v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
 func (ec *executionContext) unmarshalNRevertPolicyInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRevertPolicyInput(ctx context.Context, v any) (model.RevertPolicyInput, error) {
 	res, err := ec.unmarshalInputRevertPolicyInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -28606,61 +26803,6 @@ func (ec *executionContext) marshalNRole2ᚕgithubᚗcomᚋgqlgenᚑratelimitᚋ
 	return ret
 }
 
-func (ec *executionContext) marshalNRollout2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx context.Context, sel ast.SelectionSet, v model.Rollout) graphql.Marshaler {
-	return ec._Rollout(ctx, sel, &v)
-}
-
-func (ec *executionContext) marshalNRollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx context.Context, sel ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-	if v == nil {
-		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
-			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
-		}
-		return graphql.Null
-	}
-	return ec._Rollout(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalNRolloutPhase2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutPhase(ctx context.Context, v any) (model.RolloutPhase, error) {
-	var res model.RolloutPhase
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNRolloutPhase2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutPhase(ctx context.Context, sel ast.SelectionSet, v model.RolloutPhase) graphql.Marshaler {
-	return v
-}
-
-func (ec *executionContext) marshalNRolloutStep2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.RolloutStep) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNRolloutStep2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStep(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
-func (ec *executionContext) marshalNRolloutStep2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStep(ctx context.Context, sel ast.SelectionSet, v *model.RolloutStep) graphql.Marshaler {
-	if v == nil {
-		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
-			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
-		}
-		return graphql.Null
-	}
-	return ec._RolloutStep(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalNRolloutStepInput2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepInput(ctx context.Context, v any) (*model.RolloutStepInput, error) {
-	res, err := ec.unmarshalInputRolloutStepInput(ctx, v)
-	return &res, graphql.ErrorOnPath(ctx, err)
-}
-
 func (ec *executionContext) unmarshalNRotateWebhookInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRotateWebhookInput(ctx context.Context, v any) (model.RotateWebhookInput, error) {
 	res, err := ec.unmarshalInputRotateWebhookInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -28678,11 +26820,6 @@ func (ec *executionContext) marshalNScope2githubᚗcomᚋgqlgenᚑratelimitᚋra
 
 func (ec *executionContext) unmarshalNSetOverrideInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐSetOverrideInput(ctx context.Context, v any) (model.SetOverrideInput, error) {
 	res, err := ec.unmarshalInputSetOverrideInput(ctx, v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) unmarshalNStartRolloutInput2githubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐStartRolloutInput(ctx context.Context, v any) (model.StartRolloutInput, error) {
-	res, err := ec.unmarshalInputStartRolloutInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -29448,53 +27585,6 @@ func (ec *executionContext) marshalORevision2ᚖuint64(ctx context.Context, sel 
 	_ = ctx
 	res := scalar.MarshalRevision(*v)
 	return res
-}
-
-func (ec *executionContext) marshalORollout2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRollout(ctx context.Context, sel ast.SelectionSet, v *model.Rollout) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return ec._Rollout(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalORolloutPlan2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutPlan(ctx context.Context, v any) (*model.RolloutPlan, error) {
-	if v == nil {
-		return nil, nil
-	}
-	var res = new(model.RolloutPlan)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalORolloutPlan2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutPlan(ctx context.Context, sel ast.SelectionSet, v *model.RolloutPlan) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return v
-}
-
-func (ec *executionContext) marshalORolloutShares2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutShares(ctx context.Context, sel ast.SelectionSet, v *model.RolloutShares) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return ec._RolloutShares(ctx, sel, v)
-}
-
-func (ec *executionContext) unmarshalORolloutStepInput2ᚕᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepInputᚄ(ctx context.Context, v any) ([]*model.RolloutStepInput, error) {
-	if v == nil {
-		return nil, nil
-	}
-	vSlice := graphql.CoerceList(v)
-	var err error
-	res := make([]*model.RolloutStepInput, len(vSlice))
-	for i := range vSlice {
-		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNRolloutStepInput2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐRolloutStepInput(ctx, vSlice[i])
-		if err != nil {
-			return nil, err
-		}
-	}
-	return res, nil
 }
 
 func (ec *executionContext) unmarshalOSignedInput2ᚖgithubᚗcomᚋgqlgenᚑratelimitᚋratelimitᚋgqlratelimitdᚋinternalᚋgraphᚋinternalᚋmodelᚐSignedInput(ctx context.Context, v any) (*model.SignedInput, error) {

@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-type AbortRolloutInput struct {
-	ExpectedRevision uint64  `json:"expectedRevision"`
-	Reason           string  `json:"reason"`
-	Ticket           *string `json:"ticket,omitempty"`
-	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
-}
-
 // Who asks.
 type Actor struct {
 	// The name that the issuer gives, and who that is.
@@ -205,11 +198,7 @@ type ClearOverrideInput struct {
 type Effective struct {
 	// The revision of the policy.
 	Policy uint64 `json:"policy"`
-	// The roll-out that the revision is a step of. Null: none.
-	Rollout *string `json:"rollout,omitempty"`
-	// The policy of the roll-out holds for the tenant already, and lines are those of its document.
-	Next bool   `json:"next"`
-	Tier string `json:"tier"`
+	Tier   string `json:"tier"`
 	// What has put the tenant into its tier: a place in the policy, such as default, or record.tier.
 	TierFrom  string `json:"tierFrom"`
 	Mode      Mode   `json:"mode"`
@@ -308,14 +297,6 @@ type FleetRevision struct {
 	Revision  uint64 `json:"revision"`
 	Hash      string `json:"hash"`
 	Instances int    `json:"instances"`
-}
-
-type HaltRolloutInput struct {
-	// The newest revision that its author has seen: the one of the roll-out.
-	ExpectedRevision uint64  `json:"expectedRevision"`
-	Reason           string  `json:"reason"`
-	Ticket           *string `json:"ticket,omitempty"`
-	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
 }
 
 // What an instance says of itself. What would not be seen in a text as it is, is escaped.
@@ -568,7 +549,7 @@ type PolicyPreview struct {
 	Against *uint64 `json:"against,omitempty"`
 	// Why nothing was judged, and what to do. Null: something was.
 	Missing *string `json:"missing,omitempty"`
-	// More than 5 % of tenants or users are newly refused: a roll-out halts.
+	// More than 5 % of tenants or users are newly refused.
 	Halts bool `json:"halts"`
 	// What is to be said about the shares. Null: nothing.
 	Remark *string `json:"remark,omitempty"`
@@ -817,13 +798,6 @@ type ReplayWebhookInput struct {
 	IdempotencyKey   *string  `json:"idempotencyKey,omitempty"`
 }
 
-type ResumeRolloutInput struct {
-	ExpectedRevision uint64  `json:"expectedRevision"`
-	Reason           string  `json:"reason"`
-	Ticket           *string `json:"ticket,omitempty"`
-	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
-}
-
 type RevertPolicyInput struct {
 	// The revision whose document is to hold again.
 	To               uint64       `json:"to"`
@@ -840,61 +814,6 @@ type RevokeTokenInput struct {
 	Reason         string  `json:"reason"`
 	Ticket         *string `json:"ticket,omitempty"`
 	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
-}
-
-// How far a policy has come on its way to all tenants.
-type Rollout struct {
-	// What the candidate is called in metrics and digests.
-	ID    string       `json:"id"`
-	Phase RolloutPhase `json:"phase"`
-	// Why it does not go on. Null: it does.
-	Why *string `json:"why,omitempty"`
-	// Who has started it, and why.
-	By     string `json:"by"`
-	Reason string `json:"reason"`
-	// The SHA-256 of the policy that is brought, and of the one in whose place it comes.
-	Hash   string         `json:"hash"`
-	Before string         `json:"before"`
-	Plan   []*RolloutStep `json:"plan"`
-	// The step that it has reached, from 1. It is one more than the plan has where the policy holds for all.
-	Step int `json:"step"`
-	// The newest revision that it has published: the expectedRevision of the next change.
-	Revision uint64 `json:"revision"`
-	// When the step began or went on, and when it ends by itself. Null: it does not.
-	Since *time.Time `json:"since,omitempty"`
-	Until *time.Time `json:"until,omitempty"`
-	// The largest shares that were measured in the step. Null: nothing was measured yet.
-	Measured *RolloutShares `json:"measured,omitempty"`
-	// Above which shares it halts next, because somebody has had it go on. Null: 5 %.
-	Accepted *RolloutShares `json:"accepted,omitempty"`
-	// What is to be said about what was measured.
-	Remark *string `json:"remark,omitempty"`
-	// What is odd about the document and holds all the same. It is told to who starts it.
-	Warnings []*Mistake `json:"warnings"`
-}
-
-// The parts of tenants and users that are newly refused, from 0 to 1.
-type RolloutShares struct {
-	Tenants float64 `json:"tenants"`
-	Users   float64 `json:"users"`
-}
-
-// For which tenants the policy holds, and for how long before the next step.
-type RolloutStep struct {
-	// For how many percent of tenants it holds. 0: for none, it is a candidate.
-	Percent int `json:"percent"`
-	// Everybody has it, in mode warn at most.
-	Warn    bool  `json:"warn"`
-	Seconds int64 `json:"seconds"`
-}
-
-type RolloutStepInput struct {
-	// 0 to 99, and not less than in the step before.
-	Percent int `json:"percent"`
-	// Everybody has it, in mode warn at most. The policy before has to enforce nothing.
-	Warn bool `json:"warn"`
-	// 300 to 7776000.
-	Seconds int64 `json:"seconds"`
 }
 
 type RotateWebhookInput struct {
@@ -933,20 +852,6 @@ type SignedInput struct {
 	Published time.Time `json:"published"`
 	// The Ed25519 signature in base64.
 	Signature string `json:"signature"`
-}
-
-type StartRolloutInput struct {
-	// The document, byte for byte.
-	Document string `json:"document"`
-	// A ready-made plan. Null: the steps are.
-	Plan *RolloutPlan `json:"plan,omitempty"`
-	// Steps of one's own, at most 32, after the last of which the policy holds for all.
-	Steps []*RolloutStepInput `json:"steps,omitempty"`
-	// The newest revision that its author has seen.
-	ExpectedRevision uint64  `json:"expectedRevision"`
-	Reason           string  `json:"reason"`
-	Ticket           *string `json:"ticket,omitempty"`
-	IdempotencyKey   *string `json:"idempotencyKey,omitempty"`
 }
 
 type SwitchModeInput struct {
@@ -1579,124 +1484,6 @@ func (e *Role) UnmarshalJSON(b []byte) error {
 }
 
 func (e Role) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// Whether a roll-out goes on: by itself, when somebody says so, or not any more.
-type RolloutPhase string
-
-const (
-	RolloutPhaseRunning    RolloutPhase = "RUNNING"
-	RolloutPhaseHalted     RolloutPhase = "HALTED"
-	RolloutPhaseDone       RolloutPhase = "DONE"
-	RolloutPhaseAborted    RolloutPhase = "ABORTED"
-	RolloutPhaseSuperseded RolloutPhase = "SUPERSEDED"
-)
-
-var AllRolloutPhase = []RolloutPhase{
-	RolloutPhaseRunning,
-	RolloutPhaseHalted,
-	RolloutPhaseDone,
-	RolloutPhaseAborted,
-	RolloutPhaseSuperseded,
-}
-
-func (e RolloutPhase) IsValid() bool {
-	switch e {
-	case RolloutPhaseRunning, RolloutPhaseHalted, RolloutPhaseDone, RolloutPhaseAborted, RolloutPhaseSuperseded:
-		return true
-	}
-	return false
-}
-
-func (e RolloutPhase) String() string {
-	return string(e)
-}
-
-func (e *RolloutPhase) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = RolloutPhase(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid RolloutPhase", str)
-	}
-	return nil
-}
-
-func (e RolloutPhase) MarshalGQL(w io.Writer) {
-	fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *RolloutPhase) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e RolloutPhase) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// A ready-made plan: a week as a candidate and growing shares over a second week, or a week as a candidate and a week of warnings.
-type RolloutPlan string
-
-const (
-	RolloutPlanGradual        RolloutPlan = "GRADUAL"
-	RolloutPlanShadowThenWarn RolloutPlan = "SHADOW_THEN_WARN"
-)
-
-var AllRolloutPlan = []RolloutPlan{
-	RolloutPlanGradual,
-	RolloutPlanShadowThenWarn,
-}
-
-func (e RolloutPlan) IsValid() bool {
-	switch e {
-	case RolloutPlanGradual, RolloutPlanShadowThenWarn:
-		return true
-	}
-	return false
-}
-
-func (e RolloutPlan) String() string {
-	return string(e)
-}
-
-func (e *RolloutPlan) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = RolloutPlan(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid RolloutPlan", str)
-	}
-	return nil
-}
-
-func (e RolloutPlan) MarshalGQL(w io.Writer) {
-	fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *RolloutPlan) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e RolloutPlan) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
