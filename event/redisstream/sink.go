@@ -100,23 +100,62 @@ func Key(namespace, topic string) string {
 
 // Send implements stream.Sink. Where Redis refuses a part of the events of a topic, those after it are not tried.
 func (s *Sink) Send(ctx context.Context, batch []stream.Envelope) []error {
-	var errs []error
-	fail := func(i int, err error) {
-		if errs == nil {
-			errs = make([]error, len(batch))
+	wanted, errs := s.sort(batch)
+	failed := make(map[string]error)
+	for _, part := range wanted {
+		topic := batch[part[0]].Topic
+		if failed[topic] == nil {
+			failed[topic] = s.add(ctx, topic, batch, part)
 		}
+		errs = fail(errs, len(batch), part, failed[topic])
+	}
+	return errs
+}
+
+// Append adds the commands that store a batch to a pipeline. Once that was executed, sent returns what [Sink.Send] does. Unlike there, an event may
+// be stored after one of its key that may be sent again.
+func (s *Sink) Append(ctx context.Context, pipe redis.Pipeliner, batch []stream.Envelope) (sent func() []error) {
+	wanted, errs := s.sort(batch)
+	commands := make([]*redis.Cmd, len(wanted))
+	for i, part := range wanted {
+		// A pipeline learns too late that the Redis does not have the script.
+		commands[i] = addScript.Eval(ctx, pipe, []string{s.prefix + batch[part[0]].Topic}, s.arguments(batch, part)...)
+	}
+	return func() []error {
+		for i, part := range wanted {
+			errs = fail(errs, len(batch), part, commands[i].Err())
+		}
+		return errs
+	}
+}
+
+// fail notes an error of a part of a batch, unless it is nil.
+func fail(errs []error, n int, part []int, err error) []error {
+	if err == nil {
+		return errs
+	}
+	if errs == nil {
+		errs = make([]error, n)
+	}
+	for _, i := range part {
 		errs[i] = err
 	}
+	return errs
+}
+
+// sort returns which envelopes of a batch go to Redis in one command each time: those of one topic, in their order. The errors are those of envelopes that
+// never do.
+func (s *Sink) sort(batch []stream.Envelope) (parts [][]int, errs []error) {
 	byTopic := map[string][]int{}
 	var order []string
 	for i := range batch {
 		e := &batch[i]
 		if size := e.Size(); size > s.cfg.MaxEvent {
-			fail(i, fmt.Errorf("redisstream: an event of %d bytes, of at most %d: %w", size, s.cfg.MaxEvent, stream.ErrTooLarge))
+			errs = fail(errs, len(batch), []int{i}, fmt.Errorf("redisstream: an event of %d bytes, of at most %d: %w", size, s.cfg.MaxEvent, stream.ErrTooLarge))
 			continue
 		}
 		if err := stream.CheckTopic(e.Topic); err != nil {
-			fail(i, fmt.Errorf("redisstream: %w: %w", err, stream.ErrRefused))
+			errs = fail(errs, len(batch), []int{i}, fmt.Errorf("redisstream: %w: %w", err, stream.ErrRefused))
 			continue
 		}
 		if byTopic[e.Topic] == nil {
@@ -125,19 +164,13 @@ func (s *Sink) Send(ctx context.Context, batch []stream.Envelope) []error {
 		byTopic[e.Topic] = append(byTopic[e.Topic], i)
 	}
 	for _, topic := range order {
-		wanted := byTopic[topic]
-		for len(wanted) > 0 {
+		for wanted := byTopic[topic]; len(wanted) > 0; {
 			n := chunkOf(batch, wanted)
-			if err := s.add(ctx, topic, batch, wanted[:n]); err != nil {
-				for _, i := range wanted {
-					fail(i, err)
-				}
-				break
-			}
+			parts = append(parts, wanted[:n])
 			wanted = wanted[n:]
 		}
 	}
-	return errs
+	return parts, errs
 }
 
 // chunkOf returns how many of the wanted envelopes one script takes.
@@ -157,16 +190,20 @@ func (s *Sink) add(ctx context.Context, topic string, batch []stream.Envelope, w
 	// A client for budgets gives a call a tenth of a second unless it has a deadline.
 	ctx, cancel := context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
 	defer cancel()
-	args := make([]any, 0, 2+len(fields)*len(wanted))
-	args = append(args, s.cfg.MaxEntries, s.cfg.MaxAge.Milliseconds())
-	for _, i := range wanted {
-		values := valuesOf(&batch[i])
-		for _, value := range values {
-			args = append(args, value)
-		}
-	}
-	if err := addScript.Run(ctx, s.cfg.Client, []string{s.prefix + topic}, args...).Err(); err != nil {
+	if err := addScript.Run(ctx, s.cfg.Client, []string{s.prefix + topic}, s.arguments(batch, wanted)...).Err(); err != nil {
 		return fmt.Errorf("redisstream: %w", err)
 	}
 	return nil
+}
+
+// arguments are those of the script for some of a batch.
+func (s *Sink) arguments(batch []stream.Envelope, wanted []int) []any {
+	args := make([]any, 0, 2+len(fields)*len(wanted))
+	args = append(args, s.cfg.MaxEntries, s.cfg.MaxAge.Milliseconds())
+	for _, i := range wanted {
+		for _, value := range valuesOf(&batch[i]) {
+			args = append(args, value)
+		}
+	}
+	return args
 }

@@ -84,6 +84,9 @@ var (
 	namespaceForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 )
 
+// DefaultDenials is the topic of denials where a configuration names none.
+const DefaultDenials = "ratelimit.denials"
+
 // CheckTopic returns what is wrong with the name of a topic, nil if nothing is.
 func CheckTopic(name string) error {
 	const longest = 200
@@ -96,7 +99,7 @@ func CheckTopic(name string) error {
 func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, "main")
 	c.Instance = cmp.Or(c.Instance, instanceName())
-	c.Topics.Denials = cmp.Or(c.Topics.Denials, "ratelimit.denials")
+	c.Topics.Denials = cmp.Or(c.Topics.Denials, DefaultDenials)
 	c.Topics.Thresholds = cmp.Or(c.Topics.Thresholds, "ratelimit.thresholds")
 	c.Topics.PolicyUpdates = cmp.Or(c.Topics.PolicyUpdates, "ratelimit.policy.updates")
 	c.MaxEvents = cmp.Or(c.MaxEvents, defaultEvents)

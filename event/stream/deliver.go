@@ -129,7 +129,7 @@ func (d *delivery) edited(w *waiting) (Envelope, bool) {
 		}
 		k = edited
 	}
-	envelope, err := d.envelope(w, e, &k)
+	envelope, err := d.encoder.envelope(w.sequence, e, &k)
 	if err != nil {
 		d.drop(w, refused)
 		return Envelope{}, false
@@ -201,8 +201,8 @@ func (d *delivery) sort(errs []error) (acknowledged int, failure error) {
 
 // topicNamed returns the first topic of this name.
 func (q *Queue) topicNamed(name string) topic {
-	for t := range q.topics {
-		if q.topics[t] == name {
+	for t := range q.encoder.topics {
+		if q.encoder.topics[t] == name {
 			return topic(t)
 		}
 	}

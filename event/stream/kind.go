@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -123,20 +122,4 @@ func Subject(tenant string) string {
 	}
 	quoted := strconv.Quote(tenant)
 	return quoted[1 : len(quoted)-1]
-}
-
-// envelope returns an event as it leaves. The error is that of an event which is no JSON, as one with a share that is no number.
-func (q *Queue) envelope(w *waiting, e event.Event, k *kind) (Envelope, error) {
-	data, err := json.Marshal(e)
-	if err != nil {
-		return Envelope{}, err
-	}
-	id := k.id
-	if id == "" {
-		id = q.boot + "-" + strconv.Itoa(int(k.topic)) + "-" + strconv.FormatUint(w.sequence, 10)
-	}
-	return Envelope{
-		ID: id, Source: q.source, Type: k.name, Subject: Subject(k.tenant), Time: k.at, Sequence: w.sequence,
-		Data: data, Topic: q.topics[k.topic],
-	}, nil
 }

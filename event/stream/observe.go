@@ -58,7 +58,7 @@ func newInstruments(provider metric.MeterProvider, q *Queue) (*instruments, erro
 	}
 	i.ok, i.bad = option(attrResult, "acknowledged"), option(attrResult, "failed")
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		for t, name := range q.topics {
+		for t, name := range q.encoder.topics {
 			if topic(t) == q.topicNamed(name) {
 				o.ObserveInt64(sent, int64(q.sent[t].Load()), option(attrTopic, name))
 			}

@@ -17,11 +17,10 @@ import (
 
 // Queue is an event.Observer that brings events to a [Sink]. It is made by [Start] and safe for concurrent use.
 type Queue struct {
-	cfg          Config
-	source, boot string
-	topics       [topics]string
-	seed         maphash.Seed
-	told         *instruments
+	cfg     Config
+	encoder *Encoder
+	seed    maphash.Seed
+	told    *instruments
 
 	mu sync.Mutex
 	// ring has what waits: length entries from first on. Fields below here are guarded by mu.
@@ -73,14 +72,10 @@ func Start(cfg Config) (*Queue, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	var boot [8]byte
-	// It never fails.
-	_, _ = rand.Read(boot[:])
 	q := &Queue{
-		cfg: cfg, source: cfg.source(), boot: hex.EncodeToString(boot[:]), seed: maphash.MakeSeed(),
-		topics: [topics]string{cfg.Topics.Denials, cfg.Topics.Thresholds, cfg.Topics.PolicyUpdates},
-		ring:   make([]waiting, cfg.MaxEvents),
-		wake:   make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
+		cfg: cfg, encoder: cfg.encoder(), seed: maphash.MakeSeed(),
+		ring: make([]waiting, cfg.MaxEvents),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var err error
 	if q.told, err = newInstruments(cfg.MeterProvider, q); err != nil {

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/pseudonym"
+	"github.com/gqlgen-ratelimit/ratelimit/policy"
+)
+
+// Place is the Redis and the namespace of what instances write. The zero value is the default in each field but Client.
+type Place struct {
+	// Client is that of the Redis. It is required, and the caller's to close. redisclient.Open makes one whose calls end when their deadline
+	// does.
+	Client redis.UniversalClient
+	// Namespace is that of bucket.RedisConfig. Empty means main.
+	Namespace string
+}
+
+// Config says what a [Reporter] writes and where. The zero value is the default in each field but Client. [Start] reports every mistake in
+// it at once.
+type Config struct {
+	Place
+
+	// Instance is the name of the instance, 1 to 128 bytes of UTF-8. Empty means the name of the machine and some random digits.
+	Instance string
+	// Users says how the names of users are written. Zero means [Hashed].
+	Users Names
+	// Key makes hashes of names that nobody else can make. It is 16 to 64 random bytes, the same in each instance of a fleet. Without a key
+	// a reader of the Redis can try names, and a client that chooses its own name can choose whether it is sampled.
+	Key []byte
+
+	// Logger is told once that the Redis takes nothing, and once that it does again. Nil means slog.Default().
+	Logger *slog.Logger
+	// MeterProvider takes the metrics. Nil means the global provider.
+	MeterProvider metric.MeterProvider
+}
+
+func (p Place) withDefaults() Place {
+	p.Namespace = cmp.Or(p.Namespace, "main")
+	return p
+}
+
+func (p *Place) validate() error {
+	var errs []error
+	if p.Client == nil {
+		errs = append(errs, errors.New("report: Client is nil: set the result of redisclient.Open"))
+	}
+	// A name is judged as a namespace of budgets is.
+	if _, err := bucket.ACLRules(p.Namespace, false); err != nil {
+		errs = append(errs, fmt.Errorf("report: Namespace: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	c.Place = c.Place.withDefaults()
+	c.Instance = cmp.Or(c.Instance, policy.InstanceName())
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	errs := []error{c.Place.validate()}
+	if err := policy.CheckInstanceName(c.Instance); err != nil {
+		errs = append(errs, fmt.Errorf("report: Config.Instance: %w", err))
+	}
+	if c.Users > Omitted {
+		errs = append(errs, fmt.Errorf("report: Config.Users is %d: write Hashed, Plain or Omitted", c.Users))
+	}
+	return errors.Join(append(errs, pseudonym.CheckKey("report: Config.Key", c.Key))...)
+}
+
+// activityKey is the key of the stream of activity.
+func (p *Place) activityKey() string { return "rl:" + p.Namespace + ":activity" }
+
+// bounded gives a call a deadline. Without one clients for budgets give it a tenth of a second.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, bucket.DefaultAdminTimeout)
+}
+
+// ACLRules returns the least rights in Redis with which everything in this package works, as rules for ACL SETUSER that are added to those of
+// bucket.ACLRules. An empty namespace means main. The error is that of a namespace that [Start] refuses.
+func ACLRules(namespace string) ([]string, error) {
+	place := Place{Namespace: namespace}.withDefaults()
+	rules, err := redisstream.ACLRules(place.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return append(rules, "~"+place.activityKey(), "+xrange", "+xrevrange"), nil
+}
