@@ -252,7 +252,7 @@ func calling(tenant, lang string) event.Verdict {
 	v := asked(tenant)
 	v.RootFields = []string{"Query.a", "Query.b"}
 	v.Detail = carrying{
-		parts:   []event.Part{{Calls: 2, Cost: 2}, {Calls: 0, Free: true}},
+		parts:   []event.Part{{Calls: 2}, {Calls: 0}},
 		carried: []event.Carried{{Parameter: "claim:plan"}, {Parameter: "header:X-Lang", Value: lang}},
 	}
 	return v
@@ -268,7 +268,7 @@ func TestSampleHasPartsAndHashesOfParameters(t *testing.T) {
 	require.Equal(t, []string{"claim:plan", "header:X-Lang"}, a.Sample.Parameters)
 	values := map[string]int64{}
 	for _, r := range a.Sample.Records {
-		require.Equal(t, []Part{{N: 2, Cost: 2}, {Free: true}}, r.Parts)
+		require.Equal(t, []Part{{N: 2}, {}}, r.Parts)
 		require.Len(t, r.Carried, 1, "what was not carried takes no room")
 		values[r.Carried["header:X-Lang"]] = r.N
 	}

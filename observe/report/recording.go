@@ -137,7 +137,6 @@ func (c *counter) kindOf(v *event.Verdict, d detail) uint64 {
 	}
 	for _, part := range d.parts {
 		number(part.Calls)
-		number(part.Cost)
 	}
 	for _, one := range d.carried {
 		_, _ = h.WriteString(one.Value)

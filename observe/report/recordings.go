@@ -110,7 +110,7 @@ func (c *counter) record(one *recorded) Record {
 	}
 	r.Cut = one.cut
 	for _, part := range one.parts {
-		r.Parts = append(r.Parts, Part{N: part.Calls, Cost: max(0, part.Cost), Free: part.Free})
+		r.Parts = append(r.Parts, Part{N: part.Calls})
 	}
 	for _, carried := range one.carried {
 		if carried.Value != "" {

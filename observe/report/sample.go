@@ -68,9 +68,6 @@ type Record struct {
 
 // Part are the calls of one root field in an operation that makes several.
 type Part struct {
-	// N is how many there are, and Cost by how many points the price would be less without them.
-	N    int64 `json:"n"`
-	Cost int64 `json:"cost"`
-	// Free says that they would cost nothing if they were all that the operation calls.
-	Free bool `json:"free,omitempty"`
+	// N is how many there are.
+	N int64 `json:"n"`
 }
