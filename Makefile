@@ -100,10 +100,6 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	go test -tags long -v -timeout 60m ./internal/leasetest -fault-time=2m
 	@# A hundred thousand histories of calls under policies that meet.
 	go test -v -run '^TestNoDebtFallsFasterThanItsRefillWhateverPoliciesMeet$$' -timeout 60m ./bucket -histories=100000
-	@# A thousand worlds of regions, four thousand of shards, and some of these with twenty thousand operations each.
-	go test -v -run '^TestRegionsAdmitTogetherNoMoreThanTheLimitInAnyIntervalWhateverIsLostAwayOrStopped$$' -timeout 60m ./bucket -region-worlds=250
-	go test -run '^TestShardsAdmitNoMoreThanTheLimit' -timeout 60m ./bucket -shard-worlds=4000 -sharded-operations=2000
-	go test -v -run '^TestShardsAdmitNoMoreThanTheLimit' -timeout 60m ./bucket -sharded-operations=20000
 	@# Three million takes of a gate beside a bare store.
 	go test -v -run '^TestTheGateRefusesWhatTheStoreRefusesAsItDoes$$' -timeout 60m ./internal/backend -histories=40000
 	@# A hundred thousand random operations, whose price is computed and interpreted.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -306,6 +307,20 @@ func (c *Config) validateStores(fail failFunc) {
 	}
 }
 
+// checkStores says which stores a policy names that the configuration does not have.
+func (c *Config) checkStores(s *tiers.Snapshot) error {
+	var missing []string
+	for _, name := range s.Stores() {
+		if c.Stores[name] == nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("ratelimit: the policy names stores that Config.Stores does not have: %s", strings.Join(missing, ", "))
+}
+
 // followPolicy lets no later policy hold whose stores are not there, and logs what is odd about this one and each later
 // one, as far as the source can be told. fields are the root fields of the schema.
 func (c *Config) followPolicy(fields []string) error {
@@ -316,7 +331,7 @@ func (c *Config) followPolicy(fields []string) error {
 		for _, warning := range s.Warnings() {
 			c.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning.String()))
 		}
-		for _, warning := range append(c.warningsOfStores(s), unmatched(s, fields)...) {
+		for _, warning := range unmatched(s, fields) {
 			c.Observe.Logger.Warn("ratelimit: the policy is odd", slog.String("warning", warning))
 		}
 		return nil

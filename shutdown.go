@@ -8,7 +8,7 @@ import (
 )
 
 // Run does in the background what requests do otherwise: it sends heartbeats, by which instances know how many they
-// are, leases parts of limits where the policy says so, runs stores that work in the background (bucket.Runner), and settles what was admitted while a store was away. It is for limits that fail local, and
+// are, leases parts of limits where the policy says so, and settles what was admitted while a store was away. It is for limits that fail local, and
 // for tiers that lease. Without it nothing is leased, and an instance
 // that has no requests is not counted, and what a tenant was admitted here is settled with its next request here.
 //

@@ -41,7 +41,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(reporter.ObserveLeases(stores.Leases()), reporter.ObserveShards(stores.Shards())); err != nil {
+	if err := reporter.ObserveLeases(stores.Leases()); err != nil {
 		return err
 	}
 	// Last, because from now on the source refuses what these stores do not fit.

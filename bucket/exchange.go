@@ -33,8 +33,8 @@ type Exchange struct {
 	// buckets are those that are leased, as the policy has them, and under as the holder knows them: as override records make them.
 	buckets, under []Bucket
 	message        lease.Message
-	// clock is the time of the holder when it is sent, and length how long its lease is, both in milliseconds.
-	clock, length int64
+	// clock is the time of the holder when it is sent, in milliseconds.
+	clock int64
 	// places are where the store keeps the records of the holder, one for each bucket, as far as it knows.
 	places []int
 }
@@ -66,7 +66,7 @@ func (s *core) Exchange(ctx context.Context, exchange Exchange) (Exchanged, erro
 	}
 	c.overrides()
 	c.exchange = &exchange
-	c.values(exchange.buckets, exchange.length, state.ExchangeNumbers, nil)
+	c.values(exchange.buckets, lease.Length/lease.Millisecond, state.ExchangeNumbers, nil)
 	m := &exchange.message
 	arg := state.AppendExchange(nil, m.Holder, m.Number, exchange.clock, m.Heard, m.Beat, m.Leaving)
 	for _, place := range exchange.places {

@@ -24,7 +24,6 @@ import (
 //	rl:NAMESPACE:{TENANT}:n2:HOUR:f:FIELD the usage of a root field in that hour
 //	rl:NAMESPACE:{TENANT}:l2:HOUR…    the same of what was admitted while the store was away
 //	rl:NAMESPACE:{TENANT}:h:…         who leases parts of a bucket: the end is that of the key of the bucket
-//	rl:NAMESPACE:{TENANT}:p:t         what a shard holds of the bucket of the tenant, in the Redis of the shard
 //	rl:NAMESPACE:{TENANT}:x           the override records of the tenant and of its other owners
 //	rl:NAMESPACE:a:ANSWER             an answer that NewRedisAnswers has put there
 //	rl:NAMESPACE:fleet                the instances that share the store, in whatever slot that is
@@ -35,7 +34,7 @@ import (
 // A pattern of [FindUsage] has those of usage.
 var infixes = [...]string{
 	Tenant: ":t", Team: ":m:", User: ":u:", Operation: ":o:", partKey: ":o:",
-	recordKey: ":i:", shardKey: ":p:", settledKey: ":s:", usageKey: ":n2:", localUsageKey: ":l2:", overridesKey: ":x", fleetKey: ":fleet",
+	recordKey: ":i:", settledKey: ":s:", usageKey: ":n2:", localUsageKey: ":l2:", overridesKey: ":x", fleetKey: ":fleet",
 }
 
 const (
@@ -55,8 +54,6 @@ const (
 	// partKey is the bucket of a part of an operation.
 	partKey keyKind = iota + keyKind(Operation) + 1
 	recordKey
-	// shardKey is what a shard holds of a bucket, in the store of the shard.
-	shardKey
 	settledKey
 	usageKey
 	localUsageKey

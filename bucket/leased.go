@@ -75,9 +75,6 @@ type Leased struct {
 	// now is the time since the beginning, in microseconds, by a clock that never steps.
 	now  func() int64
 	seed maphash.Seed
-	// lends is nil where the store leases of the buckets that it takes from. length is how long a lease is.
-	lends  lender
-	length int64
 	// allowed is whether anything may be leased.
 	allowed atomic.Bool
 	// stopped is closed by stop.
@@ -108,10 +105,7 @@ func NewLeased(store LeaseStore, cfg LeasedConfig) *Leased {
 	if clock := cfg.Clock; clock != nil {
 		now = func() int64 { return clock().Microseconds() }
 	}
-	l := &Leased{LeaseStore: store, cfg: cfg, now: now, seed: maphash.MakeSeed(), length: lease.Length, work: make(chan *leasedTenant, maxLeased)}
-	if lends, ok := store.(lender); ok {
-		l.lends, l.length = lends, lends.leaseLength()
-	}
+	l := &Leased{LeaseStore: store, cfg: cfg, now: now, seed: maphash.MakeSeed(), work: make(chan *leasedTenant, maxLeased)}
 	l.stopped = make(chan struct{})
 	l.stop = sync.OnceFunc(func() { close(l.stopped) })
 	return l
@@ -198,7 +192,7 @@ func (l *Leased) leasable(take *Take) int {
 		if b.Owner.Level != Tenant || b.Limits.Len() == 0 || len(take.Buckets) > MaxLimits {
 			continue
 		}
-		if l.divides(take, b) {
+		if take.divisible(b) {
 			return i
 		}
 		return -1
@@ -206,15 +200,11 @@ func (l *Leased) leasable(take *Take) int {
 	return -1
 }
 
-// divides reports whether a bucket of a take can be leased.
-func (l *Leased) divides(take *Take, b *Bucket) bool {
-	limits := l.leased(b.Limits)
-	if limits == nil {
-		return false
-	}
-	for j := range limits.rules {
-		r := &limits.rules[j]
-		if r.Soft || take.Lease == LeaseAuto && r.Tag == state.TokenBucket && !pays(r.Capacity, 1, b.asked(take.Amounts, r.limit.Unit)) {
+// divisible reports whether a bucket of the take can be leased.
+func (t *Take) divisible(b *Bucket) bool {
+	for j := range b.Limits.rules {
+		r := &b.Limits.rules[j]
+		if r.Soft || t.Lease == LeaseAuto && r.Tag == state.TokenBucket && !pays(r.Capacity, 1, b.asked(t.Amounts, r.limit.Unit)) {
 			return false
 		}
 	}

@@ -66,15 +66,12 @@ func (l *Leased) busyBucket(take *Take, at int) *leasedTenant {
 		return t
 	}
 	busy := false
-	switch {
-	case b.Owner.Level == Tenant || take.Lease == LeaseOff:
+	if b.Owner.Level == Tenant || take.Lease == LeaseOff {
 		busy = l.isBusy(hash, take.Lease)
-	case l.lends != nil:
-		// It would lease of another bucket than the one that others of the region are charged to.
-	default:
+	} else {
 		busy = l.heats(hash^maphash.String(l.seed, b.Owner.Name)^maphash.String(l.seed, b.Owner.Part), hotShared)
 	}
-	if busy && l.divides(take, b) {
+	if busy && take.divisible(b) {
 		l.begin(take, at)
 	}
 	return nil

@@ -225,28 +225,6 @@ func TestABudgetBesideALeasedOneDoesNotEndItsLease(t *testing.T) {
 	})
 }
 
-func TestTheBudgetOfAnOperationIsThatOfItsRegionAndIsNotLeasedFromHome(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		region, home := bucket.NewMemory(bucket.MemoryConfig{}), bucket.NewMemory(bucket.MemoryConfig{})
-		regional, err := bucket.NewRegional(region, home, bucket.RegionalConfig{Region: "west", Shares: map[string]int{"west": 30, "east": 30}})
-		require.NoError(t, err)
-		w := newWall(t, 0, hourly("all", 80_000), hourly("checkout", 1000), hourly("query", 1000))
-		l := bucket.NewLeased(regional, bucket.LeasedConfig{})
-		l.Allow(true)
-		go l.Run(t.Context())
-		admitted := 0
-		for range 3000 {
-			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // In the bubble.
-			if w.take(l, w.of(1, 1)).Verdict == bucket.Admitted {
-				admitted++
-			}
-		}
-		require.Equal(t, 1000, admitted, "the budget of the operation once")
-		require.Positive(t, l.Stats().Mixed)
-	})
-}
-
 // walled is what was spent of one budget, as one bucket would have it that sees every take. Its level is in thousandths, so that it is exact to the millisecond.
 type walled struct {
 	capacity, refill, level int64

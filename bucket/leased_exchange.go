@@ -26,7 +26,7 @@ func (t *leasedTenant) exchange(ctx context.Context, cause leaseCause, leaving b
 	policy := []Bucket{t.policy}
 	under := []Bucket{{Owner: t.policy.Owner, Limits: t.limits}}
 	e := Exchange{
-		tenant: t.name, buckets: policy, under: under, message: message, clock: sent / lease.Millisecond, length: t.store.length / lease.Millisecond,
+		tenant: t.name, buckets: policy, under: under, message: message, clock: sent / lease.Millisecond,
 		places: []int{t.place},
 	}
 	t.sent = sent

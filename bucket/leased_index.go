@@ -27,7 +27,7 @@ func (l *Leased) begin(take *Take, at int) {
 		return
 	}
 	b := take.Buckets[at]
-	b.Amounts, b.Limits = nil, l.leased(b.Limits)
+	b.Amounts = nil
 	hash := l.hash(take.Tenant)
 	lock := &l.locks[hash%leaseLocks]
 	lock.Lock()

@@ -11,8 +11,7 @@ func (t *leasedTenant) tooLarge(take *Take, d *debit) debited {
 		t.amounts[i] = b.asked(take.Amounts, r.limit.Unit)
 		never = never || t.amounts[i] > r.Capacity && !r.Lenient
 	}
-	// Where the store takes from other buckets than those that it leases of, this is not the whole limit.
-	if !never || t.store.lends != nil || !d.alone(take) {
+	if !never || !d.alone(take) {
 		return elsewhere
 	}
 	t.takes++

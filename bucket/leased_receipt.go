@@ -15,11 +15,9 @@ type leasedCharge struct {
 	counted bool
 	// held says that what was taken may be declined.
 	held bool
-	// shard is the name of the shard that it was charged to, zero if that was no shard, number that of its exchange, and at when that was by its clock.
-	// Where that was no shard, number is that of the take among those of its lease, and takes knows which of these were settled.
-	shard      [8]byte
-	number, at int64
-	takes      *settledTakes
+	// number is that of the take among those of its lease, and takes knows which of these were settled.
+	number int64
+	takes  *settledTakes
 }
 
 // leasedBy notes that the bucket of a debit was charged here.

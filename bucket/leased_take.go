@@ -109,15 +109,8 @@ func (t *leasedTenant) debit(take *Take, d *debit) debited {
 	if d.now >= t.until {
 		return missing
 	}
-	policy := t.store.leased(take.Buckets[d.at].Limits)
-	if policy == nil {
-		t.ended = true
-		return elsewhere
-	}
-	if d.buckets = take.Buckets; policy != take.Buckets[d.at].Limits {
-		d.buckets = slices.Clone(take.Buckets)
-		d.buckets[d.at].Limits = policy
-	}
+	policy := take.Buckets[d.at].Limits
+	d.buckets = take.Buckets
 	if t.records != nil {
 		made := t.records.govern(d.buckets, len(d.buckets), take.Owners, t.storeTime(d.now))
 		d.made = &made
@@ -176,9 +169,6 @@ func (t *leasedTenant) lacking(take *Take, d *debit) debited {
 	now := t.store.now()
 	if t.ended || !t.holder.Alive(now) || now >= t.until {
 		return elsewhere
-	}
-	if t.store.lends != nil {
-		return t.lackingOfBoth(take, d, now)
 	}
 	b, large := &d.buckets[d.at], false
 	for i := range t.limits.rules {
@@ -308,18 +298,13 @@ func (t *leasedTenant) learn(result *Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.store.now()
-	if t.store.lends != nil {
-		t.learnBarren(result, now)
-	}
 	for i, k := 0, 0; i < len(result.Limits) && k < t.limits.Len() && !t.ended; i++ {
 		s := &result.Limits[i]
 		if s.Owner != t.policy.Owner {
 			continue
 		}
 		if s.Limit.Name == t.limits.rules[k].limit.Name {
-			if t.store.lends == nil {
-				t.holder.Spent(k, s.Remaining)
-			}
+			t.holder.Spent(k, s.Remaining)
 			held := t.holder.Level(k, now).Tokens
 			s.Remaining = min(s.Limit.Capacity, s.Remaining+held)
 			s.Held = max(0, min(held, s.Remaining))

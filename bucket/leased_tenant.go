@@ -45,9 +45,7 @@ type leasedTenant struct {
 	counted, quiet int64
 	largest        []int64
 	refused        []refusedAmount
-	// barren is what the store refused last of which it leases nothing itself.
-	barren barren
-	usage  leasedUsage
+	usage          leasedUsage
 	// counting is held by who has the store count.
 	counting sync.Mutex
 	// settled are those of its takes that were settled, and number is that of the last take.
@@ -75,7 +73,7 @@ func newLeasedTenant(l *Leased, name string, mode LeaseMode, b Bucket) *leasedTe
 // be makes it hold nothing yet, of these limits.
 func (t *leasedTenant) be(limits *Limits) {
 	t.limits, t.place = limits, 0
-	t.holder = lease.New(leasesOf(limits), t.store.length, newHolder)
+	t.holder = lease.New(leasesOf(limits), newHolder)
 	t.amounts, t.largest, t.refused = make([]int64, limits.Len()), make([]int64, limits.Len()), make([]refusedAmount, limits.Len())
 }
 

@@ -36,9 +36,6 @@ type Limits struct {
 	local, shared bool
 	// mode is the strictest of those that are judged.
 	mode Mode
-	// is says which part they are of whole, if a Regional has divided them.
-	is    part
-	whole *Limits
 }
 
 // rule is a limit in the terms of the arithmetic.

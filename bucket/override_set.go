@@ -215,7 +215,6 @@ func (l *Limits) overridden(records []*Override) *Limits {
 	for i := range limits.rules {
 		limits.rules[i].overridden = touched[limits.rules[i].limit.Name]
 	}
-	limits.is, limits.whole = l.is, l.whole
 	return limits
 }
 

@@ -67,25 +67,3 @@ type EvictionCounter interface {
 	// used it. It never becomes less, and is read after each call, so that it must be quick.
 	Evicted() uint64
 }
-
-// Runner is a [Store] that works in the background, as a [Sharded], which exchanges with home. Package ratelimit runs it in [Extension.Run] and shuts it down with the
-// extension, so that nobody else has to.
-//
-// [Extension.Run]: https://pkg.go.dev/github.com/gqlgen-ratelimit/ratelimit#Extension.Run
-type Runner interface {
-	Store
-	// Run works until the context ends, and returns when it does nothing any more.
-	Run(ctx context.Context)
-	// Shutdown brings to an end what has to be, and returns when that is done, or when the context ends, with an error that says what is not. It is called when
-	// Run is to return, which may be a moment later. Calls that come afterwards are answered as before.
-	Shutdown(ctx context.Context) error
-}
-
-// LimitsChecker is a [Store] that cannot keep tenants under all limits, as a [Regional], which divides them. Package ratelimit asks it about the
-// limits of tenants in each policy before that holds.
-type LimitsChecker interface {
-	// CheckLimits says whether tenants can be kept that are under these limits and leased so. The error says which limit does not fit and
-	// what would: the policy is not loaded. The warning says what works less well than its author may think, and is empty otherwise.
-	// It may be called for many limits, must be quick, and is safe for concurrent use.
-	CheckLimits(limits *Limits, lease LeaseMode) (warning string, err error)
-}

@@ -109,48 +109,6 @@ func Example_hotTenants() {
 	// Output:
 }
 
-// Stores of a region: docs/guide/regions.md.
-func Example_regions() {
-	_ = func(cfg ratelimit.Config, nearClient, homeClient redis.UniversalClient) error {
-		near, err := bucket.NewRedis(bucket.RedisConfig{Client: nearClient, Namespace: "eu"})
-		if err != nil {
-			return err
-		}
-		home, err := bucket.NewRedis(bucket.RedisConfig{Client: homeClient, Namespace: "home", Timeout: time.Second})
-		if err != nil {
-			return err
-		}
-		cfg.Store, err = bucket.NewRegional(near, home, bucket.RegionalConfig{
-			Region: "eu",
-			Shares: map[string]int{"eu": 30, "us": 20, "asia": 10}, // percent: home leases the other 40
-		})
-		return err
-	}
-	// Output:
-}
-
-// Stores of an instance of a shard: docs/guide/shards.md.
-func Example_shards() {
-	_ = func(cfg ratelimit.Config, homeClient redis.UniversalClient, shardClients []redis.UniversalClient) error {
-		home, err := bucket.NewRedis(bucket.RedisConfig{Client: homeClient})
-		if err != nil {
-			return err
-		}
-		// Instance 17 of 300 with four shards: each has as many instances as the others.
-		shard, err := bucket.NewRedis(bucket.RedisConfig{Client: shardClients[17%4], Namespace: "shard"})
-		if err != nil {
-			return err
-		}
-		sharded, err := bucket.NewSharded(home, shard, bucket.ShardedConfig{})
-		if err != nil {
-			return err
-		}
-		cfg.Store = sharded
-		return nil
-	}
-	// Output:
-}
-
 // One number, as Apollo Router has it: docs/guide/migration.md.
 func Example_migration() {
 	_ = ratelimit.Config{

@@ -48,8 +48,6 @@ type Scripts struct {
 	Usage Script
 	// Exchange gives parts of limits to a holder, and takes them back.
 	Exchange Script
-	// Shard takes from what a shard holds, and exchanges it with home.
-	Shard Script
 	// Swap tells what stands under keys and puts something else there, to move tenants from one store to another.
 	Swap Script
 	// Heartbeat notes that an instance lives.
@@ -68,7 +66,6 @@ var scripts = Scripts{
 	Override:  join(state.Override, "clock", "override"),
 	Usage:     join(state.Usage, "clock", "usage"),
 	Exchange:  join(state.Exchange, "clock", "known_overrides", "state", "exchange"),
-	Shard:     join(state.Shard, "clock", "shard"),
 	Swap:      join(state.Swap, "clock", "swap"),
 	Heartbeat: join(state.Heartbeat, "clock", "heartbeat"),
 }
@@ -78,7 +75,7 @@ func Load() Scripts { return scripts }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
-	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Exchange, &s.Shard, &s.Swap, &s.Heartbeat}
+	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Exchange, &s.Swap, &s.Heartbeat}
 }
 
 // join makes the script of these files, the last of which has its name, and of what decides the same.

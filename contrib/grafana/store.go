@@ -7,7 +7,7 @@ func stores() board {
 	return board{
 		uid: "ratelimit-store", title: "Rate limiter: store", about: "How the stores of budgets answer, and what is done while they do not.",
 		variables: []variable{{"store", "ratelimit_store_name", `ratelimit_store_duration_seconds_count{SCOPE}`}},
-		rows:      []row{{"Calls", storeCalls()}, {"Leases", storeLeases()}, {"Shards", storeShards()}, {"Away", storeAway()}, {"Corrections", storeCorrections()}},
+		rows:      []row{{"Calls", storeCalls()}, {"Leases", storeLeases()}, {"Away", storeAway()}, {"Corrections", storeCorrections()}},
 	}
 }
 
@@ -66,32 +66,6 @@ func storeLeases() []panel {
 				{`sum(rate(ratelimit_lease_lost_total{STORES}[$__rate_interval]))`, "leases"},
 				{`sum(rate(ratelimit_lease_uncounted_total{STORES}[$__rate_interval]))`, "uncounted"},
 				{`sum(rate(ratelimit_lease_unsettled_total{STORES}[$__rate_interval]))`, "unsettled"},
-			},
-		},
-	}
-}
-
-func storeShards() []panel {
-	return []panel{
-		{
-			"Shared, decided by", "What was asked of limits that shards share: decided by the shard, by both, or by home. Home that grows as fast as the others says that the shards have too little.", units.OpsPerSecond,
-			[]query{
-				{`sum by (ratelimit_shard_decided_by) (rate(ratelimit_shard_takes_total{STORES}[$__rate_interval]))`, "{{ratelimit_shard_decided_by}}"},
-				{`sum(rate(ratelimit_shard_refusals_total{STORES}[$__rate_interval]))`, "refused by the shard"},
-			},
-		},
-		{
-			"Exchanges with home", "Calls of all instances that gave parts back to home and fetched more: one to eight a second for each tenant and shard. And those that home did not answer.", units.OpsPerSecond,
-			[]query{
-				{`sum(rate(ratelimit_shard_exchanges_total{STORES}[$__rate_interval]))`, "exchanges"},
-				{`sum(rate(ratelimit_shard_failures_total{STORES}[$__rate_interval]))`, "no answer"},
-			},
-		},
-		{
-			"Lost by shards", "Usage and charges that are not known. Above 0: look at the logs.", units.OpsPerSecond,
-			[]query{
-				{`sum(rate(ratelimit_shard_uncounted_total{STORES}[$__rate_interval]))`, "uncounted"},
-				{`sum(rate(ratelimit_shard_unsettled_total{STORES}[$__rate_interval]))`, "unsettled"},
 			},
 		},
 	}

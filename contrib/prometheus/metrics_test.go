@@ -237,9 +237,6 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	// A store that leases has metrics of that.
 	leasing, err := bucket.NewRedis(bucket.RedisConfig{Client: nowhere})
 	require.NoError(t, err)
-	// And so has one that takes from a shard.
-	sharded, err := bucket.NewSharded(leasing, bucket.NewMemory(bucket.MemoryConfig{}), bucket.ShardedConfig{})
-	require.NoError(t, err)
 	writer, err := redisdigest.Start(redisdigest.WriterConfig{
 		Config: redisdigest.Config{Client: nowhere}, Collector: digests, MeterProvider: meter, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -266,7 +263,7 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = streams.Close(t.Context()) })
 	srv.Use(ratelimit.New(ratelimit.Config{
-		Store: bucket.NewMemory(bucket.MemoryConfig{}), Stores: map[string]bucket.Store{"leasing": leasing, "sharded": sharded}, Policy: easing, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
+		Store: bucket.NewMemory(bucket.MemoryConfig{}), Stores: map[string]bucket.Store{"leasing": leasing}, Policy: easing, Subject: ratelimit.ByPeer(ratelimit.PeerConfig{}),
 		Throttle: ratelimit.ThrottleConfig{Throttle: shedding},
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter,

@@ -122,8 +122,8 @@ func stateVerdicts() map[string][]run {
 		"RatelimitModeSwitchesStale": {
 			{"61 s", true, []string{gauge("ratelimit_mode_switches_age_seconds", 61)}}, {"59 s", false, []string{gauge("ratelimit_mode_switches_age_seconds", 59)}},
 		},
-		"RatelimitUsageUncounted":   append(grows(`ratelimit_lease_uncounted_total{ratelimit_store_name=""}`), grows(`ratelimit_shard_uncounted_total{ratelimit_store_name="shared"}`)...),
-		"RatelimitChargesUnsettled": append(grows(`ratelimit_lease_unsettled_total{ratelimit_store_name=""}`), grows(`ratelimit_shard_unsettled_total{ratelimit_store_name="shared"}`)...),
+		"RatelimitUsageUncounted":   grows(`ratelimit_lease_uncounted_total{ratelimit_store_name=""}`),
+		"RatelimitChargesUnsettled": grows(`ratelimit_lease_unsettled_total{ratelimit_store_name=""}`),
 		"RatelimitBudgetsEvicted":   grows("ratelimit_store_evicted_total"),
 		"RatelimitDoorEvicted":      grows("ratelimit_edge_evicted_total"),
 		"RatelimitEventsDropped":    grows("ratelimit_events_dropped_total"),

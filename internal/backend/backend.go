@@ -4,7 +4,6 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +74,6 @@ type Store struct {
 	local   shares
 	// leases is nil for a store that leases nothing, or is in this process.
 	leases *leases
-	// runner is nil for a store that does nothing in the background.
-	runner bucket.Runner
-	// sharded is nil for a store that takes from no shard.
-	sharded *bucket.Sharded
 	// near says that the store is in this process, where it is never away: no share of it is judged, owed or learnt.
 	near bool
 	// tellsUsage says that somebody wants to know whose usage was counted.
@@ -120,15 +115,7 @@ func newStore(cfg *Config, name string, store bucket.Store) (*Store, error) {
 	if b.leases = newLeases(store, shares); b.leases != nil {
 		asked = b.leases.leased
 	}
-	b.runner, _ = store.(bucket.Runner)
-	if b.sharded, _ = store.(*bucket.Sharded); b.sharded != nil && b.tellsUsage {
-		b.sharded.TellCounted(shares.Counted)
-	}
 	b.gate = NewGate(asked, cfg.Gate)
-	if regional, ok := store.(*bucket.Regional); ok && shares.Percent >= 0 && shares.Percent <= 100 {
-		// While the store of a region is away it has its share of what all may admit.
-		shares.Percent = max(1, cmp.Or(shares.Percent, fleet.DefaultPercent)*regional.Share()/100)
-	}
 	var err error
 	if b.local, err = bucket.NewLocal(store, shares); err != nil {
 		return nil, fmt.Errorf("ratelimit: %w", err)
@@ -177,15 +164,15 @@ func (s *Stores) Shutdown(ctx context.Context) error {
 	var drained error
 	var drain sync.WaitGroup
 	drain.Go(func() { drained = s.Drain(ctx) })
-	settled := s.beside(func(b *Store) error { return errors.Join(b.queue.close(ctx), b.leases.close(ctx), b.shutDown(ctx)) })
+	settled := s.beside(func(b *Store) error { return errors.Join(b.queue.close(ctx), b.leases.close(ctx)) })
 	drain.Wait()
 	return errors.Join(settled, drained)
 }
 
-// GiveBack ends [Stores.Run], gives back what is leased and tells usage of it, and ends stores that work in the background. The error says what is left. No store waits for another one.
+// GiveBack ends [Stores.Run], gives back what is leased and tells usage of it. The error says what is left. No store waits for another one.
 func (s *Stores) GiveBack(ctx context.Context) error {
 	s.end()
-	return s.beside(func(b *Store) error { return errors.Join(b.leases.close(ctx), b.shutDown(ctx)) })
+	return s.beside(func(b *Store) error { return b.leases.close(ctx) })
 }
 
 // Name is what policies call the store, empty for the default one.

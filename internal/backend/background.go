@@ -44,7 +44,6 @@ func (b *Store) run(ctx context.Context, ended <-chan struct{}) {
 	defer func() { <-b.background }()
 	leasing := b.leases.run(ctx)
 	defer leasing()
-	defer b.runs(ctx)()
 	ticker := time.NewTicker(runEvery)
 	defer ticker.Stop()
 	for {

@@ -33,16 +33,11 @@ func (l *leases) run(ctx context.Context) (end func()) {
 	if l == nil {
 		return func() {}
 	}
-	return accompany(ctx, l.leased.Run)
-}
-
-// accompany has something run until the context ends or what it returns is called, which waits for that.
-func accompany(ctx context.Context, run func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		run(ctx)
+		l.leased.Run(ctx)
 	}()
 	return func() {
 		cancel()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,56 +162,60 @@ func TestAServerThatIsNotBehindTheHandlerIsToldSoOnce(t *testing.T) {
 	}
 }
 
-// givingBack is a store that works in the background, and notes how much time it has to end.
+// givingBack is a store that leases, and notes when it was last told what is held.
 type givingBack struct {
 	*bucket.Memory
-	mu   sync.Mutex
-	left []time.Duration
+	told atomic.Int64
 }
 
-// Run implements [bucket.Runner].
-func (*givingBack) Run(ctx context.Context) { <-ctx.Done() }
-
-// Shutdown implements [bucket.Runner].
-func (s *givingBack) Shutdown(ctx context.Context) error {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left = append(s.left, time.Until(deadline))
-	return ctx.Err()
+func (s *givingBack) Exchange(ctx context.Context, exchange bucket.Exchange) (bucket.Exchanged, error) {
+	s.told.Store(time.Now().UnixNano())
+	return s.Memory.Exchange(ctx, exchange)
 }
 
 func TestWhatIsLeasedIsGivenBackInTimeThoughAnOperationUnderAKeyDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &givingBack{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
-		limiter := ratelimit.New(ratelimit.Config{
-			Store: store, Policy: policyOf(t, "version: 1\ndefault: all\ntiers:\n  all: {limits: {minute: {capacity: 100, per: minute}}}\n"), Subject: byTenantHeader,
-			Observe: ratelimit.ObserveConfig{Logger: discard},
-		})
-		resolver := &testserver.Resolver{}
-		resolver.BeforeCreate = func(context.Context) { time.Sleep(time.Minute) } //nolint:forbidigo // the clock of a synctest bubble
-		server := newGraphQLServer(resolver)
-		server.Use(limiter)
-		p := &inProcess{t: t, handler: ratelimit.Handler(server)}
+		// leasing is a server that leases of the store, of which an operation under a key runs for a minute.
+		leasing := func(running *sync.WaitGroup, key string) *inProcess {
+			resolver := &testserver.Resolver{}
+			resolver.BeforeCreate = func(context.Context) { time.Sleep(time.Minute) } //nolint:forbidigo // the clock of a synctest bubble
+			limiter := ratelimit.New(ratelimit.Config{
+				Store: store, Policy: policyOf(t, "version: 1\ndefault: all\ntiers:\n  all: {lease: always, limits: {minute: {capacity: 80000, per: minute}}}\n"),
+				Subject: byTenantHeader, Observe: ratelimit.ObserveConfig{Logger: discard},
+			})
+			server := newGraphQLServer(resolver)
+			server.Use(limiter)
+			running.Go(func() { limiter.Run(t.Context()) })
+			p := &inProcess{t: t, extension: limiter, handler: ratelimit.Handler(server)}
+			require.Eventually(t, func() bool {
+				return p.post(request{Query: cheapQuery, Tenant: "acme"}).rateLimit(t)["approximate"] == true
+			}, time.Minute, time.Second)
+			if key != "" {
+				running.Go(func() { p.post(request{Query: createUser, Key: key}) })
+			}
+			synctest.Wait()
+			return p
+		}
+		// gives shuts the server down within a second, and returns how much of that was left when it gave back.
+		gives := func(p *inProcess) (left time.Duration, err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			deadline, _ := ctx.Deadline()
+			err = p.extension.Shutdown(ctx)
+			return deadline.Sub(time.Unix(0, store.told.Load())), err
+		}
 		var running sync.WaitGroup
-		running.Go(func() { p.post(request{Query: createUser, Key: testKey}) })
-		synctest.Wait()
-		soon, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-		defer cancel()
-		require.ErrorIs(t, limiter.Shutdown(soon), context.DeadlineExceeded)
-		require.Equal(t, []time.Duration{2 * time.Second, 0}, store.left)
+		left, err := gives(leasing(&running, testKey))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second/4, left)
 
 		// When all else is done it is not waited for.
-		store.left = nil
+		left, err = gives(leasing(&running, ""))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, left)
 		running.Wait()
-		later, end := context.WithTimeout(t.Context(), 8*time.Second)
-		defer end()
-		require.NoError(t, limiter.Shutdown(later))
-		require.Equal(t, []time.Duration{8 * time.Second}, store.left)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 const (
 	Millisecond = 1000
 	Second      = 1000 * Millisecond
-	// Beat is how often a holder exchanges when nothing changes, and Length how long a lease usually is: a lost message is sent again long before.
+	// Beat is how often a holder exchanges when nothing changes, and Length how long a lease is: a lost message is sent again long before.
 	Beat   = Second
 	Length = 2 * Second
 	// drift is by which part the clock of a holder may be slower than that of the store.
@@ -61,8 +61,6 @@ type part struct {
 type Holder struct {
 	limits []Limit
 	parts  []part
-	// length is how long a lease is.
-	length int64
 	// name makes the names of holders.
 	name func() [8]byte
 	id   [8]byte
@@ -85,10 +83,9 @@ type Holder struct {
 	contended bool
 }
 
-// New returns a holder that holds nothing yet, of leases of a length, which is that of all who lease of the store: who takes back what has ended does not
-// know how long others believe to have it. Each call of name returns another name.
-func New(limits []Limit, length int64, name func() [8]byte) *Holder {
-	h := &Holder{limits: limits, parts: make([]part, len(limits)), length: length, name: name}
+// New returns a holder that holds nothing yet. Each call of name returns another name.
+func New(limits []Limit, name func() [8]byte) *Holder {
+	h := &Holder{limits: limits, parts: make([]part, len(limits)), name: name}
 	h.drop(0)
 	return h
 }

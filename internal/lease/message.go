@@ -102,7 +102,7 @@ func (h *Holder) Receive(now, sent int64, m *Message, a *state.ExchangeAnswer, a
 		return false
 	}
 	h.refill(now)
-	h.deadline = sent + h.length/drift*(drift-1)
+	h.deadline = sent + Length/drift*(drift-1)
 	changed, gained := false, false
 	h.contended = false
 	for i := range h.parts {

@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"cmp"
 	"container/heap"
 	"encoding/binary"
 	"fmt"
@@ -22,8 +21,6 @@ type faults struct {
 	drift bool
 	// mistake is a deliberate one in the protocol.
 	mistake string
-	// length is how long a lease is: as long as usual if it is zero.
-	length int64
 }
 
 // fleet is a model of instances that lease the limits of one owner, of the store, and of all that lies between them. Its time is in milliseconds, and
@@ -85,7 +82,6 @@ type instance struct {
 }
 
 func newFleet(seed uint64, instances int, rules []state.Rule, x faults) *fleet {
-	x.length = cmp.Or(x.length, lease.Length)
 	f := &fleet{Rand: rand.New(rand.NewPCG(seed, 17)), faults: x, rules: state.NewRules(rules), now: 1 << 41}
 	for i := range rules {
 		unit, capacity, rate := f.rules.All[i].Leasing()
@@ -106,7 +102,7 @@ func newFleet(seed uint64, instances int, rules []state.Rule, x faults) *fleet {
 
 func (i *instance) begin() {
 	i.dead, i.waiting = false, nil
-	i.holder = lease.New(i.f.limits, i.f.length, func() (name [8]byte) {
+	i.holder = lease.New(i.f.limits, func() (name [8]byte) {
 		i.f.names++
 		binary.BigEndian.PutUint64(name[:], i.f.names)
 		return name
@@ -240,7 +236,7 @@ func (f *fleet) exchange(m *lease.Message, clock int64) (state.ExchangeAnswer, i
 		numbers = append(numbers, n[:])
 	}
 	before := f.held()
-	reply := f.call(state.Exchange, []int{0, 1}, f.length/lease.Millisecond, numbers, string(arg))
+	reply := f.call(state.Exchange, []int{0, 1}, lease.Length/lease.Millisecond, numbers, string(arg))
 	if reply[0] != byte(state.Applied) {
 		return state.ExchangeAnswer{Status: state.OldExchange}, 0
 	}

@@ -40,7 +40,7 @@ func TestWhatIsPutBackAndFindsNoRoomIsTheStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := func() int64 { return 1 }
-			h := lease.New([]lease.Limit{{Unit: 1, Capacity: 1000, Rate: 1}}, lease.Length, func() [8]byte { return [8]byte{1} })
+			h := lease.New([]lease.Limit{{Unit: 1, Capacity: 1000, Rate: 1}}, func() [8]byte { return [8]byte{1} })
 			require.Zero(t, exchanged(t, h, 1, 100, nothing))
 			_, ok := h.Take(1, []int64{60}, clock)
 			require.True(t, ok)

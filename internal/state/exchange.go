@@ -34,9 +34,8 @@ const (
 )
 
 const (
-	// leaseMargin is how much later than at its end a lease is taken back, in milliseconds, and leaseStep by how much the clock of a shard may step back unnoticed.
-	leaseMargin = 2 * leaseStep
-	leaseStep   = 50
+	// leaseMargin is how much later than at its end a lease is taken back, in milliseconds.
+	leaseMargin = 100
 	// mostDemand is how much one holder is asked for at most, so that all together can be counted.
 	mostDemand = MaxExact / 1024
 	// leaseDrift is by which part the clocks of holders may be wrong.

@@ -212,7 +212,7 @@ func (c *call) general() *call {
 func (c *comparison) decide(call *call) []string {
 	decide := map[string]func(state.Call) (state.Reply, error){
 		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
-		"override": state.Override, "usage": state.Usage, "exchange": state.Exchange, "shard": state.Shard, "swap": state.Swap, "heartbeat": state.Heartbeat,
+		"override": state.Override, "usage": state.Usage, "exchange": state.Exchange, "swap": state.Swap, "heartbeat": state.Heartbeat,
 	}[call.script]
 	values := slices.Clone(call.Values)
 	expiries := make([]int64, len(values))

@@ -87,9 +87,6 @@ func (c *call) rules(policies []policy) {
 
 // next draws the next call.
 func (w *world) next() *call {
-	if w.onlyShards {
-		return w.shardNext()
-	}
 	if w.onlyLeases {
 		return w.leaseNext()
 	}

@@ -33,9 +33,6 @@ type world struct {
 	// holdings are those of each live owner, and holders who may hold something.
 	holdings [mostOwners][]byte
 	holders  [3]holderState
-	// sharded is what a chain of a shard has, and onlyShards says that it is one.
-	sharded    shardWorld
-	onlyShards bool
 	// onlyLeases says that a chain is all about leases, and exchanges is how many there were that are not compared.
 	onlyLeases bool
 	exchanges  int
@@ -49,7 +46,7 @@ type policy struct {
 }
 
 func newWorld(seed, chain uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, chain)), onlyShards: chain >= shardChains && chain < leaseChains, onlyLeases: chain >= leaseChains}
+	w := &world{Rand: rand.New(rand.NewPCG(seed, chain)), onlyLeases: chain >= leaseChains}
 	w.now = firstNow + w.Int64N(1<<40)
 	for range 3 + w.IntN(6) {
 		w.ids = append(w.ids, uint16(w.IntN(1<<13)<<3+len(w.ids)))

@@ -108,12 +108,9 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = follower.Close() })
-	// Nothing asks it: it is there for its metrics.
-	shared, err := bucket.NewSharded(bucket.NewMemory(bucket.MemoryConfig{}), bucket.NewMemory(bucket.MemoryConfig{}), bucket.ShardedConfig{})
-	require.NoError(t, err)
 	limiter := ratelimit.New(ratelimit.Config{
 		Throttle: ratelimit.ThrottleConfig{Throttle: throttled(t, cfg, meter)},
-		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store, "shared": shared}, Policy: follower, Subject: subject,
+		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store}, Policy: follower, Subject: subject,
 		Settlement: ratelimit.SettlementConfig{Refund: true, MaxWaiting: 1},
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}, Observer: s.observer(t, cfg, meter), Logger: quiet,
