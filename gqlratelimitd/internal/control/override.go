@@ -53,10 +53,6 @@ type Override struct {
 	// Actor and Reason are what it says itself, SetAt is by the clock of the store, and Found when it was seen first.
 	Unmanaged bool      `json:",omitempty"`
 	Found     time.Time `json:",omitzero"`
-	// LastHeld is when an instance last decided something under it, and LastMattered when that was another decision than without it, by what
-	// was spent then. They are said in lists, to a minute, and zero if that is not known: of one that switches limits off nobody knows what
-	// these would have said.
-	LastHeld, LastMattered time.Time `json:",omitzero"`
 	// Replaced says that such a record holds in the place of this one. It is said in lists.
 	Replaced bool `json:",omitempty"`
 }

@@ -21,11 +21,9 @@ const (
 	OrderSet OverrideOrder = "set"
 	// OrderExpires has those that end first in front, and those that never end at the end.
 	OrderExpires OverrideOrder = "expires"
-	// OrderMattered has those in front that mattered last, and those of which that is not known at the end.
-	OrderMattered OverrideOrder = "mattered"
 )
 
-var overrideOrders = map[OverrideOrder]store.OverrideOrder{"": store.BySet, OrderSet: store.BySet, OrderExpires: store.ByExpiry, OrderMattered: store.ByMattered}
+var overrideOrders = map[OverrideOrder]store.OverrideOrder{"": store.BySet, OrderSet: store.BySet, OrderExpires: store.ByExpiry}
 
 // OverrideFilter says which overrides are listed. The zero value is all that hold: those that were set here, and records in the store of
 // budgets that were not.
@@ -81,7 +79,7 @@ func (c *Control) FindOverrides(ctx context.Context, actor access.Actor, f Overr
 		if o.Unmanaged {
 			is = unmanagedOf(&o.Override, o.Found)
 		}
-		is.Replaced, is.LastHeld, is.LastMattered = o.Replaced, o.Held, o.Mattered
+		is.Replaced = o.Replaced
 		page.Overrides = append(page.Overrides, is)
 	}
 	return page, nil
@@ -92,7 +90,7 @@ func (c *Control) overrideQuery(f *OverrideFilter) (*store.OverrideQuery, error)
 	order, known := overrideOrders[f.Order]
 	switch {
 	case !known:
-		return nil, invalid("order", "it is none of set, expires and mattered")
+		return nil, invalid("order", "it is neither set nor expires")
 	case f.N < 1 || f.N > store.MaxPage:
 		return nil, invalid("first", "1 to %d fits", store.MaxPage)
 	}

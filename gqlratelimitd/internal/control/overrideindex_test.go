@@ -88,14 +88,6 @@ func TestTheIndexOfOverridesSaysWhatIsRaisedOrBlockedNowAndWhatWasSetWithoutTheD
 	require.Equal(t, []string{"a ", "a minute"}, s.found(control.OverrideFilter{Tenant: "a", N: 1}))
 	require.Len(t, s.found(control.OverrideFilter{Ended: true, N: 1}), 9)
 
-	require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error {
-		return tx.NoteUse(&store.OverrideUse{Revision: 2, Held: s.now, Mattered: s.now})
-	}))
-	require.Equal(t, "b ", s.found(control.OverrideFilter{Order: control.OrderMattered})[0])
-	page, err := s.FindOverrides(s.ctx(), auditor, control.OverrideFilter{Order: control.OrderMattered, N: 1})
-	require.NoError(t, err)
-	require.Equal(t, []time.Time{s.now, s.now}, []time.Time{page.Overrides[0].LastHeld, page.Overrides[0].LastMattered})
-
 	effective, err := s.Effective(s.ctx(), auditor, control.EffectiveInput{Tenant: "c"})
 	require.NoError(t, err)
 	require.EqualValues(t, 7, effective.Limits[0].Limit.Capacity, "what holds is what the Redis has")

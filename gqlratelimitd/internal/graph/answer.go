@@ -141,7 +141,6 @@ func overrideOf(o *control.Override) *model.Override {
 		PeriodMs: given(r.Period.Milliseconds()), Unlimited: r.Unlimited, Blocked: r.Blocked, Expires: instant(r.Expires),
 		Removed: o.Removed, Revision: o.Revision, By: r.Actor, Reason: r.Reason, At: instant(r.SetAt),
 		Managed: !o.Unmanaged, Found: instant(o.Found), Replaced: o.Replaced,
-		LastHeld: instant(o.LastHeld), LastMattered: instant(o.LastMattered),
 	}
 	if r.Mode != nil {
 		override.Mode = given(word[model.Mode](r.Mode.String()))

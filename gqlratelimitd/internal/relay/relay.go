@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
@@ -33,8 +32,6 @@ const (
 	DefaultSweep = 15 * time.Minute
 	// DefaultLease is after which time without a beat another daemon takes over.
 	DefaultLease = 6 * time.Second
-	// DefaultUses is how often it is noted which overrides something was decided under.
-	DefaultUses = 30 * time.Second
 )
 
 // leaseName is the lease of those who relay.
@@ -75,9 +72,6 @@ type Config struct {
 	Sweep time.Duration
 	// Lease is after which time without a beat another daemon takes over. Zero means [DefaultLease].
 	Lease time.Duration
-	// Uses is how often it is noted which overrides instances have decided something under, by their digests: up to a fifth sooner or later.
-	// What an instance says holds for a minute. Zero means [DefaultUses].
-	Uses time.Duration
 	// Logger is told when Redis or the database goes away and is back, and what is refused. Nil means slog.Default().
 	Logger *slog.Logger
 	// MeterProvider takes the metrics. Nil means the global provider.
@@ -94,7 +88,6 @@ type Relay struct {
 	directory *redisdirectory.Source
 	overrides bucket.OverrideStore
 	modes     *redisswitch.Switches
-	digests   *redisdigest.Reader
 	witness   *witness
 	told      *instruments
 	woken     chan struct{}
@@ -115,7 +108,6 @@ type Relay struct {
 func New(cfg Config) (*Relay, error) {
 	cfg.Holder = cmp.Or(cfg.Holder, policy.InstanceName())
 	cfg.Interval, cfg.Sweep, cfg.Lease = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Sweep, DefaultSweep), cmp.Or(cfg.Lease, DefaultLease)
-	cfg.Uses = cmp.Or(cfg.Uses, DefaultUses)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -133,8 +125,6 @@ func New(cfg Config) (*Relay, error) {
 		r.overrides, err = bucket.NewRedis(bucket.RedisConfig{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)
 		r.modes, err = redisswitch.New(redisswitch.Config{Client: cfg.Client, Namespace: cfg.Namespace})
-		mistakes = append(mistakes, err)
-		r.digests, err = redisdigest.NewReader(redisdigest.Config{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)
 		r.witness = &witness{client: cfg.Client, key: "rl:" + r.namespace + ":relay", life: rand.Text()}
 	}
@@ -162,7 +152,6 @@ func (c *Config) mistakes() error {
 		{"Interval", c.Interval, 10 * time.Millisecond, time.Minute},
 		{"Sweep", c.Sweep, time.Second, 24 * time.Hour},
 		{"Lease", c.Lease, 100 * time.Millisecond, 10 * time.Minute},
-		{"Uses", c.Uses, 10 * time.Millisecond, time.Minute},
 	} {
 		if time.is < time.least || time.is > time.most {
 			mistakes = append(mistakes, fmt.Errorf("relay: Config.%s is %v: write %v to %v, or 0", time.field, time.is, time.least, time.most))
@@ -188,16 +177,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer r.told.observe(r)()
 	lease.Keep(ctx, lease.Config{
 		Store: r.cfg.Store, Name: leaseName, Holder: r.cfg.Holder, Life: r.cfg.Lease, Logger: r.cfg.Logger, Leads: r.leads, Tried: r.report,
-	}, r.lead)
+	}, r.carry)
 	return nil
-}
-
-// lead does what one daemon does at a time. Nobody's change waits until the digests of all instances are read.
-func (r *Relay) lead(ctx context.Context) {
-	var beside sync.WaitGroup
-	beside.Go(func() { r.watchUses(ctx) })
-	r.carry(ctx)
-	beside.Wait()
 }
 
 // carry relays for as long as this daemon leads.

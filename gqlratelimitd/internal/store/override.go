@@ -131,7 +131,7 @@ func (tx *Tx) PutOverride(o *Override, expected uint64) error {
 	o.Revision, o.SetAt = written.Revision, written.At
 	return tx.exec(`INSERT INTO override_intent (`+overrideColumns+`, blocked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (tenant, level, name, part, limit_name) DO UPDATE SET document = excluded.document, expires = excluded.expires,
-		revision = excluded.revision, author = excluded.author, reason = excluded.reason, at = excluded.at, blocked = excluded.blocked, held = 0, mattered = 0`,
+		revision = excluded.revision, author = excluded.author, reason = excluded.reason, at = excluded.at, blocked = excluded.blocked`,
 		[]byte(o.Tenant), o.Owner.Level.String(), []byte(o.Owner.Name), []byte(o.Owner.Part), o.Limit, o.document(), micros(o.Expires),
 		o.Revision, o.Actor, o.Reason, micros(o.SetAt), flag(o.Blocked && !o.Removed))
 }

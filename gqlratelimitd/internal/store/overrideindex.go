@@ -17,8 +17,6 @@ const (
 	BySet OverrideOrder = iota
 	// ByExpiry has those that end first in front, and those that never end at the end.
 	ByExpiry
-	// ByMattered has those in front that mattered last, and those of which that is not known at the end.
-	ByMattered
 )
 
 // sorts are the columns that orders sort by, and how a row has them. All of them grow from the front on.
@@ -26,8 +24,7 @@ var sorts = [...]struct {
 	column string
 	of     func(*ListedOverride) int64
 }{
-	BySet:      {"-at", func(o *ListedOverride) int64 { return -micros(o.SetAt) }},
-	ByMattered: {"-mattered", func(o *ListedOverride) int64 { return -micros(o.Mattered) }},
+	BySet: {"-at", func(o *ListedOverride) int64 { return -micros(o.SetAt) }},
 	ByExpiry: {"CASE expires WHEN 0 THEN 9223372036854775807 ELSE expires END", func(o *ListedOverride) int64 {
 		if o.Expires.IsZero() {
 			return math.MaxInt64
@@ -71,9 +68,6 @@ type ListedOverride struct {
 	// seen first.
 	Unmanaged bool
 	Found     time.Time
-	// Held is when something was last decided under it, and Mattered when that was last another decision than without it, to [UseEvery]. Zero is
-	// not known.
-	Held, Mattered time.Time
 	// Replaced says that it was set here, and that a record holds in its place that was not.
 	Replaced bool
 }
@@ -147,7 +141,7 @@ func (v *View) markReplaced(found []ListedOverride) error {
 func (v *View) findManaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
 	query, args := q.managed(n)
 	return many(v, func(row scanner, o *ListedOverride) error {
-		return scanOverride(more{row, []any{instant{&o.Held}, instant{&o.Mattered}}}, &o.Override)
+		return scanOverride(row, &o.Override)
 	}, query, args...)
 }
 
@@ -166,7 +160,7 @@ func (q *OverrideQuery) managed(n int) (query string, args []any) {
 		w.and("(author = ? OR substr(author, 1, ?) = ?)", q.By, utf8.RuneCountInString(prefix), prefix)
 	}
 	most := w.arg(n)
-	return "SELECT " + overrideColumns + ", held, mattered FROM override_intent" + w.text.String() + " ORDER BY " + sort + ", revision LIMIT " + most, w.args
+	return "SELECT " + overrideColumns + " FROM override_intent" + w.text.String() + " ORDER BY " + sort + ", revision LIMIT " + most, w.args
 }
 
 func (v *View) findUnmanaged(q *OverrideQuery, n int) ([]ListedOverride, error) {
@@ -189,9 +183,9 @@ func (v *View) findUnmanaged(q *OverrideQuery, n int) ([]ListedOverride, error) 
 	most := w.arg(n)
 	return many(v, func(row scanner, o *ListedOverride) error {
 		o.Unmanaged = true
-		return scanOverride(more{row, []any{instant{&o.Found}, instant{&o.Held}, instant{&o.Mattered}}}, &o.Override)
+		return scanOverride(more{row, []any{instant{&o.Found}}}, &o.Override)
 	},
-		"SELECT "+unmanagedColumns+", held, mattered FROM override_unmanaged"+w.text.String()+" ORDER BY "+sort+", "+unmanagedKey+" LIMIT "+most, w.args...)
+		"SELECT "+unmanagedColumns+" FROM override_unmanaged"+w.text.String()+" ORDER BY "+sort+", "+unmanagedKey+" LIMIT "+most, w.args...)
 }
 
 // filter adds what both tables are asked for in the same words.

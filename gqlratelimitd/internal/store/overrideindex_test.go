@@ -65,7 +65,7 @@ func TestTheIndexOfOverridesHasEachOnceHoweverItsPagesAreCut(t *testing.T) {
 			"all": {Ended: true}, "that hold": {Now: begin.Add(2 * time.Hour)}, "of a tenant": {Tenant: "t2"}, "blocks": {Blocked: &yes}, "no blocks": {Blocked: &no},
 			"set here": {Unmanaged: &no}, "set elsewhere": {Unmanaged: &yes}, "by": {By: "a0"}, "until": {Now: begin, Until: begin.Add(2 * time.Hour)},
 		} {
-			for _, q.Order = range []store.OverrideOrder{store.BySet, store.ByExpiry, store.ByMattered} {
+			for _, q.Order = range []store.OverrideOrder{store.BySet, store.ByExpiry} {
 				whole := read(t, db, func(v *store.View) ([]store.ListedOverride, error) { return v.FindOverrides(&q, store.MaxPage) })
 				require.NotEmpty(t, whole, name)
 				for i := range whole[1:] {

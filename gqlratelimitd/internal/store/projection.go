@@ -151,7 +151,7 @@ func (tx *Tx) PutUnmanaged(u *Unmanaged) error {
 	return tx.exec("INSERT INTO override_unmanaged ("+unmanagedKey+`, document, expires, author, reason, at, found, blocked)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (`+unmanagedKey+`) DO UPDATE SET document = excluded.document, expires = excluded.expires,
-		author = excluded.author, reason = excluded.reason, at = excluded.at, found = excluded.found, blocked = excluded.blocked, held = 0, mattered = 0`,
+		author = excluded.author, reason = excluded.reason, at = excluded.at, found = excluded.found, blocked = excluded.blocked`,
 		append(unmanagedArgs(&key), u.document(), micros(u.Expires), []byte(u.Actor), []byte(u.Reason), micros(u.SetAt), micros(u.Found), flag(u.Blocked))...)
 }
 

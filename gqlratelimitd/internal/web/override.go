@@ -32,9 +32,6 @@ type overrideOut struct {
 	// Managed says that it was set here. Otherwise By and Reason are what the record says itself, and Found is when it was seen first.
 	Managed bool      `json:"managed"`
 	Found   time.Time `json:"found,omitzero"`
-	// LastHeld is when an instance last decided something under it, and LastMattered when that was another decision than without it.
-	LastHeld     time.Time `json:"lastHeld,omitzero"`
-	LastMattered time.Time `json:"lastMattered,omitzero"`
 	// Replaced says that such a record holds in the place of this one.
 	Replaced bool `json:"replaced,omitempty"`
 	// Holds says whether it holds now: neither removed nor expired.
@@ -56,7 +53,7 @@ func (s *Server) overrideOf(o *control.Override) overrideOut {
 	v := &o.Override
 	out := overrideOut{
 		Tenant: o.Tenant, Level: v.Owner.Level.String(), Name: v.Owner.Name, Part: v.Owner.Part, Limit: v.Limit, Revision: o.Revision,
-		Managed: !o.Unmanaged, Found: o.Found, Replaced: o.Replaced, LastHeld: o.LastHeld, LastMattered: o.LastMattered, Removed: o.Removed,
+		Managed: !o.Unmanaged, Found: o.Found, Replaced: o.Replaced, Removed: o.Removed,
 		Holds:    !o.Removed && (v.Expires.IsZero() || s.cfg.Now().Before(v.Expires)),
 		Capacity: v.Capacity, Refill: v.Refill, Unlimited: v.Unlimited, Blocked: v.Blocked, Expires: v.Expires, Reason: v.Reason, By: v.Actor, At: v.SetAt,
 	}

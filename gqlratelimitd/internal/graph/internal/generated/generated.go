@@ -269,26 +269,24 @@ type ComplexityRoot struct {
 	}
 
 	Override struct {
-		At           func(childComplexity int) int
-		Blocked      func(childComplexity int) int
-		By           func(childComplexity int) int
-		Capacity     func(childComplexity int) int
-		Expires      func(childComplexity int) int
-		Found        func(childComplexity int) int
-		LastHeld     func(childComplexity int) int
-		LastMattered func(childComplexity int) int
-		Limit        func(childComplexity int) int
-		Managed      func(childComplexity int) int
-		Mode         func(childComplexity int) int
-		Owner        func(childComplexity int) int
-		PeriodMs     func(childComplexity int) int
-		Reason       func(childComplexity int) int
-		Refill       func(childComplexity int) int
-		Removed      func(childComplexity int) int
-		Replaced     func(childComplexity int) int
-		Revision     func(childComplexity int) int
-		Tenant       func(childComplexity int) int
-		Unlimited    func(childComplexity int) int
+		At        func(childComplexity int) int
+		Blocked   func(childComplexity int) int
+		By        func(childComplexity int) int
+		Capacity  func(childComplexity int) int
+		Expires   func(childComplexity int) int
+		Found     func(childComplexity int) int
+		Limit     func(childComplexity int) int
+		Managed   func(childComplexity int) int
+		Mode      func(childComplexity int) int
+		Owner     func(childComplexity int) int
+		PeriodMs  func(childComplexity int) int
+		Reason    func(childComplexity int) int
+		Refill    func(childComplexity int) int
+		Removed   func(childComplexity int) int
+		Replaced  func(childComplexity int) int
+		Revision  func(childComplexity int) int
+		Tenant    func(childComplexity int) int
+		Unlimited func(childComplexity int) int
 	}
 
 	OverridePage struct {
@@ -1878,18 +1876,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Override.Found(childComplexity), true
-	case "Override.lastHeld":
-		if e.ComplexityRoot.Override.LastHeld == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Override.LastHeld(childComplexity), true
-	case "Override.lastMattered":
-		if e.ComplexityRoot.Override.LastMattered == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Override.LastMattered(childComplexity), true
 	case "Override.limit":
 		if e.ComplexityRoot.Override.Limit == nil {
 			break
@@ -4317,23 +4303,15 @@ type Override {
   found: Time
   "A record that is not managed holds in the place of this one. It is said in lists."
   replaced: Boolean!
-  "When an instance last decided something under it, to a minute. It is said in lists. Null: nobody has said so."
-  lastHeld: Time
-  """
-  When it last mattered, to a minute: something was decided otherwise than without it, by what was spent at that moment. It is said in lists.
-  Null: nobody has said so. Of one that switches limits off nobody knows it, because nothing is counted then.
-  """
-  lastMattered: Time
   by: String!
   reason: String!
   at: Time
 }
 
 """
-In which order overrides are listed: those that were set last first; those that end first, with those that never end at the end; or those that
-mattered last, with those of which that is not known at the end.
+In which order overrides are listed: those that were set last first, or those that end first, with those that never end at the end.
 """
-enum OverrideOrder { SET EXPIRES MATTERED }
+enum OverrideOrder { SET EXPIRES }
 
 "Which overrides are listed. What is null leaves all that hold."
 input OverrideFilter {
@@ -5358,10 +5336,6 @@ func (ec *executionContext) childFields_Override(ctx context.Context, field grap
 		return ec.fieldContext_Override_found(ctx, field)
 	case "replaced":
 		return ec.fieldContext_Override_replaced(ctx, field)
-	case "lastHeld":
-		return ec.fieldContext_Override_lastHeld(ctx, field)
-	case "lastMattered":
-		return ec.fieldContext_Override_lastMattered(ctx, field)
 	case "by":
 		return ec.fieldContext_Override_by(ctx, field)
 	case "reason":
@@ -11948,52 +11922,6 @@ func (ec *executionContext) _Override_replaced(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_Override_replaced(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Boolean does not have child fields"))
-}
-
-func (ec *executionContext) _Override_lastHeld(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Override_lastHeld(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.LastHeld, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Override_lastHeld(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Time does not have child fields"))
-}
-
-func (ec *executionContext) _Override_lastMattered(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Override_lastMattered(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return obj.LastMattered, nil
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
-			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Override_lastMattered(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Override", field, false, false, errors.New("field of type Time does not have child fields"))
 }
 
 func (ec *executionContext) _Override_by(ctx context.Context, field graphql.CollectedField, obj *model.Override) (ret graphql.Marshaler) {
@@ -22601,16 +22529,6 @@ func (ec *executionContext) _Override(ctx context.Context, sel ast.SelectionSet,
 		case "replaced":
 			out.Values[i] = ec._Override_replaced(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
-			}
-		case "lastHeld":
-			out.Values[i] = ec._Override_lastHeld(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "lastMattered":
-			out.Values[i] = ec._Override_lastMattered(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "by":

@@ -437,15 +437,10 @@ type Override struct {
 	// When a record that is not managed was seen first. Null: it is managed.
 	Found *time.Time `json:"found,omitempty"`
 	// A record that is not managed holds in the place of this one. It is said in lists.
-	Replaced bool `json:"replaced"`
-	// When an instance last decided something under it, to a minute. It is said in lists. Null: nobody has said so.
-	LastHeld *time.Time `json:"lastHeld,omitempty"`
-	// When it last mattered, to a minute: something was decided otherwise than without it, by what was spent at that moment. It is said in lists.
-	// Null: nobody has said so. Of one that switches limits off nobody knows it, because nothing is counted then.
-	LastMattered *time.Time `json:"lastMattered,omitempty"`
-	By           string     `json:"by"`
-	Reason       string     `json:"reason"`
-	At           *time.Time `json:"at,omitempty"`
+	Replaced bool       `json:"replaced"`
+	By       string     `json:"by"`
+	Reason   string     `json:"reason"`
+	At       *time.Time `json:"at,omitempty"`
 }
 
 // Which overrides are listed. What is null leaves all that hold.
@@ -1302,25 +1297,22 @@ func (e Mode) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// In which order overrides are listed: those that were set last first; those that end first, with those that never end at the end; or those that
-// mattered last, with those of which that is not known at the end.
+// In which order overrides are listed: those that were set last first, or those that end first, with those that never end at the end.
 type OverrideOrder string
 
 const (
-	OverrideOrderSet      OverrideOrder = "SET"
-	OverrideOrderExpires  OverrideOrder = "EXPIRES"
-	OverrideOrderMattered OverrideOrder = "MATTERED"
+	OverrideOrderSet     OverrideOrder = "SET"
+	OverrideOrderExpires OverrideOrder = "EXPIRES"
 )
 
 var AllOverrideOrder = []OverrideOrder{
 	OverrideOrderSet,
 	OverrideOrderExpires,
-	OverrideOrderMattered,
 }
 
 func (e OverrideOrder) IsValid() bool {
 	switch e {
-	case OverrideOrderSet, OverrideOrderExpires, OverrideOrderMattered:
+	case OverrideOrderSet, OverrideOrderExpires:
 		return true
 	}
 	return false
