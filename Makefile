@@ -185,12 +185,11 @@ format: ## Format the Go code as the linter wants it
 	done
 
 .PHONY: generate
-generate: ## Regenerate the servers of the tests, of the example and of gqlratelimitd, the copies of the schema files, docs/reference/policy.md, and the dashboards
+generate: ## Regenerate the servers of the tests and of the example, the copies of the schema files, docs/reference/policy.md, and the dashboards
 	cp schema.graphqls ratelimit-field.graphqls gqlgenplugin/
 	cp schema.graphqls cmd/gqlratelimit/internal/source/schema.graphqls
 	$(GQLGEN) generate --config gqlgen.yml
 	cd example && $(GQLGEN) generate --config gqlgen.yml
-	cd gqlratelimitd/internal/graph && $(GQLGEN) generate --config gqlgen.yml
 	go generate ./docs/...
 	cd contrib/grafana && go generate .
 

@@ -26,7 +26,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/dispatch"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/graph"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
@@ -59,9 +58,7 @@ type daemon struct {
 	// dispatcher brings events to endpoints of tenants. It is nil without a Redis.
 	dispatcher *dispatch.Dispatcher
 	web        *web.Server
-	graph      *graph.API
-	// server is what serves both.
-	server   *http.Server
+	server     *http.Server
 	metrics  *metric.MeterProvider
 	registry *prometheus.Registry
 	listener net.Listener
@@ -91,7 +88,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 		return nil, err
 	}
 	for _, part := range []func(context.Context) error{
-		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDispatcher, d.openRefusals, d.openWeb, d.openGraph,
+		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDispatcher, d.openRefusals, d.openWeb,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -217,29 +214,13 @@ func (d *daemon) openWeb(context.Context) (err error) {
 			return nil
 		}
 	}
-	d.web, err = web.New(cfg)
-	return err
-}
-
-// openGraph makes the GraphQL API, and the server, whose bounds it looks at.
-func (d *daemon) openGraph(context.Context) (err error) {
-	d.server = &http.Server{
-		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(&sparing{log: d.log}, "", 0),
-	}
-	d.graph, err = graph.New(graph.Config{Control: d.control, Authenticator: d.authenticator, Server: d.server, Logger: d.log})
-	if err != nil {
+	if d.web, err = web.New(cfg); err != nil {
 		return err
 	}
-	api := d.web.Limited(d.graph)
-	d.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A router would answer paths that are not clean by itself, before anybody is counted.
-		if r.URL.Path == "/graphql" {
-			api.ServeHTTP(w, r)
-			return
-		}
-		d.web.ServeHTTP(w, r)
-	})
+	d.server = &http.Server{
+		Handler: d.web, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(&sparing{log: d.log}, "", 0),
+	}
 	return nil
 }
 
@@ -291,9 +272,6 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 	if err := d.server.Shutdown(patient); err != nil {
 		d.log.Warn("requests were cut off", "error", err)
 		_ = d.server.Close()
-	}
-	if err := d.graph.Close(patient); err != nil {
-		d.log.Warn("operations were cut off", "error", err)
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err

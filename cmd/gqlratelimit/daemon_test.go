@@ -144,27 +144,6 @@ func TestAPolicyWithMistakesIsPushedToNobody(t *testing.T) {
 	require.Equal(t, "FOLDER/p.yaml:2:1: error: default: too new\nNothing was published.\n", c.want(exitFound, "policy push -expect 1 -reason r FOLDER/p.yaml"))
 }
 
-func TestWhereItTakesASecondPersonOneIsAskedIfThatIsWanted(t *testing.T) {
-	t.Parallel()
-	c := newControl(t, document(50))
-	c.write("p.yaml", document(5))
-	const push = "policy push -expect 1 -reason r FOLDER/p.yaml"
-	second := func(more string) {
-		c.problem("PUT /v1/ratelimit/policies", http.StatusForbidden, `{"title": "This takes a second person", "detail": "it may lower limits of 1 of 1 tiers", "secondPerson": true`+more+`}`)
-	}
-	second("")
-	require.Equal(t, "Nothing was published: it may lower limits of 1 of 1 tiers\nWith -propose this asks a second person.\n", c.want(exitFound, push))
-	second("")
-	c.answer("POST /graphql", http.StatusOK, nil, `{"data": {"proposePolicy": {"id": 7, "hash": "sha256:00", "expires": "2026-11-23T03:00:00Z"}}}`)
-	require.Equal(t, "Nothing was published yet: it takes a second person.\nProposal 7 waits for somebody else to approve it: gqlratelimit policy proposals 7 says how. Then push the same file again.\n", c.want(exitFound, push+" -propose"))
-	require.Contains(t, c.bodies[len(c.bodies)-1], `"expectedRevision":1`)
-	second(`, "proposals": [7]`)
-	require.Contains(t, c.want(exitFound, push+" -propose"), "Proposal 7 waits")
-	second("")
-	c.answer("POST /graphql", http.StatusOK, nil, `{"errors": [{"message": "too many proposals wait"}], "data": null}`)
-	require.Contains(t, c.want(exitUsage, push+" -propose"), "too many proposals wait")
-}
-
 func TestTheTokenIsSentToNobodyWhoCouldReadItAndShownNowhere(t *testing.T) {
 	t.Parallel()
 	c := newControl(t, document(50))

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -110,17 +109,6 @@ func TestAPageOfAnotherSiteChangesNothing(t *testing.T) {
 	require.Equal(t, before, s.entries())
 	own := header{"Sec-Fetch-Site": "same-origin", "Origin": s.server.URL, "Ratelimit-Reason": "why"}
 	s.want(http.StatusCreated, s.ask(http.MethodPost, "/v1/tokens", s.admin, own, `{"subject": "s", "roles": ["viewer"]}`))
-}
-
-func TestWhatIsServedBesideCountsForTheSameAddress(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, web.LimitConfig{Address: 2})
-	beside := s.web.Limited(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	for _, status := range []int{http.StatusTeapot, http.StatusTeapot, http.StatusTooManyRequests} {
-		w := httptest.NewRecorder()
-		beside.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/graphql", nil))
-		require.Equal(t, status, w.Code)
-	}
 }
 
 func TestStrangersFillNoLogWhileTheDatabaseIsAway(t *testing.T) {

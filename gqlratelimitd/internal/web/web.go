@@ -108,17 +108,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Limited takes each request from the limit of its address, before a handler sees it that is served beside.
-func (s *Server) Limited(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.gate.arrive(r.Context(), s.cfg.Address(r)); err != nil {
-			(&call{Request: r, w: w, s: s, id: requestID()}).fail(r.Context(), err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // unrouted answers a request for which there is no route, with what the router found out about it.
 func (s *Server) unrouted(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	c := &call{Request: r, w: w, s: s, id: requestID()}

@@ -242,9 +242,6 @@ type ProblemError struct {
 	By      string    `json:"by"`
 	At      time.Time `json:"at"`
 	Roles   []string  `json:"roles"`
-	// SecondPerson says that somebody else has to approve it, and Proposals are those of these bytes.
-	SecondPerson bool     `json:"secondPerson"`
-	Proposals    []uint64 `json:"proposals"`
 
 	retryAfter time.Duration
 }

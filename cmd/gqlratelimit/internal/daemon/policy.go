@@ -79,7 +79,7 @@ func (d *Client) Since(number uint64) ([]Published, error) {
 	return page.Revisions, nil
 }
 
-// Change is a document that is published or proposed.
+// Change is a document that is published.
 type Change struct {
 	Document []byte
 	// Expected is the revision that it replaces, 0 for none.

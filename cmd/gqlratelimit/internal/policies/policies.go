@@ -34,9 +34,6 @@ func Run(c cli.Console, args []string) error {
 		{Name: "plan", Summary: "say what a new policy changes, and whom it would newly refuse", Run: plan},
 		{Name: "pull", Summary: "write the newest policy of gqlratelimitd into a file", Run: pull},
 		{Name: "push", Summary: "publish a policy file through gqlratelimitd", Run: runPush},
-		{Name: "proposals", Summary: "show the policies that wait for a second person", Run: proposals},
-		{Name: "approve", Summary: "approve, as the second person, what somebody else has proposed", Run: approve},
-		{Name: "withdraw", Summary: "take a proposal back, or reject that of somebody else", Run: withdraw},
 	}, args)
 }
 

@@ -26,11 +26,7 @@ what FILE.revision says, which policy pull has written; or the content of -base,
 before the merge; or the revision of -expect, 0 for the first policy. If somebody has published
 meanwhile, it says who and what, and how to go on. A file that the daemon has already is left alone.
 
-Where it takes a second person, -propose asks for one; the same push publishes once the proposal is
-approved.
-
-The exit code is 1 if nothing was published: somebody else has, the policy has mistakes, or it takes
-a second person.
+The exit code is 1 if nothing was published: somebody else has, or the policy has mistakes.
 
 Examples:
 
@@ -44,12 +40,10 @@ type pushed string
 
 // What can become of it.
 const (
-	pushedPublished    pushed = "published"
-	pushedUnchanged    pushed = "unchanged"
-	pushedConflict     pushed = "conflict"
-	pushedWrong        pushed = "wrong"
-	pushedSecondPerson pushed = "secondPerson"
-	pushedProposed     pushed = "proposed"
+	pushedPublished pushed = "published"
+	pushedUnchanged pushed = "unchanged"
+	pushedConflict  pushed = "conflict"
+	pushedWrong     pushed = "wrong"
 )
 
 // pushedJSON is the JSON of push.
@@ -65,9 +59,6 @@ type pushedJSON struct {
 	Based     uint64              `json:"based,omitempty"`
 	Meanwhile []daemon.Published  `json:"meanwhile,omitempty"`
 	Changes   []policydiff.Change `json:"changes,omitempty"`
-	// Proposals wait for a second person.
-	Proposals []uint64 `json:"proposals,omitempty"`
-	Problem   string   `json:"problem,omitempty"`
 }
 
 // push is a push that is under way.
@@ -77,7 +68,7 @@ type push struct {
 	daemon                     daemon.Flags
 	path, base, reason, ticket string
 	expect                     *uint64
-	propose, json              bool
+	json                       bool
 	client                     *daemon.Client
 	document                   []byte
 	newest                     *policy.Revision
@@ -96,7 +87,6 @@ func runPush(c cli.Console, args []string) error {
 		p.expect = &n
 		return err
 	})
-	flags.BoolVar(&p.propose, "propose", false, "where it takes a second person, ask for one")
 	flags.BoolVar(&p.json, "json", false, "write JSON (docs/reference/command.md describes the format)")
 	var err error
 	if p.path, err = parseFile(c, flags, args); err != nil {
@@ -191,8 +181,6 @@ func (p *push) run() (err error) {
 		return p.out.Revision.write(p.path)
 	case !errors.As(err, &refused):
 		return err
-	case refused.SecondPerson:
-		return p.secondPerson(change, refused)
 	case refused.Status == http.StatusPreconditionFailed:
 		// Somebody was faster.
 		p.out.Based = *expected
@@ -286,21 +274,6 @@ func changesBetween(was, is *policy.Revision) []policydiff.Change {
 	}
 	changes, _ := compare(before, after)
 	return changes
-}
-
-// secondPerson asks for one if that is wanted.
-func (p *push) secondPerson(change *daemon.Change, refused *daemon.ProblemError) error {
-	p.out.Result, p.out.Proposals, p.out.Problem = pushedSecondPerson, refused.Proposals, refused.Detail
-	if !p.propose || len(refused.Proposals) > 0 {
-		return nil
-	}
-	change.Key = "propose-" + rand.Text()
-	proposal, err := p.client.Propose(change)
-	if err != nil {
-		return err
-	}
-	p.out.Result, p.out.Proposals = pushedProposed, []uint64{proposal.ID}
-	return nil
 }
 
 // parseFile reads flags and the one file that goes with them, that of the environment unless given.

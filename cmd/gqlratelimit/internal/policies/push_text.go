@@ -3,7 +3,6 @@ package policies
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
@@ -25,26 +24,7 @@ func (p *push) write() {
 		fmt.Fprintln(p.Stdout, "Nothing was published.")
 	case pushedConflict:
 		p.writeConflict(file)
-	case pushedSecondPerson:
-		fmt.Fprintln(p.Stdout, "Nothing was published: "+cli.Plain(p.out.Problem))
-		if len(p.out.Proposals) == 0 {
-			fmt.Fprintln(p.Stdout, "With -propose this asks a second person.")
-		} else {
-			p.writeProposals()
-		}
-	case pushedProposed:
-		fmt.Fprintln(p.Stdout, "Nothing was published yet: it takes a second person.")
-		p.writeProposals()
 	}
-}
-
-func (p *push) writeProposals() {
-	ids := make([]string, len(p.out.Proposals))
-	for i, id := range p.out.Proposals {
-		ids[i] = strconv.FormatUint(id, 10)
-	}
-	fmt.Fprintf(p.Stdout, "Proposal %s waits for somebody else to approve it: gqlratelimit policy proposals %s says how. Then push the same file again.\n",
-		strings.Join(ids, ", "), ids[0])
 }
 
 func (p *push) writeConflict(file string) {
