@@ -25,7 +25,7 @@ func (d *daemon) openAnnouncer(context.Context) (err error) {
 	}
 	//nolint:contextcheck // That its counters are 0 is of no request.
 	d.announcer, err = announce.New(announce.Config{
-		Store: d.db, Sink: sink, Source: announce.SourceOf(d.options.Namespace, d.logName), Logger: d.log, MeterProvider: d.metrics, Now: d.options.now,
+		Store: d.db, Sink: sink, Source: announce.SourceOf(d.options.Namespace), Logger: d.log, MeterProvider: d.metrics, Now: d.options.now,
 	})
 	return err
 }

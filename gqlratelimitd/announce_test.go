@@ -43,7 +43,7 @@ func TestWhatIsDoneIsAnnouncedInTheRedisOfTheInstances(t *testing.T) {
 	var names []string
 	for _, e := range got {
 		names = append(names, e.Type)
-		require.Equal(t, "ratelimit:main/audit/gqlratelimitd", e.Source)
+		require.Equal(t, "ratelimit:main/audit", e.Source)
 		require.NotContains(t, string(e.Data), token)
 		require.NotContains(t, string(e.Data), r.token)
 		_, err := audit.ParseRecord(e.Data)

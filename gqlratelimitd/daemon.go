@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/announce"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/collect"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
@@ -40,11 +37,7 @@ type daemon struct {
 	db            *store.DB
 	control       *control.Control
 	authenticator *access.Authenticator
-	// key signs checkpoints of the audit log.
-	key         *audit.Key
-	signer      *audit.Signer
-	checkpoints *os.File
-	redis       redis.UniversalClient
+	redis         redis.UniversalClient
 	// budgets are those of the instances, nil without a Redis.
 	budgets *bucket.Redis
 	// relay is nil without a Redis.
@@ -59,11 +52,11 @@ type daemon struct {
 	dispatcher *dispatch.Dispatcher
 	web        *web.Server
 	server     *http.Server
-	metrics  *metric.MeterProvider
-	registry *prometheus.Registry
-	listener net.Listener
-	// logName is that of the audit log, public its public key, and token the text of the bootstrap token, empty if there is none.
-	logName, public, token string
+	metrics    *metric.MeterProvider
+	registry   *prometheus.Registry
+	listener   net.Listener
+	// token is the text of the bootstrap token, empty if there is none.
+	token string
 }
 
 // open opens everything, and serves nothing yet. After an error nothing is open.
@@ -88,7 +81,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 		return nil, err
 	}
 	for _, part := range []func(context.Context) error{
-		d.openMetrics, d.openRedis, d.openControl, d.openAudit, d.openRelay, d.openAnnouncer, d.openCollector, d.openDispatcher, d.openRefusals, d.openWeb,
+		d.openMetrics, d.openRedis, d.openControl, d.openRelay, d.openAnnouncer, d.openCollector, d.openDispatcher, d.openRefusals, d.openWeb,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -97,8 +90,7 @@ func open(ctx context.Context, o *options, c console) (_ *daemon, err error) {
 	if d.token, err = d.control.Bootstrap(ctx, false); err != nil {
 		return nil, err
 	}
-	// The log has an entry at the latest now: it is signed, so that a daemon with another key is told so from the first moment on.
-	return d, d.sign(ctx)
+	return d, nil
 }
 
 // openMetrics makes what metrics are read from.
@@ -115,9 +107,6 @@ func (d *daemon) openMetrics(context.Context) error {
 func (d *daemon) openControl(context.Context) error {
 	keys, err := d.options.policyKeys()
 	if err != nil {
-		return err
-	}
-	if d.key, err = auditKey(d.options.Audit.Key, d.options.Audit.Name); err != nil {
 		return err
 	}
 	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed, Now: d.options.now}
@@ -147,37 +136,6 @@ func (d *daemon) changed() {
 	}
 }
 
-func (d *daemon) openAudit(ctx context.Context) (err error) {
-	d.logName, d.public = d.key.Name(), d.key.Public()
-	if d.checkpoints, err = openCheckpoints(d.options.Audit.Checkpoints); err != nil {
-		return err
-	}
-	d.signer, err = audit.NewSigner(control.NewAuditLog(d.db), audit.SignerConfig{Key: d.key, OnCheckpoint: d.keep, Logger: d.log})
-	if err != nil {
-		return err
-	}
-	return d.sign(ctx)
-}
-
-// sign signs the audit log. The error is that of a key of another log.
-func (d *daemon) sign(ctx context.Context) error {
-	if _, err := d.signer.Sign(ctx, time.Now()); err != nil {
-		if errors.Is(err, audit.ErrOtherKey) {
-			return fmt.Errorf("%w: all daemons of a database have one key: copy %s from the first one", err, d.options.Audit.Key)
-		}
-		// A log that was tampered with is no reason to leave an incident without a control plane.
-		d.log.Error("the audit log cannot be signed", "error", err)
-	}
-	return nil
-}
-
-// keep appends a checkpoint to the file outside of the database.
-func (d *daemon) keep(signed []byte) {
-	if err := keepCheckpoint(d.checkpoints, signed); err != nil {
-		d.log.Error("a checkpoint was not kept", "file", d.options.Audit.Checkpoints, "error", err)
-	}
-}
-
 // openRedis makes a client of the Redis of the instances, which may be away.
 func (d *daemon) openRedis(context.Context) (err error) {
 	if d.options.Redis == "" {
@@ -203,7 +161,7 @@ func (d *daemon) openRelay(context.Context) (err error) {
 
 func (d *daemon) openWeb(context.Context) (err error) {
 	cfg := web.Config{
-		Control: d.control, Authenticator: d.authenticator, Signer: d.signer, Logger: d.log, MeterProvider: d.metrics,
+		Control: d.control, Authenticator: d.authenticator, Logger: d.log, MeterProvider: d.metrics,
 		Metrics: promhttp.HandlerFor(d.registry, promhttp.HandlerOpts{}),
 	}
 	if d.relay != nil {
@@ -281,7 +239,6 @@ func (d *daemon) serve(ctx context.Context) (err error) {
 
 // work starts what is behind requests. Each ends with the context.
 func (d *daemon) work(ctx context.Context, behind *sync.WaitGroup) {
-	behind.Go(func() { d.signer.Run(ctx) })
 	run := func(name string, run func(context.Context) error) {
 		behind.Go(func() {
 			if err := run(ctx); err != nil {
@@ -327,9 +284,6 @@ func (d *daemon) close(ctx context.Context) error {
 	}
 	if d.stream != nil {
 		errs = append(errs, d.stream.Close())
-	}
-	if d.checkpoints != nil {
-		errs = append(errs, d.checkpoints.Close())
 	}
 	if d.db != nil {
 		errs = append(errs, d.db.Close())

@@ -16,7 +16,6 @@ require (
 	go.opentelemetry.io/otel/exporters/prometheus v0.67.0
 	go.opentelemetry.io/otel/metric v1.45.0
 	go.opentelemetry.io/otel/sdk/metric v1.45.0
-	golang.org/x/mod v0.38.0
 	modernc.org/sqlite v1.46.1
 	pgregory.net/rapid v1.3.0
 )

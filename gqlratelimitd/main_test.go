@@ -87,14 +87,6 @@ func (r *running) understand() {
 	r.token = regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(r.out)
 }
 
-// keyIn is the public key of the audit log in what a daemon prints.
-func keyIn(t testing.TB, out string) string {
-	t.Helper()
-	key := regexp.MustCompile(`(?m)with the key (\S+)$`).FindStringSubmatch(out)
-	require.Len(t, key, 2, out)
-	return key[1]
-}
-
 // ask sends a request, and returns what is answered.
 func (r *running) ask(status int, method, path, token, body string, headers ...string) string {
 	r.Helper()
@@ -133,56 +125,54 @@ func TestAStrangerStartsItTakesATokenPublishesAndVerifiesTheLogWithoutIt(t *test
 	require.Contains(t, r.ask(http.StatusOK, http.MethodGet, "/metrics", token, ""), "http_server_request_duration_seconds")
 	require.Zero(t, r.stop())
 
-	// It was signed when the daemon ended, so that the file has all of it.
 	again := start(t, data)
 	require.Empty(t, again.token, "there is a token")
 	require.Equal(t, document, again.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/policies", token, ""))
 	require.Zero(t, again.stop())
 	export := filepath.Join(t.TempDir(), "audit.jsonl")
-	key := keyIn(t, r.out)
-	kept := filepath.Join(data, "checkpoints.jsonl")
 	out, code := command("audit", "export", "-o", export, "-data", data)
 	require.Zero(t, code, out)
-	out, code = command("audit", "verify", export, "-key", key, "-kept", kept)
+	out, code = command("audit", "verify", export)
 	require.Zero(t, code, out)
-	require.Contains(t, out, "3 entries", "the one-time token, the token, the policy")
+	require.Contains(t, out, "3 rows", "the one-time token, the token, the policy")
 
 	text, err := os.ReadFile(export)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(export, []byte(strings.Replace(string(text), `"reason":"why"`, `"reason":"who"`, 1)), 0o600))
-	out, code = command("audit", "verify", "-key", key, export)
+	out, code = command("audit", "verify", export)
 	require.Equal(t, exitFailed, code, out)
-
-	info, err := os.Stat(filepath.Join(data, "audit.key"))
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.Contains(t, out, "row 1 does not fit")
 }
 
-func TestAnExportHasAllOfTheLogFromTheFirstMinuteOn(t *testing.T) {
+func TestVerifyReadsADatabaseAndRemembersARow(t *testing.T) {
 	t.Parallel()
 	data, export := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "audit.jsonl")
-	r := start(t, data)
-	r.first()
-	out, code := command("audit", "export", "-data", data, "-o", export)
+	start(t, data).first()
+	out, code := command("audit", "verify", "-data", data)
 	require.Zero(t, code, out)
-	out, code = command("audit", "verify", export, "-key", keyIn(t, r.out), "-kept", filepath.Join(data, "checkpoints.jsonl"))
+	require.Contains(t, out, "3 rows")
+	require.Contains(t, out, "cut off at the end are not found")
+	known := regexp.MustCompile(`(?m)^The last row is (2:[0-9a-f]{64})$`).FindStringSubmatch(out)
+	require.Len(t, known, 2, out)
+	out, code = command("audit", "verify", "-known", known[1], "-data", data)
 	require.Zero(t, code, out)
-	require.Contains(t, out, "3 entries")
-	// Who has no key exports what is signed.
-	require.NoError(t, os.Rename(filepath.Join(data, "audit.key"), filepath.Join(data, "key")))
-	out, code = command("audit", "export", "-data", data)
-	require.Zero(t, code, out)
-	require.Contains(t, out, "because none was signed")
-	require.NoFileExists(t, filepath.Join(data, "audit.key"))
-}
+	require.NotContains(t, out, "not found")
 
-func TestASecondDaemonWithAKeyOfItsOwnIsRefusedFromTheFirstMomentOn(t *testing.T) {
-	t.Parallel()
-	data, other := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "audit.key")
-	start(t, data)
-	out, code := command("-data", data, "-audit-key", other, "-listen", "127.0.0.1:0")
+	out, code = command("audit", "export", "-data", data, "-o", export)
+	require.Zero(t, code, out)
+	text, err := os.ReadFile(export)
+	require.NoError(t, err)
+	lines := strings.SplitAfter(string(text), "\n")
+	require.NoError(t, os.WriteFile(export, []byte(lines[0]+lines[1]), 0o600))
+	out, code = command("audit", "verify", export)
+	require.Zero(t, code, out)
+	out, code = command("audit", "verify", export, "-known", known[1])
 	require.Equal(t, exitFailed, code, out)
-	require.Contains(t, out, "copy "+other+" from the first one")
+	require.Contains(t, out, "row 2 is missing")
+	for _, wrong := range [][]string{{"verify", export, "-known", "2"}, {"verify", export, export}, {"verify", "-data", data, export}, {"prove"}, {}} {
+		out, code = command(append([]string{"audit"}, wrong...)...)
+		require.Equal(t, exitUsage, code, out)
+	}
 }
 
 func TestItRunsOnPostgreSQL(t *testing.T) {
@@ -197,10 +187,9 @@ func TestItRunsOnPostgreSQL(t *testing.T) {
 	require.Equal(t, document, two.ask(http.StatusOK, http.MethodGet, "/v1/ratelimit/policies", token, ""))
 	two.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, document+"# two\n", "If-Match", `"1"`)
 	one.ask(http.StatusPreconditionFailed, http.MethodPut, "/v1/ratelimit/policies", token, document, "If-Match", `"1"`)
-	out, code := command("-database", url, "-data", t.TempDir(), "-listen", "127.0.0.1:0")
-	require.Equal(t, exitFailed, code, "a daemon with another key of the audit log")
-	require.Contains(t, out, "copy")
-	require.NotContains(t, out, url)
+	out, code := command("audit", "verify", "-database", url)
+	require.Zero(t, code, out)
+	require.Contains(t, out, "4 rows")
 }
 
 func TestWhatIsPublishedReachesAnInstanceThatFollowsRedis(t *testing.T) {

@@ -33,7 +33,7 @@ type options struct {
 	Listen string `yaml:"listen"`
 	// PlainText lets the daemon listen beyond loopback without TLS: tokens can be read by whoever is in between.
 	PlainText bool `yaml:"plainText"`
-	// Data is the folder of the embedded database, of the key of the audit log and of its checkpoints.
+	// Data is the folder of the embedded database and of the key of webhooks.
 	Data string `yaml:"data"`
 	// Database is the URL of a PostgreSQL. Empty means the embedded database.
 	Database string `yaml:"database"`
@@ -52,15 +52,6 @@ type options struct {
 		Key         string `yaml:"key"`
 		ClientCA    string `yaml:"clientCA"`
 	} `yaml:"tls"`
-
-	Audit struct {
-		// Key is a file with the private key that signs checkpoints, which is made if it is not there.
-		Key string `yaml:"key"`
-		// Name is that of the log in a key that is made.
-		Name string `yaml:"name"`
-		// Checkpoints is a file to which each signed checkpoint is appended.
-		Checkpoints string `yaml:"checkpoints"`
-	} `yaml:"audit"`
 
 	Webhooks webhookOptions `yaml:"webhooks"`
 
@@ -115,9 +106,8 @@ type certificateOptions struct {
 }
 
 const help = `Usage: gqlratelimitd [flags]
-       gqlratelimitd audit verify FILE -key KEY [-kept FILE]
+       gqlratelimitd audit verify [FILE] [-known NUMBER:HASH] [flags]
        gqlratelimitd audit export [-o FILE] [flags]
-       gqlratelimitd audit rotate -reason TEXT [-lost] [flags]
 
 Without an argument it listens on ` + defaultListen + `, keeps everything in a file of SQLite in the state folder of
 the user, and prints a one-time token and what to do with it.
@@ -131,7 +121,7 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	config = flags.String("config", "", "`file` in YAML with all settings; flags beat it")
 	flags.StringVar(&o.Listen, "listen", o.Listen, "`address` to listen on (default "+defaultListen+")")
 	flags.BoolVar(&o.PlainText, "plain-text", o.PlainText, "listen beyond loopback without TLS")
-	flags.StringVar(&o.Data, "data", o.Data, "`folder` of database, audit key and checkpoints")
+	flags.StringVar(&o.Data, "data", o.Data, "`folder` of the database and of the key of webhooks")
 	flags.StringVar(&o.Database, "database", o.Database, "`URL` of a PostgreSQL, postgres://…; otherwise a file of SQLite in the folder of -data")
 	flags.StringVar(&o.Redis, "redis", o.Redis, "`URL` of the Redis of the instances")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`name` of the limiter in Redis (default main)")
@@ -140,8 +130,6 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
 	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", o.TLS.ClientCA, "`file` with authorities of client certificates")
-	flags.StringVar(&o.Audit.Key, "audit-key", o.Audit.Key, "`file` with the key of the audit log (default audit.key in the folder of -data)")
-	flags.StringVar(&o.Audit.Checkpoints, "checkpoints", o.Audit.Checkpoints, "`file` to append signed checkpoints to (default checkpoints.jsonl in the folder of -data)")
 	o.Webhooks.register(flags)
 	flags.BoolVar(&o.Alone, "alone", o.Alone, "no policy takes a second person, however far it reaches")
 	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
@@ -292,9 +280,6 @@ func (o *options) complete() error {
 		// What it prints holds wherever it is read.
 		o.Data = folder
 	}
-	o.Audit.Key = cmp.Or(o.Audit.Key, filepath.Join(o.Data, "audit.key"))
-	o.Audit.Name = cmp.Or(o.Audit.Name, "gqlratelimitd")
-	o.Audit.Checkpoints = cmp.Or(o.Audit.Checkpoints, filepath.Join(o.Data, "checkpoints.jsonl"))
 	if (o.TLS.Certificate == "") != (o.TLS.Key == "") {
 		mistakes = append(mistakes, errors.New("-tls-cert and -tls-key go together"))
 	}

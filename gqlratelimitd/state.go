@@ -1,15 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
 
 // dataFolder makes the folder for what the daemon keeps, if it is not there. Nobody else may write into one that is: they could put
@@ -44,22 +41,6 @@ func privateKey(name string) error {
 		return fmt.Errorf("others may read or change %s (%04o), which is a private key: chmod 600 it", name, mode)
 	}
 	return nil
-}
-
-// auditKey reads the key of the audit log, or makes one.
-func auditKey(name, log string) (*audit.Key, error) {
-	text, err := secretFile(name, func() (string, error) {
-		private, _, err := audit.NewKey(log)
-		return private, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	key, err := audit.ParseKey(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return key, nil
 }
 
 // secretFile reads a file that nobody else may read, or makes one with a secret.
@@ -108,42 +89,6 @@ func syncFolder(name string) error {
 		return err
 	}
 	return errors.Join(folder.Sync(), folder.Close())
-}
-
-// checkpointLine is a checkpoint in the file that is kept outside of the database, a line each: as in an export.
-type checkpointLine struct {
-	Checkpoint string `json:"checkpoint"`
-}
-
-// openCheckpoints opens the file to which checkpoints are appended.
-func openCheckpoints(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-}
-
-// keepCheckpoint appends a checkpoint to a file, as a line of its own also behind one that was cut, as on a disk that was full.
-func keepCheckpoint(file *os.File, signed []byte) error {
-	line, err := json.Marshal(checkpointLine{string(signed)})
-	if err != nil {
-		return err
-	}
-	line = append(line, '\n')
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if size := info.Size(); info.Mode().IsRegular() && size > 0 {
-		var last [1]byte
-		if _, err := file.ReadAt(last[:], size-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			line = append([]byte{'\n'}, line...)
-		}
-	}
-	if _, err := file.Write(line); err != nil {
-		return err
-	}
-	return file.Sync()
 }
 
 // stateFolder is where a program of the user keeps what has to stay: what systemd says, or the base directory specification of freedesktop.

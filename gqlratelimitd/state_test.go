@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,11 +38,12 @@ func TestOthersMayNeitherWriteWhereItKeepsThingsNorReadItsKeys(t *testing.T) {
 		require.Empty(t, files, "nothing was put into it")
 	}
 	for mode, fine := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o644: false, 0o660: false, 0o602: false} {
-		name := filepath.Join(t.TempDir(), "audit.key")
-		_, err := auditKey(name, "log")
+		name := filepath.Join(t.TempDir(), "webhook.key")
+		made := func() (string, error) { return "secret", nil }
+		_, err := secretFile(name, made)
 		require.NoError(t, err)
 		require.NoError(t, os.Chmod(name, mode))
-		_, err = auditKey(name, "log")
+		_, err = secretFile(name, made)
 		if fine {
 			require.NoError(t, err, "%o", mode)
 		} else {
@@ -59,7 +59,7 @@ func TestWhatItKeepsIsItsOwnersAlone(t *testing.T) {
 	r.first()
 	files, err := os.ReadDir(data)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 3)
+	require.NotEmpty(t, files)
 	for _, file := range append(files, nil) {
 		name, want := data, os.FileMode(0o700)
 		if file != nil {
@@ -69,37 +69,6 @@ func TestWhatItKeepsIsItsOwnersAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, info.Mode().Perm(), name)
 	}
-}
-
-func TestACheckpointThatWasCutOnAFullDiskSpoilsNoOtherOne(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(t.TempDir(), "state")
-	r := start(t, data)
-	r.first()
-	require.Zero(t, r.stop())
-	kept := filepath.Join(data, "checkpoints.jsonl")
-	text, err := os.ReadFile(kept)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(kept, append(text, text[:40]...), 0o600))
-	again := start(t, data)
-	again.ask(http.StatusUnauthorized, http.MethodGet, "/v1/tokens", "grl_nobody", "")
-	out, code := command("-new-token", "-data", data)
-	require.Zero(t, code, out)
-	require.Zero(t, again.stop(), "it signs another checkpoint")
-
-	export, key := filepath.Join(t.TempDir(), "audit.jsonl"), keyIn(t, r.out)
-	out, code = command("audit", "export", "-data", data, "-o", export)
-	require.Zero(t, code, out)
-	out, code = command("audit", "verify", export, "-key", key, "-kept", kept)
-	require.Zero(t, code, out)
-	require.Contains(t, out, "1 lines of "+kept+" were cut")
-
-	text, err = os.ReadFile(kept)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(kept, append([]byte("what is this\n"), text...), 0o600))
-	out, code = command("audit", "verify", export, "-key", key, "-kept", kept)
-	require.Equal(t, exitFailed, code, out)
-	require.Contains(t, out, "line 1 is no checkpoint")
 }
 
 func TestAnExportOfNoDatabaseMakesNone(t *testing.T) {

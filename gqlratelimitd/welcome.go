@@ -35,8 +35,6 @@ func (d *daemon) welcome() {
 	if d.options.Database == "" {
 		fmt.Fprintf(w, "Everything is kept in %s\n", d.options.Data)
 	}
-	fmt.Fprintf(w, "Checkpoints of the audit log are kept in %s\n", d.options.Audit.Checkpoints)
-	fmt.Fprintf(w, "The audit log is verified with the key %s\n", d.public)
 	if d.relay == nil {
 		fmt.Fprintln(w, "Changes stay here, and previews have nothing to go by: with -redis URL changes reach every instance.")
 	}

@@ -25,7 +25,7 @@ const (
 	ReadUsage Action = "usage.read"
 	// ReadDecision reads refusals, the live tail and who is hottest: of a tenant, or of all.
 	ReadDecision Action = "decision.read"
-	// ReadAudit reads entries of the audit log, checkpoints and proofs.
+	// ReadAudit reads entries of the audit log.
 	ReadAudit Action = "audit.read"
 	// ExportAudit exports the audit log.
 	ExportAudit Action = "audit.export"
@@ -73,8 +73,6 @@ const (
 	IssueToken Action = "token.issue"
 	// RevokeToken revokes a token of somebody else. Everybody may revoke their own.
 	RevokeToken Action = "token.revoke"
-	// RotateAuditKey changes the key that signs the audit log.
-	RotateAuditKey Action = "audit.rotate-key"
 	// RegisterWebhook registers an endpoint of a tenant for events about it.
 	RegisterWebhook Action = "webhook.register"
 	// ChangeWebhook changes what an endpoint is, or switches it off or on.
@@ -146,7 +144,6 @@ var rights = []row{
 	{ObserveModeSwitch, tenant, nil, true},
 	{IssueToken, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, false},
 	{RevokeToken, tenant, []Role{TenantAdmin, Operator}, true},
-	{RotateAuditKey, fleet, []Role{Operator}, false},
 	{RegisterWebhook, tenant, []Role{TenantAdmin, Operator}, false},
 	{ChangeWebhook, tenant, []Role{TenantAdmin, Operator}, false},
 	{RemoveWebhook, tenant, []Role{TenantAdmin, Operator}, false},

@@ -54,7 +54,6 @@ var matrix = []struct {
 	{access.ObserveModeSwitch, "", "", "s"},
 	{access.IssueToken, "vtopa", "", "vopab"},
 	{access.RevokeToken, "to", "", "os"},
-	{access.RotateAuditKey, "", "", "o"},
 	{access.RegisterWebhook, "to", "", "o"},
 	{access.ChangeWebhook, "to", "", "o"},
 	{access.RemoveWebhook, "to", "", "o"},
@@ -206,7 +205,7 @@ func TestWhoHasTwoRolesMayWhatEitherMay(t *testing.T) {
 	actor := access.Actor{Method: access.MethodOIDC, Roles: []access.Role{access.Auditor, access.Publisher}}
 	require.NoError(t, access.Authorize(actor, access.PublishPolicy, ""))
 	require.NoError(t, access.Authorize(actor, access.ExportAudit, ""))
-	require.EqualError(t, access.Authorize(actor, access.RotateAuditKey, ""), "access: denied: audit.rotate-key takes the role operator")
+	require.EqualError(t, access.Authorize(actor, access.GrantBudget, ""), "access: denied: budget.grant takes the role operator")
 }
 
 func TestNobodyIssuesATokenWithMoreRightsThanTheirs(t *testing.T) {

@@ -1,11 +1,12 @@
-// Package audit keeps a log of who changed what: a Merkle tree over entries, with signed checkpoints.
+// Package audit keeps a log of who changed what: rows that are only ever appended, joined by a chain of hashes.
 //
-// An [Entry] is written once, as exact bytes, and these bytes are a leaf of the tree of golang.org/x/mod/sumdb/tlog. A
-// [Checkpoint] is the size and the root of the tree, signed with Ed25519. Whoever has kept a checkpoint elsewhere can tell whether the
-// log has since been added to and nothing else: [CheckGrowth] from a proof, [Verify] from an export, without the
-// service. This makes the log tamper-evident. It keeps nobody who owns the database and the key from writing another log; it lets
-// everybody see it who has a checkpoint of before.
+// An [Entry] is written once, as exact bytes. Its [Row] has these bytes and a hash, which is the SHA-256 of the hash of the row before
+// and of the bytes. [Verify] and [VerifyLog] find a row that was removed, changed, inserted or moved, and name its number.
 //
-// What a log is kept in is a [Storage]; package audittest is its contract. The package imports nothing else of this module, so that
-// a program that verifies needs nothing of the service.
+// The chain needs no key, so whoever may write the database can write another log from a row on, with hashes that fit, or drop rows
+// from the end. Both are found by a [Mark] that was kept elsewhere: the number and the hash of a row. Verification without one says
+// nothing of rows that were cut off at the end.
+//
+// A log is kept in a [Storage]; package audittest is its contract. The package imports nothing else of this module, so that a
+// program that verifies needs nothing of the service.
 package audit

@@ -158,7 +158,7 @@ func checkValue(field string, value json.RawMessage) error {
 	return nil
 }
 
-// secret matches what is recognisable as a secret: tokens of package access, keys of signers of this package and of PEM, JSON Web
+// secret matches what is recognisable as a secret: tokens of package access, private keys of PEM and of golang.org/x/mod/sumdb/note, JSON Web
 // Tokens, and URLs with a password.
 var secret = regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{20}` +
 	`|PRIVATE\+KEY\+|PRIVATE KEY-----` +

@@ -3,34 +3,22 @@ package audit
 import (
 	"context"
 	"fmt"
-
-	"golang.org/x/mod/sumdb/tlog"
 )
 
 // Reader reads a log.
 type Reader interface {
-	// Size returns how many entries there are.
+	// Size returns how many rows there are.
 	Size(ctx context.Context) (int64, error)
-	// Hashes returns the hashes that were stored at the indexes, in their order; each is below tlog.StoredHashIndex(0, size).
-	Hashes(ctx context.Context, indexes []int64) ([]tlog.Hash, error)
-	// Records returns the records of at most n entries from a sequence on, in order, as exact bytes. None where there are none.
-	Records(ctx context.Context, from int64, n int) ([][]byte, error)
-	// Checkpoints returns at most n signed checkpoints of a size of at least from, in the order in which they were stored, as exact
-	// bytes.
-	Checkpoints(ctx context.Context, from int64, n int) ([][]byte, error)
-	// Newest returns the checkpoint that was stored last, or nil.
-	Newest(ctx context.Context) ([]byte, error)
+	// Rows returns at most n rows from a number on, in order. None where there are none.
+	Rows(ctx context.Context, from int64, n int) ([]Row, error)
 }
 
-// Storage keeps a log. It is a transaction: what it reads is what it wrote and what was committed before, and from the first
-// call on nobody else appends until it ends. Otherwise the log would fork. Package audittest is the contract.
+// Storage keeps a log. It is a transaction: it reads what it wrote and what was committed before, and from the first call on nobody
+// else appends until it ends. Otherwise the log would fork. Package audittest is the contract.
 type Storage interface {
 	Reader
-	// Append stores the record of an entry and the hashes that come with it, the first of them at the index
-	// tlog.StoredHashIndex(0, sequence). The sequence is the size.
-	Append(ctx context.Context, sequence int64, record []byte, hashes []tlog.Hash) error
-	// AppendCheckpoint stores a signed checkpoint of a size: at least that of the one before.
-	AppendCheckpoint(ctx context.Context, size int64, checkpoint []byte) error
+	// Append stores a row. The sequence is the size; any other one is an error.
+	Append(ctx context.Context, sequence int64, row Row) error
 }
 
 // Log is where a log is kept. It is safe for concurrent use.
@@ -52,31 +40,49 @@ func Append(ctx context.Context, storage Storage, e Entry) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	hashes, err := tlog.StoredHashes(size, record, hashReader(ctx, storage))
+	before, err := lastHash(ctx, storage, size)
 	if err != nil {
-		return nil, fmt.Errorf("audit: hash entry %d: %w", size, err)
+		return nil, err
 	}
-	if err := storage.Append(ctx, size, record, hashes); err != nil {
-		return nil, fmt.Errorf("audit: append entry %d: %w", size, err)
+	if err := storage.Append(ctx, size, Row{Record: record, Hash: ChainHash(before, record)}); err != nil {
+		return nil, fmt.Errorf("audit: append row %d: %w", size, err)
 	}
 	return &e, nil
 }
 
-// hashReader reads hashes for package tlog.
-func hashReader(ctx context.Context, r Reader) tlog.HashReader {
-	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		if len(indexes) == 0 {
-			return nil, nil
-		}
-		return r.Hashes(ctx, indexes)
-	})
+// lastHash returns the hash of the last row of a log of a size.
+func lastHash(ctx context.Context, r Reader, size int64) (Hash, error) {
+	if size == 0 {
+		return Hash{}, nil
+	}
+	rows, err := r.Rows(ctx, size-1, 1)
+	if err != nil {
+		return Hash{}, fmt.Errorf("audit: read row %d: %w", size-1, err)
+	}
+	if len(rows) != 1 {
+		return Hash{}, &TamperError{Row: size - 1, Problem: "is counted and is not there"}
+	}
+	return rows[0].Hash, nil
 }
 
-// Root returns the root of the tree over the first entries of a log.
-func Root(ctx context.Context, r Reader, size int64) (tlog.Hash, error) {
-	root, err := tlog.TreeHash(size, hashReader(ctx, r))
-	if err != nil {
-		return tlog.Hash{}, fmt.Errorf("audit: the root of %d entries: %w", size, err)
+// page is how many rows are read at once: 10 MiB at most.
+const page = 64
+
+// each calls a function for each row that a log has, in order, a page at a time. Rows that are appended meanwhile are passed too.
+func each(ctx context.Context, r Reader, do func(Row) error) error {
+	for from := int64(0); ; {
+		rows, err := r.Rows(ctx, from, page)
+		if err != nil {
+			return fmt.Errorf("audit: read rows from %d: %w", from, err)
+		}
+		for _, row := range rows {
+			if err := do(row); err != nil {
+				return err
+			}
+		}
+		if len(rows) < page {
+			return nil
+		}
+		from += int64(len(rows))
 	}
-	return root, nil
 }

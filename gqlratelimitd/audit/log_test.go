@@ -21,11 +21,11 @@ func TestAppendNumbersEntriesAndStoresWhatItReturns(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, n, stored.Sequence)
 		require.Equal(t, time.Date(2026, 11, 22, 20, 0, 0, 123456000, time.UTC), stored.Time)
-		records, err := log.Records(t.Context(), int64(n), 1)
+		rows, err := log.Rows(t.Context(), int64(n), 1)
 		require.NoError(t, err)
 		record, err := stored.Record()
 		require.NoError(t, err)
-		require.Equal(t, [][]byte{record}, records)
+		require.Equal(t, record, rows[0].Record)
 	}
 }
 

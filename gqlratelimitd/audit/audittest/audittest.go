@@ -11,11 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
@@ -48,14 +45,13 @@ var tests = []struct {
 	check func(*scene)
 }{
 	{"an empty log has nothing", (*scene).empty},
-	{"entries are their exact bytes, in order", (*scene).exactBytes},
-	{"the root is that of the records", (*scene).roots},
-	{"hashes come in the order that was asked for", (*scene).order},
-	{"what is not the next entry is refused", (*scene).noFork},
-	{"checkpoints are kept in the order in which they came", (*scene).checkpoints},
+	{"rows are their exact bytes, in order", (*scene).exactBytes},
+	{"each row follows from the one before", (*scene).chain},
+	{"what is not the next row is refused", (*scene).noFork},
 	{"a change that fails leaves nothing", (*scene).nothingIsLeft},
 	{"concurrent changes do not fork the log", (*scene).concurrent},
-	{"signers that share a log agree", (*scene).signers},
+	{"each mutant is found, with its number", (*scene).mutants},
+	{"a tail that was cut off is found by a known row", (*scene).tail},
 }
 
 // scene is a log and what is done to it. Its methods fail the test on an error.
@@ -102,34 +98,45 @@ func (s *scene) add(from, to int) {
 	}
 }
 
-// has compares the size of the log and its newest checkpoint.
-func (s *scene) has(size int64, newest string) {
+// has compares the size of the log.
+func (s *scene) has(size int64) {
 	s.Helper()
 	s.change(func(storage audit.Storage) error {
 		got, err := storage.Size(s.ctx)
-		s.ok(err)
-		if got != size {
-			return fmt.Errorf("the size is %d, want %d", got, size)
+		if err == nil && got != size {
+			err = fmt.Errorf("the size is %d, want %d", got, size)
 		}
-		checkpoint, err := storage.Newest(s.ctx)
-		if string(checkpoint) != newest {
-			return fmt.Errorf("the newest checkpoint is %q, want %q", checkpoint, newest)
+		return err
+	})
+}
+
+// rows returns all rows of the log.
+func (s *scene) rows() (rows []audit.Row) {
+	s.Helper()
+	s.change(func(storage audit.Storage) (err error) {
+		rows, err = storage.Rows(s.ctx, 0, 1000)
+		return err
+	})
+	return rows
+}
+
+// follows holds that the log has so many rows, of which each follows from the one before.
+func (s *scene) follows(size int64) {
+	s.Helper()
+	s.change(func(storage audit.Storage) error {
+		report, err := audit.VerifyLog(s.ctx, storage, nil)
+		if err == nil && report.Rows != size {
+			err = fmt.Errorf("%d rows follow from each other, want %d", report.Rows, size)
 		}
 		return err
 	})
 }
 
 func (s *scene) empty() {
-	s.has(0, "")
-	s.change(func(storage audit.Storage) error {
-		records, err := storage.Records(s.ctx, 0, 10)
-		s.ok(err)
-		checkpoints, err := storage.Checkpoints(s.ctx, 0, 10)
-		if len(records)+len(checkpoints) != 0 {
-			return fmt.Errorf("%d records and %d checkpoints", len(records), len(checkpoints))
-		}
-		return err
-	})
+	s.has(0)
+	if rows := s.rows(); len(rows) > 0 {
+		s.Fatalf("%d rows", len(rows))
+	}
 }
 
 func (s *scene) exactBytes() {
@@ -151,8 +158,12 @@ func (s *scene) exactBytes() {
 	s.change(func(storage audit.Storage) error {
 		for from := range 6 {
 			for n := 1; n < 7; n++ {
-				records, err := storage.Records(s.ctx, int64(from), n)
+				rows, err := storage.Rows(s.ctx, int64(from), n)
 				s.ok(err)
+				var records [][]byte
+				for _, row := range rows {
+					records = append(records, row.Record)
+				}
 				if rest := want[from:min(from+n, 5)]; !bytes.Equal(bytes.Join(records, []byte("\n")), bytes.Join(rest, []byte("\n"))) {
 					return fmt.Errorf("%d records from %d are %q, want %q", n, from, records, rest)
 				}
@@ -162,87 +173,28 @@ func (s *scene) exactBytes() {
 	})
 }
 
-func (s *scene) roots() {
-	const entries = 40
+func (s *scene) chain() {
+	// More than a page.
+	const entries = 150
 	s.add(0, entries)
-	plain := &Memory{}
-	for n := range entries {
-		_, err := audit.Append(s.ctx, plain, Entry(n))
-		s.ok(err)
+	var last audit.Hash
+	for n, row := range s.rows() {
+		if last = audit.ChainHash(last, row.Record); row.Hash != last {
+			s.Fatalf("the hash of row %d is %s, want %s", n, row.Hash, last)
+		}
 	}
-	s.change(func(storage audit.Storage) error {
-		for size := int64(1); size <= entries; size++ {
-			want, err := audit.Root(s.ctx, plain, size)
-			s.ok(err)
-			root, err := audit.Root(s.ctx, storage, size)
-			s.ok(err)
-			if root != want {
-				return fmt.Errorf("the root of %d entries is %s, want %s", size, root, want)
-			}
-		}
-		return nil
-	})
-}
-
-func (s *scene) order() {
-	s.add(0, 8)
-	s.change(func(storage audit.Storage) error {
-		hashes, err := storage.Hashes(s.ctx, []int64{5, 0, 3})
-		s.ok(err)
-		for i, index := range []int64{5, 0, 3} {
-			alone, err := storage.Hashes(s.ctx, []int64{index})
-			s.ok(err)
-			if len(hashes) != 3 || len(alone) != 1 || hashes[i] != alone[0] {
-				return fmt.Errorf("the hashes are %s, and alone %s", hashes, alone)
-			}
-		}
-		return nil
-	})
-	s.refused("a hash that is not there", func(storage audit.Storage) error {
-		_, err := storage.Hashes(s.ctx, []int64{0, 1000})
-		return err
-	})
+	s.follows(entries)
 }
 
 func (s *scene) noFork() {
 	s.add(0, 2)
 	for _, sequence := range []int64{0, 1, 3} {
-		s.refused(fmt.Sprintf("a second entry %d of 2", sequence), func(storage audit.Storage) error {
-			return storage.Append(s.ctx, sequence, []byte("{}"), []tlog.Hash{{1}})
+		s.refused(fmt.Sprintf("a second row %d of 2", sequence), func(storage audit.Storage) error {
+			return storage.Append(s.ctx, sequence, audit.Row{Record: []byte("{}")})
 		})
 	}
 	s.add(2, 4)
-	s.has(4, "")
-}
-
-func (s *scene) checkpoints() {
-	s.add(0, 4)
-	// Two of one size are kept both: the key may change without an entry.
-	for i, size := range []int64{1, 3, 3, 4} {
-		s.change(func(storage audit.Storage) error {
-			return storage.AppendCheckpoint(s.ctx, size, fmt.Appendf(nil, "%d\n\n— é\n", i))
-		})
-	}
-	s.has(4, "3\n\n— é\n")
-	s.change(func(storage audit.Storage) error {
-		for _, c := range []struct {
-			from int64
-			n    int
-			want string
-		}{{0, 10, "0123"}, {1, 2, "01"}, {2, 10, "123"}, {3, 2, "12"}, {4, 10, "3"}, {5, 10, ""}} {
-			found, err := storage.Checkpoints(s.ctx, c.from, c.n)
-			s.ok(err)
-			var got strings.Builder
-			for _, checkpoint := range found {
-				got.WriteByte(checkpoint[0])
-			}
-			if got.String() != c.want {
-				return fmt.Errorf("%d checkpoints from size %d are %q, want %q", c.n, c.from, got.String(), c.want)
-			}
-		}
-		return nil
-	})
-	s.refused("a checkpoint of before", func(storage audit.Storage) error { return storage.AppendCheckpoint(s.ctx, 2, []byte("older")) })
+	s.follows(4)
 }
 
 func (s *scene) nothingIsLeft() {
@@ -251,14 +203,14 @@ func (s *scene) nothingIsLeft() {
 	err := s.log.Change(s.ctx, func(ctx context.Context, storage audit.Storage) error {
 		_, err := audit.Append(ctx, storage, Entry(3))
 		s.ok(err)
-		s.ok(storage.AppendCheckpoint(ctx, 4, []byte("checkpoint")))
 		return broken
 	})
 	if !errors.Is(err, broken) {
 		s.Fatalf("the error is %v", err)
 	}
-	s.has(3, "")
+	s.has(3)
 	s.add(3, 5)
+	s.follows(5)
 }
 
 func (s *scene) concurrent() {
@@ -275,65 +227,45 @@ func (s *scene) concurrent() {
 		}
 		return nil
 	})
-	s.has(writers*each, "")
-	plain := &Memory{}
-	s.change(func(storage audit.Storage) error {
-		records, err := storage.Records(s.ctx, 0, writers*each+1)
-		s.ok(err)
-		for _, record := range records {
-			e, err := audit.ParseRecord(record)
-			s.ok(err)
-			sequence := e.Sequence
-			e, err = audit.Append(s.ctx, plain, *e)
-			s.ok(err)
-			if e.Sequence != sequence {
-				return fmt.Errorf("entry %d has the sequence %d", e.Sequence, sequence)
-			}
-		}
-		want, err := audit.Root(s.ctx, plain, writers*each)
-		s.ok(err)
-		root, err := audit.Root(s.ctx, storage, writers*each)
-		if root != want {
-			return fmt.Errorf("the root is %s, want %s", root, want)
-		}
-		return err
-	})
+	s.follows(writers * each)
 }
 
-func (s *scene) signers() {
-	const signers, each = 3, 5
-	private, public, err := audit.NewKey("log.example.org")
-	s.ok(err)
-	key, err := audit.ParseKey(private)
-	s.ok(err)
-	s.together(signers, func(i int) error {
-		signer, err := audit.NewSigner(s.log, audit.SignerConfig{Key: key})
-		if err != nil {
-			return err
-		}
-		for n := range each {
-			err := s.log.Change(s.ctx, func(ctx context.Context, storage audit.Storage) error {
-				_, err := audit.Append(ctx, storage, Entry(i*each+n))
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if _, err := signer.Sign(s.ctx, Entry(n).Time); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	s.change(func(storage audit.Storage) error {
+func (s *scene) mutants() {
+	s.add(0, 7)
+	for _, m := range Mutants(s.rows()) {
+		log := NewMemory(m.Rows)
+		_, err := audit.VerifyLog(s.ctx, log, nil)
+		s.names(m, err)
 		var export bytes.Buffer
-		if err := audit.Export(s.ctx, storage, &export); err != nil {
-			return err
-		}
-		report, err := audit.Verify(&export, audit.VerifyConfig{Keys: []string{public}})
-		if err == nil && report.Newest.Size != signers*each {
-			err = fmt.Errorf("the checkpoints end with %d entries of %d", report.Newest.Size, signers*each)
-		}
+		s.ok(audit.Export(s.ctx, log, &export))
+		_, err = audit.Verify(&export, nil)
+		s.names(m, err)
+	}
+}
+
+// names holds that an error names the row of a mutant.
+func (s *scene) names(m Mutant, err error) {
+	s.Helper()
+	var tampered *audit.TamperError
+	if !errors.As(err, &tampered) || tampered.Row != m.Row {
+		s.Errorf("%s: the error is %v, want one of row %d", m.Name, err, m.Row)
+	}
+}
+
+func (s *scene) tail() {
+	s.add(0, 7)
+	rows := s.rows()
+	known := audit.Mark{Sequence: 6, Hash: rows[6].Hash}
+	for size := range 7 {
+		log := NewMemory(rows[:size])
+		_, err := audit.VerifyLog(s.ctx, log, nil)
+		s.ok(err)
+		_, err = audit.VerifyLog(s.ctx, log, &known)
+		s.names(Mutant{Name: fmt.Sprintf("cut after %d rows", size), Row: int64(size)}, err)
+	}
+	s.add(7, 9)
+	s.change(func(storage audit.Storage) error {
+		_, err := audit.VerifyLog(s.ctx, storage, &known)
 		return err
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/lease"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
@@ -204,7 +205,7 @@ func (a *Announcer) lead(ctx context.Context) {
 // step sends some entries, and returns how many of them, from the first on, are done with.
 func (a *Announcer) step(ctx context.Context) (arrived int, _ error) {
 	var next, size int64
-	var records [][]byte
+	var rows []audit.Row
 	err := a.cfg.Store.Read(ctx, func(v *store.View) (err error) {
 		if next, err = v.Announced(a.cfg.Name); err != nil {
 			return err
@@ -212,24 +213,24 @@ func (a *Announcer) step(ctx context.Context) (arrived int, _ error) {
 		if size, err = v.Audit().Size(ctx); err != nil || size <= next {
 			return err
 		}
-		records, err = v.Audit().Records(ctx, next, entries)
+		rows, err = v.Audit().Rows(ctx, next, entries)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	a.note(records, size-next)
-	if len(records) == 0 {
+	a.note(rows, size-next)
+	if len(rows) == 0 {
 		return 0, nil
 	}
-	arrived, failure := a.send(ctx, records, next)
+	arrived, failure := a.send(ctx, rows, next)
 	if arrived == 0 {
 		return 0, failure
 	}
 	if err := a.keep(ctx, next+int64(arrived)); err != nil {
 		return 0, errors.Join(failure, err)
 	}
-	a.note(records[arrived:], size-next-int64(arrived))
+	a.note(rows[arrived:], size-next-int64(arrived))
 	return arrived, failure
 }
 
@@ -242,11 +243,11 @@ func (a *Announcer) keep(ctx context.Context, next int64) error {
 
 // send sends the entries from a sequence on, and returns how many of them, from the first on, are done with: stored, or refused for ever. Those
 // behind the first that is not are sent again, in their order, stored or not.
-func (a *Announcer) send(ctx context.Context, records [][]byte, from int64) (arrived int, _ error) {
-	batch, at := make([]stream.Envelope, 0, len(records)), make([]int, 0, len(records))
-	failures := make([]error, len(records))
-	for i, record := range records {
-		e, err := a.envelopeOf(record)
+func (a *Announcer) send(ctx context.Context, rows []audit.Row, from int64) (arrived int, _ error) {
+	batch, at := make([]stream.Envelope, 0, len(rows)), make([]int, 0, len(rows))
+	failures := make([]error, len(rows))
+	for i, row := range rows {
+		e, err := a.envelopeOf(row)
 		if err != nil {
 			failures[i] = fmt.Errorf("%w: %w", err, stream.ErrRefused)
 			continue
@@ -256,7 +257,7 @@ func (a *Announcer) send(ctx context.Context, records [][]byte, from int64) (arr
 			a.told.repeated.Add(ctx, 1)
 		}
 	}
-	a.tried = max(a.tried, from+int64(len(records)))
+	a.tried = max(a.tried, from+int64(len(rows)))
 	for i, err := range a.call(ctx, batch) {
 		failures[at[i]] = err
 	}
@@ -272,7 +273,7 @@ func (a *Announcer) send(ctx context.Context, records [][]byte, from int64) (arr
 			return i, err
 		}
 	}
-	return len(records), nil
+	return len(rows), nil
 }
 
 // call calls the sink, and returns what became of each envelope, or nil if all were stored.
@@ -293,7 +294,7 @@ func (a *Announcer) call(ctx context.Context, batch []stream.Envelope) []error {
 }
 
 // note notes what waits.
-func (a *Announcer) note(records [][]byte, waiting int64) {
+func (a *Announcer) note(rows []audit.Row, waiting int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.status.Leads {
@@ -303,8 +304,8 @@ func (a *Announcer) note(records [][]byte, waiting int64) {
 	switch {
 	case waiting == 0:
 		a.status.Oldest = time.Time{}
-	case len(records) > 0:
-		a.status.Oldest = timeOf(records[0])
+	case len(rows) > 0:
+		a.status.Oldest = timeOf(rows[0].Record)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -30,15 +29,17 @@ func TestEachEntryOfTheLogIsAnEventWithItsRecordAsItIs(t *testing.T) {
 		s.arrived()
 		got := b.all()
 		require.Zero(s, s.requireLog(got))
+		before := audit.Hash{}
 		for i, want := range []struct{ name, subject string }{
 			{"ratelimit.policy.published.v1", ""}, {"ratelimit.override.set.v1", "acme"}, {"ratelimit.audit.entry.v1", `a\\b`},
 		} {
 			e := got[i]
 			require.Equal(s, want.name, e.Type)
 			require.Equal(s, want.subject, e.Subject)
-			require.Equal(s, "ratelimit:main/audit/log.example.org", e.Source)
+			require.Equal(s, "ratelimit:main/audit", e.Source)
 			require.Equal(s, "ratelimit.policy.updates", e.Topic)
-			require.Equal(s, fmt.Sprintf("%d-%x", i, tlog.RecordHash(e.Data)), e.ID, "who has the event has the leaf of the log")
+			before = audit.ChainHash(before, e.Data)
+			require.Equal(s, fmt.Sprintf("%d-%s", i, before), e.ID, "whoever has the events has the chain of the log")
 			entry, err := audit.ParseRecord(e.Data)
 			require.NoError(s, err)
 			require.True(s, entry.Time.Equal(e.Time))
@@ -219,7 +220,7 @@ func TestAnEventIsBoundedWhateverItsEntryHas(t *testing.T) {
 	s.arrived()
 	e := b.all()[0]
 	require.Less(t, len(e.Data), 32<<10)
-	require.Contains(t, e.ID, fmt.Sprintf("%x", tlog.RecordHash(s.records()[0])), "it is the leaf of the log all the same")
+	require.Contains(t, e.ID, s.rows()[0].Hash.String(), "it is the row of the log all the same")
 	var data struct {
 		audit.Entry
 		Cut bool `json:"cut"`

@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"time"
 
-	"golang.org/x/mod/sumdb/tlog"
-
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
@@ -16,16 +14,17 @@ import (
 // maxData is how many bytes the data of an event has. A longer record leaves what was before and after out; without them every one is shorter.
 const maxData = 32 << 10
 
-// SourceOf returns the source of events of the audit log of a name. An empty namespace means main.
-func SourceOf(namespace, log string) string {
+// SourceOf returns the source of events of the audit log of a namespace. An empty one means main.
+func SourceOf(namespace string) string {
 	if namespace == "" {
 		namespace = "main"
 	}
-	return "ratelimit:" + url.PathEscape(namespace) + "/audit/" + url.PathEscape(log)
+	return "ratelimit:" + url.PathEscape(namespace) + "/audit"
 }
 
-// envelopeOf returns the event of a record. The error is that of a record which is none, and repeats nothing of it.
-func (a *Announcer) envelopeOf(record []byte) (stream.Envelope, error) {
+// envelopeOf returns the event of a row. The error is that of a record which is none, and repeats nothing of it.
+func (a *Announcer) envelopeOf(row audit.Row) (stream.Envelope, error) {
+	record := row.Record
 	// A newer daemon may have written fields that this one does not know: they go on as they are.
 	var e audit.Entry
 	if json.Unmarshal(record, &e) != nil {
@@ -40,8 +39,8 @@ func (a *Announcer) envelopeOf(record []byte) (stream.Envelope, error) {
 	}
 	data, err := dataOf(record, e)
 	return stream.Envelope{
-		// The hash of the leaf is in it, so that an entry of a database which was restored, and has gone on otherwise, is another event.
-		ID:     fmt.Sprintf("%d-%x", e.Sequence, tlog.RecordHash(record)),
+		// The hash of the row is in it, so that an entry of a database which was restored, and has gone on otherwise, is another event.
+		ID:     fmt.Sprintf("%d-%s", e.Sequence, row.Hash),
 		Source: a.cfg.Source, Type: name, Subject: stream.Subject(e.Tenant), Time: e.Time, Sequence: uint64(e.Sequence) + 1,
 		Data: data, Topic: a.cfg.Topic,
 	}, err

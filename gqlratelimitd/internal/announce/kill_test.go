@@ -157,6 +157,6 @@ func TestDaemonsThatAreKilledWhileTheBrokerComesAndGoesAnnounceEachEntryInOrder(
 			require.NoError(s, err)
 			got = append(got, envelope)
 		}
-		s.Logf("%d entries of the log, stored %d times again", len(s.records()), s.requireLog(got))
+		s.Logf("%d entries of the log, stored %d times again", len(s.rows()), s.requireLog(got))
 	})
 }

@@ -25,7 +25,6 @@ var types = map[access.Action]string{
 	access.ObserveModeSwitch: "ratelimit.mode.switch_observed.v1",
 	access.IssueToken:        "ratelimit.token.issued.v1",
 	access.RevokeToken:       "ratelimit.token.revoked.v1",
-	access.RotateAuditKey:    "ratelimit.audit.key_rotated.v1",
 	access.RegisterWebhook:   "ratelimit.webhook.registered.v1",
 	access.ChangeWebhook:     "ratelimit.webhook.changed.v1",
 	access.RemoveWebhook:     "ratelimit.webhook.removed.v1",

@@ -30,7 +30,7 @@ const patience = 60 * time.Second
 var (
 	quiet   = slog.New(slog.NewTextHandler(io.Discard, nil))
 	errAway = errors.New("the broker is away")
-	source  = announce.SourceOf("", "log.example.org")
+	source  = announce.SourceOf("")
 )
 
 // server is a PostgreSQL that several tests share. Each of them has a database of its own.
@@ -122,14 +122,14 @@ func (s *scene) overrides(n int) {
 	}
 }
 
-// records are those of the log.
-func (s *scene) records() (records [][]byte) {
+// rows are those of the log.
+func (s *scene) rows() (rows []audit.Row) {
 	s.Helper()
 	require.NoError(s, s.db.Read(context.Background(), func(v *store.View) (err error) {
-		records, err = v.Audit().Records(context.Background(), 0, store.MaxPage)
+		rows, err = v.Audit().Rows(context.Background(), 0, store.MaxPage)
 		return err
 	}))
-	return records
+	return rows
 }
 
 // config is that of an announcer that is quick. Its lease is as long as that of a daemon: one of half a second is lost by who gets no processor.
@@ -158,7 +158,7 @@ func (s *scene) eventually(is func() bool) {
 // arrived waits until the log has arrived, as the database has it.
 func (s *scene) arrived() {
 	s.Helper()
-	want := int64(len(s.records()))
+	want := int64(len(s.rows()))
 	s.eventually(func() bool {
 		var next int64
 		require.NoError(s, s.db.Read(context.Background(), func(v *store.View) (err error) {
@@ -187,11 +187,11 @@ func firsts(got []stream.Envelope) (first []stream.Envelope, duplicates int) {
 func (s *scene) requireLog(got []stream.Envelope) (duplicates int) {
 	s.Helper()
 	first, duplicates := firsts(got)
-	records := s.records()
-	require.Len(s, first, len(records))
-	for i, record := range records {
+	rows := s.rows()
+	require.Len(s, first, len(rows))
+	for i, row := range rows {
 		require.EqualValues(s, i+1, first[i].Sequence)
-		require.Equal(s, string(record), string(first[i].Data))
+		require.Equal(s, string(row.Record), string(first[i].Data))
 	}
 	return duplicates
 }
@@ -205,7 +205,7 @@ func (s *scene) requireTenants(got []stream.Envelope) {
 		require.Greater(s, e.Sequence, last[e.Subject], e.Subject)
 		last[e.Subject] = e.Sequence
 	}
-	require.Len(s, first, len(s.records()))
+	require.Len(s, first, len(s.rows()))
 }
 
 // broker is a sink in memory.

@@ -48,8 +48,6 @@ type done struct {
 	revisionBefore, revisionAfter uint64
 	// kind and name are those of the message, if there is one.
 	kind, name string
-	// noted says that the entry was written already.
-	noted bool
 }
 
 // mutate does everything that all changes have in common. The input tells requests apart. First check says what is wrong with it by
@@ -94,10 +92,8 @@ func mutate[T any](
 		if err != nil {
 			return err
 		}
-		if !d.noted {
-			if err := note(ctx, tx, &r, a, &d); err != nil {
-				return err
-			}
+		if err := note(ctx, tx, &r, a, &d); err != nil {
+			return err
 		}
 		if d.kind != "" {
 			told = true

@@ -137,18 +137,6 @@ var mutations = map[string]mutation{
 		call:     called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 1}),
 		conflict: called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 2}),
 	},
-	"RotateAuditKey": {
-		actor: operator, action: access.RotateAuditKey, target: "^audit key$", was: true, is: true,
-		before: func(s *scene) {
-			s.key, _ = auditKey(s, "log.example.org")
-			s.next, _ = auditKey(s, "log.example.org")
-			_, err := s.signer(s.key).Sign(s.ctx(), s.now)
-			require.NoError(s, err)
-		},
-		call: func(s *scene, r control.Request) (any, error) {
-			return s.RotateAuditKey(s.ctx(), r, control.RotateAuditKeyInput{Old: s.key, Next: s.next})
-		},
-	},
 	"IssueToken": {
 		actor: operator, action: access.IssueToken, target: "^token [a-z2-7]{13}$", is: true, again: true,
 		call: called(issueTokenOf, access.TokenRequest{Subject: "pager", Roles: []access.Role{access.Operator}}),

@@ -46,8 +46,6 @@ type scene struct {
 	tick func()
 	// token is one that was issued.
 	token string
-	// key signs the audit log, and next is to.
-	key, next *audit.Key
 	// hook is an endpoint that was registered, and hooks counts what has changed of endpoints.
 	hook  *control.WebhookSecret
 	hooks int
@@ -159,9 +157,9 @@ func (s *scene) strings(db *sql.DB, query string) (found []string) {
 func (s *scene) entries() (entries []audit.Entry) {
 	s.Helper()
 	require.NoError(s, s.db.Read(s.ctx(), func(v *store.View) error {
-		records, err := v.Audit().Records(s.ctx(), 0, store.MaxPage)
-		for _, record := range records {
-			e, err := audit.ParseRecord(record)
+		rows, err := v.Audit().Rows(s.ctx(), 0, store.MaxPage)
+		for _, row := range rows {
+			e, err := audit.ParseRecord(row.Record)
 			require.NoError(s, err)
 			entries = append(entries, *e)
 		}

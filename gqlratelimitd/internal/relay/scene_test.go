@@ -267,9 +267,9 @@ func (s *scene) foreign(tenant string, capacity int64) {
 func (s *scene) entries() (found []string) {
 	s.Helper()
 	require.NoError(s, s.db.Read(context.Background(), func(v *store.View) error {
-		records, err := v.Audit().Records(context.Background(), 0, store.MaxPage)
-		for _, r := range records {
-			found = append(found, string(r))
+		rows, err := v.Audit().Rows(context.Background(), 0, store.MaxPage)
+		for _, r := range rows {
+			found = append(found, string(r.Record))
 		}
 		return err
 	}))

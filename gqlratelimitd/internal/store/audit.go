@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"golang.org/x/mod/sumdb/tlog"
+	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
 
 // AuditReader reads the audit log as of the moment of a view. It is an audit.Reader. The contexts of its methods say nothing: that of the
@@ -36,42 +36,24 @@ func (r AuditReader) Size(context.Context) (int64, error) {
 
 func scanNumber(row scanner, n *int64) error { return row.Scan(n) }
 
-// Hashes implements audit.Reader.
-func (r AuditReader) Hashes(_ context.Context, indexes []int64) ([]tlog.Hash, error) {
-	hashes := make([]tlog.Hash, len(indexes))
-	for i, index := range indexes {
-		hash, err := one(r.v, scanBytes, "SELECT hash FROM audit_hash WHERE id = $1", index)
-		if err != nil {
-			return nil, err
-		}
-		if hash == nil || len(*hash) != tlog.HashSize {
-			return nil, fmt.Errorf("store: the audit log has no hash %d", index)
-		}
-		copy(hashes[i][:], *hash)
+// Rows implements audit.Reader.
+func (r AuditReader) Rows(_ context.Context, from int64, n int) ([]audit.Row, error) {
+	return many(r.v, scanRow, "SELECT record, hash FROM audit_entry WHERE sequence >= $1 ORDER BY sequence LIMIT $2", from, page(n))
+}
+
+// scanRow scans a row. A hash of another length, which the table refuses, stays zero and fits no row.
+func scanRow(row scanner, r *audit.Row) error {
+	var hash []byte
+	if err := row.Scan(&r.Record, &hash); err != nil {
+		return err
 	}
-	return hashes, nil
+	if len(hash) == len(r.Hash) {
+		copy(r.Hash[:], hash)
+	}
+	return nil
 }
 
 func scanBytes(row scanner, b *[]byte) error { return row.Scan(b) }
-
-// Records implements audit.Reader.
-func (r AuditReader) Records(_ context.Context, from int64, n int) ([][]byte, error) {
-	return many(r.v, scanBytes, "SELECT record FROM audit_entry WHERE sequence >= $1 ORDER BY sequence LIMIT $2", from, page(n))
-}
-
-// Checkpoints implements audit.Reader.
-func (r AuditReader) Checkpoints(_ context.Context, from int64, n int) ([][]byte, error) {
-	return many(r.v, scanBytes, "SELECT note FROM audit_checkpoint WHERE size >= $1 ORDER BY id LIMIT $2", from, page(n))
-}
-
-// Newest implements audit.Reader.
-func (r AuditReader) Newest(context.Context) ([]byte, error) {
-	note, err := one(r.v, scanBytes, "SELECT note FROM audit_checkpoint ORDER BY id DESC LIMIT 1")
-	if err != nil || note == nil {
-		return nil, err
-	}
-	return *note, nil
-}
 
 // AuditFilter says which entries are looked for. What is empty says nothing.
 type AuditFilter struct{ Subject, Action, Target, Tenant string }
@@ -90,13 +72,13 @@ func (r AuditReader) Find(f AuditFilter, below int64, n int) ([][]byte, error) {
 }
 
 // Append implements audit.Storage.
-func (l AuditLog) Append(ctx context.Context, sequence int64, record []byte, hashes []tlog.Hash) error {
+func (l AuditLog) Append(ctx context.Context, sequence int64, row audit.Row) error {
 	size, err := l.Size(ctx)
 	if err != nil {
 		return err
 	}
 	if sequence != size {
-		return fmt.Errorf("store: entry %d of an audit log of %d", sequence, size)
+		return fmt.Errorf("store: row %d of an audit log of %d", sequence, size)
 	}
 	var e struct {
 		Actor struct {
@@ -106,31 +88,9 @@ func (l AuditLog) Append(ctx context.Context, sequence int64, record []byte, has
 		Target string `json:"target"`
 		Tenant string `json:"tenant"`
 	}
-	if err := json.Unmarshal(record, &e); err != nil {
+	if err := json.Unmarshal(row.Record, &e); err != nil {
 		return fmt.Errorf("store: the record of an audit entry: %w", err)
 	}
-	err = l.tx.exec("INSERT INTO audit_entry (sequence, record, subject, action, target, tenant) VALUES ($1, $2, $3, $4, $5, $6)",
-		sequence, record, e.Actor.Subject, e.Action, e.Target, e.Tenant)
-	if err != nil {
-		return err
-	}
-	for i, hash := range hashes {
-		err := l.tx.exec("INSERT INTO audit_hash (id, hash) VALUES ($1, $2)", tlog.StoredHashIndex(0, sequence)+int64(i), hash[:])
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// AppendCheckpoint implements audit.Storage.
-func (l AuditLog) AppendCheckpoint(_ context.Context, size int64, checkpoint []byte) error {
-	last, err := one(l.v, scanNumber, "SELECT coalesce(max(size), 0) FROM audit_checkpoint")
-	if err != nil {
-		return err
-	}
-	if size < *last {
-		return fmt.Errorf("store: a checkpoint of %d audit entries after one of %d", size, *last)
-	}
-	return l.tx.exec("INSERT INTO audit_checkpoint (id, size, note) SELECT coalesce(max(id), 0) + 1, $1, $2 FROM audit_checkpoint", size, checkpoint)
+	return l.tx.exec("INSERT INTO audit_entry (sequence, record, hash, subject, action, target, tenant) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+		sequence, row.Record, row.Hash[:], e.Actor.Subject, e.Action, e.Target, e.Tenant)
 }

@@ -45,7 +45,7 @@ func Grants(role string) string {
 	}
 	return "GRANT USAGE ON SCHEMA " + Schema + to +
 		on("SELECT", "migration") +
-		on("SELECT, INSERT", "policy_revision audit_entry audit_hash audit_checkpoint") +
+		on("SELECT, INSERT", "policy_revision audit_entry") +
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
 		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token proposal lease announced") +

@@ -35,17 +35,12 @@ func (s *Server) auditEntries(c *call) error {
 	}{append([]audit.Entry{}, found...)})
 }
 
-// auditExport writes the audit log as `gqlratelimitd audit verify` reads it, up to a checkpoint that is made for it.
+// auditExport writes the audit log as `gqlratelimitd audit verify` reads it.
 func (s *Server) auditExport(c *call) error {
 	if err := access.Authorize(c.actor, access.ExportAudit, ""); err != nil {
 		return err
 	}
 	if err := c.known(); err != nil {
-		return err
-	}
-	signing, cancel := c.bounded()
-	defer cancel()
-	if _, err := s.cfg.Signer.Sign(signing, s.cfg.Now()); err != nil {
 		return err
 	}
 	w := newExport(c, "application/jsonl", "audit.jsonl")

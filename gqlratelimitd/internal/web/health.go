@@ -103,9 +103,6 @@ func (s *Server) check(ctx context.Context) map[string]error {
 	if _, err := s.newest(ctx); err != nil {
 		failed[partDatabase] = err
 	}
-	if _, err := s.cfg.Signer.Status(); err != nil {
-		failed["audit"] = err
-	}
 	// A relay without its database says nothing about Redis.
 	if s.cfg.Relay != nil && failed[partDatabase] == nil {
 		if err := s.cfg.Relay(); err != nil {

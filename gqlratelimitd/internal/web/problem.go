@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -128,8 +127,6 @@ func problemOf(err error) *problem {
 			Status: http.StatusUnprocessableEntity, Title: "The Idempotency-Key was used for another request",
 			Detail: "Use a new key for each thing that is to be done, and the same one only to repeat it.",
 		}
-	case errors.Is(err, audit.ErrUnsigned):
-		return &problem{Status: http.StatusNotFound, Title: "The audit log is empty", Detail: "Nothing was changed yet, so that there is no checkpoint."}
 	}
 	return awayProblem(err)
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
@@ -73,9 +72,7 @@ type scene struct {
 	// budgets are those of the instances.
 	budgets *budgets
 	// logged counts lines of the log.
-	logged lines
-	// public is the key of the audit log.
-	public    string
+	logged    lines
 	bootstrap string
 	// admin has all roles.
 	admin string
@@ -108,11 +105,6 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	t.Cleanup(func() { once.Do(func() { _ = s.db.Close() }) })
 	log := slog.New(slog.NewTextHandler(&s.logged, nil))
 	s.budgets = &budgets{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
-	private, public, err := audit.NewKey("log.example.org")
-	require.NoError(t, err)
-	s.public = public
-	key, err := audit.ParseKey(private)
-	require.NoError(t, err)
 	cfg := control.Config{Store: s.db, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {
 		cfg.Webhooks = webhooks(t)
@@ -125,10 +117,8 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	})
 	require.NoError(t, err)
 	t.Cleanup(authenticator.Close)
-	signer, err := audit.NewSigner(control.NewAuditLog(s.db), audit.SignerConfig{Key: key, Logger: log})
-	require.NoError(t, err)
 	s.web, err = web.New(web.Config{
-		Control: c, Authenticator: authenticator, Signer: signer, Limits: limits, Logger: log,
+		Control: c, Authenticator: authenticator, Limits: limits, Logger: log,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
 	})
 	require.NoError(t, err)

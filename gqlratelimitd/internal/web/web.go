@@ -13,18 +13,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 )
 
-// Config says what is served, and how. Control, Authenticator and Signer are required.
+// Config says what is served, and how. Control and Authenticator are required.
 type Config struct {
 	// Control does what is asked for.
 	Control *control.Control
 	// Authenticator finds out who asks.
 	Authenticator *access.Authenticator
-	// Signer signs the audit log: an export begins with a checkpoint that covers all of it.
-	Signer *audit.Signer
 	// Metrics serves the metrics of the daemon. Nil serves none.
 	Metrics http.Handler
 	// Relay returns an error while changes do not reach Redis. Nil is no relay.
@@ -60,9 +57,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Authenticator == nil {
 		mistakes = append(mistakes, errors.New("web: Config.Authenticator is nil"))
-	}
-	if cfg.Signer == nil {
-		mistakes = append(mistakes, errors.New("web: Config.Signer is nil"))
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -3,7 +3,3 @@ CREATE TRIGGER policy_revision_update BEFORE UPDATE ON policy_revision BEGIN SEL
 CREATE TRIGGER policy_revision_delete BEFORE DELETE ON policy_revision BEGIN SELECT RAISE(ABORT, 'policy_revision is append-only'); END;
 CREATE TRIGGER audit_entry_update BEFORE UPDATE ON audit_entry BEGIN SELECT RAISE(ABORT, 'audit_entry is append-only'); END;
 CREATE TRIGGER audit_entry_delete BEFORE DELETE ON audit_entry BEGIN SELECT RAISE(ABORT, 'audit_entry is append-only'); END;
-CREATE TRIGGER audit_hash_update BEFORE UPDATE ON audit_hash BEGIN SELECT RAISE(ABORT, 'audit_hash is append-only'); END;
-CREATE TRIGGER audit_hash_delete BEFORE DELETE ON audit_hash BEGIN SELECT RAISE(ABORT, 'audit_hash is append-only'); END;
-CREATE TRIGGER audit_checkpoint_update BEFORE UPDATE ON audit_checkpoint BEGIN SELECT RAISE(ABORT, 'audit_checkpoint is append-only'); END;
-CREATE TRIGGER audit_checkpoint_delete BEFORE DELETE ON audit_checkpoint BEGIN SELECT RAISE(ABORT, 'audit_checkpoint is append-only'); END;
