@@ -61,8 +61,8 @@ const (
 	reasonBytes = "bytes"
 	// reasonRefused: a budget that all tenants share was charged for what the tenant's own then refused.
 	reasonRefused = "refused"
-	// reasonBackstop: the backstop is corrected, beside what the tenant was charged.
-	reasonBackstop = "backstop"
+	// reasonShared: shared budgets are corrected, beside what the tenant was charged.
+	reasonShared = "shared"
 	// reasonUnclaimed: nothing is corrected but the claim of a take whose reply was lost.
 	reasonUnclaimed = "unclaimed"
 )

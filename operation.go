@@ -100,8 +100,8 @@ type operation struct {
 type beside struct {
 	// trial is the candidate that has admitted the operation as well.
 	trial *bucket.Candidate
-	// backstop is the receipt of what the backstop was charged. It is zero where nothing can correct that.
-	backstop bucket.Receipt
+	// shared is the receipt of what shared budgets were charged. It is zero where nothing can correct that.
+	shared bucket.Receipt
 	// sold are the rules before their limits were made smaller for the load of the servers, by a share. It is nil if they were not.
 	sold      *tiers.Rules
 	soldShare float64
@@ -125,7 +125,7 @@ func (op *operation) trial() *bucket.Candidate {
 
 // corrects reports whether there is anything to correct by what the operation comes to.
 func (op *operation) corrects() bool {
-	return op.charged.corrects() || op.beside != nil && !op.beside.backstop.IsZero()
+	return op.charged.corrects() || op.beside != nil && !op.beside.shared.IsZero()
 }
 
 func operationFrom(ctx context.Context) *operation {

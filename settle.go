@@ -86,7 +86,7 @@ func shareOf(points int64, share float64) int64 {
 
 // settle hands the correction to whoever settles. It returns false if nobody does.
 func (e *Extension) settle(ctx context.Context, op *operation, c correction) bool {
-	e.settleBackstop(ctx, op, c)
+	e.settleShared(ctx, op, c)
 	if op.charged.limits == 0 && !op.charged.counted && c.bytes == 0 {
 		// Nothing else was charged.
 		return false

@@ -58,16 +58,11 @@ func (e *Extension) ask(ctx context.Context, op *operation, q *question) *graphq
 		q.reply = known
 		return e.judgedBy(ctx, op, q)
 	}
-	if !e.takeBackstop(ctx, op, q) {
-		return nil
-	}
-	defer e.keepBackstop(ctx, op)
-	shared, ok := e.takeAcross(ctx, op, q.take.Amounts)
-	if !ok {
+	defer e.keepShared(ctx, op)
+	if !e.takeShared(ctx, op, q) {
 		return nil
 	}
 	answer := e.takeOwn(ctx, op, q)
-	shared.settle(ctx, &op.decision)
 	q.noteBeyond(&op.decision)
 	return answer
 }

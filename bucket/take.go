@@ -29,8 +29,8 @@ type Take struct {
 	Usage *Usage
 	// Lease says whether parts of the bucket of the tenant may be leased. The zero value leases nothing. Stores pay no heed to it: [Leased] does.
 	Lease LeaseMode
-	// LeaseEach says that each of the buckets may be leased by itself, and not that of the tenant alone, as suits budgets that all tenants share. Of a take with a
-	// claim, a candidate or usage it says nothing. Stores pay no heed to it: [Leased] does.
+	// LeaseEach says that each of the buckets may be leased by itself, and not that of the tenant alone, as suits budgets that all tenants share. A bucket whose
+	// owner has a part is not leased. Of a take with a claim, a candidate or usage it says nothing. Stores pay no heed to it: [Leased] does.
 	LeaseEach bool
 	// States is room for the answer: Result.Limits uses it if it is large enough, so that a caller
 	// that keeps it saves an allocation. Nil is fine.

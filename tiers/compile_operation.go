@@ -238,13 +238,34 @@ func (c *compiler) fits(at path, t *ruleSource) bool {
 				n, each, bucket.MaxLimits)
 			return false
 		}
-		if n := across[root]; n > bucket.MaxLimits {
-			c.fail(at.to("operations"), "one operation could be under %d limits with across: true, each counted for each of %d values; at most %d fit",
-				n, maxValues, bucket.MaxLimits)
+		if n := across[root] + c.mostShared(root, t); n > bucket.MaxLimits {
+			c.fail(at.to("operations"), "one operation could be under %d limits that all tenants share: each with across: true for each of %d values, "+
+				"custom ones, and those of the backstop; at most %d fit", n, maxValues, bucket.MaxLimits)
 			return false
 		}
 	}
 	return true
+}
+
+// mostShared returns how many limits that all tenants share, beside those of operation rules, an operation of a root type is under at most.
+func (c *compiler) mostShared(root string, t *ruleSource) int {
+	most := 0
+	for _, custom := range []map[string]CustomRule{c.policy.Custom, t.custom} {
+		for _, rule := range custom {
+			if rule.Across {
+				most = max(most, len(rule.Limits))
+			}
+		}
+	}
+	if b := c.policy.Backstop; b != nil {
+		most += len(b.Limits)
+		for spelling, rule := range b.Operations {
+			if rootType(spelling) == root {
+				most += len(rule.Limits)
+			}
+		}
+	}
+	return most
 }
 
 // mostCustom returns how many custom limits one request is under at most: those of one key.

@@ -108,7 +108,7 @@ type Rules struct {
 	// operation rule that matches, in the order of their spelling. Who has no limits has no bucket.
 	Buckets []bucket.Bucket
 	// Across are what to charge as well of budgets that all tenants share: of operation rules whose limits say so, a
-	// bucket for each value of an argument. Their owners belong to no tenant, so they are charged in a call of their own.
+	// bucket for each value of an argument. Their owners belong to no tenant, so they are charged before the others, in one call with the Backstop.
 	Across []bucket.Bucket
 	// Backstop are what to charge first, whatever else holds for the subject, of the budgets of the whole namespace ([Policy.Backstop]).
 	// They belong to no tenant. It is nil for subjects that are exempt.

@@ -232,3 +232,31 @@ func TestAnOperationWithTooManyValuesIsRefusedInTheModeOfTheLimit(t *testing.T) 
 		})
 	}
 }
+
+func TestSharedBudgetsAreChargedInOneCall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(cfg *ratelimit.Config) {
+		cfg.Policy = policyOf(t, "version: 1\ndefault: free\nbackstop: {limits: {wallofall: {capacity: 7, per: hour, unit: requests}}}\n"+
+			"tiers:\n  free:\n    limits: {minute: {capacity: 100000, per: minute}}\n"+fmt.Sprintf(perAccount, ""))
+	})
+	try := func(account, tenant string) reply { return f.post(request{Query: logIn(account), Tenant: tenant}) }
+	for i := range 5 {
+		require.Equal(t, http.StatusOK, try("victim", fmt.Sprint("t", i)).Status)
+		require.Len(t, f.shared(), i+1)
+	}
+	for i := range 20 {
+		refused := try("victim", fmt.Sprint("u", i))
+		require.Equal(t, http.StatusTooManyRequests, refused.Status)
+		require.Contains(t, refused.Body, `"account\" of this operation exceeded`)
+		require.NotContains(t, refused.Body+fmt.Sprint(refused.Header), "wallofall")
+	}
+	for i := range 2 {
+		require.Equal(t, http.StatusOK, try("other", fmt.Sprint("v", i)).Status, "a refused account is no load")
+	}
+	for _, account := range []string{"victim", "third"} {
+		refused := try(account, "w")
+		require.Equal(t, http.StatusServiceUnavailable, refused.Status, refused.Body)
+		require.Equal(t, ratelimitclient.CodeOverloaded, refused.errorCode(t))
+		require.NotContains(t, refused.Body+fmt.Sprint(refused.Header), "account", "too much to do is all that is told")
+	}
+}
