@@ -109,7 +109,7 @@ func (d *daemon) openControl(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := control.Config{Store: d.db, Keys: keys, SecondPerson: d.options.secondPerson(), Changed: d.changed, Now: d.options.now}
+	cfg := control.Config{Store: d.db, Keys: keys, Changed: d.changed, Now: d.options.now}
 	if err := d.connect(&cfg); err != nil {
 		return err
 	}

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into docs/guide/git.md")
@@ -40,25 +38,17 @@ func buildCommand(t *testing.T) string {
 	return bin
 }
 
-// newRepository is one beside a daemon that has a policy, and recorded traffic of 25 tenants.
+// newRepository is one beside a daemon that has a policy.
 func newRepository(t *testing.T) *repository {
 	t.Helper()
 	bin := buildCommand(t)
-	server := redistest.Start(t)
-	// A token counts as who has issued it: two that were exchanged for what the daemon prints are two persons.
 	data := t.TempDir()
-	r := &repository{running: start(t, data, "-redis", "redis://"+server.Addr), folder: t.TempDir()}
+	r := &repository{running: start(t, data), folder: t.TempDir()}
 	ada := r.issue("ada", r.token)
 	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", ada, document, "If-None-Match", "*", "Ratelimit-Reason", "the first policy")
 	printed, code := command("-new-token", "-data", data)
 	require.Zero(t, code, printed)
 	bob := r.issue("bob", regexp.MustCompile(`grl_[a-z2-7]{13}_[a-z2-7]{59}`).FindString(printed))
-	record(t, server.Addr, nil, time.Now().Add(-61*time.Minute), asked{"acme", 100, 9})
-	all := []asked{{"globex", 7, 3}}
-	for i := range 23 {
-		all = append(all, asked{fmt.Sprintf("tenant%02d", i), 2, 1})
-	}
-	record(t, server.Addr, nil, time.Now(), all...)
 	home := t.TempDir()
 	r.env = []string{
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/postgrestest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
@@ -265,24 +264,6 @@ oidc: [{issuer: "https://login.example.org", audience: ratelimits, roles: [{clai
 	require.Equal(t, "127.0.0.1:2", o.Listen)
 	require.Equal(t, "redis://of.file", o.Redis)
 	require.Len(t, o.auth(nil).OIDC, 1)
-}
-
-func TestWhereThereIsAnIssuerASecondPersonComesFromIt(t *testing.T) {
-	t.Parallel()
-	issuer := []oidcOptions{{Issuer: "https://login.example.org", Audience: "ratelimits"}}
-	require.Empty(t, (&options{}).secondPerson().Methods)
-	require.Equal(t, []access.Method{access.MethodOIDC}, (&options{OIDC: issuer}).secondPerson().Methods)
-
-	name := filepath.Join(t.TempDir(), "limits.yaml")
-	require.NoError(t, os.WriteFile(name, []byte("secondPerson: {methods: [certificate, token]}\n"), 0o600))
-	o, err := readOptions([]string{"-config", name}, io.Discard)
-	require.NoError(t, err)
-	o.OIDC = issuer
-	require.Equal(t, []access.Method{access.MethodCertificate, access.MethodToken}, o.secondPerson().Methods)
-	require.NoError(t, os.WriteFile(name, []byte("secondPerson: {methods: [bootstrap]}\n"), 0o600))
-	out, code := command("-config", name, "-data", t.TempDir(), "-listen", "127.0.0.1:0")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, out, `SecondPerson.Methods has "bootstrap"`)
 }
 
 func TestTheTablesArePrintedForThoseWhoMigrateThemselves(t *testing.T) {

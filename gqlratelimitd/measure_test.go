@@ -73,7 +73,7 @@ func TestARaiseOverHTTPReachesTheNextRequestsOnEveryInstance(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	small := strings.Replace(document, "{capacity: 1000, per: minute}", "{capacity: 3, per: hour}", 1)
-	r := start(t, t.TempDir()+"/state", "-alone", "-redis", "redis://"+server.Addr)
+	r := start(t, t.TempDir()+"/state", "-redis", "redis://"+server.Addr)
 	token := r.first()
 	r.ask(http.StatusOK, http.MethodPut, "/v1/ratelimit/policies", token, small, "If-Match", `"1"`)
 	instances := []shop{newShop(t, server.Addr, small), newShop(t, server.Addr, small), newShop(t, server.Addr, small)}

@@ -57,14 +57,7 @@ type options struct {
 
 	OIDC         []oidcOptions        `yaml:"oidc"`
 	Certificates []certificateOptions `yaml:"certificates"`
-	// Alone says that no policy takes a second person: there is none.
-	Alone bool `yaml:"alone"`
-	// SecondPerson says how who approves a policy has to come in: oidc, certificate or token. Empty is oidc where there is an issuer, and any
-	// otherwise.
-	SecondPerson struct {
-		Methods []access.Method `yaml:"methods"`
-	} `yaml:"secondPerson"`
-	Usage usageOptions `yaml:"usage"`
+	Usage        usageOptions         `yaml:"usage"`
 	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
 	PolicyKeys []string `yaml:"policyKeys"`
 
@@ -131,7 +124,6 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
 	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", o.TLS.ClientCA, "`file` with authorities of client certificates")
 	o.Webhooks.register(flags)
-	flags.BoolVar(&o.Alone, "alone", o.Alone, "no policy takes a second person, however far it reaches")
 	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
 	flags.IntVar(&o.sqlDone, "sql-done", 0, "how many `steps` -print-sql leaves out: the largest step in the table migration")
 	flags.StringVar(&o.sqlRole, "sql-role", "", "the `role` of the daemon in PostgreSQL, for which -print-sql prints rights too")
@@ -320,19 +312,6 @@ func (o *options) policyKeys() (keys []ed25519.PublicKey, _ error) {
 		keys = append(keys, key)
 	}
 	return keys, nil
-}
-
-// secondPerson is the rule for when a policy takes one.
-func (o *options) secondPerson() access.SecondPerson {
-	if o.Alone {
-		return access.SecondPerson{MaxShare: access.None}
-	}
-	rule := access.SecondPerson{Methods: o.SecondPerson.Methods}
-	if len(rule.Methods) == 0 && len(o.OIDC) > 0 {
-		// Whoever has installed the daemon has a token of their own besides.
-		rule.Methods = []access.Method{access.MethodOIDC}
-	}
-	return rule
 }
 
 // streamURL is the Redis that changes are announced in, empty for none.

@@ -40,7 +40,6 @@ type control struct {
 	answers map[string][]reply
 	seen    []*http.Request
 	bodies  []string
-	preview string
 }
 
 // reply is an answer.
@@ -52,7 +51,7 @@ type reply struct {
 
 func newControl(t *testing.T, documents ...string) *control {
 	t.Helper()
-	c := &control{T: t, folder: t.TempDir(), answers: map[string][]reply{}, preview: `{"against": 1, "report": {"share": 1}}`}
+	c := &control{T: t, folder: t.TempDir(), answers: map[string][]reply{}}
 	for _, d := range documents {
 		c.publish(d, "ada", "why")
 	}
@@ -118,8 +117,6 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		write(w, summary(c.publish(string(body), "me", r.URL.Query().Get("reason"))))
-	case request == "POST "+policies+"/preview":
-		_, _ = io.WriteString(w, c.preview)
 	case strings.HasPrefix(request, "GET "+policies+"/"):
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, policies+"/"))
 		c.revision(w, n)

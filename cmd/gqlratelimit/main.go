@@ -50,7 +50,6 @@ const (
 	exitOK    = 0
 	exitFound = 1
 	exitUsage = 2
-	exitHalt  = 3
 )
 
 // command is a sub-command.
@@ -109,8 +108,6 @@ func run(c cli.Console, args []string) int {
 			return exitOK
 		case errors.Is(err, cli.ErrFound):
 			return exitFound
-		case errors.Is(err, cli.ErrHalt):
-			return exitHalt
 		default:
 			printError(c.Stderr, sub.name, err)
 			return exitUsage

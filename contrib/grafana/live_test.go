@@ -71,12 +71,13 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	staged, err := tiers.StageDocument([]byte(s.examplePolicy()), []byte(changed), tiers.Stage{ID: "tried", Seed: "seed"})
 	require.NoError(t, err)
 	s.ask(http.MethodPut, "/v1/ratelimit/policies", string(staged), "If-Match", `"1"`)
-	s.mutate("putTenant", `tenant: "demo-pro", document: "{\"tier\":\"pro\"}", expectedRevision: 0`)
+	s.ask(http.MethodPut, "/v1/tenants/demo-pro", `{"tier": "pro"}`, "If-None-Match", "*")
 	s.until(func() bool {
 		series, err := s.prometheus.Query(`ratelimit_candidate_decisions_total`)
 		return err == nil && len(series) > 0
 	}, "the candidate is judged")
-	s.mutate("switchMode", `scope: TENANT, name: "demo-free", atMost: SHADOW, until: "`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`", expectedRevision: 0`)
+	eased := `{"mode": "shadow", "until": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`
+	s.ask(http.MethodPut, "/v1/ratelimit/modes?scope=tenant&name=demo-free", eased, "If-None-Match", "*")
 	s.webhooks("acme")
 	s.until(func() bool {
 		series, err := s.prometheus.Query(`max(ratelimit_webhook_dead) > 0 and sum(ratelimit_webhook_attempts_total{ratelimit_webhook_outcome="delivered"}) > 0`)
@@ -88,7 +89,7 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	// The stores are away, and are back.
 	s.shop.StoreAway(true)
 	s.redis.Freeze(t)
-	s.mutate("putTenant", `tenant: "somebody", document: "{\"tier\":\"pro\"}", expectedRevision: 0`)
+	s.ask(http.MethodPut, "/v1/tenants/somebody", `{"tier": "pro"}`, "If-None-Match", "*")
 	s.awaits("RatelimitRelayLag", "RatelimitAnnounceLag", "RatelimitStoreAway", "RatelimitRefusedByOutage", "RatelimitDirectoryStale", "RatelimitModeSwitchesStale", "RatelimitWebhooksBehind")
 	s.redis.Thaw(t)
 	s.shop.StoreAway(false)

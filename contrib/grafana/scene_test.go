@@ -236,14 +236,6 @@ func (s *scene) ask(method, path, body string, headers ...string) (text string) 
 	return text
 }
 
-// mutate does something by the GraphQL API of the daemon.
-func (s *scene) mutate(field, input string) {
-	s.Helper()
-	body, err := json.Marshal(map[string]string{"query": "mutation { " + field + "(input: {" + input + `, reason: "why"}) { revision } }`})
-	require.NoError(s.T, err)
-	require.NotContains(s.T, s.ask(http.MethodPost, "/graphql", string(body)), `"errors"`)
-}
-
 // query asks the example, with a key or without one.
 func (s *scene) query(key, query string, more ...string) int {
 	s.Helper()

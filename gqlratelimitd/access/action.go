@@ -11,8 +11,6 @@ const (
 	CheckPolicy Action = "policy.check"
 	// PreviewPolicy tries a document on recorded traffic.
 	PreviewPolicy Action = "policy.preview"
-	// ReadProposal reads what waits for a second person.
-	ReadProposal Action = "proposal.read"
 	// ReadFleet reads which instance serves which revision.
 	ReadFleet Action = "fleet.read"
 	// ReadMetrics reads the metrics of the control plane.
@@ -39,10 +37,6 @@ const (
 const (
 	// PublishPolicy publishes a revision.
 	PublishPolicy Action = "policy.publish"
-	// ProposePolicy asks a second person to approve a revision.
-	ProposePolicy Action = "policy.propose"
-	// ApprovePolicy approves, or rejects, what somebody else proposes.
-	ApprovePolicy Action = "policy.approve"
 	// RevertPolicy publishes an earlier document again, as a revision of its own.
 	RevertPolicy Action = "policy.revert"
 	// AssignTenant writes the record of a tenant: tier, exception, custom limits, quota.
@@ -114,7 +108,6 @@ var rights = []row{
 	{ReadPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{CheckPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{PreviewPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
-	{ReadProposal, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadFleet, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadMetrics, fleet, []Role{Viewer, Operator, Publisher, Auditor}, false},
 	{ReadTenant, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},
@@ -127,8 +120,6 @@ var rights = []row{
 	{ReadWebhook, tenant, []Role{TenantAdmin, Operator}, false},
 
 	{PublishPolicy, fleet, []Role{Publisher}, false},
-	{ProposePolicy, fleet, []Role{Publisher}, false},
-	{ApprovePolicy, fleet, []Role{Publisher}, false},
 	{RevertPolicy, fleet, []Role{Operator, Publisher}, false},
 	{AssignTenant, tenant, []Role{Operator, Publisher}, false},
 	{BlockTenant, tenant, []Role{Operator}, false},

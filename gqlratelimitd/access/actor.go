@@ -62,7 +62,6 @@ func System(part string) Actor {
 
 // Person is who answers for what the actor does, as one text that stays whatever else they are called: the issuer and sub of OpenID
 // Connect, the name by which a rule knows a client certificate, or of a token that somebody has issued to a program of theirs, that person.
-// Two actors with one person are nobody's second person.
 func (a Actor) Person() string {
 	switch {
 	case a.Owner != "":

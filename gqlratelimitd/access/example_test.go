@@ -1,7 +1,6 @@
 package access_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"log"
 	"net/http"
@@ -63,38 +62,4 @@ func ExampleNewAuthenticator() {
 	_, err = door.Authenticate(httptest.NewRequest(http.MethodGet, "/", nil))
 	fmt.Println(err)
 	// Output: access: the request shows neither a token nor a client certificate
-}
-
-// A change that refuses much takes a second person, who approves exactly this document on exactly this revision.
-func ExampleSecondPerson() {
-	rule := access.SecondPerson{}
-	if err := rule.Check(); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(rule.Needed(access.Blast{Known: true, Share: 0.2, Tenants: 3}))
-
-	ada := access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}}
-	bob := ada
-	bob.Subject = "bob"
-	change := access.Change{
-		Action: access.PublishPolicy, Target: "policy", Content: sha256.Sum256([]byte("version: 1\n")), ExpectedRevision: 7,
-	}
-	proposal, err := rule.Propose(ada, "p-1", change, time.Now())
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = rule.Approve(ada, proposal, change, time.Now())
-	fmt.Println(err)
-	approval, err := rule.Approve(bob, proposal, change, time.Now())
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(rule.Permits(proposal, approval, change, time.Now()))
-	change.ExpectedRevision = 8
-	fmt.Println(rule.Permits(proposal, approval, change, time.Now()))
-	// Output:
-	// true
-	// access: not approved: who proposes is not the second person
-	// <nil>
-	// access: not approved: what was approved is another document, or based on another revision
 }

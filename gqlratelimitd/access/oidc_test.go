@@ -313,11 +313,4 @@ func TestAPersonIsWhomTheIssuerCallsSubUnderWhateverName(t *testing.T) {
 		_, err := enter(sub, "ada@example.org")
 		requireReason(t, access.ReasonUnknown, err)
 	}
-
-	rule, change := defaults(t, access.SecondPerson{}), publishing()
-	ada.Roles, alias.Roles = []access.Role{access.Publisher}, []access.Role{access.Publisher}
-	proposed, err := rule.Propose(ada, "p-1", change, noon)
-	require.NoError(t, err)
-	_, err = rule.Approve(alias, proposed, change, noon)
-	require.ErrorContains(t, err, "who proposes")
 }

@@ -13,7 +13,7 @@ const (
 	TenantAdmin Role = "tenant-admin"
 	// Operator deals with incidents: overrides, blocks, budgets, emergency modes, and going back to an earlier policy.
 	Operator Role = "operator"
-	// Publisher changes policies and assigns tenants, and approves what another publisher proposes.
+	// Publisher changes policies and assigns tenants.
 	Publisher Role = "publisher"
 	// Auditor reads everything, the audit log included, and changes nothing.
 	Auditor Role = "auditor"

@@ -12,6 +12,13 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/audit"
 )
 
+// publisher is a person who publishes.
+func publisher(name string) access.Actor {
+	return access.Actor{Subject: name, Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}}
+}
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
 func TestATokenIsRecognisedAndStoredAsAHash(t *testing.T) {
 	t.Parallel()
 	ada := publisher("ada")

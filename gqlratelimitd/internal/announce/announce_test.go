@@ -246,19 +246,6 @@ func TestAnotherEntryUnderANumberThatWasAnnouncedIsAnotherEvent(t *testing.T) {
 	require.NotEqual(t, got[0].ID, got[1].ID)
 }
 
-func TestAProposalThatIsTakenBackIsNotProposed(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	back := entry("policy.propose", "", 0)
-	back.Before = json.RawMessage(`{"id":1}`)
-	s.do(entry("policy.propose", "", 0), back)
-	b := &broker{}
-	s.start(s.config(b))
-	s.arrived()
-	require.Equal(t, "ratelimit.policy.proposed.v1", b.all()[0].Type)
-	require.Equal(t, "ratelimit.policy.withdrawn.v1", b.all()[1].Type)
-}
-
 func TestEachActionThatChangesSomethingHasATypeWhichIsOnThePageOfStreams(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reference/streams.md")

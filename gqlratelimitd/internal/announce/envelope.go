@@ -34,9 +34,6 @@ func (a *Announcer) envelopeOf(row audit.Row) (stream.Envelope, error) {
 	if name == "" {
 		name = otherType
 	}
-	if e.Action == string(access.ProposePolicy) && len(e.Before) > 0 {
-		name = withdrawnType
-	}
 	data, err := dataOf(record, e)
 	return stream.Envelope{
 		// The hash of the row is in it, so that an entry of a database which was restored, and has gone on otherwise, is another event.
@@ -45,9 +42,6 @@ func (a *Announcer) envelopeOf(row audit.Row) (stream.Envelope, error) {
 		Data: data, Topic: a.cfg.Topic,
 	}, err
 }
-
-// withdrawnType is that of a proposal which its proposer has taken back: the action is that of proposing, about one that was there.
-const withdrawnType = "ratelimit.policy.withdrawn.v1"
 
 // dataOf returns what an event says: the record as it is, or, of one that is too long, without what was before and after.
 func dataOf(record []byte, e audit.Entry) (json.RawMessage, error) {

@@ -8,8 +8,6 @@ const otherType = "ratelimit.audit.entry.v1"
 // types are those of events, by what was done. docs/reference/streams.md has them.
 var types = map[access.Action]string{
 	access.PublishPolicy:     "ratelimit.policy.published.v1",
-	access.ProposePolicy:     "ratelimit.policy.proposed.v1",
-	access.ApprovePolicy:     "ratelimit.policy.reviewed.v1",
 	access.RevertPolicy:      "ratelimit.policy.reverted.v1",
 	access.AssignTenant:      "ratelimit.tenant.assigned.v1",
 	access.BlockTenant:       "ratelimit.tenant.blocked.v1",

@@ -14,24 +14,6 @@ func revertOf(s *scene) func(control.Request, control.RevertInput) (*control.Pub
 	}
 }
 
-func proposeOf(s *scene) func(control.Request, control.ProposeInput) (*control.Proposal, error) {
-	return func(r control.Request, in control.ProposeInput) (*control.Proposal, error) {
-		return s.Propose(s.ctx(), r, in)
-	}
-}
-
-func approveOf(s *scene) func(control.Request, control.ApproveInput) (*control.Proposal, error) {
-	return func(r control.Request, in control.ApproveInput) (*control.Proposal, error) {
-		return s.Approve(s.ctx(), r, in)
-	}
-}
-
-func withdrawOf(s *scene) func(control.Request, control.WithdrawInput) (*control.Proposal, error) {
-	return func(r control.Request, in control.WithdrawInput) (*control.Proposal, error) {
-		return s.Withdraw(s.ctx(), r, in)
-	}
-}
-
 func putTenantOf(s *scene) func(control.Request, control.TenantInput) (*control.Tenant, error) {
 	return func(r control.Request, in control.TenantInput) (*control.Tenant, error) {
 		return s.PutTenant(s.ctx(), r, in)

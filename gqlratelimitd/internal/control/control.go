@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -22,9 +21,6 @@ type Config struct {
 	// Keys are those that sign revisions. If there are any, a revision that none of them has signed is not published. A key that
 	// is not of ed25519.PublicKeySize bytes is a mistake.
 	Keys []ed25519.PublicKey
-	// SecondPerson says above which reach a policy takes a second person. The zero value has its defaults; who is alone sets
-	// SecondPerson.MaxShare to [access.None].
-	SecondPerson access.SecondPerson
 	// Preview replays what instances have recorded. Nil is nobody: what is known then is whether a document lowers anything.
 	Preview Previewer
 	// Instances says what instances say of themselves, and Relay how far changes have come. Nil is a daemon without a Redis. What Relay
@@ -51,8 +47,8 @@ type Control struct {
 	newest     atomic.Pointer[compiled]
 	fleet      fleetCache
 	misfitting misfitting
-	// asked and publishing have room for one preview each: one that somebody has asked for, and one of who publishes.
-	asked, publishing chan struct{}
+	// asked has room for one preview.
+	asked chan struct{}
 	// compiles is for documents that are to hold or do, and checks for those that are only looked at: who may look at many keeps
 	// nobody from publishing.
 	compiles, checks turn
@@ -76,9 +72,6 @@ func New(cfg Config) (*Control, error) {
 			mistakes = append(mistakes, fmt.Errorf("control: Config.Keys[%d] has %d bytes, want %d", i, len(key), ed25519.PublicKeySize))
 		}
 	}
-	if err := cfg.SecondPerson.Check(); err != nil {
-		mistakes = append(mistakes, fmt.Errorf("control: Config.SecondPerson: %w", err))
-	}
 	if w := cfg.Webhooks; w != nil && (w.Box == nil || w.CheckURL == nil || w.Changed == nil) {
 		mistakes = append(mistakes, errors.New("control: Config.Webhooks: set Box, CheckURL and Changed"))
 	}
@@ -90,7 +83,7 @@ func New(cfg Config) (*Control, error) {
 	}
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
 	return &Control{
-		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1), publishing: make(chan struct{}, 1),
+		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1),
 		compiles: newTurn(), checks: newTurn(), exports: newTurn(), mostExported: MaxUsageExport, misfitting: misfitting{turn: newTurn()},
 	}, nil
 }

@@ -6,9 +6,6 @@
 // what was asked for, with an entry in the audit log and a message in the outbox for who has to hear of it. So there is no change
 // without an entry, and no entry without a change. What is refused changes nothing.
 //
-// A policy that reaches far takes a second person: [Control.Propose], [Control.Approve], and then [Control.Publish], which looks at exact
-// bytes on one revision.
-//
 // Who changes something says which revision they have seen, 0 for nothing. If another one is there, the error is a
 // [*ConflictError], which says whose it is.
 //

@@ -24,8 +24,6 @@ var (
 	ErrPolicyChanged = fmt.Errorf("%w: the policy was replaced each time that this was checked against it: send it again", ErrConflict)
 	// ErrNoWebhooks says that the daemon brings events to nobody.
 	ErrNoWebhooks = errors.New("control: the daemon has no webhooks")
-	// ErrTooManyProposals says that as many proposals wait as there is room for.
-	ErrTooManyProposals = store.ErrTooManyProposals
 )
 
 // ConflictError is an [ErrConflict]. It is that of the store, which those above control do not know.

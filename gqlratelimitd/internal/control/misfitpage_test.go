@@ -65,7 +65,7 @@ func BenchmarkMisfitsAmong100000Tenants(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, db.Close()) })
 	now := time.Now()
-	c, err := control.New(control.Config{Store: db, Now: func() time.Time { return now }, SecondPerson: access.SecondPerson{MaxShare: access.None}})
+	c, err := control.New(control.Config{Store: db, Now: func() time.Time { return now }})
 	require.NoError(b, err)
 	_, err = c.Publish(b.Context(), by(publisher), control.PublishInput{Document: []byte(document)})
 	require.NoError(b, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -75,21 +74,6 @@ var mutations = map[string]mutation{
 		actor: operator, action: access.RevertPolicy, target: "^policy$", message: control.MessagePolicy, was: true, is: true,
 		call:     called(revertOf, control.RevertInput{To: 1, Expected: 1}),
 		conflict: called(revertOf, control.RevertInput{To: 1, Expected: 2}),
-	},
-	"Propose": {
-		actor: publisher, action: access.ProposePolicy, target: "^proposal 1$", is: true, again: true,
-		call:     called(proposeOf, control.ProposeInput{Document: []byte(document), Expected: 1}),
-		conflict: called(proposeOf, control.ProposeInput{Document: []byte(document), Expected: 2}),
-	},
-	"Approve": {
-		actor: second, action: access.ApprovePolicy, target: "^proposal 1$", was: true, is: true,
-		before: func(s *scene) { s.propose(document, 1) },
-		call:   called(approveOf, control.ApproveInput{ID: 1, Hash: policy.HashOf([]byte(document)), Expected: 1}),
-	},
-	"Withdraw": {
-		actor: publisher, action: access.ProposePolicy, target: "^proposal 1$", was: true, is: true,
-		before: func(s *scene) { s.propose(document, 1) },
-		call:   called(withdrawOf, control.WithdrawInput{ID: 1}),
 	},
 	"PutTenant": {
 		actor: operator, action: access.AssignTenant, target: "^tenant acme$", tenant: "acme", message: control.MessageTenant, name: "acme", is: true,

@@ -52,9 +52,6 @@ type Published struct {
 	Warnings []tiers.Warning `json:"warnings,omitempty"`
 	// Misfits are tenants whose records stop fitting. Nil is none.
 	Misfits *Misfits `json:"misfits,omitempty"`
-	// Proposal is the ID of the proposal that was published, 0 if none, and Approver the second person.
-	Proposal uint64 `json:"proposal,omitempty"`
-	Approver string `json:"approver,omitempty"`
 }
 
 // compiled is a revision that compiles.
@@ -68,10 +65,9 @@ type compiled struct {
 }
 
 // Publish publishes a document as the next revision of the policy: [access.PublishPolicy]. What does not compile, as an instance compiles
-// it, is an [*InvalidError] with all of its mistakes. Where it takes a second person, and nobody has approved exactly these bytes on
-// this revision, it is a [*SecondPersonError]: see [Control.Propose]. It is relayed as a [MessagePolicy].
+// it, is an [*InvalidError] with all of its mistakes. It is relayed as a [MessagePolicy].
 func (c *Control) Publish(ctx context.Context, r Request, in PublishInput) (*Published, error) {
-	return c.publish(ctx, r, action{Action: access.PublishPolicy}, in, in, false)
+	return c.publish(ctx, r, action{Action: access.PublishPolicy}, in, in)
 }
 
 // RevertInput says which revision is to hold again.
@@ -85,9 +81,6 @@ type RevertInput struct {
 
 // Revert publishes the document of an earlier revision again, as a revision of its own: [access.RevertPolicy]. A document that compiles no
 // longer is refused, as by [Control.Publish]. There is [ErrNotFound] for a number that no revision has.
-//
-// Who takes the newest revision back, for the one before it, needs no second person: both have held, and it is what helps in an
-// emergency. To go back further is judged as [Control.Publish].
 func (c *Control) Revert(ctx context.Context, r Request, in RevertInput) (*Published, error) {
 	if err := access.Authorize(r.Actor, access.RevertPolicy, ""); err != nil {
 		return nil, err
@@ -99,26 +92,19 @@ func (c *Control) Revert(ctx context.Context, r Request, in RevertInput) (*Publi
 	if err != nil {
 		return nil, err
 	}
-	undo := in.To == in.Expected-1
-	return c.publish(ctx, r, action{Action: access.RevertPolicy}, in, PublishInput{Document: was.Document, Expected: in.Expected, Signed: in.Signed}, undo)
+	return c.publish(ctx, r, action{Action: access.RevertPolicy}, in, PublishInput{Document: was.Document, Expected: in.Expected, Signed: in.Signed})
 }
 
-// publish publishes a document. Alone says that it takes no second person.
-func (c *Control) publish(ctx context.Context, r Request, a action, asked any, in PublishInput, alone bool) (*Published, error) {
+// publish publishes a document.
+func (c *Control) publish(ctx context.Context, r Request, a action, asked any, in PublishInput) (*Published, error) {
 	var (
 		next    *compiled
-		reach   *Reach
 		misfits *Misfits
 	)
 	check := func() (err error) {
 		// It takes time, for which nobody else waits.
 		if next, err = c.next(ctx, &r, in); err != nil {
 			return err
-		}
-		if !alone && c.cfg.SecondPerson.MaxShare != access.None {
-			if reach, err = c.reach(ctx, next); err != nil {
-				return err
-			}
 		}
 		misfits, err = c.misfits(ctx, next)
 		return err
@@ -127,18 +113,11 @@ func (c *Control) publish(ctx context.Context, r Request, a action, asked any, i
 		if err := tx.Publish(next.Revision, in.Expected); err != nil {
 			return nil, done{}, err
 		}
-		approved, err := c.approved(tx, next.Revision, in.Expected, reach)
-		if err != nil {
-			return nil, done{}, err
-		}
 		before, err := tx.Revisions(next.Number, 1)
 		if err != nil {
 			return nil, done{}, err
 		}
 		is := published(next.Revision)
-		if approved != nil {
-			is.Proposal, is.Approver = approved.ID, approved.Approver
-		}
 		d := done{target: "policy", after: is, revisionBefore: in.Expected, revisionAfter: next.Number, kind: MessagePolicy}
 		if len(before) > 0 {
 			d.before = published(&before[0])

@@ -14,6 +14,34 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
+// less is document with less of a limit, and more one with more of it.
+var (
+	less = strings.Replace(document, "1000,", "10,", 1)
+	more = strings.Replace(document, "1000,", "2000,", 1)
+)
+
+// tryPublish publishes if it is allowed.
+func (s *scene) tryPublish(who access.Actor, document string, expected uint64) (*control.Published, error) {
+	s.Helper()
+	return s.Publish(s.ctx(), by(who), control.PublishInput{Document: []byte(document), Expected: expected})
+}
+
+func TestOnePersonPublishesLowersAndReverts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, control.Config{})
+	for expected, document := range []string{document, less, more} {
+		_, err := s.tryPublish(publisher, document, uint64(expected))
+		require.NoError(t, err)
+	}
+	// Further back than to the revision before.
+	reverted, err := s.Revert(s.ctx(), by(publisher), control.RevertInput{To: 1, Expected: 3})
+	require.NoError(t, err)
+	require.Equal(t, uint64(4), reverted.Number)
+	newest, err := s.Policy(s.ctx(), publisher, 0)
+	require.NoError(t, err)
+	require.Equal(t, document, string(newest.Document))
+}
+
 func TestADocumentThatDoesNotCompileIsRefusedWithAllOfItsMistakes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, control.Config{})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
@@ -62,9 +61,6 @@ type Previewed struct {
 	Missing string
 	// Report is what the replay has found. It is that of nothing where Missing says so.
 	Report previewreport.Report
-	// Reach is how far the document reaches, and SecondPerson says that it takes somebody else to publish it.
-	Reach        Reach
-	SecondPerson bool
 	// Misfits are tenants whose records would stop fitting. Nil is none.
 	Misfits *Misfits
 	// Warnings are what is odd about the document.
@@ -116,15 +112,11 @@ func (c *Control) Preview(ctx context.Context, actor access.Actor, in PreviewInp
 func (c *Control) try(ctx context.Context, out *Previewed, before, after *compiled, in *PreviewInput) (err error) {
 	switch {
 	case before == nil:
-		out.Reach.First, out.Missing = true, "no policy was published yet: there is nothing to compare the document with"
+		out.Missing = "no policy was published yet: there is nothing to compare the document with"
 		return nil
 	case before.snapshot == nil:
-		out.Reach = Reach{Lowered: &Lowered{Everybody: true}, Problem: unreadable}
 		out.Missing = "this daemon cannot read the policy that holds: a newer one has published it"
 	default:
-		if out.Reach.Lowered, err = c.compare(before, after); err != nil {
-			return err
-		}
 		report, err := c.replay(ctx, before, after, in)
 		if out.Missing, err = missing(report, err); err != nil {
 			return err
@@ -132,16 +124,9 @@ func (c *Control) try(ctx context.Context, out *Previewed, before, after *compil
 		if report != nil {
 			out.Report = *report
 		}
-		if out.Reach.Lowered != nil {
-			out.Reach.tell(report, out.Missing, c.extentOf(before, after))
-		}
 	}
-	out.SecondPerson = c.cfg.SecondPerson.MaxShare != access.None && c.cfg.SecondPerson.Needed(out.Reach.blast())
 	return nil
 }
-
-// unreadable is why a policy cannot be compared with.
-const unreadable = "this daemon cannot read the policy that holds"
 
 // errNoRecords says that nobody records anything that this daemon can read.
 var errNoRecords = errors.New("the daemon has no Redis: start it with that of the instances, and have them write digests into it")
@@ -242,37 +227,4 @@ func (k *knownTenants) record(tenant string) *tiers.Record {
 	})
 	k.of[tenant] = found
 	return found
-}
-
-// leastSeen is over how much time traffic has to have been recorded, however short what is lowered is counted: a minute at night, or the first one after a Redis
-// was flushed, says nothing about the day.
-const leastSeen = time.Hour
-
-// tell says what a preview has found. What it has not seen it does not vouch for: then the reach is what the documents say.
-func (r *Reach) tell(report *previewreport.Report, missing string, lowers extent) {
-	switch {
-	case missing != "":
-		r.Problem = missing
-	case report.Unreadable > 0 || report.LeftOut > 0:
-		r.Problem = "some of what was recorded cannot be judged"
-	case len(report.NotJudged) > 0:
-		const shown = 3
-		r.Problem = cut("records do not say what was asked of "+strings.Join(report.NotJudged[:min(shown, len(report.NotJudged))], ", "), maxProblem)
-	case lowers.staged:
-		r.Problem = "a document with two policies is previewed, and published, by a roll-out"
-	case lowers.named:
-		r.Problem = "it is about teams or users by their names, which records may not have"
-	case report.To.Sub(report.From) < lowers.longest:
-		r.Problem = fmt.Sprintf("what was recorded reaches over %s, and it may lower what is counted per %s",
-			report.To.Sub(report.From).Round(time.Second), lowers.per)
-	case report.To.Sub(report.From) < leastSeen:
-		r.Problem = fmt.Sprintf("what was recorded reaches over %s, and an hour is the least that tells", report.To.Sub(report.From).Round(time.Second))
-	// Written so that no number at all is none either.
-	case !(report.LargestShare >= 0 && report.LargestShare <= 1) || !(report.Share > 0 && report.Share <= 1) || !(report.Tenants.High >= 0 && report.Tenants.High <= 1):
-		r.Problem = "the preview answered nonsense"
-	default:
-		r.Previewed, r.Share = true, report.LargestShare
-		// Of a sample it is the upper bound, of all tenants.
-		r.Tenants = max(int64(report.Tenants.NewlyRefused), int64(report.Tenants.High*float64(report.Tenants.Seen)/report.Share+0.5))
-	}
 }

@@ -2,10 +2,8 @@ package control_test
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,91 +44,6 @@ func seen(newly int, largest, share float64) previewreport.Report {
 	}
 }
 
-func TestRecordedTrafficSaysWhetherItTakesASecondPerson(t *testing.T) {
-	t.Parallel()
-	with := func(change func(*previewreport.Report)) figure {
-		r := seen(0, 0, 1)
-		change(&r)
-		return figure{report: r}
-	}
-	for name, c := range map[string]struct {
-		figure
-		needed, previewed bool
-	}{
-		"nobody":                {figure{report: seen(0, 0, 1)}, false, true},
-		"few":                   {figure{report: seen(10, 0.05, 1)}, false, true},
-		"much of one":           {figure{report: seen(1, 0.06, 1)}, true, true},
-		"many":                  {figure{report: seen(11, 0.01, 1)}, true, true},
-		"few of a tenth of all": {figure{report: seen(2, 0.01, 0.1)}, true, true},
-		"nothing was recorded":  {figure{}, true, false},
-		"a short time":          {with(func(r *previewreport.Report) { r.From = r.To.Add(-59 * time.Second) }), true, false},
-		"less than an hour":     {with(func(r *previewreport.Report) { r.From = r.To.Add(-59 * time.Minute) }), true, false},
-		"unreadable":            {with(func(r *previewreport.Report) { r.Unreadable = 1 }), true, false},
-		"somebody is left out":  {with(func(r *previewreport.Report) { r.LeftOut = 1 }), true, false},
-		"not judged":            {with(func(r *previewreport.Report) { r.NotJudged = []string{"custom"} }), true, false},
-		"no number":             {figure{report: seen(0, math.NaN(), 1)}, true, false},
-		"more than all":         {figure{report: seen(0, 2, 1)}, true, false},
-		"a share of nothing":    {figure{report: seen(0, 0, 0)}, true, false},
-		"another key":           {figure{err: preview.ErrKey}, true, false},
-		"it failed":             {figure{err: errors.New("redis is away")}, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := twoPersons(t, c.figure)
-			// What lowers nothing takes nobody else, whatever the figure.
-			s.publish(more, 1)
-			// The second person reads which it was.
-			reach := s.propose(document, 2).Reach
-			require.Equal(t, c.previewed, reach.Previewed, reach.Problem)
-			require.Equal(t, c.previewed, reach.Problem == "")
-			asked, err := s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(document)})
-			if name == "it failed" {
-				require.ErrorIs(t, err, control.ErrPreview)
-			} else {
-				require.NoError(t, err)
-				require.Equal(t, c.needed, asked.SecondPerson)
-				require.Equal(t, *reach, asked.Reach)
-			}
-			_, err = s.tryPublish(publisher, document, 2)
-			require.Equal(t, c.needed, errors.Is(err, control.ErrSecondPerson), "%v", err)
-		})
-	}
-}
-
-// TestTrafficOfAnHourVouchesForWhatIsCountedInAnHourAtTheMost lowers limits one by one under a preview of an hour that says that nobody is refused.
-func TestTrafficOfAnHourVouchesForWhatIsCountedInAnHourAtTheMost(t *testing.T) {
-	t.Parallel()
-	const with = document + `tenants: {acme: {limits: {day: {capacity: 20, per: day}}}, globex: {users: {byName: {zoe: {limits: {minute: {capacity: 9, per: minute}}}}}}}
-`
-	for name, c := range map[string]struct {
-		old, next string
-		previewed bool
-	}{
-		"a minute":              {"1000,", "10,", true},
-		"a minute of users":     {"capacity: 100,", "capacity: 10,", true},
-		"a maximum cost":        {"  free:\n", "  free:\n    maxCost: 10\n", true},
-		"a month":               {"100000,", "100,", false},
-		"both":                  {"1000,", "10,", true},
-		"an operation":          {"capacity: 10,", "capacity: 1,", false},
-		"a mode":                {"default: free", "default: free\nmode: warn", false},
-		"the day of a tenant":   {"capacity: 20,", "capacity: 2,", false},
-		"a user by name":        {"capacity: 9,", "capacity: 8,", false},
-		"another tier's minute": {"5000,", "50,", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, control.Config{SecondPerson: access.SecondPerson{MaxShare: 0.05}, Preview: figure{report: seen(0, 0, 1)}})
-			s.publish(with, 0)
-			next := strings.Replace(with, c.old, c.next, 1)
-			require.NotEqual(t, with, next)
-			got, err := s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(next)})
-			require.NoError(t, err)
-			require.Equal(t, c.previewed, got.Reach.Previewed, "%+v", got.Reach)
-			require.Equal(t, !c.previewed, got.SecondPerson)
-		})
-	}
-}
-
 // recorded is a preview of what was recorded.
 type recorded []digest.Chunk
 
@@ -153,9 +66,17 @@ func traffic(records ...digest.Record) recorded {
 	}
 }
 
+// previewing is a scene with a policy and a preview.
+func previewing(t *testing.T, p control.Previewer) *scene {
+	t.Helper()
+	s := newScene(t, control.Config{Preview: p})
+	s.publish(document, 0)
+	return s
+}
+
 func TestAPreviewKnowsTheRecordsAndOverridesOfTenants(t *testing.T) {
 	t.Parallel()
-	s := twoPersons(t, traffic(
+	s := previewing(t, traffic(
 		digest.Record{Tenant: "plain", Cost: 10, N: 5}, digest.Record{Tenant: "assigned", Cost: 10, N: 5}, digest.Record{Tenant: "raised", Cost: 10, N: 5},
 	))
 	_, err := s.PutTenant(s.ctx(), by(operator), control.TenantInput{Tenant: "assigned", Document: []byte(`{"tier":"pro"}`)})
@@ -172,12 +93,11 @@ func TestAPreviewKnowsTheRecordsAndOverridesOfTenants(t *testing.T) {
 	require.Equal(t, "plain", got.Report.Rows[0].Tenant)
 	require.Equal(t, int64(4), got.Report.Rows[0].NewlyRefused)
 	require.InDelta(t, 0.8, got.Report.LargestShare, 1e-9)
-	require.True(t, got.SecondPerson)
 }
 
 func TestOfADocumentOfTwoPoliciesTheNextIsComparedWithTheOneOfNow(t *testing.T) {
 	t.Parallel()
-	s := twoPersons(t, traffic(digest.Record{Tenant: "acme", Cost: 10, N: 5}))
+	s := previewing(t, traffic(digest.Record{Tenant: "acme", Cost: 10, N: 5}))
 	s.publish(more, 1)
 	staged, err := tiers.StageDocument([]byte(document), []byte(less), tiers.Stage{ID: "r1", Seed: "seed"})
 	require.NoError(t, err)
@@ -196,13 +116,11 @@ func TestWithoutRecordsAPreviewSaysWhatToDo(t *testing.T) {
 	s := newScene(t, control.Config{})
 	first, err := s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(document)})
 	require.NoError(t, err)
-	require.True(t, first.Reach.First)
 	require.Contains(t, first.Missing, "no policy was published")
 	s.publish(document, 0)
 	none, err := s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(less)})
 	require.NoError(t, err)
 	require.Contains(t, none.Missing, "start it with that of the instances")
-	require.Equal(t, []string{"free"}, none.Reach.Lowered.Tiers)
 	for _, wrong := range []string{"", "version: 2", "{"} {
 		_, err = s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(wrong)})
 		require.ErrorIs(t, err, control.ErrInvalid)
@@ -227,10 +145,10 @@ func (g gate) Preview(ctx context.Context, _ preview.Config) (*previewreport.Rep
 	}
 }
 
-func TestOnePreviewIsMadeAtATimeAndKeepsNobodyFromPublishing(t *testing.T) {
+func TestOnePreviewIsMadeAtATime(t *testing.T) {
 	t.Parallel()
 	g := gate{make(chan struct{}), make(chan struct{})}
-	s := newScene(t, control.Config{SecondPerson: access.SecondPerson{MaxShare: 0.05}, Preview: g})
+	s := newScene(t, control.Config{Preview: g})
 	s.publish(document, 0)
 	asked := make(chan error, 1)
 	go func() {
@@ -240,16 +158,8 @@ func TestOnePreviewIsMadeAtATimeAndKeepsNobodyFromPublishing(t *testing.T) {
 	<-g.begun
 	_, err := s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(less)})
 	require.ErrorIs(t, err, control.ErrBusy)
-	published := make(chan error, 1)
-	go func() {
-		_, err := s.tryPublish(publisher, less, 1)
-		published <- err
-	}()
-	<-g.begun
-	g.end <- struct{}{}
 	g.end <- struct{}{}
 	require.NoError(t, <-asked)
-	require.NoError(t, <-published)
 	go func() { <-g.begun; g.end <- struct{}{} }()
 	_, err = s.Preview(s.ctx(), publisher, control.PreviewInput{Document: []byte(document)})
 	require.NoError(t, err, "it is not under way any more")

@@ -60,10 +60,6 @@ func newScene(t *testing.T, cfg control.Config) *scene {
 	s.db, err = store.Open(t.Context(), store.Config{URL: url, Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.db.Close()) })
-	if cfg.SecondPerson.MaxShare == 0 {
-		// Tests of something else have one publisher.
-		cfg.SecondPerson.MaxShare = access.None
-	}
 	cfg.Store, cfg.Changed = s.db, func() { s.changed++ }
 	cfg.Now = func() time.Time {
 		if tick := s.tick; tick != nil {

@@ -17,8 +17,8 @@ func (v *View) Numbers(query string) (map[string]int64, error) {
 // OverrideTenantsSQL is what [View.OverrideTenants] asks.
 const OverrideTenantsSQL = overrideTenantsSQL
 
-// OpenSQL are the queries that look at what is open, and read nothing of what is over.
-var OpenSQL = struct{ Intents, ForgetProposals, Proposals string }{openIntentsSQL, forgetProposalsSQL, openProposalsSQL}
+// OpenIntentsSQL is the query for overrides that are open. It reads nothing of what is over.
+const OpenIntentsSQL = openIntentsSQL
 
 // Plan returns how the database finds rows.
 func (v *View) Plan(query string, args ...any) (string, error) { return v.explain(query, args) }

@@ -71,7 +71,7 @@ func TestAPageOfOverridesReadsNoMoreThanThePage(t *testing.T) {
 	}))
 }
 
-// TestWhatIsOpenIsFoundWithoutWhatIsOver has 10 000 overrides of a tenant and 10 000 proposals that are over, and a few that are open.
+// TestWhatIsOpenIsFoundWithoutWhatIsOver has 10 000 overrides of a tenant that are over, and a few that are open.
 func TestWhatIsOpenIsFoundWithoutWhatIsOver(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
@@ -81,19 +81,10 @@ func TestWhatIsOpenIsFoundWithoutWhatIsOver(t *testing.T) {
 			intents, err := tx.OpenIntents("acme", time.UnixMicro(1000))
 			require.NoError(t, err)
 			require.Len(t, intents, 20, "ten hold, and ten were removed and wait for Redis")
-			for name, asked := range map[string]struct {
-				query string
-				args  []any
-			}{
-				"intents":         {store.OpenSQL.Intents, []any{[]byte("acme"), 1000}},
-				"what is no good": {store.OpenSQL.ForgetProposals, []any{0, 0}},
-				"how many wait":   {store.OpenSQL.Proposals, nil},
-			} {
-				plan, err := tx.Plan(asked.query, asked.args...)
-				require.NoError(t, err)
-				require.NotRegexp(t, `SCAN (override_intent|proposal)($|\n)|Seq Scan|override_intent_pkey|proposal_pkey`, plan, name)
-				require.Regexp(t, "override_holds|proposal_open", plan, name)
-			}
+			plan, err := tx.Plan(store.OpenIntentsSQL, []byte("acme"), 1000)
+			require.NoError(t, err)
+			require.NotRegexp(t, `SCAN override_intent($|\n)|Seq Scan|override_intent_pkey`, plan)
+			require.Contains(t, plan, "override_holds")
 		})
 	})
 }

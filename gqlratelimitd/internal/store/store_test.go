@@ -78,8 +78,6 @@ func TestTheSchemaCanBeMadeWithAToolOfOnesOwn(t *testing.T) {
 		require.NoError(t, tx.RevokeToken("a"))
 		require.NoError(t, tx.KeepAnswer(&store.Answer{ID: []byte{1}, Request: []byte{1}, Expires: tx.Now()}))
 		require.NoError(t, tx.Dequeue(1))
-		require.NoError(t, tx.AddProposal(&store.Proposal{Expected: tx.Head().Policy}))
-		require.NoError(t, tx.EndProposal(1, store.EndingWithdrawn, 0))
 		_, err := tx.TakeLease("relay", "one", store.Lease{})
 		require.NoError(t, err)
 		require.NoError(t, tx.PutUnmanaged(&store.Unmanaged{}))

@@ -144,14 +144,3 @@ func TestATenantReadsWhatHoldsForThemAndWhereItStands(t *testing.T) {
 	require.Equal(t, map[string]int64{"tenant": 1000, "user": 100, "operation": 10}, levels)
 	s.problem(http.StatusForbidden, s.ask(http.MethodGet, "/v1/orgs/globex/ratelimit/policies", own, nil, ""))
 }
-
-func TestAPolicyThatReachesFarIsRefusedWithHowItIsProposed(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, plenty).start().publish()
-	p := s.problem(http.StatusForbidden, s.ask(http.MethodPut, policies, s.admin, on(`"1"`), strings.ReplaceAll(document, "1000", "1")))
-	require.Equal(t, "This takes a second person", p.Title)
-	require.Contains(t, p.Detail, "proposePolicy")
-	require.Contains(t, p.Detail, "-alone")
-	require.Contains(t, p.Detail, "propose it, have somebody else approve it")
-	require.Equal(t, `"1"`, s.ask(http.MethodGet, policies, s.admin, nil, "").Header.Get("ETag"))
-}

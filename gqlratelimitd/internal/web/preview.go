@@ -17,16 +17,11 @@ type previewed struct {
 	// Missing says why nothing was judged, and what to do.
 	Missing string `json:"missing,omitempty"`
 	// Halts says that more than 5 % of tenants or users are newly refused, and Remark what is to be said about the shares.
-	Halts  bool   `json:"halts"`
-	Remark string `json:"remark,omitempty"`
-	// Lowers says that the document may refuse more than the revision, and Reach how far it reaches, in a sentence.
-	Lowers       bool             `json:"lowers"`
-	Reach        string           `json:"reach"`
-	SecondPerson bool             `json:"secondPerson"`
-	Problem      string           `json:"problem,omitempty"`
-	Report       any              `json:"report"`
-	Misfits      *control.Misfits `json:"misfits,omitempty"`
-	Warnings     []mistake        `json:"warnings,omitempty"`
+	Halts    bool             `json:"halts"`
+	Remark   string           `json:"remark,omitempty"`
+	Report   any              `json:"report"`
+	Misfits  *control.Misfits `json:"misfits,omitempty"`
+	Warnings []mistake        `json:"warnings,omitempty"`
 }
 
 // preview says who would newly be refused by the body.
@@ -54,7 +49,6 @@ func (s *Server) preview(c *call) error {
 	}
 	return c.write(http.StatusOK, previewed{
 		Against: p.Against, Staged: p.Staged, Missing: p.Missing, Halts: p.Report.Halts(), Remark: p.Report.Remark(),
-		Lowers: p.Reach.First || p.Reach.Lowered != nil, Reach: p.Reach.String(), SecondPerson: p.SecondPerson, Problem: p.Reach.Problem,
 		Report: &p.Report, Misfits: p.Misfits, Warnings: warningsOf(p.Warnings),
 	})
 }

@@ -32,9 +32,6 @@ type problem struct {
 	At      *time.Time `json:"at,omitempty"`
 	// Roles are those that would do.
 	Roles []access.Role `json:"roles,omitempty"`
-	// SecondPerson says that somebody else has to approve it first, and Proposals are those of exactly these bytes.
-	SecondPerson bool     `json:"secondPerson,omitempty"`
-	Proposals    []uint64 `json:"proposals,omitempty"`
 	// retryAfter is when it is worth asking again. Zero says nothing.
 	retryAfter time.Duration
 }
@@ -104,8 +101,6 @@ func problemOf(err error) *problem {
 		return strangerProblem(stranger)
 	case errors.As(err, &denied):
 		return &problem{Status: http.StatusForbidden, Title: "You may not do this", Detail: denied.Error(), Roles: denied.Roles}
-	case errors.Is(err, access.ErrApproval):
-		return approvalProblem(err)
 	case errors.As(err, &conflict):
 		return conflictProblem(conflict)
 	case errors.Is(err, control.ErrPolicyChanged):
@@ -157,17 +152,6 @@ func awayProblem(err error) *problem {
 		return &problem{Status: http.StatusServiceUnavailable, Title: "It took too long", Detail: "The database is slow or away. Ask again.", retryAfter: time.Second}
 	}
 	return &problem{Status: http.StatusInternalServerError, Title: "Something failed", Detail: "The log of the daemon has more, under the request."}
-}
-
-// approvalProblem says that somebody else has to look at it.
-func approvalProblem(err error) *problem {
-	p := &problem{Status: http.StatusForbidden, Title: "This takes a second person", SecondPerson: true}
-	p.Detail = err.Error() + ". By command these are gqlratelimit policy push -propose and policy approve, by GraphQL proposePolicy and approvePolicy. " +
-		"Who is alone starts the daemon with -alone."
-	if needed := (*control.SecondPersonError)(nil); errors.As(err, &needed) {
-		p.Proposals = needed.Proposals
-	}
-	return p
 }
 
 // strangerProblem says why it is not known who asks.

@@ -43,9 +43,6 @@ func (c Console) WriteJSON(value any) error {
 // ErrFound says that the work was done and that something was found, which has been reported.
 var ErrFound = errors.New("something was found")
 
-// ErrHalt says that the work was done, and that too many are newly refused.
-var ErrHalt = errors.New("too many are newly refused")
-
 // UsageError is a mistake in the arguments.
 type UsageError struct {
 	// Command is the sub-command, with its verb. Empty means the one that was called.

@@ -36,7 +36,7 @@ const (
 	maxToken = 16 << 10
 	// maxAnswer is how many bytes of an answer are read: a document, and what goes with it.
 	maxAnswer = tiers.MaxDocument + 1<<20
-	// defaultTimeout is more than the longest preview takes.
+	// defaultTimeout is for how long an answer is waited for.
 	defaultTimeout = time.Minute
 	// maxTries is how often something is asked that the daemon has no time for.
 	maxTries = 20

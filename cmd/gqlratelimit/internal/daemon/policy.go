@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/internal/previewreport"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 )
 
@@ -109,44 +108,4 @@ func (d *Client) Publish(change *Change) (*Published, error) {
 	}
 	published := new(Published)
 	return published, read(body, published)
-}
-
-// Preview is what the daemon says of a document: GET /openapi.yaml of it describes all.
-type Preview struct {
-	Against      uint64               `json:"against"`
-	Missing      string               `json:"missing,omitempty"`
-	Halts        bool                 `json:"halts"`
-	Remark       string               `json:"remark,omitempty"`
-	Lowers       bool                 `json:"lowers"`
-	Reach        string               `json:"reach"`
-	SecondPerson bool                 `json:"secondPerson"`
-	Problem      string               `json:"problem,omitempty"`
-	Report       previewreport.Report `json:"report"`
-	Misfits      *Misfits             `json:"misfits,omitempty"`
-}
-
-// Misfits are tenants whose records would stop fitting.
-type Misfits struct {
-	Total   int `json:"total"`
-	Tenants []struct {
-		Tenant  string `json:"tenant"`
-		Problem string `json:"problem"`
-	} `json:"tenants"`
-}
-
-// Preview asks who would newly be refused by a document. At most so many tenants are named, 0 for as many as there can be.
-func (d *Client) Preview(document []byte, rows int) (*Preview, error) {
-	const most = 1000
-	if rows == 0 || rows > most {
-		rows = most
-	}
-	body, err := d.ask(&question{
-		method: http.MethodPost, path: policies + "/preview", query: url.Values{"rows": {strconv.Itoa(rows)}}, body: document,
-		header: http.Header{"Content-Type": {"application/yaml"}}, again: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	p := new(Preview)
-	return p, read(body, p)
 }

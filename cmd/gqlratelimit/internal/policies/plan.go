@@ -6,30 +6,25 @@ import (
 	"slices"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/daemon"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 const planHelp = `
-Usage: gqlratelimit policy plan -new FILE [-old FILE | -daemon URL] [-records FILE | -recorded] [flags]
+Usage: gqlratelimit policy plan -new FILE [-old FILE] [-records FILE | -recorded] [flags]
 
 Says what a new policy changes: which limits of which tiers, and of tenants that the policies list.
-Without -old it is compared with the newest revision of the daemon, or of Redis where no daemon is
-given. It says whom the new policy would refuse more often than the old: with -records by recorded
-costs, as simulate.Writer has written them, with -recorded by what instances have recorded in their
-digests in Redis, else by a preview of the daemon, which knows that too. What the directory has of
-tenants is looked at with -recorded, and with -records where -directory is given.
+Without -old it is compared with the newest revision in Redis. It says whom the new policy would
+refuse more often than the old: with -records by recorded costs, as simulate.Writer has written
+them, with -recorded by what instances have recorded in their digests in Redis. What the directory
+has of tenants is looked at with -recorded, and with -records where -directory is given.
 
-The exit code is 0 if nobody is newly refused, and 1 if the policy has mistakes or somebody is; with
--max-newly-refused, if a larger share of all recorded operations is. It is 1 too if a daemon knows
-nothing of what instances have recorded, and the policy may refuse more: -no-preview does not ask.
-It is 3 if more than 5% of tenants or users are newly refused.
+The exit code is 1 if the share of recorded operations that is newly refused is larger than
+-max-newly-refused, and else 0.
 
 Examples:
 
-    gqlratelimit policy plan -daemon https://limits.internal:8470 -new policy.yaml
     gqlratelimit policy plan -redis '$REDIS_URL' -new policy.yaml
     gqlratelimit policy plan -redis '$REDIS_URL' -new policy.yaml -recorded -since 30m
     gqlratelimit policy plan -old live.yaml -new policy.yaml -records costs.jsonl -max-newly-refused 0.1%
@@ -47,12 +42,6 @@ type planJSON struct {
 	Following int `json:"following,omitempty"`
 	// Refused says whom the new policy would refuse more often. It is absent without records.
 	Refused *refusedJSON `json:"refused,omitempty"`
-	// Findings are what is wrong, and what is odd. Only the daemon's plan has them.
-	Findings []findingJSON `json:"findings,omitempty"`
-	// Preview is the daemon's.
-	Preview *daemon.Preview `json:"preview,omitempty"`
-	// Based says that the old policy is what -base has. It is absent without that.
-	Based *bool `json:"based,omitempty"`
 }
 
 type refusedJSON struct {
@@ -81,23 +70,18 @@ type planFlags struct {
 	session.Flags
 	recordings
 
-	daemon                daemon.Flags
-	old, next, base, most string
-	top                   int
-	noPreview             bool
+	old, next, most string
+	top             int
 }
 
 func plan(c cli.Console, args []string) error {
 	var in planFlags
 	flags := c.NewFlags("policy plan", planHelp)
-	in.daemon.Register(flags)
 	in.Redis.Register(flags)
 	flags.StringVar(&in.Policy.Name, "policy-name", "main", "the `name` of the policy in Redis, as in redisfeed.Config")
 	in.RegisterJSON(flags)
-	flags.StringVar(&in.old, "old", "", "`file` of the old policy; the newest revision of the daemon, or in Redis, unless given")
+	flags.StringVar(&in.old, "old", "", "`file` of the old policy; the newest revision in Redis unless given")
 	flags.StringVar(&in.next, "new", "", "`file` of the new policy")
-	flags.StringVar(&in.base, "base", "", "`file` with what the change began with; fail if the daemon has something else")
-	flags.BoolVar(&in.noPreview, "no-preview", false, "do not ask the daemon who would newly be refused")
 	flags.StringVar(&in.Policy.Directory, "directory", "main", "the `name` of the directory of tenants in Redis, as in redisdirectory.Config")
 	in.register(flags)
 	flags.StringVar(&in.most, "max-newly-refused", "", "fail if a larger `share` of the recorded operations would be newly refused, such as 0.1%")
@@ -107,9 +91,6 @@ func plan(c cli.Console, args []string) error {
 	}
 	if err := in.check(); err != nil {
 		return err
-	}
-	if in.fromDaemon(c) {
-		return in.planWithDaemon(c)
 	}
 	before, after, err := in.read(c)
 	if err != nil {
@@ -124,7 +105,7 @@ func plan(c cli.Console, args []string) error {
 	}
 	if in.most != "" {
 		if out.Refused == nil {
-			return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE, -recorded, or -daemon URL")
+			return cli.Usagef("-max-newly-refused needs recorded costs: say -records FILE or -recorded")
 		}
 		most, err := cli.ParseShare("max-newly-refused", in.most)
 		if err != nil {
@@ -141,11 +122,6 @@ func plan(c cli.Console, args []string) error {
 		return cli.ErrFound
 	}
 	return err
-}
-
-// fromDaemon says that the old policy is that of a daemon. What is said beats what stands in the environment.
-func (in *planFlags) fromDaemon(c cli.Console) bool {
-	return in.old == "" && (in.daemon.URL != "" || len(in.Redis.Addresses) == 0 && in.daemon.Given(c))
 }
 
 func (in *planFlags) check() error {
@@ -169,7 +145,7 @@ func (in *planFlags) read(c cli.Console) (before, after *session.Policy, err err
 	} else {
 		var live *session.Live
 		if !in.Redis.Given(c) {
-			return nil, nil, cli.Usagef("no old policy is given: say -old FILE, or -daemon URL or -redis ADDRESS for the newest revision there")
+			return nil, nil, cli.Usagef("no old policy is given: say -old FILE, or -redis ADDRESS for the newest revision there")
 		}
 		if live, err = in.Redis.Open(c); err != nil {
 			return nil, nil, err
