@@ -7,8 +7,7 @@
 // moment, because one of them stood still, harm nothing: a policy is only ever raised, the record of a tenant replaces only
 // the one that was looked at, and an override says in Redis which change it comes from.
 //
-// What Redis loses is put back. A witness, a key of the relay's own that differs after every write, is missing or another one in
-// a Redis that was flushed or restored. Then, after every failure, and from time to time in any case, everything is compared
-// with the database, page by page, between messages that come meanwhile. What a Redis has that the database never had is left
+// What Redis loses is put back. After every failure, and each half minute in any case, everything is compared with the database, page
+// by page, between messages that come meanwhile. What a Redis has that the database never had is left
 // alone: override records that the command has set are noted, with an entry in the audit log.
 package relay

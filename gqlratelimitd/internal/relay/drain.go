@@ -9,8 +9,6 @@ import (
 
 // carried is what was brought to Redis.
 type carried struct {
-	// wrote says that something was written there.
-	wrote bool
 	// refused is why Redis has not what the database has, and will not have it before that changes. It is nil if it has.
 	refused error
 	// note notes it in the database, and reports whether what was brought still is the newest. Nil is nothing to note. It may be called
@@ -32,7 +30,7 @@ func (r *Relay) drain(ctx context.Context) (busy bool, _ error) {
 	}
 	var errs []error
 	arrived, brought := make([]store.Message, 0, len(page)), make([]carried, 0, len(page))
-	wrote, failures := false, 0
+	failures := 0
 	for _, m := range page {
 		// What cannot be carried holds up nothing that is about another thing.
 		r.after = m.Sequence
@@ -43,7 +41,6 @@ func (r *Relay) drain(ctx context.Context) (busy bool, _ error) {
 			failures++
 		case known:
 			arrived, brought = append(arrived, m), append(brought, c)
-			wrote = wrote || c.wrote
 			r.refuse(ctx, m.Kind, m.Name, c.refused)
 			failures = 0
 		}
@@ -51,25 +48,10 @@ func (r *Relay) drain(ctx context.Context) (busy bool, _ error) {
 			break
 		}
 	}
-	if wrote {
-		errs = append(errs, r.mark(ctx))
-	}
 	if len(arrived) > 0 {
 		errs = append(errs, r.cfg.Store.Change(ctx, func(tx *store.Tx) error { return dequeue(tx, arrived, brought) }))
 	}
 	return len(arrived) > 0, errors.Join(errs...)
-}
-
-// mark leaves another witness after a write.
-func (r *Relay) mark(ctx context.Context) error {
-	stood, err := r.witness.next(ctx)
-	switch {
-	case err != nil:
-		r.sweep.due = true
-	case !stood:
-		r.sweep.lost = true
-	}
-	return err
 }
 
 // dequeue removes messages whose things have arrived.

@@ -80,7 +80,6 @@ func (r *Relay) bringModes(ctx context.Context, _ string) (c carried, _ error) {
 		default:
 			applied = append(applied, i)
 		}
-		c.wrote = c.wrote || wrote
 		if from, ours := markOf(is.By); wrote || ours && from <= i.Revision {
 			delete(there, scopeOf(&i.ModeSwitch))
 		}

@@ -44,7 +44,6 @@ func (r *Relay) bringOverrides(ctx context.Context, tenant string) (c carried, _
 		case err != nil:
 			return c, err
 		}
-		c.wrote = true
 		r.told.wrote(ctx, store.OverridesMessage)
 		applied = append(applied, i)
 		if replaced != nil && !slices.Contains(setAts(p.replaced), replaced.SetAt.UnixMilli()) {
@@ -59,7 +58,6 @@ func (r *Relay) bringOverrides(ctx context.Context, tenant string) (c carried, _
 		if err != nil {
 			return c, err
 		}
-		c.wrote = true
 		applied = append(applied, i)
 		p.foreign = append(p.foreign, kept...)
 	}

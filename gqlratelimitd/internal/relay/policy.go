@@ -38,7 +38,6 @@ func (r *Relay) bringPolicy(ctx context.Context) (c carried, _ error) {
 		return c, err
 	}
 	r.told.wrote(ctx, store.PolicyMessage)
-	c.wrote = true
 	// Whatever stands in its way is shown and stays.
 	there, err = r.feed.Newest(ctx, newest.Head())
 	switch {

@@ -3,7 +3,6 @@ package relay
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +28,7 @@ const (
 	// DefaultInterval is how often a relay looks into the outbox that nobody has told of a change.
 	DefaultInterval = 200 * time.Millisecond
 	// DefaultSweep is how often everything is compared, if nothing asks for it.
-	DefaultSweep = 15 * time.Minute
+	DefaultSweep = 30 * time.Second
 	// DefaultLease is after which time without a beat another daemon takes over.
 	DefaultLease = 6 * time.Second
 )
@@ -68,7 +67,8 @@ type Config struct {
 	// Interval is how often the outbox is looked into without a [Relay.Wake], which changes of other daemons come without: up to a fifth
 	// sooner or later. Zero means [DefaultInterval].
 	Interval time.Duration
-	// Sweep is how often everything is compared, up to a fifth sooner or later. Zero means [DefaultSweep].
+	// Sweep is how often everything is compared, up to a fifth sooner or later: what Redis loses is back after that. A comparison that takes
+	// long comes less often, so that it takes a fifth of the time at most. Zero means [DefaultSweep].
 	Sweep time.Duration
 	// Lease is after which time without a beat another daemon takes over. Zero means [DefaultLease].
 	Lease time.Duration
@@ -88,7 +88,6 @@ type Relay struct {
 	directory *redisdirectory.Source
 	overrides bucket.OverrideStore
 	modes     *redisswitch.Switches
-	witness   *witness
 	told      *instruments
 	woken     chan struct{}
 	running   atomic.Bool
@@ -126,7 +125,6 @@ func New(cfg Config) (*Relay, error) {
 		mistakes = append(mistakes, err)
 		r.modes, err = redisswitch.New(redisswitch.Config{Client: cfg.Client, Namespace: cfg.Namespace})
 		mistakes = append(mistakes, err)
-		r.witness = &witness{client: cfg.Client, key: "rl:" + r.namespace + ":relay", life: rand.Text()}
 	}
 	if err := errors.Join(mistakes...); err != nil {
 		return nil, err
@@ -221,10 +219,10 @@ const (
 
 // step does one thing, which takes little time.
 func (r *Relay) step(ctx context.Context) (progress, error) {
-	if err := r.look(ctx); err != nil {
+	if err := r.lookForModes(ctx); err != nil {
 		return idle, err
 	}
-	if !r.sweep.begun || r.sweep.lost {
+	if !r.sweep.begun {
 		if err := r.beginSweep(ctx); err != nil {
 			return idle, err
 		}

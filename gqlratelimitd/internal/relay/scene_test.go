@@ -115,7 +115,7 @@ func (s *scene) connect() redis.UniversalClient {
 
 // config is that of a relay that is quick.
 func (s *scene) config() relay.Config {
-	return relay.Config{Store: s.db, Client: s.connect(), Interval: 20 * time.Millisecond, Lease: time.Second, Logger: quiet}
+	return relay.Config{Store: s.db, Client: s.connect(), Interval: 20 * time.Millisecond, Sweep: time.Second, Lease: time.Second, Logger: quiet}
 }
 
 // start runs a relay until the test ends, or until it is stopped.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -39,8 +38,8 @@ const (
 
 // sweep is how far everything was compared. The zero value is that of a daemon that has only begun to relay.
 type sweep struct {
-	// begun says that one has begun since this daemon relays. due asks for one soon, and lost for one at once.
-	begun, due, lost bool
+	// begun says that one has begun since this daemon relays, and due asks for one soon.
+	begun, due bool
 
 	phase       phase
 	began, next time.Time
@@ -65,14 +64,8 @@ func (s *sweep) wanted(now time.Time) bool {
 	return !now.Before(s.next) || s.due && now.Sub(s.began) >= max(leastGap, (1+restFactor)*s.took)
 }
 
-// beginSweep leaves a witness, brings what every instance waits for, and begins to compare the rest.
+// beginSweep brings what every instance waits for, and begins to compare the rest.
 func (r *Relay) beginSweep(ctx context.Context) error {
-	if r.sweep.lost {
-		r.cfg.Logger.WarnContext(ctx, "relay: Redis has not what it was given: everything is compared with the database", slog.String("key", r.witness.key))
-	}
-	if err := r.witness.begin(ctx); err != nil {
-		return err
-	}
 	c, err := r.bringPolicy(ctx)
 	if err != nil {
 		return err
@@ -109,7 +102,7 @@ func (r *Relay) sweepOn(ctx context.Context) (compared bool, _ error) {
 			return false, err
 		}
 	}
-	if s.phase == resting || s.lost {
+	if s.phase == resting {
 		return false, nil
 	}
 	before := *s
@@ -137,10 +130,23 @@ func (r *Relay) sweepOn(ctx context.Context) (compared bool, _ error) {
 	}
 	if s.phase++; s.phase > comparingTenants {
 		s.phase, s.took = resting, time.Since(s.began)
+		// A comparison that takes long leaves Redis and the database to others for most of the time.
+		if rested := s.began.Add((1 + restFactor) * s.took); rested.After(s.next) {
+			s.next = rested
+		}
 		r.sweptAll(ctx, len(s.hashed))
 		s.hashed = nil
 	}
 	return true, err
+}
+
+// lookForModes compares the mode switches from time to time. They are few, and in one place. Who eases everything at 3 a.m. wants it to be seen.
+func (r *Relay) lookForModes(ctx context.Context) error {
+	if !r.sweep.begun || time.Since(r.modesLooked) < modesEvery {
+		return nil
+	}
+	r.modesLooked = time.Now()
+	return r.bringAll(ctx, store.ModesMessage, []string{""}, r.bringModes)
 }
 
 // compareOverrides compares the overrides of some tenants, and reports whether these were the last ones.
@@ -194,7 +200,7 @@ func (r *Relay) bringAll(ctx context.Context, kind string, names []string, bring
 	var errs []error
 	var arrived []store.Message
 	var brought []carried
-	wrote, failures := false, 0
+	failures := 0
 	for _, name := range names {
 		c, err := bring(ctx, name)
 		if err != nil {
@@ -205,15 +211,11 @@ func (r *Relay) bringAll(ctx context.Context, kind string, names []string, bring
 			continue
 		}
 		failures = 0
-		wrote = wrote || c.wrote
 		r.refuse(ctx, kind, name, c.refused)
 		delete(r.sweep.hashed, bucket.OverridesKey(r.namespace, name))
 		if c.note != nil {
 			arrived, brought = append(arrived, store.Message{Kind: kind, Name: name}), append(brought, c)
 		}
-	}
-	if wrote {
-		errs = append(errs, r.mark(ctx))
 	}
 	if len(arrived) > 0 {
 		// No message has the sequence 0.

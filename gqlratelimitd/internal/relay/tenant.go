@@ -44,7 +44,6 @@ func (r *Relay) bringTenant(ctx context.Context, tenant string) (c carried, _ er
 		conflict := (*directory.ConflictError)(nil)
 		if err == nil {
 			r.told.wrote(ctx, store.TenantMessage)
-			c.wrote = true
 			return c, nil
 		}
 		if !errors.As(err, &conflict) {
