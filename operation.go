@@ -102,9 +102,6 @@ type beside struct {
 	trial *bucket.Candidate
 	// shared is the receipt of what shared budgets were charged. It is zero where nothing can correct that.
 	shared bucket.Receipt
-	// sold are the rules before their limits were made smaller for the load of the servers, by a share. It is nil if they were not.
-	sold      *tiers.Rules
-	soldShare float64
 }
 
 // withBeside returns room for what most operations have not.

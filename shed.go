@@ -3,8 +3,6 @@ package ratelimit
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -42,17 +40,11 @@ func (e *Extension) shed(op *operation) bool {
 	d := &op.decision
 	how := d.Rules.Throttle
 	order, floor := int(how.Order), float64(how.Floor)/percent
-	switch {
-	case d.Subject.Exempt || d.Rules.Mode != bucket.Enforce || how.Acts == tiers.ThrottleNone:
-		// It is load, of which nothing can be shed.
+	if d.Subject.Exempt || d.Rules.Mode != bucket.Enforce || how.Acts == tiers.ThrottleNone {
+		// Count it; this tier is never shed.
 		op.load = load{weighed: true, order: how.Order, floor: percent, points: d.Points}
 		t.Weigh(order, 1, d.Points)
 		return false
-	case how.Acts == tiers.ThrottleLimits:
-		op.load = load{weighed: true, order: how.Order, floor: how.Floor, points: d.Points}
-		op.shrink(t.Weigh(order, floor, d.Points))
-		return false
-	default:
 	}
 	op.load = load{order: how.Order, floor: how.Floor, points: d.Points}
 	verdict := t.OfferAs(voiceOf(&d.Subject), d.Subject.Tenant, order, floor, d.Points)
@@ -93,70 +85,6 @@ func (e *Extension) withdraw(op *operation) {
 		return
 	}
 	t.Withdraw(op.decision.Subject.Tenant, int(l.order), floor, l.points)
-}
-
-// shrink takes a share from the limits of the operation that come back within a minute.
-func (op *operation) shrink(share float64) {
-	if share <= 0 || len(op.decision.Rules.Buckets) == 0 {
-		return
-	}
-	beside := op.withBeside()
-	beside.sold, beside.soldShare = op.decision.Rules, share
-	rules := op.decision.Rules.Shrunk(share)
-	op.apply(&rules)
-}
-
-// Refusals for the load of the servers ask to wait for this long, and for up to so much more: those who are refused together must not come back together.
-const (
-	retryShrunk  = time.Second
-	shrunkSpread = 3 * time.Second
-)
-
-// asSold returns what the store refuses by limits: what those refuse that would refuse as they were sold, or that the servers are overloaded if none would. What was
-// spent is compared with what was sold, so that nothing more is asked of the store.
-func (op *operation) asSold(refusal *decision.Refusal, limits []bucket.LimitState) *decision.Refusal {
-	if refusal == nil || refusal.Limit == nil || op.beside == nil || op.beside.sold == nil {
-		return refusal
-	}
-	var refusing []bucket.LimitState
-	for i := range limits {
-		l := &limits[i]
-		if !decision.RefusesIn(bucket.Enforce, l) {
-			continue
-		}
-		sold := soldAs(op.beside.sold, l)
-		if l.Asked <= sold.Capacity-(l.Limit.Capacity-l.Remaining+l.Overdraft) {
-			continue
-		}
-		one := *l
-		if one.Never && one.Asked <= sold.Capacity {
-			// It passes once the limit is as it was sold, and full again.
-			one.Never, one.RetryAfter = false, one.ResetAfter
-		}
-		refusing = append(refusing, one)
-	}
-	if len(refusing) > 0 {
-		return decision.RefusedBy(refusing)
-	}
-	wait := retryShrunk + rand.N(shrunkSpread) //nolint:gosec // It spreads load and is no secret.
-	return &decision.Refusal{Outcome: decision.Shed, RetryAfter: wait.Truncate(time.Millisecond), ShedShare: op.beside.soldShare}
-}
-
-// soldAs returns a limit as the rules have it: as it is where they have none, and where an override record says what it is, whatever the load.
-func soldAs(rules *tiers.Rules, l *bucket.LimitState) *bucket.Limit {
-	for i := range rules.Buckets {
-		b := &rules.Buckets[i]
-		if l.Overridden || b.Owner != l.Owner {
-			continue
-		}
-		all := b.Limits.All()
-		for j := range all {
-			if all[j].Name == l.Limit.Name && all[j].Unit == l.Limit.Unit {
-				return &all[j]
-			}
-		}
-	}
-	return l.Limit
 }
 
 // run begins an operation that was admitted, and has the throttle know how long its first answer takes.

@@ -157,7 +157,7 @@ func (e *Extension) judgedBy(ctx context.Context, op *operation, q *question) *g
 		}
 		d.Pay(result.Limits, q.points)
 	default:
-		d.Refuse(op.asSold(refusedBy(result), result.Limits))
+		d.Refuse(refusedBy(result))
 		op.claim = nil
 	}
 	return nil

@@ -144,7 +144,7 @@ func TestTheSchemaRefusesWhatItCanSee(t *testing.T) {
 		"tenant_removes_no_operation_limit", "tier_twice", "too_many_days", "too_many_limits", "too_many_limits_for_one_operation",
 		"too_many_limits_of_levels", "users_of_unlimited_tier", "users_remove_no_limit",
 		"unknown_anchor", "unlimited_with_limits", "window_sliding_too_large", "window_with_refill",
-		"across_without_by", "by_counts_points", "by_of_a_document", "by_of_a_tier", "by_of_users", "too_many_limits_across",
+		"across_without_by", "by_counts_points", "by_of_a_document", "by_of_a_tier", "by_of_users", "too_many_limits_across", "too_many_limits_shared",
 		"too_many_limits_by_value", "too_many_units", "units_of_a_document", "units_of_points", "units_without_paths", "units_remove_nothing",
 		"zone_of_the_machine", "zone_unknown", "zone_without_calendar",
 	}

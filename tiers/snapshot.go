@@ -40,8 +40,6 @@ type Snapshot struct {
 	shared *shared
 	// enforced is when limits in mode warn become enforced, by limitOf. Those of which nobody knows it are not in it.
 	enforced sync.Map
-	// smaller are its limits while they are.
-	smaller shrunken
 	// eased makes it a view of others, which have the rules. It is nil for all that a family has.
 	eased *eased
 }

@@ -9,8 +9,7 @@ import (
 // Throttle is what the adaptive throttle does with the operations of a tenant while servers are overloaded. The zero value is shed first, with
 // the floor of its place.
 type Throttle struct {
-	// Acts is share (a share of the operations is refused before anything is charged), limits (the limits of a minute and less
-	// shrink, to no less than the floor) or none (nothing is shed). Empty means share.
+	// Acts is share (a share of the operations is refused before anything is charged) or none (nothing is shed). Empty means share.
 	Acts string `yaml:"acts,omitempty" json:"acts,omitempty"`
 	// Order is the place of the tenant in the order in which tiers are shed, 1 to 8: all of 1 to its floor before any of 2. Zero means 1.
 	Order int64 `yaml:"order,omitempty" json:"order,omitempty"`
@@ -25,14 +24,12 @@ type ThrottleActs uint8
 const (
 	// ThrottleShare refuses a share of the operations, before they are charged. It is the default.
 	ThrottleShare ThrottleActs = iota
-	// ThrottleLimits shrinks the limits of a minute and less.
-	ThrottleLimits
 	// ThrottleNone sheds nothing.
 	ThrottleNone
 )
 
 // throttleActs are the words of the document.
-var throttleActs = map[string]ThrottleActs{"": ThrottleShare, "share": ThrottleShare, "limits": ThrottleLimits, "none": ThrottleNone}
+var throttleActs = map[string]ThrottleActs{"": ThrottleShare, "share": ThrottleShare, "none": ThrottleNone}
 
 // String returns the word of the document.
 func (a ThrottleActs) String() string {
@@ -57,12 +54,8 @@ func (s Shedding) Usual() bool { return s == shedding(nil) }
 
 // String says what is shed, in words.
 func (s Shedding) String() string {
-	switch s.Acts {
-	case ThrottleNone:
+	if s.Acts == ThrottleNone {
 		return "nothing is shed"
-	case ThrottleLimits:
-		return fmt.Sprintf("limits of a minute and less shrink, place %d, to no less than %d %%", s.Order, s.Floor)
-	case ThrottleShare:
 	}
 	return fmt.Sprintf("a share is shed, place %d, at least %d %% stays", s.Order, s.Floor)
 }
@@ -96,7 +89,7 @@ func (c *checker) throttle(at path, t *Throttle) {
 	}
 	at = at.to("throttle")
 	if _, ok := throttleActs[t.Acts]; !ok {
-		c.fail(at.to("acts"), "acts %s is unknown; share, limits or none fits", echo(t.Acts))
+		c.fail(at.to("acts"), "acts %s is unknown; share or none fits", echo(t.Acts))
 	}
 	if t.Order < 0 || t.Order > maxThrottleOrder {
 		c.fail(at.to("order"), "order %d; 1 (shed first) to %d fit", t.Order, maxThrottleOrder)

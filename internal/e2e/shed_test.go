@@ -30,13 +30,11 @@ tiers:
   spared: {limits: {minute: {capacity: 10000, per: minute}}, throttle: {acts: none}}
   floor: {limits: {minute: {capacity: 10000, per: minute}}, throttle: {floor: 100}}
   later: {limits: {minute: {capacity: 10000, per: minute}}, throttle: {order: 2}}
-  shrinks: {limits: {minute: {capacity: 640, per: minute}, day: {capacity: 640, per: day}}, throttle: {acts: limits, floor: 50}}
 tenants:
   shadowed: {tier: shadowed}
   spared: {tier: spared}
   floor: {tier: floor}
   later: {tier: later}
-  shrinks: {tier: shrinks}
 `
 
 // fixedCentre answers every report with the same share. Its methods may be called by several goroutines.
@@ -202,45 +200,6 @@ func TestAMutationThatIsShedKeepsItsKeyForAnotherTry(t *testing.T) {
 	})
 }
 
-func TestWhereLimitsShrinkThoseOfAMinuteDoAndADayIsAsSold(t *testing.T) {
-	t.Parallel()
-	s := newShedding(t, nil)
-	answer := s.until(request{Query: half, Tenant: "shrinks", Cost: "full"}, func(r reply) bool {
-		return r.ofLimits(t, "capacity")["minute"] != float64(640)
-	})
-	capacities := answer.ofLimits(t, "capacity")
-	// Half of it is never taken away.
-	require.InDelta(t, 320, capacities["minute"], 0)
-	require.InDelta(t, 640, capacities["day"], 0)
-}
-
-func TestWhatALimitRefusesOnlyBecauseItIsSmallerForTheLoadIsOverloaded(t *testing.T) {
-	t.Parallel()
-	s := newShedding(t, nil)
-	const dear = `{ users(first: 400) { name } }`
-	s.until(request{Query: `{ __typename }`, Tenant: "shrinks", Cost: "full"}, func(r reply) bool {
-		return r.ofLimits(t, "capacity")["minute"] == float64(320)
-	})
-	answer := s.post(request{Query: dear, Tenant: "shrinks"})
-	require.Equal(t, ratelimitclient.CodeOverloaded, answer.errorCode(t), "it costs more than the smaller limit, and less than what was sold")
-	require.Equal(t, http.StatusServiceUnavailable, answer.Status)
-	require.Contains(t, []string{"1", "2", "3", "4"}, answer.Header.Get("Retry-After"))
-	require.EqualValues(t, 0, answer.rateLimit(t)["charged"])
-
-	admitted := 0
-	for answer = s.post(request{Query: half, Tenant: "shrinks"}); answer.Status == http.StatusOK; answer = s.post(request{Query: half, Tenant: "shrinks"}) {
-		admitted++
-	}
-	require.InDelta(t, 14, admitted, 2, "of 320 points")
-	require.Equal(t, ratelimitclient.CodeOverloaded, answer.errorCode(t))
-	require.Positive(t, s.sums("ratelimit.decisions", "ratelimit.outcome")["shed"])
-
-	answer = s.post(request{Query: `{ users(first: 900) { name } }`, Tenant: "shrinks"})
-	require.Equal(t, ratelimitclient.CodeCostLimitExceeded, answer.errorCode(t), "it costs more than what was sold")
-	answer = s.post(request{Query: dear, Tenant: "shrinks"})
-	require.Equal(t, ratelimitclient.CodeRateLimited, answer.errorCode(t), "it would leave the day less than nothing, which is as sold")
-}
-
 func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 	t.Parallel()
 	s := newShedding(t, func(cfg *throttle.Config, c *ratelimit.Config) {
@@ -268,7 +227,6 @@ func TestWhatLimitsRefuseAndWhatIsReplayedIsNoLoadForTheThrottle(t *testing.T) {
 	const never = `{ users(first: 20000) { name } }`
 	for range 20 {
 		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never}).errorCode(t))
-		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never, Tenant: "shrinks"}).errorCode(t))
 	}
 	mutation := request{Query: `mutation { createUser(input: {name: "a"}) { name } }`, Key: "key-of-a-mutation-1"}
 	paid := s.post(mutation)

@@ -93,12 +93,12 @@ func TestWhatDiffersIsSaidOnceForWhomItIsAbout(t *testing.T) {
 func TestHowATierIsShedDiffersInWords(t *testing.T) {
 	t.Parallel()
 	const usual = "{version: 1, default: free, tiers: {free: {maxCost: 5}}}"
-	const spared = "{version: 1, default: free, tiers: {free: {maxCost: 5, throttle: {order: 2, acts: limits}}}}"
+	const spared = "{version: 1, default: free, tiers: {free: {maxCost: 5, throttle: {order: 2}}}}"
 	changes, _ := policydiff.Compare(parse(t, usual), parse(t, spared))
 	require.Len(t, changes, 1)
 	require.Equal(t, "throttle", changes[0].What)
 	require.Empty(t, changes[0].Old)
-	require.Equal(t, "limits of a minute and less shrink, place 2, to no less than 25 %", changes[0].New)
+	require.Equal(t, "a share is shed, place 2, at least 25 % stays", changes[0].New)
 }
 
 func TestWhatAllTenantsHaveTogetherDiffersInWords(t *testing.T) {
