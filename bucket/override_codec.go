@@ -103,9 +103,6 @@ func readOverrides(text string) (*overrideSet, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if left, moved := state.ReadMoved([]byte(text)); moved {
-		return nil, &MovedError{Generation: uint64(left)}
-	}
 	if len(text) < state.GenerationSize || text[0] != state.OverridesVersion {
 		return nil, errOverrides
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/placement"
 )
 
-// threeStores is a map of stores of which one drains, so that whoever was there has to leave it first.
+// threeStores is a map of stores of which one drains.
 func threeStores() *placement.Map {
 	m := &placement.Map{Generation: 1, Candidates: 2, Stores: []placement.Member{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	return m.Next([]placement.Member{{Name: "a"}, {Name: "b", Draining: true}, {Name: "c"}})
 }
 
 // placed runs the contract over stores by their names.
-func placed(t *testing.T, open func(t *testing.T, c *clock, name string) bucket.Movable) {
+func placed(t *testing.T, open func(t *testing.T, c *clock, name string) placement.Backend) {
 	t.Helper()
 	harness := func(t *testing.T) buckettest.Harness {
 		t.Helper()
 		c := newClock()
 		store, err := placement.New(t.Context(), placement.Config{Open: func(_ context.Context, m placement.Member) (placement.Opened, error) {
-			return placement.Opened{Movable: open(t, c, m.Name)}, nil
+			return placement.Opened{Backend: open(t, c, m.Name)}, nil
 		}}, threeStores())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -39,7 +39,7 @@ func placed(t *testing.T, open func(t *testing.T, c *clock, name string) bucket.
 
 func TestPlacedMemoriesKeepTheContract(t *testing.T) {
 	t.Parallel()
-	placed(t, func(_ *testing.T, c *clock, _ string) bucket.Movable {
+	placed(t, func(_ *testing.T, c *clock, _ string) placement.Backend {
 		return bucket.NewMemory(bucket.MemoryConfig{Clock: c.now})
 	})
 }
@@ -50,7 +50,7 @@ func TestPlacedRedisesKeepTheContract(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		addresses[name] = redistest.Start(t).Addr
 	}
-	placed(t, func(t *testing.T, c *clock, name string) bucket.Movable {
+	placed(t, func(t *testing.T, c *clock, name string) placement.Backend {
 		t.Helper()
 		store := newRedisStore(t, patientClient(t, addresses[name]))
 		require.NoError(t, store.SetTestClock(c.unixMilli))

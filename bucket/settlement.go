@@ -155,3 +155,14 @@ type Settled struct {
 	// Limits holds the state of every limit of the receipt. It is empty when Applied is false.
 	Limits []LimitState
 }
+
+// At returns the receipt of a take in one of several stores, and [Receipt.Place] returns which one it was.
+func (r Receipt) At(place string) Receipt {
+	if !r.IsZero() {
+		r.place = place
+	}
+	return r
+}
+
+// Place is the store of [Receipt.At], empty if there is but one.
+func (r Receipt) Place() string { return r.place }

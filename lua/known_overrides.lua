@@ -5,8 +5,7 @@
 -- others, or if one of them has expired, nothing is done, and the reply tells the records:
 --   outcome 1 byte: 11, now in Unix ms 6, and the records as they are stored, see override.lua
 -- A generation of eight bytes 255 stands for any: the caller was told records a moment ago, by an earlier try of the same
--- call, and they change faster than it can ask. What it does is done before their change, which began after it. It does not stand for
--- a tenant that has left the store (version 2, see override.lua), which no caller ever knows: nothing is done for it here any more.
+-- call, and they change faster than it can ask. What it does is done before their change, which began after it.
 --
 -- The last of the keys is that of the records. It is taken away, so that the scripts count theirs alone.
 --
@@ -15,7 +14,7 @@
 
 local expected, since, till = read(KNOWN_FORMAT, ARGV[1], KNOWN_PLACE)
 local generation = redis.call('GETRANGE', KEYS[#KEYS], '0', GENERATION_END)
-if generation ~= expected and (generation ~= '' or expected ~= '\0\0\0\0\0\0\0\0') and (expected ~= '\255\255\255\255\255\255\255\255' or string.byte(generation) == MOVED_VERSION) or now < since or now >= till then
+if generation ~= expected and (generation ~= '' or expected ~= '\0\0\0\0\0\0\0\0') and expected ~= '\255\255\255\255\255\255\255\255' or now < since or now >= till then
   return pack(REPLY_FORMAT, OTHER_OVERRIDES, now) .. (redis.call('GET', KEYS[#KEYS]) or '')
 end
 KEYS[#KEYS] = nil

@@ -48,8 +48,6 @@ type Scripts struct {
 	Usage Script
 	// Exchange gives parts of limits to a holder, and takes them back.
 	Exchange Script
-	// Swap tells what stands under keys and puts something else there, to move tenants from one store to another.
-	Swap Script
 	// Heartbeat notes that an instance lives.
 	Heartbeat Script
 }
@@ -66,7 +64,6 @@ var scripts = Scripts{
 	Override:  join(state.Override, "clock", "override"),
 	Usage:     join(state.Usage, "clock", "usage"),
 	Exchange:  join(state.Exchange, "clock", "known_overrides", "state", "exchange"),
-	Swap:      join(state.Swap, "clock", "swap"),
 	Heartbeat: join(state.Heartbeat, "clock", "heartbeat"),
 }
 
@@ -75,7 +72,7 @@ func Load() Scripts { return scripts }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
-	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Exchange, &s.Swap, &s.Heartbeat}
+	return []*Script{&s.Take, &s.Settle, &s.Grant, &s.Peek, &s.Renew, &s.Override, &s.Usage, &s.Exchange, &s.Heartbeat}
 }
 
 // join makes the script of these files, the last of which has its name, and of what decides the same.

@@ -42,7 +42,7 @@ func names(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("*.lua")
 	require.NoError(t, err)
-	inOrder := []string{"clock", "known_overrides", "count", "claim", "fast", "state", "restate", "take", "settle", "grant", "peek", "renew", "override", "usage", "exchange", "swap", "heartbeat"}
+	inOrder := []string{"clock", "known_overrides", "count", "claim", "fast", "state", "restate", "take", "settle", "grant", "peek", "renew", "override", "usage", "exchange", "heartbeat"}
 	require.Len(t, found, len(inOrder))
 	return inOrder
 }
@@ -54,7 +54,7 @@ func before(name string) []string {
 		return nil
 	case "restate":
 		return []string{"clock", "state"}
-	case "known_overrides", "state", "renew", "override", "heartbeat", "count", "usage", "swap":
+	case "known_overrides", "state", "renew", "override", "heartbeat", "count", "usage":
 		return []string{"clock"}
 	case "settle":
 		return []string{"clock", "count", "state", "restate"}

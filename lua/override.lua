@@ -14,8 +14,6 @@
 --   numbers     capacity 7, refill 7, period in ms 6, each 0 = none
 --   texts       length of the reason 2, the reason, the actor
 --
--- Where the tenant has left the store, the first 8 bytes are version 1 byte: 2, and the generation of the placement by which it has, 7.
---
 -- KEYS:
 --   KEYS[1]  the records
 -- ARGV:
@@ -25,7 +23,7 @@
 --   ARGV[4]  the record from expires on, without set, or empty: it is removed
 --
 -- Reply, a string, big endian: outcome 1 byte (0 too late, 1 done, 2 there is no room, 3 the record has
--- expired already, 11 the tenant has left the store), now in Unix ms 6, and the records as they were before.
+-- expired already), now in Unix ms 6, and the records as they were before.
 --
 -- Expiry: when the last record has expired.
 --
@@ -34,9 +32,6 @@
 
 local sub = string.sub
 local records = redis.call('GET', KEYS[1]) or ''
-if string.byte(records) == MOVED_VERSION then
-  return pack(REPLY_FORMAT, OTHER_OVERRIDES, now) .. records
-end
 -- Whoever removes all need not know what.
 local clears = ARGV[2] ~= '' and ARGV[3] == ''
 if records ~= '' and string.byte(records) ~= OVERRIDES_VERSION and not clears then

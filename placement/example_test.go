@@ -11,12 +11,12 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/placement"
 )
 
-// A tenant is in one of the stores, and takes along what it has spent when the map says that it is in another one.
+// A tenant is in one of the stores. It starts full when the map says that it is in another one.
 func ExampleStore() {
 	ctx := context.Background()
 	first := &placement.Map{Generation: 1, Candidates: 2, Stores: []placement.Member{{Name: "north"}, {Name: "south"}, {Name: "west"}}}
 	store, err := placement.New(ctx, placement.Config{Open: func(context.Context, placement.Member) (placement.Opened, error) {
-		return placement.Opened{Movable: bucket.NewMemory(bucket.MemoryConfig{})}, nil
+		return placement.Opened{Backend: bucket.NewMemory(bucket.MemoryConfig{})}, nil
 	}}, first)
 	if err != nil {
 		fmt.Println(err)
@@ -41,7 +41,7 @@ func ExampleStore() {
 	fmt.Println(store.Map().CandidatesOf("acme"), result.Verdict, err)
 	// Output:
 	// [north west] admitted <nil>
-	// [west south] limited <nil>
+	// [west south] admitted <nil>
 }
 
 // Who changes the map says which one it replaces.

@@ -19,11 +19,10 @@ type leasing interface {
 var errNoLeases = errors.New("placement: the store of the tenant leases nothing")
 
 // Exchange implements bucket.LeaseStore: it is the exchange of the store that the tenant is in. One that knows nothing of what a holder had of the store before
-// says so, and the holder begins anew. No tenant arrives while a holder may spend what it had of the store before: until then the error is a
-// bucket.StillLeasedError.
+// says so, and the holder begins anew.
 func (s *Store) Exchange(ctx context.Context, exchange bucket.Exchange) (exchanged bucket.Exchanged, err error) {
-	err = s.asked(ctx, exchange.Tenant(), exchange.Belongings(), func(m *member) (err error) {
-		store, ok := m.Movable.(leasing)
+	err = s.asked(exchange.Tenant(), func(m *member) (err error) {
+		store, ok := m.Backend.(leasing)
 		if !ok {
 			return errNoLeases
 		}
@@ -51,7 +50,7 @@ func (s *Store) Beat(ctx context.Context, instance [8]byte) (instances int, befo
 	slots := make(chan struct{}, beatsAtOnce)
 	var beating sync.WaitGroup
 	for i, m := range members {
-		store, ok := m.Movable.(leasing)
+		store, ok := m.Backend.(leasing)
 		if !ok {
 			answers[i].err = ErrNowhere
 			continue
@@ -81,7 +80,7 @@ func (s *Store) Beat(ctx context.Context, instance [8]byte) (instances int, befo
 func (s *Store) AllLease() bool {
 	members := s.current.Load().members
 	for _, m := range members {
-		if store, ok := m.Movable.(leasing); !ok || !store.AllLease() {
+		if store, ok := m.Backend.(leasing); !ok || !store.AllLease() {
 			return false
 		}
 	}
@@ -90,8 +89,8 @@ func (s *Store) AllLease() bool {
 
 // Leases implements bucket.LeaseReader: it says who leases parts of limits in the store that the tenant is in.
 func (s *Store) Leases(ctx context.Context, tenant string, buckets []bucket.Bucket) (all []bucket.LimitLeases, err error) {
-	err = s.asked(ctx, tenant, bucket.BelongingsOf(buckets), func(m *member) (err error) {
-		store, ok := m.Movable.(bucket.LeaseReader)
+	err = s.asked(tenant, func(m *member) (err error) {
+		store, ok := m.Backend.(bucket.LeaseReader)
 		if !ok {
 			return nil
 		}

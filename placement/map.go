@@ -8,15 +8,13 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"time"
 )
 
 // Bounds of a [Map].
 const (
-	// MaxStores is how many stores a map has at most, MaxPins how many pins, and MaxBefore how many maps before it.
+	// MaxStores is how many stores a map has at most, and MaxPins how many pins.
 	MaxStores = 256
 	MaxPins   = 10_000
-	MaxBefore = 32
 	// MaxDocument is how many bytes a map has at most as JSON.
 	MaxDocument = 4 << 20
 
@@ -38,11 +36,6 @@ type Map struct {
 	Stores []Member `json:"stores"`
 	// Pins are the stores of single tenants, by their names, whatever hashing says.
 	Pins map[string]string `json:"pins,omitempty"`
-	// WhenLost says what a lost store leaves of windows, and of token buckets that take more than an hour to be full. Others are empty.
-	WhenLost WhenLost `json:"whenLost,omitempty"`
-	// Before are the maps before this one by which a tenant may have something elsewhere, in any order. A map may leave when all is full again that was spent
-	// under it: after the longest time in which a limit comes back. All stores that one names are among Stores.
-	Before []Earlier `json:"before,omitempty"`
 }
 
 // Member is a store in a map.
@@ -51,30 +44,11 @@ type Member struct {
 	Name string `json:"name"`
 	// Address is what the store is opened by. It is for whatever opens stores, and may be empty.
 	Address string `json:"address,omitempty"`
-	// Draining says that the store takes nobody in, and that its tenants leave it when they next come.
+	// Draining says that the store takes nobody in. It stays open, so that what was charged in it can be settled.
 	Draining bool `json:"draining,omitempty"`
-	// Lost is when the store was lost with all that it had, at the latest: no time that lies ahead. It takes nobody in and is not asked for anything.
-	Lost *time.Time `json:"lost,omitempty"`
+	// Lost says that the store does not answer any more. It takes nobody in and is not asked for anything. Those who have only lost candidates are in no store.
+	Lost bool `json:"lost,omitempty"`
 }
-
-// Earlier is a map that was, without what does not decide where tenants were.
-type Earlier struct {
-	Candidates int               `json:"candidates"`
-	Stores     []string          `json:"stores"`
-	Pins       map[string]string `json:"pins,omitempty"`
-	// Lost is when stores were lost since then, with what they had by this map. A store of that name may be there again, as another one.
-	Lost map[string]time.Time `json:"lost,omitempty"`
-}
-
-// WhenLost is what a lost store leaves of limits of which nobody knows what was spent.
-type WhenLost string
-
-const (
-	// Empty says that all of it was spent when the store was lost. It is the default.
-	Empty WhenLost = "empty"
-	// Full says that nothing was.
-	Full WhenLost = "full"
-)
 
 // ErrMap is what every error of [Parse] and [Map.Check] is.
 var ErrMap = errors.New("placement: the map is wrong")
@@ -108,12 +82,6 @@ func (m *Map) Check() error {
 	if len(m.Stores) < 1 || len(m.Stores) > MaxStores {
 		fail("%d stores: 1 to %d fit", len(m.Stores), MaxStores)
 	}
-	if m.WhenLost != "" && m.WhenLost != Empty && m.WhenLost != Full {
-		fail("whenLost is %.40q: empty or full fits", m.WhenLost)
-	}
-	if len(m.Before) > MaxBefore {
-		fail("%d maps before this one: at most %d fit", len(m.Before), MaxBefore)
-	}
 	names := make([]string, 0, len(m.Stores))
 	takes := false
 	for i := range m.Stores {
@@ -125,11 +93,9 @@ func (m *Map) Check() error {
 			fail("two stores %q", store.Name)
 		case len(store.Address) > maxAddress:
 			fail("the address of %s has %d bytes: at most %d fit", store.Name, len(store.Address), maxAddress)
-		case store.Lost != nil && store.Lost.UnixMilli() < 1:
-			fail("%s was lost at %v", store.Name, store.Lost)
 		}
 		names = append(names, store.Name)
-		takes = takes || !store.Draining && store.Lost == nil
+		takes = takes || !store.Draining && !store.Lost
 	}
 	if !takes {
 		fail("no store takes anybody in")
@@ -140,35 +106,21 @@ func (m *Map) Check() error {
 			break
 		}
 	}
-	checkPlaces(fail, "", m.Candidates, names, names, m.Pins)
-	for i, b := range m.Before {
-		where := fmt.Sprintf("map %d before it: ", i+1)
-		checkPlaces(fail, where, b.Candidates, b.Stores, names, b.Pins)
-		for at := range m.Stores {
-			if store := &m.Stores[at]; store.Lost != nil && slices.Contains(b.Stores, store.Name) && b.Lost[store.Name].IsZero() {
-				fail("%sthe store %s was lost since: say when, among those that it has lost", where, store.Name)
-			}
-		}
-	}
+	m.checkPlaces(fail, names)
 	return errors.Join(mistakes...)
 }
 
-// checkPlaces checks what says where tenants are: stores among the known ones, and pins among these.
-func checkPlaces(fail func(string, ...any), where string, candidates int, stores, known []string, pins map[string]string) {
-	if candidates < 1 || candidates > len(stores) {
-		fail("%s%d candidates of %d stores: 1 to as many as there are stores fit", where, candidates, len(stores))
+// checkPlaces checks what says where tenants are, among stores of these names.
+func (m *Map) checkPlaces(fail func(string, ...any), names []string) {
+	if m.Candidates < 1 || m.Candidates > len(names) {
+		fail("%d candidates of %d stores: 1 to as many as there are stores fit", m.Candidates, len(names))
 	}
-	for _, name := range stores {
-		if !slices.Contains(known, name) {
-			fail("%sthe store %.80q is not among the stores of the map: keep it there, draining or lost", where, name)
-		}
+	if len(m.Pins) > MaxPins {
+		fail("%d pins: at most %d fit", len(m.Pins), MaxPins)
 	}
-	if len(pins) > MaxPins {
-		fail("%s%d pins: at most %d fit", where, len(pins), MaxPins)
-	}
-	for tenant, name := range pins {
-		if len(tenant) > maxTenant || !slices.Contains(stores, name) {
-			fail("%sthe pin of %.80q to %.80q: a tenant of at most %d bytes and a store of the map fit", where, tenant, name, maxTenant)
+	for tenant, name := range m.Pins {
+		if len(tenant) > maxTenant || !slices.Contains(names, name) {
+			fail("the pin of %.80q to %.80q: a tenant of at most %d bytes and a store of the map fit", tenant, name, maxTenant)
 			return
 		}
 	}
@@ -177,41 +129,16 @@ func checkPlaces(fail func(string, ...any), where string, candidates int, stores
 // clone returns a map that has nothing in common with this one.
 func (m *Map) clone() *Map {
 	c := *m
-	c.Stores, c.Pins, c.Before = slices.Clone(m.Stores), maps.Clone(m.Pins), slices.Clone(m.Before)
-	for i := range c.Stores {
-		if lost := c.Stores[i].Lost; lost != nil {
-			at := *lost
-			c.Stores[i].Lost = &at
-		}
-	}
-	for i := range c.Before {
-		b := &c.Before[i]
-		b.Stores, b.Pins, b.Lost = slices.Clone(b.Stores), maps.Clone(b.Pins), maps.Clone(b.Lost)
-	}
+	c.Stores, c.Pins = slices.Clone(m.Stores), maps.Clone(m.Pins)
 	return &c
 }
 
 // same reports whether another map says the same.
 func (m *Map) same(other *Map) bool {
-	// As JSON, in which times are the same that are written differently, and nothing is as good as empty.
+	// As JSON, in which nothing is as good as empty.
 	a, _ := json.Marshal(m)
 	b, _ := json.Marshal(other)
 	return bytes.Equal(a, b)
-}
-
-// earlier is what the map is for those after it. Stores that draw nobody are none of it, and nor is who is pinned to one that was lost: they were nowhere.
-func (m *Map) earlier() Earlier {
-	e := Earlier{Candidates: m.Candidates, Pins: maps.Clone(m.Pins)}
-	maps.DeleteFunc(e.Pins, func(_, name string) bool {
-		return slices.ContainsFunc(m.Stores, func(s Member) bool { return s.Name == name && s.Lost != nil })
-	})
-	for i := range m.Stores {
-		if !m.Stores[i].Draining && m.Stores[i].Lost == nil {
-			e.Stores = append(e.Stores, m.Stores[i].Name)
-		}
-	}
-	e.Candidates = min(e.Candidates, len(e.Stores))
-	return e
 }
 
 func literal(name string) bool {

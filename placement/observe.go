@@ -14,11 +14,8 @@ import (
 // scopeName is the instrumentation scope of the metrics.
 const scopeName = "github.com/gqlgen-ratelimit/ratelimit/placement"
 
-// The attributes of the metrics. None has a value that somebody outside chooses: stores are named by operators.
-const (
-	attrStore  = "ratelimit.placement.store"
-	attrResult = "ratelimit.placement.result"
-)
+// attrStore is the attribute of the metrics. Nobody outside chooses its values: stores are named by operators.
+const attrStore = "ratelimit.placement.store"
 
 // ObserveConfig says who is told of what a [Store] does.
 type ObserveConfig struct {
@@ -31,10 +28,9 @@ type ObserveConfig struct {
 // watch counts what a store does.
 type watch struct {
 	logger *slog.Logger
-	// arrived and failed count arrivals, left those of which the store that was left still has something, refused maps, and stale calls that were about newer
-	// maps.
-	arrived, failed, left, refused, stale atomic.Int64
-	reading                               metric.Registration
+	// refused counts maps.
+	refused atomic.Int64
+	reading metric.Registration
 }
 
 func newWatch(cfg ObserveConfig, s *Store) (*watch, error) {
@@ -55,10 +51,6 @@ func newWatch(cfg ObserveConfig, s *Store) (*watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("placement: %w", err)
 	}
-	moves, err := meter.Int64ObservableCounter("ratelimit.placement.moves", metric.WithUnit("{move}"), metric.WithDescription("Belongings of tenants that were to arrive in another store."))
-	if err != nil {
-		return nil, fmt.Errorf("placement: %w", err)
-	}
 	refused, err := meter.Int64ObservableCounter("ratelimit.placement.refused", metric.WithUnit("{map}"), metric.WithDescription("Maps of stores that do not hold because something is wrong with them."))
 	if err != nil {
 		return nil, fmt.Errorf("placement: %w", err)
@@ -72,12 +64,9 @@ func newWatch(cfg ObserveConfig, s *Store) (*watch, error) {
 		for _, m := range l.members {
 			o.ObserveInt64(calls, m.calls.Load(), metric.WithAttributes(attribute.String(attrStore, m.name)))
 		}
-		for result, n := range map[string]*atomic.Int64{"arrived": &w.arrived, "failed": &w.failed, "left_behind": &w.left, "stale": &w.stale} {
-			o.ObserveInt64(moves, n.Load(), metric.WithAttributes(attribute.String(attrResult, result)))
-		}
 		o.ObserveInt64(refused, w.refused.Load())
 		return nil
-	}, generation, calls, moves, refused)
+	}, generation, calls, refused)
 	if err != nil {
 		return nil, fmt.Errorf("placement: %w", err)
 	}

@@ -86,5 +86,5 @@ func (c RedisConfig) openStore(ctx context.Context, m Member) (Opened, error) {
 	if err != nil {
 		return Opened{}, errors.Join(err, client.Close())
 	}
-	return Opened{Movable: store, Close: func() error { return errors.Join(store.Close(), client.Close()) }}, nil
+	return Opened{Backend: store, Close: func() error { return errors.Join(store.Close(), client.Close()) }}, nil
 }

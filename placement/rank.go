@@ -1,10 +1,6 @@
 package placement
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "slices"
 
 // A tenant and a store have a score, and the candidates of a tenant are the stores of the largest ones. A store that comes or goes moves those tenants that it
 // has, or is to have, and no others; those of one that goes are spread over all that are left. The scores are part of what instances agree on: they never change.
@@ -80,13 +76,8 @@ type places struct {
 	candidates int
 	stores     []drawn
 	pins       map[string]string
-	// closed are those of the stores that take nobody in, and lost those that were lost since.
+	// closed are those of the stores that take nobody in.
 	closed map[string]bool
-	lost   map[string]time.Time
-}
-
-func placesOf(candidates int, names []string, pins map[string]string, closed map[string]bool) places {
-	return places{candidates: candidates, stores: draw(names), pins: pins, closed: closed}
 }
 
 // home returns the store that a tenant is in, empty if it is in none.
@@ -113,14 +104,14 @@ func (m *Map) places() places {
 	closed := map[string]bool{}
 	for i := range m.Stores {
 		store := &m.Stores[i]
-		if store.Draining || store.Lost != nil {
+		if store.Draining || store.Lost {
 			closed[store.Name] = true
 		}
-		if !store.Draining || store.Lost != nil {
+		if !store.Draining || store.Lost {
 			names = append(names, store.Name)
 		}
 	}
-	return placesOf(min(m.Candidates, len(names)), names, m.Pins, closed)
+	return places{candidates: min(m.Candidates, len(names)), stores: draw(names), pins: m.Pins, closed: closed}
 }
 
 // Home returns the store that a tenant is in by the map, empty if all that it may be in take nobody in. The map has to be one that [Map.Check] finds good.
@@ -138,32 +129,10 @@ func (m *Map) CandidatesOf(tenant string) []string {
 	return candidates(nil, p.stores, tenant, p.candidates)
 }
 
-// Next returns the map that takes the place of this one with other stores: it has the next generation, and remembers where tenants were by this map. The maps
-// before this one stay, and the stores that they name have to be among the stores: [Map.Check] says so where there is no room for one more, and which may go
-// only its operator knows. What a store had by them that is lost now stays lost. The map that is returned has nothing in common with this one.
+// Next returns the map that takes the place of this one with other stores: it has the next generation. The map that is returned has nothing in common with this one.
 func (m *Map) Next(stores []Member) *Map {
 	next := m.clone()
 	next.Generation++
 	next.Stores = slices.Clone(stores)
-	if e := m.earlier(); !slices.ContainsFunc(next.Before, func(b Earlier) bool { return e.same(&b) }) {
-		next.Before = slices.Insert(next.Before, 0, e)
-	}
-	for i := range next.Before {
-		b := &next.Before[i]
-		for _, store := range stores {
-			if store.Lost == nil || !slices.Contains(b.Stores, store.Name) || !b.Lost[store.Name].IsZero() {
-				continue
-			}
-			if b.Lost == nil {
-				b.Lost = map[string]time.Time{}
-			}
-			b.Lost[store.Name] = *store.Lost
-		}
-	}
 	return next
-}
-
-// same reports whether tenants were in the same stores by another one, and nothing was lost of what they had by either.
-func (e *Earlier) same(other *Earlier) bool {
-	return len(e.Lost)+len(other.Lost) == 0 && e.Candidates == other.Candidates && slices.Equal(e.Stores, other.Stores) && maps.Equal(e.Pins, other.Pins)
 }

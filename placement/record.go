@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -79,9 +78,6 @@ const (
 	somethingElse = -2
 )
 
-// mostAhead is how far the clock of whoever says when a store was lost may be ahead of this one.
-const mostAhead = time.Minute
-
 // Publish puts the map into the record if the generation of the one there is the expected one, 0 for none. Its own has to be above that. The error is a
 // [*ConflictError] if another one is there. A repeat of what is there already succeeds: the answer to the first call may have been lost.
 func (r *Record) Publish(ctx context.Context, m *Map, expected uint64) error {
@@ -90,12 +86,6 @@ func (r *Record) Publish(ctx context.Context, m *Map, expected uint64) error {
 	}
 	if m.Generation <= expected {
 		return fmt.Errorf("%w: generation %d does not follow %d", ErrMap, m.Generation, expected)
-	}
-	for i := range m.Stores {
-		// What a store has lost later than now would be spent anew whenever somebody comes, until then.
-		if lost := m.Stores[i].Lost; lost != nil && time.Until(*lost) > mostAhead {
-			return fmt.Errorf("%w: %s was lost at %v, which lies ahead", ErrMap, m.Stores[i].Name, *lost)
-		}
 	}
 	// Generation is the first field, which the script reads.
 	text, err := json.Marshal(m)

@@ -20,20 +20,10 @@ type world struct {
 	mu     sync.Mutex
 	now    atomic.Int64
 	stores map[string]*bucket.Memory
-	// fault decides what becomes of a call of a store: nothing, or an error before or after it was done.
-	fault func(store, call string) fault
 }
 
-type fault uint8
-
-const (
-	fine fault = iota
-	lostRequest
-	lostReply
-)
-
 func newWorld() *world {
-	w := &world{stores: map[string]*bucket.Memory{}, fault: func(string, string) fault { return fine }}
+	w := &world{stores: map[string]*bucket.Memory{}}
 	w.now.Store(time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC).UnixMilli())
 	return w
 }
@@ -53,7 +43,7 @@ func (w *world) open(_ context.Context, m placement.Member) (placement.Opened, e
 	if store == nil {
 		return placement.Opened{}, fmt.Errorf("there is no %s", m.Name)
 	}
-	return placement.Opened{Movable: &faulty{Movable: store, world: w, name: m.Name}}, nil
+	return placement.Opened{Backend: store}, nil
 }
 
 // instance is one with stores of its own by a map.
@@ -63,50 +53,6 @@ func (w *world) instance(t testing.TB, m *placement.Map) *placement.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
-}
-
-// faulty is a store behind a network.
-type faulty struct {
-	bucket.Movable
-
-	world *world
-	name  string
-}
-
-// call makes a call over the network.
-func call[T any](f *faulty, name string, do func() (T, error)) (result T, err error) {
-	how := f.world.fault(f.name, name)
-	if how == lostRequest {
-		return result, bucket.ErrUnavailable
-	}
-	result, err = do()
-	if how == lostReply {
-		var none T
-		return none, bucket.ErrAmbiguous
-	}
-	return result, err
-}
-
-func (f *faulty) Take(ctx context.Context, take bucket.Take) (bucket.Result, error) {
-	return call(f, "take", func() (bucket.Result, error) { return f.Movable.Take(ctx, take) })
-}
-
-func (f *faulty) Settle(ctx context.Context, s bucket.Settlement) (bucket.Settled, error) {
-	return call(f, "settle", func() (bucket.Settled, error) { return f.Movable.Settle(ctx, s) })
-}
-
-func (f *faulty) Leave(ctx context.Context, tenant string, b bucket.Belongings, generation uint64) (*bucket.Parcel, error) {
-	return call(f, "leave", func() (*bucket.Parcel, error) { return f.Movable.Leave(ctx, tenant, b, generation) })
-}
-
-func (f *faulty) Arrive(ctx context.Context, tenant string, parcels []*bucket.Parcel, generation uint64) error {
-	_, err := call(f, "arrive", func() (struct{}, error) { return struct{}{}, f.Movable.Arrive(ctx, tenant, parcels, generation) })
-	return err
-}
-
-func (f *faulty) Forget(ctx context.Context, tenant string, parcel *bucket.Parcel) error {
-	_, err := call(f, "forget", func() (struct{}, error) { return struct{}{}, f.Movable.Forget(ctx, tenant, parcel) })
-	return err
 }
 
 // compile compiles limits of a tenant.

@@ -16,8 +16,6 @@ import (
 var (
 	// ErrNowhere says that all stores that a tenant may be in take nobody in, or that its place cannot be told. It is a bucket.ErrUnavailable.
 	ErrNowhere = fmt.Errorf("%w: placement: no store takes the tenant in", bucket.ErrUnavailable)
-	// ErrStale says that a tenant is where this instance does not look: others know a newer map. It is a bucket.ErrUnavailable.
-	ErrStale = fmt.Errorf("%w: placement: the tenant has moved by a newer map than this instance has", bucket.ErrUnavailable)
 	// ErrGeneration says that a map is not newer than the one that holds.
 	ErrGeneration = errors.New("placement: the map is not newer than the one that holds")
 	// ErrOther says that a map has the number of the one that holds, and says something else: two maps were published by one number.
@@ -57,9 +55,16 @@ type Config struct {
 // Opener opens a store, and examines whether tenants can be trusted to it. The error says why not.
 type Opener func(ctx context.Context, member Member) (Opened, error)
 
+// Backend is a store that a map can name. [bucket.Memory] and [bucket.Redis] are such.
+type Backend interface {
+	bucket.Store
+	bucket.OverrideStore
+	bucket.UsageStore
+}
+
 // Opened is a store that was opened.
 type Opened struct {
-	bucket.Movable
+	Backend
 	// Close ends what was opened. Nil ends nothing.
 	Close func() error
 }
@@ -89,51 +94,21 @@ func (s *Store) Map() *Map { return s.current.Load().of }
 func (s *Store) Evicted() uint64 {
 	sum := uint64(0)
 	for _, m := range s.current.Load().members {
-		if counter, ok := m.Movable.(bucket.EvictionCounter); ok {
+		if counter, ok := m.Backend.(bucket.EvictionCounter); ok {
 			sum += counter.Evicted()
 		}
 	}
 	return sum
 }
 
-// asked has something done where a tenant is, with what it has there. It is done again, once, if the tenant has to arrive there first.
-func (s *Store) asked(ctx context.Context, tenant string, belongings bucket.Belongings, do func(m *member) error) error {
-	for again := false; ; again = true {
-		l := s.current.Load()
-		home, err := l.home(tenant)
-		if err != nil {
-			return err
-		}
-		if err := s.bring(ctx, l, home, tenant, belongings, again); err != nil {
-			return s.stale(l, tenant, err)
-		}
-		home.calls.Add(1)
-		err = do(home)
-		var moved *bucket.MovedError
-		switch {
-		case err == nil || !errors.As(err, &moved):
-			return err
-		case again || s.behind(moved.Generation):
-			return s.stale(l, tenant, err)
-		}
+// asked has something done where a tenant is.
+func (s *Store) asked(tenant string, do func(m *member) error) error {
+	home, err := s.current.Load().home(tenant)
+	if err != nil {
+		return err
 	}
-}
-
-// behind reports whether the map that holds is older than a generation.
-func (s *Store) behind(generation uint64) bool {
-	l := s.current.Load()
-	return l.of == nil || l.of.Generation < generation
-}
-
-// stale says of an error about a tenant that it is about a newer map, if it is.
-func (s *Store) stale(l *layout, tenant string, err error) error {
-	var moved *bucket.MovedError
-	if errors.As(err, &moved) && moved.Generation > l.of.Generation {
-		s.watch.stale.Add(1)
-		l.arrived.addStale(tenant, moved.Generation)
-		return fmt.Errorf("%w: generation %d, and not %d", ErrStale, moved.Generation, l.of.Generation)
-	}
-	return err
+	home.calls.Add(1)
+	return do(home)
 }
 
 // Take implements bucket.Store.
@@ -141,7 +116,7 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (result bucket.Resul
 	if err := take.Check(); err != nil {
 		return bucket.Result{}, err
 	}
-	err = s.asked(ctx, take.Tenant, take.Belongings(), func(m *member) (err error) {
+	err = s.asked(take.Tenant, func(m *member) (err error) {
 		result, err = m.Take(ctx, take)
 		result.Receipt = result.Receipt.At(m.name)
 		return err
@@ -149,40 +124,39 @@ func (s *Store) Take(ctx context.Context, take bucket.Take) (result bucket.Resul
 	return result, err
 }
 
-// Settle implements bucket.Store. A settlement of what was charged in another store, which the tenant has left since, gives nothing back: whether it was given
-// back there already, nobody knows.
-func (s *Store) Settle(ctx context.Context, settlement bucket.Settlement) (settled bucket.Settled, err error) {
+// Settle implements bucket.Store: what was charged in a store is settled there, also where the tenant is in another one by now. The error is [ErrNowhere] if the
+// map that holds does not have that store any more.
+func (s *Store) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
 	if settlement.Receipt.IsZero() && settlement.Claim == nil {
 		return bucket.Settled{}, nil
 	}
-	err = s.asked(ctx, settlement.Tenant(), settlement.Belongings(), func(m *member) (err error) {
-		mine := settlement
-		if place := settlement.Receipt.Place(); place != "" && place != m.name || place == "" && s.hasMoved(settlement.Tenant(), m.name) {
-			mine = settlement.WithoutRefund()
+	l := s.current.Load()
+	at, err := l.home(settlement.Tenant())
+	// A receipt of what was leased does not say where.
+	if place := settlement.Receipt.Place(); place != "" && l.of != nil {
+		if at, err = l.member(place), nil; at == nil {
+			err = ErrNowhere
 		}
-		settled, err = m.Settle(ctx, mine)
-		return err
-	})
-	return settled, err
-}
-
-// hasMoved reports whether a tenant may have been charged in another store than where it is. A receipt of what was leased does not say where.
-func (s *Store) hasMoved(tenant, home string) bool {
-	return len(s.current.Load().sources(tenant, home)) > 0
+	}
+	if err != nil {
+		return bucket.Settled{}, err
+	}
+	at.calls.Add(1)
+	return at.Settle(ctx, settlement)
 }
 
 // Renew implements bucket.Store.
 func (s *Store) Renew(ctx context.Context, tenant string, claim *idempotency.Claim) (held bool, err error) {
-	err = s.asked(ctx, tenant, bucket.BelongingsOfClaim(claim), func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		held, err = m.Renew(ctx, tenant, claim)
 		return err
 	})
 	return held, err
 }
 
-// Peek implements bucket.Store. Of a tenant that is to move it makes it move.
+// Peek implements bucket.Store.
 func (s *Store) Peek(ctx context.Context, tenant string, buckets []bucket.Bucket) (states []bucket.LimitState, err error) {
-	err = s.asked(ctx, tenant, bucket.BelongingsOf(buckets), func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		states, err = m.Peek(ctx, tenant, buckets)
 		return err
 	})
@@ -191,7 +165,7 @@ func (s *Store) Peek(ctx context.Context, tenant string, buckets []bucket.Bucket
 
 // Grant implements bucket.Store.
 func (s *Store) Grant(ctx context.Context, tenant string, buckets []bucket.Bucket, amounts bucket.Amounts) (states []bucket.LimitState, err error) {
-	err = s.asked(ctx, tenant, bucket.BelongingsOf(buckets), func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		states, err = m.Grant(ctx, tenant, buckets, amounts)
 		return err
 	})
@@ -200,12 +174,12 @@ func (s *Store) Grant(ctx context.Context, tenant string, buckets []bucket.Bucke
 
 // Reset implements bucket.Store.
 func (s *Store) Reset(ctx context.Context, tenant string, buckets []bucket.Bucket) error {
-	return s.asked(ctx, tenant, bucket.BelongingsOf(buckets), func(m *member) error { return m.Reset(ctx, tenant, buckets) })
+	return s.asked(tenant, func(m *member) error { return m.Reset(ctx, tenant, buckets) })
 }
 
 // SetOverride implements bucket.OverrideStore.
 func (s *Store) SetOverride(ctx context.Context, tenant string, override bucket.Override) (was *bucket.Override, err error) {
-	err = s.asked(ctx, tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		was, err = m.SetOverride(ctx, tenant, override)
 		return err
 	})
@@ -214,7 +188,7 @@ func (s *Store) SetOverride(ctx context.Context, tenant string, override bucket.
 
 // GetOverride implements bucket.OverrideStore.
 func (s *Store) GetOverride(ctx context.Context, tenant string, owner bucket.Owner, limit string) (is *bucket.Override, err error) {
-	err = s.asked(ctx, tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		is, err = m.GetOverride(ctx, tenant, owner, limit)
 		return err
 	})
@@ -223,7 +197,7 @@ func (s *Store) GetOverride(ctx context.Context, tenant string, owner bucket.Own
 
 // ListOverrides implements bucket.OverrideStore.
 func (s *Store) ListOverrides(ctx context.Context, tenant string) (all []bucket.Override, err error) {
-	err = s.asked(ctx, tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		all, err = m.ListOverrides(ctx, tenant)
 		return err
 	})
@@ -232,7 +206,7 @@ func (s *Store) ListOverrides(ctx context.Context, tenant string) (all []bucket.
 
 // DeleteOverride implements bucket.OverrideStore.
 func (s *Store) DeleteOverride(ctx context.Context, tenant string, owner bucket.Owner, limit string) (was *bucket.Override, err error) {
-	err = s.asked(ctx, tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		was, err = m.DeleteOverride(ctx, tenant, owner, limit)
 		return err
 	})
@@ -241,7 +215,7 @@ func (s *Store) DeleteOverride(ctx context.Context, tenant string, owner bucket.
 
 // ClearOverrides implements bucket.OverrideStore.
 func (s *Store) ClearOverrides(ctx context.Context, tenant string) (all []bucket.Override, err error) {
-	err = s.asked(ctx, tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		all, err = m.ClearOverrides(ctx, tenant)
 		return err
 	})
@@ -252,7 +226,7 @@ func (s *Store) ClearOverrides(ctx context.Context, tenant string) (all []bucket
 // store reads. It is one store, because a collector takes an hour for whole: a sum of several would be less while one of them is away, and whoever reads all of it and
 // has it forgotten would have forgotten what the other has counted since.
 func (s *Store) ReadUsage(ctx context.Context, tenant string, hour time.Time, grade bucket.UsageGrade) (read *bucket.UsageHour, err error) {
-	err = s.asked(ctx, tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(tenant, func(m *member) (err error) {
 		read, err = m.ReadUsage(ctx, tenant, hour, grade)
 		return err
 	})
@@ -261,7 +235,7 @@ func (s *Store) ReadUsage(ctx context.Context, tenant string, hour time.Time, gr
 
 // ForgetUsage implements bucket.UsageStore.
 func (s *Store) ForgetUsage(ctx context.Context, read *bucket.UsageHour) (done bool, err error) {
-	err = s.asked(ctx, read.Tenant, bucket.Belongings{}, func(m *member) (err error) {
+	err = s.asked(read.Tenant, func(m *member) (err error) {
 		done, err = m.ForgetUsage(ctx, read)
 		return err
 	})

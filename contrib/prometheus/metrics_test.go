@@ -221,7 +221,7 @@ func newServerBehind(t *testing.T, meter metric.MeterProvider, arrivals int64) h
 	t.Cleanup(func() { _ = tenants.Close() })
 	placed, err := placement.New(t.Context(), placement.Config{
 		Open: func(context.Context, placement.Member) (placement.Opened, error) {
-			return placement.Opened{Movable: bucket.NewMemory(bucket.MemoryConfig{})}, nil
+			return placement.Opened{Backend: bucket.NewMemory(bucket.MemoryConfig{})}, nil
 		},
 		Observe: placement.ObserveConfig{MeterProvider: meter, Logger: slog.New(slog.DiscardHandler)},
 	}, &placement.Map{Generation: 1, Candidates: 1, Stores: []placement.Member{{Name: "north"}}})

@@ -82,7 +82,7 @@ func (c *Call) begin(overrides bool) error {
 	var generation [GenerationSize]byte
 	copy(generation[:], records)
 	expected := c.Args[0][NumberGeneration:NumberFrom]
-	if expected != string(generation[:]) && (expected != AnyGeneration || generation[0] == MovedVersion) ||
+	if expected != string(generation[:]) && expected != AnyGeneration ||
 		c.Now < readDouble(c.Args[0], NumberFrom) || c.Now >= readDouble(c.Args[0], NumberUntil) {
 		return ended(append(c.reply(OtherOverrides), records...))
 	}

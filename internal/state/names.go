@@ -21,8 +21,8 @@ var names = map[string]any{
 
 	"FAST_VERSION": fastVersion, "MIXED_VERSION": mixedVersion, "RECORD_VERSION": recordVersion,
 	"OLD_FAST_VERSION": oldFastVersion, "OLD_MIXED_VERSION": oldMixedVersion,
-	"OVERRIDES_VERSION": OverridesVersion, "MOVED_VERSION": MovedVersion,
-	"TOKEN": TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
+	"OVERRIDES_VERSION": OverridesVersion,
+	"TOKEN":             TokenBucket, "SLIDING": SlidingWindow, "HOUR": HourWindow, "YEAR": YearWindow,
 	"LEASED": leasedBucket, "LEASE_SCALE": leaseScale, "MAX_SCALED_FULL": int64(MaxDebt / leaseScale), "MAX_SCALED_P": int64(maxLeasedP),
 	"MAX_SCALED_R": int64(MaxExact / leaseScale), "MAX_LEASE": MaxLease, "LEASE_FORGOTTEN": leaseForgotten, "LEASE_LIFE": int64(leaseLife),
 	"HOLDINGS_VERSION": holdingsVersion, "HOLDINGS_HEAD": holdingsHead, "SUM_SIZE": sumSize, "HOLDING_HEAD": holdingHead, "PART_SIZE": partSize,

@@ -13,9 +13,6 @@ func Override(c Call) (Reply, error) {
 	return c.run(4, false, func(r *Reply) error {
 		next, id, record, records := c.Args[1], c.Args[2], c.Args[3], string(c.Values[0])
 		clears := next != "" && id == ""
-		if records != "" && records[0] == MovedVersion {
-			return ended(append(c.reply(OtherOverrides), records...))
-		}
 		if records != "" && records[0] != OverridesVersion && !clears || record != "" && len(record) < DateSize {
 			return fmt.Errorf("%w: override records", errMalformed)
 		}
@@ -51,9 +48,6 @@ func Override(c Call) (Reply, error) {
 // expired, so that there is anything to write.
 func ForgetExpired(records []byte, next string, now int64) (w Write, expired bool) {
 	left := overrides{text: []byte(next)}
-	if _, moved := ReadMoved(records); moved {
-		return Write{}, false
-	}
 	if left.keep(string(records), "", now) != nil || len(left.text) == len(records) {
 		return Write{}, false
 	}

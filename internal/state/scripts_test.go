@@ -212,7 +212,7 @@ func (c *call) general() *call {
 func (c *comparison) decide(call *call) []string {
 	decide := map[string]func(state.Call) (state.Reply, error){
 		"take": state.Take, "settle": state.Settle, "grant": state.Grant, "peek": state.Peek, "renew": state.Renew,
-		"override": state.Override, "usage": state.Usage, "exchange": state.Exchange, "swap": state.Swap, "heartbeat": state.Heartbeat,
+		"override": state.Override, "usage": state.Usage, "exchange": state.Exchange, "heartbeat": state.Heartbeat,
 	}[call.script]
 	values := slices.Clone(call.Values)
 	expiries := make([]int64, len(values))
@@ -320,8 +320,7 @@ var commonMutants = []mutant{
 	{"take", "leased > now", "leased >= now"},
 	{"take", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k - 1, 0)", "limit.lenient then\nshort = short .. pack(SHORT_FORMAT, k, 0)"},
 	{"take", "now < since or now >= till", "now < since or now > till"},
-	{"take", ` and (expected ~= '\255\255\255\255\255\255\255\255' or string.byte(generation) == MOVED_VERSION)`, ""},
-	{"take", "or string.byte(generation) == MOVED_VERSION", ""},
+	{"take", ` and expected ~= '\255\255\255\255\255\255\255\255'`, ""},
 	{"settle", "now - taken >= MARKER_LIFE", "now - taken > MARKER_LIFE"},
 	{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"},
 	{"settle", "limit.other.tag == TOKEN and limit.units <= limit.full", "limit.units <= limit.full"},
@@ -358,9 +357,6 @@ var commonMutants = []mutant{
 	{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"},
 	{"override", "#kept - 1 > extra", "#kept > extra"},
 	{"override", "#text > MAX_OVERRIDE_BYTES", "#text >= MAX_OVERRIDE_BYTES"},
-	{"swap", "same and extra == 1", "extra == 1"},
-	{"swap", "if expiry == 0 then", "if false then"},
-	{"override", "string.byte(records) == MOVED_VERSION", "false"},
 	{"heartbeat", "heard > now - extra", "heard >= now - extra"},
 	{"heartbeat", "for i = first, #living", "for i = 1, #living"},
 	{"heartbeat", "#living - MAX_INSTANCES)", "#living - MAX_INSTANCES + 1)"},

@@ -98,8 +98,6 @@ const (
 // The versions of what is stored.
 const (
 	OverridesVersion = 1
-	// MovedVersion is that of what stands in the place of override records where the tenant has left the store: see [Moved].
-	MovedVersion = 2
 
 	fastVersion   = 5
 	mixedVersion  = 6

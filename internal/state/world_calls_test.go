@@ -100,8 +100,6 @@ func (w *world) next() *call {
 	}
 	if w.one(30) {
 		w.overrides = w.records()
-	} else if w.one(100) {
-		w.overrides = state.Moved(w.size(1<<50), w.overrides)
 	}
 	c := &call{Call: state.Call{Now: w.now}, expiry: w.now + 1 + w.Int64N(1<<30)}
 	if w.one(20) {

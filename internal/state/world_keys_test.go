@@ -51,8 +51,6 @@ func (w *world) records() []byte {
 func (w *world) other(c *call) {
 	if w.one(2) {
 		w.heartbeat(c)
-	} else if w.one(4) {
-		w.swap(c)
 	} else if w.one(3) {
 		w.usage(c)
 	} else {
