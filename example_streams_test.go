@@ -24,7 +24,7 @@ import (
 
 // askOnce has a server with a configuration refuse somebody.
 func askOnce(cfg ratelimit.Config) (id string, err error) {
-	limits, err := tiers.Load([]byte(digestedPolicy), 1)
+	limits, err := tiers.Load([]byte(reportedPolicy), 1)
 	if err != nil {
 		return "", err
 	}

@@ -11,11 +11,10 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
@@ -161,15 +160,15 @@ func TestARefusalIsFoundInRedisAndASwitchReachesEveryProcess(t *testing.T) {
 	replies[1].requireRefused(t, 611)
 	id := replies[1].refusal(t).ID
 	client := patientClient(t, address)
-	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client, Namespace: "example"})
+	reader, err := report.NewReader(report.Place{Client: client, Namespace: "example"})
 	require.NoError(t, err)
-	var found *digest.Refusal
+	var found *report.Refusal
 	require.Eventually(t, func() bool {
 		found, err = reader.Refusal(t.Context(), id)
 		return err == nil
 	}, 20*time.Second, 100*time.Millisecond)
-	require.Equal(t, "demo-free", found.Decided.Tenant)
-	require.Positive(t, found.Decided.Limits[0].Origin.Line)
+	require.Equal(t, "demo-free", found.Tenant)
+	require.Positive(t, found.Limits[0].Origin.Line)
 
 	switches, err := redisswitch.New(redisswitch.Config{Client: client, Namespace: "example"})
 	require.NoError(t, err)
@@ -255,11 +254,11 @@ func TestWhatIsPublishedIntoRedisReachesProcessesThatFollow(t *testing.T) {
 	instances, err := feed.Instances(t.Context())
 	require.NoError(t, err)
 	require.Len(t, instances, 1, "the process says what it serves")
-	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client, Namespace: "example"})
+	reader, err := report.NewReader(report.Place{Client: client, Namespace: "example"})
 	require.NoError(t, err)
-	poll(t, "a digest", func() bool {
-		digests, err := reader.Digests(t.Context())
-		return err == nil && len(digests) == 1 && digests[0].Instance == instances[0].Name
+	poll(t, "a report", func() bool {
+		all, err := reader.Summary(t.Context(), time.Minute)
+		return err == nil && len(all.Instances) == 1 && all.Instances[0].Name == instances[0].Name
 	})
 
 	records, err := redisdirectory.New(redisdirectory.Config{Client: client, Namespace: "example"})

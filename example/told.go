@@ -1,32 +1,24 @@
 package main
 
 import (
-	"context"
 	"log/slog"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
-	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
-	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/usage"
 	"github.com/gqlgen-ratelimit/ratelimit/usage/redisusage"
 )
 
-// sendTimeout is for how long a process that ends sends events that wait. What is left then is lost: nobody waits for a stream.
-const sendTimeout = 2 * time.Second
-
 // observer returns who is told of decisions, policies and mode switches: the log, and with a Redis what this process writes into it,
-// which is the digest, the usage and the streams.
+// which is what it reports, and the usage.
 func (l *limiter) observer(addresses []string, client redis.UniversalClient, logger *slog.Logger) (event.Observer, error) {
 	log := event.NewLogger(logger)
 	if client == nil {
 		return log, nil
 	}
-	digests, err := l.digest(client, logger)
+	reporter, err := l.report(addresses, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -34,27 +26,24 @@ func (l *limiter) observer(addresses []string, client redis.UniversalClient, log
 	if err != nil {
 		return nil, err
 	}
-	events, err := l.stream(addresses, logger)
-	if err != nil {
-		return nil, err
-	}
-	return event.All(digests, recorder, events, log), nil
+	return event.All(reporter, recorder, log), nil
 }
 
-// digest returns who sums up decisions for gqlratelimitd and the command: a refusal is found by its id, and the busiest tenants are.
-func (l *limiter) digest(client redis.UniversalClient, logger *slog.Logger) (*digest.Collector, error) {
-	digests, err := digest.New(digest.Config{})
+// report returns who writes refusals, other events and the busiest tenants into the Redis, where gqlratelimitd and the command read them. Its
+// client is its own, so that no budget waits behind what it writes.
+func (l *limiter) report(addresses []string, logger *slog.Logger) (*report.Reporter, error) {
+	client, err := l.connect(addresses)
 	if err != nil {
 		return nil, err
 	}
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: client, Namespace: namespace}, Instance: thisProcess, Collector: digests, Logger: logger,
+	reporter, err := report.Start(report.Config{
+		Place: report.Place{Client: client, Namespace: namespace}, Instance: thisProcess, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.close = append(l.close, writer.Close)
-	return digests, nil
+	l.close = append(l.close, reporter.Close)
+	return reporter, nil
 }
 
 // usage returns who counts decisions, and notes whose usage was counted, for whoever collects it from the Redis.
@@ -71,30 +60,4 @@ func (l *limiter) usage(client redis.UniversalClient, logger *slog.Logger) (*usa
 	}
 	l.close = append(l.close, writer.Close)
 	return recorder, nil
-}
-
-// stream returns who brings refusals, thresholds and what becomes of policies to streams of the Redis, where gqlratelimitd reads what it
-// tells webhooks. Its client is its own, so that no budget waits behind a batch.
-func (l *limiter) stream(addresses []string, logger *slog.Logger) (*stream.Queue, error) {
-	client, err := l.connect(addresses)
-	if err != nil {
-		return nil, err
-	}
-	sink, err := redisstream.New(redisstream.Config{Client: client, Namespace: namespace})
-	if err != nil {
-		return nil, err
-	}
-	events, err := stream.Start(stream.Config{Sink: sink, Namespace: namespace, Instance: thisProcess, Logger: logger})
-	if err != nil {
-		return nil, err
-	}
-	l.close = append(l.close, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
-		defer cancel()
-		if err := events.Close(ctx); err != nil {
-			logger.Warn("streams: not everything was sent", "error", err)
-		}
-		return nil
-	})
-	return events, nil
 }

@@ -5,21 +5,28 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/refusals"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
-// openRefusals has metrics say who is refused much, by the digests of the instances. Where several daemons have one database each of them says so.
+// openRefusals has metrics say who is refused much, by what the instances report. Where several daemons have one database each of them says so.
 func (d *daemon) openRefusals(context.Context) error {
 	if d.redis == nil {
 		return nil
 	}
-	digests, err := redisdigest.NewReader(redisdigest.Config{Client: d.redis, Namespace: d.options.Namespace})
+	reader, err := report.NewReader(report.Place{Client: d.redis, Namespace: d.options.Namespace})
 	if err != nil {
 		return err
 	}
-	return refusals.Observe(refusals.Config{Digests: digests.Digests, Blocked: d.blocked, MeterProvider: d.metrics, Now: d.options.now})
+	tenants := func(ctx context.Context) ([]report.Tenant, error) {
+		all, err := reader.Summary(ctx, time.Minute)
+		if err != nil {
+			return nil, err
+		}
+		return all.Tenants, nil
+	}
+	return refusals.Observe(refusals.Config{Tenants: tenants, Blocked: d.blocked, MeterProvider: d.metrics, Now: d.options.now})
 }
 
 // blocked returns which of the tenants are blocked as a whole.

@@ -18,6 +18,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/redisstream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
@@ -33,6 +34,7 @@ func rightsOf(t *testing.T, paragraph string) (rules []string) {
 		"redisdirectory": func() ([]string, error) { return redisdirectory.ACLRules("", "") },
 		"redisswitch":    func() ([]string, error) { return redisswitch.ACLRules("") },
 		"redisdigest":    func() ([]string, error) { return redisdigest.ACLRules("") },
+		"report":         func() ([]string, error) { return report.ACLRules("") },
 		"redisusage":     func() ([]string, error) { return redisusage.ACLRules("", true) },
 		"redisstream":    func() ([]string, error) { return redisstream.ACLRules("") },
 	}

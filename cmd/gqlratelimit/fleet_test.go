@@ -11,9 +11,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -21,14 +20,14 @@ import (
 // refusalID is the id that transcripts ask for.
 const refusalID = "ZCMHLSTBYCQSOKZPHXPM2OIHQK"
 
-// refuse starts three instances that follow mode switches and write digests until the transcript is over: all have admitted and refused operations of a tenant,
+// refuse starts three instances that follow mode switches and report until the transcript is over: all have admitted and refused operations of a tenant,
 // and the first has kept a refusal.
 func (th *stage) refuse(tenant string) {
 	t := th.t
 	client, err := redisclient.Open(th.redis(), redisclient.Config{DialTimeout: patience, SocketTimeout: patience})
 	require.NoError(t, err)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	var writers []*redisdigest.Writer
+	var reporters []*report.Reporter
 	held, err := session.LoadPolicy(livePolicy)
 	require.NoError(t, err)
 	var followers []*redisswitch.Follower
@@ -36,44 +35,42 @@ func (th *stage) refuse(tenant string) {
 		for _, follower := range followers {
 			_ = follower.Close()
 		}
-		for _, writer := range writers {
-			_ = writer.Close()
+		for _, reporter := range reporters {
+			_ = reporter.Close()
 		}
 		_ = client.Close()
 	})
 	now := time.Now()
 	for i := range 3 {
-		collector, err := digest.New(digest.Config{Users: digest.Plain})
+		reporter, err := report.Start(report.Config{
+			Place: report.Place{Client: client}, Users: report.Plain, Instance: fmt.Sprintf("web-%d", i+1), Logger: quiet,
+		})
 		require.NoError(t, err)
-		collector.Observe(t.Context(), event.PolicyApplied{
+		reporters = append(reporters, reporter)
+		reporter.Observe(t.Context(), event.PolicyApplied{
 			At: now, Revision: 12, Author: "ada@example.com", Reason: "smaller budgets, ticket 16", Origin: "feed",
 		})
 		for n := range 40 {
-			collector.Count(event.Verdict{At: now, Tenant: tenant, Tier: "pro", Outcome: "limited", Refused: n%4 == 0, Cost: 25})
-			collector.Count(event.Verdict{At: now, Tenant: "globex", Tier: "pro", Outcome: "admitted", Cost: 5, Charged: 5})
+			reporter.Count(event.Verdict{At: now, Tenant: tenant, Tier: "pro", Outcome: "limited", Refused: n%4 == 0, Cost: 25})
+			reporter.Count(event.Verdict{At: now, Tenant: "globex", Tier: "pro", Outcome: "admitted", Cost: 5, Charged: 5})
 		}
 		if i == 0 {
-			collector.Observe(t.Context(), refused(tenant, now))
+			reporter.Observe(t.Context(), refused(tenant, now))
 		}
-		writer, err := redisdigest.Start(redisdigest.WriterConfig{
-			Config: redisdigest.Config{Client: client}, Collector: collector, Instance: fmt.Sprintf("web-%d", i+1), Logger: quiet,
-		})
-		require.NoError(t, err)
-		writers = append(writers, writer)
 		follower, err := redisswitch.Follow(redisswitch.FollowerConfig{
-			Config: redisswitch.Config{Client: client}, Switch: tiers.NewModeSwitch(held.Snapshot), Observer: collector, Logger: quiet,
+			Config: redisswitch.Config{Client: client}, Switch: tiers.NewModeSwitch(held.Snapshot), Observer: reporter, Logger: quiet,
 		})
 		require.NoError(t, err)
 		followers = append(followers, follower)
 	}
-	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client})
+	reader, err := report.NewReader(report.Place{Client: client})
 	require.NoError(t, err)
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		digests, _ := reader.Digests(t.Context())
+		all, failed := reader.Summary(t.Context(), time.Minute)
 		_, err := reader.Refusal(t.Context(), refusalID)
-		if len(digests) == len(writers) && err == nil {
+		if failed == nil && len(all.Instances) == len(reporters) && err == nil {
 			return
 		}
 		select {
@@ -106,14 +103,12 @@ func TestAnInstanceThatWasToldOfNoRevisionHasAPolicyOfItsOwn(t *testing.T) {
 	o, server := newOperator(t)
 	client, err := redisclient.Open(server.Addr, redisclient.Config{DialTimeout: patience, SocketTimeout: patience})
 	require.NoError(t, err)
-	collector, err := digest.New(digest.Config{})
-	require.NoError(t, err)
-	collector.Count(event.Verdict{At: time.Now(), Tenant: "acme", Tier: "pro", Outcome: "admitted"})
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: client}, Collector: collector, Instance: "web-1", Logger: slog.New(slog.DiscardHandler),
+	reporter, err := report.Start(report.Config{
+		Place: report.Place{Client: client}, Instance: "web-1", Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	defer func() { _, _ = writer.Close(), client.Close() }()
+	reporter.Count(event.Verdict{At: time.Now(), Tenant: "acme", Tier: "pro", Outcome: "admitted"})
+	defer func() { _, _ = reporter.Close(), client.Close() }()
 	var stdout string
 	require.Eventually(t, func() bool {
 		code, out, _ := o.run("top -timeout 1m")

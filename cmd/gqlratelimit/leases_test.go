@@ -16,9 +16,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 const leasedPolicy = `version: 1
@@ -100,15 +99,12 @@ func keepRefusal(t *testing.T, address string, refused event.Decided) {
 	client, err := redisclient.Open(address, redisclient.Config{DialTimeout: patience, SocketTimeout: patience})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	collector, err := digest.New(digest.Config{})
+	place := report.Place{Client: client}
+	reporter, err := report.Start(report.Config{Place: place, Instance: "web-1", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	collector.Observe(t.Context(), refused)
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: client}, Collector: collector, Instance: "web-1", Logger: slog.New(slog.DiscardHandler),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = writer.Close() })
-	reader, err := redisdigest.NewReader(redisdigest.Config{Client: client})
+	t.Cleanup(func() { _ = reporter.Close() })
+	reporter.Observe(t.Context(), refused)
+	reader, err := report.NewReader(place)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		_, err := reader.Refusal(t.Context(), refused.RefusalID)

@@ -17,9 +17,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -225,31 +224,29 @@ func TestABrokenPolicyKeepsNobodyFromEasingIt(t *testing.T) {
 	require.Equal(t, bucket.Enforce, rules.Buckets[0].Limits.Mode())
 }
 
-// instance writes digests, and follows mode switches if a switch is given. It returns when its first digest is there.
+// instance reports, and follows mode switches if a switch is given. It returns when its first report is there.
 func instance(t *testing.T, addr, name string, source *tiers.ModeSwitch) (stop func()) {
 	t.Helper()
 	client, err := redisclient.Open(addr, redisclient.Config{DialTimeout: patience, SocketTimeout: patience})
 	require.NoError(t, err)
-	collector, err := digest.New(digest.Config{})
-	require.NoError(t, err)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	at := redisdigest.Config{Client: client}
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{Config: at, Collector: collector, Instance: name, Logger: quiet})
+	at := report.Place{Client: client}
+	reporter, err := report.Start(report.Config{Place: at, Instance: name, Logger: quiet})
 	require.NoError(t, err)
-	ends := []func() error{writer.Close, client.Close}
+	ends := []func() error{reporter.Close, client.Close}
 	if source != nil {
 		follower, err := redisswitch.Follow(redisswitch.FollowerConfig{
-			Config: redisswitch.Config{Client: client}, Switch: source, Observer: collector, Logger: quiet,
+			Config: redisswitch.Config{Client: client}, Switch: source, Observer: reporter, Logger: quiet,
 		})
 		require.NoError(t, err)
 		ends = append([]func() error{follower.Close}, ends...)
 	}
-	reader, err := redisdigest.NewReader(at)
+	reader, err := report.NewReader(at)
 	require.NoError(t, err)
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if all, err := reader.Digests(t.Context()); err == nil && len(all) == 1 {
+		if all, err := reader.Summary(t.Context(), time.Minute); err == nil && len(all.Instances) == 1 {
 			break
 		}
 		select {

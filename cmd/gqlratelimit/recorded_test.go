@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/directory/redisdirectory"
 )
 
@@ -52,25 +51,17 @@ func (o *operator) record(t *testing.T, redis, key string) {
 	require.NoError(t, err)
 	_, err = directory.Put(t.Context(), "gold", []byte(`{"tier": "pro"}`), 0)
 	require.NoError(t, err)
-	collector, err := digest.New(digest.Config{Key: []byte(key)})
+	reporter, err := report.Start(report.Config{Place: report.Place{Client: client}, Key: []byte(key), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	count := func(tenant string, n int, cost int64, fields []string, detail carrying) {
 		for range n {
-			collector.Count(event.Verdict{At: time.Now(), Tenant: tenant, Outcome: "admitted", Cost: cost, RootFields: fields, Detail: detail})
+			reporter.Count(event.Verdict{At: time.Now(), Tenant: tenant, Outcome: "admitted", Cost: cost, RootFields: fields, Detail: detail})
 		}
 	}
 	count("acme", 5, 20, []string{"Query.orders"}, carrying{lang: "de"})
 	count("gold", 10, 20, []string{"Query.orders"}, carrying{lang: "secret-token"})
 	count("globex", 2, 45, []string{"Query.orders", "Query.search"}, carrying{parts: []event.Part{{Calls: 1}, {Calls: 2}}})
-	writer, err := redisdigest.Start(redisdigest.WriterConfig{
-		Config: redisdigest.Config{Client: client}, Collector: collector, Logger: slog.New(slog.DiscardHandler),
-	})
-	require.NoError(t, err)
-	defer func() { _ = writer.Close() }()
-	require.Eventually(t, func() bool {
-		keys, err := client.Keys(t.Context(), "*records*").Result()
-		return err == nil && len(keys) > 0
-	}, patience, 10*time.Millisecond)
+	require.NoError(t, reporter.Close())
 }
 
 // replayed is the JSON of policy simulate.
@@ -96,7 +87,7 @@ func TestWhatInstancesHaveRecordedIsReplayedWithKeysPartsAndTheDirectory(t *test
 		"policy.yaml": recordedPolicy, "key": key + "\n",
 		"next.yaml": "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 20, per: minute}}}, pro: {limits: {minute: {capacity: 1000, per: minute}}}}\n",
 	})
-	flags := []string{"-policy", filepath.Join(dir, "policy.yaml"), "-digest-key", filepath.Join(dir, "key")}
+	flags := []string{"-policy", filepath.Join(dir, "policy.yaml"), "-report-key", filepath.Join(dir, "key")}
 	code, stdout, stderr := o.run("policy simulate -recorded -json -timeout 1m", flags...)
 	require.Equal(t, exitOK, code, stderr)
 	require.NotContains(t, stdout, "secret")
@@ -116,7 +107,7 @@ func TestWhatInstancesHaveRecordedIsReplayedWithKeysPartsAndTheDirectory(t *test
 	require.Contains(t, stdout, "recorded: 100% of tenants, from 20")
 	require.Contains(t, stdout, "\nnot judged: parameters.plan\n")
 
-	code, stdout, stderr = o.run("policy plan -recorded -timeout 1m", "-old", filepath.Join(dir, "policy.yaml"), "-new", filepath.Join(dir, "next.yaml"), "-digest-key", filepath.Join(dir, "key"))
+	code, stdout, stderr = o.run("policy plan -recorded -timeout 1m", "-old", filepath.Join(dir, "policy.yaml"), "-new", filepath.Join(dir, "next.yaml"), "-report-key", filepath.Join(dir, "key"))
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, "Of 17 recorded operations 1 would be newly refused")
 	require.Regexp(t, `globex +free +2 +1 +→ +2`, stdout)
@@ -137,9 +128,9 @@ func TestWhatIsReplayedIsAskedForInOneWay(t *testing.T) {
 		"policy simulate -records x -since 1m":         "go with -recorded",
 		"policy simulate -recorded -since 2h":          "1s to 1h fit",
 		"policy plan -new x -recorded -since 1ms":      "1s to 1h fit",
-		"policy plan -new x -records y -digest-key z":  "go with -recorded",
+		"policy plan -new x -records y -report-key z":  "go with -recorded",
 		"policy plan -new x -recorded -records y":      "say one of",
-		"policy simulate -recorded -digest-key absent": "absent: cannot be read",
+		"policy simulate -recorded -report-key absent": "absent: cannot be read",
 	} {
 		code, _, stderr := o.run(line + " -timeout 1m")
 		require.Equal(t, exitUsage, code, line)
@@ -152,7 +143,7 @@ func TestWhatIsReplayedIsAskedForInOneWay(t *testing.T) {
 	o.record(t, server.Addr, "a key of sixteen bytes")
 	code, _, stderr = o.run("policy simulate -recorded -timeout 1m", "-policy", policy)
 	require.Equal(t, exitUsage, code)
-	require.Contains(t, stderr, "say -digest-key FILE")
+	require.Contains(t, stderr, "say -report-key FILE")
 	code, stdout, stderr := o.run("policy simulate -timeout 1m", "-policy", policy, "-records", costs)
 	require.Equal(t, exitOK, code, stderr)
 	require.Regexp(t, `gold +free +1 +150 .*100.0%`, stdout, "the directory is not asked")

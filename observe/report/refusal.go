@@ -15,7 +15,7 @@ type Refusal struct {
 	event.Decided
 
 	// Instance is the name of the instance that refused. It stands in the source of the entry.
-	Instance string `json:"-"`
+	Instance string `json:"instance,omitempty"`
 	// Policy is the revision that decided. It has an author if the instance was told of it.
 	Policy Policy `json:"policy"`
 	// Shortened says that limits which refused nothing are left out, because the refusal was too long.

@@ -222,7 +222,7 @@ func (r *Reporter) retain(errs []error) {
 func (r *Reporter) activity(now time.Time) *Activity {
 	a := &Activity{Version: Version, Instance: r.cfg.Instance, Run: r.run, From: r.from, To: now, Dropped: r.Dropped()}
 	r.counter.collect(a)
-	if a.Total.Decisions == 0 && now.Sub(r.written) < idle && !now.Before(r.written) {
+	if a.Total.Decisions == 0 && !r.told.news() && now.Sub(r.written) < idle && !now.Before(r.written) {
 		return nil
 	}
 	r.from, r.written = now, now

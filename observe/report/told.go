@@ -21,6 +21,8 @@ type told struct {
 	// policies are those that were applied, the newest last.
 	policies []Policy
 	modes    *event.ModeSwitched
+	// changed says that something came since now was called last.
+	changed bool
 }
 
 // apply remembers who has published a policy.
@@ -31,6 +33,7 @@ func (t *told) apply(e *event.PolicyApplied) {
 		Revision: e.Revision, Hash: e.Hash, Author: pseudonym.Written(e.Author), Reason: reason(e.Reason), Published: e.Published,
 		Applied: e.At, Origin: e.Origin,
 	})
+	t.changed = true
 	if len(t.policies) > policiesKnown {
 		t.policies = append(t.policies[:0], t.policies[1:]...)
 	}
@@ -40,7 +43,14 @@ func (t *told) apply(e *event.PolicyApplied) {
 func (t *told) switchModes(e *event.ModeSwitched) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.modes = e
+	t.modes, t.changed = e, true
+}
+
+// news reports whether something came since now was called last.
+func (t *told) news() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
 }
 
 // policy returns the newest policy of a number. It has nothing but the number if none was applied.
@@ -59,6 +69,7 @@ func (t *told) policy(revision uint64) Policy {
 func (t *told) now(now time.Time) (*Policy, *Modes) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.changed = false
 	var policy *Policy
 	if n := len(t.policies); n > 0 {
 		newest := t.policies[n-1]

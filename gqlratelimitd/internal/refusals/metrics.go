@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 // Config is where it comes from, and who is told.
 type Config struct {
-	// Digests returns those of all instances. What it returns beside an error is good. It is required.
-	Digests func(context.Context) ([]digest.Digest, error)
+	// Tenants returns what the tenants of all instances have asked for within a minute. It is required.
+	Tenants func(context.Context) ([]report.Tenant, error)
 	// Blocked returns which of these tenants an operator has blocked. It is required.
 	Blocked func(context.Context, []string) (map[string]bool, error)
 	// MeterProvider takes the metrics. Nil means the global one.
@@ -25,7 +25,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Observe has the provider of meters tell who is refused much, until it is shut down. The digests are read when metrics are collected, every ten
+// Observe has the provider of meters tell who is refused much, until it is shut down. They are read when metrics are collected, every ten
 // seconds at most and for two seconds at most; while they cannot be read there are no such metrics.
 func Observe(cfg Config) error {
 	if cfg.MeterProvider == nil {

@@ -1,5 +1,5 @@
 // Package refusals says which tenants are refused a large share of what they ask for, as metrics, of all tenants of all instances: those of an
-// instance name few, and have a share of the rest. It reads the digests of the instances.
+// instance name few, and have a share of the rest. It reads the activity that the instances report.
 //
 // Names are labels, of which a Prometheus keeps each for as long as it keeps anything. So there are few at once, and few new ones in an hour, whoever
 // comes under whatever name; how many tenants are left without one is a number.
@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 // What has a name.
@@ -36,10 +36,10 @@ const (
 )
 
 const (
-	// keptFor is for how long a name is not new again, and freshFor for how long nobody reads the digests anew.
+	// keptFor is for how long a name is not new again, and freshFor for how long nobody reads anew.
 	keptFor  = time.Hour
 	freshFor = 10 * time.Second
-	// readFor is how long the digests of all instances, and the database, may take.
+	// readFor is how long the activity of all instances, and the database, may take.
 	readFor = 2 * time.Second
 	// maxLooked is of how many tenants it is looked up whether they are blocked.
 	maxLooked = 200
@@ -62,7 +62,7 @@ type watch struct {
 
 // refused is who is refused much.
 type refused struct {
-	named []digest.Tenant
+	named []report.Tenant
 	// above is how many tenants are above [Share] and [Floor], and unnamed how many of them have no name.
 	above, unnamed int
 }
@@ -81,17 +81,15 @@ func (w *watch) now(ctx context.Context) (refused, error) {
 	return w.last, w.failed
 }
 
-// look reads the digests, and finds out who is refused much.
+// look reads what tenants have asked for, and finds out who is refused much.
 func (w *watch) look(ctx context.Context, now time.Time) (refused, error) {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
-	// Those that can be read are good beside an error.
-	digests, err := w.cfg.Digests(ctx)
-	if err != nil && len(digests) == 0 {
+	tenants, err := w.cfg.Tenants(ctx)
+	if err != nil {
 		return refused{}, err
 	}
-	fleet := digest.Merge(digests)
-	found, err := w.withoutBlocked(ctx, worst(fleet.Tenants))
+	found, err := w.withoutBlocked(ctx, worst(tenants))
 	if err != nil {
 		return refused{}, err
 	}
@@ -99,12 +97,12 @@ func (w *watch) look(ctx context.Context, now time.Time) (refused, error) {
 }
 
 // above reports whether a tenant is above what alerts look at.
-func above(t *digest.Tenant) bool { return t.Decisions >= Floor && t.RefusedShare() > Share }
+func above(t *report.Tenant) bool { return t.Decisions >= Floor && t.RefusedShare() > Share }
 
 // worst returns the tenants that may have a name: those that are counted first, and of these those that are refused most.
-func worst(all []digest.Tenant) []digest.Tenant {
-	found := slices.DeleteFunc(slices.Clone(all), func(t digest.Tenant) bool { return t.Decisions < NameFloor || t.RefusedShare() <= NameShare })
-	slices.SortFunc(found, func(a, b digest.Tenant) int {
+func worst(all []report.Tenant) []report.Tenant {
+	found := slices.DeleteFunc(slices.Clone(all), func(t report.Tenant) bool { return t.Decisions < NameFloor || t.RefusedShare() <= NameShare })
+	slices.SortFunc(found, func(a, b report.Tenant) int {
 		if above(&a) != above(&b) {
 			if above(&a) {
 				return -1
@@ -117,7 +115,7 @@ func worst(all []digest.Tenant) []digest.Tenant {
 }
 
 // withoutBlocked leaves out whom an operator has blocked: of those nobody has to be told.
-func (w *watch) withoutBlocked(ctx context.Context, found []digest.Tenant) ([]digest.Tenant, error) {
+func (w *watch) withoutBlocked(ctx context.Context, found []report.Tenant) ([]report.Tenant, error) {
 	var names []string
 	for i := range found[:min(maxLooked, len(found))] {
 		names = append(names, found[i].Name)
@@ -129,11 +127,11 @@ func (w *watch) withoutBlocked(ctx context.Context, found []digest.Tenant) ([]di
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(t digest.Tenant) bool { return blocked[t.Name] }), nil
+	return slices.DeleteFunc(found, func(t report.Tenant) bool { return blocked[t.Name] }), nil
 }
 
 // name gives names to the first of those that were found, as long as there are any.
-func (w *watch) name(found []digest.Tenant, now time.Time) (r refused) {
+func (w *watch) name(found []report.Tenant, now time.Time) (r refused) {
 	gone := func(at time.Time) bool { return now.Sub(at) >= keptFor || now.Before(at) }
 	w.begun = slices.DeleteFunc(w.begun, gone)
 	for name, at := range w.named {

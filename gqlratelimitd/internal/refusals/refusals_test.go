@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +17,8 @@ import (
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/refusals"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 // scene is a fleet of which the test says what it has decided.
@@ -24,7 +26,7 @@ type scene struct {
 	*testing.T
 	registry *prometheus.Registry
 	now      time.Time
-	digests  []digest.Digest
+	tenants  map[string]report.Tenant
 	unread   error
 	blocked  map[string]bool
 	lost     error
@@ -39,7 +41,10 @@ func newScene(t *testing.T) *scene {
 	meter := sdk.NewMeterProvider(sdk.WithReader(reader))
 	t.Cleanup(func() { _ = meter.Shutdown(context.Background()) })
 	require.NoError(t, refusals.Observe(refusals.Config{
-		Digests: func(context.Context) ([]digest.Digest, error) { s.reads++; return s.digests, s.unread },
+		Tenants: func(context.Context) ([]report.Tenant, error) {
+			s.reads++
+			return slices.Collect(maps.Values(s.tenants)), s.unread
+		},
 		Blocked: func(context.Context, []string) (map[string]bool, error) { return s.blocked, s.lost },
 		Now:     func() time.Time { return s.now }, MeterProvider: meter,
 	}))
@@ -47,12 +52,18 @@ func newScene(t *testing.T) *scene {
 }
 
 // decided has an instance say what tenants have asked for, and how much of it was refused.
-func (s *scene) decided(tenants ...digest.Tenant) {
-	s.digests = append(s.digests, digest.Digest{Version: digest.Version, ID: fmt.Sprint(len(s.digests)), Tenants: tenants})
+func (s *scene) decided(tenants ...report.Tenant) {
+	if s.tenants == nil {
+		s.tenants = make(map[string]report.Tenant)
+	}
+	for _, t := range tenants {
+		t.Counts = t.Plus(s.tenants[t.Name].Counts)
+		s.tenants[t.Name] = t
+	}
 }
 
-func tenant(name string, decisions, refused int64) digest.Tenant {
-	return digest.Tenant{Name: name, Counts: digest.Counts{Decisions: decisions, Refused: refused}}
+func tenant(name string, decisions, refused int64) report.Tenant {
+	return report.Tenant{Name: name, Counts: report.Counts{Decisions: decisions, Refused: refused}}
 }
 
 // gauges are what a Prometheus reads, by their name and tenant, twelve seconds later.
@@ -116,7 +127,7 @@ func TestWhomAnOperatorHasBlockedNobodyHasToBeToldOf(t *testing.T) {
 func TestHoweverManyAreRefusedFewHaveANameAndTheOthersAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	crowd := func(name string, n int) (all []digest.Tenant) {
+	crowd := func(name string, n int) (all []report.Tenant) {
 		for i := range n {
 			all = append(all, tenant(fmt.Sprintf("%s-%03d", name, i), 100, 100))
 		}
@@ -139,7 +150,7 @@ func TestHoweverManyAreRefusedFewHaveANameAndTheOthersAreCounted(t *testing.T) {
 	// Who comes under ever new names gets no more of them than there are in an hour.
 	seen := map[string]bool{}
 	for i := range 50 {
-		s.digests = nil
+		s.tenants = nil
 		s.decided(crowd(fmt.Sprint("b", i), 30)...)
 		for name := range s.gauges() {
 			if of, is := strings.CutPrefix(name, "tenant_decisions "); is {
@@ -157,7 +168,7 @@ func TestHoweverManyAreRefusedFewHaveANameAndTheOthersAreCounted(t *testing.T) {
 func TestWhoIsRefusedMostIsNamedFirst(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	var all []digest.Tenant
+	var all []report.Tenant
 	for i := range 30 {
 		all = append(all, tenant(fmt.Sprintf("large-%02d", i), 10_000, 2000))
 	}
@@ -173,7 +184,7 @@ func TestWhatCannotBeReadIsNotTold(t *testing.T) {
 	require.InDelta(t, 1, s.gauges()["tenants_refused"], 0, "what was read is good")
 	s.lost = errors.New("the database is away")
 	require.Empty(t, s.gauges())
-	s.lost, s.digests = nil, nil
+	s.lost, s.tenants = nil, nil
 	require.Empty(t, s.gauges())
 }
 

@@ -47,7 +47,7 @@ func held(c cli.Console, live *session.Live, flags *session.PolicyFlags, d *even
 	return all, nil
 }
 
-// spelt returns a name as the server spells it: digests have it as Go escapes strings.
+// spelt returns a name as the server spells it: reports have it as Go escapes strings.
 func spelt(name string) string {
 	if own, err := strconv.Unquote(`"` + name + `"`); err == nil {
 		return own

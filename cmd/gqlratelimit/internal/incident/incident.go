@@ -3,13 +3,12 @@ package incident
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 // flags are those of a sub-command that asks no policy.
@@ -17,29 +16,34 @@ type flags struct {
 	session.Flags
 }
 
+// lately is the time over which instances are counted.
+const lately = time.Minute
+
 // reader reads what instances have written.
-func reader(live *session.Live) (*redisdigest.Reader, error) {
-	r, err := redisdigest.NewReader(redisdigest.Config{Client: live.Client, Namespace: live.Namespace})
+func reader(live *session.Live) (*report.Reader, error) {
+	r, err := report.NewReader(report.Place{Client: live.Client, Namespace: live.Namespace})
 	if err != nil {
 		return nil, cli.Usagef("%v", err)
 	}
 	return r, nil
 }
 
-// digests returns those of all instances. What cannot be read is said.
-func digests(c cli.Console, live *session.Live) ([]digest.Digest, error) {
+// summary adds up what all instances have written within a time. It says what cannot be read.
+func summary(c cli.Console, live *session.Live, within time.Duration) (*report.Summary, error) {
 	r, err := reader(live)
 	if err != nil {
 		return nil, err
 	}
-	var all []digest.Digest
+	var all *report.Summary
 	err = live.Call(func(ctx context.Context) (err error) {
-		all, err = r.Digests(ctx)
+		all, err = r.Summary(ctx, within)
 		return err
 	})
-	if errors.Is(err, digest.ErrUnreadable) {
-		fmt.Fprintln(c.Stderr, "note:", cli.Plain(err.Error()))
-		err = nil
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	if all.Unreadable > 0 {
+		fmt.Fprintf(c.Stderr, "note: %d entries of the stream of activity cannot be read\n", all.Unreadable)
+	}
+	return all, nil
 }

@@ -39,7 +39,7 @@ Examples:
     gqlratelimit mode set enforce -global -reason "over"
 `
 
-// look is how often digests are read while the command waits for them.
+// look is how often the stream of activity is read while the command waits for them.
 const look = 200 * time.Millisecond
 
 // modeFlags are the flags of mode set.
@@ -209,13 +209,13 @@ func (in *modeFlags) end(c cli.Console, live *session.Live) error {
 func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch, done func(*switchJSON) bool) error {
 	began := time.Now()
 	for {
-		all, err := digests(c, live)
+		all, err := summary(c, live, lately)
 		if err != nil {
 			return fmt.Errorf("it is done; where it is in force is not known: %w", err)
 		}
-		s := where(m, all)
+		s := where(m, all.Instances)
 		ready := done(&s)
-		if len(all) > 0 && !ready && time.Since(began) < in.wait {
+		if len(all.Instances) > 0 && !ready && time.Since(began) < in.wait {
 			<-time.After(look)
 			continue
 		}
@@ -225,11 +225,11 @@ func (in *modeFlags) await(c cli.Console, live *session.Live, m event.ModeSwitch
 				Mode    string     `json:"mode"`
 				Switch  switchJSON `json:"switch"`
 				Done    bool       `json:"done"`
-			}{session.FormatVersion, in.mode, s, ready && len(all) > 0})
+			}{session.FormatVersion, in.mode, s, ready && len(all.Instances) > 0})
 		} else {
 			in.tell(c, live.Namespace, &s, ready)
 		}
-		if err == nil && (!ready || len(all) == 0) {
+		if err == nil && (!ready || len(all.Instances) == 0) {
 			return cli.ErrFound
 		}
 		return err
@@ -240,7 +240,7 @@ func (in *modeFlags) tell(c cli.Console, namespace string, s *switchJSON, ready 
 	writeSwitches(c, []switchJSON{*s})
 	switch {
 	case s.Instances == 0:
-		fmt.Fprintf(c.Stdout, "No instance has written a digest in the namespace %s within ten seconds, so that nobody knows where it is in force: name another with -namespace, or see docs/guide/mode-switch.md for how instances follow.\n", namespace)
+		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds, so that nobody knows where it is in force: name another with -namespace, or see docs/guide/mode-switch.md for how instances follow.\n", namespace)
 	case in.mode == bucket.Enforce.String() && ready:
 		fmt.Fprintf(c.Stdout, "It has ended on %s.\n", allInstances(s.Instances))
 	case in.mode == bucket.Enforce.String():

@@ -10,9 +10,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 const refusalHelp = `
@@ -20,12 +19,12 @@ Usage: gqlratelimit refusal ID [flags]
 
 Says why an operation was refused: the ID stands in extensions.refusalId of the error that the client
 was given. It shows the limits as they were then, the line of the policy that says so, its revision,
-and who has published it. Instances keep the latest of their refusals (docs/guide/digest.md).
+and who has published it. The stream of denials has the latest refusals (docs/guide/report.md).
 
 Where instances lease parts of the limits that have refused, or of the backstop, it shows besides
 what is free in Redis, who holds the rest, and until when: as of now, by the policy of now.
 
-The exit code is 1 if no instance has it.
+The exit code is 1 if the stream does not have it.
 
 Example:
 
@@ -61,13 +60,13 @@ func Refusal(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	var found *digest.Refusal
+	var found *report.Refusal
 	err = live.Call(func(ctx context.Context) (err error) {
 		found, err = r.Refusal(ctx, others[0])
 		return err
 	})
-	if errors.Is(err, redisdigest.ErrNotFound) {
-		fmt.Fprintf(c.Stderr, "no instance has a refusal %q in the namespace %s: it is too old, or was not kept; the logs of the servers may have it\n", others[0], live.Namespace)
+	if errors.Is(err, report.ErrNotFound) {
+		fmt.Fprintf(c.Stderr, "the stream of denials has no refusal %q in the namespace %s: it is too old, or was not kept; the logs of the servers may have it\n", others[0], live.Namespace)
 		return cli.ErrFound
 	}
 	if err != nil {
@@ -80,7 +79,7 @@ func Refusal(c cli.Console, args []string) error {
 	if in.JSON {
 		return c.WriteJSON(struct {
 			Version int                  `json:"version"`
-			Refusal *digest.Refusal      `json:"refusal"`
+			Refusal *report.Refusal      `json:"refusal"`
 			Leases  []session.LeasesJSON `json:"leases,omitempty"`
 		}{session.FormatVersion, found, shared.JSON()})
 	}
@@ -89,7 +88,7 @@ func Refusal(c cli.Console, args []string) error {
 	return nil
 }
 
-func writeRefusal(c cli.Console, r *digest.Refusal) {
+func writeRefusal(c cli.Console, r *report.Refusal) {
 	d := &r.Decided
 	say := func(what, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); strings.Trim(text, " ") != "" {
@@ -137,7 +136,7 @@ func dearest(d *event.Decided) string {
 	return ", most of it for " + d.Dearest
 }
 
-func policyText(p *digest.Policy) string {
+func policyText(p *report.Policy) string {
 	if p.Revision == 0 {
 		return ""
 	}

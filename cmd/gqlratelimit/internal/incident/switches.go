@@ -10,8 +10,8 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
 
@@ -44,35 +44,35 @@ type switchJSON struct {
 }
 
 // inForce are the switches that an instance applies.
-func inForce(d *digest.Digest) []event.ModeSwitch {
+func inForce(d *report.Instance) []event.ModeSwitch {
 	if d.Modes == nil {
 		return nil
 	}
 	return d.Modes.InForce
 }
 
-// same reports whether an instance means the switch of Redis. Digests cut and escape names, so that of such a name no more
+// same reports whether an instance means the switch of Redis. Instances cut and escape names, so that of such a name no more
 // is known than that there is one.
 func same(a, b *event.ModeSwitch) bool {
 	return a.AtMost == b.AtMost && a.Until.Equal(b.Until) && sameName(a.Tenant, b.Tenant) && sameName(a.Operation, b.Operation)
 }
 
-func sameName(name, digested string) bool {
+func sameName(name, reported string) bool {
 	const plain = 256
 	if len(name) > plain || cli.Plain(name) != name || strings.ContainsAny(name, `\"`) {
-		return digested != ""
+		return reported != ""
 	}
-	return name == digested
+	return name == reported
 }
 
 // where says on which instances a switch is in force.
-func where(m event.ModeSwitch, all []digest.Digest) switchJSON {
+func where(m event.ModeSwitch, all []report.Instance) switchJSON {
 	out := switchJSON{ModeSwitch: m, Instances: len(all)}
 	for i := range all {
 		if slices.ContainsFunc(inForce(&all[i]), func(other event.ModeSwitch) bool { return same(&m, &other) }) {
 			out.InForce++
 		} else {
-			out.Missing = append(out.Missing, all[i].Instance)
+			out.Missing = append(out.Missing, all[i].Name)
 		}
 	}
 	return out
@@ -105,11 +105,11 @@ func modeShow(c cli.Console, args []string) error {
 	} else if err != nil {
 		return err
 	}
-	all, err := digests(c, live)
+	all, err := summary(c, live, lately)
 	if err != nil {
 		return err
 	}
-	list := everywhere(set, all)
+	list := everywhere(set, all.Instances)
 	if in.JSON {
 		return c.WriteJSON(struct {
 			Version  int          `json:"version"`
@@ -125,7 +125,7 @@ func modeShow(c cli.Console, args []string) error {
 }
 
 // everywhere are the switches of Redis, and those that instances apply although Redis has lost them.
-func everywhere(set []event.ModeSwitch, all []digest.Digest) []switchJSON {
+func everywhere(set []event.ModeSwitch, all []report.Instance) []switchJSON {
 	list := []switchJSON{}
 	for _, m := range set {
 		list = append(list, where(m, all))

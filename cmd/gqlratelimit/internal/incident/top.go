@@ -8,15 +8,15 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 )
 
 const topHelp = `
-Usage: gqlratelimit top [-by decisions|refused|wouldRefuse|cost] [-watch TIME] [flags]
+Usage: gqlratelimit top [-by decisions|refused|wouldRefuse|cost] [-within TIME] [-watch TIME] [flags]
 
-Shows what all instances have decided in the last minute: the busiest tenants, who is refused, and
-each instance with the revision that it serves. Instances write it once a second (docs/guide/digest.md).
-On a terminal it is shown anew every two seconds, until it is interrupted.
+Shows what all instances have decided in the last minute: the busiest and most refused tenants and
+operations, and each instance with the revision that it serves. Instances write it once a second
+(docs/guide/report.md). On a terminal it is shown anew every two seconds, until it is interrupted.
 
 Example:
 
@@ -32,16 +32,17 @@ const pause = 2 * time.Second
 // Top is the sub-command top.
 func Top(c cli.Console, args []string) error {
 	var (
-		in    flags
-		by    string
-		n     int
-		every time.Duration
+		in            flags
+		by            string
+		n             int
+		within, every time.Duration
 	)
 	fs := c.NewFlags("top", topHelp)
 	in.Redis.Register(fs)
 	in.RegisterJSON(fs)
-	fs.StringVar(&by, "by", "decisions", "the `number` by which tenants are sorted: decisions, refused, wouldRefuse or cost")
-	fs.IntVar(&n, "n", 20, "show so many tenants")
+	fs.StringVar(&by, "by", "decisions", "the `number` by which tenants and operations are sorted: decisions, refused, wouldRefuse or cost")
+	fs.IntVar(&n, "n", 20, "show so many tenants and operations")
+	fs.DurationVar(&within, "within", lately, "count what was decided within this `time` until now, from 10s to an hour")
 	fs.DurationVar(&every, "watch", 0, "show it anew after this `time`, from 1s on, until it is interrupted; 2s on a terminal unless given, 0 elsewhere")
 	if err := cli.ParseAlone(fs, args); err != nil {
 		return err
@@ -52,6 +53,8 @@ func Top(c cli.Console, args []string) error {
 		return cli.Unknown("number", by, []string{"decisions", "refused", "wouldRefuse", "cost"})
 	case n < 1 || n > 1000:
 		return cli.Usagef("-n %d: 1 to 1000 fit", n)
+	case within < 10*time.Second || within > time.Hour:
+		return cli.Usagef("-within %v: 10s to 1h fit", within)
 	case every != 0 && every < time.Second:
 		return cli.Usagef("-watch %v: instances write once a second", every)
 	}
@@ -64,25 +67,23 @@ func Top(c cli.Console, args []string) error {
 	}
 	defer live.Close()
 	for {
-		all, err := digests(c, live)
+		all, err := summary(c, live, within)
 		if err != nil {
 			return err
 		}
-		fleet := digest.Merge(all)
-		slices.SortStableFunc(fleet.Tenants, func(a, b digest.Tenant) int { return cmp.Compare(order(b.Counts), order(a.Counts)) })
-		fleet.Tenants = fleet.Tenants[:min(n, len(fleet.Tenants))]
+		sortBy(all, order, n)
 		if in.JSON {
-			if err := c.WriteJSON(newTopJSON(all, fleet)); err != nil {
+			if err := c.WriteJSON(topJSON{session.FormatVersion, all}); err != nil {
 				return err
 			}
 		} else {
 			if every > 0 && c.Asks {
 				fmt.Fprint(c.Stdout, "\x1b[H\x1b[2J")
 			}
-			writeTop(c, live.Namespace, all, fleet)
+			writeTop(c, live.Namespace, within, all)
 		}
 		if every == 0 {
-			if len(all) == 0 {
+			if len(all.Instances) == 0 {
 				return cli.ErrFound
 			}
 			return nil
@@ -91,45 +92,25 @@ func Top(c cli.Console, args []string) error {
 	}
 }
 
-var orders = map[string]func(digest.Counts) int64{
-	"decisions":   func(n digest.Counts) int64 { return n.Decisions },
-	"refused":     func(n digest.Counts) int64 { return n.Refused },
-	"wouldRefuse": func(n digest.Counts) int64 { return n.WouldRefuse },
-	"cost":        func(n digest.Counts) int64 { return n.Cost },
+var orders = map[string]func(report.Counts) int64{
+	"decisions":   func(n report.Counts) int64 { return n.Decisions },
+	"refused":     func(n report.Counts) int64 { return n.Refused },
+	"wouldRefuse": func(n report.Counts) int64 { return n.WouldRefuse },
+	"cost":        func(n report.Counts) int64 { return n.Cost },
+}
+
+// sortBy keeps so many tenants and operations, those with most first.
+func sortBy(all *report.Summary, order func(report.Counts) int64, n int) {
+	slices.SortStableFunc(all.Tenants, func(a, b report.Tenant) int { return cmp.Compare(order(b.Counts), order(a.Counts)) })
+	slices.SortStableFunc(all.Operations, func(a, b report.Operation) int { return cmp.Compare(order(b.Counts), order(a.Counts)) })
+	all.Tenants = all.Tenants[:min(n, len(all.Tenants))]
+	all.Operations = all.Operations[:min(n, len(all.Operations))]
 }
 
 // topJSON is the JSON of top.
 type topJSON struct {
-	Version   int            `json:"version"`
-	Instances []instanceJSON `json:"instances"`
-	Fleet     fleetJSON      `json:"fleet"`
-}
-
-type instanceJSON struct {
-	Instance string         `json:"instance"`
-	At       time.Time      `json:"at"`
-	Policy   *digest.Policy `json:"policy,omitempty"`
-	Recent   digest.Counts  `json:"recent"`
-	Switches int            `json:"switches,omitempty"`
-}
-
-type fleetJSON struct {
-	Instances int             `json:"instances"`
-	From      time.Time       `json:"from,omitzero"`
-	Recent    digest.Counts   `json:"recent"`
-	Unlisted  int64           `json:"unlisted,omitempty"`
-	Tenants   []digest.Tenant `json:"tenants"`
-}
-
-func newTopJSON(all []digest.Digest, fleet digest.Fleet) topJSON {
-	out := topJSON{Version: session.FormatVersion, Instances: []instanceJSON{}, Fleet: fleetJSON{
-		Instances: fleet.Instances, From: fleet.From, Recent: fleet.Recent, Unlisted: fleet.Unlisted,
-		Tenants: append([]digest.Tenant{}, fleet.Tenants...),
-	}}
-	for _, d := range all {
-		out.Instances = append(out.Instances, instanceJSON{d.Instance, d.At, d.Policy, d.Recent, len(inForce(&d))})
-	}
-	return out
+	Version int             `json:"version"`
+	Fleet   *report.Summary `json:"fleet"`
 }
 
 // instances says how many there are.
@@ -140,32 +121,55 @@ func instances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
-func writeTop(c cli.Console, namespace string, all []digest.Digest, fleet digest.Fleet) {
-	if len(all) == 0 {
-		fmt.Fprintf(c.Stdout, "No instance has written a digest in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/digest.md for how they do.\n", namespace)
+// period says over how long something was counted.
+func period(within time.Duration) string {
+	if within == time.Minute {
+		return "minute"
+	}
+	return within.String()
+}
+
+func writeTop(c cli.Console, namespace string, within time.Duration, all *report.Summary) {
+	if len(all.Instances) == 0 {
+		fmt.Fprintf(c.Stdout, "No instance has reported in the namespace %s within ten seconds: name another with -namespace, or see docs/guide/report.md for how they do.\n", namespace)
 		return
 	}
-	fmt.Fprintf(c.Stdout, "%s, in the last minute: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
-		instances(fleet.Instances), fleet.Recent.Decisions, fleet.Recent.Refused, cli.Percent(fleet.Recent.RefusedShare()), fleet.Recent.WouldRefuse, fleet.Recent.Cost)
-	rows := [][]string{{"TENANT", "TIER", "DECISIONS", "REFUSED", "SHARE", "WOULD REFUSE", "POINTS"}}
-	for _, t := range fleet.Tenants {
-		rows = append(rows, []string{
-			t.Name, t.Tier, fmt.Sprint(t.Decisions), fmt.Sprint(t.Refused), cli.Percent(t.RefusedShare()), fmt.Sprint(t.WouldRefuse), fmt.Sprint(t.Cost),
-		})
+	fmt.Fprintf(c.Stdout, "%s, in the last %s: %d decisions, %d refused (%s), %d more if everything were enforced, %d points\n\n",
+		instances(len(all.Instances)), period(within), all.Recent.Decisions, all.Recent.Refused, cli.Percent(all.Recent.RefusedShare()), all.Recent.WouldRefuse, all.Recent.Cost)
+	counts := func(n report.Counts) []string {
+		return []string{fmt.Sprint(n.Decisions), fmt.Sprint(n.Refused), cli.Percent(n.RefusedShare()), fmt.Sprint(n.WouldRefuse), fmt.Sprint(n.Cost)}
 	}
-	if fleet.Unlisted > 0 {
-		rows = append(rows, []string{"(others)", "", fmt.Sprint(fleet.Unlisted)})
+	rows := [][]string{{"TENANT", "TIER", "DECISIONS", "REFUSED", "SHARE", "WOULD REFUSE", "POINTS"}}
+	for _, t := range all.Tenants {
+		rows = append(rows, append([]string{t.Name, t.Tier}, counts(t.Counts)...))
+	}
+	if all.Unlisted > 0 {
+		rows = append(rows, []string{"(others)", "", fmt.Sprint(all.Unlisted)})
 	}
 	cli.WriteTable(c.Stdout, rows)
 	fmt.Fprintln(c.Stdout)
+	if len(all.Operations) > 0 {
+		rows = [][]string{{"OPERATION", "DECISIONS", "REFUSED", "SHARE", "WOULD REFUSE", "POINTS"}}
+		for _, o := range all.Operations {
+			rows = append(rows, append([]string{o.Name}, counts(o.Counts)...))
+		}
+		cli.WriteTable(c.Stdout, rows)
+		fmt.Fprintln(c.Stdout)
+	}
 	rows = [][]string{{"INSTANCE", "REVISION", "BY", "DECISIONS", "REFUSED", "MODE SWITCHES"}}
-	for _, d := range all {
+	for i := range all.Instances {
+		one := &all.Instances[i]
 		// Nobody has told the instance of a revision: it has no feed.
 		revision, author := builtIn, ""
-		if d.Policy != nil {
-			revision, author = fmt.Sprint(d.Policy.Revision), d.Policy.Author
+		if one.Policy != nil {
+			revision, author = fmt.Sprint(one.Policy.Revision), one.Policy.Author
 		}
-		rows = append(rows, []string{d.Instance, revision, author, fmt.Sprint(d.Recent.Decisions), fmt.Sprint(d.Recent.Refused), fmt.Sprint(len(inForce(&d)))})
+		rows = append(rows, []string{one.Name, revision, author, fmt.Sprint(one.Recent.Decisions), fmt.Sprint(one.Recent.Refused), fmt.Sprint(len(inForce(one)))})
 	}
 	cli.WriteTable(c.Stdout, rows)
+	for i := range all.Instances {
+		if dropped := all.Instances[i].Dropped; dropped > 0 {
+			fmt.Fprintf(c.Stdout, "%s has dropped %d events since it was started: there was no room, or a tenant had too many\n", all.Instances[i].Name, dropped)
+		}
+	}
 }

@@ -17,7 +17,7 @@ Usage: gqlratelimit policy plan -new FILE [-old FILE] [-records FILE | -recorded
 Says what a new policy changes: which limits of which tiers, and of tenants that the policies list.
 Without -old it is compared with the newest revision in Redis. It says whom the new policy would
 refuse more often than the old: with -records by recorded costs, as simulate.Writer has written
-them, with -recorded by what instances have recorded in their digests in Redis. What the directory
+them, with -recorded by what instances have recorded in Redis. What the directory
 has of tenants is looked at with -recorded, and with -records where -directory is given.
 
 The exit code is 1 if the share of recorded operations that is newly refused is larger than

@@ -12,16 +12,16 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
+	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/recorded"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/session"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/sample"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers/simulate"
 )
 
 // Bounds of what is replayed.
 const (
-	// mostOperations is how many operations of digests are held at once. With more, fewer tenants are.
+	// mostOperations is how many operations of samples are held at once. With more, fewer tenants are.
 	mostOperations = 500_000
 	// mostSince is for how long instances keep what they have recorded.
 	mostSince = time.Hour
@@ -32,7 +32,7 @@ const (
 // recordings are the flags that say what is replayed.
 type recordings struct {
 	file, key string
-	digests   bool
+	samples   bool
 	since     time.Duration
 
 	flags *flag.FlagSet
@@ -41,20 +41,20 @@ type recordings struct {
 func (r *recordings) register(flags *flag.FlagSet) {
 	r.flags = flags
 	flags.StringVar(&r.file, "records", "", "`file` of recorded costs, one JSON object a line")
-	flags.BoolVar(&r.digests, "recorded", false, "replay what instances have recorded in their digests in Redis, and not a file")
+	flags.BoolVar(&r.samples, "recorded", false, "replay what instances have recorded in Redis, and not a file")
 	flags.DurationVar(&r.since, "since", mostSince/4, "with -recorded, for how `long` back, up to an hour")
-	flags.StringVar(&r.key, "digest-key", "", "with -recorded, the `file` of the key of the digests, as in digest.Config.Key")
+	flags.StringVar(&r.key, "report-key", "", "with -recorded, the `file` of the key of the instances, as in report.Config.Key")
 }
 
-func (r *recordings) given() bool { return r.file != "" || r.digests }
+func (r *recordings) given() bool { return r.file != "" || r.samples }
 
 // check returns what is wrong with the flags by themselves.
 func (r *recordings) check() error {
 	switch {
-	case r.file != "" && r.digests:
+	case r.file != "" && r.samples:
 		return cli.Usagef("say one of -records and -recorded")
-	case !r.digests && (r.key != "" || r.says("since")):
-		return cli.Usagef("-since and -digest-key go with -recorded")
+	case !r.samples && (r.key != "" || r.says("since")):
+		return cli.Usagef("-since and -report-key go with -recorded")
 	case r.since < time.Second || r.since > mostSince:
 		return cli.Usagef("-since %v: 1s to 1h fit", r.since)
 	}
@@ -67,8 +67,8 @@ func (r *recordings) says(name string) (given bool) {
 	return given
 }
 
-// live reports whether a Redis is needed for what is replayed: for digests, and for the directory of tenants where it is asked for.
-func (r *recordings) live() bool { return r.digests || r.file != "" && r.says("directory") }
+// live reports whether a Redis is needed for what is replayed: for samples, and for the directory of tenants where it is asked for.
+func (r *recordings) live() bool { return r.samples || r.file != "" && r.says("directory") }
 
 // traffic is what is replayed.
 type traffic struct {
@@ -98,8 +98,8 @@ func (r *recordings) traffic(in *session.Flags, live *session.Live) (*traffic, e
 	if r.live() {
 		t.config.Record = t.directory(in, live)
 	}
-	if r.digests {
-		return t, r.fromDigests(t, live)
+	if r.samples {
+		return t, r.fromSamples(t, live)
 	}
 	t.records = fromFile(r.file)
 	return t, t.learn()
@@ -151,8 +151,8 @@ func (t *traffic) count(record *simulate.Record) {
 	}
 }
 
-// fromDigests takes what instances have recorded.
-func (r *recordings) fromDigests(t *traffic, live *session.Live) error {
+// fromSamples takes what instances have recorded.
+func (r *recordings) fromSamples(t *traffic, live *session.Live) error {
 	var key []byte
 	if r.key != "" {
 		read, err := session.ReadFile(r.key, maxKey)
@@ -161,26 +161,22 @@ func (r *recordings) fromDigests(t *traffic, live *session.Live) error {
 		}
 		key = []byte(strings.TrimRight(string(read), "\r\n"))
 	}
-	now, err := live.Now()
-	if err != nil {
-		return err
-	}
-	reader, err := redisdigest.NewReader(redisdigest.Config{Client: live.Client, Namespace: live.Namespace})
+	reader, err := report.NewReader(report.Place{Client: live.Client, Namespace: live.Namespace})
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	var taken *sample.Sample
+	var taken *recorded.Sample
 	err = live.Call(func(ctx context.Context) (err error) {
-		taken, err = sample.Read(ctx, reader.Chunks(ctx, now.Add(-r.since)), key, mostOperations)
+		taken, err = recorded.Read(ctx, reader.Activities(ctx, r.since), key, mostOperations)
 		return err
 	})
 	switch {
-	case errors.Is(err, sample.ErrKey):
-		return cli.Usagef("the instances write their digests with a key: say -digest-key FILE, of the one that they have")
+	case errors.Is(err, recorded.ErrKey):
+		return cli.Usagef("the instances have a key: say -report-key FILE, of the one that they have")
 	case err != nil:
 		return err
-	case taken.Chunks == 0:
-		return fmt.Errorf("no instance has recorded anything in the namespace %s for %v: name another with -namespace, or see docs/guide/digest.md for how they do", live.Namespace, r.since)
+	case taken.Samples == 0:
+		return fmt.Errorf("no instance has recorded anything in the namespace %s for %v: name another with -namespace, or see docs/guide/report.md for how they do", live.Namespace, r.since)
 	}
 	t.known, t.config.Value = taken.Recorded(), taken.Value
 	t.sample = &sampleJSON{From: taken.From, To: taken.To, Share: taken.Share(), LeftOut: taken.LeftOut, Unreadable: taken.Unreadable}
@@ -237,7 +233,7 @@ func writeRecorded(c cli.Console, s *sampleJSON, notJudged []string) {
 		}{
 			{s.Mixed, "operations are judged by the mean of several"},
 			{int64(s.LeftOut), "tenants have asked for more than fits and are left out"},
-			{int64(s.Unreadable), "chunks cannot be read"},
+			{int64(s.Unreadable), "entries cannot be read"},
 		} {
 			if part.n > 0 {
 				text += fmt.Sprintf("; %d %s", part.n, part.what)

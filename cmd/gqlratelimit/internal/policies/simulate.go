@@ -11,8 +11,8 @@ Usage: gqlratelimit policy simulate -records FILE | -recorded [-policy FILE] [fl
 
 Replays recorded operations, and says for each tenant which share of them the policy would refuse if
 all of it were enforced. Every budget is full at first. -records is a file as simulate.Writer has
-written it; -recorded takes what instances have recorded in their digests in Redis
-(docs/guide/digest.md). All of it is held in memory, some 100 bytes each.
+written it; -recorded takes what instances have recorded in Redis (docs/guide/report.md). All of it is
+held in memory, some 100 bytes each.
 
 What the directory has of tenants is looked at with -recorded, and with -records where -directory is
 given. What records do not say enough about is named, and refuses nothing.
@@ -45,7 +45,7 @@ func runSimulate(c cli.Console, args []string) error {
 	case err != nil:
 		return err
 	case !recorded.given():
-		return cli.Usagef("no records are given: say -records FILE, or -recorded for those of the digests in Redis")
+		return cli.Usagef("no records are given: say -records FILE, or -recorded for those of the instances in Redis")
 	}
 	if err := recorded.check(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
@@ -16,16 +17,15 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
-	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/ratelimitclient"
 )
 
-const digestedPolicy = `version: 1
+const reportedPolicy = `version: 1
 default: free
 tiers:
   free:
@@ -50,9 +50,9 @@ func askToBeRefused(server http.Handler) (string, error) {
 	return response.Refusal.ID, nil
 }
 
-// A server writes its digest into a Redis, and whoever has the id of a refusal finds the line of the policy and who has published it.
-func Example_digest() {
-	folder, err := os.MkdirTemp("", "digest")
+// A server reports into a Redis, and whoever has the id of a refusal finds the line of the policy and who has published it.
+func Example_report() {
+	folder, err := os.MkdirTemp("", "report")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,27 +65,21 @@ func Example_digest() {
 	}
 	defer redisServer.Kill()
 	path := folder + "/policy.yaml"
-	if err := os.WriteFile(path, []byte(digestedPolicy), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(reportedPolicy), 0o600); err != nil {
 		fmt.Println(err)
 		return
 	}
 
 	serve := func(ctx context.Context, client redis.UniversalClient) error {
-		digests, err := digest.New(digest.Config{})
+		place := report.Place{Client: client, Namespace: "shop"}
+		reporter, err := report.Start(report.Config{Place: place})
 		if err != nil {
 			return err
 		}
-		writer, err := redisdigest.Start(redisdigest.WriterConfig{
-			Config:    redisdigest.Config{Client: client, Namespace: "shop"},
-			Collector: digests,
-		})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = writer.Close() }()
+		defer func() { _ = reporter.Close() }()
 
 		follower, err := policy.OpenFile(path, policy.Config{
-			Observe: policy.ObserveConfig{Observer: event.All(digests, event.NewLogger(nil))},
+			Observe: policy.ObserveConfig{Observer: event.All(reporter, event.NewLogger(nil))},
 		})
 		if err != nil {
 			return err
@@ -99,36 +93,35 @@ func Example_digest() {
 			Subject: func(context.Context, *ratelimit.Request) (ratelimit.Subject, error) {
 				return ratelimit.Subject{Tenant: "acme"}, nil
 			},
-			Observe: ratelimit.ObserveConfig{Observer: event.All(digests)},
+			Observe: ratelimit.ObserveConfig{Observer: event.All(reporter)},
 		}))
 		id, err := askToBeRefused(ratelimit.Handler(srv))
 		if err != nil {
 			return err
 		}
 		// It writes each second, and when it ends.
-		_ = writer.Close()
+		_ = reporter.Close()
 
-		reader, err := redisdigest.NewReader(redisdigest.Config{Client: client, Namespace: "shop"})
+		reader, err := report.NewReader(place)
 		if err != nil {
 			return err
 		}
 		refusal, err := reader.Refusal(ctx, id)
 		if err != nil {
-			return err // redisdigest.ErrNotFound
+			return err // report.ErrNotFound
 		}
-		for _, limit := range refusal.Decided.Limits {
+		for _, limit := range refusal.Limits {
 			if limit.Refuses {
 				fmt.Println(limit.Limit, limit.Capacity, limit.Origin.Rule, "line", limit.Origin.Line)
 			}
 		}
 		fmt.Println("revision", refusal.Policy.Revision, "from", refusal.Policy.Origin)
 
-		instances, err := reader.Digests(ctx)
+		lately, err := reader.Summary(ctx, time.Minute)
 		if err != nil {
 			return err
 		}
-		fleet := digest.Merge(instances)
-		for _, tenant := range fleet.Tenants {
+		for _, tenant := range lately.Tenants {
 			fmt.Println(tenant.Name, tenant.Decisions, "asked", tenant.Refused, "refused")
 		}
 		return nil
