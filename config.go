@@ -153,14 +153,14 @@ func (s *SettlementConfig) validate(actual ActualCosts, fail failFunc) {
 type OutageConfig struct {
 	// Instances is how many instances share the stores, at most 1000. Zero counts them by the
 	// heartbeats that they send through the store, if it counts them as those of package bucket do; until the first was
-	// answered nothing is admitted by limits that fail local, and each instance has each limit that fails open once.
+	// answered nothing is admitted by limits that fail local, and each instance has each limit that fails bounded once.
 	Instances int
 	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
 	// to one process and one store have the same.
 	Instance [8]byte
-	// OpenMultiple is how many times a limit that fails open all instances together may admit by themselves, in any time:
+	// OpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves, in any time:
 	// each has as much divided by their number, full when it is first needed. At most 100; zero means 2. What bounds
-	// nothing is bucket.FailUnbounded.
+	// nothing is bucket.FailOpen.
 	OpenMultiple int
 	// Percent is how much of each limit that fails local all instances together may admit by themselves, from 1 to 100.
 	// Zero means 70. What is missing to 100 covers what others have taken since this

@@ -51,6 +51,6 @@
 //
 // A call to the store has a deadline of ten milliseconds. If it fails, the fail mode of the limits
 // decides: open admits by this instance's part of twice the limit and says so, closed refuses, local judges by this
-// instance's share of what was left, and unbounded admits everything. Whom the store has blocked or refused stays so.
+// instance's share of what was left, and open admits everything. Whom the store has blocked or refused stays so.
 // The server starts and serves without its store.
 package ratelimit

@@ -57,7 +57,7 @@ func (e *Extension) decidedWithout(ctx context.Context, store *backend.Store, d 
 func (e *Extension) tenantBusy(op *operation, take *bucket.Take) {
 	unclaimed := op.claim != nil && op.mutation() && !e.cfg.Idempotency.AdmitUnclaimed
 	op.claim = nil
-	switch result, blocked := op.store.Known(take, bucket.FailUnbounded); {
+	switch result, blocked := op.store.Known(take, bucket.FailOpen); {
 	case blocked:
 		op.refuseBlocked(&result)
 	case unclaimed || take.Buckets != nil:
@@ -72,7 +72,7 @@ func (e *Extension) tenantBusy(op *operation, take *bucket.Take) {
 func (e *Extension) candidateUnknown(op *operation, take *bucket.Take, err error) {
 	d := &op.decision
 	d.StoreErr, d.FailMode = err, awayMode(op.decision.Rules, err)
-	if result, blocked := op.store.Known(take, bucket.FailUnbounded); blocked {
+	if result, blocked := op.store.Known(take, bucket.FailOpen); blocked {
 		op.refuseBlocked(&result)
 		return
 	}
@@ -102,7 +102,7 @@ func judgeAway(store *backend.Store, take *bucket.Take, mode bucket.FailMode, er
 	case bucket.FailClosed:
 		refusal := refusedUnjudged(err)
 		return bucket.Result{}, refusal.Outcome, refusal
-	case bucket.FailUnbounded:
+	case bucket.FailOpen:
 		return bucket.Result{}, decision.Unjudged, nil
 	default:
 	}
@@ -131,7 +131,7 @@ func awayMode(rules *tiers.Rules, err error) bucket.FailMode {
 		return bucket.FailClosed
 	}
 	// Without limits there is nothing to have a share of.
-	mode := bucket.FailUnbounded
+	mode := bucket.FailOpen
 	for i := range buckets {
 		mode = mode.Strictest(buckets[i].Limits.FailMode())
 	}

@@ -21,10 +21,10 @@ const (
 	// server died.
 	OutcomeRepeated = Outcome(decision.Repeated)
 	// OutcomeUnjudged: the operation runs because the store did not answer, and no limit can refuse it that does not fail
-	// unbounded.
+	// open.
 	OutcomeUnjudged = Outcome(decision.Unjudged)
 	// OutcomeAdmittedLocally: the operation runs because the store did not answer and this instance's share of its limits,
-	// which fail open or local, had the amount. The store is charged when it is back.
+	// which fail bounded or local, had the amount. The store is charged when it is back.
 	OutcomeAdmittedLocally = Outcome(decision.AdmittedLocally)
 	// OutcomeExempt: the subject is not subject to limits at all.
 	OutcomeExempt = Outcome(decision.Exempt)
@@ -38,9 +38,9 @@ const (
 	// OutcomeBlocked: the tenant may not use the API.
 	OutcomeBlocked = Outcome(decision.Blocked)
 	// OutcomeLimitedLocally: the store is away, and has refused such an operation before, or this instance's share of a
-	// limit that fails open or local does not have the amount now.
+	// limit that fails bounded or local does not have the amount now.
 	OutcomeLimitedLocally = Outcome(decision.LimitedLocally)
-	// OutcomeUnavailable: the store is away and a limit fails closed, or this instance's share of one that fails open or
+	// OutcomeUnavailable: the store is away and a limit fails closed, or this instance's share of one that fails bounded or
 	// local is too small for the operation.
 	OutcomeUnavailable = Outcome(decision.Unavailable)
 	// OutcomeOverloaded: this process was too busy to ask the store in time, and nothing that it knows admits the

@@ -64,25 +64,25 @@ func (m Mode) String() string { return wordOf("mode", modeWords[:], m) }
 
 var modeWords = [...]string{Enforce: "enforce", Warn: "warn", Shadow: "shadow", Off: "off"}
 
-// FailMode is what happens to an operation while the store cannot answer. The zero value is [FailOpen]. Whom the store
+// FailMode is what happens to an operation while the store cannot answer. The zero value is [FailBounded]. Whom the store
 // has blocked stays blocked under each of them.
 type FailMode uint8
 
 const (
-	// FailOpen judges the operation in this process by its part of a stated multiple of the limit, which starts full: the
+	// FailBounded judges the operation in this process by its part of a stated multiple of the limit, which starts full: the
 	// API stays up, and no outage gives away more than that.
-	FailOpen FailMode = iota
+	FailBounded FailMode = iota
 	// FailClosed refuses the operation.
 	FailClosed
 	// FailLocal judges the operation by this instance's share of what the store last said was left of the limit: together
 	// the instances stay within it.
 	FailLocal
-	// FailUnbounded admits everything, unjudged, and settles nothing afterwards.
-	FailUnbounded
+	// FailOpen admits everything, unjudged, and settles nothing afterwards.
+	FailOpen
 )
 
 // Strictest returns which of two fail modes decides about an operation that is under both: closed beats local, local
-// beats open, and open beats unbounded.
+// beats bounded, and bounded beats open.
 func (f FailMode) Strictest(other FailMode) FailMode {
 	if f.strictness() >= other.strictness() {
 		return f
@@ -97,7 +97,7 @@ func (f FailMode) strictness() int {
 		return 3
 	case FailLocal:
 		return 2
-	case FailOpen:
+	case FailBounded:
 		return 1
 	default:
 		return 0
@@ -107,7 +107,7 @@ func (f FailMode) strictness() int {
 // String returns the word the policy document uses.
 func (f FailMode) String() string { return wordOf("failmode", failModeWords[:], f) }
 
-var failModeWords = [...]string{FailOpen: "open", FailClosed: "closed", FailLocal: "local", FailUnbounded: "unbounded"}
+var failModeWords = [...]string{FailBounded: "bounded", FailClosed: "closed", FailLocal: "local", FailOpen: "open"}
 
 // Limit is one budget rule of an owner: a token bucket that holds at most Capacity and gains Refill
 // each Period, continuously, or with Window an amount of Capacity for each window. The zero value is

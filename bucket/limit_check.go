@@ -18,8 +18,8 @@ func mistakesOf(limit Limit) []string {
 	if limit.Strictest > Off {
 		reasons = append(reasons, fmt.Sprintf("the strictest mode is %v, which is unknown; enforce, warn, shadow or off fits", limit.Strictest))
 	}
-	if limit.FailMode > FailUnbounded {
-		reasons = append(reasons, fmt.Sprintf("%v is unknown; open, closed, local or unbounded fits", limit.FailMode))
+	if limit.FailMode > FailOpen {
+		reasons = append(reasons, fmt.Sprintf("%v is unknown; bounded, closed, local or open fits", limit.FailMode))
 	}
 	reasons = append(reasons, windowMistakes(limit)...)
 	numbers := numberMistakes(limit)

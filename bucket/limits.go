@@ -105,12 +105,12 @@ func Compile(limits ...Limit) (*Limits, error) {
 	}
 	l.compiled = state.NewRules(compiled)
 	l.packed = l.compiled.Packed
-	l.failMode, l.mode = FailUnbounded, Off
+	l.failMode, l.mode = FailOpen, Off
 	for i := range l.rules {
 		limit := l.rules[i].limit
 		l.mode = min(l.mode, limit.Mode)
 		l.local = l.local || limit.FailMode == FailLocal
-		l.shared = l.shared || limit.FailMode == FailLocal || limit.FailMode == FailOpen
+		l.shared = l.shared || limit.FailMode == FailLocal || limit.FailMode == FailBounded
 		if limit.Mode == Enforce {
 			l.failMode = l.failMode.Strictest(limit.FailMode)
 		}
@@ -149,10 +149,10 @@ func (l *Limits) Len() int {
 }
 
 // FailMode returns what happens to an operation under the limits while the store cannot answer: the strictest
-// fail mode of those that can refuse it. It is [FailUnbounded] without any.
+// fail mode of those that can refuse it. It is [FailOpen] without any.
 func (l *Limits) FailMode() FailMode {
 	if l == nil {
-		return FailUnbounded
+		return FailOpen
 	}
 	return l.failMode
 }

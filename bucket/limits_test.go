@@ -50,7 +50,7 @@ func TestCompileReportsEveryMistakeAndWhatWouldFit(t *testing.T) {
 		`bucket: limit "a": the refill is -2; at least 1 fits`,
 		`bucket: limit "a": the period is 1.5ms; whole milliseconds fit, such as 1ms`,
 		`bucket: limit "b": mode(7) is unknown; enforce, warn, shadow or off fits`,
-		`bucket: limit "b": failmode(9) is unknown; open, closed, local or unbounded fits`,
+		`bucket: limit "b": failmode(9) is unknown; bounded, closed, local or open fits`,
 		`bucket: limit "b": the refill is 9007199254740992; at most 9007199254740991 fits`,
 		`bucket: limit "b": the period is 96624h0m0s; at most 87840h0m0s (ten years) fits`,
 		`bucket: limit "` + long + `": the name is 65 bytes long; at most 64 fit`,

@@ -29,8 +29,8 @@ const (
 )
 
 // local judges takes in this process while the store cannot answer. Limits that fail local ([FailLocal]) it judges by
-// this instance's share of what the store has last said is left, and of the refill; limits that fail open
-// ([FailOpen]) by its share of a multiple of the limit, which starts full. What it admits it remembers,
+// this instance's share of what the store has last said is left, and of the refill; limits that fail bounded
+// ([FailBounded]) by its share of a multiple of the limit, which starts full. What it admits it remembers,
 // to settle it with the store once that is back.
 //
 // The caller tells it of each answer of the store ([local.Learn]), asks it where there was none
@@ -104,7 +104,7 @@ type localOwner struct {
 	used    int64
 	ledger  state.Owner
 	// begun are the limits that have what they spent in the ledger: those that fail local since the share began, and
-	// those that fail open since they were first judged here.
+	// those that fail bounded since they were first judged here.
 	begun []begunLimit
 	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
 	taken []localSpend
@@ -113,11 +113,11 @@ type localOwner struct {
 	debtAt int
 }
 
-// begunLimit is a limit that was judged here. open says that it fails open: what it spent stays in the ledger until it
+// begunLimit is a limit that was judged here. bounded says that it fails bounded: what it spent stays in the ledger until it
 // has come back, whatever the store answers meanwhile. A share that started full after each answer would be no bound.
 type begunLimit struct {
-	id   uint16
-	open bool
+	id      uint16
+	bounded bool
 }
 
 // knownLimit is what the store has said of a limit: what is spent, in tokens, and when its window ends, or when all of
@@ -259,7 +259,7 @@ func (l *local) learn(take *Take, result *Result) {
 			n++
 		}
 		key := localKey{take.Tenant, b.Owner}
-		// Of limits that fail open it matters only which records change them.
+		// Of limits that fail bounded it matters only which records change them.
 		if n > 0 && (b.Limits.local || b.Limits.shared && (anyOverridden(states[:n]) || s.owners[key] != nil)) {
 			governed := b.Limits
 			if len(result.Receipt.buckets) == len(take.Buckets) {

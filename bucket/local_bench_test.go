@@ -21,7 +21,7 @@ func BenchmarkLocal(b *testing.B) {
 	} {
 		limits = append(limits, bucket.Limit{Name: name, Capacity: 1 << 30, Refill: 1 << 20, Period: period})
 	}
-	open := compile(b, limits...)
+	bounded := compile(b, limits...)
 	for i := range limits {
 		limits[i].FailMode = bucket.FailLocal
 	}
@@ -32,7 +32,7 @@ func BenchmarkLocal(b *testing.B) {
 	for _, bench := range []struct {
 		name   string
 		limits *bucket.Limits
-	}{{"learn limits that fail open", open}, {"learn four limits", local}} {
+	}{{"learn limits that fail bounded", bounded}, {"learn four limits", local}} {
 		b.Run(bench.name, func(b *testing.B) {
 			take := bucket.Take{Tenant: "acme", Buckets: []bucket.Bucket{{Limits: bench.limits}}, Amounts: points(1)}
 			result, err := store.Take(ctx, take)

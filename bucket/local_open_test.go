@@ -17,7 +17,7 @@ import (
 
 func openLimit(capacity int64, window bucket.WindowKind) bucket.Limit {
 	limit := localLimit(capacity, window)
-	limit.FailMode = bucket.FailOpen
+	limit.FailMode = bucket.FailBounded
 	return limit
 }
 
@@ -156,7 +156,7 @@ func TestAnOpenOwnerThatWasForgottenDoesNotStartFullAgain(t *testing.T) {
 
 func TestWhomARecordBlocksIsKnownUnderEveryFailModeAndName(t *testing.T) {
 	t.Parallel()
-	for mode := bucket.FailOpen; mode <= bucket.FailUnbounded; mode++ {
+	for mode := bucket.FailBounded; mode <= bucket.FailOpen; mode++ {
 		for _, tenant := range []string{"acme", strings.Repeat("long", 200)} {
 			s := newScene(t, 1, fleet.Config{Instances: 1})
 			limit := localLimit(100, bucket.TokenBucket)

@@ -44,7 +44,7 @@ func (r *replica) admitted(prefix string, b bucket.Bucket) int {
 
 func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []bucket.FailMode{bucket.FailOpen, bucket.FailLocal} {
+	for _, mode := range []bucket.FailMode{bucket.FailBounded, bucket.FailLocal} {
 		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 64})
 		r := s.replicas[0]
 		limit := localLimit(1000, bucket.TokenBucket)
@@ -92,7 +92,7 @@ func TestATakeOfMoreOwnersThanThereIsRoomForChargesNone(t *testing.T) {
 
 func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []bucket.FailMode{bucket.FailOpen, bucket.FailLocal} {
+	for _, mode := range []bucket.FailMode{bucket.FailBounded, bucket.FailLocal} {
 		limit := localLimit(1000, bucket.TokenBucket)
 		limit.FailMode = mode
 		s, r, limits := newRoom(t, 2048, limit)
@@ -107,7 +107,7 @@ func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
 			r.take(1, users(limits, 16*i, 16)...)
 		}
 		require.Equal(t, 300, r.admitted("known", bucket.Bucket{Limits: limits}), mode)
-		if mode == bucket.FailOpen {
+		if mode == bucket.FailBounded {
 			require.Equal(t, 300, r.admitted("new", bucket.Bucket{Limits: limits}))
 			require.Equal(t, bucket.Admitted, r.take(1, users(limits, 0, 16)...).Verdict, "who was judged stays known")
 		}

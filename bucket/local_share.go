@@ -49,7 +49,7 @@ func (l *local) share(limits *Limits, instances int) *share {
 }
 
 // newShare works out the share of one of so many instances, of which nobody knows how many there are if that is zero:
-// then nothing is a safe share of a limit that fails local, and of one that fails open each instance has the whole.
+// then nothing is a safe share of a limit that fails local, and of one that fails bounded each instance has the whole.
 func (l *local) newShare(whole *Limits, instances int64) *share {
 	s := &share{}
 	var parts []Limit
@@ -58,9 +58,9 @@ func (l *local) newShare(whole *Limits, instances int64) *share {
 		var part Limit
 		var ok bool
 		switch {
-		case limit.FailMode == FailOpen && instances == 0:
+		case limit.FailMode == FailBounded && instances == 0:
 			part, ok = *limit, true
-		case limit.FailMode == FailOpen:
+		case limit.FailMode == FailBounded:
 			part, ok = multipleOf(*limit, int64(l.config.OpenMultiple), instances)
 		case limit.FailMode == FailLocal && instances > 0:
 			part, ok = shareOf(*limit, int64(l.config.Percent), 100*instances)
@@ -156,7 +156,7 @@ func (l *local) believes(limit *Limit, instances int, age int64) bool {
 
 // begin makes the share what the owner is judged by in the take.
 //
-// A limit that was not judged here before starts with its share of what is known to be left, or full if it fails open.
+// A limit that was not judged here before starts with its share of what is known to be left, or full if it fails bounded.
 // One that was goes on from there, under whatever policy.
 func (o *localOwner) begin(j *localTake, s *share) {
 	switch {
@@ -172,13 +172,13 @@ func (o *localOwner) begin(j *localTake, s *share) {
 		if o.hasBegun(rules[i].ID) {
 			continue
 		}
-		open := rules[i].limit.FailMode == FailOpen
-		if open {
-			spends[i] = o.startOpen(j, &rules[i])
+		bounded := rules[i].limit.FailMode == FailBounded
+		if bounded {
+			spends[i] = o.startBounded(j, &rules[i])
 		} else {
 			spends[i] = o.start(j, i)
 		}
-		fresh, o.begun = fresh|1<<i, append(o.begun, begunLimit{rules[i].ID, open})
+		fresh, o.begun = fresh|1<<i, append(o.begun, begunLimit{rules[i].ID, bounded})
 	}
 	if fresh != 0 {
 		o.ledger.Store(s.limits.compiled, spends[:len(rules)], fresh, j.now)
@@ -189,25 +189,25 @@ func (o *localOwner) hasBegun(id uint16) bool {
 	return slices.ContainsFunc(o.begun, func(b begunLimit) bool { return b.id == id })
 }
 
-// hasSpent reports whether anything of a limit that fails open is still spent here.
+// hasSpent reports whether anything of a limit that fails bounded is still spent here.
 func (o *localOwner) hasSpent(now int64) bool {
 	return slices.ContainsFunc(o.begun, func(b begunLimit) bool {
 		e := o.ledger.Find(b.id, 0)
-		return b.open && e != nil && e.Gone() > now
+		return b.bounded && e != nil && e.Gone() > now
 	})
 }
 
 // isShare reports whether anything of a limit that fails local was judged here in the absence that lasts.
 func (o *localOwner) isShare(l *local) bool {
 	return o.share != nil && l.away.Load() != 0 && o.absence == l.absence.Load() &&
-		slices.ContainsFunc(o.begun, func(b begunLimit) bool { return !b.open })
+		slices.ContainsFunc(o.begun, func(b begunLimit) bool { return !b.bounded })
 }
 
 // dropLocal forgets what was spent here of limits that fail local: it starts anew from what the store has said.
 func (o *localOwner) dropLocal() {
 	kept := o.begun[:0]
 	for _, b := range o.begun {
-		if b.open {
+		if b.bounded {
 			kept = append(kept, b)
 			continue
 		}
@@ -216,9 +216,9 @@ func (o *localOwner) dropLocal() {
 	o.begun = kept
 }
 
-// startOpen returns what a limit that fails open has spent that is judged here for the first time: nothing, unless it
+// startBounded returns what a limit that fails bounded has spent that is judged here for the first time: nothing, unless it
 // may have been forgotten.
-func (o *localOwner) startOpen(j *localTake, r *rule) state.Spent {
+func (o *localOwner) startBounded(j *localTake, r *rule) state.Spent {
 	if forgotten := o.group.forgotten; forgotten > 0 {
 		return r.from(r.empty(forgotten), forgotten, j.now)
 	}

@@ -252,11 +252,11 @@ func TestTheNextAbsenceStartsFromWhatTheSettlementHasLeft(t *testing.T) {
 func TestLimitsThatFailAnotherWayAreNotJudgedHere(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, fleet.Config{Instances: 1})
-	unbounded := localLimit(10, bucket.TokenBucket)
-	unbounded.Name, unbounded.FailMode = "unbounded", bucket.FailUnbounded
+	open := localLimit(10, bucket.TokenBucket)
+	open.Name, open.FailMode = "open", bucket.FailOpen
 	shadow := localLimit(20, bucket.TokenBucket)
 	shadow.Name, shadow.Mode = "shadow", bucket.Shadow
-	b := bucket.Bucket{Limits: compile(t, unbounded, localLimit(1000, bucket.TokenBucket), shadow)}
+	b := bucket.Bucket{Limits: compile(t, open, localLimit(1000, bucket.TokenBucket), shadow)}
 	s.replicas[0].take(0, b)
 	s.goAway()
 	require.EqualValues(t, 700, s.replicas[0].drain(7, b))

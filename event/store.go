@@ -49,7 +49,7 @@ type StoreBack struct {
 	Away time.Duration
 	// Store is the name that policies call it, empty for the default one.
 	Store string
-	// Unjudged are operations that ran although nobody could say whether their limits, which fail unbounded, had the
+	// Unjudged are operations that ran although nobody could say whether their limits, which fail open, had the
 	// amount, and Refused those that did not run for that reason.
 	Unjudged, Refused Sum
 	// AdmittedLocally are operations that ran within this replica's share of their limits, which the store is

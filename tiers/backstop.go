@@ -19,7 +19,7 @@ type Backstop struct {
 	// Mode is off, shadow or enforce, for the limits that name none. Empty means that of the policy. Warn, which
 	// a backstop can inherit, means shadow to it: no client can do anything about what all clients do together.
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
-	// FailMode is open or unbounded: what happens while the store is away. Empty means open. A backstop does not fail closed or
+	// FailMode is bounded or open: what happens while the store is away. Empty means bounded. A backstop does not fail closed or
 	// local, because what is there to keep the API up would take it down.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Limits are the budgets by name, in points or requests. They are not soft, and not divided.
@@ -108,7 +108,7 @@ func (c *checker) backstopModes(at path, mode, failMode string) {
 		c.fail(at.to("mode"), "no client can do anything about what all do together, so that none is warned; off, shadow or enforce fits")
 	}
 	if failMode == bucket.FailClosed.String() || failMode == bucket.FailLocal.String() {
-		c.fail(at.to("failMode"), "a backstop that refuses while the store is away takes the API down; open or unbounded fits")
+		c.fail(at.to("failMode"), "a backstop that refuses while the store is away takes the API down; bounded or open fits")
 	}
 }
 

@@ -333,7 +333,7 @@ func (c *checker) modes(at path, mode, enforceFrom, failMode string) {
 		}
 	}
 	if _, ok := parseFailMode(failMode); !ok {
-		c.fail(at.to("failMode"), "fail mode %s is unknown; open, closed, local or unbounded fits", echo(failMode))
+		c.fail(at.to("failMode"), "fail mode %s is unknown; bounded, closed, local or open fits", echo(failMode))
 	}
 }
 

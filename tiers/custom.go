@@ -15,7 +15,7 @@ type CustomRule struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed, local or unbounded, for the limits that name none. Empty means that of what Mode inherits.
+	// FailMode is bounded, closed, local or open, for the limits that name none. Empty means that of what Mode inherits.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Instead says that the requests pay to this rule and not to the limits that hold for all operations, those of the tenant, its
 	// team and its user. Without it the rule bounds them beside these limits, so that a client gains nothing by a key that it

@@ -47,7 +47,7 @@ func TestTheMostSpecificModeHolds(t *testing.T) {
 					Operations: map[string]tiers.OperationRule{"Query.a": {Mode: test.operation, Limits: limits(t, limit)}},
 				}},
 				Tenants: map[string]tiers.Exception{"acme": {Mode: test.tenant, MaxCost: 1, Teams: &tiers.OwnerException{
-					ByName: map[string]tiers.OwnerRule{"search": {Mode: test.named, FailMode: "open"}},
+					ByName: map[string]tiers.OwnerRule{"search": {Mode: test.named, FailMode: "bounded"}},
 				}}},
 			}
 			modes := func() [3]bucket.Mode {

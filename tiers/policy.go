@@ -74,7 +74,7 @@ type Tier struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed, local or unbounded: what happens while the store is away, for limits that name none and
+	// FailMode is bounded, closed, local or open: what happens while the store is away, for limits that name none and
 	// for decisions without limits. Empty means open.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Store names the store that keeps the budgets and claims of each tenant of the tier, one of those that
@@ -180,7 +180,7 @@ type OwnerRule struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed, local or unbounded, for the limits that name none. Empty means that of the tenant.
+	// FailMode is bounded, closed, local or open, for the limits that name none. Empty means that of the tenant.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Limits are the budgets by name. In an exception they are added to those that come before, or
 	// replace the one of the same name whole; nil, which documents write as null, removes it.
@@ -193,7 +193,7 @@ type UserRule struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed, local or unbounded, for the limits that name none. Empty means that of the tenant.
+	// FailMode is bounded, closed, local or open, for the limits that name none. Empty means that of the tenant.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// Limits are the budgets of each user by name.
 	Limits map[string]*Limit `yaml:"limits,omitempty" json:"limits,omitempty"`
@@ -241,7 +241,7 @@ type OperationRule struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed, local or unbounded, for the limits that name none. Empty means that of the tenant.
+	// FailMode is bounded, closed, local or open, for the limits that name none. Empty means that of the tenant.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 	// MaxCost is the price in points of the most expensive such operation that may run. The smallest
 	// of all that apply and have the same mode counts. Zero means none.
@@ -305,6 +305,6 @@ type Limit struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
-	// FailMode is open, closed, local or unbounded. Empty means that of what the limit stands in.
+	// FailMode is bounded, closed, local or open. Empty means that of what the limit stands in.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`
 }

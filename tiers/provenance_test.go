@@ -27,7 +27,7 @@ tiers:
     maxCost: 900
     limits: {minute: {capacity: 100, per: minute}, hour: {capacity: 200, per: hour}}
     teams: {mode: shadow, limits: {minute: {capacity: 50, per: minute}}}
-    users: {failMode: open, limits: {minute: {capacity: 5, per: minute}, day: {capacity: 70, per: day}}}
+    users: {failMode: bounded, limits: {minute: {capacity: 5, per: minute}, day: {capacity: 70, per: day}}}
     operations:
       Mutation.*: {mode: shadow, maxCost: 300, limits: {minute: {unit: requests, capacity: 3, per: minute}}}
       Query.search: {maxCost: 200}

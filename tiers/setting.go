@@ -7,7 +7,7 @@ import (
 )
 
 // setting is what a part of a policy does to an operation that exceeds it, and while the store is
-// away. The zero value enforces and fails open.
+// away. The zero value enforces and fails bounded.
 type setting struct {
 	mode bucket.Mode
 	// enforceFrom is when mode warn becomes enforce. It is zero if nobody knows, and for other modes.
@@ -59,14 +59,14 @@ func parseMode(word string) (bucket.Mode, bool) {
 // parseFailMode returns the fail mode of a word of the document. Empty is fine, as it is for a mode.
 func parseFailMode(word string) (bucket.FailMode, bool) {
 	switch word {
-	case "", bucket.FailOpen.String():
-		return bucket.FailOpen, true
+	case "", bucket.FailBounded.String():
+		return bucket.FailBounded, true
 	case bucket.FailClosed.String():
 		return bucket.FailClosed, true
 	case bucket.FailLocal.String():
 		return bucket.FailLocal, true
-	case bucket.FailUnbounded.String():
-		return bucket.FailUnbounded, true
+	case bucket.FailOpen.String():
+		return bucket.FailOpen, true
 	default:
 		return 0, false
 	}

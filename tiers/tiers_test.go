@@ -23,7 +23,7 @@ default: free
 tiers:
   free:
     mode: enforce
-    failMode: open
+    failMode: bounded
     maxCost: 500
     limits:
       second: {capacity: 100, per: second}
@@ -40,7 +40,7 @@ tiers:
   pro:
     failMode: closed
     limits:
-      minute: {capacity: 10000, refill: 5000, per: 1m, failMode: open}
+      minute: {capacity: 10000, refill: 5000, per: 1m, failMode: bounded}
       day: {capacity: 1000000, per: day}
   enterprise: {unlimited: true, maxCost: 100000}
   banned: {blocked: true}

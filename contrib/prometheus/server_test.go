@@ -79,7 +79,7 @@ func TestAlertsFireInAPrometheusThatScrapesServersOnABadDay(t *testing.T) {
 			small.Ask(t, "large-1", promtest.Search)
 			walled.Ask(t, "large-1", promtest.Users)
 			cut.Ask(t, "closed-1", promtest.Users)
-			cut.Ask(t, "unbounded-1", promtest.Users)
+			cut.Ask(t, "open-1", promtest.Users)
 		}
 		fires = p.Firing()
 		return !slices.ContainsFunc(badDay, missing)

@@ -25,7 +25,7 @@ func TestAlertsAreSilentInAPrometheusWhereSharesAreHighAndHardlyAnybodyAsks(t *t
 	// What is refused is all that is asked for, three operations in four seconds: each share is one, and each floor is above.
 	require.Eventually(t, func() bool {
 		if sent%4 == 3 {
-			cut.Ask(t, "unbounded-1", promtest.Users)
+			cut.Ask(t, "open-1", promtest.Users)
 		} else {
 			quiet.Ask(t, fmt.Sprint("tiny-", sent%10), promtest.Users)
 		}

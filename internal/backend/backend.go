@@ -236,10 +236,10 @@ func (b *Store) Counted() bool { return b.local.Instances() > 0 }
 func (b *Store) Instances() int { return b.local.Instances() }
 
 // Known answers a take that the store cannot answer by what it has answered before: whom a record blocks stays blocked in
-// every fail mode, and who was refused stays refused in all but bucket.FailUnbounded, as long as nothing of what was
+// every fail mode, and who was refused stays refused in all but bucket.FailOpen, as long as nothing of what was
 // missing can have come back with time. It returns false if the take may pass.
 func (b *Store) Known(take *bucket.Take, mode bucket.FailMode) (bucket.Result, bool) {
-	if result, blocked := b.local.Blocked(take); blocked || mode == bucket.FailUnbounded {
+	if result, blocked := b.local.Blocked(take); blocked || mode == bucket.FailOpen {
 		return result, blocked
 	}
 	return b.gate.Known(take)

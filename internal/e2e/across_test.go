@@ -174,7 +174,7 @@ func TestAnOverrideRecordOfNobodyIsAboutSharedBudgets(t *testing.T) {
 
 func TestSharedBudgetsFailAsTheirLimitsSay(t *testing.T) {
 	t.Parallel()
-	for mode, status := range map[string]int{"closed": http.StatusServiceUnavailable, "open": http.StatusOK} {
+	for mode, status := range map[string]int{"closed": http.StatusServiceUnavailable, "bounded": http.StatusOK} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			own := ratelimittest.NewStore(nil)

@@ -111,7 +111,7 @@ func TestALimitThatFailsLocalIsJudgedByTheShareOfTheInstance(t *testing.T) {
 	})
 }
 
-func TestClosedBeatsLocalLocalBeatsOpenAndOpenBeatsUnbounded(t *testing.T) {
+func TestStrictestFailModeDecides(t *testing.T) {
 	t.Parallel()
 	limit := func(failMode string) *tiers.Limit {
 		return &tiers.Limit{Capacity: 100, Per: tiers.Minute, FailMode: failMode}
@@ -120,13 +120,13 @@ func TestClosedBeatsLocalLocalBeatsOpenAndOpenBeatsUnbounded(t *testing.T) {
 		limits map[string]*tiers.Limit
 		want   ratelimit.Outcome
 	}{
-		"unbounded":          {map[string]*tiers.Limit{"a": limit("unbounded")}, ratelimit.OutcomeUnjudged},
-		"open":               {map[string]*tiers.Limit{"a": limit("open")}, ratelimit.OutcomeAdmittedLocally},
-		"open and unbounded": {map[string]*tiers.Limit{"a": limit("open"), "b": limit("unbounded")}, ratelimit.OutcomeAdmittedLocally},
-		"local and open":     {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local")}, ratelimit.OutcomeAdmittedLocally},
-		"all":                {map[string]*tiers.Limit{"a": limit("open"), "b": limit("local"), "c": limit("closed")}, ratelimit.OutcomeUnavailable},
+		"open":              {map[string]*tiers.Limit{"a": limit("open")}, ratelimit.OutcomeUnjudged},
+		"bounded":           {map[string]*tiers.Limit{"a": limit("bounded")}, ratelimit.OutcomeAdmittedLocally},
+		"bounded and open":  {map[string]*tiers.Limit{"a": limit("bounded"), "b": limit("open")}, ratelimit.OutcomeAdmittedLocally},
+		"local and bounded": {map[string]*tiers.Limit{"a": limit("bounded"), "b": limit("local")}, ratelimit.OutcomeAdmittedLocally},
+		"all":               {map[string]*tiers.Limit{"a": limit("bounded"), "b": limit("local"), "c": limit("closed")}, ratelimit.OutcomeUnavailable},
 		"open in shadow": {map[string]*tiers.Limit{
-			"a": limit("unbounded"), "b": {Capacity: 100, Per: tiers.Minute, FailMode: "open", Mode: "shadow"},
+			"a": limit("open"), "b": {Capacity: 100, Per: tiers.Minute, FailMode: "bounded", Mode: "shadow"},
 		}, ratelimit.OutcomeUnjudged},
 		"closed in shadow": {map[string]*tiers.Limit{
 			"a": limit("local"), "b": {Capacity: 100, Per: tiers.Minute, FailMode: "closed", Mode: "shadow"},

@@ -204,14 +204,14 @@ func TestAnOperationHasABudgetOverAllTenants(t *testing.T) {
 
 func TestAStoreThatIsAwayTakesNoAPIDownForItsBackstop(t *testing.T) {
 	t.Parallel()
-	for _, failMode := range []string{"open", "unbounded"} {
+	for _, failMode := range []string{"bounded", "open"} {
 		f := newBackstopped(t, `{failMode: `+failMode+`, limits: {wallofall: {capacity: 5, per: hour, unit: requests}}}`, nil)
 		f.store.Fail(bucket.ErrUnavailable)
 		for i := range 14 {
 			r := f.post(request{Query: `{ me { name } }`, Tenant: "unlimited"})
-			require.Equal(t, failMode == "unbounded" || i < 10, r.Status == http.StatusOK, "%s: %d: %s", failMode, i, r.Body)
+			require.Equal(t, failMode == "open" || i < 10, r.Status == http.StatusOK, "%s: %d: %s", failMode, i, r.Body)
 			if r.Status != http.StatusOK {
-				// This instance is the only one, so that its share is all of the multiple that fails open.
+				// This instance is the only one, so that its share is all of the multiple that fails bounded.
 				require.Equal(t, ratelimitclient.CodeOverloaded, r.errorCode(t), r.Body)
 			}
 			require.NotContains(t, r.Body+fmt.Sprint(r.Header), "wallofall")

@@ -15,7 +15,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-func TestALimitThatFailsOpenAdmitsAtMostItsMultipleWhileTheStoreIsAway(t *testing.T) {
+func TestBoundedLimitAdmitsItsMultipleWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	a := newAbsent(t, tiers.Tier{}, nil)
 	require.Equal(t, http.StatusOK, a.post(request{Query: half}).Status)
@@ -42,7 +42,7 @@ func TestALimitThatFailsOpenAdmitsAtMostItsMultipleWhileTheStoreIsAway(t *testin
 
 func TestALimitThatFailsUnboundedAdmitsEverythingAndSettlesNothing(t *testing.T) {
 	t.Parallel()
-	a := newAbsent(t, tiers.Tier{FailMode: "unbounded"}, nil)
+	a := newAbsent(t, tiers.Tier{FailMode: "open"}, nil)
 	a.store.Fail(bucket.ErrUnavailable)
 	for range 50 {
 		answer := a.post(request{Query: half})
@@ -59,7 +59,7 @@ var oddErrors = map[string]error{"away": bucket.ErrUnavailable, "ambiguous": buc
 
 func TestABlockedTenantIsNeverServedWhateverTheStoreAndTheFailMode(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"open", "closed", "local", "unbounded"} {
+	for _, mode := range []string{"bounded", "closed", "local", "open"} {
 		for name, err := range oddErrors {
 			a := newAbsent(t, tiers.Tier{FailMode: mode}, nil)
 			_, failed := a.store.SetOverride(t.Context(), "free", bucket.Override{Blocked: true, Reason: "abuse", Actor: "ops"})
@@ -115,7 +115,7 @@ func TestABusyProcessJudgesByWhatItKnowsAndTellsClientsToComeBackSoon(t *testing
 func TestABusyProcessRefusesWhatFailsClosedAndKeyedMutations(t *testing.T) {
 	t.Parallel()
 	for mode, operation := range map[string]request{
-		"closed": {Query: half}, "open": {Query: createUser, Key: testKey}, "unbounded": {Query: createUser, Key: testKey},
+		"closed": {Query: half}, "bounded": {Query: createUser, Key: testKey}, "open": {Query: createUser, Key: testKey},
 	} {
 		a := newAbsent(t, tiers.Tier{FailMode: mode}, nil)
 		a.store.Fail(bucket.ErrBusy)

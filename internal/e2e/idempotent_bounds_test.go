@@ -173,7 +173,7 @@ func TestALimitOfAnswersInShadowStoresThemAll(t *testing.T) {
 // settlement after it.
 func TestTheRoomOfAnswersFailsAsItsLimitDoes(t *testing.T) {
 	t.Parallel()
-	for mode, stored := range map[string]bool{"open": true, "closed": false} {
+	for mode, stored := range map[string]bool{"bounded": true, "closed": false} {
 		store := &takesOnce{Store: ratelimittest.NewStore(nil)}
 		server := newInProcess(t, store, underLimits(t, "answers: {unit: answer_bytes, capacity: 2000, per: day, failMode: "+mode+"}"))
 		require.Equal(t, http.StatusOK, server.post(request{Query: createUser, Key: testKey}).Status)

@@ -30,7 +30,7 @@ tiers:
       Query.page: {instead: true, limits: {minute: {capacity: 1000, per: minute}}}
       Query.export:
         instead: true
-        failMode: open
+        failMode: bounded
         limits: {calls: {capacity: 50, per: minute, unit: requests}, rows: {capacity: 500, per: minute, unit: exports}}
       Mutation.createUser: {instead: true, limits: {minute: {capacity: 300, per: minute}}}
 `
@@ -268,7 +268,7 @@ func TestWhileTheStoreIsAwayTheRuleIsJudgedAndNotTheTenant(t *testing.T) {
 		FailMode: "closed",
 		Limits:   map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}},
 		Operations: map[string]tiers.OperationRule{
-			"Query.page": {Instead: true, FailMode: "open", Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
+			"Query.page": {Instead: true, FailMode: "bounded", Limits: map[string]*tiers.Limit{"minute": {Capacity: 100, Per: tiers.Minute}}},
 		},
 	}, nil)
 	a.store.Fail(bucket.ErrUnavailable)

@@ -29,7 +29,7 @@ tiers:
   capped: {maxCost: 2, limits: {minute: {capacity: 100, per: minute}}}
   blocked: {blocked: true}
   closed: {failMode: closed, limits: {minute: {capacity: 100, per: minute}}}
-  unbounded: {failMode: unbounded, limits: {minute: {capacity: 100, per: minute}}}
+  open: {failMode: open, limits: {minute: {capacity: 100, per: minute}}}
   local: {failMode: local, limits: {minute: {capacity: 30, per: minute}}}
 tenants:
   limited: {tier: limited}
@@ -39,7 +39,7 @@ tenants:
   capped: {tier: capped}
   blocked: {tier: blocked}
   closed: {tier: closed}
-  unbounded: {tier: unbounded}
+  open: {tier: open}
   local: {tier: local}
 `
 
@@ -120,8 +120,8 @@ var outcomeCases = []outcomeCase{
 		configure: func(cfg *ratelimit.Config) { cfg.Idempotency.RefuseAbandoned = true },
 		status:    http.StatusConflict, code: ratelimitclient.CodeOutcomeUnknown,
 	},
-	{name: "store-away-open", before: storeAway, status: http.StatusOK, runs: true},
-	{name: "store-away-unbounded", tenant: "unbounded", before: storeAway, status: http.StatusOK, runs: true},
+	{name: "store-away-bounded", before: storeAway, status: http.StatusOK, runs: true},
+	{name: "store-away-open", tenant: "open", before: storeAway, status: http.StatusOK, runs: true},
 	{
 		name: "store-away-closed", tenant: "closed", before: storeAway,
 		status: http.StatusServiceUnavailable, code: ratelimitclient.CodeUnavailable,

@@ -21,9 +21,9 @@ func TestAWebSocketOutlivesTheStore(t *testing.T) {
 			// charged is of the operation that comes while the store is away.
 			charged float64
 		}{
-			"open":   {charged: 3},
-			"closed": {code: ratelimitclient.CodeUnavailable},
-			"local":  {charged: 3},
+			"bounded": {charged: 3},
+			"closed":  {code: ratelimitclient.CodeUnavailable},
+			"local":   {charged: 3},
 		} {
 			t.Run(protocol+"/"+tenant, func(t *testing.T) {
 				t.Parallel()

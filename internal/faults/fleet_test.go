@@ -38,7 +38,7 @@ const (
 )
 
 // modes are the fail modes.
-var modes = []string{"open", "closed", "local", "unbounded"}
+var modes = []string{"bounded", "closed", "local", "open"}
 
 // compile returns a policy with a tier for each fail mode. The limit by the hour is there for clocks that are
 // wrong.
@@ -138,7 +138,7 @@ func (f *fleet) settle() {
 	f.running.Wait()
 }
 
-// tierOfTenant makes a subject of a tenant that is named after its tier, such as open-3.
+// tierOfTenant makes a subject of a tenant that is named after its tier, such as bounded-3.
 func tierOfTenant(_ context.Context, r *ratelimit.Request) (ratelimit.Subject, error) {
 	tenant := r.Header.Get("X-Tenant")
 	tier, _, _ := strings.Cut(tenant, "-")

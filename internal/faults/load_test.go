@@ -125,10 +125,10 @@ func outcomeOf(body []byte) (ratelimit.Outcome, error) {
 	if err != nil || answer.RateLimit == nil {
 		return "", fmt.Errorf("an answer without a rate limit: %w: %s", err, body)
 	}
-	away, unbounded := answer.RateLimit.StoreUnavailable, answer.RateLimit.Tier == "unbounded"
+	away, open := answer.RateLimit.StoreUnavailable, answer.RateLimit.Tier == "open"
 	switch {
 	case answer.Refusal == nil:
-		return pick(away, pick(unbounded, ratelimit.OutcomeUnjudged, ratelimit.OutcomeAdmittedLocally), ratelimit.OutcomeAdmitted), nil
+		return pick(away, pick(open, ratelimit.OutcomeUnjudged, ratelimit.OutcomeAdmittedLocally), ratelimit.OutcomeAdmitted), nil
 	case answer.Refusal.Code == ratelimitclient.CodeRateLimited:
 		return pick(away, ratelimit.OutcomeLimitedLocally, ratelimit.OutcomeLimited), nil
 	case answer.Refusal.Code == ratelimitclient.CodeOverloaded:
@@ -212,7 +212,7 @@ func (l *load) waitSettled(t *testing.T, f *fleet, admin redis.UniversalClient) 
 	t.Helper()
 	for tenant, s := range l.seen {
 		tier, _, _ := strings.Cut(tenant, "-")
-		if tier != "local" && tier != "open" {
+		if tier != "local" && tier != "bounded" {
 			continue
 		}
 		price := f.told[tier].price

@@ -162,10 +162,10 @@ func (r *row) check(t *testing.T, f *fault) {
 	seen := r.seen.outcomes
 	require.True(t, maps.Equal(seen, r.told.outcomes), "clients saw %v, the fleet reported %v", seen, r.told.outcomes)
 	require.Positive(t, seen[ratelimit.OutcomeLimited], "the clients ask for more than there is")
-	judgedHere := r.mode == "open" || r.mode == "local"
+	judgedHere := r.mode == "bounded" || r.mode == "local"
 	for outcome, may := range map[ratelimit.Outcome]bool{
-		ratelimit.OutcomeUnjudged: r.mode == "unbounded", ratelimit.OutcomeUnavailable: r.mode == "closed",
-		ratelimit.OutcomeAdmittedLocally: judgedHere, ratelimit.OutcomeLimitedLocally: r.mode != "unbounded",
+		ratelimit.OutcomeUnjudged: r.mode == "open", ratelimit.OutcomeUnavailable: r.mode == "closed",
+		ratelimit.OutcomeAdmittedLocally: judgedHere, ratelimit.OutcomeLimitedLocally: r.mode != "open",
 	} {
 		if !may {
 			require.Zero(t, seen[outcome], outcome)
@@ -180,7 +180,7 @@ func (r *row) check(t *testing.T, f *fault) {
 		// What the store has charged without an answer is judged locally as well, and then settled.
 		within += perhaps
 	}
-	if r.mode == "open" {
+	if r.mode == "bounded" {
 		// The limit that decides forgets what exceeds twice its capacity.
 		within += locally
 	}
@@ -190,7 +190,7 @@ func (r *row) check(t *testing.T, f *fault) {
 	}
 	require.LessOrEqual(t, r.owed, locally, "what is owed was admitted locally")
 	explained := r.overdraft + r.points(r.told.outcomes[ratelimit.OutcomeUnjudged])
-	if r.mode == "open" {
+	if r.mode == "bounded" {
 		explained += locally
 	}
 	if f.loses {
@@ -200,7 +200,7 @@ func (r *row) check(t *testing.T, f *fault) {
 		"beyond the budget is what was reported as unjudged or admitted by the multiple, or what the store has lost")
 }
 
-// multiple is how many times a limit that fails open all servers together may admit by themselves: the default.
+// multiple is how many times a limit that fails bounded all servers together may admit by themselves: the default.
 const multiple = 2
 
 func render(results [][]*row) string {

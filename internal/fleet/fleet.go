@@ -13,7 +13,7 @@ import (
 const (
 	// DefaultPercent is how much of a limit all instances together may admit by themselves.
 	DefaultPercent = 70
-	// DefaultOpenMultiple is how many times a limit that fails open all instances together may admit by themselves.
+	// DefaultOpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves.
 	DefaultOpenMultiple = 2
 	// MaxOpenMultiple is the largest multiple: a larger one bounds nothing.
 	MaxOpenMultiple = 100

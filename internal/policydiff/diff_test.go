@@ -105,10 +105,10 @@ func TestWhatAllTenantsHaveTogetherDiffersInWords(t *testing.T) {
 	t.Parallel()
 	const before = "{version: 1, default: free, tiers: {free: {maxCost: 5}}, tenants: {acme: {maxCost: 6}}, backstop: {limits: {second: {capacity: 9, per: second}}}}"
 	const after = "{version: 1, default: free, tiers: {free: {maxCost: 5}}, tenants: {acme: {maxCost: 6}}, backstop: {mode: shadow, limits: {second: {capacity: 8, per: second}}, " +
-		"operations: {Mutation.*: {limits: {hour: {capacity: 7, per: hour, failMode: unbounded}}}}}}"
+		"operations: {Mutation.*: {limits: {hour: {capacity: 7, per: hour, failMode: open}}}}}}"
 	changes, _ := policydiff.Compare(parse(t, before), parse(t, after))
 	require.Equal(t, []policydiff.Change{
 		{What: "backstop limit second", Old: "9 points per second", New: "8 points per second, shadow"},
-		{What: "backstop of Mutation.* limit hour", New: "7 points per hour, shadow, fails unbounded"},
+		{What: "backstop of Mutation.* limit hour", New: "7 points per hour, shadow, fails open"},
 	}, changes)
 }

@@ -98,7 +98,7 @@ func noteLimits(out facts, buckets []bucket.Bucket, named func(bucket.Owner) str
 			if l.Soft {
 				text += ", soft"
 			}
-			if l.FailMode != bucket.FailOpen {
+			if l.FailMode != bucket.FailBounded {
 				text += ", fails " + l.FailMode.String()
 			}
 			out[fmt.Sprintf("%s limit %s", named(b.Owner), l.Name)] = text

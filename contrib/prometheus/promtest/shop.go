@@ -41,8 +41,8 @@ default: local
 tiers:
   local: {failMode: local, limits: {minute: {capacity: 100, per: minute}}}
   closed: {failMode: closed, limits: {minute: {capacity: 100, per: minute}}}
-  unbounded: {failMode: unbounded, limits: {minute: {capacity: 100, per: minute}}}
-  large: {store: archive, failMode: unbounded, limits: {minute: {capacity: 1000000, per: minute}}}
+  open: {failMode: open, limits: {minute: {capacity: 100, per: minute}}}
+  large: {store: archive, failMode: open, limits: {minute: {capacity: 1000000, per: minute}}}
   tiny: {limits: {minute: {capacity: 10, per: minute}}}
 `
 

@@ -94,7 +94,7 @@ func TestAnOrganisationDividesNoMoreThanItHas(t *testing.T) {
 		`no limit in "exports"`:             {"a": {Unit: "exports", Capacity: 1, Per: tiers.Minute}},
 		`limit "minute" has no capacity`:    {"a": nil},
 		`limit "minute" has more than unit`: {"a": {Capacity: 1, Per: tiers.Minute, Mode: "off"}},
-		"has more than":                     {"a": {Capacity: 1, Per: tiers.Minute, FailMode: "unbounded"}},
+		"has more than":                     {"a": {Capacity: 1, Per: tiers.Minute, FailMode: "open"}},
 		"control characters":                {"a\n": perMinute(1)},
 	} {
 		_, err := s.allocate(0, limits)
