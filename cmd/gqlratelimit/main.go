@@ -5,7 +5,6 @@
 //	gqlratelimit lint -schema schema.graphqls                what is wrong with the directives of a schema
 //	gqlratelimit diff -old old.graphqls -new new.graphqls operations/    which operations became dearer
 //	gqlratelimit doctor -redis redis://127.0.0.1:6379    what is dangerous in a Redis for a limiter
-//	gqlratelimit capacity -rate 20000 -tenants 100000    how many nodes of Redis a limiter needs, with how much memory
 //	gqlratelimit budget show -tenant acme    what is left of budgets; grant and reset give them back
 //	gqlratelimit override list -tenant acme    what beats the policy; set, delete and clear change it
 //	gqlratelimit policy check policy.yaml    what is wrong with a policy; explain, simulate and plan say what it does; pull and push bring it from gqlratelimitd and back
@@ -36,7 +35,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/budget"
-	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/capacity"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/incident"
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/override"
@@ -66,7 +64,6 @@ func commands() []command {
 		{"lint", "report what is wrong, missing or useless in the directives of a schema", runLint},
 		{"diff", "compare what operations cost under two schemas", runDiff},
 		{"doctor", "examine the Redis of a limiter, and say what is dangerous", runDoctor},
-		{"capacity", "say how many nodes of Redis a limiter needs, with how much memory, and what they cost", capacity.Run},
 		{"budget", "show what is left of budgets, and give it back", budget.Run},
 		{"override", "show and change override records, which beat the policy", override.Run},
 		{"block", "refuse everything that a tenant, a team, a user or an operation asks", override.Block},
