@@ -47,17 +47,15 @@ type options struct {
 	DigestKey string `yaml:"digestKey"`
 
 	TLS struct {
-		// Certificate and Key are files in PEM, ClientCA one with those who sign certificates of clients.
+		// Certificate and Key are files in PEM.
 		Certificate string `yaml:"certificate"`
 		Key         string `yaml:"key"`
-		ClientCA    string `yaml:"clientCA"`
 	} `yaml:"tls"`
 
 	Webhooks webhookOptions `yaml:"webhooks"`
 
-	OIDC         []oidcOptions        `yaml:"oidc"`
-	Certificates []certificateOptions `yaml:"certificates"`
-	Usage        usageOptions         `yaml:"usage"`
+	OIDC  []oidcOptions `yaml:"oidc"`
+	Usage usageOptions  `yaml:"usage"`
 	// PolicyKeys are Ed25519 public keys in base64. If there are any, a revision that none of them has signed is refused.
 	PolicyKeys []string `yaml:"policyKeys"`
 
@@ -89,15 +87,6 @@ type oidcOptions struct {
 	} `yaml:"roles"`
 }
 
-// certificateOptions say whom a client certificate is of.
-type certificateOptions struct {
-	URI     string        `yaml:"uri"`
-	DNS     string        `yaml:"dns"`
-	Subject string        `yaml:"subject"`
-	Roles   []access.Role `yaml:"roles"`
-	Tenants []string      `yaml:"tenants"`
-}
-
 const help = `Usage: gqlratelimitd [flags]
        gqlratelimitd audit verify [FILE] [-known NUMBER:HASH] [flags]
        gqlratelimitd audit export [-o FILE] [flags]
@@ -122,7 +111,6 @@ func (o *options) register(flags *flag.FlagSet) (config *string) {
 	flags.StringVar(&o.DigestKey, "digest-key", o.DigestKey, "`file` with the key of the digests of the instances, if they have one")
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", o.TLS.Certificate, "`file` with the certificate")
 	flags.StringVar(&o.TLS.Key, "tls-key", o.TLS.Key, "`file` with its key")
-	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", o.TLS.ClientCA, "`file` with authorities of client certificates")
 	o.Webhooks.register(flags)
 	flags.BoolVar(&o.printSQL, "print-sql", false, "print the SQL that makes the tables of a -database (by default SQLite), and end")
 	flags.IntVar(&o.sqlDone, "sql-done", 0, "how many `steps` -print-sql leaves out: the largest step in the table migration")
@@ -275,12 +263,6 @@ func (o *options) complete() error {
 	if (o.TLS.Certificate == "") != (o.TLS.Key == "") {
 		mistakes = append(mistakes, errors.New("-tls-cert and -tls-key go together"))
 	}
-	if o.TLS.ClientCA != "" && o.TLS.Certificate == "" {
-		mistakes = append(mistakes, errors.New("-tls-client-ca takes -tls-cert and -tls-key"))
-	}
-	if len(o.Certificates) > 0 && o.TLS.ClientCA == "" {
-		mistakes = append(mistakes, errors.New("certificates takes -tls-client-ca: without it nobody verifies them"))
-	}
 	mistakes = append(mistakes, o.checkListen(), o.Usage.check(), o.Webhooks.complete(o.Data))
 	_, err := o.policyKeys()
 	return errors.Join(append(mistakes, err)...)
@@ -339,9 +321,6 @@ func (o *options) auth(tokens access.TokenStore) access.AuthConfig {
 			oidc.Roles = append(oidc.Roles, access.ClaimRole{Claim: role.Claim, Value: role.Value, Role: role.Role, Everywhere: role.Everywhere})
 		}
 		cfg.OIDC = append(cfg.OIDC, oidc)
-	}
-	for _, rule := range o.Certificates {
-		cfg.Certificates = append(cfg.Certificates, access.CertificateRule{URI: rule.URI, DNS: rule.DNS, Subject: rule.Subject, Roles: rule.Roles, Tenants: rule.Tenants})
 	}
 	return cfg
 }

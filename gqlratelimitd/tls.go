@@ -1,11 +1,6 @@
 package main
 
-import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
-	"os"
-)
+import "crypto/tls"
 
 // tls is the configuration of TLS, nil for none.
 func (d *daemon) tls() (*tls.Config, error) {
@@ -20,17 +15,5 @@ func (d *daemon) tls() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	if files.ClientCA == "" {
-		return config, nil
-	}
-	text, err := os.ReadFile(files.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", files.ClientCA)
-	}
-	return config, nil
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -18,16 +18,14 @@ const (
 	MethodBootstrap Method = "bootstrap"
 	// MethodOIDC is a token that an OpenID Connect issuer has signed.
 	MethodOIDC Method = "oidc"
-	// MethodCertificate is a client certificate that the TLS handshake has verified.
-	MethodCertificate Method = "certificate"
 	// MethodSystem is the control plane itself, see [System].
 	MethodSystem Method = "system"
 )
 
 // Actor is who asks. The zero value may do nothing. An actor is not changed once somebody else has it.
 type Actor struct {
-	// Subject is the name that the issuer gives the actor, and Issuer who gives it: the URL of an OpenID Connect issuer, the name of
-	// a certificate authority, or [LocalIssuer]. Together they name one actor.
+	// Subject is the name that the issuer gives the actor, and Issuer who gives it: the URL of an OpenID Connect issuer, or
+	// [LocalIssuer]. Together they name one actor.
 	Subject, Issuer string
 	// Method is how the actor has shown that.
 	Method Method
@@ -61,14 +59,10 @@ func System(part string) Actor {
 }
 
 // Person is who answers for what the actor does, as one text that stays whatever else they are called: the issuer and sub of OpenID
-// Connect, the name by which a rule knows a client certificate, or of a token that somebody has issued to a program of theirs, that person.
+// Connect, or of a token that somebody has issued to a program of theirs, that person.
 func (a Actor) Person() string {
-	switch {
-	case a.Owner != "":
+	if a.Owner != "" {
 		return a.Owner
-	case a.Method == MethodCertificate:
-		// A rule names its holder, whichever authority below those of the service has signed.
-		return string(MethodCertificate) + " " + a.Subject
 	}
 	// A space is in no URL and in no name of ours, so that no two pairs are one text.
 	return a.Issuer + " " + a.Subject

@@ -19,9 +19,6 @@ type AuthConfig struct {
 	Tokens TokenStore
 	// OIDC are issuers of OpenID Connect.
 	OIDC []OIDCConfig
-	// Certificates says which client certificates are whom. The server has to ask for them and to verify them: its tls.Config has
-	// ClientCAs, and tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert.
-	Certificates []CertificateRule
 	// Guesses bounds what an address may try.
 	Guesses GuessConfig
 	// Address returns where a request comes from. Nil is the peer of the connection: behind a proxy that is the proxy, and
@@ -33,8 +30,7 @@ type AuthConfig struct {
 	Logger *slog.Logger
 }
 
-// Authenticator finds out who asks: by a bearer token, of its own or of an issuer of OpenID Connect, or else by a client
-// certificate. It is safe for concurrent use.
+// Authenticator finds out who asks: by a bearer token, of its own or of an issuer of OpenID Connect. It is safe for concurrent use.
 type Authenticator struct {
 	cfg     AuthConfig
 	issuers map[string]*issuer
@@ -56,9 +52,6 @@ func NewAuthenticator(cfg AuthConfig) (*Authenticator, error) {
 		cfg.Address = peer
 	}
 	mistakes := []error{cfg.Guesses.check()}
-	for i := range cfg.Certificates {
-		mistakes = append(mistakes, cfg.Certificates[i].check(i))
-	}
 	a := &Authenticator{issuers: make(map[string]*issuer, len(cfg.OIDC))}
 	for i := range cfg.OIDC {
 		issuer, err := newIssuer(cfg.OIDC[i], cfg.Now)
@@ -87,9 +80,6 @@ func (a *Authenticator) Close() {
 const maxCredential = 16 << 10
 
 // Authenticate returns who makes a request, or an [*UnauthenticatedError]. An actor may still have no rights: [Authorize] says which.
-//
-// A request with an Authorization header is judged by that alone: one with a token that does not hold is not let in because its
-// connection has a certificate.
 func (a *Authenticator) Authenticate(r *http.Request) (Actor, error) {
 	address := a.cfg.Address(r)
 	actor, err := a.authenticate(r, address)
@@ -120,7 +110,7 @@ func (a *Authenticator) warn(ctx context.Context, err error) {
 func (a *Authenticator) authenticate(r *http.Request, address netip.Addr) (Actor, error) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
-		return a.byCertificate(r)
+		return Actor{}, refuse(ReasonMissing)
 	}
 	credential, ok := bearer(headers)
 	if !ok {

@@ -361,18 +361,10 @@ func TestAnAuthenticatorSaysAllMistakesOfItsConfiguration(t *testing.T) {
 			{Issuer: "https://login.example.org", Audience: "limits"},
 			{Issuer: "https://login.example.org", Audience: "limits"},
 		},
-		Certificates: []access.CertificateRule{
-			{},
-			{URI: "a", DNS: "b", Roles: []access.Role{access.Viewer}},
-			{URI: "a", Roles: []access.Role{"root"}},
-			{DNS: "a", Roles: []access.Role{access.TenantAdmin}},
-			{Subject: strings.Repeat("x", 300), Roles: []access.Role{access.Viewer}, Tenants: []string{""}},
-		},
 	})
 	for _, mistake := range []string{
 		"negative numbers", "not a URL with https", "Audience is missing", "Skew is 1h0m0s", "Roles[0] has no Claim", "Roles[1] has no role that there is", "Roles[2] makes a tenant admin of no tenant",
-		"two OIDCConfig have one Issuer", "CertificateRule 0 has 0 of", "CertificateRule 0: it has no roles", "CertificateRule 1 has 2 of", `no role "root"`, "CertificateRule 3: a tenant admin without tenants",
-		"CertificateRule 4 has a name of more than", "CertificateRule 4: it has an empty tenant",
+		"two OIDCConfig have one Issuer",
 	} {
 		require.ErrorContains(t, err, mistake)
 	}

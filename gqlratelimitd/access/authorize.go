@@ -57,7 +57,7 @@ func Authorize(actor Actor, action Action, tenant string) error {
 		if action == IssueToken {
 			return nil
 		}
-	case MethodToken, MethodOIDC, MethodCertificate:
+	case MethodToken, MethodOIDC:
 		return r.allows(actor, tenant)
 	}
 	return &DeniedError{Action: action, Roles: r.roles}

@@ -18,7 +18,7 @@ const (
 	ReasonMissing Reason = "missing"
 	// ReasonMalformed: what it shows is not a token, was cut, or there is more than one.
 	ReasonMalformed Reason = "malformed"
-	// ReasonUnknown: there is no such token, issuer, key or certificate.
+	// ReasonUnknown: there is no such token, issuer or key.
 	ReasonUnknown Reason = "unknown"
 	// ReasonAudience: the token is for somebody else.
 	ReasonAudience Reason = "audience"
@@ -45,11 +45,11 @@ type UnauthenticatedError struct {
 
 // texts say each reason.
 var texts = map[Reason]string{
-	ReasonMissing:     "the request shows neither a token nor a client certificate",
+	ReasonMissing:     "the request shows no token",
 	ReasonMalformed:   "this is not one whole bearer token",
-	ReasonUnknown:     "the token or certificate is not known",
+	ReasonUnknown:     "the token is not known",
 	ReasonAudience:    "the token is for somebody else",
-	ReasonExpired:     "the token or certificate does not hold at this time",
+	ReasonExpired:     "the token does not hold at this time",
 	ReasonRevoked:     "the token was revoked",
 	ReasonSpent:       "the bootstrap token was exchanged already",
 	ReasonTooMany:     "too much was tried from this address",

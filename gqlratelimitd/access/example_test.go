@@ -61,5 +61,5 @@ func ExampleNewAuthenticator() {
 	defer door.Close()
 	_, err = door.Authenticate(httptest.NewRequest(http.MethodGet, "/", nil))
 	fmt.Println(err)
-	// Output: access: the request shows neither a token nor a client certificate
+	// Output: access: the request shows no token
 }

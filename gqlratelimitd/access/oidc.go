@@ -50,6 +50,9 @@ type ClaimRole struct {
 	Everywhere bool
 }
 
+// maxIssuer is how many bytes the name of an issuer has: it stands in the audit log.
+const maxIssuer = 512
+
 // maxSkew is by how much clocks may differ at most.
 const maxSkew = 5 * time.Minute
 

@@ -65,7 +65,7 @@ var letters = map[string]access.Actor{
 	"v": {Method: access.MethodToken, Roles: []access.Role{access.Viewer}},
 	"t": {Method: access.MethodOIDC, Roles: []access.Role{access.TenantAdmin}},
 	"o": {Method: access.MethodOIDC, Roles: []access.Role{access.Operator}},
-	"p": {Method: access.MethodCertificate, Roles: []access.Role{access.Publisher}},
+	"p": {Method: access.MethodToken, Roles: []access.Role{access.Publisher}},
 	"a": {Method: access.MethodToken, Roles: []access.Role{access.Auditor}},
 	"s": access.System("reconciler"),
 	"b": {Method: access.MethodBootstrap},

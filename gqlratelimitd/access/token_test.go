@@ -52,7 +52,7 @@ func TestTheAuditLogTakesNoToken(t *testing.T) {
 func TestEveryActionAndActorFitsTheAuditLog(t *testing.T) {
 	t.Parallel()
 	long := access.Actor{
-		Subject: strings.Repeat("s", access.MaxTenant), Issuer: strings.Repeat("i", 512), Method: access.MethodCertificate,
+		Subject: strings.Repeat("s", access.MaxTenant), Issuer: strings.Repeat("i", 512), Method: access.MethodOIDC,
 		Owner: strings.Repeat("o", 512+1+access.MaxTenant), Agent: strings.Repeat("a", access.MaxAgent),
 	}
 	for _, action := range access.Actions() {

@@ -137,7 +137,7 @@ func (c *Control) RevokeToken(ctx context.Context, r Request, in RevokeTokenInpu
 // mayRevoke returns why an actor may not revoke a token.
 func mayRevoke(actor access.Actor, token *store.Token) error {
 	switch actor.Method {
-	case access.MethodToken, access.MethodOIDC, access.MethodCertificate:
+	case access.MethodToken, access.MethodOIDC:
 		own := actor.Method == access.MethodToken && actor.Issuer == access.LocalIssuer && actor.Subject == token.Subject+"#"+token.ID
 		if own || token.Owner != "" && token.Owner == actor.Person() {
 			return nil

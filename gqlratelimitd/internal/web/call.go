@@ -116,7 +116,7 @@ func (c *call) admit(ctx context.Context, r *route) (err error) {
 		if err := c.s.gate.known(ctx, &c.actor, changes); err != nil {
 			return err
 		}
-		// A browser shows its client certificate to whomever a page makes it ask.
+		// A browser may send what it knows to whomever a page makes it ask.
 		if changes && sameOrigin.Check(c.Request) != nil {
 			return &problem{Status: http.StatusForbidden, Title: "The request comes from a page of another site"}
 		}

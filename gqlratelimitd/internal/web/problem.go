@@ -163,7 +163,7 @@ func strangerProblem(e *access.UnauthenticatedError) *problem {
 	case access.ReasonUnavailable:
 		p.Status = http.StatusServiceUnavailable
 	case access.ReasonMissing, access.ReasonMalformed:
-		p.Detail += ". Send Authorization: Bearer with a token that POST /v1/tokens has issued, or come with a client certificate."
+		p.Detail += ". Send Authorization: Bearer with a token that POST /v1/tokens has issued."
 	case access.ReasonUnknown, access.ReasonAudience, access.ReasonExpired, access.ReasonRevoked, access.ReasonSpent:
 	}
 	return p
