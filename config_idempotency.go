@@ -61,7 +61,7 @@ type IdempotencyConfig struct {
 	// each. Beyond it replays are refused with [ratelimitclient.CodeRateLimited]. Tenants of whom no limit is enforced have
 	// no bound. Zero means [idempotency.DefaultMaxReplays], [None] means no bound.
 	MaxReplays int
-	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits fail bounded. By
+	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits admit it. By
 	// default it is refused, because nobody can tell whether it is a repeat.
 	AdmitUnclaimed bool
 }

@@ -50,7 +50,7 @@
 // # When the store is away
 //
 // A call to the store has a deadline of ten milliseconds. If it fails, the fail mode of the limits
-// decides: open admits by this instance's part of twice the limit and says so, closed refuses, local judges by this
+// decides: bounded admits by this instance's part of twice the limit and says so, closed refuses, local judges by this
 // instance's share of what was left, and open admits everything. Whom the store has blocked or refused stays so.
 // The server starts and serves without its store.
 package ratelimit

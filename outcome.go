@@ -20,7 +20,7 @@ const (
 	// OutcomeRepeated: the operation runs again on the charge of an attempt under its key that was abandoned, as when its
 	// server died.
 	OutcomeRepeated = Outcome(decision.Repeated)
-	// OutcomeUnjudged: the operation runs because the store did not answer, and no limit can refuse it that does not fail
+	// OutcomeUnjudged: the operation runs because the store did not answer, and every limit that could refuse it fails
 	// open.
 	OutcomeUnjudged = Outcome(decision.Unjudged)
 	// OutcomeAdmittedLocally: the operation runs because the store did not answer and this instance's share of its limits,

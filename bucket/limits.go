@@ -31,7 +31,7 @@ type Limits struct {
 	compiled *state.Rules
 	packed   any
 	// failMode is that of the limits that refuse. local says that any limit at all fails local, and shared that any
-	// fails local or open, so that it is judged in this process while the store cannot answer.
+	// fails local or bounded, so that it is judged in this process while the store cannot answer.
 	failMode      FailMode
 	local, shared bool
 	// mode is the strictest of those that are judged.

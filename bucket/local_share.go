@@ -25,7 +25,7 @@ type shareKey struct {
 
 // share is what one instance judges an owner by.
 type share struct {
-	// limits are the shares of those that fail local or open, and of the places of these among the rules of the whole.
+	// limits are the shares of those that fail local or bounded, and of the places of these among the rules of the whole.
 	limits *Limits
 	of     []int
 	// none are limits that refuse and whose share is nothing.

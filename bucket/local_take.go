@@ -1,6 +1,6 @@
 package bucket
 
-// Take judges a take that the store cannot answer, by this instance's shares of the limits that fail local or open;
+// Take judges a take that the store cannot answer, by this instance's shares of the limits that fail local or bounded;
 // others are not judged. late says that the call has not left this process, which says nothing of the store. The verdict
 // is [Admitted], [Limited], [Blocked] where the last answer of the store was, or [Never] where the share is too small to
 // wait for: there it is no verdict on the limit itself. The states of the limits show the limits themselves, with what is
