@@ -81,7 +81,9 @@ func (c *Config) validate() error {
 	return errors.Join(append(errs, pseudonym.CheckKey("report: Config.Key", c.Key))...)
 }
 
-// activityKey is the key of the stream of activity.
+// activityKey is the key of the stream of activity:
+//
+//	rl:NAMESPACE:activity   what instances have counted and sampled, one entry for a second of an instance
 func (p *Place) activityKey() string { return "rl:" + p.Namespace + ":activity" }
 
 // bounded gives a call a deadline. Without one clients for budgets give it a tenth of a second.
