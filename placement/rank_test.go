@@ -153,7 +153,7 @@ func BenchmarkHome(b *testing.B) {
 	m := &placement.Map{Generation: 1, Candidates: 3, Stores: stores(24)}
 	s := newWorld()
 	for _, store := range m.Stores {
-		s.add(store.Name, 0)
+		s.add(store.Name)
 	}
 	placed := s.instance(b, m)
 	b.ReportAllocs()

@@ -130,7 +130,7 @@ func TestAFollowerAppliesNewerMapsAndKeepsTheOldOneOtherwise(t *testing.T) {
 		sleep(2 * time.Second)
 		require.EqualValues(t, 1, s.Map().Generation, "there is no c")
 		require.Contains(t, log.String(), "the store c is refused")
-		w.add("c", 0)
+		w.add("c")
 		sleep(time.Second)
 		require.EqualValues(t, 2, s.Map().Generation)
 		source.set(m, nil)

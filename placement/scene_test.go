@@ -28,11 +28,11 @@ func newWorld() *world {
 	return w
 }
 
-// add adds a store whose clock is off by so many milliseconds.
-func (w *world) add(name string, off int64) {
+// add adds a store that is empty.
+func (w *world) add(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stores[name] = bucket.NewMemory(bucket.MemoryConfig{Clock: func() time.Time { return time.UnixMilli(w.now.Load() + off) }})
+	w.stores[name] = bucket.NewMemory(bucket.MemoryConfig{Clock: func() time.Time { return time.UnixMilli(w.now.Load()) }})
 }
 
 // open opens a store of the world.

@@ -17,8 +17,8 @@ var day = bucket.Limit{Name: "day", Capacity: 100, Period: 24 * time.Hour}
 // twoStores is a world of two stores, and a map that has acme in the first one.
 func twoStores() (*world, *placement.Map) {
 	w := newWorld()
-	w.add("a", 0)
-	w.add("b", 0)
+	w.add("a")
+	w.add("b")
 	return w, &placement.Map{Generation: 1, Candidates: 1, Stores: members("a", "b"), Pins: map[string]string{"acme": "a"}}
 }
 
@@ -102,7 +102,7 @@ func TestAStoreThatCannotBeOpenedLeavesTheOldMap(t *testing.T) {
 	require.EqualValues(t, 1, s.Map().Generation)
 	_, err = s.Take(t.Context(), bucket.Take{Tenant: "acme", Buckets: compile(t, day), Amounts: points(1)})
 	require.NoError(t, err)
-	w.add("c", 0)
+	w.add("c")
 	require.NoError(t, s.Apply(t.Context(), m.Next(members("a", "b", "c"))))
 }
 

@@ -20,7 +20,7 @@ import (
 func TestAnOperationWhoseClientHasGoneHasNotFailed(t *testing.T) {
 	t.Parallel()
 	s := newShedding(t, func(cfg *throttle.Config, _ *ratelimit.Config) { cfg.Errors = 0.5 })
-	s.centre.shed(0)
+	s.centre.admit()
 	began := make(chan struct{}, 1)
 	s.resolver.OnExport = func(ctx context.Context, _ int) error {
 		began <- struct{}{}
@@ -60,7 +60,7 @@ func TestAllWhomNobodyKnowsAreOneVoiceOfTheThrottle(t *testing.T) {
 				cfg.Errors = 0.02
 				centre, ok := cfg.Centre.(*fixedCentre)
 				require.True(t, ok)
-				centre.shed(0)
+				centre.admit()
 				centre.told = func(r throttle.Report) {
 					now := atomic.LoadInt64(&asked)
 					if now-before >= enough && len(busy) < cap(busy) {

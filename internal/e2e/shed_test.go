@@ -48,11 +48,11 @@ type fixedCentre struct {
 	sums  throttle.Report
 }
 
-// shed changes the share that the next reports are answered with: the running throttle reads it too.
-func (d *fixedCentre) shed(share float64) {
+// admit ends shedding: the next reports are answered with a share of 0. The running throttle reads it too.
+func (d *fixedCentre) admit() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.share.Shed = share
+	d.share.Shed = 0
 }
 
 func (d *fixedCentre) Exchange(_ context.Context, r throttle.Report) (throttle.Share, error) {
@@ -211,7 +211,7 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 			return true
 		}
 	})
-	s.centre.shed(0)
+	s.centre.admit()
 	// A beat in which one operation has failed, or none, says nothing, and a pressure is that of more beats than one.
 	require.Eventually(t, func() bool {
 		require.Equal(t, http.StatusOK, s.post(request{Query: `{ __typename }`}).Status)
@@ -223,7 +223,7 @@ func TestTheThrottleLearnsWhatOperationsTakeAndWhetherTheyFail(t *testing.T) {
 func TestWhatLimitsRefuseAndWhatIsReplayedIsNoLoadForTheThrottle(t *testing.T) {
 	t.Parallel()
 	s := newShedding(t, nil)
-	s.centre.shed(0)
+	s.centre.admit()
 	const never = `{ users(first: 20000) { name } }`
 	for range 20 {
 		require.Equal(t, ratelimitclient.CodeCostLimitExceeded, s.post(request{Query: never}).errorCode(t))

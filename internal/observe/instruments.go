@@ -116,8 +116,6 @@ const (
 	// attrLeaseBy says who decided a take of a tenant of which something is leased, and attrLeaseCause why there was an exchange.
 	attrLeaseBy    = "ratelimit.lease.decided_by"
 	attrLeaseCause = "ratelimit.lease.cause"
-	// attrShardBy says who decided a take of a tenant that is shared.
-	attrShardBy = "ratelimit.shard.decided_by"
 )
 
 // The values of attrUntoldBy.
@@ -145,7 +143,6 @@ var (
 	leaseTakeLabels   = labels{attrStoreName, attrLeaseBy}
 	leaseCauseLabels  = labels{attrStoreName, attrLeaseCause}
 	leaseHeldLabels   = labels{attrStoreName, attrUnit}
-	shardTakeLabels   = labels{attrStoreName, attrShardBy}
 	callLabels        = labels{attrStoreName, attrCall, attrResult}
 	sparedLabels      = labels{attrStoreName, attrSparedBy}
 	awayLabels        = labels{attrStoreName, attrOutcome}

@@ -108,7 +108,8 @@ func (s *slot) count(c *counter, v *event.Verdict, d detail) {
 			*of = of.Plus(counts)
 		}
 	}
-	t, hash := s.tenant(c, v), uint64(0)
+	var hash uint64
+	t := s.tenant(c, v)
 	if t != nil {
 		t.Counts, t.tier, hash = t.Plus(counts), v.Tier, t.hash
 	} else {

@@ -324,7 +324,8 @@ func TestNamesOfUsers(t *testing.T) {
 	d := event.Decided{
 		RefusalID: "id", Tenant: "acme", Team: "blue", User: "mira",
 		Limits: []event.LimitState{
-			{Level: "user", Owner: "mira"}, {Level: "operation", Owner: "Query.a", Part: "mira"},
+			{Level: "user", Owner: "mira"},
+			{Level: "operation", Owner: "Query.a", Part: "mira"},
 			{Level: "team", Owner: "blue", Origin: &event.Origin{Overrides: []event.Override{{Level: "user", Owner: "mira"}}}},
 		},
 	}

@@ -103,7 +103,7 @@ func (c *counter) record(one *recorded) Record {
 	r := Record{
 		Tenant: pseudonym.Written(one.tenant), Tier: pseudonym.Written(one.tier), Document: pseudonym.Written(one.document), Cost: one.cost,
 		N: one.n, Refused: one.refused, Mixed: one.mixed,
-		Team: c.names.team(one.tenant, one.team, one.hideOwners), User: c.names.user(one.tenant, one.user, one.hideOwners),
+		Team: c.team(one.tenant, one.team, one.hideOwners), User: c.user(one.tenant, one.user, one.hideOwners),
 	}
 	if one.mixed {
 		r.Cost = one.cost / max(1, one.n)

@@ -50,8 +50,8 @@ func reader(t testing.TB, client redis.UniversalClient) *report.Reader {
 	return r
 }
 
-func refused(id, tenant string) event.Decided {
-	return event.Decided{At: time.Now(), RefusalID: id, Outcome: "limited", Code: "RATE_LIMITED", Tenant: tenant, Revision: 3}
+func refused(id string) event.Decided {
+	return event.Decided{At: time.Now(), RefusalID: id, Outcome: "limited", Code: "RATE_LIMITED", Tenant: "acme", Revision: 3}
 }
 
 func asked(tenant string) event.Verdict {
@@ -72,7 +72,7 @@ func testInstances(t *testing.T, client redis.UniversalClient) {
 		for range i + 1 {
 			one.Count(asked("acme"))
 		}
-		require.True(t, one.Keep(t.Context(), refused(fmt.Sprint("id-", i), "acme")))
+		require.True(t, one.Keep(t.Context(), refused(fmt.Sprint("id-", i))))
 	}
 	var all *report.Summary
 	require.Eventually(t, func() bool {
@@ -134,7 +134,7 @@ func TestRefusalOutlivesItsInstance(t *testing.T) {
 	one.Observe(t.Context(), event.ModeSwitched{State: "current", InForce: []event.ModeSwitch{
 		{AtMost: "warn", Until: time.Now().Add(time.Hour), Reason: "loop\x1b[2J"}, {AtMost: "off", Until: time.Now().Add(-time.Hour)},
 	}})
-	one.Observe(t.Context(), refused("last words", "acme"))
+	one.Observe(t.Context(), refused("last words"))
 	require.NoError(t, one.Close())
 	r := reader(t, client)
 	found, err := r.Refusal(t.Context(), "last words")
@@ -155,7 +155,7 @@ func TestEventsWaitForARedisThatIsAway(t *testing.T) {
 	client := redistest.Connect(t, server.Addr)
 	one := instance(t, client, "one")
 	server.Kill()
-	one.Observe(t.Context(), refused("while it was away", "acme"))
+	one.Observe(t.Context(), refused("while it was away"))
 	one.Observe(t.Context(), event.LimitReached{At: time.Now(), Budget: event.Budget{Tenant: "acme", Level: "user", Owner: "mira"}})
 	require.NoError(t, server.Restart())
 	r := reader(t, client)
@@ -176,7 +176,7 @@ func TestForeignEntriesAreCounted(t *testing.T) {
 	client, test := redistest.Connect(t, server.Addr), plain(t, server.Addr)
 	one := instance(t, client, "good")
 	one.Count(asked("acme"))
-	one.Observe(t.Context(), refused("good", "acme"))
+	one.Observe(t.Context(), refused("good"))
 	require.NoError(t, one.Close())
 	add := func(key string, values ...any) {
 		require.NoError(t, test.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: values}).Err())
