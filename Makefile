@@ -120,7 +120,7 @@ test-long: test-tools ## Repeat all tests in other orders, run the model of the 
 	@scripts/install-postgres
 	cd gqlratelimitd && go test -v -run '^TestOf32PublishersOneWinsEachRoundAndTheLogHasNoFork$$' -timeout 60m ./internal/store -rounds=1000
 	@# A thousand kills of whoever stands between a take and the counts by hour, on SQLite, and on PostgreSQL.
-	cd gqlratelimitd && go test -v -run '^TestUsageEqualsChargesAfterKills$$' -timeout 60m . -kills=1000
+	cd gqlratelimitd && go test -tags long -v -run '^TestUsageEqualsChargesAfterKills$$' -timeout 60m . -kills=1000
 	@# Two hundred kills of daemons that bring webhooks.
 	cd gqlratelimitd && go test -v -run '^TestDaemonsThatAreKilledLoseNoMessageAndBringEachUnderOneID$$' -timeout 60m . -webhook-kills=200
 	@# Mistakes in scripts that few calls show.

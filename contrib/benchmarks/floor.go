@@ -35,8 +35,8 @@ var errNotTheFloor = errors.New("what the limiter tells is not what the floor of
 // what is ready-made JSON, which takes longer.
 func floor(ctx context.Context, limited http.Handler, told any) (http.Handler, error) {
 	// The first request of a tenant finds all buckets full.
-	answer(ctx, limited, requestBody, "bench")
-	recorder := answer(ctx, limited, requestBody, "bench")
+	answer(ctx, limited, requestBody)
+	recorder := answer(ctx, limited, requestBody)
 	var response struct {
 		Extensions struct {
 			RateLimit json.RawMessage `json:"rateLimit"`

@@ -199,16 +199,16 @@ func check(status int, body []byte, told telling) error {
 // serve returns a function that sends one request and checks the answer.
 func serve(ctx context.Context, server http.Handler, body []byte, told telling) func() error {
 	return func() error {
-		recorder := answer(ctx, server, body, "bench")
+		recorder := answer(ctx, server, body)
 		return check(recorder.Code, recorder.Body.Bytes(), told)
 	}
 }
 
 // answer sends one request of a tenant.
-func answer(ctx context.Context, server http.Handler, body []byte, tenant string) *httptest.ResponseRecorder {
+func answer(ctx context.Context, server http.Handler, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-Tenant", tenant)
+	request.Header.Set("X-Tenant", "bench")
 	recorder := httptest.NewRecorder()
 	server.ServeHTTP(recorder, request)
 	return recorder

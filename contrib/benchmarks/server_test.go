@@ -63,7 +63,7 @@ func TestTheFloorAnswersAsLongAsTheLimiter(t *testing.T) {
 		require.NoError(t, err)
 		below, err := floor(t.Context(), limited, test.told)
 		require.NoError(t, err)
-		want, got := answer(t.Context(), limited, requestBody, "bench"), answer(t.Context(), below, requestBody, "bench")
+		want, got := answer(t.Context(), limited, requestBody), answer(t.Context(), below, requestBody)
 		// Some digits of what remains, and of times.
 		require.InDelta(t, want.Body.Len(), got.Body.Len(), 40)
 		require.Len(t, got.Header(), len(want.Header()))

@@ -112,7 +112,7 @@ func requireReason(t testing.TB, reason access.Reason, err error, secrets ...str
 func TestATokenIsAnActor(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	ada := publisher("ada")
+	ada := publisher()
 	token, text := d.tokens.add(t, ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Publisher}, Tenants: []string{"acme"}}, noon)
 	actor, err := d.enter(text)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestATokenIsAnActor(t *testing.T) {
 func TestATokenThatIsNotWholeIsRefusedWithoutAsking(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: access.None}})
-	_, text := d.tokens.add(t, publisher("ada"), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	for i := range text {
 		changed := []byte(text)
 		if changed[i]++; changed[i] > '~' {
@@ -158,8 +158,8 @@ func TestATokenHoldsUntilItExpiresOrIsRevoked(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
 	viewer := access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}, Life: time.Hour}
-	token, text := d.tokens.add(t, publisher("ada"), viewer, noon)
-	other, _ := d.tokens.add(t, publisher("ada"), viewer, noon)
+	token, text := d.tokens.add(t, publisher(), viewer, noon)
+	other, _ := d.tokens.add(t, publisher(), viewer, noon)
 	d.now = noon.Add(time.Hour - 1)
 	_, err := d.enter(text)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestTheBootstrapTokenIssuesOneTokenAndNothingElse(t *testing.T) {
 func TestTheUseOfATokenIsNotedCoarsely(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	_, text := d.tokens.add(t, publisher("ada"), access.TokenRequest{Subject: "broken", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "broken", Roles: []access.Role{access.Viewer}}, noon)
 	for range 25 {
 		_, err := d.enter(text)
 		require.NoError(t, err, "a use that cannot be noted keeps nobody out")
@@ -219,7 +219,7 @@ func TestTheUseOfATokenIsNotedCoarsely(t *testing.T) {
 func TestAStoreThatIsAwayIsNotTheFaultOfWhoAsks(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{Guesses: access.GuessConfig{Failures: 2}})
-	_, text := d.tokens.add(t, publisher("ada"), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	d.tokens.err = errors.New("the database is away")
 	for range 5 {
 		_, err := d.enter(text)
@@ -236,8 +236,8 @@ func TestAnAddressThatGuessesIsRefusedAndItsNeighboursWhoWereInAreNot(t *testing
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
 	viewer := access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}
-	_, text := d.tokens.add(t, publisher("ada"), viewer, noon)
-	_, late := d.tokens.add(t, publisher("ada"), viewer, noon)
+	_, text := d.tokens.add(t, publisher(), viewer, noon)
+	_, late := d.tokens.add(t, publisher(), viewer, noon)
 	guess := func() error {
 		_, text := access.NewBootstrapToken(noon)
 		_, err := d.enter(text)
@@ -332,7 +332,7 @@ func TestAThousandGuessesAtOnceAreNoMoreThanOneAfterTheOther(t *testing.T) {
 func TestWhatAClientCallsItselfIsBounded(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, access.AuthConfig{})
-	_, text := d.tokens.add(t, publisher("ada"), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
+	_, text := d.tokens.add(t, publisher(), access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}}, noon)
 	r := request("Bearer " + text)
 	r.Header.Set("User-Agent", "a\x1b[2J\u202e\xff"+strings.Repeat("é", 1000))
 	actor, err := d.Authenticate(r)

@@ -13,15 +13,15 @@ import (
 )
 
 // publisher is a person who publishes.
-func publisher(name string) access.Actor {
-	return access.Actor{Subject: name, Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}}
+func publisher() access.Actor {
+	return access.Actor{Subject: "ada", Issuer: "https://login.example.org", Method: access.MethodOIDC, Roles: []access.Role{access.Publisher}}
 }
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func TestATokenIsRecognisedAndStoredAsAHash(t *testing.T) {
 	t.Parallel()
-	ada := publisher("ada")
+	ada := publisher()
 	token, text, err := access.NewToken(ada, access.TokenRequest{Subject: "deploy", Roles: []access.Role{access.Viewer}, Tenants: []string{"acme"}}, noon)
 	require.NoError(t, err)
 	require.Regexp(t, `^grl_[a-z2-7]{13}_[a-z2-7]{59}$`, text)

@@ -19,17 +19,6 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
-// figure is a preview that says always the same.
-type figure struct {
-	report previewreport.Report
-	err    error
-}
-
-func (f figure) Preview(context.Context, preview.Config) (*previewreport.Report, error) {
-	r := f.report
-	return &r, f.err
-}
-
 // seen is what was recorded of a hundred tenants in an hour, of all unless share is less than 1, and newly refused of so many, of none more than largest.
 func seen(newly int, largest, share float64) previewreport.Report {
 	part := float64(newly) / 100
