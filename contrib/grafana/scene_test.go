@@ -115,7 +115,7 @@ func (s *scene) startDaemons() (second string) {
 	require.NoError(s.T, os.WriteFile(config, []byte(text), 0o600))
 	build(s.T, nil, "-C", "../../gqlratelimitd", "-o", path, ".")
 	start := func(address string) (string, *os.Process) {
-		return s.run(path, nil, "-listen", address, "-data", data, "-redis", "redis://"+s.redis.Addr, "-namespace", namespace, "-alone", "-config", config)
+		return s.run(path, nil, "-listen", address, "-data", data, "-redis", "redis://"+s.redis.Addr, "-namespace", namespace, "-config", config)
 	}
 	address := promtest.FreeAddress(s.T)
 	out, process := start(address)
