@@ -31,14 +31,6 @@ func fleetDecisions() []panel {
 			}},
 		},
 		{
-			"Tenants and users refused something", "Share of those that an instance has seen within a minute, of the instance where it is highest. All count, named or not.", units.PercentUnit,
-			[]query{{`max by (ratelimit_digest_of) (ratelimit_digest_refused_share{SCOPE})`, "{{ratelimit_digest_of}}"}},
-		},
-		{
-			"Tenants and users seen", "About how many an instance has seen within a minute, of the instance that has seen most.", units.Short,
-			[]query{{`max by (ratelimit_digest_of) (ratelimit_digest_seen{SCOPE})`, "{{ratelimit_digest_of}}"}},
-		},
-		{
 			"Decisions, by operation", "Of the operations that Config.Observe.Operations names; the rest is other.", units.RequestsPerSecond,
 			[]query{{`sum by (graphql_operation_name, ratelimit_outcome) (rate(ratelimit_operation_decisions_total{SCOPE}[$__rate_interval]))`, "{{graphql_operation_name}} {{ratelimit_outcome}}"}},
 		},

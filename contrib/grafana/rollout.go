@@ -9,7 +9,7 @@ func rollout() board {
 		rows: []row{
 			{"Candidate", candidate()},
 			{"Policy of the instances", policies()},
-			{"Tenants, mode switches, digests", records()},
+			{"Tenants, mode switches", records()},
 		},
 	}
 }
@@ -68,10 +68,6 @@ func records() []panel {
 		{
 			"Not told for", "For how long an instance was not told what has changed, of the instance that waits longest.", units.Seconds,
 			[]query{{`max(ratelimit_directory_age_seconds{SCOPE})`, "tenants"}, {`max(ratelimit_mode_switches_age_seconds{SCOPE})`, "mode switches"}},
-		},
-		{
-			"Digests", "How often the digest of a second was written, and was not.", units.OpsPerSecond,
-			[]query{{`sum by (ratelimit_digest_result) (rate(ratelimit_digest_duration_seconds_count{SCOPE}[$__rate_interval]))`, "{{ratelimit_digest_result}}"}},
 		},
 	}
 }

@@ -56,14 +56,6 @@ func allTenants() []panel {
 			[]query{{`max(ratelimit_fleet_tenants_refused{SCOPE})`, "tenants"}, {`max(ratelimit_fleet_tenants_unnamed{SCOPE})`, "without a name"}},
 		},
 		{
-			"Refused something", "Share of all tenants that an instance has seen within a minute, of the instance where it is highest.", units.PercentUnit,
-			[]query{{`max(ratelimit_digest_refused_share{SCOPE, ratelimit_digest_of="tenants"})`, "tenants"}},
-		},
-		{
-			"Seen", "About how many tenants an instance has seen within a minute, of the instance that has seen most.", units.Short,
-			[]query{{`max(ratelimit_digest_seen{SCOPE, ratelimit_digest_of="tenants"})`, "tenants"}},
-		},
-		{
 			"Refused again and again", "Tenants that kept being refused, by tier.", units.EventsPerSecond,
 			[]query{{`sum by (ratelimit_tier) (rate(ratelimit_tenant_refused_repeatedly_total{SCOPE}[$__rate_interval]))`, "{{ratelimit_tier}}"}},
 		},
