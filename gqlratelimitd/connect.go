@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 )
@@ -21,7 +20,6 @@ func (d *daemon) connect(cfg *control.Config) error {
 		return err
 	}
 	cfg.Preview = replays
-	cfg.HashUser = func(tenant, user string) string { return digest.HashUser(replays.key, tenant, user) }
 	return nil
 }
 
