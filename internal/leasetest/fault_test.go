@@ -240,7 +240,7 @@ func ordinaryFaults(t testing.TB) verdictsOf {
 	return fl.judge(from, before)
 }
 
-func TestProcessesKeepTheLimitWhileTheyBreak(t *testing.T) {
+func TestLimitHoldsWhileProcessesBreak(t *testing.T) {
 	v := ordinaryFaults(t)
 	require.LessOrEqual(t, v.over, v.inexact)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 )
 
-func TestEightProcessesUseTheWholeBackstopAndNoMoreInAnyInterval(t *testing.T) {
+func TestBackstopIsUsedWhole(t *testing.T) {
 	fl, points := newWallFleet(t)
 	from, before := fl.clock.after(), calls(t, fl.server.Addr)
 	begun := operations(fl.count())
@@ -27,7 +27,7 @@ func TestEightProcessesUseTheWholeBackstopAndNoMoreInAnyInterval(t *testing.T) {
 	require.Greater(t, v.operation.used(), 99.0)
 }
 
-func TestEightProcessesKeepTheBackstopInEveryIntervalWhateverBreaks(t *testing.T) {
+func TestBackstopHoldsUnderFaults(t *testing.T) {
 	fl, _ := newWallFleet(t)
 	from := fl.clock.after()
 	t.Log(fl.breaks(newRandom(fl.Seed), *faultTime))
@@ -36,32 +36,32 @@ func TestEightProcessesKeepTheBackstopInEveryIntervalWhateverBreaks(t *testing.T
 	require.Greater(t, v.all.used(), 30.0, "they go on serving")
 }
 
-func TestABlockReachesEveryInstanceWithinALease(t *testing.T) {
+func TestBlockReachesEveryInstance(t *testing.T) {
 	reached := blockEach(t, 8)
 	t.Logf("blocks reached the last of %d instances after %v in the middle, and %v at most", fleetSize, reached[len(reached)/2], reached[len(reached)-1])
 }
 
 // A clock that is behind brings nothing back, and one that is right again no more than what has passed. Nobody takes back what somebody still holds: an end
 // of a lease by the clock that was behind is too early, but the other one has to be silent for a lease as well, by a clock that does not step.
-func TestAClockOfRedisThatStepsBackAndOnAgainAdmitsNothingBeyondTheLimit(t *testing.T) {
+func TestRedisClockStepsBackAndOn(t *testing.T) {
 	v, times := backAndOn(t, *faultTime)
 	require.NotZero(t, times)
 	require.LessOrEqual(t, v.over, v.inexact)
 }
 
 // The store takes half a minute for passed that has not, which fills what nobody holds. Nothing is taken back from those who hold the rest.
-func TestAClockOfRedisThatStepsOnAdmitsNoMoreThanOneFullBucketBeyondTheLimit(t *testing.T) {
+func TestRedisClockStepsOn(t *testing.T) {
 	v := onlyOn(t)
 	require.LessOrEqual(t, v.over, 20_000+v.inexact)
 }
 
-func TestEightProcessesGetTheLimitInEveryIntervalWhateverBreaks(t *testing.T) {
+func TestLimitHoldsUnderFaults(t *testing.T) {
 	v := ordinaryFaults(t)
 	require.LessOrEqual(t, v.over, v.inexact)
 	require.Greater(t, v.used(), 30.0, "they go on serving")
 }
 
-func TestWhoStopsBetweenTheLookAtTheClockAndTheDebitAdmitsNothingAfterItsLease(t *testing.T) {
+func TestStoppedProcessAdmitsNothingAfterItsLease(t *testing.T) {
 	fl := newFleet(t, redistest.Start(t), ordinary(t), false)
 	fl.load(0.8*float64(fl.Refill), even())
 	pass(1500 * time.Millisecond)
@@ -105,13 +105,13 @@ func TestWhoStopsBetweenTheLookAtTheClockAndTheDebitAdmitsNothingAfterItsLease(t
 	require.LessOrEqual(t, fl.budget().excess(all), v)
 }
 
-func TestAReplicaThatTakesOverAdmitsNoMoreBeyondTheLimitThanWhatItHasMissed(t *testing.T) {
+func TestFailoverExceedsOnlyByItsLag(t *testing.T) {
 	v, most := failOver(t, ordinary(t), 300*time.Millisecond)
 	t.Logf("at most %d", most)
 	require.LessOrEqual(t, v.over, most+v.inexact)
 }
 
-func TestARedisThatHasLostEverythingAdmitsNoMoreThanAFullBucketAndOneLeaseBeyondTheLimit(t *testing.T) {
+func TestRedisThatLostEverything(t *testing.T) {
 	v := loseAll(t, ordinary(t))
 	// A bucket that is full again, and what was held: its level, and what comes back to it during a lease.
 	require.LessOrEqual(t, v.over, 20_000+20_000+2*20_000+v.inexact)
@@ -119,7 +119,7 @@ func TestARedisThatHasLostEverythingAdmitsNoMoreThanAFullBucketAndOneLeaseBeyond
 }
 
 // A short run measures one row of the first table, and judges nothing but the limit.
-func TestTheTablesOfTheReportAreMadeByOneCommand(t *testing.T) {
+func TestReportTables(t *testing.T) {
 	if !*all {
 		of := setting{Kind: leased, Seed: seed(t), Capacity: 20_000, Refill: 20_000, Costs: mixed}
 		v, reached := shapes[1].run(t, of, 1.5, 2*time.Second)
