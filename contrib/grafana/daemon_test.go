@@ -38,7 +38,7 @@ const named = 20
 func TestAlertsOfTheControlPlaneFireWhenUsageIsNotCollectedOrMoreTenantsAreRefusedThanItNames(t *testing.T) {
 	t.Parallel()
 	s, second := newScene(t)
-	s.shop = promtest.NewShop(t, promtest.ShopConfig{Digest: s.redis.Addr, Namespace: namespace})
+	s.shop = promtest.NewShop(t, promtest.ShopConfig{Report: s.redis.Addr, Namespace: namespace})
 	s.scraped(second)
 
 	// Twenty are refused as much as can be, and usage is collected: for longer than either alert waits.

@@ -31,6 +31,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/event/stream"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/testserver"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/throttle"
 )
@@ -78,10 +79,10 @@ type ShopConfig struct {
 	Backstop bool
 	// Overloaded has the throttle aim at a latency that no query has.
 	Overloaded bool
-	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written, unless Digest says where.
+	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written.
 	NoDigest bool
-	// Digest is where a Redis is that takes the digest, in a namespace.
-	Digest, Namespace string
+	// Report is the address of a Redis that takes what the shop reports, in a namespace. Empty reports nothing.
+	Report, Namespace string
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -166,14 +167,21 @@ func (s *Shop) observer(t testing.TB, cfg ShopConfig, meter metric.MeterProvider
 	if cfg.Events > 0 {
 		told = append(told, event.NewChannel(cfg.Events))
 	}
-	if cfg.NoDigest {
-		cfg.Digest = "127.0.0.1:1"
+	if cfg.Report != "" {
+		client := redis.NewClient(&redis.Options{Addr: cfg.Report})
+		t.Cleanup(func() { _ = client.Close() })
+		reporter, err := report.Start(report.Config{
+			Place: report.Place{Client: client, Namespace: cfg.Namespace}, MeterProvider: meter, Logger: quiet,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = reporter.Close() })
+		told = append(told, reporter)
 	}
-	if cfg.Digest != "" {
-		client := redis.NewClient(&redis.Options{Addr: cfg.Digest})
+	if cfg.NoDigest {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		t.Cleanup(func() { _ = client.Close() })
 		writer, err := redisdigest.Start(redisdigest.WriterConfig{
-			Config: redisdigest.Config{Client: client, Namespace: cfg.Namespace}, Collector: digests, MeterProvider: meter, Logger: quiet,
+			Config: redisdigest.Config{Client: client}, Collector: digests, MeterProvider: meter, Logger: quiet,
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = writer.Close() })
