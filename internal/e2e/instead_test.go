@@ -318,3 +318,18 @@ func TestATenantWithoutRequestsIsParsedWhereARuleMayStand(t *testing.T) {
 	require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: `{ me { id } }`}).errorCode(t))
 	require.Equal(t, http.StatusOK, f.post(request{Query: paged}).Status, "it was parsed, and found to pay elsewhere")
 }
+
+func TestInsteadInShadowTakesNoRefund(t *testing.T) {
+	t.Parallel()
+	trial := policyOf(t, strings.Replace(standing, "Query.page: {instead: true,", "Query.page: {instead: true, mode: shadow,", 1))
+	s := newStands(t, func(cfg *ratelimit.Config) {
+		many := 30
+		cfg.Pricing.Cost.ListSizes = map[string]cost.ListSize{"Query.users": {AssumedSize: &many}}
+		cfg.Policy, cfg.Settlement.Refund = trial, true
+	})
+	s.policy = trial
+	got := s.post(request{Query: `{ users { name } page(first: 5) { name } }`})
+	require.EqualValues(t, 38, got.rateLimit(t)["charged"], got.Body)
+	require.EqualValues(t, 20, got.rateLimit(t)["refunded"], got.Body)
+	require.Equal(t, map[string]int64{"minute": 18, "requests": 1, "Query.page minute": 18}, s.remains())
+}
