@@ -106,17 +106,21 @@ func TestTheGuideOfWebhooksIsFollowedLineByLineToAReceiverInPython(t *testing.T)
 	variables := map[string]string{"TOKEN": r.first()}
 	lines := commands.FindAllString(strings.ReplaceAll(guide, "http://127.0.0.1:8470", r.url), -1)
 	require.Len(t, lines, 4, "register, test, failures, replay")
+	typed := func(line string) string {
+		t.Helper()
+		set := ""
+		for name, value := range variables {
+			set += name + "=" + value + "\n"
+		}
+		return r.shell(set + line)
+	}
 	run := func(line string) (answer struct {
 		ID, Secret string
 		Failures   []struct{ Message string }
 	},
 	) {
 		t.Helper()
-		set := ""
-		for name, value := range variables {
-			set += name + "=" + value + "\n"
-		}
-		text := r.shell(set + line)
+		text := typed(line)
 		require.NotContains(t, text, `"title"`, line)
 		require.NoError(t, json.Unmarshal([]byte(text), &answer), text)
 		return answer
@@ -151,8 +155,12 @@ func TestTheGuideOfWebhooksIsFollowedLineByLineToAReceiverInPython(t *testing.T)
 
 	// What has failed is listed, and replayed.
 	r.register(variables["TOKEN"], "acme", gone)
-	variables["ID"], variables["REVISION"] = gone.id, revision(gone)
-	run(lines[1])
+	variables["ID"] = gone.id
+	// A refusal that was on its way may find the endpoint gone first, which writes a revision.
+	python.Eventually(func() bool {
+		variables["REVISION"] = revision(gone)
+		return !strings.Contains(typed(lines[1]), `"title"`) || r.state(variables["TOKEN"], gone).Disabled == "gone"
+	})
 	python.Eventually(func() bool {
 		is := r.state(variables["TOKEN"], gone)
 		return is.Dead > 0 && is.Disabled == "gone"
