@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/gqlgen-ratelimit/ratelimit/digest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
 )
 
@@ -16,12 +16,11 @@ func (d *daemon) connect(cfg *control.Config) error {
 		return err
 	}
 	cfg.Instances, cfg.Relay, cfg.Budgets = feed, d.relayStatus, d.budgets
-	replays, err := newRecorded(d.options, d.redis)
+	key, err := reportKey(d.options.ReportKey)
 	if err != nil {
 		return err
 	}
-	cfg.Preview = replays
-	cfg.HashUser = func(tenant, user string) string { return digest.HashUser(replays.key, tenant, user) }
+	cfg.HashUser = func(tenant, user string) string { return report.HashUser(key, tenant, user) }
 	return nil
 }
 

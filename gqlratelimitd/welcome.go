@@ -36,7 +36,7 @@ func (d *daemon) welcome() {
 		fmt.Fprintf(w, "Everything is kept in %s\n", d.options.Data)
 	}
 	if d.relay == nil {
-		fmt.Fprintln(w, "Changes stay here, and previews have nothing to go by: with -redis URL changes reach every instance.")
+		fmt.Fprintln(w, "Changes stay here: with -redis URL changes reach every instance.")
 	}
 	if d.token == "" {
 		return

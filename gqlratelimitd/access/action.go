@@ -9,8 +9,6 @@ const (
 	ReadPolicy Action = "policy.read"
 	// CheckPolicy compiles and lints a document that is not published.
 	CheckPolicy Action = "policy.check"
-	// PreviewPolicy tries a document on recorded traffic.
-	PreviewPolicy Action = "policy.preview"
 	// ReadFleet reads which instance serves which revision.
 	ReadFleet Action = "fleet.read"
 	// ReadMetrics reads the metrics of the control plane.
@@ -107,7 +105,6 @@ type row struct {
 var rights = []row{
 	{ReadPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{CheckPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
-	{PreviewPolicy, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadFleet, fleet, []Role{Viewer, Operator, Publisher, Auditor}, true},
 	{ReadMetrics, fleet, []Role{Viewer, Operator, Publisher, Auditor}, false},
 	{ReadTenant, tenant, []Role{Viewer, TenantAdmin, Operator, Publisher, Auditor}, true},

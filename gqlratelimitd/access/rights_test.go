@@ -24,7 +24,6 @@ var matrix = []struct {
 }{
 	{access.ReadPolicy, "", "", "vopas"},
 	{access.CheckPolicy, "", "", "vopas"},
-	{access.PreviewPolicy, "", "", "vopas"},
 	{access.ReadFleet, "", "", "vopas"},
 	{access.ReadMetrics, "", "", "vopa"},
 	{access.ReadTenant, "vtopa", "", "vopas"},

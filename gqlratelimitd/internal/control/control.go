@@ -21,8 +21,6 @@ type Config struct {
 	// Keys are those that sign revisions. If there are any, a revision that none of them has signed is not published. A key that
 	// is not of ed25519.PublicKeySize bytes is a mistake.
 	Keys []ed25519.PublicKey
-	// Preview replays what instances have recorded. Nil is nobody: what is known then is whether a document lowers anything.
-	Preview Previewer
 	// Instances says what instances say of themselves, and Relay how far changes have come. Nil is a daemon without a Redis. What Relay
 	// returns is the caller's.
 	Instances Instances
@@ -47,8 +45,6 @@ type Control struct {
 	newest     atomic.Pointer[compiled]
 	fleet      fleetCache
 	misfitting misfitting
-	// asked has room for one preview.
-	asked chan struct{}
 	// compiles is for documents that are to hold or do, and checks for those that are only looked at: who may look at many keeps
 	// nobody from publishing.
 	compiles, checks turn
@@ -83,7 +79,7 @@ func New(cfg Config) (*Control, error) {
 	}
 	cfg.Parse.MaxDocument = cmp.Or(cfg.Parse.MaxDocument, tiers.DefaultMaxDocument)
 	return &Control{
-		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)}, asked: make(chan struct{}, 1),
+		cfg: cfg, fleet: fleetCache{asking: make(chan struct{}, 1)},
 		compiles: newTurn(), checks: newTurn(), exports: newTurn(), mostExported: MaxUsageExport, misfitting: misfitting{turn: newTurn()},
 	}, nil
 }

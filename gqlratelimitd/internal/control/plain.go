@@ -4,7 +4,7 @@ import "regexp"
 
 var (
 	// ours are names of packages of the daemon before what they say, wherever one error has another one in it.
-	ours = regexp.MustCompile(`(?m)(^|: |; )(?:(?:access|audit|control|preview|store): )+(?:(?:denied|not approved): )?`)
+	ours = regexp.MustCompile(`(?m)(^|: |; )(?:(?:access|audit|control|store): )+(?:(?:denied|not approved): )?`)
 	// theirs are those of the library, before the first word or behind the field that is wrong: further on they may be keys of a document.
 	theirs = regexp.MustCompile(`^([a-z -]+: )?(?:bucket|policy|tiers): `)
 )

@@ -147,7 +147,7 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 func (s *scene) attempts() []attempt {
 	const (
 		get, put, check = "GET " + policies, "PUT " + policies, "POST " + policies + "/check"
-		diff, preview   = "POST " + policies + "/diff", "POST " + policies + "/preview"
+		diff            = "POST " + policies + "/diff"
 		one, revert     = "GET " + policies + "/{number}", "POST " + policies + "/{number}/revert"
 		org             = "/v1/orgs/{org}/ratelimit"
 		effective       = "GET " + org + "/policies"
@@ -189,10 +189,6 @@ func (s *scene) attempts() []attempt {
 		{status: 400, route: diff, path: other, body: document},
 		{status: 413, route: diff, body: tooLarge},
 		{status: 422, route: diff, body: "version: 2"},
-		{status: 200, route: preview, body: document},
-		{status: 400, route: preview, path: "?enforced=perhaps", body: document},
-		{status: 413, route: preview, body: tooLarge},
-		{status: 422, route: preview, body: "version: 2"},
 		{status: 200, route: one, path: policies + "/1"},
 		{status: 400, route: one, path: policies + "/1" + other},
 		{status: 404, route: one, path: policies + "/7"},

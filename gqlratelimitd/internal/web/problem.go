@@ -112,11 +112,6 @@ func problemOf(err error) *problem {
 		return invalidProblem(invalidOnes)
 	case errors.Is(err, control.ErrNotFound):
 		return &problem{Status: http.StatusNotFound, Title: "There is no such thing", Detail: "It was never there, or is not there any more."}
-	case errors.Is(err, control.ErrBusy):
-		return &problem{
-			Status: http.StatusTooManyRequests, Title: "Another preview is under way", retryAfter: 2 * time.Second,
-			Detail: "There is one at a time, because it takes a processor for seconds. Ask again.",
-		}
 	case errors.Is(err, control.ErrKeyReused):
 		return &problem{
 			Status: http.StatusUnprocessableEntity, Title: "The Idempotency-Key was used for another request",
@@ -129,11 +124,6 @@ func problemOf(err error) *problem {
 // awayProblem says what the daemon needs and does not reach, or that it has failed.
 func awayProblem(err error) *problem {
 	switch {
-	case errors.Is(err, control.ErrPreview):
-		return &problem{
-			Status: http.StatusServiceUnavailable, Title: "There is no preview now", retryAfter: 5 * time.Second,
-			Detail: "What instances have recorded could not be read from Redis, or not be judged in time. The log of the daemon has more, under the request.",
-		}
 	case errors.Is(err, control.ErrUncertain):
 		return &problem{
 			Status: http.StatusServiceUnavailable, Title: "Nobody knows whether it was done", retryAfter: time.Second,

@@ -35,7 +35,6 @@ func (s *Server) table() []route {
 		{method: http.MethodPut, pattern: policies, does: actions{access.PublishPolicy}, handle: s.publish},
 		{method: http.MethodPost, pattern: policies + "/check", does: actions{access.CheckPolicy}, handle: s.lint},
 		{method: http.MethodPost, pattern: policies + "/diff", does: actions{access.ReadPolicy}, handle: s.diff},
-		{method: http.MethodPost, pattern: policies + "/preview", does: actions{access.PreviewPolicy}, handle: s.preview},
 		{method: http.MethodGet, pattern: policies + "/{number}", does: actions{access.ReadPolicy}, handle: s.policy},
 		{method: http.MethodPost, pattern: policies + "/{number}/revert", does: actions{access.RevertPolicy}, handle: s.revert},
 		{method: http.MethodGet, pattern: "/v1/ratelimit/revisions", does: actions{access.ReadPolicy}, handle: s.revisions},

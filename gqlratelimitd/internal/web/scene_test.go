@@ -189,7 +189,7 @@ func (s *scene) problem(status int, a answer) (p struct {
 	s.read(a, &p)
 	require.Equal(s, status, p.Status)
 	require.NotEmpty(s, p.Title)
-	require.NotRegexp(s, `(?m)(^|[:;] )(access|audit|bucket|control|policy|preview|store|tiers|web): `, p.Detail, "clients read plain words")
+	require.NotRegexp(s, `(?m)(^|[:;] )(access|audit|bucket|control|policy|store|tiers|web): `, p.Detail, "clients read plain words")
 	require.Equal(s, a.Header.Get("Request-Id"), p.Request)
 	return p
 }
