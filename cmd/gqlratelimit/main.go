@@ -19,7 +19,7 @@
 // The exit code is 0 if all is well, 1 if something was found (a price above the maximum, a rise above
 // the threshold, an operation that does not fit the schema, a mistake in a schema, a dangerous setting, a file of
 // operations that does not parse beside others that do), and 2 if the command could not do its work because of its arguments or
-// because a file that it needs cannot be read, or Redis or the daemon does not answer. policy plan exits with 3 if more than 5 % of tenants or users are newly refused.
+// because a file that it needs cannot be read, or Redis or the daemon does not answer.
 package main
 
 import (
@@ -136,8 +136,7 @@ func writeUsage(w io.Writer) {
 Run gqlratelimit SUB-COMMAND -h, or gqlratelimit help SUB-COMMAND, for the arguments of one.
 
 The exit code is 0 if all is well, 1 if something was found, and 2 if the arguments
-make no sense, or what is needed cannot be read or does not answer. policy plan exits
-with 3 if more than 5 % of tenants or users are newly refused.
+make no sense, or what is needed cannot be read or does not answer.
 `)
 	_, _ = io.WriteString(w, b.String())
 }
