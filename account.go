@@ -55,7 +55,6 @@ const (
 	reasonActual   = "actual"
 	reasonExcess   = "excess"
 	reasonFailed   = "failed"
-	reasonCanceled = "canceled"
 	reasonReleased = "released"
 	// reasonBytes: nothing but the bytes of the answers is charged on.
 	reasonBytes = "bytes"

@@ -76,23 +76,7 @@ type PricingConfig struct {
 	// InvalidDocument is how many points are charged for a document that failed to parse or validate, besides one
 	// request: it never runs, but it costs the server time. Zero means 1, [None] charges nothing.
 	InvalidDocument int64
-	// Actual says of which operations it is added up what they have really come to, by the lists in their responses; a
-	// subscription, which pays one event, is compared for as many events as it had. Zero means [ActualWhereRead].
-	Actual ActualCosts
 }
-
-// ActualCosts says of which operations it is added up what they have come to, which takes two microseconds and more.
-type ActualCosts uint8
-
-const (
-	// ActualWhereRead adds up what somebody reads: [SettlementConfig] where it corrects charges by that, metrics, which compare
-	// it with what was estimated, and clients that ask for everything (GraphQL-Cost: full, or report).
-	ActualWhereRead ActualCosts = iota
-	// ActualAlways adds up each operation, for extensions that read [Decision].
-	ActualAlways
-	// ActualNever adds up none.
-	ActualNever
-)
 
 // SettlementConfig says how the charge of an operation is corrected after it has run. The zero value keeps
 // each charge at its estimate: that bounds the work, where a response tells only what came of it.
@@ -116,32 +100,19 @@ type SettlementConfig struct {
 	// FailedShare is the share of the charge, 0 to 1, that is given back when an operation ends in nothing
 	// but errors. Zero gives back nothing: errors may come after any amount of work.
 	FailedShare float64
-	// CanceledShare is the share of the charge, 0 to 1, that is given back when the client leaves before the
-	// answer and the operation breaks off. Zero gives back nothing: what ran is paid. Who may break off for
-	// nothing can make the server work for nothing.
-	CanceledShare float64
-	// MaxWaiting is how many settlements may wait for a store, at most 1 000 000, for each store. Those that find no room
-	// are dropped: the estimate stays charged. Zero means 4096.
-	MaxWaiting int
 }
 
-const (
-	defaultMaxWaiting = 4096
-	mostWaiting       = 1_000_000
-)
+// maxSettlementsWaiting is how many settlements may wait for each store, some 2 MB. Those that find no room are dropped,
+// and their estimates stay charged.
+const maxSettlementsWaiting = 4096
 
 // corrects reports whether any charge is corrected without a claim.
 func (s *SettlementConfig) corrects() bool {
-	return s.Refund || s.ChargeExcess || s.FailedShare > 0 || s.CanceledShare > 0
+	return s.Refund || s.ChargeExcess || s.FailedShare > 0
 }
 
-func (s *SettlementConfig) validate(actual ActualCosts, fail failFunc) {
-	if actual == ActualNever && (s.Refund || s.ChargeExcess) {
-		fail("Settlement has Refund or ChargeExcess, which need the actual cost: unset Pricing.Actual")
-	}
+func (s *SettlementConfig) validate(fail failFunc) {
 	within(fail, "Settlement.FailedShare", s.FailedShare, 0, 1)
-	within(fail, "Settlement.CanceledShare", s.CanceledShare, 0, 1)
-	within(fail, "Settlement.MaxWaiting", s.MaxWaiting, 0, mostWaiting)
 }
 
 // OutageConfig configures what this process decides by itself: this instance's share of the limits that fail local or
@@ -239,7 +210,6 @@ func (c Config) withDefaults() Config {
 	c.Pricing.InvalidDocument = cmp.Or(c.Pricing.InvalidDocument, 1)
 	c.Stores = maps.Clone(c.Stores)
 	c.Idempotency = c.Idempotency.withDefaults()
-	c.Settlement.MaxWaiting = cmp.Or(c.Settlement.MaxWaiting, defaultMaxWaiting)
 	c.Response.Headers = cmp.Or(c.Response.Headers, HeadersDraft10)
 	c.Answer.MaxBytes = cmp.Or(c.Answer.MaxBytes, defaultMaxAnswer)
 	c.Observe = c.Observe.withDefaults()
@@ -274,16 +244,13 @@ func (c *Config) validate() error {
 		fail("Subject is nil: say who pays, for example with ratelimit.ByHeader or ratelimit.ByPeer")
 	}
 	countOrNone(fail, "Pricing.InvalidDocument", c.Pricing.InvalidDocument)
-	if c.Pricing.Actual > ActualNever {
-		fail("Pricing.Actual is %d, want one of the Actual constants", c.Pricing.Actual)
-	}
 	c.Proxies.validate(fail)
 	c.Response.validate(fail)
 	c.Answer.validate(fail)
 	c.Idempotency.validate(fail)
 	c.Outage.validate(fail)
 	c.Observe.validate(fail)
-	c.Settlement.validate(c.Pricing.Actual, fail)
+	c.Settlement.validate(fail)
 	return errors.Join(errs...)
 }
 

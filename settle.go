@@ -65,11 +65,12 @@ func (e *Extension) correction(op *operation, last *graphql.Response, unused int
 		return correction{}
 	case op.claim != nil && last != nil && !op.Ran(last):
 		return correction{points: op.charged.points, reason: reasonReleased}
-	case left, stream && (gone || e.cfg.Pricing.Actual == ActualNever || op.responses.count.Load() == 0):
+	case left, stream && (gone || op.responses.count.Load() == 0):
 		// Starting it, and the event that may have been in the making, are paid.
 		return correction{}
 	case spoiled && gone:
-		return correction{points: shareOf(op.charged.points, s.CanceledShare), reason: reasonCanceled}
+		// The client has left: who may break off for nothing can make the server work for nothing.
+		return correction{}
 	case spoiled && !op.responses.delivered.Load():
 		return correction{points: shareOf(op.charged.points, s.FailedShare), reason: reasonFailed}
 	case spoiled, !s.Refund:
@@ -144,7 +145,7 @@ func (op *operation) show(c correction) {
 }
 
 // follow begins to watch over an operation that is about to run, and to add up what it comes to if somebody reads that: the
-// settlement of its charge, a client that asks, or metrics.
+// settlement of its charge, a client that is told everything, or metrics.
 func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext, op *operation) {
 	s, d := &e.cfg.Settlement, &op.decision
 	settles := op.corrects()
@@ -152,8 +153,7 @@ func (e *Extension) follow(ctx context.Context, opCtx *graphql.OperationContext,
 	if settles && s.Refund {
 		opCtx.ResolverMiddleware = op.responses.watching(opCtx.ResolverMiddleware)
 	}
-	actual := e.cfg.Pricing.Actual
-	d.Counted = actual == ActualAlways || actual == ActualWhereRead && (op.asks || e.reporter.ReadsSpent(ctx))
+	d.Counted = op.asks || e.cfg.Response.Full || e.reporter.ReadsSpent(ctx)
 	if d.Counted || settles && (s.Refund || s.ChargeExcess) {
 		op.addUp(opCtx)
 	}

@@ -35,7 +35,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 	}
 	stores, err := backend.New(backend.Config{
 		Stores: e.cfg.stores(), Local: e.cfg.Outage.local(), Gate: e.cfg.Outage.gate(),
-		MaxWaiting: e.cfg.Settlement.MaxWaiting,
+		MaxWaiting: maxSettlementsWaiting,
 		Logger:     e.cfg.Observe.Logger, Watcher: reporter,
 	})
 	if err != nil {

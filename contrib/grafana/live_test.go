@@ -93,11 +93,11 @@ func TestEveryQueryIsAnsweredByAPrometheusThatScrapesTheExampleAndTheControlPlan
 	s.awaits("RatelimitRelayLag", "RatelimitAnnounceLag", "RatelimitStoreAway", "RatelimitRefusedByOutage", "RatelimitDirectoryStale", "RatelimitModeSwitchesStale", "RatelimitWebhooksBehind")
 	s.redis.Thaw(t)
 	s.shop.StoreAway(false)
-	s.shop.SettlementsAway(true)
+	s.shop.SettlementsFail(true)
 	s.publishElsewhere()
 	s.ask(http.MethodPut, "/v1/ratelimit/policies", s.examplePolicy(), "If-Match", `"2"`)
 	s.awaits("RatelimitRelayRefused")
-	s.shop.SettlementsAway(false)
+	s.shop.SettlementsFail(false)
 
 	// The daemon that relays hangs, and the other one has not taken over yet.
 	require.NoError(t, freeze.Process(s.leader))

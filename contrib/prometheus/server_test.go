@@ -60,7 +60,7 @@ func TestAlertsFireInAPrometheusThatScrapesServersOnABadDay(t *testing.T) {
 	cut.FeedAway(true)
 	cut.BrokerAway(true)
 	cut.StoreAway(true)
-	small.SettlementsAway(true)
+	small.SettlementsFail(true)
 	var fires map[string][]promtest.Alert
 	missing := func(name string) bool { return len(fires[name]) == 0 }
 	t.Cleanup(func() {

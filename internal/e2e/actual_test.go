@@ -60,17 +60,6 @@ func TestAnOperationThatDoesNotRunHasNoActualCost(t *testing.T) {
 	require.NotContains(t, f.post(request{Query: `{ users(first: 600) { name } }`}).rateLimit(t), "actual", "a refusal")
 }
 
-func TestTheActualCostCanBeTurnedOff(t *testing.T) {
-	t.Parallel()
-	i := &instruments{t: t}
-	f := newFixture(t, func(cfg *ratelimit.Config) {
-		i.configure(cfg)
-		cfg.Pricing.Actual = ratelimit.ActualNever
-	})
-	require.NotContains(t, f.post(request{Query: cheapQuery, Cost: "full"}).rateLimit(t), "actual")
-	require.Empty(t, i.sums("ratelimit.operation.actual_cost", "ratelimit.root_field"))
-}
-
 func TestMetricsCompareWhatWasEstimatedWithWhatItCameTo(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}

@@ -109,20 +109,20 @@ func TestTheResponseWaitsForNoSettlementAndWhatFindsNoRoomIsDroppedAndCounted(t 
 	synctest.Test(t, func(t *testing.T) {
 		store := &holdingStore{Store: ratelimittest.NewStore(&ratelimittest.Clock{}), pass: make(chan struct{})}
 		i := &instruments{t: t}
-		run := newSettledInProcess(t, store, func(cfg *ratelimit.Config) {
-			i.configure(cfg)
-			cfg.Settlement.MaxWaiting = 1
-		})
-		require.InDelta(t, 200, run.post(request{Query: generous}).rateLimit(t)["refunded"], 0)
-		synctest.Wait() // the first is with the store, and leaves room for one
-		require.InDelta(t, 200, run.post(request{Query: generous}).rateLimit(t)["refunded"], 0)
+		run := newSettledInProcess(t, store, i.configure)
+		const waiting, working = 4096, 8
+		for n := range waiting + working {
+			got := run.post(request{Query: generous, Tenant: fmt.Sprint("tenant-", n)}).rateLimit(t)
+			require.InDelta(t, 200, got["refunded"], 0)
+			synctest.Wait() // workers have taken what they can
+		}
 		dropped := run.post(request{Query: generous}).rateLimit(t)
 		require.NotContains(t, dropped, "refunded")
-		require.InDelta(t, 1000-3*302, dropped["remaining"], 0)
+		require.InDelta(t, 1000-302, dropped["remaining"], 0)
 		close(store.pass)
 		require.NoError(t, run.extension.Shutdown(t.Context()))
-		require.Equal(t, []int64{200, 200}, givenBack(store.Store))
-		require.Equal(t, map[string]float64{"settled": 2, "dropped_full": 1}, results(i))
+		require.Len(t, givenBack(store.Store), waiting+working)
+		require.Equal(t, map[string]float64{"settled": waiting + working, "dropped_full": 1}, results(i))
 	})
 }
 
@@ -214,30 +214,18 @@ func TestSettlementsAreCountedAndTraced(t *testing.T) {
 	}
 }
 
-func TestACanceledOperationIsPaidUnlessAShareIsGivenBack(t *testing.T) {
+func TestACanceledOperationIsPaid(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		share float64
-		back  []int64
-	}{{"by default", 0, nil}, {"by option", 0.5, []int64{18}}} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			store := ratelimittest.NewStore(&ratelimittest.Clock{})
-			run := newSettledInProcess(t, store, func(cfg *ratelimit.Config) {
-				// The other share is not that of a client that leaves.
-				cfg.Settlement.CanceledShare, cfg.Settlement.FailedShare = test.share, 1
-			})
-			ctx, leave := context.WithCancel(t.Context())
-			run.resolver.OnExport = func(ctx context.Context, _ int) error {
-				leave()
-				return ctx.Err()
-			}
-			run.postAs(ctx, request{Query: failing})
-			require.NoError(t, run.extension.AwaitSettled(t.Context()))
-			require.Equal(t, test.back, givenBack(store))
-		})
+	store := ratelimittest.NewStore(&ratelimittest.Clock{})
+	run := newSettledInProcess(t, store, func(cfg *ratelimit.Config) { cfg.Settlement.FailedShare = 1 })
+	ctx, leave := context.WithCancel(t.Context())
+	run.resolver.OnExport = func(ctx context.Context, _ int) error {
+		leave()
+		return ctx.Err()
 	}
+	run.postAs(ctx, request{Query: failing})
+	require.NoError(t, run.extension.AwaitSettled(t.Context()))
+	require.Empty(t, givenBack(store))
 }
 
 func TestADeferredPartThatItsClientDoesNotWaitForIsPaid(t *testing.T) {
@@ -245,7 +233,7 @@ func TestADeferredPartThatItsClientDoesNotWaitForIsPaid(t *testing.T) {
 	i := &instruments{t: t}
 	cfg := ratelimit.Config{
 		Store: ratelimittest.NewStore(nil), Policy: compiledPolicy(t), Subject: byTenantHeader,
-		Settlement: ratelimit.SettlementConfig{Refund: true, CanceledShare: 1, FailedShare: 1},
+		Settlement: ratelimit.SettlementConfig{Refund: true, FailedShare: 1},
 	}
 	i.configure(&cfg)
 	server := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
@@ -303,7 +291,7 @@ func TestEightSettlementsAreWithASlowStoreAtOnceAndNoMore(t *testing.T) {
 func TestAStreamThatItsClientLeavesIsPaid(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}
-	f := newSettledFixture(t, ratelimit.SettlementConfig{Refund: true, CanceledShare: 1, FailedShare: 1}, i.configure)
+	f := newSettledFixture(t, ratelimit.SettlementConfig{Refund: true, FailedShare: 1}, i.configure)
 	f.resolver.Tick = make(chan int)
 	s := f.dial("token", nil)
 	s.send(map[string]any{"type": "subscribe", "id": "1", "payload": map[string]any{"query": `subscription { ticks(count: 3) }`}})

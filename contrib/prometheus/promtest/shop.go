@@ -112,7 +112,7 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	limiter := ratelimit.New(ratelimit.Config{
 		Throttle: ratelimit.ThrottleConfig{Throttle: throttled(t, cfg, meter)},
 		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store}, Policy: follower, Subject: subject,
-		Settlement: ratelimit.SettlementConfig{Refund: true, MaxWaiting: 1},
+		Settlement: ratelimit.SettlementConfig{Refund: true},
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}, Observer: s.observer(t, cfg, meter), Logger: quiet,
 		},
@@ -231,8 +231,8 @@ func (s *Shop) Ask(t testing.TB, tenant, query string) int {
 // StoreAway has the store of budgets answer no more, or again.
 func (s *Shop) StoreAway(away bool) { s.store.away.Store(away) }
 
-// SettlementsAway has the store correct no charges, or again.
-func (s *Shop) SettlementsAway(away bool) { s.store.settlementsAway.Store(away) }
+// SettlementsFail has the store correct no charges, or again.
+func (s *Shop) SettlementsFail(fail bool) { s.store.settlementsFail.Store(fail) }
 
 // BrokerAway has the broker of the stream take nothing, or again.
 func (s *Shop) BrokerAway(away bool) { s.sink.away.Store(away) }
@@ -250,7 +250,7 @@ var errAway = errors.New("promtest: away")
 // shopStore is a store in memory that can be away.
 type shopStore struct {
 	*bucket.Memory
-	away, settlementsAway atomic.Bool
+	away, settlementsFail atomic.Bool
 }
 
 // Take implements [bucket.Store].
@@ -263,8 +263,11 @@ func (s *shopStore) Take(ctx context.Context, take bucket.Take) (bucket.Result, 
 
 // Settle implements [bucket.Store].
 func (s *shopStore) Settle(ctx context.Context, settlement bucket.Settlement) (bucket.Settled, error) {
-	if s.away.Load() || s.settlementsAway.Load() {
+	switch {
+	case s.away.Load():
 		return bucket.Settled{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, errAway)
+	case s.settlementsFail.Load():
+		return bucket.Settled{}, errAway
 	}
 	return s.Memory.Settle(ctx, settlement)
 }
