@@ -10,6 +10,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/idempotency"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/claims"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/decision"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/inbound"
@@ -152,12 +153,11 @@ func (e *Extension) capReplays(ctx context.Context, op *operation) *decision.Ref
 	if buckets := judged(op.decision.Rules); counts(buckets, bucket.Replays) {
 		return op.chargeFrom(ctx, buckets, bucket.Replays, 1).Refusal
 	}
-	most := e.cfg.Idempotency.MaxReplays
-	if most < 0 || !enforces(op.decision.Rules) {
+	if !enforces(op.decision.Rules) {
 		return nil
 	}
 	n, left := e.replays.Count(op.decision.Subject.Tenant, time.Now(), time.Minute)
-	if n <= most {
+	if n <= idempotency.MaxReplays {
 		return nil
 	}
 	return &decision.Refusal{Outcome: decision.Limited, RetryAfter: left}

@@ -56,11 +56,6 @@ type IdempotencyConfig struct {
 	// holds only a digest. An answer is there before the record says so, and before the client gets it.
 	// Nil keeps them in the records.
 	Answers idempotency.AnswerStore
-	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of
-	// its policy counts [bucket.Replays], which holds over all servers and takes a call of the store for
-	// each. Beyond it replays are refused with [ratelimitclient.CodeRateLimited]. Tenants of whom no limit is enforced have
-	// no bound. Zero means [idempotency.DefaultMaxReplays], [None] means no bound.
-	MaxReplays int
 	// AdmitUnclaimed lets a keyed mutation run while the store is away and its limits admit it. By
 	// default it is refused, because nobody can tell whether it is a repeat.
 	AdmitUnclaimed bool
@@ -102,7 +97,6 @@ func (c IdempotencyConfig) withDefaults() IdempotencyConfig {
 	c.QueryTTL = cmp.Or(c.QueryTTL, idempotency.DefaultQueryTTL)
 	c.Lease = cmp.Or(c.Lease, idempotency.DefaultLease)
 	c.MaxAnswer = cmp.Or(c.MaxAnswer, idempotency.DefaultMaxAnswer)
-	c.MaxReplays = cmp.Or(c.MaxReplays, idempotency.DefaultMaxReplays)
 	c.MaxAnswers = cmp.Or(c.MaxAnswers, idempotency.DefaultMaxAnswers)
 	return c
 }
@@ -121,7 +115,6 @@ func (c *IdempotencyConfig) validate(fail failFunc) {
 		fail("Idempotency.Keys is %d, which is none of the KeyUse constants", c.Keys)
 	}
 	countOrNone(fail, "Idempotency.MaxAnswers", int64(c.MaxAnswers))
-	countOrNone(fail, "Idempotency.MaxReplays", int64(c.MaxReplays))
 	orNone(fail, "Idempotency.MaxAnswer", c.MaxAnswer, largestMaxAnswer)
 	// A lease that is wrong itself is no measure for the rest.
 	shortest := max(c.Lease, minLease)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/observe"
 )
 
 // ObserveConfig configures what operators are told: by a logger, by spans and metrics of OpenTelemetry, and by events
@@ -40,7 +41,8 @@ type ObserveConfig struct {
 	// of its upgrade only, which is over: its operations are not in it. False leaves the span as it is.
 	RootSpan bool
 
-	// Observer is told of decisions, of limits that are nearly used up and that refuse, and of stores that go and
+	// Observer is told of decisions, of limits that are nearly used up and that refuse, of tenants that are refused a hundred times
+	// within a minute, and of stores that go and
 	// come back. One that is an [event.Counter] is told what every decision came to, besides; package digest has one. It is called in the request, so
 	// that it must not block; package event has a channel, and a logger. Nil means that Refusals are lines of Logger, and nobody is told of the rest.
 	Observer event.Observer
@@ -59,31 +61,14 @@ type ObserveConfig struct {
 	// told all the same, as [event.Decided]: from 0 to 1, drawn at random for each.
 	// Zero means none.
 	Admissions float64
-	// Facts is how many facts about limits are remembered, so that each is told once in its period: a threshold that a limit
-	// of an owner has crossed, a limit that refuses, or would. What finds no room is not told, and counted in the metric
-	// ratelimit.events.untold. Of one tenant a 64th is remembered at most. Memory grows with the facts, to 8 bytes
-	// for each that is to be remembered. Zero means 262 144, which is 2 MiB and enough for 70 000 tenants of whom each has
-	// three facts at once; at least 2048 and at most 16 777 216 (128 MiB), rounded up to a power of two.
-	Facts int
-	// RepeatedRefusals is after how many refusals within RepeatedWithin it is told that a tenant is
-	// refused repeatedly, once in that time. Zero means 100, [None] means never.
-	RepeatedRefusals int
-	// RepeatedWithin is the time in which they are counted, from a second to a day, beginning with the
-	// first. Zero means a minute.
-	RepeatedWithin time.Duration
 }
 
 // Defaults and bounds of an [ObserveConfig].
 const (
-	defaultRefusals         = 100
-	defaultFacts            = 1 << 18
-	maxFacts                = 1 << 24
-	minFacts                = 1 << 11
-	defaultRepeatedRefusals = 100
-	defaultRepeatedWithin   = time.Minute
-	maxThresholds           = 8
-	maxTopTenants           = 1000
-	maxNamedOperations      = 1000
+	defaultRefusals    = 100
+	maxThresholds      = 8
+	maxTopTenants      = 1000
+	maxNamedOperations = 1000
 )
 
 func (c ObserveConfig) withDefaults() ObserveConfig {
@@ -94,9 +79,6 @@ func (c ObserveConfig) withDefaults() ObserveConfig {
 		c.Thresholds = []float64{0.8, 1}
 	}
 	c.Refusals = cmp.Or(c.Refusals, defaultRefusals)
-	c.Facts = cmp.Or(c.Facts, defaultFacts)
-	c.RepeatedRefusals = cmp.Or(c.RepeatedRefusals, defaultRepeatedRefusals)
-	c.RepeatedWithin = cmp.Or(c.RepeatedWithin, defaultRepeatedWithin)
 	return c
 }
 
@@ -111,10 +93,26 @@ func (c *ObserveConfig) validate(fail failFunc) {
 	within(fail, "Observe.Admissions", c.Admissions, 0, 1)
 	countOrNone(fail, "Observe.Refusals", int64(c.Refusals))
 	countOrNone(fail, "Observe.TenantRefusals", int64(c.TenantRefusals))
-	within(fail, "Observe.RepeatedWithin", c.RepeatedWithin, time.Second, 24*time.Hour)
-	within(fail, "Observe.Facts", c.Facts, minFacts, maxFacts)
-	countOrNone(fail, "Observe.RepeatedRefusals", int64(c.RepeatedRefusals))
 	within(fail, "Observe.TopTenants", c.TopTenants, 0, maxTopTenants)
 	within(fail, "the number of Observe.Tenants", len(c.Tenants), 0, maxTopTenants)
 	within(fail, "the number of Observe.Operations", len(c.Operations), 0, maxNamedOperations)
+}
+
+// The numbers of an [observe.Config] that nobody sets.
+const (
+	// rememberedFacts take 2 MiB, which is enough for 70 000 tenants of whom each has three facts at once.
+	rememberedFacts = 1 << 18
+	// A tenant that is refused so often within that time is told once in it.
+	repeatedRefusals = 100
+	repeatedWithin   = time.Minute
+)
+
+// reporter is the configuration of what tells operators.
+func (c *ObserveConfig) reporter() observe.Config {
+	return observe.Config{
+		Logger: c.Logger, TracerProvider: c.TracerProvider, MeterProvider: c.MeterProvider, Tenants: c.Tenants, TopTenants: c.TopTenants,
+		Operations: c.Operations, RootSpan: c.RootSpan, Observer: c.Observer, Refusals: c.Refusals, TenantRefusals: c.TenantRefusals,
+		Thresholds: c.Thresholds, Admissions: c.Admissions,
+		Facts: rememberedFacts, RepeatedRefusals: repeatedRefusals, RepeatedWithin: repeatedWithin,
+	}
 }

@@ -208,16 +208,15 @@ func TestNoneIsNoMistakeWhereAFieldSaysSo(t *testing.T) {
 	err := ratelimit.New(ratelimit.Config{
 		Pricing: ratelimit.PricingConfig{InvalidDocument: ratelimit.None},
 		Idempotency: ratelimit.IdempotencyConfig{
-			MaxAnswers: ratelimit.None, MaxReplays: ratelimit.None, MaxAnswer: ratelimit.None,
+			MaxAnswers: ratelimit.None, MaxAnswer: ratelimit.None,
 		},
 		Outage: ratelimit.OutageConfig{
 			KnownFor: ratelimit.None, RefusalAge: ratelimit.None, MaxConcurrent: ratelimit.None,
 		},
-		Observe: ratelimit.ObserveConfig{RepeatedRefusals: ratelimit.None},
-		Answer:  ratelimit.AnswerConfig{MaxBytes: ratelimit.None},
+		Answer: ratelimit.AnswerConfig{MaxBytes: ratelimit.None},
 	}).Validate(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))
 	require.ErrorContains(t, err, "Config.Store is nil", "it is checked at all")
-	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxReplays", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "RepeatedRefusals", "MaxBytes"} {
+	for _, field := range []string{"InvalidDocument", "MaxAnswers", "MaxAnswer", "KnownFor", "RefusalAge", "MaxConcurrent", "MaxBytes"} {
 		require.NotContains(t, err.Error(), field)
 	}
 }
@@ -230,12 +229,10 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 			HelpURL: "/limits", Headers: 64, Status: map[string]int{"NO_CODE": 429, ratelimitclient.CodeRateLimited: 302},
 		},
 		Idempotency: ratelimit.IdempotencyConfig{
-			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, MaxAnswers: -3, MaxReplays: -2, MaxAnswer: -2, Keys: 9,
+			Lease: 1, QueryTTL: -1, Headers: []string{"a b"}, MaxAnswers: -3, MaxAnswer: -2, Keys: 9,
 		},
 		Observe: ratelimit.ObserveConfig{
-			TopTenants: -1, RepeatedRefusals: -2,
-			Thresholds:     []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()},
-			RepeatedWithin: time.Millisecond,
+			TopTenants: -1, Thresholds: []float64{.1, .2, .3, .4, .5, .6, .7, 1.5, math.NaN()},
 		},
 		Pricing: ratelimit.PricingConfig{Cost: cost.Config{Weights: map[string]float64{"Query.nothing": 1}}, InvalidDocument: -2},
 		Outage:  ratelimit.OutageConfig{KnownFor: -2, RefusalAge: -2, MaxRefusals: -1, CappedCalls: 5000, MaxConcurrent: -2},
@@ -243,9 +240,9 @@ func TestEveryMistakeInTheConfigurationIsReportedAtOnce(t *testing.T) {
 	}).Validate(schema)
 	for _, part := range []string{
 		"Store", "Policy", "Subject", "Response.Headers", `HelpURL is "/limits"`, `"NO_CODE"`, `"RATE_LIMITED" is 302`, "Lease", "QueryTTL",
-		"Headers has", "MaxAnswers is -3", "MaxReplays is -2", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
-		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN", "RepeatedWithin is 1ms",
-		"RepeatedRefusals is -2", "InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",
+		"Headers has", "MaxAnswers is -3", "MaxAnswer is -2", "Keys is 9", "TopTenants", "Query.nothing",
+		"Thresholds is 9", "Thresholds has 1.5", "Thresholds has NaN",
+		"InvalidDocument is -2", "KnownFor is -2ns", "RefusalAge is -2ns", "MaxConcurrent is -2",
 		"MaxRefusals is -1", "CappedCalls is 5000", "MaxBytes is -2",
 	} {
 		require.ErrorContains(t, err, part)

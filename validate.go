@@ -29,7 +29,7 @@ func (e *Extension) Validate(schema graphql.ExecutableSchema) error {
 		costs.Complexity, complexityErr = withComplexity(costs.Complexity, schema, e.cfg.Observe.Logger)
 	}
 	estimator, costErr := cost.New(schema.Schema(), costs)
-	reporter, reporterErr := observe.New(observe.Config(e.cfg.Observe), e.cfg.stores())
+	reporter, reporterErr := observe.New(e.cfg.Observe.reporter(), e.cfg.stores())
 	if err := errors.Join(configErr, complexityErr, costErr, reporterErr); err != nil {
 		return err
 	}

@@ -19,8 +19,10 @@ const (
 	DefaultMaxAnswer = 16 << 10
 	// DefaultMaxAnswers is how many bytes of answers are stored of a tenant within the life of their records.
 	DefaultMaxAnswers = 32 << 20
-	// DefaultMaxReplays is how many stored answers one server gives a tenant within a minute.
-	DefaultMaxReplays = 600
+	// MaxReplays is how many stored answers one server gives a tenant within a minute where no limit of its policy counts
+	// replays. A limit holds over all servers, and takes a call of the store for each. Beyond it replays are refused as
+	// rate limited. A tenant of whom no limit is enforced has no bound.
+	MaxReplays = 600
 )
 
 // AttemptID tells one try of an operation from another try under the same key. Only the attempt

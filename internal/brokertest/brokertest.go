@@ -101,7 +101,7 @@ func serve(t *testing.T, cfg stream.Config) *scene {
 			return ratelimit.Subject{Tenant: tenant}, true
 		}),
 		Observe: ratelimit.ObserveConfig{
-			Observer: refusals{queue}, Logger: cfg.Logger, Refusals: 1_000_000, TenantRefusals: ratelimit.None, Thresholds: []float64{}, RepeatedRefusals: ratelimit.None,
+			Observer: refusals{queue}, Logger: cfg.Logger, Refusals: 1_000_000, TenantRefusals: ratelimit.None, Thresholds: []float64{},
 		},
 	})
 	server := handler.New(testserver.NewExecutableSchema(testserver.Config{Resolvers: &testserver.Resolver{}}))

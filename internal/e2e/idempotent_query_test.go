@@ -296,12 +296,15 @@ func TestAFloodOfQueriesTakesNoRoomFromTheAnswersOfMutations(t *testing.T) {
 
 func TestReplaysOfQueriesAreCappedLikeThoseOfMutations(t *testing.T) {
 	t.Parallel()
-	for name, configure := range map[string]func(*ratelimit.Config){
-		"by a limit":    underLimits(t, "minute: {capacity: 100, per: minute}, again: {unit: replays, capacity: 2, per: minute}"),
-		"by the server": func(cfg *ratelimit.Config) { cfg.Idempotency.MaxReplays = 2 },
+	for name, test := range map[string]struct {
+		configure func(*ratelimit.Config)
+		most      int
+	}{
+		"by a limit":    {underLimits(t, "minute: {capacity: 100, per: minute}, again: {unit: replays, capacity: 2, per: minute}"), 2},
+		"by the server": {nil, idempotency.MaxReplays},
 	} {
-		f := newFixture(t, configure)
-		for range 3 {
+		f := newFixture(t, test.configure)
+		for range 1 + test.most {
 			require.Equal(t, http.StatusOK, f.post(request{Query: cheapQuery, Key: testKey}).Status, name)
 		}
 		require.Equal(t, ratelimitclient.CodeRateLimited, f.post(request{Query: cheapQuery, Key: testKey}).errorCode(t), name)
