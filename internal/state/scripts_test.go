@@ -371,6 +371,35 @@ var rareMutants = []mutant{
 	{"take", "o == live and 0 or k + 1,", "k + 1,"},
 }
 
+// shownLate has the chain, counted from the first one, that shows a mistake which few calls show. It saves the search
+// through those before it. Where it shows the mistake no more, because the calls are drawn in another way, the search is made.
+var shownLate = map[mutant]uint64{
+	{"grant", "amount = min(amount, limit.tokens)", ""}:                                                      14560,
+	{"take", "#was < COUNT_SIZE then", "#was == 0 then"}:                                                     13320,
+	{"override", "expires == 0 or expires > now", "expires == 0 or expires >= now"}:                          9160,
+	{"take", "closes - now > r + AHEAD", "closes - now > 2 * r + AHEAD"}:                                     7360,
+	{"take", "elapsed < 0 then", "elapsed < -1 then"}:                                                        2880,
+	{"take", "limit.r / limit.p >= e.r / e.p", "limit.r / limit.p > 2 * e.r / e.p"}:                          2280,
+	{"take", "ends = date + ends + -ends % 1", "ends = date + ends - ends % 1"}:                              1480,
+	{"take", "length ~= p or rate ~= r or date > now", "date > now"}:                                         1400,
+	{"exchange", "ends + LEASE_MARGIN <= now and order", "order"}:                                            920,
+	{"override", "#text > MAX_OVERRIDE_BYTES", "#text >= MAX_OVERRIDE_BYTES"}:                                800,
+	{"override", "#kept - 1 > extra", "#kept > extra"}:                                                       800,
+	{"renew", "finish > now", "finish >= now"}:                                                               760,
+	{"exchange", "extra + ceil_div(extra, LEASE_DRIFT - 1)", "extra"}:                                        720,
+	{"take", "used + #name <= MOST_COUNT", "used + #name < MOST_COUNT"}:                                      680,
+	{"exchange", "if last ~= number then", "if true then"}:                                                   520,
+	{"take", "to and closes > now and closes ~= to", "to and closes > now and closes < to"}:                  520,
+	{"take", "charge == 0 or debt + charge <= full", "charge == 0 or debt + charge < full"}:                  480,
+	{"settle", "local most = 2 * limit.capacity", "local most = limit.capacity"}:                             440,
+	{"take", "limit.debt > MAX_FAST_DEBT", "limit.debt > 2 * MAX_FAST_DEBT"}:                                 400,
+	{"exchange", "number > last + 1", "number > last + 2"}:                                                   360,
+	{"take", "return limit.debt * limit.p + limit.previous * overlap(limit)", "return limit.debt * limit.p"}: 360,
+	{"take", "2 * limit.capacity * limit.one - debt", "2 * limit.capacity * limit.one - debt - 1"}:           320,
+	{"take", "now >= hour + COUNT_HOUR", "now > hour + COUNT_HOUR"}:                                          240,
+	{"take", "deadline - now <= 2 * full + DEADLINE_ROOM", "deadline - now <= 2 * full"}:                     240,
+}
+
 func TestAMistakeInAScriptIsFound(t *testing.T) {
 	t.Parallel()
 	mutants := commonMutants
