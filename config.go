@@ -144,7 +144,8 @@ type OutageConfig struct {
 	// believes: nobody else takes from its budgets.
 	KnownFor time.Duration
 	// MaxOwners is how many owners are remembered for when a store goes away. Zero means 50 000: some 30 MB with short
-	// names, and 55 MB with names of 100 bytes. One tenant alone has at most half of them.
+	// names, and 55 MB with names of 100 bytes. One tenant alone has at most half of them. While a store is away, what the
+	// shares have spent takes at most 64 MiB more.
 	MaxOwners int
 
 	// RefusalAge is the longest time for which a refusal of the store is the ground of others, at most a

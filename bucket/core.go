@@ -91,12 +91,13 @@ func (s *core) Take(ctx context.Context, take Take) (Result, error) {
 	}
 	if reply.outcome == state.Blocked {
 		result := blockedResult(&take, c.governed.blocked, reply.now)
+		result.records = c.records
 		result.under(c.records, c.governed.until)
 		return result, nil
 	}
 	take.Buckets = c.governed.buckets[:c.live:c.live]
 	result, err := readTake(&take, c.governed.buckets[c.live:], reply)
-	result.unused, result.lifted = c.governed.unused, c.governed.lifted
+	result.unused, result.lifted, result.records = c.governed.unused, c.governed.lifted, c.records
 	result.under(c.records, c.governed.until)
 	return result, err
 }

@@ -188,6 +188,7 @@ func (r *lawRun) take(policy int, amount int64, candidate *lawPolicy) (charged i
 		result, err := lawCall(r, "take", buckets, func(i int, store bucket.Store) (bucket.Result, error) {
 			result, err := store.Take(context.Background(), take)
 			receipts[i], result.Receipt = result.Receipt, bucket.Receipt{}
+			result.ForgetRecords()
 			return result, err
 		})
 		if err != nil {

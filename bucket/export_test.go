@@ -223,26 +223,11 @@ func (r *Redis) Waiting() int {
 // Local judges takes while a store is away.
 type Local = local
 
-// Owners returns how many owners are remembered.
-func (l *local) Owners() int {
-	n := 0
-	for i := range l.shards {
-		l.shards[i].mu.Lock()
-		n += len(l.shards[i].owners)
-		l.shards[i].mu.Unlock()
-	}
-	return n
-}
+// ForgetRecords leaves out which override records there are: each store has drawn a name of its own for them.
+func (r *Result) ForgetRecords() { r.records = nil }
 
-// Held returns how many owners it has taken room for.
-func (l *local) Held() int {
-	return int(l.room.held.Load())
-}
-
-// StandIns returns how many owners stand in for values that found no room.
-func (l *local) StandIns() int {
-	return int(l.room.standIns.Load())
-}
+// Held returns how many tenants and owners are remembered.
+func (l *local) Held() int { return int(l.held.Load()) }
 
 // TakeFast does the take as a fast one, if it can.
 func (m *Memory) TakeFast(take Take) (result Result, ok bool) {

@@ -45,7 +45,7 @@ func (r *Result) under(records *overrideSet, until int64) {
 
 // blockedResult is the answer to a take that an override record blocks.
 func blockedResult(take *Take, by *Override, now int64) Result {
-	result := Result{Verdict: Blocked, blockedBy: by}
+	result := Result{Verdict: Blocked, blockedBy: by, now: now}
 	if take.observes(Blocked) {
 		result.Judgment = &Judgment{blocked: by, now: now}
 	}

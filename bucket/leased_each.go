@@ -110,7 +110,7 @@ func (e *eachTake) takeHere(ctx context.Context, at int) (ok bool) {
 func (e *eachTake) join(r *Result) {
 	e.into.Verdict, e.into.RetryAfter, e.into.blockedBy = r.Verdict, max(e.into.RetryAfter, r.RetryAfter), r.blockedBy
 	e.into.unused, e.into.lifted = append(e.into.unused, r.unused...), append(e.into.lifted, r.lifted...)
-	e.into.now = max(e.into.now, r.now)
+	e.into.records, e.into.now = r.records, max(e.into.now, r.now)
 }
 
 // takeRest asks the store for what is not leased. What nobody knows to be charged is not declined: it may have been.

@@ -26,7 +26,7 @@ func (t *leasedTenant) tooLarge(take *Take, d *debit) debited {
 func (t *leasedTenant) never(take *Take, d *debit, result *Result) {
 	t.store.stats.refused.Add(1)
 	result.Verdict, result.now = Never, t.storeTime(d.now)
-	result.changedBy(d.made)
+	result.changedBy(d.made, t.records)
 	d.short = 0
 	for i := range t.limits.rules {
 		if level := t.holder.Level(i, d.now); t.amounts[i] > min(t.limits.rules[i].Capacity, level.Tokens+level.Left) {

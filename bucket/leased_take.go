@@ -88,7 +88,7 @@ func (t *leasedTenant) decide(ctx context.Context, take *Take, d *debit, result 
 		t.refusal(take, d, result)
 	case blockedHere:
 		*result = blockedResult(take, d.made.blocked, t.storeTime(d.now))
-		result.Judgment = nil
+		result.Judgment, result.records = nil, t.records
 	case neverHere:
 		t.never(take, d, result)
 	case elsewhere:
@@ -205,7 +205,7 @@ func (d *debit) alone(take *Take) bool {
 func (t *leasedTenant) admitted(take *Take, d *debit, result *Result) {
 	t.admissions++
 	result.Verdict, result.now = Admitted, t.storeTime(d.now)
-	result.changedBy(d.made)
+	result.changedBy(d.made, t.records)
 	states := take.scratch(t.limits.Len())
 	t.show(states, d, result.now, true)
 	result.Limits = states
@@ -221,7 +221,8 @@ func (t *leasedTenant) admitted(take *Take, d *debit, result *Result) {
 }
 
 // changedBy notes what override records have changed, if there are any.
-func (r *Result) changedBy(made *governing) {
+func (r *Result) changedBy(made *governing, records *overrideSet) {
+	r.records = records
 	if made != nil {
 		r.unused, r.lifted = made.unused, made.lifted
 	}
@@ -232,7 +233,7 @@ func (t *leasedTenant) refusal(take *Take, d *debit, result *Result) {
 	t.store.stats.refused.Add(1)
 	d.now = t.store.now()
 	result.Verdict, result.now = Limited, t.storeTime(d.now)
-	result.changedBy(d.made)
+	result.changedBy(d.made, t.records)
 	states := take.scratch(t.limits.Len())
 	t.show(states, d, result.now, false)
 	for i := range states {

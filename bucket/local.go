@@ -9,29 +9,29 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/internal/fleet"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
 )
 
 const (
 	localShards = 64
-	// knownLeast and knownShare are for how long what is left of a limit is believed by default: so long,
-	// or that part of the time in which the limit comes back, and at most so long: others take as fast from a
-	// limit a month as from one a minute.
-	knownLeast = time.Second
-	knownMost  = 5 * time.Second
-	knownShare = 60
 	// maxLocalName is the length in bytes of the longest name of a tenant or owner that is remembered.
 	maxLocalName = 512
 	// offsetDrift is by how many milliseconds the time of the store may seem to have moved before it has.
 	offsetDrift = 10
 	// offsetEvery is after how many replies in a shard the time of the store is looked at.
 	offsetEvery = 64
+	// lateness is by how much an answer may come later than one that the store has given after it.
+	lateness = 10 * time.Second
+	// absenceGap is for how long the store is believed to be away when nobody has asked it: what came back in a
+	// longer time others may have taken from the store.
+	absenceGap = 10 * time.Second
+	// entriesPerOwner is how many entries the memory of the shares may have for each owner that is remembered.
+	entriesPerOwner = 8
 )
 
 // local judges takes in this process while the store cannot answer. Limits that fail local ([FailLocal]) it judges by
 // this instance's share of what the store has last said is left, and of the refill; limits that fail bounded
-// ([FailBounded]) by its share of a multiple of the limit, which starts full. What it admits it remembers,
-// to settle it with the store once that is back.
+// ([FailBounded]) by its share of a multiple of the limit, which starts full. A [Memory] has what the shares have spent.
+// What was admitted is remembered, to settle it with the store once that is back.
 //
 // The caller tells it of each answer of the store ([local.Learn]), asks it where there was none
 // ([local.Take]), and settles ([local.Settle]) when there are answers again. It starts no goroutine, its memory
@@ -45,79 +45,75 @@ type local struct {
 	fleet  counter
 	config fleet.Config
 	seed   maphash.Seed
+	// memory has what the shares have spent: of limits that fail bounded under their owners, and of limits that fail
+	// local under names of their own.
+	memory *Memory
 	shards [localShards]localShard
-	room   localRoom
+	// owners says when owners were forgotten that were judged here, and evicted when the memory made room.
+	owners, evicted forgotten
+	// held is how many tenants and owners are remembered, recorded what their override records take, and owing how
+	// many tenants have something to settle.
+	held, recorded, owing atomic.Int64
 	// offset is the time of the store less that of the clock, in milliseconds, if told is set.
 	offset atomic.Int64
 	told   atomic.Bool
 	// away is since when the store has not answered, in its own time, or zero while it does; failed is when it
 	// was found so last, and absence counts how often it has gone.
-	away    atomic.Int64
-	failed  atomic.Int64
-	absence atomic.Int64
-	// owing is how many tenants have something to settle, blocking how many owners a record blocks, and ruled of how
-	// many it is known that records change their limits.
-	owing, blocking, ruled atomic.Int64
+	away, failed, absence atomic.Int64
 
 	beat   heartbeat
 	shares shares
 }
 
-// localShard holds the owners of some tenants, all of those of each.
+// localShard holds some tenants.
 type localShard struct {
-	mu     sync.Mutex
-	owners map[localKey]*localOwner
-	groups map[localGroupKey]*localGroup
-	// debts are the tenants that have something to settle.
-	debts   map[string]*localDebt
-	learned int
-	// swept is when stand-ins were last looked for that are not needed.
-	swept int64
-	// blocked are the owners that a record blocks, as the store has said last, and the record.
-	blocked map[localKey]*Override
-	// blocks is the length of blocked, for those who need not look.
-	blocks atomic.Int64
+	mu sync.Mutex
+	// tenants are under the names that [memoryName] makes, and debtors are those that have something to settle.
+	tenants, debtors map[string]*localTenant
+	learned          int
+	// turn counts the takes: who was found in the one under way is not forgotten.
+	turn uint64
 }
 
-type localKey struct {
-	tenant string
-	owner  Owner
+// localTenant is what is known of a tenant, and what it has to settle.
+type localTenant struct {
+	key, name string
+	owners    map[Owner]*localOwner
+	// records are the override records as the store has told them last, nil for none.
+	records *overrideSet
+	heard   int64
+	turn    uint64
+
+	// owing are the owners that have something to settle, of which first are settled first.
+	owing map[*localOwner]struct{}
+	first []*localOwner
+	// usage is what was admitted and is to be counted, nil if nothing is.
+	usage *admitted
+	// batch is being settled, or was sent without an answer. It is nil otherwise.
+	batch *localBatch
+	// call is under way, if it is not nil.
+	call *localCall
 }
 
 // localOwner is what is known of one owner, and what it has taken here.
 type localOwner struct {
-	key localKey
-	// group are those that it shares room with, and next and before its neighbours there.
-	group        *localGroup
-	next, before *localOwner
-	// taking says that a take is under way that has found the owner, which must not be forgotten before it ends.
-	taking bool
-	// policy are the limits that the store was asked with last, and limits what override records made of them.
-	policy, limits *Limits
-	// known is what the store has said is left, as of a time of the store.
+	owner Owner
+	// known is what the store has said is left of limits that fail local, as of a time of the store.
 	known []knownLimit
 	at    int64
-	// share is what the owner is judged by here, in an absence of the store, last at the time used. It is nil
-	// if the owner has not been judged since the store was last heard of it.
-	share   *share
+	// share is the part of the limits that fail local which the owner was judged by last, at the time used in an absence
+	// of the store. It is nil if the owner has not been judged since the store was last heard of it.
+	share   *part
 	absence int64
 	used    int64
-	ledger  state.Owner
-	// begun are the limits that have what they spent in the ledger: those that fail local since the share began, and
-	// those that fail bounded since they were first judged here.
-	begun []begunLimit
-	// taken is what was admitted and is not settled, and owes says that the tenant's debt names the owner.
+	// as is the name under which the memory has what these limits have spent since the time began, and begun are those
+	// that it has.
+	as    Owner
+	began int64
+	begun []uint16
+	// taken is what was admitted and is not settled.
 	taken []localSpend
-	owes  bool
-	// debtAt is its place among the owners of the debt, if it owes.
-	debtAt int
-}
-
-// begunLimit is a limit that was judged here. bounded says that it fails bounded: what it spent stays in the ledger until it
-// has come back, whatever the store answers meanwhile. A share that started full after each answer would be no bound.
-type begunLimit struct {
-	id      uint16
-	bounded bool
+	turn  uint64
 }
 
 // knownLimit is what the store has said of a limit: what is spent, in tokens, and when its window ends, or when all of
@@ -136,35 +132,27 @@ func NewLocal(store Store, config fleet.Config) (*local, error) {
 	if mistakes := config.Mistakes(); len(mistakes) > 0 {
 		return nil, errors.New("bucket: local shares: " + strings.Join(mistakes, "; "))
 	}
-	if config.Instance == ([8]byte{}) {
-		config.Instance = fleet.NewInstance()
-	}
-	if config.OpenMultiple == 0 {
-		config.OpenMultiple = fleet.DefaultOpenMultiple
-	}
-	if config.Percent == 0 {
-		config.Percent = fleet.DefaultPercent
-	}
-	if config.MaxOwners == 0 {
-		config.MaxOwners = fleet.DefaultOwners
-	}
-	if config.Clock == nil {
-		config.Clock = time.Now
-	}
+	config = config.WithDefaults()
 	l := &local{store: store, config: config, seed: maphash.MakeSeed(), beat: heartbeat{instance: config.Instance}}
 	l.fleet, _ = store.(counter)
+	l.owners.seed, l.evicted.seed = maphash.MakeSeed(), maphash.MakeSeed()
 	l.shares.made = make(map[shareKey]*share)
-	l.room.seed, l.room.most = l.seed, int64(config.MaxOwners)
+	l.memory = NewMemory(MemoryConfig{
+		Clock:      func() time.Time { return time.UnixMilli(l.now()) },
+		MaxEntries: entriesPerOwner * config.MaxOwners,
+	})
+	l.memory.dropped = l.evicted.note
 	for i := range l.shards {
-		l.shards[i].owners = make(map[localKey]*localOwner)
-		l.shards[i].groups = make(map[localGroupKey]*localGroup)
-		l.shards[i].debts = make(map[string]*localDebt)
+		l.shards[i].tenants = make(map[string]*localTenant)
+		l.shards[i].debtors = make(map[string]*localTenant)
 	}
 	return l, nil
 }
 
-func (l *local) shard(tenant string) *localShard {
-	return &l.shards[maphash.String(l.seed, tenant)%localShards]
+// shard returns where a tenant is, and the name that it has there.
+func (l *local) shard(tenant string) (*localShard, string) {
+	key := memoryName(tenant)
+	return &l.shards[maphash.String(l.seed, key)%localShards], key
 }
 
 // now is the time of the store as far as it is known, in Unix milliseconds.
@@ -181,10 +169,6 @@ func (l *local) heard(now int64) {
 		l.told.Store(true)
 	}
 }
-
-// absenceGap is for how long the store is believed to be away when nobody has asked it: what came back in a
-// longer time others may have taken from the store.
-const absenceGap = 10 * time.Second
 
 // present notes that the store has answered.
 func (l *local) present() {
@@ -221,11 +205,8 @@ func (l *local) missed(now int64) (since, absence int64) {
 func (l *local) Learn(take *Take, result *Result) (owes, beat bool) {
 	l.present()
 	local, shared := judgedHere(take.Buckets)
-	switch {
-	case local || shared && (l.ruled.Load() > 0 || anyOverridden(result.Limits)):
+	if local || result.records != nil || l.recorded.Load() > 0 {
 		l.learn(take, result)
-	case l.blocking.Load() > 0 || result.Verdict == Blocked:
-		l.shard(take.Tenant).block(l, take, result)
 	}
 	if !shared {
 		return false, false
@@ -240,37 +221,6 @@ func (l *local) Learn(take *Take, result *Result) (owes, beat bool) {
 	return l.owes(take.Tenant), beat
 }
 
-// learn takes in what the store has answered to a take of limits that are judged here in an absence.
-func (l *local) learn(take *Take, result *Result) {
-	s := l.shard(take.Tenant)
-	s.block(l, take, result)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := result.now
-	if now == 0 {
-		now = l.now()
-	} else if s.learned++; s.learned%offsetEvery == 1 {
-		l.heard(now)
-	}
-	states := result.Limits
-	for i := range take.Buckets {
-		b, n := &take.Buckets[i], 0
-		for n < len(states) && states[n].Owner == b.Owner {
-			n++
-		}
-		key := localKey{take.Tenant, b.Owner}
-		// Of limits that fail bounded it matters only which records change them.
-		if n > 0 && (b.Limits.local || b.Limits.shared && (anyOverridden(states[:n]) || s.owners[key] != nil)) {
-			governed := b.Limits
-			if len(result.Receipt.buckets) == len(take.Buckets) {
-				governed = result.Receipt.buckets[i].Limits
-			}
-			s.learn(l, key, b.Limits, governed, states[:n], now)
-		}
-		states = states[n:]
-	}
-}
-
 // judgedHere says whether any limit fails local, and whether any is judged here at all in an absence.
 func judgedHere(buckets []Bucket) (local, shared bool) {
 	for i := range buckets {
@@ -280,38 +230,74 @@ func judgedHere(buckets []Bucket) (local, shared bool) {
 	return local, shared
 }
 
-func anyOverridden(states []LimitState) bool {
-	for i := range states {
-		if states[i].Overridden {
-			return true
+// learn takes in which override records there are, and what is left of limits that fail local.
+func (l *local) learn(take *Take, result *Result) {
+	s, key := l.shard(take.Tenant)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn++
+	now := result.now
+	if now == 0 {
+		now = l.now()
+	} else {
+		if s.learned++; s.learned%offsetEvery == 1 {
+			l.heard(now)
 		}
+		s.rule(l, key, take.Tenant, result.records)
 	}
-	return false
+	states := result.Limits
+	for i := range take.Buckets {
+		b, n := &take.Buckets[i], 0
+		for n < len(states) && states[n].Owner == b.Owner {
+			n++
+		}
+		if n > 0 && b.Limits.local {
+			s.learn(l, key, take.Tenant, b.Owner, states[:n], now)
+		}
+		states = states[n:]
+	}
+}
+
+// rule takes in the override records of a tenant. Where there is no room for them they are not known.
+func (s *localShard) rule(l *local, key, tenant string, records *overrideSet) {
+	t := s.tenants[key]
+	if t == nil && records != nil {
+		t = s.tenant(l, key, tenant)
+	}
+	if t == nil || t.records == records {
+		return
+	}
+	l.recorded.Add(-t.records.stored())
+	if t.records = records; l.recorded.Add(records.stored()) > maxKnownOverrideBytes {
+		l.recorded.Add(-records.stored())
+		t.records = nil
+	}
+}
+
+// stored is what the records take as they are stored.
+func (s *overrideSet) stored() int64 {
+	if s == nil {
+		return 0
+	}
+	return int64(s.size)
 }
 
 // learn takes in what is left of an owner.
-func (s *localShard) learn(l *local, key localKey, policy, governed *Limits, states []LimitState, now int64) {
-	o := s.owner(l, key, false)
-	if o == nil || o.newer(now) {
+func (s *localShard) learn(l *local, key, tenant string, owner Owner, states []LimitState, now int64) {
+	t := s.tenant(l, key, tenant)
+	if t == nil {
 		return
 	}
-	if governed == policy {
-		governed = o.governed(policy, states)
+	o := s.owner(l, t, owner)
+	if o == nil || now < o.at && o.at-now <= lateness.Milliseconds() {
+		// What is known is of a later time. Where it is of a much later one the clock of the store was set back.
+		return
 	}
-	o.govern(l, policy, governed)
+	t.heard = now
 	o.learn(states, now)
-	if !o.owes {
+	if _, owes := t.owing[o]; !owes {
 		o.share = nil
 	}
-}
-
-// lateness is by how much an answer may come later than one that the store has given after it.
-const lateness = 10 * time.Second
-
-// newer reports whether what is known is of a later time. Where it is of a much later one the clock of the store
-// was set back.
-func (o *localOwner) newer(now int64) bool {
-	return now < o.at && o.at-now <= lateness.Milliseconds()
 }
 
 // learn takes in what is left as of the time. Of two answers of one millisecond nobody knows which was the later,
@@ -321,39 +307,62 @@ func (o *localOwner) learn(states []LimitState, now int64) {
 		o.known = o.known[:0]
 	}
 	o.at = now
-	rules := o.limits.rules
 	for k := range states {
 		shown := &states[k]
 		if shown.Limit.FailMode != FailLocal {
 			continue
 		}
-		var is *state.Rule
-		if k < len(rules) && rules[k].limit == shown.Limit {
-			is = rules[k].Rule
-		} else {
-			fresh := newRule(shown.Limit, stateID(shown.Limit.Unit, shown.Limit.Name))
-			is = &fresh
-		}
+		id := stateID(shown.Limit.Unit, shown.Limit.Name)
 		spent, end := shown.Limit.Capacity-shown.Remaining+shown.Overdraft, shown.WindowEnd
-		if is.Tag == state.TokenBucket && shown.ResetAfter > milliseconds(is.Wait(state.Product(spent, is.P))) {
+		if shown.Limit.Window.Kind == TokenBucket && shown.ResetAfter.Milliseconds() > shown.Limit.refillTime(spent) {
 			// A policy has charged it whose refill is slower.
 			end = now + shown.ResetAfter.Milliseconds()
 		}
-		if known := o.find(is.ID); known != nil {
+		if known := o.find(id); known != nil {
 			known.spent, known.end = max(known.spent, spent), max(known.end, end)
 			continue
 		}
-		o.known = append(o.known, knownLimit{id: is.ID, spent: spent, end: end})
+		o.known = append(o.known, knownLimit{id: id, spent: spent, end: end})
 	}
 }
 
-// govern sets the limits that the owner is under, and what override records make of them.
-func (o *localOwner) govern(l *local, policy, limits *Limits) {
-	switch was, is := o.policy != o.limits, policy != limits; {
-	case is && !was:
-		l.ruled.Add(1)
-	case was && !is:
-		l.ruled.Add(-1)
+// find returns what the store has said of a limit, nil if it has said nothing.
+func (o *localOwner) find(id uint16) *knownLimit {
+	for i := range o.known {
+		if o.known[i].id == id {
+			return &o.known[i]
+		}
 	}
-	o.policy, o.limits = policy, limits
+	return nil
+}
+
+// Blocked returns the answer to a take that a record blocks, as far as the store has said so. It returns false if none
+// is known to.
+func (l *local) Blocked(take *Take) (Result, bool) {
+	if l.recorded.Load() == 0 {
+		return Result{}, false
+	}
+	s, key := l.shard(take.Tenant)
+	now := l.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by := s.govern(key, take, now).blocked
+	return Result{Verdict: Blocked, blockedBy: by, now: now}, by != nil
+}
+
+// govern returns what the override records that are known make of the take.
+func (s *localShard) govern(key string, take *Take, now int64) governing {
+	t := s.tenants[key]
+	if t == nil || t.records == nil {
+		return ungoverned(take.Buckets)
+	}
+	return t.records.govern(take.Buckets, len(take.Buckets), take.Owners, now)
+}
+
+// Instances returns how many instances share the store, as far as it is known: zero if nothing is.
+func (l *local) Instances() int {
+	if l.config.Instances > 0 {
+		return l.config.Instances
+	}
+	return int(l.beat.instances.Load())
 }

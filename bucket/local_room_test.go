@@ -45,13 +45,13 @@ func (r *replica) admitted(prefix string, b bucket.Bucket) int {
 func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []bucket.FailMode{bucket.FailBounded, bucket.FailLocal} {
-		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 64})
+		s := newScene(t, 1, fleet.Config{Instances: 1, MaxOwners: 2048})
 		r := s.replicas[0]
 		limit := localLimit(1000, bucket.TokenBucket)
 		limit.FailMode = mode
 		limits := compile(t, limit)
 		s.goAway()
-		for i := range 500 {
+		for i := range 5000 {
 			r.takeAs(fmt.Sprint("tenant", i), 5000, bucket.Bucket{Limits: limits})
 		}
 		for _, buckets := range [][]bucket.Bucket{users(limits, 0, 16), values(limits, "Query.login", 0, 16)} {
@@ -69,8 +69,7 @@ func TestATakeOfManyOwnersForgetsNoneOfItsOwnWhereThereIsNoRoom(t *testing.T) {
 				s.goAway()
 			}
 		}
-		require.LessOrEqual(t, r.local.Owners(), 64)
-		require.Equal(t, r.local.Owners(), r.local.Held())
+		require.LessOrEqual(t, r.local.Held(), 2048)
 	}
 }
 
@@ -83,11 +82,32 @@ func newRoom(t *testing.T, owners int, limit bucket.Limit) (*scene, *replica, *b
 
 func TestATakeOfMoreOwnersThanThereIsRoomForChargesNone(t *testing.T) {
 	t.Parallel()
-	s, r, limits := newRoom(t, 8, openLimit(1000, bucket.TokenBucket))
+	s, r, limits := newRoom(t, 8, localLimit(1000, bucket.TokenBucket))
 	s.goAway()
+	require.NotEqual(t, bucket.Admitted, r.take(1, users(limits, 20, 4)...).Verdict, "nothing is known of them")
+	s.clock.advance(9 * time.Second)
 	require.Equal(t, bucket.Never, r.take(1, users(limits, 0, 16)...).Verdict)
 	require.Zero(t, r.local.Owing())
-	require.Equal(t, bucket.Admitted, r.take(1, users(limits, 20, 4)...).Verdict, "what was looked for and not charged makes room")
+	require.LessOrEqual(t, r.local.Held(), 8)
+	require.Equal(t, bucket.Limited, r.take(1, users(limits, 20, 4)...).Verdict, "what was looked for and not charged makes room")
+	s.clock.advance(9 * time.Second)
+	require.Equal(t, bucket.Admitted, r.take(1, users(limits, 20, 4)...).Verdict)
+}
+
+func TestAnOwnerWithoutRoomIsJudgedAndNotSettledIfItsLimitsFailBounded(t *testing.T) {
+	t.Parallel()
+	s, r, limits := newRoom(t, 8, openLimit(1000, bucket.TokenBucket))
+	s.goAway()
+	for range 2 {
+		require.Equal(t, bucket.Admitted, r.take(1000, users(limits, 0, 16)...).Verdict)
+	}
+	require.Equal(t, bucket.Limited, r.take(1, users(limits, 0, 16)...).Verdict)
+	require.Equal(t, bucket.Limited, r.take(1, users(limits, 15, 1)...).Verdict)
+	require.LessOrEqual(t, r.local.Held(), 8)
+	s.comeBack()
+	s.settleAll()
+	require.EqualValues(t, 0, s.remaining(users(limits, 0, 1)...))
+	require.EqualValues(t, 1000, s.remaining(users(limits, 15, 1)...))
 }
 
 func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
@@ -111,13 +131,13 @@ func TestATenantWithManyOwnersLeavesRoomForOthers(t *testing.T) {
 			require.Equal(t, 300, r.admitted("new", bucket.Bucket{Limits: limits}))
 			require.Equal(t, bucket.Admitted, r.take(1, users(limits, 0, 16)...).Verdict, "who was judged stays known")
 		}
-		require.LessOrEqual(t, r.local.Owners(), 2048)
+		require.LessOrEqual(t, r.local.Held(), 2048)
 	}
 }
 
 func TestWhatIsForgottenOfOneTenantEmptiesNoOther(t *testing.T) {
 	t.Parallel()
-	s, r, limits := newRoom(t, 2048, openLimit(1000, bucket.TokenBucket))
+	s, r, limits := newRoom(t, 64, openLimit(1000, bucket.TokenBucket))
 	for i := range 200 {
 		s.goAway()
 		r.take(1000, users(limits, 16*i, 16)...)
@@ -154,7 +174,6 @@ func TestValuesThatAllTenantsShareLockOutNoOthers(t *testing.T) {
 	s.goAway()
 	require.Equal(t, 200, fresh("Query.login", 200_000), "the next absence")
 	require.Equal(t, 300, r.admitted("next", bucket.Bucket{Limits: limits}))
-	require.Equal(t, r.local.Owners(), r.local.Held())
 	require.LessOrEqual(t, r.local.Held(), 2048)
 }
 
@@ -165,11 +184,12 @@ func TestAValueThatFailsLocalAndFindsNoRoomIsRefused(t *testing.T) {
 		r.takeAs("", 0, values(limits, "Query.login", 16*i, 16)...)
 	}
 	s.goAway()
+	require.Equal(t, bucket.Admitted, r.takeAs("", 1, values(limits, "Query.login", 159, 1)...).Verdict)
 	for i := range 10 {
 		r.takeAs("", 1, values(limits, "Query.login", 16*i, 16)...)
 	}
-	require.Equal(t, bucket.Never, r.takeAs("", 1, values(limits, "Query.login", 1000, 1)...).Verdict)
-	require.Equal(t, bucket.Admitted, r.takeAs("", 1, values(limits, "Query.login", 159, 1)...).Verdict, "what is known stays so")
+	require.NotEqual(t, bucket.Admitted, r.takeAs("", 1, values(limits, "Query.login", 1000, 1)...).Verdict)
+	require.Equal(t, bucket.Admitted, r.takeAs("", 1, values(limits, "Query.login", 159, 1)...).Verdict, "what has something to settle stays known")
 }
 
 // TestAValueIsAdmittedNoMoreThanTheMultipleWhereverItsRoomIs tries more values than there is room for, in whatever
@@ -210,6 +230,5 @@ func TestAValueIsAdmittedNoMoreThanTheMultipleWhereverItsRoomIs(t *testing.T) {
 		require.Positive(t, refused)
 		require.Less(t, refused, 2500)
 		require.LessOrEqual(t, r.local.Held(), 64)
-		require.Positive(t, r.local.StandIns(), "some found no room")
 	}
 }

@@ -8,16 +8,9 @@ import (
 	"time"
 )
 
-// localDebt is what a tenant has to settle.
-type localDebt struct {
-	owners []*localOwner
-	// usage is what was admitted and is to be counted, nil if nothing is.
-	usage *admitted
-	// batch is being settled, or was sent without an answer. It is nil otherwise.
-	batch *localBatch
-	// call is under way, if it is not nil.
-	call *localCall
-}
+// localRetry is for how long a settlement without an answer is sent again. It ends well before the marker does
+// that makes it happen once.
+const localRetry = maxReceiptAge / 2
 
 // localCall is a call of the store that settles. It has ended, with the error, when done is closed.
 type localCall struct {
@@ -36,20 +29,30 @@ type localBatch struct {
 	ambiguous bool
 }
 
-// localRetry is for how long a settlement without an answer is sent again. It ends well before the marker does
-// that makes it happen once.
-const localRetry = maxReceiptAge / 2
-
 // owe notes that an owner has something to settle.
-func (s *localShard) owe(l *local, o *localOwner) {
-	debt := s.debts[o.key.tenant]
-	if debt == nil {
-		debt = &localDebt{}
-		s.debts[o.key.tenant] = debt
+func (s *localShard) owe(l *local, t *localTenant, o *localOwner) {
+	t.owing[o] = struct{}{}
+	if s.debtors[t.key] == nil {
+		s.debtors[t.key] = t
 		l.owing.Add(1)
 	}
-	o.debtAt, o.owes = len(debt.owners), true
-	debt.owners = append(debt.owners, o)
+}
+
+// owes reports whether there is something to settle.
+func (t *localTenant) owes() bool {
+	return len(t.owing) > 0 || t.batch != nil || t.usage != nil
+}
+
+// admit notes what a take was admitted by the local share, to be counted when that is settled. A tenant that has nothing
+// to settle, because there was no room for its owners, is not counted.
+func (t *localTenant) admit(take *Take) {
+	if take.Usage == nil || !t.owes() {
+		return
+	}
+	if t.usage == nil {
+		t.usage = &admitted{}
+	}
+	t.usage.admit(take)
 }
 
 // Owing returns how many tenants have something to settle.
@@ -68,11 +71,11 @@ func (l *local) Debtors(most int) []string {
 	for i := range l.shards {
 		s := &l.shards[(start+i)%localShards]
 		s.mu.Lock()
-		for name := range s.debts {
+		for _, t := range s.debtors {
 			if len(names) == most {
 				break
 			}
-			names = append(names, name)
+			names = append(names, t.name)
 		}
 		s.mu.Unlock()
 	}
@@ -84,10 +87,10 @@ func (l *local) owes(tenant string) bool {
 	if l.Owing() == 0 {
 		return false
 	}
-	s := l.shard(tenant)
+	s, key := l.shard(tenant)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.debts[tenant] != nil
+	return s.debtors[key] != nil
 }
 
 // Owes reports whether an owner of the take has something to settle here. Settle it before the store is asked for
@@ -96,25 +99,21 @@ func (l *local) Owes(take *Take) bool {
 	if l.Owing() == 0 {
 		return false
 	}
-	s := l.shard(take.Tenant)
+	s, key := l.shard(take.Tenant)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	debt := s.debts[take.Tenant]
-	if debt == nil {
+	t := s.debtors[key]
+	if t == nil {
 		return false
 	}
-	front := 0
+	t.first = t.first[:0]
 	for i := range take.Buckets {
-		o := s.owners[localKey{take.Tenant, take.Buckets[i].Owner}]
-		if o == nil || !o.owes {
-			continue
+		o := t.owners[take.Buckets[i].Owner]
+		if _, owes := t.owing[o]; owes {
+			t.first = append(t.first, o)
 		}
-		other := debt.owners[front]
-		debt.owners[front], debt.owners[o.debtAt] = o, other
-		other.debtAt, o.debtAt = o.debtAt, front
-		front++
 	}
-	return front > 0
+	return len(t.first) > 0
 }
 
 // Settle charges the store for what the tenant has taken here, once: what cannot be refused any more, and may
@@ -125,10 +124,8 @@ func (l *local) Owes(take *Take) bool {
 // The errors are those of [Store.Settle]. After [ErrAmbiguous] the next call sends the same settlement again,
 // for half a minute; after that it is lost, because it might happen twice: the store may have charged it or not.
 func (l *local) Settle(ctx context.Context, tenant string) (limits []LimitState, lost bool, err error) {
-	s := l.shard(tenant)
-	var batch *localBatch
-	var call *localCall
-	batch, call, lost = s.batch(l, tenant)
+	s, key := l.shard(tenant)
+	batch, call, lost := s.batch(l, key)
 	if batch == nil && call != nil {
 		select {
 		case <-call.done:
@@ -146,7 +143,7 @@ func (l *local) Settle(ctx context.Context, tenant string) (limits []LimitState,
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.settled(l, tenant, batch, settled, err)
+		s.settled(l, s.debtors[key], settled, err)
 		call.err = err
 		close(call.done)
 	}()
@@ -155,167 +152,144 @@ func (l *local) Settle(ctx context.Context, tenant string) (limits []LimitState,
 	return settled.Limits, lost || errors.Is(err, ErrInvalid), err
 }
 
-// settled takes in what a settlement has led to.
-func (s *localShard) settled(l *local, tenant string, batch *localBatch, settled Settled, err error) {
-	debt := s.debts[tenant]
-	debt.call = nil
-	now := l.now()
-	switch {
-	case errors.Is(err, ErrInvalid):
-		debt.batch = nil
-	case err != nil && (batch.ambiguous || !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy)):
-		batch.ambiguous = true
+// counted tells whose usage a settlement has counted, or may have.
+func (l *local) counted(r *Receipt, err error) {
+	if r.admitted == nil || l.config.Counted == nil {
 		return
-	case err != nil:
-		batch.putBack(now)
-		batch.uncounted(debt)
-		debt.batch = nil
-		return
-	default:
-		l.present()
-		debt.batch = nil
-		batch.learn(settled.Limits, now)
 	}
-	s.paid(l, tenant, debt)
+	if err == nil || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy) {
+		l.config.Counted(r.tenant, time.UnixMilli(r.admitted.date))
+	}
 }
 
 // batch returns what is to be settled now and the call that does, without a batch if that is another one, and whether
 // something was lost. All are zero if there is nothing to settle.
-func (s *localShard) batch(l *local, tenant string) (_ *localBatch, _ *localCall, lost bool) {
+func (s *localShard) batch(l *local, key string) (_ *localBatch, _ *localCall, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	debt := s.debts[tenant]
-	if debt == nil {
+	t := s.debtors[key]
+	if t == nil {
 		return nil, nil, false
 	}
-	if debt.call != nil {
-		return nil, debt.call, false
+	if t.call != nil {
+		return nil, t.call, false
 	}
 	now := l.now()
-	if debt.batch != nil && time.Since(debt.batch.sent) >= localRetry {
-		debt.batch, lost = nil, true
+	if t.batch != nil && time.Since(t.batch.sent) >= localRetry {
+		t.batch, lost = nil, true
 	}
-	if debt.batch == nil {
+	if t.batch != nil {
+		// What was taken in windows that have ended the store would charge to the next ones.
+		t.batch.receipt.local = t.batch.amounts(now)
+	} else {
 		takenAt := now
 		if !l.told.Load() {
 			// A clock that is behind that of the store would make the receipt too old. That it is not repeated
 			// too late is seen to here.
 			takenAt = maxDate
 		}
-		debt.batch = newLocalBatch(debt, tenant, takenAt, now)
-	} else {
-		debt.batch.age(now)
+		t.batch = t.newBatch(takenAt, now)
 	}
-	if debt.batch == nil {
-		s.paid(l, tenant, debt)
+	if t.batch == nil {
+		s.paid(l, t)
 		return nil, nil, lost
 	}
-	debt.call = &localCall{done: make(chan struct{})}
-	return debt.batch, debt.call, lost
+	t.call = &localCall{done: make(chan struct{})}
+	return t.batch, t.call, lost
 }
 
-// newLocalBatch takes what the owners have taken, of as many as one call may have. It returns nil if that is
+// newBatch takes what the owners have taken, of as many as one call may have. It returns nil if that is
 // nothing, and nothing is to be counted.
-func newLocalBatch(debt *localDebt, tenant string, takenAt, now int64) *localBatch {
-	b := &localBatch{sent: time.Now()}
-	limits := 0
-	amounts := []int64{}
-	for _, o := range debt.owners {
+func (t *localTenant) newBatch(takenAt, now int64) *localBatch {
+	b, limits := &localBatch{sent: time.Now()}, 0
+	add := func(o *localOwner) bool {
 		under, taken, left := o.due(now)
 		if under == nil {
 			o.taken = nil
-			continue
+			return true
 		}
-		if limits += len(under.rules); limits > MaxLimits || len(b.owners) == MaxLimits {
+		if limits += under.Len(); limits > MaxLimits || len(b.owners) == MaxLimits {
+			return false
+		}
+		b.owners, b.taken, o.taken = append(b.owners, o), append(b.taken, taken), left
+		b.receipt.buckets = append(b.receipt.buckets, Bucket{Owner: o.owner, Limits: under})
+		return true
+	}
+	full := slices.ContainsFunc(t.first, func(o *localOwner) bool { return !add(o) })
+	for o := range t.owing {
+		if full || !slices.Contains(t.first, o) && !add(o) {
 			break
 		}
-		of := make([]int64, len(under.rules))
-		for i := range taken {
-			of[under.place(taken[i].id)] += taken[i].sum(now)
-		}
-		amounts = append(amounts, of...)
-		b.owners, b.taken = append(b.owners, o), append(b.taken, taken)
-		b.receipt.buckets = append(b.receipt.buckets, Bucket{Owner: o.key.owner, Limits: under})
-		o.taken = left
 	}
-	if len(b.owners) == 0 && debt.usage == nil {
+	t.first = t.first[:0]
+	if len(b.owners) == 0 && t.usage == nil {
 		return nil
 	}
-	b.count(debt, now)
-	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = tenant, takenAt, amounts
+	if t.usage != nil {
+		t.usage.date = now
+		b.receipt.admitted, t.usage = t.usage, nil
+	}
+	b.receipt.tenant, b.receipt.takenAt, b.receipt.local = t.name, takenAt, b.amounts(now)
 	b.receipt.name(takenAt)
 	return b
 }
 
-// due returns what the owner settles next, and under which limits: those that it is judged by, or if they have nothing of
-// it, those under which it was taken. It is nothing without limits. What other limits were charged is left.
-func (o *localOwner) due(now int64) (limits *Limits, taken, left []localSpend) {
-	for i := range o.taken {
-		if o.taken[i].sum(now) == 0 {
-			continue
-		}
-		left = append(left, o.taken[i])
-		if o.limits.place(o.taken[i].id) >= 0 {
-			limits = o.limits
-		}
-	}
-	if limits == nil && len(left) > 0 {
-		limits = left[0].under
-	}
-	all := left
-	left = nil
-	for i := range all {
-		if limits.place(all[i].id) >= 0 {
-			taken = append(taken, all[i])
-		} else {
-			left = append(left, all[i])
-		}
-	}
-	return limits, taken, left
-}
-
-// place returns the place of the rule of an id, or -1.
-func (l *Limits) place(id uint16) int {
-	return slices.IndexFunc(l.rules, func(r rule) bool { return r.ID == id })
-}
-
-// age takes out of a settlement that is repeated what was taken in windows that have ended: the store would charge
-// it to the next ones.
-func (b *localBatch) age(now int64) {
-	amounts := make([]int64, len(b.receipt.local))
-	k := 0
+// amounts are what the batch settles of each limit at the time.
+func (b *localBatch) amounts(now int64) []int64 {
+	amounts := []int64{}
 	for i := range b.owners {
 		limits := b.receipt.buckets[i].Limits
+		of := make([]int64, limits.Len())
 		for j := range b.taken[i] {
-			t := &b.taken[i][j]
-			if t.width == 0 {
-				amounts[k+limits.place(t.id)] += t.sum(now)
+			spend := &b.taken[i][j]
+			if b.ambiguous && spend.width > 0 {
+				// It may have been applied as it is.
+				of[limits.place(spend.id)] += spend.total()
 			} else {
-				amounts[k+limits.place(t.id)] += t.total()
+				of[limits.place(spend.id)] += spend.sum(now)
 			}
 		}
-		k += len(limits.rules)
+		amounts = append(amounts, of...)
 	}
-	b.receipt.local = amounts
+	return amounts
 }
 
-// putBack gives the owners back what was not settled.
-func (b *localBatch) putBack(now int64) {
+// settled takes in what a settlement of the batch has led to.
+func (s *localShard) settled(l *local, t *localTenant, settled Settled, err error) {
+	b, now := t.batch, l.now()
+	t.call = nil
+	switch {
+	case errors.Is(err, ErrInvalid):
+		t.batch = nil
+	case err != nil && (b.ambiguous || !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy)):
+		b.ambiguous = true
+		return
+	case err != nil:
+		t.batch = nil
+		t.putBack(b, now)
+		return
+	default:
+		l.present()
+		t.batch = nil
+		b.learn(settled.Limits, now)
+	}
+	s.paid(l, t)
+}
+
+// putBack gives back what was not settled.
+func (t *localTenant) putBack(b *localBatch, now int64) {
 	for i, o := range b.owners {
 		for j := range b.taken[i] {
 			o.putBack(&b.taken[i][j], now)
 		}
 	}
-}
-
-func (o *localOwner) putBack(was *localSpend, now int64) {
-	for i := range o.taken {
-		if o.taken[i].id == was.id && o.taken[i].width == was.width {
-			o.taken[i].join(was, now)
-			return
-		}
+	if b.receipt.admitted == nil {
+		return
 	}
-	o.taken = append(o.taken, *was)
+	if t.usage == nil {
+		t.usage = &admitted{}
+	}
+	t.usage.join(b.receipt.admitted.all)
 }
 
 // learn takes in what the store has left after the settlement. Who has taken nothing since is judged by it when
@@ -324,7 +298,7 @@ func (o *localOwner) putBack(was *localSpend, now int64) {
 func (b *localBatch) learn(states []LimitState, now int64) {
 	for _, o := range b.owners {
 		n := 0
-		for n < len(states) && states[n].Owner == o.key.owner {
+		for n < len(states) && states[n].Owner == o.owner {
 			n++
 		}
 		if n > 0 {
@@ -338,18 +312,14 @@ func (b *localBatch) learn(states []LimitState, now int64) {
 }
 
 // paid drops what has nothing left to settle.
-func (s *localShard) paid(l *local, tenant string, debt *localDebt) {
-	left := debt.owners[:0]
-	for _, o := range debt.owners {
-		if o.owes = len(o.taken) > 0; o.owes {
-			o.debtAt = len(left)
-			left = append(left, o)
+func (s *localShard) paid(l *local, t *localTenant) {
+	for o := range t.owing {
+		if len(o.taken) == 0 {
+			delete(t.owing, o)
 		}
 	}
-	clear(debt.owners[len(left):])
-	debt.owners = left
-	if len(left) == 0 && debt.batch == nil && debt.usage == nil {
-		delete(s.debts, tenant)
+	if !t.owes() {
+		delete(s.debtors, t.key)
 		l.owing.Add(-1)
 	}
 }

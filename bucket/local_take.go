@@ -1,5 +1,23 @@
 package bucket
 
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/state"
+)
+
+// knownLeast and knownShare are for how long what is left of a limit is believed by default: so long, or that part of the
+// time in which the limit comes back, and at most so long: others take as fast from a limit a month as from one a minute.
+const (
+	knownLeast = time.Second
+	knownMost  = 5 * time.Second
+	knownShare = 60
+)
+
 // Take judges a take that the store cannot answer, by this instance's shares of the limits that fail local or bounded;
 // others are not judged. late says that the call has not left this process, which says nothing of the store. The verdict
 // is [Admitted], [Limited], [Blocked] where the last answer of the store was, or [Never] where the share is too small to
@@ -9,43 +27,24 @@ package bucket
 //
 // A take that may have been charged by the store nevertheless is charged here once more.
 func (l *local) Take(take *Take, late bool) Result {
-	j := localTake{local: l, shard: l.shard(take.Tenant), take: take, now: l.now(), instances: l.Instances()}
+	j := localTake{local: l, take: take, now: l.now(), instances: l.Instances()}
 	if late {
 		j.since, j.absence = l.late(j.now)
 	} else {
 		j.since, j.absence = l.missed(j.now)
 	}
+	j.shard, j.key = l.shard(take.Tenant)
 	j.shard.mu.Lock()
 	defer j.shard.mu.Unlock()
-	if by := j.shard.blocking(take, j.now); by != nil {
-		return Result{Verdict: Blocked, blockedBy: by, now: j.now}
+	j.shard.turn++
+	made := j.shard.govern(j.key, take, j.now)
+	if made.blocked != nil {
+		return Result{Verdict: Blocked, blockedBy: made.blocked, now: j.now}
 	}
-	defer j.end()
-	if !j.gather() {
+	if j.evicted = l.evicted.last(j.key); !j.gather(made.buckets) {
 		return Result{Verdict: Never, now: j.now}
 	}
 	return j.judge()
-}
-
-// Blocked returns the answer to a take that a record blocks, as far as the store has said so. It returns false if none
-// is known to.
-func (l *local) Blocked(take *Take) (Result, bool) {
-	if l.blocking.Load() == 0 {
-		return Result{}, false
-	}
-	s, now := l.shard(take.Tenant), l.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	by := s.blocking(take, now)
-	return Result{Verdict: Blocked, blockedBy: by, now: now}, by != nil
-}
-
-// Instances returns how many instances share the store, as far as it is known: zero if nothing is.
-func (l *local) Instances() int {
-	if l.config.Instances > 0 {
-		return l.config.Instances
-	}
-	return int(l.beat.instances.Load())
 }
 
 // localTake is one take that is judged here.
@@ -53,96 +52,315 @@ type localTake struct {
 	local *local
 	shard *localShard
 	take  *Take
-	now   int64
+	// key is the name under which the tenant is known.
+	key string
+	now int64
 	// The store is away since a time, which begins an absence with a number.
 	since, absence int64
 	// instances is how many there are, zero if nobody knows.
 	instances int
-	// owners are those that have limits which are judged here, and buckets their shares.
-	owners  []*localOwner
-	buckets []Bucket
-	spends  spentArray
+	// evicted is when the memory forgot something of the tenant, or zero.
+	evicted int64
+	// shares are what the memory is asked for, and parts what each of them is a part of.
+	shares []Bucket
+	parts  []localPart
 }
 
-// end lets go of the owners: from now on they may be forgotten.
-func (j *localTake) end() {
-	for _, o := range j.owners {
-		o.taking = false
-	}
+// localPart is the part of the limits of an owner that one of the shares is. known is nil if nothing is remembered of
+// the owner yet.
+type localPart struct {
+	*part
+	owner Owner
+	known *localOwner
 }
 
-// gather finds the owners and what they have spent, and charges nothing. It returns false if a limit refuses of which
-// there is no share, or no room to count it. An owner that was found is not forgotten while the take lasts: it is the one
-// that was used longest ago if it is new.
-func (j *localTake) gather() bool {
-	l, k := j.local, 0
-	for i := range j.take.Buckets {
-		b := &j.take.Buckets[i]
+// gather finds the shares and has them begin with what they have, and charges nothing. It returns false if a limit
+// refuses of which there is no share, or no room to count it. What limits that fail local admit has to be settled, so
+// that their owners must be remembered.
+func (j *localTake) gather(buckets []Bucket) bool {
+	for i := range buckets {
+		b := &buckets[i]
 		if !b.Limits.shared {
 			continue
 		}
-		o := j.shard.judged(l, localKey{j.take.Tenant, b.Owner}, b.Limits, j.now)
-		if o == nil || o.taking {
-			return false
-		}
-		o.taking = true
-		j.owners = append(j.owners, o)
-		if o.policy != b.Limits {
-			o.govern(l, b.Limits, o.under(b.Limits, j.now))
-		}
-		share := l.share(o.limits, j.instances)
+		share := j.local.share(b.Limits, j.instances)
 		if share.lacks(b, j.take.Amounts) {
 			return false
 		}
-		o.begin(j, share)
-		rules := share.limits.rules
-		o.ledger.Load(share.limits.compiled.All, j.spends[k:k+len(rules)], j.now)
-		k += len(rules)
-		j.buckets = append(j.buckets, Bucket{Owner: b.Owner, Limits: share.limits, Amounts: b.Amounts})
+		if p := &share.bounded; p.limits.Len() > 0 {
+			if j.evicted > 0 {
+				j.beginBounded(p, b.Owner)
+			}
+			j.ask(b, b.Owner, localPart{part: p, owner: b.Owner})
+		}
+		if p := &share.local; p.limits.Len() > 0 {
+			o := j.known(b.Owner)
+			if o == nil {
+				return false
+			}
+			o.begin(j, p)
+			j.ask(b, o.as, localPart{part: p, owner: b.Owner, known: o})
+		}
 	}
-	return true
+	// Where there is too little room the memory may have forgotten one of them for another.
+	return j.local.evicted.last(j.key) == j.evicted
 }
 
-// judge charges all owners or none.
+// ask adds a share of a bucket, which the memory has under the name of an owner.
+func (j *localTake) ask(b *Bucket, as Owner, p localPart) {
+	j.shares = append(j.shares, Bucket{Owner: as, Limits: p.limits, Amounts: b.Amounts})
+	j.parts = append(j.parts, p)
+}
+
+// known returns what is remembered of an owner, nil if there is no room for it.
+func (j *localTake) known(owner Owner) *localOwner {
+	t := j.shard.tenant(j.local, j.key, j.take.Tenant)
+	if t == nil {
+		return nil
+	}
+	t.heard = j.now
+	return j.shard.owner(j.local, t, owner)
+}
+
+// unknownSince is when nothing was left of what is not known: when the store went, or something was forgotten since.
+func (j *localTake) unknownSince() int64 {
+	return max(j.since, j.evicted, j.local.owners.last(j.key))
+}
+
+// judge charges all shares or none.
 func (j *localTake) judge() Result {
-	verdict, short := judge(j.buckets, &j.spends, j.take.Amounts, j.now)
-	result := Result{Verdict: verdict}
-	k := 0
-	for i, o := range j.owners {
-		rules, changed := o.share.limits.rules, uint64(0)
-		o.used = j.now
-		for n := range rules {
-			asked := j.buckets[i].asked(j.take.Amounts, rules[n].limit.Unit)
-			if verdict != Admitted || !rules[n].Take(&j.spends[k+n], &short, k+n, asked, j.now) {
-				continue
+	taken, err := j.local.memory.Take(context.Background(), Take{
+		Tenant: j.take.Tenant, Buckets: j.shares, Amounts: j.take.Amounts, States: j.take.States,
+	})
+	if err != nil {
+		// No store would judge it.
+		return Result{Verdict: Never, now: j.now}
+	}
+	states := taken.Limits
+	for i := range j.parts {
+		p := &j.parts[i]
+		n := len(p.of)
+		if taken.Verdict == Admitted {
+			j.spend(p, states[:n])
+		}
+		p.show(states[:n])
+		if i > 0 && j.parts[i-1].owner == p.owner {
+			before := len(j.parts[i-1].of)
+			at := len(taken.Limits) - len(states) - before
+			inOrder(taken.Limits[at:at+before+n], slices.Concat(j.parts[i-1].of, p.of))
+		}
+		states = states[n:]
+	}
+	if t := j.shard.tenants[j.key]; t != nil && taken.Verdict == Admitted {
+		t.admit(j.take)
+	}
+	return Result{Verdict: taken.Verdict, RetryAfter: taken.RetryAfter, Limits: taken.Limits, now: j.now}
+}
+
+// spend notes what a share was charged, to be settled. Where there is no room for the owner it is not: of limits that
+// fail bounded what is admitted stays within the multiple all the same.
+func (j *localTake) spend(p *localPart, states []LimitState) {
+	for n, place := range p.of {
+		if states[n].Charged == 0 {
+			continue
+		}
+		if p.known == nil {
+			if p.known = j.known(p.owner); p.known == nil {
+				return
 			}
-			changed |= 1 << n
-			if !o.standsIn() {
-				o.spend(o.share.of[n], j.spends[k+n], short.Of(k+n, asked), j.now)
+		}
+		p.known.spend(p.whole, place, &states[n], j.now)
+		j.shard.owe(j.local, j.shard.tenants[j.key], p.known)
+	}
+}
+
+// show makes the states of the shares those of the limits themselves. Of a multiple more may be left than the whole.
+func (p *localPart) show(states []LimitState) {
+	for n, place := range p.of {
+		rule, shown := &p.whole.rules[place], &states[n]
+		shown.Owner, shown.Limit, shown.Overridden = p.owner, rule.limit, rule.overridden
+		shown.Remaining = min(shown.Remaining, rule.Capacity)
+	}
+}
+
+// inOrder puts the states of one owner in the order of their places.
+func inOrder(states []LimitState, places []int) {
+	for i := range places {
+		for k := i; k > 0 && places[k] < places[k-1]; k-- {
+			places[k], places[k-1] = places[k-1], places[k]
+			states[k], states[k-1] = states[k-1], states[k]
+		}
+	}
+}
+
+// beginBounded empties the limits that fail bounded of which the memory has nothing: what they had spent may have been
+// forgotten, and has come back since then with time alone.
+func (j *localTake) beginBounded(p *part, owner Owner) {
+	ledger := j.ledger(owner)
+	var spends spentArray
+	fresh := uint64(0)
+	for i := range p.limits.rules {
+		if r := &p.limits.rules[i]; ledger.Find(r.ID, i) == nil {
+			spends[i] = r.from(r.empty(j.evicted), j.evicted, j.now)
+			fresh |= 1 << i
+		}
+	}
+	j.write(owner, p, &ledger, &spends, fresh)
+}
+
+// begin makes the part what the owner is judged by in the take.
+//
+// A limit that was not judged here before starts with its share of what is known to be left. One that was goes on from
+// there, under whatever policy.
+func (o *localOwner) begin(j *localTake, p *part) {
+	var spends spentArray
+	fresh := uint64(0)
+	switch {
+	case o.share == nil:
+		o.renew(j)
+	case j.evicted >= o.began:
+		// What it had spent may have been forgotten.
+		o.known = nil
+		o.renew(j)
+	case j.instances != 1 && o.absence != j.absence:
+		fresh = o.resume(j, p, &spends)
+	}
+	if o.share != p {
+		for i := range p.limits.rules {
+			if id := p.limits.rules[i].ID; !slices.Contains(o.begun, id) {
+				spends[i], o.begun = o.start(j, p, i), append(o.begun, id)
+				fresh |= 1 << i
 			}
 		}
-		if verdict == Admitted {
-			o.ledger.Store(o.share.limits.compiled, j.spends[k:k+len(rules)], changed, j.now)
-		}
-		if len(o.taken) > 0 && !o.owes {
-			j.shard.owe(j.local, o)
-		}
-		k += len(rules)
 	}
-	if verdict == Admitted {
-		j.shard.admit(j.take)
+	o.share, o.absence, o.used = p, j.absence, j.now
+	if fresh != 0 {
+		ledger := j.ledger(o.as)
+		j.write(o.as, p, &ledger, &spends, fresh)
 	}
-	result.fill(&Take{Buckets: j.buckets, Amounts: j.take.Amounts, States: j.take.States}, &j.spends, j.now, short, true)
-	k = 0
-	for _, o := range j.owners {
-		for _, n := range o.share.of {
-			rule := &o.limits.rules[n]
-			shown := &result.Limits[k]
-			shown.Limit, shown.Overridden = rule.limit, rule.overridden
-			// Of a multiple more may be left than the whole limit.
-			shown.Remaining = min(shown.Remaining, rule.Capacity)
-			k++
+}
+
+// renew gives the owner another name in the memory, of which that has nothing.
+func (o *localOwner) renew(j *localTake) {
+	if o.as.Part != "" {
+		_ = j.local.memory.remove(context.Background(), j.take.Tenant, []address{bucketAddress(&o.as, "")})
+	}
+	// Unique is enough: it is no secret.
+	o.as = Owner{Level: Operation, Part: strconv.FormatUint(rand.Uint64(), 36)} //nolint:gosec // See above.
+	o.share, o.began, o.begun = nil, j.now, nil
+}
+
+// resume sets what the limits go on from when the store has answered others in between: nobody knows what of this owner's
+// budget it has given them, so that what came back meanwhile does not count. It returns a bit for each. Limits that the
+// part lacks start with nothing if they are judged again.
+func (o *localOwner) resume(j *localTake, p *part, spends *spentArray) (resumed uint64) {
+	rules, begun := p.limits.rules, o.begun
+	since := j.unknownSince()
+	was := j.ledger(o.as)
+	was.Load(p.limits.compiled.All, spends[:len(rules)], o.used)
+	used := o.used
+	o.renew(j)
+	o.known = nil
+	for i := range rules {
+		rule := &rules[i]
+		if !slices.Contains(begun, rule.ID) {
+			continue
 		}
+		if other := spends[i].Other; other != nil {
+			is := other.At(used)
+			spends[i].Other = &is
+		}
+		if !j.local.believes(rule.limit, j.instances, since-used) {
+			spends[i] = rule.empty(since)
+		}
+		spends[i] = rule.from(spends[i], since, j.now)
+		o.begun = append(o.begun, rule.ID)
+		resumed |= 1 << i
 	}
-	return result
+	return resumed
+}
+
+// start returns what a limit of the part has spent that is judged here for the first time.
+func (o *localOwner) start(j *localTake, p *part, i int) state.Spent {
+	rule := &p.limits.rules[i]
+	known := o.find(rule.ID)
+	if known == nil || !j.local.believes(rule.limit, j.instances, j.since-o.at) {
+		since := j.unknownSince()
+		return rule.from(rule.empty(since), since, j.now)
+	}
+	whole := p.whole.rules[p.of[i]].Capacity
+	percent, of := int64(j.local.config.Percent), 100*int64(j.instances)
+	tokens := rule.Capacity - portion(max(0, whole-known.spent), percent, of)
+	if known.spent > whole {
+		// Under a larger policy that is not beyond the capacity.
+		tokens += portion(known.spent-whole, percent, of) + 1
+	}
+	if rule.Tag == state.TokenBucket && known.end > 0 {
+		// Nobody knows its terms: as a window it does not come back too early.
+		return rule.Read(&state.Entry{ID: rule.ID, Terms: state.Terms{Tag: state.FixedWindow, Length: known.end - o.at}, Debt: tokens, End: known.end}, j.now)
+	}
+	return rule.from(state.Spent{Debt: state.Product(tokens, rule.Unit()), End: known.end}, o.at, j.now)
+}
+
+// believes says whether what was known of a limit so long before the store went away still counts.
+func (l *local) believes(limit *Limit, instances int, age int64) bool {
+	switch known := l.config.KnownFor; {
+	case instances == 1:
+		return true
+	case known < 0:
+		return false
+	case known > 0:
+		return milliseconds(age) <= known
+	default:
+		return milliseconds(age) <= min(max(knownLeast, limit.Length()/knownShare), knownMost)
+	}
+}
+
+// from returns what is left by now of something that was spent, whose debt is taken for that of a date.
+func (r *rule) from(s state.Spent, date, now int64) state.Spent {
+	if s.Other != nil {
+		e := *s.Other
+		if e.Tag == state.TokenBucket {
+			e.Date = date
+		}
+		return r.Read(&e, now)
+	}
+	if r.Tag == state.TokenBucket {
+		return state.Spent{Debt: r.Decay(s.Debt, now-date)}
+	}
+	if s.Debt+s.Previous > 0 && s.End == 0 {
+		// The store knows of no open window and yet has less than all: it has said so of another limit.
+		s.End = r.empty(now).End
+	}
+	return s
+}
+
+// empty is a budget of which nothing was left at the time.
+func (r *rule) empty(at int64) state.Spent {
+	switch {
+	case r.Tag == state.TokenBucket:
+		return state.Spent{Debt: r.Full}
+	case r.Tag == state.SlidingWindow:
+		return state.Spent{Previous: r.Capacity, End: at + r.R}
+	case r.Windows != nil:
+		return state.Spent{Debt: r.Capacity, End: r.Windows.Around(at).To}
+	default:
+		return state.Spent{Debt: r.Capacity, End: at + r.R}
+	}
+}
+
+// ledger is what the memory has under the name of an owner.
+func (j *localTake) ledger(as Owner) state.Owner {
+	stored, _ := j.local.memory.read(context.Background(), j.take.Tenant, bucketAddress(&as, ""))
+	// It has nothing else than what it has written itself.
+	ledger, _ := state.ReadOwner(stored)
+	return ledger
+}
+
+// write has the memory keep what those limits of a part have spent that have a bit in changed.
+func (j *localTake) write(as Owner, p *part, ledger *state.Owner, spends *spentArray, changed uint64) {
+	limits := p.limits.compiled
+	if expires := ledger.Store(limits, spends[:len(limits.All)], changed, j.now); expires > j.now {
+		j.local.memory.keep(j.take.Tenant, &as, ledger.Pack(limits, j.now), expires)
+	}
 }

@@ -62,6 +62,8 @@ type Memory struct {
 	turn atomic.Uint32
 	// hashed has the bits of a hash that are used: tests clear some so that keys meet.
 	hashed uint64
+	// dropped is told the tenant of each budget that makes room before it is full, as that is kept, and when. Nil is told nothing.
+	dropped func(tenant string, now int64)
 	// evicted is written where room is made and nowhere else, so that reading it costs a take next to nothing.
 	evicted atomic.Uint64
 }
@@ -147,6 +149,15 @@ func (m *Memory) takeHere(take *Take, result *Result) bool {
 		return false
 	}
 	return take.isFast() && s.takeFast(tenant, take, result, now) || s.takeDirect(tenant, take, result, now)
+}
+
+// keep keeps the state of a bucket, from now on the store's own.
+func (m *Memory) keep(name string, owner *Owner, value []byte, expires int64) {
+	s, tenant, now := m.lock(name)
+	defer s.mu.Unlock()
+	key := s.bucketKey(tenant, owner)
+	s.write(&key, &state.Write{Value: value, Expiry: expires}, now)
+	s.makeRoom()
 }
 
 // SetOverride implements [OverrideStore]. All tenants together may have as many records as the store has

@@ -133,8 +133,11 @@ func (p *pool) other(kind poolKind, stratum int, number uint32) place {
 
 // drop removes an entry, and counts it if it is a budget that is not full.
 func (s *shard) drop(at place) {
-	if at.pool() == bucketPool && s.at(at).expires() > s.now() {
+	if now := s.now(); at.pool() == bucketPool && s.at(at).expires() > now {
 		s.store.evicted.Add(1)
+		if s.store.dropped != nil {
+			s.store.dropped(string(s.at(at).tenant()), now)
+		}
 	}
 	s.remove(at)
 }

@@ -87,6 +87,7 @@ func (r *run) take(amount int64, try bool) {
 			Candidate: candidate,
 		})
 		receipt.stores[i], result.Receipt = result.Receipt, bucket.Receipt{}
+		result.ForgetRecords()
 		return result, err
 	})
 	if r.override() {

@@ -141,6 +141,8 @@ type Result struct {
 	// shared and do not change.
 	blockedBy      *Override
 	unused, lifted []*Override
+	// records are all override records of the tenant, nil for none, if the store has said the time.
+	records *overrideSet
 	// now is the time of the store in Unix milliseconds, or zero if it has not said.
 	now int64
 }

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -60,6 +61,20 @@ func (c *Config) Mistakes() []string {
 		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %v, want a time, or None", c.KnownFor))
 	}
 	return mistakes
+}
+
+// WithDefaults returns the configuration with the defaults in the place of what is zero.
+func (c Config) WithDefaults() Config {
+	if c.Instance == ([8]byte{}) {
+		c.Instance = NewInstance()
+	}
+	c.OpenMultiple = cmp.Or(c.OpenMultiple, DefaultOpenMultiple)
+	c.Percent = cmp.Or(c.Percent, DefaultPercent)
+	c.MaxOwners = cmp.Or(c.MaxOwners, DefaultOwners)
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	return c
 }
 
 // NewInstance returns the random name of another instance, which says that it can lease.
