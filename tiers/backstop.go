@@ -13,8 +13,6 @@ import (
 // gets back what the tenant's own limits refuse. Subjects that are exempt are not charged. The zero value is a mistake.
 //
 // A refusal tells the client that the servers have more to do than they can, and names no limit.
-//
-// A policy that takes the place of another one by parts, as in a [Rollout], has its backstop when it holds for all.
 type Backstop struct {
 	// Mode is off, shadow or enforce, for the limits that name none. Empty means that of the policy. Warn, which
 	// a backstop can inherit, means shadow to it: no client can do anything about what all clients do together.
@@ -136,8 +134,7 @@ func (c *compiler) backstop() *ruleSet {
 	return set
 }
 
-// backstops are the budgets over all tenants. A view of others has those of the policy that holds, and so have tenants that another one
-// holds for already: of two policies the budgets would be charged in turns, each for a part of the load.
+// backstops are the budgets over all tenants. A view of others has those of the policy that holds.
 func (s *Snapshot) backstops() *ruleSet {
 	if s.eased != nil {
 		return s.eased.base.backstops()

@@ -1,7 +1,6 @@
 package tiers_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -88,29 +87,6 @@ func TestABackstopFollowsTheModeOfThePolicyAndTheSwitch(t *testing.T) {
 	dated := backstopOf(t, "warn\nenforceFrom: 2100-01-01")
 	require.Equal(t, bucket.Warn, mode(dated))
 	require.Equal(t, bucket.Enforce, mode(dated.At(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))))
-}
-
-func TestDuringARollOutTheBackstopIsThatOfThePolicyOfNow(t *testing.T) {
-	t.Parallel()
-	now := "version: 1\ndefault: free\nbackstop: {limits: {second: {capacity: 9, per: second}}}\ntiers: {free: {unlimited: true}}\n"
-	next := "version: 1\ndefault: free\nbackstop: {limits: {second: {capacity: 7, per: second}}}\ntiers: {free: {limits: {day: {capacity: 5, per: day}}}}\n"
-	stage := tiers.Stage{ID: "r1", Seed: "seed", Percent: 50}
-	document, err := tiers.StageDocument([]byte(now), []byte(next), stage)
-	require.NoError(t, err)
-	p, err := tiers.Load(document, 1)
-	require.NoError(t, err)
-	both := map[bool]bool{}
-	for i := range 20 {
-		tenant := fmt.Sprint("tenant", i)
-		both[stage.Has(tenant)] = true
-		rules := p.Rules(tiers.Subject{Tenant: tenant}, tiers.Selection{})
-		require.Equal(t, !stage.Has(tenant), rules.Unlimited, "the next policy holds for some tenants")
-		require.Equal(t, int64(9), rules.Backstop[0].Limits.All()[0].Capacity)
-		if shared := p.SharedRules(tiers.Subject{Tenant: tenant}); shared != nil {
-			require.Equal(t, int64(9), shared.Backstop[0].Limits.All()[0].Capacity)
-		}
-	}
-	require.Len(t, both, 2)
 }
 
 func TestWhatABackstopCannotBeIsSaid(t *testing.T) {

@@ -28,12 +28,8 @@ func (p Parameter) String() string {
 	}
 }
 
-// Parameters returns what the policy names of requests, each once and sorted by [Parameter.String]; of both where a document has two. The slice
-// is shared and must not be changed.
+// Parameters returns what the policy names of requests, each once and sorted by [Parameter.String]. The slice is shared and must not be changed.
 func (s *Snapshot) Parameters() []Parameter {
-	if g := s.family.staged; g != nil {
-		return distinct(slices.Concat(s.family.carried, g.following(s).Parameters()))
-	}
 	return s.family.carried
 }
 
@@ -63,17 +59,9 @@ func (r *Rules) Carried(subject Subject, from Parameters) iter.Seq2[Parameter, s
 	}
 }
 
-// KeyValues yields each value that stands for a parameter in a key of a custom limit: in those of the policy and of the tenants that it lists, of both
-// policies where a document has two, or of a record that is not nil. A value may come several times.
+// KeyValues yields each value that stands for a parameter in a key of a custom limit: in those of the policy and of the tenants that it lists, or of a record that is not nil. A value may come several times.
 func (s *Snapshot) KeyValues(record *Record) iter.Seq2[Parameter, string] {
 	return func(yield func(Parameter, string) bool) {
-		if g := s.family.staged; g != nil {
-			for p, value := range g.following(s).KeyValues(record) {
-				if !yield(p, value) {
-					return
-				}
-			}
-		}
 		each := func(custom map[string]CustomRule) bool {
 			for spelled := range custom {
 				key, err := ParseKey(spelled)

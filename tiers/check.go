@@ -75,6 +75,7 @@ func (c *checker) tier(at path, name string, t Tier) {
 	c.usage(at, t.Usage)
 	c.lease(at, t.Lease)
 	c.throttle(at, t.Throttle)
+	c.enforcement(at, t.Enforcement)
 	c.maxCost(at, t.MaxCost)
 	charged := charges{
 		limits: len(t.Limits) > 0, teams: t.Teams != nil, users: t.Users != nil, operations: anyCharge(t.Operations),

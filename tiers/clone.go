@@ -8,7 +8,7 @@ func cloneTiers(tiers map[string]Tier) map[string]Tier {
 		t.Limits = cloneLimits(t.Limits)
 		t.Teams, t.Users = clonePointer(t.Teams, OwnerRule.clone), clonePointer(t.Users, UserRule.clone)
 		t.Operations = cloneMap(t.Operations, OperationRule.clone)
-		t.Hide = clonePointer(t.Hide, Hide.clone)
+		t.Hide, t.Enforcement = clonePointer(t.Hide, Hide.clone), clonePointer(t.Enforcement, Enforcement.clone)
 		return t
 	})
 }

@@ -35,9 +35,8 @@ type compiler struct {
 	compiled int
 	// broken are the tiers that do not compile: those that an exception changes do not either.
 	broken map[string]bool
-	// day is the one as of which modes hold, strictest the strictest of them.
-	day       time.Time
-	strictest bucket.Mode
+	// moment is the one as of which modes hold.
+	moment
 	// into is the snapshot that is made.
 	into *Snapshot
 	// trial says that what is compiled is not kept, so that others need not share it.
@@ -109,9 +108,9 @@ func newSnapshot(p *Policy) *Snapshot {
 }
 
 // compile returns a snapshot of the policy, which has compiled before: modes are no part of what can be wrong.
-func (f *family) compile(phase int, strictest bucket.Mode) *Snapshot {
+func (f *family) compile(phase int, early bool, strictest bucket.Mode) *Snapshot {
 	s := newSnapshot(&f.policy)
-	s.family, s.phase, s.strictest = f, phase, strictest
+	s.family, s.phase, s.early, s.strictest = f, phase, early, strictest
 	s.exceptions = make([]exceptionRules, len(f.listed.kinds))
 	s.compiler().tiers()
 	for i := range f.listed.kinds {
@@ -125,7 +124,7 @@ func (f *family) compile(phase int, strictest bucket.Mode) *Snapshot {
 // compiler returns one that compiles what belongs to the snapshot.
 func (s *Snapshot) compiler() *compiler {
 	c := newCompiler(&s.family.policy)
-	c.day, c.strictest, c.into = s.day(), s.strictest, s
+	c.moment, c.into = s.moment(), s
 	return c
 }
 
@@ -168,8 +167,8 @@ func (c *compiler) tenant(at path, x Exception) {
 // ruleSet compiles what holds for the tenants of a tier, or for one of them.
 func (c *compiler) ruleSet(at path, name string, t ruleSource) *ruleSet {
 	inherited := setting{}.with(c.policy.Mode, c.policy.EnforceFrom, "").with(t.Mode, t.EnforceFrom, t.FailMode)
-	now := inherited.as(c.day, c.strictest)
-	set := &ruleSet{rules: Rules{
+	now := inherited.as(c.moment)
+	set := &ruleSet{enforcement: t.Enforcement, rules: Rules{
 		Tier: name, Store: t.Store, Mode: now.mode, EnforceFrom: now.enforceFrom, FailMode: inherited.failMode,
 		Blocked: t.Blocked, Unlimited: t.Unlimited && !t.Blocked,
 		CostReport: t.CostReport, CostValidate: t.CostValidate, Hide: hidden(t.Hide), Usage: usages[t.Usage], Lease: leases[t.Lease], Throttle: shedding(t.Throttle),
@@ -227,7 +226,7 @@ func (c *compiler) bucketLimits(at path, limits map[string]*Limit, inherited set
 	for _, name := range sorted(limits) {
 		// What was reported is left out, so that the rest can be looked at; null is nothing here.
 		if l := limits[name]; l != nil && !c.unfit[l] {
-			own := inherited.with(l.Mode, l.EnforceFrom, l.FailMode).as(c.day, c.strictest)
+			own := inherited.with(l.Mode, l.EnforceFrom, l.FailMode).as(c.moment)
 			resolved := l.resolve(name, own)
 			resolved.Strictest = c.strictest
 			all = append(all, resolved)

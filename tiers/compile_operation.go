@@ -45,7 +45,7 @@ func (c *compiler) operationRule(o *operationRules, at path, spelling string, ru
 	own := inherited.with(rule.Mode, rule.EnforceFrom, rule.FailMode)
 	c.compiled++
 	self := uint64(1) << len(o.rules)
-	r := operationRule{maxCost: newMaxCost(rule.MaxCost, own.as(c.day, c.strictest))}
+	r := operationRule{maxCost: newMaxCost(rule.MaxCost, own.as(c.moment))}
 	divided := rule.divided()
 	if limits := c.bucketLimits(at, divided[division{}], own); limits != nil {
 		r.bucket, r.counted = ownedBy(spelling, limits), o.count(spelling, limits)
@@ -79,10 +79,10 @@ func (c *compiler) operationRule(o *operationRules, at path, spelling string, ru
 // strictestOf returns the strictest mode of those of the limits that count, as far as the policy goes: a switch that eases modes
 // leaves what is charged as it is. It is off without any.
 func (c *compiler) strictestOf(limits map[string]*Limit, count func(*Limit) bool, inherited setting) bucket.Mode {
-	strictest := bucket.Off
+	strictest, written := bucket.Off, moment{day: c.day, early: c.early}
 	for _, l := range limits {
 		if l != nil && count(l) {
-			strictest = min(strictest, inherited.with(l.Mode, l.EnforceFrom, "").as(c.day, bucket.Enforce).mode)
+			strictest = min(strictest, inherited.with(l.Mode, l.EnforceFrom, "").as(written).mode)
 		}
 	}
 	return strictest

@@ -77,6 +77,7 @@ func (d *decoder) tier(at path, node *yaml.Node) Tier {
 	d.fields(at, node, []field{
 		{"mode", d.text(&t.Mode)},
 		{"enforceFrom", d.date(&t.EnforceFrom)},
+		{"enforcement", d.enforcement(&t.Enforcement)},
 		{"failMode", d.text(&t.FailMode)},
 		{"store", d.text(&t.Store)},
 		{"maxCost", d.number(&t.MaxCost)},

@@ -171,7 +171,7 @@ type eased struct {
 // easedBy returns a view of the snapshot. It is compiled no more than that.
 func (s *Snapshot) easedBy(by *easings) *Snapshot {
 	return &Snapshot{
-		family: s.family, phase: s.phase, strictest: s.strictest, serial: serials.Add(1), tiers: s.tiers, fallback: s.fallback,
+		family: s.family, phase: s.phase, early: s.early, strictest: s.strictest, serial: serials.Add(1), tiers: s.tiers, fallback: s.fallback,
 		eased: &eased{s, by},
 	}
 }

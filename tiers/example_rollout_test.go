@@ -31,31 +31,28 @@ func ExampleRollout() {
 	// Output: 600
 }
 
-// A document of two policies reaches every instance as any document does: half of the tenants have the next one.
-func ExampleStageDocument() {
-	const now = "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 1000, per: minute}}}}\n"
-	const next = "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 600, per: minute}}}}\n"
-
-	document, err := tiers.StageDocument([]byte(now), []byte(next), tiers.Stage{ID: "tighter-2026-11", Seed: "november", Percent: 50})
+// A limit that was tried in mode shadow is enforced for one tenant in ten, on every instance for the same ones.
+func ExampleEnforcement() {
+	policy, err := tiers.Load([]byte(`
+version: 1
+default: free
+tiers:
+  free:
+    enforcement: {share: 10, seed: limit-of-a-day}
+    limits:
+      day: {capacity: 1000, per: day, mode: shadow}
+`), 1)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	policy, err := tiers.Load(document, 2)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, tenant := range []string{"acme", "globex", "initech"} {
+	for _, tenant := range []string{"acme", "globex", "initech", "umbrella"} {
 		rules := policy.Rules(tiers.Subject{Tenant: tenant}, tiers.Selection{})
-		fmt.Println(tenant, rules.Buckets[0].Limits.All()[0].Capacity)
+		fmt.Println(tenant, rules.Buckets[0].Limits.All()[0].Mode)
 	}
-	// The others are judged by it all the same, without being refused: it is the candidate of whatever serves the policy.
-	id, _ := tiers.CandidateOf(policy)
-	fmt.Println(id)
 	// Output:
-	// acme 600
-	// globex 600
-	// initech 1000
-	// tighter-2026-11
+	// acme shadow
+	// globex shadow
+	// initech enforce
+	// umbrella shadow
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // family are the snapshots of one policy: one for each time between the days on which enforcement
-// begins, and for each mode that an operator permits at most. Those that nobody asks for are not made.
+// begins, and for each mode that an operator permits at most, with and without what holds for a share of the tenants. Those that nobody asks for are not made.
 type family struct {
 	// policy is without its tenants, which are listed.
 	policy Policy
@@ -37,9 +37,6 @@ type family struct {
 	// odd are the warnings before it is known where they stand.
 	odd []finding
 
-	// staged is the policy that takes the place of this one, nil if none does.
-	staged *staged
-
 	members []atomic.Pointer[Snapshot]
 	// mu guards the making of members, not the lookup.
 	mu sync.Mutex
@@ -62,7 +59,7 @@ func newFamily(p Policy, listed *register, days []time.Time) *family {
 }
 
 func newMembers(days []time.Time) []atomic.Pointer[Snapshot] {
-	return make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses)
+	return make([]atomic.Pointer[Snapshot], (len(days)+1)*strictnesses*2)
 }
 
 // phase returns how many of the days have come.
@@ -75,12 +72,16 @@ func (f *family) phase(now time.Time) int {
 }
 
 func (f *family) at(now time.Time, strictest bucket.Mode) *Snapshot {
-	return f.member(f.phase(now), strictest)
+	return f.member(f.phase(now), false, strictest)
 }
 
 // member returns a snapshot, whose tiers are compiled when it is asked for first. Others who ask for the same wait for it.
-func (f *family) member(phase int, strictest bucket.Mode) *Snapshot {
-	place := &f.members[phase*strictnesses+int(strictest)]
+func (f *family) member(phase int, early bool, strictest bucket.Mode) *Snapshot {
+	at := (phase*strictnesses + int(strictest)) * 2
+	if early {
+		at++
+	}
+	place := &f.members[at]
 	if s := place.Load(); s != nil {
 		return s
 	}
@@ -89,7 +90,7 @@ func (f *family) member(phase int, strictest bucket.Mode) *Snapshot {
 	if s := place.Load(); s != nil {
 		return s
 	}
-	s := f.compile(phase, strictest)
+	s := f.compile(phase, early, strictest)
 	place.Store(s)
 	return s
 }

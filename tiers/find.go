@@ -23,17 +23,11 @@ func (s *Snapshot) find(subject *Subject, record *Record) (*ruleSet, *Record) {
 
 // Lists returns whether the policy itself says something about a tenant: then it has no use for a [Record].
 func (s *Snapshot) Lists(tenant string) bool {
-	if s.family.staged != nil {
-		s = s.family.staged.of(s, tenant)
-	}
 	_, listed := s.family.listed.find(tenant)
 	return listed
 }
 
-// HasTier returns whether the policy has a tier of this name, each of two if there are two.
+// HasTier returns whether the policy has a tier of this name.
 func (s *Snapshot) HasTier(name string) bool {
-	if g := s.family.staged; g != nil && !g.following(s).HasTier(name) {
-		return false
-	}
 	return s.tiers[name] != nil
 }

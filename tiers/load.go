@@ -14,7 +14,7 @@ func Load(document []byte, generation uint64) (*Snapshot, error) {
 }
 
 // Load reads and compiles a policy document, YAML or JSON, in one step. The snapshot has the modes of this moment, and the
-// number of the document in its source as its [Snapshot.Generation]. A document of [StageDocument] is two policies: each tenant has the rules of one of them.
+// number of the document in its source as its [Snapshot.Generation].
 //
 // The error is that of [ParseConfig.Parse]: a [*PolicyError] with everything that is wrong, each with its line.
 func (c ParseConfig) Load(document []byte, generation uint64) (*Snapshot, error) {
@@ -27,8 +27,5 @@ func (c ParseConfig) Load(document []byte, generation uint64) (*Snapshot, error)
 		return nil, err
 	}
 	snapshot.family.generation = generation
-	if snapshot.family.staged != nil {
-		snapshot.family.staged.next.generation = generation
-	}
 	return snapshot, nil
 }

@@ -36,6 +36,9 @@ func merge(t Tier, x Exception) ruleSource {
 		t = f.tier(t)
 	}
 	t.Mode, t.EnforceFrom = mergeMode(t.Mode, t.EnforceFrom, x.Mode, x.EnforceFrom)
+	if x.Mode != "" {
+		t.Enforcement = nil
+	}
 	t.FailMode = cmp.Or(x.FailMode, t.FailMode)
 	t.Store = cmp.Or(x.Store, t.Store)
 	t.MaxCost = cmp.Or(x.MaxCost, t.MaxCost)

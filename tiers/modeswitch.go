@@ -130,8 +130,7 @@ func (m *ModeSwitch) Check(check func(*Snapshot) error) error {
 	return forward(m.source, check)
 }
 
-// Candidate returns the candidate of the source, if it is a [CandidateSource] that has one or a document of two policies ([StageDocument]). Its modes are
-// its own: it decides nothing.
+// Candidate returns the candidate of the source, if it is a [CandidateSource] that has one. Its modes are its own: it decides nothing.
 func (m *ModeSwitch) Candidate() (id string, candidate *Snapshot) {
 	return CandidateOf(m.source)
 }

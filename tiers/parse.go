@@ -55,9 +55,6 @@ func load(data []byte, most int) (Policy, *Snapshot, error) {
 	if mistake != nil {
 		return Policy{}, nil, policyError([]Mistake{*mistake})
 	}
-	if isStaged(root) {
-		return loadStaged(data, most)
-	}
 	d := newDecoder(root)
 	policy := d.policy()
 	f, findings := compile(policy)

@@ -74,6 +74,8 @@ type Tier struct {
 	Mode string `yaml:"mode,omitempty" json:"mode,omitempty"`
 	// EnforceFrom goes with the mode, as in [Policy].
 	EnforceFrom string `yaml:"enforceFrom,omitempty" json:"enforceFrom,omitempty"`
+	// Enforcement has what is in mode shadow or warn enforced for a share of the tenants. Nil means for none.
+	Enforcement *Enforcement `yaml:"enforcement,omitempty" json:"enforcement,omitempty"`
 	// FailMode is bounded, closed, local or open: what happens while the store is away, for limits that name none and
 	// for decisions without limits. Empty means open.
 	FailMode string `yaml:"failMode,omitempty" json:"failMode,omitempty"`

@@ -264,15 +264,17 @@ func (t *trace) define(at path, defines bool) {
 
 // now is the setting with the mode of the snapshot.
 func (t *trace) now() setting {
-	return t.setting.as(t.from.day(), t.from.strictest)
+	return t.setting.as(t.from.moment())
 }
 
 func (t *trace) provenance() Provenance {
 	p := Provenance{Tier: t.by, Rule: t.rule, Line: t.from.family.lines.of(t.last), Mode: placeDefault, FailMode: placeDefault}
-	today := t.setting.as(t.from.day(), bucket.Enforce).mode
+	today := t.setting.as(moment{day: t.from.day(), early: t.from.early}).mode
 	switch {
 	case today < t.from.strictest:
 		p.Mode = placeModeSwitch
+	case today != t.setting.mode && t.setting.as(moment{day: t.from.day()}).mode != today:
+		p.Mode = t.tierAt.to("enforcement").to("share").String()
 	case today != t.setting.mode:
 		// Its day has come.
 		p.Mode = t.modeAt.to("enforceFrom").String()

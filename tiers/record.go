@@ -127,11 +127,6 @@ func (r *Record) Bytes() int {
 // Check returns what is wrong with the record in a policy, a [*PolicyError]: a tier that the policy does not have, for
 // example.
 func (r *Record) Check(s *Snapshot) error {
-	if g := s.family.staged; g != nil {
-		if err := r.Check(g.following(s)); err != nil {
-			return err
-		}
-	}
 	s = s.plain()
 	if r.only && s.tiers[r.tier] != nil {
 		return nil
@@ -269,7 +264,7 @@ func (s *Snapshot) compileRecord(r *Record, tier string) (*ruleSet, error) {
 	c := s.compiler()
 	c.most = maxRecordCompiled
 	// What is compiled for one record is kept by nobody else.
-	scratch := &Snapshot{family: s.family, phase: s.phase, strictest: s.strictest, tiers: s.tiers, shared: s.shared.above()}
+	scratch := &Snapshot{family: s.family, phase: s.phase, early: s.early, strictest: s.strictest, tiers: s.tiers, shared: s.shared.above()}
 	c.into = scratch
 	c.record(at, &x)
 	var set *ruleSet

@@ -18,14 +18,10 @@ type CandidateSource interface {
 	Candidate() (id string, candidate *Snapshot)
 }
 
-// CandidateOf returns the candidate of a source: that of a [CandidateSource], and of any other one the next policy of a document of two
-// ([StageDocument]), so that it is judged whatever stands around the source, and where nothing does. The snapshot is nil if there is none.
+// CandidateOf returns the candidate of a source that is a [CandidateSource]. The snapshot is nil if there is none.
 func CandidateOf(source Source) (id string, candidate *Snapshot) {
 	if source, ok := source.(CandidateSource); ok {
 		return source.Candidate()
-	}
-	if s := source.Snapshot(); s != nil {
-		return s.Next()
 	}
 	return "", nil
 }
@@ -89,13 +85,10 @@ func (r *Rollout) Check(check func(*Snapshot) error) error {
 	return check(r.Snapshot())
 }
 
-// Candidate implements [CandidateSource]: what was proposed, else the next policy of a document of two ([StageDocument]).
+// Candidate implements [CandidateSource]: what was proposed.
 func (r *Rollout) Candidate() (id string, candidate *Snapshot) {
 	state := r.state.Load()
 	if state.candidate == nil {
-		if live := r.source.Snapshot(); live != nil && state.promoted == nil {
-			return live.Next()
-		}
 		return "", nil
 	}
 	return state.id, state.candidate.Snapshot()

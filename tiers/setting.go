@@ -27,14 +27,25 @@ func (s setting) with(mode, enforceFrom, failMode string) setting {
 	return s
 }
 
-// as returns the setting as it holds from a day on, no stricter than strictest.
-func (s setting) as(day time.Time, strictest bucket.Mode) setting {
-	if !s.enforceFrom.IsZero() && !s.enforceFrom.After(day) {
+// moment is what decides how strict a setting is.
+type moment struct {
+	// day is the one as of which modes hold.
+	day time.Time
+	// early has what is in mode shadow or warn enforced: for tenants in the share of their tier ([Enforcement]).
+	early bool
+	// strictest is the strictest mode.
+	strictest bucket.Mode
+}
+
+// as returns the setting as it holds at a moment.
+func (s setting) as(m moment) setting {
+	comes := !s.enforceFrom.IsZero() && !s.enforceFrom.After(m.day)
+	if comes || m.early && (s.mode == bucket.Warn || s.mode == bucket.Shadow) {
 		s.mode, s.enforceFrom = bucket.Enforce, time.Time{}
 	}
-	if s.mode < strictest {
+	if s.mode < m.strictest {
 		// What an operator has eased begins on no day that clients could be told.
-		s.mode, s.enforceFrom = strictest, time.Time{}
+		s.mode, s.enforceFrom = m.strictest, time.Time{}
 	}
 	return s
 }

@@ -21,8 +21,9 @@ type Source interface {
 // any number of goroutines. It is made by [Compile].
 type Snapshot struct {
 	family *family
-	// phase and strictest are its place in the family.
+	// phase, early and strictest are its place in the family.
 	phase     int
+	early     bool
 	strictest bucket.Mode
 	// serial tells it from all others.
 	serial uint64
@@ -66,6 +67,8 @@ type ruleSet struct {
 	foreseen map[uint64][]bucket.Bucket
 	// days knows when its limits become enforced. It is nil for what the snapshot has, which does.
 	days *Snapshot
+	// enforcement is that of the tier, nil if there is none or the tenant is in no share.
+	enforcement *Enforcement
 	// shared are the rules of all who have the same ones, of the snapshot that was asked last.
 	shared atomic.Pointer[Rules]
 }
@@ -201,7 +204,7 @@ func (s *Snapshot) AtMost(strictest bucket.Mode) *Snapshot {
 	if strictest = min(strictest, bucket.Off); strictest <= s.strictest {
 		return s
 	}
-	return s.family.member(s.phase, strictest)
+	return s.family.member(s.phase, s.early, strictest)
 }
 
 // day is the one as of which modes hold, zero before the first.
@@ -210,6 +213,11 @@ func (s *Snapshot) day() time.Time {
 		return time.Time{}
 	}
 	return s.family.days[s.phase-1]
+}
+
+// moment is the one as of which modes hold.
+func (s *Snapshot) moment() moment {
+	return moment{day: s.day(), early: s.early, strictest: s.strictest}
 }
 
 // Generation is the number of the policy in its source: that of the revision for one of a feed, as [Load] was given
@@ -263,15 +271,16 @@ func (s *Snapshot) rulesInto(room []bucket.Bucket, subject Subject, selected Sel
 	if s.eased != nil {
 		s = s.eased.of(subject.Tenant, &selected)
 	}
-	if s.family.staged != nil {
-		s = s.family.staged.of(s, subject.Tenant)
-	}
 	set, record := s.find(&subject, selected.Record)
 	if subject.Exempt {
 		return Rules{
 			Tier: set.rules.Tier, Store: set.rules.Store, Mode: bucket.Off, Unlimited: true,
 			CostReport: set.rules.CostReport, CostValidate: set.rules.CostValidate, Hide: set.rules.Hide,
 		}
+	}
+	if turned := s.turned(set, subject.Tenant); turned != s {
+		s = turned
+		set, record = s.find(&subject, selected.Record)
 	}
 	rules := set.of(s, record)
 	var matched, charging uint64
@@ -315,13 +324,14 @@ func (s *Snapshot) SharedRules(subject Subject) *Rules {
 		}
 		s = s.eased.of(subject.Tenant, &Selection{})
 	}
-	if s.family.staged != nil {
-		s = s.family.staged.of(s, subject.Tenant)
-	}
 	if backstop != s.backstop || backstop != nil && backstop.operations != nil {
 		return nil
 	}
 	set, _ := s.find(&subject, nil)
+	if turned := s.turned(set, subject.Tenant); turned != s {
+		s = turned
+		set, _ = s.find(&subject, nil)
+	}
 	if subject.Exempt || s.custom != nil || set.custom != nil || set.operations != nil || set.teams.of(subject.Team) != nil || set.users.of(subject.User) != nil {
 		return nil
 	}

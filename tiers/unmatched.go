@@ -3,14 +3,10 @@ package tiers
 import "strings"
 
 // Unmatched returns the operation rules that no operation falls under where there are these root fields alone, by coordinates such as Mutation.checkout: those of
-// tiers, of exceptions of tenants and of the backstop, of both policies where a document has two. They hold all the same, because a policy may be older or newer than the schema of
+// tiers, of exceptions of tenants and of the backstop. They hold all the same, because a policy may be older or newer than the schema of
 // a server, and one policy may be that of several servers. Rules for documents are not among them. There are at most 100, and of exceptions one for each spelling.
 func (s *Snapshot) Unmatched(fields []string) []Warning {
-	unmatched := s.family.unmatched(nil, fields)
-	if g := s.family.staged; g != nil {
-		unmatched = g.next.unmatched(unmatched, fields)
-	}
-	return unmatched
+	return s.family.unmatched(fields)
 }
 
 // namedOperation is an operation rule, and where it stands.
@@ -20,8 +16,9 @@ type namedOperation struct {
 	place    Mistake
 }
 
-// unmatched adds the rules of one policy that match none of the fields.
-func (f *family) unmatched(all []Warning, fields []string) []Warning {
+// unmatched returns the rules that match none of the fields.
+func (f *family) unmatched(fields []string) []Warning {
+	var all []Warning
 	byRoot := make(map[string][]string)
 	for _, field := range fields {
 		byRoot[rootType(field)] = append(byRoot[rootType(field)], field)

@@ -59,19 +59,6 @@ tenants:
 	require.Empty(t, s.Warnings(), "the policy itself knows no schema")
 }
 
-func TestOperationRulesOfBothPoliciesOfADocumentAreNamed(t *testing.T) {
-	t.Parallel()
-	const document = "version: 1\ndefault: free\ntiers: {free: {unlimited: true}}\nbackstop: {operations: {Mutation.%s: {limits: {second: {capacity: 10, per: second}}}}}\n"
-	staged, err := tiers.StageDocument(fmt.Appendf(nil, document, "login"), fmt.Appendf(nil, document, "logon"), tiers.Stage{ID: "r", Seed: "s", Percent: 5})
-	require.NoError(t, err)
-	s, err := tiers.Load(staged, 1)
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		`line 4, column 25: next.backstop.operations["Mutation.logon"]: no root field of the schema matches, so that nothing falls under the rule; is "Mutation.login" meant?`,
-	}, texts(s.Unmatched(fields)))
-	require.Len(t, s.Unmatched(nil), 2)
-}
-
 func TestAtMostAHundredOperationRulesAreNamedAndAPolicyOfGoValuesHasNoLines(t *testing.T) {
 	t.Parallel()
 	policy := tiers.Policy{Version: 1, Default: "free", Tiers: map[string]tiers.Tier{}}

@@ -18,15 +18,12 @@ type Recorded struct {
 }
 
 // Unrecorded returns the paths of the limits, rules and parameters of which nobody knows what is asked of them without more than is
-// recorded, those of the next policy first where a document has two: limits that are divided by an argument, rules that stand in the place of
+// recorded, limits that are divided by an argument, rules that stand in the place of
 // limits where parts are not recorded or work is computed, budgets that all tenants share, parameters, and keys of users. A replay does not judge them as a
 // server does. What exceptions of tenants add is one entry, tenants.
 func (s *Snapshot) Unrecorded(known Recorded) []string {
 	p := &s.family.policy
 	var paths []string
-	if g := s.family.staged; g != nil {
-		paths = g.following(s).Unrecorded(known)
-	}
 	root := path("")
 	for _, name := range sorted(p.Tiers) {
 		tier := p.Tiers[name]

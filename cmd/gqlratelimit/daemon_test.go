@@ -23,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 func TestWhatIsPulledIsThereByteForByteAndIsPushedOnWhatItWas(t *testing.T) {
@@ -239,19 +238,4 @@ func TestADaemonBehindAnAuthorityOfOnesOwnIsAskedWithACertificate(t *testing.T) 
 	code, _, stderr = o.run("policy pull " + c.folder + "/p.yaml -daemon-cert " + c.folder + "/me.pem")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "belong together")
-}
-
-func TestDuringARolloutNothingIsPulledOrPushedOverIt(t *testing.T) {
-	t.Parallel()
-	staged, err := tiers.StageDocument([]byte(document(50)), []byte(document(40)), tiers.Stage{ID: "r1", Seed: "s", Percent: 100})
-	require.NoError(t, err)
-	c := newControl(t, document(50), string(staged))
-	c.write("p.yaml", document(50))
-	require.Contains(t, c.want(exitFound, "policy pull FOLDER/p.yaml"), "A roll-out is under way: revision 2 of the daemon has two policies")
-	require.Equal(t, document(50), c.read("p.yaml"))
-	c.want(exitOK, "policy pull -revision 2 FOLDER/both.json")
-	require.Equal(t, string(staged), c.read("both.json"))
-	c.write("base.yaml", document(50))
-	c.write("p.yaml", document(30))
-	require.Contains(t, c.want(exitFound, "policy push -base FOLDER/base.yaml -reason r FOLDER/p.yaml"), "Wait until it has ended, or abort it, and push again.")
 }

@@ -62,7 +62,7 @@ func newWholeScene(t *testing.T) *scene {
 	t.Helper()
 	s, second := newScene(t)
 	metrics := s.startExample()
-	s.shop = promtest.NewShop(t, promtest.ShopConfig{Budgets: 20})
+	s.shop = promtest.NewShop(t, promtest.ShopConfig{Budgets: 20, Candidate: true})
 	s.scraped(second, promtest.Target{Job: "example", Address: metrics, Namespace: namespace})
 	return s
 }

@@ -70,34 +70,6 @@ func TestWhatACandidateWouldDecideIsCountedAndTold(t *testing.T) {
 	})
 }
 
-// plainSource is a source that knows no candidates.
-type plainSource struct{ s *tiers.Snapshot }
-
-func (p plainSource) Snapshot() *tiers.Snapshot { return p.s }
-
-func TestTheNextPolicyOfADocumentIsTriedWhateverServesTheDocument(t *testing.T) {
-	t.Parallel()
-	const now = "version: 1\ndefault: free\ntiers: {free: {limits: {minute: {capacity: 1000, per: minute}}}}\n"
-	document, err := tiers.StageDocument([]byte(now), []byte(strings.Replace(now, "1000", "10", 1)), tiers.Stage{ID: "next", Seed: "seed"})
-	require.NoError(t, err)
-	staged, err := tiers.Load(document, 1)
-	require.NoError(t, err)
-	for name, policy := range map[string]tiers.Source{
-		"itself": staged, "a source of one's own": plainSource{staged}, "a switch": tiers.NewModeSwitch(plainSource{staged}), "a roll-out": tiers.NewRollout(staged),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var last ratelimit.Decision
-			f := newFixture(t, func(cfg *ratelimit.Config) { cfg.Policy = policy })
-			see(f.server, func(d ratelimit.Decision) { last = d })
-			require.Equal(t, http.StatusOK, f.post(request{Query: half}).Status)
-			require.NotNil(t, last.Candidate)
-			require.Equal(t, "next", last.Candidate.ID)
-			require.Equal(t, ratelimit.OutcomeTooExpensive, last.Candidate.Outcome)
-		})
-	}
-}
-
 func TestAnInvalidDocumentIsTriedUnderTheCandidateToo(t *testing.T) {
 	t.Parallel()
 	i := &instruments{t: t}

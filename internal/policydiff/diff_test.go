@@ -101,6 +101,16 @@ func TestHowATierIsShedDiffersInWords(t *testing.T) {
 	require.Equal(t, "a share is shed, place 2, at least 25 % stays", changes[0].New)
 }
 
+func TestShareOfATierDiffersInWords(t *testing.T) {
+	t.Parallel()
+	const before = "{version: 1, default: free, tiers: {free: {mode: shadow, maxCost: 5, enforcement: {share: 10, seed: november}}}}"
+	const after = "{version: 1, default: free, tiers: {free: {mode: shadow, maxCost: 5, enforcement: {share: 20, seed: november}}}}"
+	changes, _ := policydiff.Compare(parse(t, before), parse(t, after))
+	require.Equal(t, []policydiff.Change{{
+		Tier: "free", What: "enforcement", Old: `for 10 % of the tenants, seed "november"`, New: `for 20 % of the tenants, seed "november"`,
+	}}, changes)
+}
+
 func TestWhatAllTenantsHaveTogetherDiffersInWords(t *testing.T) {
 	t.Parallel()
 	const before = "{version: 1, default: free, tiers: {free: {maxCost: 5}}, tenants: {acme: {maxCost: 6}}, backstop: {limits: {second: {capacity: 9, per: second}}}}"

@@ -3,6 +3,7 @@ package policydiff
 import (
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -19,7 +20,14 @@ func ofTier(p *Policy, tier string) facts {
 	if !p.HasTier(tier) {
 		return facts{}
 	}
-	return collect(p, tiers.Subject{Tenant: anybody, Team: anybody, User: anybody, Tier: tier}).facts
+	out := collect(p, tiers.Subject{Tenant: anybody, Team: anybody, User: anybody, Tier: tier}).facts
+	if e := p.Written.Tiers[tier].Enforcement; e != nil {
+		out["enforcement"] = fmt.Sprintf("for %d %% of the tenants", e.Share)
+		if e.Seed != "" {
+			out["enforcement"] += ", seed " + strconv.Quote(e.Seed)
+		}
+	}
+	return out
 }
 
 // tenantFacts are the facts of a tenant in its tier.

@@ -34,6 +34,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/throttle"
+	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // document has a tier for each fail mode. A tenant of one can pay for two [Users] a minute.
@@ -81,6 +82,8 @@ type ShopConfig struct {
 	Overloaded bool
 	// NoDigest has the digest go to a Redis that is not there. Otherwise none is written.
 	NoDigest bool
+	// Candidate has another policy tried beside the one of its feed.
+	Candidate bool
 	// Report is the address of a Redis that takes what the shop reports, in a namespace. Empty reports nothing.
 	Report, Namespace string
 }
@@ -109,9 +112,15 @@ func NewShop(t testing.TB, cfg ShopConfig) *Shop {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = follower.Close() })
+	served := tiers.NewRollout(follower)
+	if cfg.Candidate {
+		tried, err := tiers.Load([]byte(document), 1)
+		require.NoError(t, err)
+		require.NoError(t, served.Propose("tried", tried))
+	}
 	limiter := ratelimit.New(ratelimit.Config{
 		Throttle: ratelimit.ThrottleConfig{Throttle: throttled(t, cfg, meter)},
-		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store}, Policy: follower, Subject: subject,
+		Store:    s.store, Stores: map[string]bucket.Store{"archive": s.store}, Policy: served, Subject: subject,
 		Settlement: ratelimit.SettlementConfig{Refund: true},
 		Observe: ratelimit.ObserveConfig{
 			MeterProvider: meter, TopTenants: 10, Operations: []string{"Users"}, Observer: s.observer(t, cfg, meter), Logger: quiet,

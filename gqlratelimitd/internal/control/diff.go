@@ -5,7 +5,6 @@ import (
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -14,17 +13,16 @@ const MaxChanges = 1000
 
 // DiffInput is a document that is compared.
 type DiffInput struct {
-	// Document is compared with a revision. Of one with two policies the next is compared with the one of now.
+	// Document is compared with a revision.
 	Document []byte
-	// Against is the number of the revision, 0 for the newest. Of one with two policies it is the one of now.
+	// Against is the number of the revision, 0 for the newest.
 	Against uint64
 }
 
 // Diff is what differs between a revision and a document.
 type Diff struct {
-	// Against is the number of the revision, and Staged says that it was not asked: both policies stand in the document.
+	// Against is the number of the revision.
 	Against uint64
-	Staged  bool
 	// Changes are those of all, of tiers, and of tenants that a document lists, at most [MaxChanges]. Unlisted is how many more there are.
 	Changes  []policydiff.Change
 	Unlisted int
@@ -49,26 +47,16 @@ func (c *Control) Diff(ctx context.Context, actor access.Actor, in DiffInput) (*
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
 	}
-	out := &Diff{Warnings: snapshot.Warnings()}
-	var was []byte
-	is := in.Document
-	if now, next, _, staged := tiers.StageParts(in.Document); staged {
-		out.Staged, was, is = true, now, next
-	} else {
-		var r *policy.Revision
-		if r, err = c.revision(ctx, in.Against); err != nil {
-			return nil, err
-		}
-		out.Against, was = r.Number, r.Document
-		if now, _, _, staged := tiers.StageParts(was); staged {
-			was = now
-		}
-	}
-	before, err := c.written(was)
+	r, err := c.revision(ctx, in.Against)
 	if err != nil {
 		return nil, err
 	}
-	after, err := c.written(is)
+	out := &Diff{Against: r.Number, Warnings: snapshot.Warnings()}
+	before, err := c.written(r.Document)
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.written(in.Document)
 	if err != nil {
 		return nil, err
 	}

@@ -8,21 +8,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/policydiff"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
-
-func TestOfADocumentOfTwoPoliciesTheNextIsComparedWithTheOneOfNow(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, control.Config{})
-	s.publish(document, 0)
-	s.publish(more, 1)
-	staged, err := tiers.StageDocument([]byte(document), []byte(less), tiers.Stage{ID: "r1", Seed: "seed"})
-	require.NoError(t, err)
-	diff, err := s.Diff(s.ctx(), publisher, control.DiffInput{Document: staged})
-	require.NoError(t, err)
-	require.True(t, diff.Staged)
-	require.Equal(t, []policydiff.Change{{Tier: "free", What: "tenant limit minute", Old: "1000 points per minute", New: "10 points per minute"}}, diff.Changes)
-}
 
 func TestWhatIsNoPolicyIsNotCompared(t *testing.T) {
 	t.Parallel()

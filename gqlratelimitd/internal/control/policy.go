@@ -181,31 +181,13 @@ func (c *Control) compileNow(r *policy.Revision) (*compiled, error) {
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
 	}
-	policies, err := c.policies(r.Document)
+	written, err := c.cfg.Parse.Parse(r.Document)
 	if err != nil {
 		return nil, &InvalidError{Field: "document", Err: err}
 	}
 	operations := map[string]bool{}
-	for i := range policies {
-		addOperations(operations, &policies[i])
-	}
-	return &compiled{r, snapshot, operations, newRuleIndex(policies)}, nil
-}
-
-// policies returns what stands in a document: one policy, or the two of a roll-out, that of now first.
-func (c *Control) policies(document []byte) (found []tiers.Policy, _ error) {
-	parts := [][]byte{document}
-	if now, next, _, staged := tiers.StageParts(document); staged {
-		parts = [][]byte{now, next}
-	}
-	for _, part := range parts {
-		policy, err := c.cfg.Parse.Parse(part)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, policy)
-	}
-	return found, nil
+	addOperations(operations, &written)
+	return &compiled{r, snapshot, operations, newRuleIndex(&written)}, nil
 }
 
 // addOperations adds the spellings of all operation rules of a policy.

@@ -212,25 +212,22 @@ func (h *held) all(rulesOf *ruleIndex) []bucket.Bucket {
 // ruleIndex has the spellings of operation rules: of each tier, and of each tenant that the policy lists.
 type ruleIndex struct{ tiers, tenants map[string][]string }
 
-// newRuleIndex returns that of the policies of a document.
-func newRuleIndex(policies []tiers.Policy) *ruleIndex {
+// newRuleIndex returns that of a policy.
+func newRuleIndex(p *tiers.Policy) *ruleIndex {
 	index := &ruleIndex{tiers: map[string][]string{}, tenants: map[string][]string{}}
-	for i := range policies {
-		p := &policies[i]
-		for name, tier := range p.Tiers {
-			var users map[string]tiers.OwnerRule
-			if tier.Users != nil {
-				users = tier.Users.Operations
-			}
-			if spellings := spelt(tier.Operations, users); len(spellings) > 0 {
-				index.tiers[name] = append(index.tiers[name], spellings...)
-			}
+	for name, tier := range p.Tiers {
+		var users map[string]tiers.OwnerRule
+		if tier.Users != nil {
+			users = tier.Users.Operations
 		}
-		for name := range p.Tenants {
-			x := p.Tenants[name]
-			if spellings := speltBy(&x); len(spellings) > 0 {
-				index.tenants[name] = append(index.tenants[name], spellings...)
-			}
+		if spellings := spelt(tier.Operations, users); len(spellings) > 0 {
+			index.tiers[name] = spellings
+		}
+	}
+	for name := range p.Tenants {
+		x := p.Tenants[name]
+		if spellings := speltBy(&x); len(spellings) > 0 {
+			index.tenants[name] = spellings
 		}
 	}
 	return index

@@ -27,12 +27,11 @@ func (s *Server) diff(c *call) error {
 	}
 	return c.write(http.StatusOK, struct {
 		Against   uint64              `json:"against"`
-		Staged    bool                `json:"staged,omitempty"`
 		Changes   []policydiff.Change `json:"changes"`
 		Unlisted  int                 `json:"unlisted,omitempty"`
 		Following int                 `json:"following,omitempty"`
 		Warnings  []mistake           `json:"warnings,omitempty"`
-	}{d.Against, d.Staged, append([]policydiff.Change{}, d.Changes...), d.Unlisted, d.Following, warningsOf(d.Warnings)})
+	}{d.Against, append([]policydiff.Change{}, d.Changes...), d.Unlisted, d.Following, warningsOf(d.Warnings)})
 }
 
 // document reads a policy document from the body, of somebody who may do this, with these parameters.

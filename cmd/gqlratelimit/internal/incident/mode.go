@@ -140,7 +140,7 @@ func (in *modeFlags) checkNames(c cli.Console, live *session.Live) error {
 		}
 	}
 	if in.tenant != "" && !held.Lists(in.tenant) {
-		if near, ok := cli.Nearest(in.tenant, slices.Collect(maps.Keys(held.WrittenFor(in.tenant).Tenants))); ok {
+		if near, ok := cli.Nearest(in.tenant, slices.Collect(maps.Keys(held.Written.Tenants))); ok {
 			fmt.Fprintf(c.Stderr, "note: the policy does not list the tenant %s: did you mean %q?\n", cli.Plain(in.tenant), near)
 		}
 	}

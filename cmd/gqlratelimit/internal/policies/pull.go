@@ -20,8 +20,7 @@ Writes the newest policy of the daemon into a file, byte for byte, and beside it
 says what revision that is: policy push reads it. A file that somebody has changed since is not
 overwritten.
 
-The exit code is 1 if nothing was written because the file has changes, a roll-out is under way, or the
-daemon has no policy.
+The exit code is 1 if nothing was written because the file has changes or the daemon has no policy.
 
 Example:
 
@@ -71,10 +70,6 @@ func pull(c cli.Console, args []string) error {
 		fmt.Fprintln(c.Stderr, "The daemon has no policy yet: gqlratelimit policy push publishes the first one.")
 		return cli.ErrFound
 	}
-	if _, _, _, staged := tiers.StageParts(r.Document); staged && number == 0 {
-		fmt.Fprintf(c.Stderr, "%s\n%s was left as it is: pull when the roll-out has ended, or say -revision %d for the document with both policies\n", rolling(r), cli.Plain(path), r.Number)
-		return cli.ErrFound
-	}
 	out := pulledJSON{Version: session.FormatVersion, File: path, side: *sideOf(r)}
 	if out.Changed, err = write(c, client, path, r.Document, force); err != nil {
 		return err
@@ -93,11 +88,6 @@ func pull(c cli.Console, args []string) error {
 	}
 	fmt.Fprintf(c.Stdout, "%s is %s%s\n", cli.Plain(path), already, out.says())
 	return nil
-}
-
-// rolling says that a policy takes the place of another one at the moment.
-func rolling(r *policy.Revision) string {
-	return fmt.Sprintf("A roll-out is under way: revision %d of the daemon has two policies, of which one takes the place of the other.", r.Number)
 }
 
 // write writes a document into a file, unless it has these bytes, or changes that would be lost.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/cmd/gqlratelimit/internal/cli"
-	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // write says what became of the file.
@@ -47,10 +46,6 @@ func (p *push) writeConflict(file string) {
 	if len(p.out.Changes) > 0 {
 		fmt.Fprintln(p.Stdout)
 		writeChanges(p.Console, p.out.Changes, shownChanges)
-	}
-	if _, _, _, staged := tiers.StageParts(p.newest.Document); staged {
-		fmt.Fprintf(p.Stdout, "\n%s Wait until it has ended, or abort it, and push again.\n", rolling(p.newest))
-		return
 	}
 	fmt.Fprintln(p.Stdout, "\nTo go on, merge both, look at the result, and push it:")
 	fmt.Fprintf(p.Stdout, "\n    gqlratelimit policy pull -revision %d theirs.yaml\n", p.out.Revision.Revision)

@@ -22,10 +22,8 @@ import (
 type Policy struct {
 	*tiers.Snapshot
 
-	// Written is the document. Of one with two policies it is that of now.
+	// Written is the document.
 	Written tiers.Policy
-	// next is the other policy of such a document, nil if there is one.
-	next *tiers.Policy
 	// From is what the policy was read from.
 	From string
 	// Revision is that of the feed it came from. It is nil for a file.
@@ -75,31 +73,7 @@ func compile(document []byte, from string, revision *policy.Revision) (*Policy, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
-	p := &Policy{Snapshot: snapshot.Snapshot(), Written: written, From: from, Revision: revision}
-	if _, next, _, staged := tiers.StageParts(document); staged {
-		other, err := read.Parse(next)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", from, err)
-		}
-		p.next = &other
-	}
-	return p, nil
-}
-
-// WrittenFor is the document that holds for a tenant: of two policies, of which one takes the place of the other, the one whose turn it is.
-func (p *Policy) WrittenFor(tenant string) *tiers.Policy {
-	if stage, staged := p.Stage(); staged && stage.Has(tenant) {
-		return p.next
-	}
-	return &p.Written
-}
-
-// all are the policies of the document.
-func (p *Policy) all() []*tiers.Policy {
-	if p.next == nil {
-		return []*tiers.Policy{&p.Written}
-	}
-	return []*tiers.Policy{&p.Written, p.next}
+	return &Policy{Snapshot: snapshot.Snapshot(), Written: written, From: from, Revision: revision}, nil
 }
 
 // PolicyFlags say which policy holds.

@@ -170,7 +170,7 @@ func (p *Policy) Resolve(scope Scope, record *tiers.Record) (*Holding, error) {
 	claims := make(tiers.Claims)
 	h.carried, h.Subject.Claims = make(carried), &claims
 	for name, value := range scope.Parameters {
-		named := p.WrittenFor(scope.Tenant).Parameters
+		named := p.Written.Parameters
 		from, ok := named[name]
 		switch {
 		case !ok:
@@ -198,7 +198,7 @@ func (h *Holding) selection(operation string) tiers.Selection {
 // Operations are the spellings of all operation rules that the tenant has budgets of, those of each user included if a
 // user is named.
 func (h *Holding) Operations() []string {
-	return policydiff.Operations(h.Policy.WrittenFor(h.Scope.Tenant), h.Rules.Tier, h.Scope.Tenant)
+	return policydiff.Operations(&h.Policy.Written, h.Rules.Tier, h.Scope.Tenant)
 }
 
 // Blockable are what a record may block: the operation rules of the tenant, and root fields that a rule of anybody names.
@@ -257,7 +257,7 @@ func (h *Holding) CheckLimit(b bucket.Bucket, name string) error {
 func (h *Holding) Notes() []string {
 	var notes []string
 	if h.Record == nil && h.Scope.Tenant != "" && !h.Policy.Lists(h.Scope.Tenant) {
-		listed := slices.Collect(maps.Keys(h.Policy.WrittenFor(h.Scope.Tenant).Tenants))
+		listed := slices.Collect(maps.Keys(h.Policy.Written.Tenants))
 		if near, ok := cli.Nearest(h.Scope.Tenant, listed); ok {
 			notes = append(notes, fmt.Sprintf("neither the policy nor the directory lists the tenant %s: did you mean %q?", cli.Plain(h.Scope.Tenant), near))
 		}
@@ -301,18 +301,16 @@ func isRootField(name string) bool {
 // Operations are the spellings of all operation rules of the policy, whoever has them.
 func (p *Policy) Operations() []string {
 	var all []string
-	for _, written := range p.all() {
-		for _, tier := range written.Tiers {
-			all = slices.AppendSeq(all, maps.Keys(tier.Operations))
-			if tier.Users != nil {
-				all = slices.AppendSeq(all, maps.Keys(tier.Users.Operations))
-			}
+	for _, tier := range p.Written.Tiers {
+		all = slices.AppendSeq(all, maps.Keys(tier.Operations))
+		if tier.Users != nil {
+			all = slices.AppendSeq(all, maps.Keys(tier.Users.Operations))
 		}
-		for _, exception := range written.Tenants {
-			all = slices.AppendSeq(all, maps.Keys(exception.Operations))
-			if exception.Users != nil {
-				all = slices.AppendSeq(all, maps.Keys(exception.Users.Operations))
-			}
+	}
+	for _, exception := range p.Written.Tenants {
+		all = slices.AppendSeq(all, maps.Keys(exception.Operations))
+		if exception.Users != nil {
+			all = slices.AppendSeq(all, maps.Keys(exception.Users.Operations))
 		}
 	}
 	slices.Sort(all)
