@@ -22,8 +22,8 @@ type ModeSwitch struct {
 	By     string `json:"by"`
 }
 
-// ModeSwitched says which mode switches a replica applies from now on: another one was set, one has ended, by hand or by itself, one
-// could not be read, or the replica has lost touch with where they come from, or found it again.
+// ModeSwitched says which mode switches a replica applies from now on: another one was set, one has ended, by hand or by itself,
+// what stands there could not be read, or the replica has lost touch with where they come from, or found it again.
 type ModeSwitched struct {
 	// At is when, by the clock of the replica.
 	At time.Time `json:"at"`
@@ -31,7 +31,7 @@ type ModeSwitched struct {
 	State string `json:"state"`
 	// InForce are those that are applied.
 	InForce []ModeSwitch `json:"inForce,omitempty"`
-	// Refused is how many could not be read, where those before stay, and Error why one could not, or why nothing could be read.
+	// Refused is 1 where what stands there are no switches, and those before stay. Error is why, or why nothing could be read.
 	Refused int    `json:"refused,omitempty"`
 	Error   string `json:"error,omitempty"`
 }

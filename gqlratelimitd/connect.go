@@ -4,6 +4,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/observe/report"
 	"github.com/gqlgen-ratelimit/ratelimit/policy/redisfeed"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
 
 // connect has control know what stands in the Redis, if there is one.
@@ -13,6 +14,9 @@ func (d *daemon) connect(cfg *control.Config) error {
 	}
 	feed, err := redisfeed.New(redisfeed.Config{Client: d.redis, Namespace: d.options.Namespace})
 	if err != nil {
+		return err
+	}
+	if cfg.Modes, err = redisswitch.New(redisswitch.Config{Client: d.redis, Namespace: d.options.Namespace}); err != nil {
 		return err
 	}
 	cfg.Instances, cfg.Relay, cfg.Budgets = feed, d.relayStatus, d.budgets

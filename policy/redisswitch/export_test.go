@@ -2,8 +2,11 @@ package redisswitch
 
 import "time"
 
-// Ends returns when a switch that was read ends by the clock of this process.
-func Ends(field, text string, redisNow int64, asked time.Time) (time.Time, error) {
-	one, err := decode(field, text, redisNow, asked)
-	return one.easing.Until, err
+// Ends returns when the only switch of what was read ends by the clock of this process.
+func Ends(text string, redisNow, asked time.Time) (time.Time, error) {
+	_, in, err := decode(text, redisNow, asked)
+	if err != nil || len(in) != 1 {
+		return time.Time{}, err
+	}
+	return in[0].easing.Until, nil
 }

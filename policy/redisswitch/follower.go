@@ -6,18 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/event"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/subscription"
-	"github.com/gqlgen-ratelimit/ratelimit/policy"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -44,11 +44,6 @@ const (
 	defaultInterval = time.Second
 	minInterval     = 100 * time.Millisecond
 	maxInterval     = time.Minute
-	// staleIntervals is after how many intervals without an answer an instance is out of touch.
-	staleIntervals = 5
-	// hintGap is the shortest time between two questions because of hints: whoever can send hints cannot make an instance ask
-	// without end.
-	hintGap = 20 * time.Millisecond
 	// maxError is how much of an error is told.
 	maxError = 512
 )
@@ -73,27 +68,21 @@ var errLost = errors.New("redisswitch: the Redis has lost the switches: what is 
 type Follower struct {
 	cfg   FollowerConfig
 	told  *instruments
-	woken chan struct{}
+	keeps *follow.Follower[*read]
 	stop  context.CancelFunc
 	ended sync.WaitGroup
 
-	// What follows belongs to the goroutine that polls.
-	stamp    string
-	switches map[string]known
-	began    time.Time
-	// said is what was told last.
+	// good is what was read last that holds, and unreadable why what stands there does not. They never change.
+	good       atomic.Pointer[read]
+	unreadable atomic.Pointer[error]
+	// said is what was told last. It belongs to the goroutine that follows.
 	said event.ModeSwitched
-
-	mu sync.Mutex
-	// status and asked are what Status returns.
-	status event.ModeSwitched
-	asked  time.Time
 }
 
 // Follow begins to apply what the Redis has. It waits for nothing: until the Redis has answered no switch is in force. The error has everything
 // that is wrong with the configuration.
 func Follow(cfg FollowerConfig) (*Follower, error) {
-	cfg.Namespace = cmp.Or(cfg.Namespace, defaultNamespace)
+	cfg.Config = cfg.withDefaults()
 	cfg.Interval = cmp.Or(cfg.Interval, defaultInterval)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -104,17 +93,27 @@ func Follow(cfg FollowerConfig) (*Follower, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	never := event.ModeSwitched{At: now, State: policy.Never.String()}
-	f := &Follower{cfg: cfg, woken: make(chan struct{}, 1), switches: make(map[string]known), began: now, said: never, status: never}
+	f := &Follower{cfg: cfg, said: event.ModeSwitched{State: follow.Never.String()}}
+	f.good.Store(&read{})
+	f.keeps = follow.New(follow.Config[*read]{
+		Source: "the Redis of mode switches",
+		Read: func(ctx context.Context) (*read, error) {
+			return f.cfg.read(ctx, f.good.Load().digest)
+		},
+		Judge: f.judge, Asked: f.tell,
+		Subscribe: func(ctx context.Context, wake func()) error {
+			return subscription.Listen(ctx, f.cfg.Client, f.cfg.channel(), wake)
+		},
+		// An instance that starts in an emergency should not refuse.
+		Interval: cfg.Interval, AtOnce: true, Patience: bucket.DefaultAdminTimeout,
+	})
 	var err error
 	if f.told, err = newInstruments(cfg.MeterProvider, f); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
-	f.ended.Go(func() { f.poll(ctx) })
-	f.ended.Go(func() { f.listen(ctx) })
+	f.ended.Go(func() { f.keeps.Run(ctx) })
 	return f, nil
 }
 
@@ -128,142 +127,57 @@ func (f *Follower) Close() error {
 
 // Status returns what is in force here, and when the Redis has last said so: zero if it never has.
 func (f *Follower) Status() (status event.ModeSwitched, asked time.Time) {
-	now := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	status, asked = f.status, f.asked
-	status.At, status.State = now, f.stateAt(now)
-	// One may have ended since it was told.
-	easings := f.cfg.Switch.Easings()
-	status.InForce = slices.DeleteFunc(slices.Clone(status.InForce), func(m event.ModeSwitch) bool {
-		return !slices.ContainsFunc(easings, func(e tiers.Easing) bool { return e.Tenant == m.Tenant && e.Operation == m.Operation })
-	})
-	return status, asked
-}
-
-// stateAt returns whether the instance is in touch. The lock is held.
-func (f *Follower) stateAt(now time.Time) string {
-	switch {
-	case f.asked.IsZero():
-		return policy.Never.String()
-	case now.Sub(f.asked) > staleIntervals*f.cfg.Interval:
-		return policy.Stale.String()
-	default:
-		return policy.Current.String()
+	now, state := time.Now(), f.keeps.State()
+	status = event.ModeSwitched{At: now, State: state.Contact.String(), InForce: f.good.Load().inForce(now)}
+	err := state.Err
+	if unreadable := f.unreadable.Load(); unreadable != nil {
+		status.Refused = 1
+		err = cmp.Or(err, *unreadable)
 	}
-}
-
-// poll asks at each interval, and when it is woken.
-func (f *Follower) poll(ctx context.Context) {
-	// The first question comes at once, because an instance that starts in an emergency should not refuse.
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.woken:
-			f.ask(ctx)
-			if !pace.Sleep(ctx, hintGap) {
-				return
-			}
-		case <-timer.C:
-			f.ask(ctx)
-			timer.Reset(pace.Between(f.cfg.Interval*4/5, f.cfg.Interval*6/5))
-		}
+	if err != nil {
+		status.Error = err.Error()[:min(len(err.Error()), maxError)]
 	}
+	return status, state.Asked
 }
 
-// listen subscribes to hints again and again.
-func (f *Follower) listen(ctx context.Context) {
-	pace.Subscribe(ctx, func(stands func()) bool {
-		// What is wrong with the Redis is told by who asks.
-		_ = subscription.Listen(ctx, f.cfg.Client, f.cfg.channel(), func() {
-			stands()
-			pace.Sign(f.woken)
-		})
-		return true
-	})
-}
-
-// ask asks once, and applies the answer.
-func (f *Follower) ask(ctx context.Context) {
-	r, err := f.cfg.read(ctx, f.stamp)
-	if ctx.Err() != nil {
-		return
-	}
-	next := f.status
+// judge applies an answer.
+func (f *Follower) judge(_ context.Context, r *read, err error) error {
 	switch {
 	case err != nil:
-	case r.lost && f.holds():
-		err = errLost
-	case r.same:
-	default:
-		f.stamp, f.switches = r.stamp, f.judge(r)
-		next.Refused = r.refused
+		return err
+	case r.lost && len(f.good.Load().inForce(time.Now())) > 0:
+		return errLost
+	case r.unreadable != nil:
+		f.unreadable.Store(&r.unreadable)
+		return follow.Refused(r.unreadable)
 	}
-	if err == nil {
-		f.apply()
+	f.unreadable.Store(nil)
+	if r.same {
+		return nil
 	}
-	now := time.Now()
-	f.mu.Lock()
-	if err == nil {
-		f.asked = now
+	if err := f.cfg.Switch.Ease(easings(r.switches)); err != nil {
+		return follow.Refused(err)
 	}
-	next.Error = ""
-	if err != nil {
-		next.Error = err.Error()[:min(len(err.Error()), maxError)]
-	} else if next.Refused > 0 {
-		next.Error = ErrUnreadable.Error()
-	}
-	next.InForce = f.inForce(now)
-	next.At, next.State = now, f.stateAt(now)
-	f.status = next
-	f.mu.Unlock()
-	f.tell(ctx, next)
-}
-
-// holds reports whether any switch is in force.
-func (f *Follower) holds() bool { return len(f.cfg.Switch.Easings()) > 0 }
-
-// judge returns the switches that are applied: of what cannot be read the one before.
-func (f *Follower) judge(r *read) map[string]known {
-	for field := range r.unreadable {
-		if before, was := f.switches[field]; was {
-			r.switches[field] = before
-		}
-	}
-	return r.switches
-}
-
-// apply puts the switches in force.
-func (f *Follower) apply() {
-	var all []tiers.Easing
-	for _, field := range slices.Sorted(maps.Keys(f.switches)) {
-		if len(all) < tiers.MaxEasings {
-			all = append(all, f.switches[field].easing)
-		}
-	}
-	// Each was checked.
-	_ = f.cfg.Switch.Ease(all)
+	f.good.Store(r)
+	return nil
 }
 
 // inForce returns the switches that have not ended, by their scopes.
-func (f *Follower) inForce(now time.Time) []event.ModeSwitch {
+func (r *read) inForce(now time.Time) []event.ModeSwitch {
 	var all []event.ModeSwitch
-	for _, one := range f.switches {
-		if now.Before(one.easing.Until) {
-			all = append(all, one.ModeSwitch)
+	for i := range r.switches {
+		if now.Before(r.switches[i].easing.Until) {
+			all = append(all, r.switches[i].ModeSwitch)
 		}
 	}
-	slices.SortFunc(all, byScope)
-	return all[:min(len(all), tiers.MaxEasings)]
+	slices.SortFunc(all, func(a, b event.ModeSwitch) int { return byScope(&a, &b) })
+	return all
 }
 
 // tell tells the observer if something has changed. An error alone is told once the state has changed.
-func (f *Follower) tell(ctx context.Context, now event.ModeSwitched) {
-	was := &f.said
-	if now.State == was.State && now.Refused == was.Refused && slices.Equal(now.InForce, was.InForce) {
+func (f *Follower) tell(ctx context.Context, _ error, _ bool) {
+	now, _ := f.Status()
+	if was := &f.said; now.State == was.State && now.Refused == was.Refused && slices.Equal(now.InForce, was.InForce) {
 		return
 	}
 	f.said = now

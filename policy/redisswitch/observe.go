@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -26,17 +25,14 @@ func newInstruments(provider metric.MeterProvider, f *Follower) (*instruments, e
 	count, err1 := meter.Int64ObservableGauge("ratelimit.mode.switches", metric.WithUnit("{switch}"),
 		metric.WithDescription("Mode switches that this instance applies, by the strictest mode that they leave."))
 	refused, err2 := meter.Int64ObservableGauge("ratelimit.mode.switches.refused", metric.WithUnit("{switch}"),
-		metric.WithDescription("Mode switches that could not be read: those before stay."))
+		metric.WithDescription("1 where what stands in the Redis are no mode switches: those before stay."))
 	age, err3 := meter.Float64ObservableGauge("ratelimit.mode.switches.age", metric.WithUnit("s"),
 		metric.WithDescription("For how long nobody has said which mode switches there are."))
 	err := errors.Join(err1, err2, err3)
 	i := &instruments{}
 	if err == nil {
 		i.reading, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-			status, asked := f.Status()
-			if asked.IsZero() {
-				asked = f.began
-			}
+			status, _ := f.Status()
 			for _, mode := range [...]bucket.Mode{bucket.Warn, bucket.Shadow, bucket.Off} {
 				n := int64(0)
 				for j := range status.InForce {
@@ -47,7 +43,7 @@ func newInstruments(provider metric.MeterProvider, f *Follower) (*instruments, e
 				o.ObserveInt64(count, n, metric.WithAttributes(attribute.String("ratelimit.mode", mode.String())))
 			}
 			o.ObserveInt64(refused, int64(status.Refused))
-			o.ObserveFloat64(age, max(0, time.Since(asked)).Seconds())
+			o.ObserveFloat64(age, f.keeps.State().Age.Seconds())
 			return nil
 		}, count, refused, age)
 	}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -126,14 +128,18 @@ func TestASwitchIsInForceOnEveryInstanceUntilItIsEnded(t *testing.T) {
 	}
 	listed, err := s.List(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, all[0].heard.last().InForce, listed)
+	var listedModes []event.ModeSwitch
+	for _, one := range listed {
+		listedModes = append(listedModes, one.ModeSwitch)
+	}
+	require.Equal(t, all[0].heard.last().InForce, listedModes)
 
 	was, err := s.End(t.Context(), "acme", "")
 	require.NoError(t, err)
-	require.True(t, was)
+	require.Equal(t, "off", was.AtMost)
 	was, err = s.End(t.Context(), "acme", "")
 	require.NoError(t, err)
-	require.False(t, was)
+	require.Nil(t, was)
 	_, err = s.End(t.Context(), "", "")
 	require.NoError(t, err)
 	for _, i := range all {
@@ -183,7 +189,7 @@ func TestASwitchEndsByItselfWhileTheRedisIsAwayAndHoldsUntilThen(t *testing.T) {
 	require.Eventually(t, func() bool { return i.heard.last().State == "current" }, redistest.Patience, soon)
 }
 
-func TestWhatIsNoSwitchIsRefusedAndSaidAndTheOneBeforeStays(t *testing.T) {
+func TestWhatStandsThereIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client, test := redistest.Connect(t, server.Addr), redistest.Plain(t, server.Addr)
@@ -191,46 +197,97 @@ func TestWhatIsNoSwitchIsRefusedAndSaidAndTheOneBeforeStays(t *testing.T) {
 	i := follow(t, client, 100*time.Millisecond)
 	require.NoError(t, s.Set(t.Context(), eased("acme", "shadow")))
 	i.becomes(t, "acme", bucket.Shadow)
-	until := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-	record := func(ends int64, fields string) string {
-		return fmt.Sprintf(`%d {"tenant":"acme","until":%q,"reason":"r","by":"b"%s}`, ends, until.UTC().Format(time.RFC3339Nano), fields)
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
+	one := func(fields string) string {
+		return fmt.Sprintf(`{"tenant":"acme","until":%q,"reason":"r","by":"b","revision":1%s}`, until, fields)
 	}
+	all := func(switches ...string) string {
+		return `{"revision":1,"switches":[` + strings.Join(switches, ",") + `]}`
+	}
+	off := `,"atMost":"off"`
 	ctx := t.Context()
-	for n, hostile := range []string{
-		"", "x", "1 {}", strings.Repeat("9", 1<<20), record(until.UnixMilli(), ""), record(until.UnixMilli(), `,"atMost":"enforce"`),
-		record(until.UnixMilli()+1, `,"atMost":"off"`), record(until.UnixMilli(), `,"atMost":"off","tenant":"globex"`),
-		record(until.UnixMilli(), `,"atMost":"off","operation":"x"`),
-		strings.ReplaceAll(record(until.UnixMilli(), `,"atMost":"off"`), `"r"`, `""`),
-		fmt.Sprintf(`%d {"tenant":"acme","until":"2400-01-01T00:00:00Z","reason":"r","by":"b","atMost":"off"}`, time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()),
+	for what, hostile := range map[string]string{
+		"nothing":                   "",
+		"no JSON":                   "x",
+		"half of it":                all(one(off))[:40],
+		"too large":                 strings.Repeat("9", 1<<20),
+		"another kind of value":     `{"switches":{"a":1}}`,
+		"no mode":                   all(one("")),
+		"a mode that is no easing":  all(one(`,"atMost":"enforce"`)),
+		"no reason":                 all(strings.ReplaceAll(one(off), `"r"`, `""`)),
+		"no name":                   all(strings.ReplaceAll(one(off), `"b"`, `" "`)),
+		"no operation":              all(one(off + `,"operation":"x"`)),
+		"a tenant that is too long": all(one(off + `,"tenant":"` + strings.Repeat("t", 300) + `"`)),
+		"no end":                    all(one(off + `,"until":"0001-01-01T00:00:00Z"`)),
+		"an end in a month":         all(one(off + `,"until":"2400-01-01T00:00:00Z"`)),
+		"a later revision":          all(one(off + `,"revision":2`)),
+		"a revision that wraps":     `{"revision":18446744073709551615,"switches":[]}`,
+		"two of one scope":          all(one(off), one(off)),
+		"one that is good":          all(one(off), one("")),
+		"too many":                  all(slices.Repeat([]string{one(off)}, tiers.MaxEasings+1)...),
 	} {
-		require.NoError(t, test.HSet(ctx, key, "s:acme\x00", hostile, "stamp", fmt.Sprint("stamp-", n)).Err())
+		require.NoError(t, test.Set(ctx, key, hostile, 0).Err())
 		require.Eventually(t, func() bool {
 			status, _ := i.follower.Status()
 			return status.Refused == 1
-		}, redistest.Patience, soon, hostile)
-		require.Equal(t, bucket.Shadow, i.mode("acme"), "%.80s", hostile)
+		}, redistest.Patience, soon, what)
+		require.Equal(t, bucket.Shadow, i.mode("acme"), what)
 		listed, err := s.List(ctx)
-		require.ErrorIs(t, err, redisswitch.ErrUnreadable)
-		require.Empty(t, listed)
+		require.ErrorIs(t, err, redisswitch.ErrUnreadable, what)
+		require.Empty(t, listed, what)
 		require.NoError(t, s.Set(ctx, eased("acme", "shadow")), "it is in nobody's way")
 		require.Eventually(t, func() bool {
 			status, _ := i.follower.Status()
 			return status.Refused == 0 && status.Error == ""
-		}, redistest.Patience, soon)
+		}, redistest.Patience, soon, what)
 	}
-	// A key with more fields than there can be switches, and one of another type.
-	for n := range 300 {
-		require.NoError(t, test.HSet(ctx, key, fmt.Sprint("field-", n), "x", "stamp", "many").Err())
-	}
-	require.Eventually(t, func() bool { return i.heard.last().State == "stale" }, redistest.Patience, soon)
-	require.Equal(t, bucket.Shadow, i.mode("acme"))
 	require.NoError(t, test.Del(ctx, key).Err())
-	require.NoError(t, test.Set(ctx, key, "a string", 0).Err())
+	require.NoError(t, test.HSet(ctx, key, "a", "hash").Err())
 	require.Eventually(t, func() bool {
 		status, _ := i.follower.Status()
 		return strings.Contains(status.Error, "WRONGTYPE")
 	}, redistest.Patience, soon)
 	require.Equal(t, bucket.Shadow, i.mode("acme"))
+}
+
+func TestADraftIsWrittenIfNobodyWasFaster(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := switches(t, redistest.Connect(t, server.Addr))
+	ctx := t.Context()
+	first, err := s.Read(ctx)
+	require.NoError(t, err)
+	second, err := s.Read(ctx)
+	require.NoError(t, err)
+	put, err := first.Put(eased("acme", "off"))
+	require.NoError(t, err)
+	_, err = second.Put(eased("globex", "off"))
+	require.NoError(t, err)
+	require.NoError(t, first.Write(ctx))
+	require.NoError(t, first.Write(ctx), "once is enough")
+	require.ErrorIs(t, second.Write(ctx), redisswitch.ErrMoved)
+	third, err := s.Read(ctx)
+	require.NoError(t, err)
+	require.Equal(t, &put, third.Find("acme", ""))
+	require.Nil(t, third.Find("globex", ""))
+	again, err := third.Put(eased("acme", "off"))
+	require.NoError(t, err)
+	require.Greater(t, again.Revision, put.Revision)
+}
+
+func TestNoSwitchOfSeveralWritersIsLost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := switches(t, redistest.Connect(t, server.Addr))
+	const writers = 4
+	var all sync.WaitGroup
+	for n := range writers {
+		all.Go(func() { assert.NoError(t, s.Set(t.Context(), eased(fmt.Sprint("tenant-", n), "off"))) })
+	}
+	all.Wait()
+	listed, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, listed, writers)
 }
 
 func TestASwitchNeedsAnEndAReasonAndAName(t *testing.T) {
@@ -319,11 +376,11 @@ func TestAFollowerStartsWithoutARedis(t *testing.T) {
 func TestTheClockOfAnInstanceMayBeWrongByADay(t *testing.T) {
 	t.Parallel()
 	there := time.Date(2026, time.November, 22, 3, 0, 0, 0, time.UTC)
-	until := there.Add(2 * time.Hour)
-	text := fmt.Sprintf(`%d {"tenant":"acme","atMost":"off","until":%q,"reason":"r","by":"b"}`, until.UnixMilli(), until.Format(time.RFC3339Nano))
+	text := fmt.Sprintf(`{"revision":1,"switches":[{"tenant":"acme","atMost":"off","until":%q,"reason":"r","by":"b","revision":1}]}`,
+		there.Add(2*time.Hour).Format(time.RFC3339Nano))
 	for _, wrong := range []time.Duration{-24 * time.Hour, 0, 24 * time.Hour} {
 		here := there.Add(wrong)
-		ends, err := redisswitch.Ends("s:acme\x00", text, there.UnixMilli(), here)
+		ends, err := redisswitch.Ends(text, there, here)
 		require.NoError(t, err)
 		require.Equal(t, here.Add(2*time.Hour), ends)
 	}

@@ -49,9 +49,3 @@ func switchModeOf(s *scene) func(control.Request, control.SwitchInput) (*control
 		return s.SwitchMode(s.ctx(), r, in)
 	}
 }
-
-func endModeSwitchOf(s *scene) func(control.Request, control.EndSwitchInput) (*control.ModeSwitch, error) {
-	return func(r control.Request, in control.EndSwitchInput) (*control.ModeSwitch, error) {
-		return s.EndModeSwitch(s.ctx(), r, in)
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 	// returns is the caller's.
 	Instances Instances
 	Relay     func() RelayStatus
+	// Modes are the mode switches of the instances. Nil is a daemon without a Redis: what changes them is [ErrNoModes].
+	Modes *redisswitch.Switches
 	// Budgets is the store of budgets of the instances, which [Control.Usage] reads. Nil is none.
 	Budgets Budgets
 	// HashUser returns what instances write for a user of a tenant in their counts. Nil means that they write names.

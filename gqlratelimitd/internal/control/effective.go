@@ -50,7 +50,8 @@ type EffectiveLimit struct {
 }
 
 // Effective returns what holds for a tenant: [access.ReadTenant]. It is judged by as an instance does, with the same code. There
-// is [ErrNotFound] before the first policy, and where this daemon cannot read the newest one.
+// is [ErrNotFound] before the first policy, and where this daemon cannot read the newest one, and [ErrAway] if the Redis does not answer that
+// has the mode switches.
 func (c *Control) Effective(ctx context.Context, actor access.Actor, in EffectiveInput) (*Effective, error) {
 	if err := access.Authorize(actor, access.ReadTenant, in.Tenant); err != nil {
 		return nil, err
@@ -65,9 +66,13 @@ func (c *Control) Effective(ctx context.Context, actor access.Actor, in Effectiv
 	if newest.rules() == nil {
 		return nil, ErrNotFound
 	}
+	easings, err := c.easings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var effective *Effective
 	err = c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
-		effective, err = c.effective(v, newest, &in)
+		effective, err = c.effective(v, newest, &in, easings)
 		return err
 	})
 	return effective, err
@@ -85,8 +90,8 @@ func (in *EffectiveInput) check() error {
 	return nil
 }
 
-func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput) (*Effective, error) {
-	h, err := c.hold(v, newest, in)
+func (c *Control) effective(v *store.View, newest *compiled, in *EffectiveInput, easings []tiers.Easing) (*Effective, error) {
+	h, err := c.hold(v, newest, in, easings)
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +128,8 @@ type held struct {
 }
 
 // hold returns what holds for who is asked about, but for overrides.
-func (c *Control) hold(v *store.View, newest *compiled, in *EffectiveInput) (h held, err error) {
-	if h.policy, err = c.eased(v, newest.snapshot, in); err != nil {
+func (c *Control) hold(v *store.View, newest *compiled, in *EffectiveInput, easings []tiers.Easing) (h held, err error) {
+	if h.policy, err = eased(newest.snapshot, easings); err != nil {
 		return h, err
 	}
 	h.subject = tiers.Subject{Tenant: in.Tenant, Team: in.Team, User: in.User}
@@ -155,62 +160,16 @@ func selection(operation string) tiers.Selection {
 	return tiers.Selection{Fields: []string{operation}}
 }
 
-// eased returns a policy with no mode stricter than the switches that hold for who is asked about say.
-func (c *Control) eased(v *store.View, policy *tiers.Snapshot, in *EffectiveInput) (*tiers.Snapshot, error) {
-	foreign, err := c.foreignSwitches(v)
-	if err != nil {
-		return nil, err
-	}
-	var easings []tiers.Easing
-	for _, u := range foreign {
-		easing := tiers.Easing{Tenant: u.Tenant, Operation: u.Operation, AtMost: u.Mode, Until: u.Until}
-		about := (u.Tenant == "" || u.Tenant == in.Tenant) && (u.Operation == "" || in.Operation != "")
-		if about && easing.Check() == nil {
-			easings = append(easings, easing)
-		}
-	}
-	now := c.now()
-	for after := uint64(0); ; {
-		switches, err := v.ModeSwitches(after, store.MaxPage)
-		if err != nil {
-			return nil, err
-		}
-		for i := range switches {
-			s := &switches[i]
-			after = s.Revision
-			// What nobody has set here holds in its place.
-			if easing, about := in.easing(s); about && s.Holds(now) && foreign[keyOf(s)] == nil {
-				easings = append(easings, easing)
-			}
-		}
-		if len(switches) < store.MaxPage {
-			break
-		}
-	}
+// eased returns a policy with no mode stricter than the switches say.
+func eased(policy *tiers.Snapshot, easings []tiers.Easing) (*tiers.Snapshot, error) {
 	if len(easings) == 0 {
 		return policy, nil
 	}
 	modes := tiers.NewModeSwitch(policy)
-	// Whatever stands in a Redis, what holds can be asked for.
-	if err := modes.Ease(easings[:min(len(easings), tiers.MaxEasings)]); err != nil {
+	if err := modes.Ease(easings); err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
 	return modes.Snapshot(), nil
-}
-
-// easing returns what a switch eases, and reports whether it can be about who is asked about.
-func (in *EffectiveInput) easing(s *store.ModeSwitch) (tiers.Easing, bool) {
-	easing := tiers.Easing{AtMost: s.Mode, Until: s.Until}
-	switch Scope(s.Scope) {
-	case ScopeTenant:
-		easing.Tenant = s.Name
-		return easing, s.Name == in.Tenant
-	case ScopeOperation:
-		easing.Operation = s.Name
-		return easing, in.Operation != ""
-	case ScopeAll:
-	}
-	return easing, true
 }
 
 // holding returns the override of a key that holds, nil if none does. A record that nobody has set here holds in the place of one that

@@ -84,7 +84,7 @@ func TestABlockOrNoLimitAtAllIsSeenOfTheTenantAsAWhole(t *testing.T) {
 
 func TestASwitchIsSeenWhereItEases(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, control.Config{})
+	s := newScene(t, control.Config{Modes: modesOf(t)})
 	// The engine looks at the clock of the system.
 	s.now = time.Now()
 	s.publish(document, 0)

@@ -2,16 +2,20 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/access"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
 // MaxSwitchLife is for how long modes are switched at most. What is to stay stands in the policy.
-const MaxSwitchLife = 7 * 24 * time.Hour
+const MaxSwitchLife = redisswitch.Longest
 
 // Scope is what a mode switch is about.
 type Scope string
@@ -35,33 +39,25 @@ type SwitchInput struct {
 	Mode bucket.Mode
 	// Until is when it ends by itself, [MaxSwitchLife] from now at most.
 	Until time.Time
-	// Expected is the revision of the switch of this scope and name that the author has seen, 0 for none. One that has ended is
-	// none.
+	// Expected is the revision of the switch of this scope and name that the author has seen, 0 for none.
 	Expected uint64
 }
 
-// ModeSwitch is which mode is the strictest one for a time.
+// ModeSwitch is which mode is the strictest one for a time. Who may write into the Redis may have set it without the control plane.
 type ModeSwitch struct {
 	Scope Scope
 	Name  string
-	Mode  bucket.Mode
-	Until time.Time
+	// Operation is the operation rule of one that is about a tenant and an operation, which the control plane does not set.
+	Operation string `json:",omitempty"`
+	Mode      bucket.Mode
+	Until     time.Time
 	// Ended says that it was ended by hand.
 	Ended bool
-	// Revision is the change that has written it. Changes of tenants, overrides and modes have one count.
+	// Revision is the write that has set it. A later one has a larger number.
 	Revision uint64
-	// By is who has written it, Reason why, and At when.
+	// By is who has set it, Reason why, and At when.
 	By, Reason string
 	At         time.Time
-
-	// Unmanaged says that it is a switch in Redis that nobody has set through the control plane. It has no revision. By and Reason are what
-	// it says itself, At is by the clock of who has set it, and Found when it was seen first. Operation is the operation rule of one that is
-	// about a tenant and an operation.
-	Unmanaged bool      `json:",omitempty"`
-	Found     time.Time `json:",omitzero"`
-	Operation string    `json:",omitempty"`
-	// Replaced says that such a switch holds in the place of this one. It is said in lists.
-	Replaced bool `json:",omitempty"`
 }
 
 // Holds reports whether it holds at a time.
@@ -90,27 +86,132 @@ func (s Scope) check(name string) error {
 	}
 }
 
-// SwitchMode eases modes in an emergency: [access.SwitchMode], of a tenant or of all. It ends by itself. It is relayed as a [MessageModes].
-func (c *Control) SwitchMode(ctx context.Context, r Request, in SwitchInput) (*ModeSwitch, error) {
-	check := func() error {
-		err := c.checkSwitch(&in)
-		if err != nil || in.Scope != ScopeOperation {
+// of returns the tenant and the operation of a scope, in the words of Redis.
+func (s Scope) of(name string) (tenant, operation string) {
+	switch s {
+	case ScopeTenant:
+		return name, ""
+	case ScopeOperation:
+		return "", name
+	case ScopeAll:
+	}
+	return "", ""
+}
+
+// ErrNoModes says that the daemon knows no Redis, where mode switches are.
+var ErrNoModes = errors.New("control: the daemon knows no Redis")
+
+// readModes returns the switches as they are in the Redis.
+func (c *Control) readModes(ctx context.Context) (*redisswitch.Draft, error) {
+	if c.cfg.Modes == nil {
+		return nil, ErrNoModes
+	}
+	d, err := c.cfg.Modes.Read(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return d, nil
+}
+
+// switchTries is how often a switch is judged again because somebody else has changed another one meanwhile.
+const switchTries = 16
+
+// changeModes changes the switches in the Redis, and writes what was done into the audit log: edit changes them, or says why not. The
+// log has what instances are given, because that is the last thing before the commit. One that instances are given although the
+// commit failed is not noted, and so the relay finds it.
+func (c *Control) changeModes(
+	ctx context.Context, r Request, a action, input any, edit func(d *redisswitch.Draft) (*ModeSwitch, done, *redisswitch.Switch, error),
+) (answer *ModeSwitch, err error) {
+	for range switchTries {
+		var draft *redisswitch.Draft
+		var next *ModeSwitch
+		var put *redisswitch.Switch
+		var d done
+		check := func() (err error) {
+			if draft, err = c.readModes(ctx); err == nil {
+				next, d, put, err = edit(draft)
+			}
 			return err
 		}
-		newest, err := c.current(ctx)
-		// In an emergency a policy that has just changed is no reason to begin again.
-		if err == nil && newest.rules() != nil && !newest.operations[in.Name] {
-			err = invalid("name", "the newest policy has no operation rule %.64q", in.Name)
+		answer, err = mutate(ctx, c, r, a, input, check, func(tx *store.Tx) (*ModeSwitch, done, error) {
+			if put != nil {
+				if err := tx.NoteSwitch(put.Fingerprint()); err != nil {
+					return nil, done{}, err
+				}
+			}
+			d.last = func() error { return awayUnlessMoved(draft.Write(ctx)) }
+			return next, d, nil
+		})
+		if !errors.Is(err, redisswitch.ErrMoved) {
+			break
 		}
-		return err
 	}
-	return mutate(ctx, c, r, in.Scope.action(access.SwitchMode, in.Name), in, check, func(tx *store.Tx) (*ModeSwitch, done, error) {
-		return putSwitch(tx, &r, &store.ModeSwitch{Scope: string(in.Scope), Name: in.Name, Mode: in.Mode, Until: in.Until.UTC().Truncate(time.Millisecond)}, in.Expected)
+	return answer, err
+}
+
+// awayUnlessMoved says of what a Redis has failed with that it is away.
+func awayUnlessMoved(err error) error {
+	switch {
+	case err == nil, errors.Is(err, redisswitch.ErrMoved):
+		return err
+	case errors.Is(err, redisswitch.ErrTooMany):
+		return invalid("scope", "%v", err)
+	default:
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+}
+
+// SwitchMode eases modes in an emergency: [access.SwitchMode], of a tenant or of all. It ends by itself. It is in force as soon as instances
+// have read it. The error is [ErrNoModes] without a Redis, and [ErrAway] if that does not answer.
+func (c *Control) SwitchMode(ctx context.Context, r Request, in SwitchInput) (*ModeSwitch, error) {
+	return c.changeModes(ctx, r, in.Scope.action(access.SwitchMode, in.Name), in, func(draft *redisswitch.Draft) (*ModeSwitch, done, *redisswitch.Switch, error) {
+		if err := c.checkSwitch(ctx, &in); err != nil {
+			return nil, done{}, nil, err
+		}
+		tenant, operation := in.Scope.of(in.Name)
+		was := draft.Find(tenant, operation)
+		if err := expect(was, in.Expected); err != nil {
+			return nil, done{}, nil, err
+		}
+		put, err := draft.Put(event.ModeSwitch{
+			Tenant: tenant, Operation: operation, AtMost: in.Mode.String(), Until: in.Until, By: r.by(redisswitch.MaxText), Reason: r.Reason,
+		})
+		if err != nil {
+			return nil, done{}, nil, invalidSwitch(err)
+		}
+		next := switchOf(&put)
+		d := in.Scope.done(in.Name, was)
+		d.after, d.revisionAfter = switchWords{next.Mode.String(), next.Until}, put.Revision
+		return &next, d, &put, nil
 	})
 }
 
+// invalidSwitch says what is wrong with a switch that a Redis does not take.
+func invalidSwitch(err error) error {
+	field := "name"
+	switch {
+	case errors.Is(err, redisswitch.ErrUntil):
+		field = "until"
+	case errors.Is(err, redisswitch.ErrTooMany):
+		field = "scope"
+	}
+	return invalid(field, "%v", err)
+}
+
+// expect returns a conflict if another switch is in force than the expected one, 0 for none.
+func expect(there *redisswitch.Switch, expected uint64) error {
+	switch {
+	case there == nil && expected == 0, there != nil && there.Revision == expected:
+		return nil
+	case there == nil:
+		return &ConflictError{}
+	default:
+		return &ConflictError{Current: there.Revision, By: visible(there.By, maxSaid), At: there.Since}
+	}
+}
+
 // checkSwitch returns what is wrong with a switch by itself.
-func (c *Control) checkSwitch(in *SwitchInput) error {
+func (c *Control) checkSwitch(ctx context.Context, in *SwitchInput) error {
 	if err := in.Scope.check(in.Name); err != nil {
 		return err
 	}
@@ -124,8 +225,15 @@ func (c *Control) checkSwitch(in *SwitchInput) error {
 		return invalid("until", "%s is over", in.Until.UTC().Format(time.RFC3339))
 	case in.Until.Sub(now) > MaxSwitchLife:
 		return invalid("until", "%s is more than %d days from now", in.Until.UTC().Format(time.RFC3339), MaxSwitchLife/day)
+	case in.Scope != ScopeOperation:
+		return nil
 	}
-	return nil
+	newest, err := c.current(ctx)
+	// In an emergency a policy that has just changed is no reason to begin again.
+	if err == nil && newest.rules() != nil && !newest.operations[in.Name] {
+		err = invalid("name", "the newest policy has no operation rule %.64q", in.Name)
+	}
+	return err
 }
 
 // EndSwitchInput says which switch is ended.
@@ -136,19 +244,23 @@ type EndSwitchInput struct {
 	Expected uint64
 }
 
-// EndModeSwitch ends a switch before its time: [access.EndModeSwitch]. There is [ErrNotFound] if none holds. It is relayed as a
-// [MessageModes].
+// EndModeSwitch ends a switch before its time: [access.EndModeSwitch]. There is [ErrNotFound] if none holds. The other errors are those of
+// [Control.SwitchMode].
 func (c *Control) EndModeSwitch(ctx context.Context, r Request, in EndSwitchInput) (*ModeSwitch, error) {
-	check := func() error { return in.Scope.check(in.Name) }
-	return mutate(ctx, c, r, in.Scope.action(access.EndModeSwitch, in.Name), in, check, func(tx *store.Tx) (*ModeSwitch, done, error) {
-		there, err := tx.ModeSwitch(string(in.Scope), in.Name)
-		if err == nil && !there.Holds(tx.Now()) {
-			err = ErrNotFound
+	return c.changeModes(ctx, r, in.Scope.action(access.EndModeSwitch, in.Name), in, func(draft *redisswitch.Draft) (*ModeSwitch, done, *redisswitch.Switch, error) {
+		if err := in.Scope.check(in.Name); err != nil {
+			return nil, done{}, nil, err
 		}
-		if err != nil {
-			return nil, done{}, err
+		was := draft.Remove(in.Scope.of(in.Name))
+		if was == nil {
+			return nil, done{}, nil, ErrNotFound
 		}
-		return putSwitch(tx, &r, &store.ModeSwitch{Scope: string(in.Scope), Name: in.Name, Ended: true}, in.Expected)
+		if err := expect(was, in.Expected); err != nil {
+			return nil, done{}, nil, err
+		}
+		ended := switchOf(was)
+		ended.Ended = true
+		return &ended, in.Scope.done(in.Name, was), nil, nil
 	})
 }
 
@@ -158,108 +270,30 @@ type switchWords struct {
 	Until time.Time `json:"until"`
 }
 
-// putSwitch writes or ends a switch.
-func putSwitch(tx *store.Tx, r *Request, next *store.ModeSwitch, expected uint64) (*ModeSwitch, done, error) {
-	was, err := tx.ModeSwitch(next.Scope, next.Name)
-	if err != nil {
-		return nil, done{}, err
+// done says what is done about a scope, of which a switch was in force, or nil.
+func (s Scope) done(name string, was *redisswitch.Switch) done {
+	d := done{target: "mode of " + string(s)}
+	if name != "" {
+		d.target += " " + name
 	}
-	next.By, next.Reason = r.by(maxBy), r.Reason
-	if err := tx.PutModeSwitch(next, expected); err != nil {
-		return nil, done{}, err
+	if was != nil {
+		d.before, d.revisionBefore = switchWords{was.AtMost, was.Until}, was.Revision
 	}
-	d := done{target: "mode of " + next.Scope, revisionBefore: expected, revisionAfter: next.Revision, kind: MessageModes}
-	if next.Name != "" {
-		d.target += " " + next.Name
-	}
-	if was.Holds(tx.Now()) {
-		d.before = switchWords{was.Mode.String(), was.Until}
-	}
-	if !next.Ended {
-		d.after = switchWords{next.Mode.String(), next.Until}
-	}
-	answer := switchOf(next)
-	return &answer, d, nil
+	return d
 }
 
-func switchOf(s *store.ModeSwitch) ModeSwitch {
-	return ModeSwitch{
-		Scope: Scope(s.Scope), Name: s.Name, Mode: s.Mode, Until: s.Until, Ended: s.Ended,
-		Revision: s.Revision, By: s.By, Reason: s.Reason, At: s.At,
-	}
-}
-
-// ModeSwitches returns at most n switches after a revision, in the order of that: [access.ReadPolicy]. Each that was ever set is there once,
-// as it is now: also one that has ended.
-func (c *Control) ModeSwitches(ctx context.Context, actor access.Actor, after uint64, n int) (found []ModeSwitch, _ error) {
-	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
-		return nil, err
-	}
-	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
-		switches, err := v.ModeSwitches(after, n)
-		if err != nil {
-			return err
-		}
-		foreign, err := c.foreignSwitches(v)
-		for i := range switches {
-			s := switchOf(&switches[i])
-			s.Replaced = s.Holds(c.now()) && foreign[keyOf(&switches[i])] != nil
-			found = append(found, s)
-		}
-		return err
-	})
-	return found, err
-}
-
-// UnmanagedSwitches returns the switches in Redis that nobody has set here and that hold, by what they are about: [access.ReadPolicy].
-// Instances apply tiers.MaxEasings at most.
-func (c *Control) UnmanagedSwitches(ctx context.Context, actor access.Actor) (found []ModeSwitch, _ error) {
-	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
-		return nil, err
-	}
-	err := c.cfg.Store.Read(ctx, func(v *store.View) error {
-		switches, err := v.UnmanagedSwitches()
-		for i := range switches {
-			if u := &switches[i]; c.now().Before(u.Until) {
-				found = append(found, unmanagedSwitchOf(u))
-			}
-		}
-		return err
-	})
-	return found, err
-}
-
-// foreignSwitches returns those switches by what they are about.
-func (c *Control) foreignSwitches(v *store.View) (map[store.SwitchKey]*store.UnmanagedSwitch, error) {
-	switches, err := v.UnmanagedSwitches()
-	found := make(map[store.SwitchKey]*store.UnmanagedSwitch, len(switches))
-	for i := range switches {
-		if u := &switches[i]; c.now().Before(u.Until) {
-			found[u.SwitchKey] = u
-		}
-	}
-	return found, err
-}
-
-// keyOf is what a switch is about, in the words of Redis.
-func keyOf(s *store.ModeSwitch) store.SwitchKey {
-	switch Scope(s.Scope) {
-	case ScopeTenant:
-		return store.SwitchKey{Tenant: s.Name}
-	case ScopeOperation:
-		return store.SwitchKey{Operation: s.Name}
-	case ScopeAll:
-	}
-	return store.SwitchKey{}
-}
-
-// unmanagedSwitchOf is a switch that nobody has set here, with texts that can be shown.
-func unmanagedSwitchOf(u *store.UnmanagedSwitch) ModeSwitch {
+// switchOf is a switch with texts that can be shown: anybody may have set it.
+func switchOf(is *redisswitch.Switch) ModeSwitch {
 	s := ModeSwitch{
-		Scope: ScopeAll, Mode: u.Mode, Until: u.Until, By: visible(u.By, maxSaid), Reason: visible(u.Reason, maxSaid), At: u.Since,
-		Unmanaged: true, Found: u.Found,
+		Scope: ScopeAll, Mode: bucket.Off, Until: is.Until.UTC(), Revision: is.Revision,
+		By: visible(is.By, maxSaid), Reason: visible(is.Reason, maxSaid), At: is.Since.UTC(),
 	}
-	tenant, operation := visible(u.Tenant, maxSaid), visible(u.Operation, maxSaid)
+	for _, mode := range [...]bucket.Mode{bucket.Warn, bucket.Shadow} {
+		if is.AtMost == mode.String() {
+			s.Mode = mode
+		}
+	}
+	tenant, operation := visible(is.Tenant, maxSaid), visible(is.Operation, maxSaid)
 	switch {
 	case tenant != "":
 		s.Scope, s.Name, s.Operation = ScopeTenant, tenant, operation
@@ -267,4 +301,35 @@ func unmanagedSwitchOf(u *store.UnmanagedSwitch) ModeSwitch {
 		s.Scope, s.Name = ScopeOperation, operation
 	}
 	return s
+}
+
+// ModeSwitches returns the switches that are in force, by what they are about: [access.ReadPolicy]. There are tiers.MaxEasings at most.
+func (c *Control) ModeSwitches(ctx context.Context, actor access.Actor) (found []ModeSwitch, _ error) {
+	if err := access.Authorize(actor, access.ReadPolicy, ""); err != nil {
+		return nil, err
+	}
+	draft, err := c.readModes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := draft.All()
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	for i := range all {
+		found = append(found, switchOf(&all[i]))
+	}
+	return found, nil
+}
+
+// easings returns what the switches in the Redis say: nothing where there is none.
+func (c *Control) easings(ctx context.Context) ([]tiers.Easing, error) {
+	draft, err := c.readModes(ctx)
+	if errors.Is(err, ErrNoModes) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return draft.Easings(), nil
 }

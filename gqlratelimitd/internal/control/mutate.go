@@ -20,8 +20,6 @@ const (
 	MessageTenant = store.TenantMessage
 	// MessageOverrides says that an override of a tenant was set or removed. Its name is that of the tenant.
 	MessageOverrides = store.OverridesMessage
-	// MessageModes says that a mode was switched, or a switch ended. It has no name.
-	MessageModes = store.ModesMessage
 )
 
 // action is what an actor wants to do, and to which tenant: none is everything.
@@ -48,6 +46,8 @@ type done struct {
 	revisionBefore, revisionAfter uint64
 	// kind and name are those of the message, if there is one.
 	kind, name string
+	// last is what is done before the commit, once all else was. It may be called several times, and does it once. Nil is nothing.
+	last func() error
 }
 
 // mutate does everything that all changes have in common. The input tells requests apart. First check says what is wrong with it by
@@ -102,7 +102,10 @@ func mutate[T any](
 			}
 		}
 		answer = result
-		return keep(tx, &r, request, result)
+		if err := keep(tx, &r, request, result); err != nil || d.last == nil {
+			return err
+		}
+		return d.last()
 	})
 	if err != nil {
 		return none, err

@@ -52,9 +52,12 @@ func allocateInput(expected uint64) control.AllocateInput {
 	}}
 }
 
+// switchedUntil is when switches end. The Redis has the clock of the system.
+var switchedUntil = time.Now().Add(48 * time.Hour)
+
 func switchInput(expected uint64) control.SwitchInput {
 	return control.SwitchInput{
-		Scope: control.ScopeTenant, Name: "acme", Mode: bucket.Shadow, Until: time.Date(2026, 11, 22, 4, 0, 0, 0, time.UTC), Expected: expected,
+		Scope: control.ScopeTenant, Name: "acme", Mode: bucket.Shadow, Until: switchedUntil, Expected: expected,
 	}
 }
 
@@ -109,17 +112,22 @@ var mutations = map[string]mutation{
 		conflict: called(clearOverrideOf, control.ClearOverrideInput{OverrideKey: control.OverrideKey{Tenant: "acme", Owner: owner}, Expected: 2}),
 	},
 	"SwitchMode": {
-		actor: operator, action: access.SwitchMode, target: "^mode of tenant acme$", tenant: "acme", message: control.MessageModes, is: true,
+		actor: operator, action: access.SwitchMode, target: "^mode of tenant acme$", tenant: "acme", is: true,
 		call: called(switchModeOf, switchInput(0)), conflict: called(switchModeOf, switchInput(1)),
 	},
 	"EndModeSwitch": {
-		actor: operator, action: access.EndModeSwitch, target: "^mode of tenant acme$", tenant: "acme", message: control.MessageModes, was: true,
+		actor: operator, action: access.EndModeSwitch, target: "^mode of tenant acme$", tenant: "acme", was: true,
 		before: func(s *scene) {
-			_, err := s.SwitchMode(s.ctx(), by(operator), switchInput(0))
+			set, err := s.SwitchMode(s.ctx(), by(operator), switchInput(0))
 			require.NoError(s, err)
+			s.switched = set.Revision
 		},
-		call:     called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 1}),
-		conflict: called(endModeSwitchOf, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: 2}),
+		call: func(s *scene, r control.Request) (any, error) {
+			return s.EndModeSwitch(s.ctx(), r, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: s.switched})
+		},
+		conflict: func(s *scene, r control.Request) (any, error) {
+			return s.EndModeSwitch(s.ctx(), r, control.EndSwitchInput{Scope: control.ScopeTenant, Name: "acme", Expected: s.switched + 1})
+		},
 	},
 	"IssueToken": {
 		actor: operator, action: access.IssueToken, target: "^token [a-z2-7]{13}$", is: true, again: true,
@@ -197,7 +205,15 @@ func TestEveryMethodThatChangesSomethingIsAmongTheMutations(t *testing.T) {
 // prepare makes what a mutation needs, with a policy.
 func prepare(t *testing.T, m *mutation) *scene {
 	t.Helper()
-	s := newScene(t, control.Config{})
+	cfg := control.Config{}
+	of := m.action == access.SwitchMode || m.action == access.EndModeSwitch
+	if of {
+		cfg.Modes = modesOf(t)
+	}
+	s := newScene(t, cfg)
+	if of {
+		s.now = time.Now().UTC().Truncate(time.Microsecond)
+	}
 	s.publish(document, 0)
 	if m.before != nil {
 		m.before(s)

@@ -53,22 +53,22 @@ func TestWhatWasJudgedByAPolicyThatHasChangedMeanwhileIsJudgedAgain(t *testing.T
 
 func TestAPolicyThatThisDaemonCannotReadStopsNobodyInAnEmergency(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, control.Config{})
+	s := newScene(t, control.Config{Modes: modesOf(t)})
 	newer := []byte("version: 2\n")
 	require.NoError(t, s.db.Change(s.ctx(), func(tx *store.Tx) error {
 		return tx.Publish(&policy.Revision{Number: 1, Document: newer, Hash: policy.HashOf(newer), Published: s.now}, 0)
 	}))
 	_, err := s.SetOverride(s.ctx(), by(operator), overrideInput(0, false))
 	require.NoError(t, err)
-	_, err = s.SwitchMode(s.ctx(), by(operator), control.SwitchInput{Scope: control.ScopeOperation, Name: "Query.x", Mode: bucket.Off, Until: s.now.Add(time.Hour)})
+	_, err = s.SwitchMode(s.ctx(), by(operator), control.SwitchInput{Scope: control.ScopeOperation, Name: "Query.x", Mode: bucket.Off, Until: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	_, err = s.put(`{"tier":"pro"}`, 0)
 	require.NoError(t, err)
-	_, err = s.allocate(3, map[string]*tiers.Limit{"a": perMinute(1)})
+	_, err = s.allocate(2, map[string]*tiers.Limit{"a": perMinute(1)})
 	requireInvalid(t, err, "allocations", "no policy to judge by")
 	_, err = s.Revert(s.ctx(), by(operator), control.RevertInput{To: 1, Expected: 1})
 	requireInvalid(t, err, "document", "version 2 is unknown")
 	s.publish(strings.Replace(document, "1000,", "2000,", 1), 1)
-	_, err = s.allocate(3, map[string]*tiers.Limit{"a": perMinute(1)})
+	_, err = s.allocate(2, map[string]*tiers.Limit{"a": perMinute(1)})
 	require.NoError(t, err)
 }

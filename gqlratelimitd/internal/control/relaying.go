@@ -38,9 +38,8 @@ type Relaying struct {
 	// Waiting is how many things have changed that Redis has not been given, and Lag for how long the oldest of them waits.
 	Waiting int64
 	Lag     time.Duration
-	// Unmanaged is how many override records Redis has that nobody has set here, and UnmanagedSwitches how many mode switches.
-	Unmanaged         int64
-	UnmanagedSwitches int
+	// Unmanaged is how many override records Redis has that nobody has set here.
+	Unmanaged int64
 }
 
 // Relaying returns how far changes have come on their way to Redis: [access.ReadFleet]. There is [ErrNotFound] for a daemon without a
@@ -68,11 +67,7 @@ func (c *Control) Relaying(ctx context.Context, actor access.Actor) (*Relaying, 
 			// The clock of who has written it may be another one.
 			r.Lag = max(0, c.now().Sub(since))
 		}
-		if r.Unmanaged, err = v.CountUnmanaged(); err != nil {
-			return err
-		}
-		switches, err := c.foreignSwitches(v)
-		r.UnmanagedSwitches = len(switches)
+		r.Unmanaged, err = v.CountUnmanaged()
 		return err
 	})
 	return r, err

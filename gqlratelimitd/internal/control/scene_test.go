@@ -15,6 +15,8 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
 
 // document is a policy with limits at all levels.
@@ -44,6 +46,8 @@ type scene struct {
 	changed int
 	// tick is called when the control plane asks what time it is. It may be nil.
 	tick func()
+	// switched is the revision of a mode switch.
+	switched uint64
 	// token is one that was issued.
 	token string
 	// hook is an endpoint that was registered, and hooks counts what has changed of endpoints.
@@ -74,6 +78,14 @@ func newScene(t *testing.T, cfg control.Config) *scene {
 	s.Control, err = control.New(cfg)
 	require.NoError(t, err)
 	return s
+}
+
+// modesOf are the mode switches of a Redis of the test's own, which has the clock of the system.
+func modesOf(t *testing.T) *redisswitch.Switches {
+	t.Helper()
+	modes, err := redisswitch.New(redisswitch.Config{Client: redistest.Connect(t, redistest.Start(t).Addr)})
+	require.NoError(t, err)
+	return modes
 }
 
 // ctx is the context of the test.

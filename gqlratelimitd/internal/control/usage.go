@@ -88,9 +88,13 @@ func (c *Control) Usage(ctx context.Context, actor access.Actor, in EffectiveInp
 	if newest.rules() == nil {
 		return nil, ErrNotFound
 	}
+	easings, err := c.easings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var h held
 	err = c.cfg.Store.Read(ctx, func(v *store.View) (err error) {
-		h, err = c.hold(v, newest, &in)
+		h, err = c.hold(v, newest, &in, easings)
 		return err
 	})
 	if err != nil {

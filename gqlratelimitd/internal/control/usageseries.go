@@ -253,7 +253,7 @@ func (c *Control) counts(ctx context.Context, tenant string) (word string, _ err
 		return "", err
 	}
 	err = c.cfg.Store.Read(ctx, func(v *store.View) error {
-		h, err := c.hold(v, newest, &EffectiveInput{Tenant: tenant})
+		h, err := c.hold(v, newest, &EffectiveInput{Tenant: tenant}, nil)
 		word = h.rules.Usage.String()
 		return err
 	})

@@ -86,8 +86,6 @@ func (r *Relay) bring(ctx context.Context, m *store.Message) (c carried, known b
 		c, err = r.bringTenant(ctx, m.Name)
 	case store.OverridesMessage:
 		c, err = r.bringOverrides(ctx, m.Name)
-	case store.ModesMessage:
-		c, err = r.bringModes(ctx, m.Name)
 	default:
 		return carried{}, false, nil
 	}

@@ -23,7 +23,7 @@ func newInstruments(provider metric.MeterProvider) (*instruments, error) {
 	i := &instruments{
 		meter: m,
 		writes: m.Counter("ratelimit.relay.writes", "{write}", "What the relay has written to Redis, by the kind of what has changed.",
-			ofKind(store.PolicyMessage), ofKind(store.TenantMessage), ofKind(store.OverridesMessage), ofKind(store.ModesMessage)),
+			ofKind(store.PolicyMessage), ofKind(store.TenantMessage), ofKind(store.OverridesMessage)),
 		failures:  m.Counter("ratelimit.relay.failures", "{failure}", "How often the relay could not go on, and waited."),
 		lag:       m.Seconds("ratelimit.relay.lag", "For how long the oldest change waits that Redis has not been given. 0 if none waits."),
 		waiting:   m.Number("ratelimit.relay.waiting", "{change}", "How many things have changed that Redis has not been given."),

@@ -181,7 +181,7 @@ func (r *Relay) Run(ctx context.Context) error {
 
 // carry relays for as long as this daemon leads.
 func (r *Relay) carry(ctx context.Context) {
-	r.after, r.sweep = 0, sweep{}
+	r.after, r.sweep, r.modesLooked = 0, sweep{}, time.Time{}
 	backOff := time.Duration(0)
 	for ctx.Err() == nil {
 		done, err := r.step(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
 	"github.com/gqlgen-ratelimit/ratelimit/bucket/redisclient"
 	"github.com/gqlgen-ratelimit/ratelimit/digest/redisdigest"
-	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/control"
+	"github.com/gqlgen-ratelimit/ratelimit/event"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/relay"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
@@ -300,13 +300,15 @@ func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
 	s.assign("acme", `{"tier":"pro"}`)
 	s.override("acme", 500, later)
 	s.foreign("other", 7)
-	s.mode(control.ScopeAll, "", bucket.Shadow, later)
-	s.mode(control.ScopeTenant, "acme", bucket.Shadow, later)
+	s.foreignMode(event.ModeSwitch{AtMost: "shadow"})
 	r, _ := s.start(cfg)
 	s.carried(r)
 	s.override("acme", 0, time.Time{})
 	s.assign("acme", "")
-	s.mode(control.ScopeAll, "", bucket.Shadow, time.Time{})
+	own, err := redisswitch.New(redisswitch.Config{Client: cfg.Client})
+	require.NoError(t, err)
+	require.NoError(t, own.Set(t.Context(), event.ModeSwitch{AtMost: "off", Until: later, Reason: "why", By: "ada"}))
+	s.eventually(func() bool { return len(s.noted()) == 1 })
 	s.carried(r)
 	s.eventually(func() bool { return s.there("acme") == nil && len(s.unmanaged()) == 1 })
 	denied, err := s.client.Do(t.Context(), "ACL", "LOG").Slice()

@@ -71,9 +71,6 @@ func (r *Relay) beginSweep(ctx context.Context) error {
 		return err
 	}
 	r.refuse(ctx, store.PolicyMessage, "", c.refused)
-	if err := r.bringAll(ctx, store.ModesMessage, []string{""}, r.bringModes); err != nil {
-		return err
-	}
 	if err := r.refill(ctx); err != nil {
 		return err
 	}
@@ -138,15 +135,6 @@ func (r *Relay) sweepOn(ctx context.Context) (compared bool, _ error) {
 		s.hashed = nil
 	}
 	return true, err
-}
-
-// lookForModes compares the mode switches from time to time. They are few, and in one place. Who eases everything at 3 a.m. wants it to be seen.
-func (r *Relay) lookForModes(ctx context.Context) error {
-	if !r.sweep.begun || time.Since(r.modesLooked) < modesEvery {
-		return nil
-	}
-	r.modesLooked = time.Now()
-	return r.bringAll(ctx, store.ModesMessage, []string{""}, r.bringModes)
 }
 
 // compareOverrides compares the overrides of some tenants, and reports whether these were the last ones.

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -164,3 +165,21 @@ func printable(text string) string {
 }
 
 func unprintable(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
+
+const (
+	// maxWords is how many bytes the words have of what something is about.
+	maxWords = 480
+	// setWithout is why there is an entry about something that a Redis has.
+	setWithout = "it was set without the control plane"
+)
+
+// observed appends an entry about something that a Redis has.
+func observed(ctx context.Context, tx *store.Tx, e audit.Entry, what string) error {
+	_, err := audit.Append(ctx, tx.Audit(), e)
+	if wrong := (*audit.EntryError)(nil); errors.As(err, &wrong) {
+		// A name or a reason looks like a secret. That there is such a thing has to be known all the same.
+		e.Target, e.Tenant, e.After = what+" whose "+wrong.Field+" does not fit here", "", nil
+		_, err = audit.Append(ctx, tx.Audit(), e)
+	}
+	return err
+}

@@ -205,33 +205,6 @@ func TestAnOverrideThatHasEndedIsNothing(t *testing.T) {
 	})
 }
 
-func TestAModeSwitchEndsByItself(t *testing.T) {
-	t.Parallel()
-	both(t, func(s scene) {
-		t, db, c := s.T, s.db, s.clock
-		put := func(m store.ModeSwitch, expected uint64) error {
-			return db.Change(t.Context(), func(tx *store.Tx) error {
-				m.Scope, m.Name, m.By = "tenant", "acme", "ada"
-				return tx.PutModeSwitch(&m, expected)
-			})
-		}
-		require.NoError(t, put(store.ModeSwitch{Mode: bucket.Shadow, Until: c.now.Add(time.Hour)}, 0))
-		requireConflict(t, put(store.ModeSwitch{Mode: bucket.Off, Until: c.now.Add(time.Hour)}, 0), 1, "ada")
-		c.now = c.now.Add(time.Hour)
-		require.NoError(t, put(store.ModeSwitch{Mode: bucket.Off, Until: c.now.Add(time.Hour)}, 0))
-		require.NoError(t, put(store.ModeSwitch{Ended: true}, 2))
-		require.NoError(t, put(store.ModeSwitch{Mode: bucket.Warn, Until: c.now.Add(time.Hour)}, 0))
-		list := read(t, db, func(v *store.View) ([]store.ModeSwitch, error) { return v.ModeSwitches(0, 10) })
-		there := read(t, db, func(v *store.View) (*store.ModeSwitch, error) { return v.ModeSwitch("tenant", "acme") })
-		require.Equal(t, []store.ModeSwitch{*there}, list)
-		require.Equal(t, store.ModeSwitch{
-			Scope: "tenant", Name: "acme", Mode: bucket.Warn, Until: c.now.Add(time.Hour), Written: store.Written{Revision: 4, By: "ada", At: c.now},
-		}, *there)
-		require.True(t, there.Holds(c.now))
-		require.Nil(t, read(t, db, func(v *store.View) (*store.ModeSwitch, error) { return v.ModeSwitch("tenant", "other") }))
-	})
-}
-
 func TestATokenIsKeptAsItIsAndRevokedOnce(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {

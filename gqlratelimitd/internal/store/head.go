@@ -11,7 +11,7 @@ const headSQL = "SELECT policy, directory, outbox FROM head WHERE id = 1"
 type Head struct {
 	// Policy is the newest revision of the policy, 0 before the first.
 	Policy uint64
-	// Directory is the newest change of a tenant, an override or a mode switch, 0 before the first. These have one count, so
+	// Directory is the newest change of a tenant or an override, 0 before the first. These have one count, so
 	// that who has read as far as a number has missed none of them.
 	Directory uint64
 

@@ -48,8 +48,8 @@ func Grants(role string) string {
 		on("SELECT, INSERT", "policy_revision audit_entry") +
 		// To lock a row takes UPDATE.
 		on("SELECT, UPDATE", "head") +
-		on("SELECT, INSERT, UPDATE", "tenant override_intent mode_switch token lease announced") +
-		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_unmanaged usage_hour usage_day decision_hour decision_day usage_dirty") +
+		on("SELECT, INSERT, UPDATE", "tenant override_intent token lease announced") +
+		on("SELECT, INSERT, UPDATE, DELETE", "outbox answer override_unmanaged mode_noted usage_hour usage_day decision_hour decision_day usage_dirty") +
 		on("SELECT, INSERT, UPDATE, DELETE", "usage_month decision_month reached_day webhook webhook_delivery webhook_cursor") +
 		// Minutes are removed by the day, which the function does.
 		on("SELECT, INSERT, UPDATE", "usage_minute decision_minute reached_minute usage_pass usage_gap") +

@@ -22,8 +22,6 @@ const (
 	TenantMessage = "tenant"
 	// OverridesMessage says that an override of a tenant was set or removed. Its name is that of the tenant.
 	OverridesMessage = "overrides"
-	// ModesMessage says that a mode was switched, or a switch ended. It has no name.
-	ModesMessage = "modes"
 )
 
 // Enqueue puts a message into the outbox, in the place of one about the same thing.

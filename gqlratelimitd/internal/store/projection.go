@@ -68,30 +68,6 @@ func (tx *Tx) ApplyOverride(key OverrideKey, revision uint64) (newest bool, _ er
 		revision, []byte(key.Tenant), key.Owner.Level.String(), []byte(key.Owner.Name), []byte(key.Owner.Part), key.Limit)
 }
 
-// SwitchIntent is a mode switch with what has become of it in Redis.
-type SwitchIntent struct {
-	ModeSwitch
-	// Applied is the revision of it that Redis was given last, 0 before the first.
-	Applied uint64
-}
-
-// SwitchIntents is [View.ModeSwitches] with what has become of them.
-func (v *View) SwitchIntents(after uint64, n int) ([]SwitchIntent, error) {
-	return many(v, func(row scanner, i *SwitchIntent) error {
-		return scanSwitch(more{row, []any{&i.Applied}}, &i.ModeSwitch)
-	},
-		"SELECT "+switchColumns+", applied FROM mode_switch WHERE revision > $1 ORDER BY revision LIMIT $2", after, page(n))
-}
-
-// ApplyModeSwitch notes that Redis was given a revision of a switch, and reports whether that is the newest one.
-func (tx *Tx) ApplyModeSwitch(scope, name string, revision uint64) (newest bool, _ error) {
-	there, err := tx.ModeSwitch(scope, name)
-	if err != nil || there == nil || there.Revision != revision {
-		return false, err
-	}
-	return true, tx.exec("UPDATE mode_switch SET applied = $1 WHERE scope = $2 AND name = $3", revision, scope, []byte(name))
-}
-
 // Unmanaged is an override record in the store of budgets that nobody has set here. Actor and Reason are what it says itself.
 type Unmanaged struct {
 	// Override has no revision.

@@ -80,59 +80,23 @@ func TestRecordsThatNobodyHasSetHereAreKeptByteForByte(t *testing.T) {
 	})
 }
 
-func TestWhatASwitchHasComeToIsKeptUntilItIsSetAgain(t *testing.T) {
+func TestNotedSwitchesAreKeptUntilTheyAreForgotten(t *testing.T) {
 	t.Parallel()
 	both(t, func(s scene) {
 		t, db := s.T, s.db
-		m := &store.ModeSwitch{Scope: "tenant", Name: "acme", Mode: bucket.Shadow, Until: s.clock.now.Add(time.Hour), Written: store.Written{By: "ada"}}
-		put := func(expected uint64) {
-			change(t, db, func(tx *store.Tx) { require.NoError(t, tx.PutModeSwitch(m, expected)) })
-		}
-		intents := func() []store.SwitchIntent {
-			return read(t, db, func(v *store.View) ([]store.SwitchIntent, error) { return v.SwitchIntents(0, 10) })
-		}
-		apply := func(revision uint64) (newest bool) {
-			change(t, db, func(tx *store.Tx) {
-				var err error
-				newest, err = tx.ApplyModeSwitch("tenant", "acme", revision)
-				require.NoError(t, err)
-			})
-			return newest
-		}
-		require.False(t, apply(1))
-		put(0)
-		require.Equal(t, []store.SwitchIntent{{ModeSwitch: *m}}, intents())
-		require.True(t, apply(1))
-		require.Equal(t, []store.SwitchIntent{{ModeSwitch: *m, Applied: 1}}, intents())
-		put(1)
-		require.False(t, apply(1))
-		require.EqualValues(t, 1, intents()[0].Applied)
-	})
-}
-
-func TestSwitchesThatNobodyHasSetHereAreKeptByteForByte(t *testing.T) {
-	t.Parallel()
-	both(t, func(s scene) {
-		t, db, c := s.T, s.db, s.clock
-		all := []store.UnmanagedSwitch{
-			{Mode: bucket.Warn, Until: c.now.Add(time.Hour), By: "\x00\xff", Reason: "\x00"},
-			{SwitchKey: store.SwitchKey{Operation: "Query.*"}, Mode: bucket.Shadow, Until: c.now.Add(time.Hour), Since: c.now},
-			{SwitchKey: store.SwitchKey{Tenant: "a\xff", Operation: "Query.*"}, Mode: bucket.Off, Until: c.now.Add(time.Hour)},
-		}
+		noted := func() []string { return read(t, db, (*store.View).NotedSwitches) }
+		require.Empty(t, noted())
 		change(t, db, func(tx *store.Tx) {
-			for i := range all {
-				require.NoError(t, tx.PutUnmanagedSwitch(&all[i]))
+			for _, one := range []string{"b", "a", "b"} {
+				require.NoError(t, tx.NoteSwitch(one))
 			}
 		})
-		require.Equal(t, c.now, all[0].Found)
-		there := func() []store.UnmanagedSwitch { return read(t, db, (*store.View).UnmanagedSwitches) }
-		require.Equal(t, all, there())
-		all[1].Mode = bucket.Off
+		require.Equal(t, []string{"a", "b"}, noted())
 		change(t, db, func(tx *store.Tx) {
-			require.NoError(t, tx.PutUnmanagedSwitch(&all[1]))
-			require.NoError(t, tx.RemoveUnmanagedSwitch(all[2].SwitchKey))
+			require.NoError(t, tx.ForgetSwitch("a"))
+			require.NoError(t, tx.ForgetSwitch("a"))
 		})
-		require.Equal(t, all[:2], there())
+		require.Equal(t, []string{"b"}, noted())
 	})
 }
 

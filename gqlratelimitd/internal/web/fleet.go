@@ -151,10 +151,9 @@ type relaying struct {
 	FailingSince time.Time `json:"failingSince,omitzero"`
 	Swept        time.Time `json:"swept,omitzero"`
 
-	Refused           []relayRefusal `json:"refused"`
-	Unmanaged         int64          `json:"unmanaged"`
-	UnmanagedSwitches int            `json:"unmanagedSwitches"`
-	Unnamed           int            `json:"unnamed"`
+	Refused   []relayRefusal `json:"refused"`
+	Unmanaged int64          `json:"unmanaged"`
+	Unnamed   int            `json:"unnamed"`
 }
 
 type relayRefusal struct {
@@ -178,7 +177,7 @@ func (s *Server) relay(c *call) error {
 	out := relaying{
 		Leads: found.Leads, Holder: found.Holder, Waiting: found.Waiting, Lag: found.Lag.Seconds(), Failure: found.Failure,
 		FailingSince: found.FailingSince, Swept: found.Swept, Refused: []relayRefusal{}, Unmanaged: found.Unmanaged,
-		UnmanagedSwitches: found.UnmanagedSwitches, Unnamed: found.Unnamed,
+		Unnamed: found.Unnamed,
 	}
 	for _, r := range found.Refused {
 		out.Refused = append(out.Refused, relayRefusal{r.Kind, r.Name, r.Error, r.Since})

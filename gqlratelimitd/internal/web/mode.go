@@ -19,19 +19,15 @@ type switchIn struct {
 type switchOut struct {
 	Scope control.Scope `json:"scope"`
 	Name  string        `json:"name,omitempty"`
-	// Operation is the operation rule of a switch in Redis that is about a tenant and an operation.
-	Operation string `json:"operation,omitempty"`
-	// Mode and Until are missing once the switch was ended by hand.
-	Mode  string    `json:"mode,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-	Ended bool      `json:"ended,omitempty"`
+	// Operation is the operation rule of one that is about a tenant and an operation, and was set without the control plane.
+	Operation string    `json:"operation,omitempty"`
+	Mode      string    `json:"mode"`
+	Until     time.Time `json:"until"`
+	Ended     bool      `json:"ended,omitempty"`
 	// Holds says whether it holds now: neither ended nor over.
 	Holds bool `json:"holds"`
-	// Revision is the change that has written it, as If-Match expects it while the switch holds. An unmanaged switch has none.
-	Revision uint64 `json:"revision,omitempty"`
-	// Found is when an unmanaged switch was seen first, and Replaced says that such a switch holds in the place of this one.
-	Found    time.Time `json:"found,omitzero"`
-	Replaced bool      `json:"replaced,omitempty"`
+	// Revision is the write that has set it, as If-Match expects it while the switch holds.
+	Revision uint64    `json:"revision"`
 	By       string    `json:"by"`
 	Reason   string    `json:"reason"`
 	At       time.Time `json:"at,omitzero"`
@@ -49,51 +45,30 @@ func (s *Server) modeRoutes() []route {
 }
 
 func (s *Server) switchOf(m *control.ModeSwitch) switchOut {
-	out := switchOut{
-		Scope: m.Scope, Name: m.Name, Operation: m.Operation, Until: m.Until, Ended: m.Ended, Holds: m.Holds(s.cfg.Now()), Revision: m.Revision,
-		Found: m.Found, Replaced: m.Replaced, By: m.By, Reason: m.Reason, At: m.At,
+	return switchOut{
+		Scope: m.Scope, Name: m.Name, Operation: m.Operation, Mode: m.Mode.String(), Until: m.Until, Ended: m.Ended, Holds: m.Holds(s.cfg.Now()),
+		Revision: m.Revision, By: m.By, Reason: m.Reason, At: m.At,
 	}
-	if !m.Ended {
-		out.Mode = m.Mode.String()
-	}
-	return out
 }
 
-func (s *Server) switchesOf(switches []control.ModeSwitch) []switchOut {
-	out := []switchOut{}
-	for i := range switches {
-		out = append(out, s.switchOf(&switches[i]))
-	}
-	return out
-}
-
-// modes lists mode switches in the order of their revisions, and the unmanaged ones that hold.
+// modes lists the mode switches that are in force, by what they are about.
 func (s *Server) modes(c *call) error {
-	if err := c.known("after", "limit"); err != nil {
-		return err
-	}
-	after, err := c.number("after")
-	if err != nil {
-		return err
-	}
-	n, err := c.page()
-	if err != nil {
+	if err := c.known(); err != nil {
 		return err
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	found, err := s.cfg.Control.ModeSwitches(ctx, c.actor, after, n)
+	found, err := s.cfg.Control.ModeSwitches(ctx, c.actor)
 	if err != nil {
 		return err
 	}
-	unmanaged, err := s.cfg.Control.UnmanagedSwitches(ctx, c.actor)
-	if err != nil {
-		return err
+	out := struct {
+		Modes []switchOut `json:"modes"`
+	}{[]switchOut{}}
+	for i := range found {
+		out.Modes = append(out.Modes, s.switchOf(&found[i]))
 	}
-	return c.write(http.StatusOK, struct {
-		Modes     []switchOut `json:"modes"`
-		Unmanaged []switchOut `json:"unmanaged"`
-	}{s.switchesOf(found), s.switchesOf(unmanaged)})
+	return c.write(http.StatusOK, out)
 }
 
 // switchMode eases modes for a time.

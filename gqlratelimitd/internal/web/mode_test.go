@@ -17,6 +17,8 @@ const (
 	modes    = "/v1/ratelimit/modes"
 	ofAll    = modes + "?scope=all"
 	ofTenant = modes + "?scope=tenant&name=acme"
+	// theSwitch stands for the tag of the switch that was set last.
+	theSwitch = "the switch"
 )
 
 // eased is a switch for an hour.
@@ -48,7 +50,7 @@ func modeAttempts() []attempt {
 		{status: 412, route: end, path: ofAll, h: on(`"9000"`)},
 		{status: 422, route: end, path: modes + "?scope=everything", h: on(`"1"`)},
 		{status: 428, route: end, path: ofAll, h: because()},
-		{status: 200, route: end, path: ofAll, h: on(`"6"`)},
+		{status: 200, route: end, path: ofAll, h: on(theSwitch)},
 	}
 }
 
@@ -72,17 +74,20 @@ func TestModeSwitches(t *testing.T) {
 			require.Equal(t, web.Tag(one.Revision), a.Header.Get("ETag"))
 			s.problem(http.StatusPreconditionFailed, s.ask(http.MethodPut, path, s.admin, first, eased()))
 		}
+		var list struct{ Modes []answered }
+		listed := func() []answered {
+			s.read(s.want(http.StatusOK, s.ask(http.MethodGet, modes, s.admin, nil, "")), &list)
+			return list.Modes
+		}
+		there := listed()
+		require.Equal(t, []string{"", "Mutation.createOrder", "acme"}, []string{there[0].Name, there[1].Name, there[2].Name})
+		s.problem(http.StatusPreconditionFailed, s.ask(http.MethodDelete, ofTenant, s.admin, on(web.Tag(there[0].Revision)), ""))
 		var ended answered
-		s.read(s.want(http.StatusOK, s.ask(http.MethodDelete, ofTenant, s.admin, on(`"2"`), "")), &ended)
-		require.Equal(t, answered{Scope: "tenant", Name: "acme", Ended: true, Revision: 4}, ended)
-
-		var page struct{ Modes, Unmanaged []answered }
-		s.read(s.want(http.StatusOK, s.ask(http.MethodGet, modes+"?limit=2&after=1", s.admin, nil, "")), &page)
-		require.Len(t, page.Modes, 2)
-		require.Equal(t, "Mutation.createOrder", page.Modes[0].Name)
-		require.Equal(t, ended, page.Modes[1])
-		require.NotNil(t, page.Unmanaged)
-		require.Empty(t, page.Unmanaged)
+		s.read(s.want(http.StatusOK, s.ask(http.MethodDelete, ofTenant, s.admin, on(web.Tag(there[2].Revision)), "")), &ended)
+		want := there[2]
+		want.Ended, want.Holds = true, false
+		require.Equal(t, want, ended)
+		require.Equal(t, there[:2], listed())
 	})
 	t.Run("of a tenant are for its operator", func(t *testing.T) {
 		t.Parallel()
@@ -90,7 +95,7 @@ func TestModeSwitches(t *testing.T) {
 		_, operator := s.issue(s.admin, "theirs", []string{"acme"}, access.Operator)
 		s.problem(http.StatusForbidden, s.ask(http.MethodPut, ofAll, operator, first, eased()))
 		s.want(http.StatusOK, s.ask(http.MethodPut, ofTenant, operator, first, eased()))
-		s.want(http.StatusOK, s.ask(http.MethodDelete, ofTenant, operator, on(`"1"`), ""))
+		s.want(http.StatusOK, s.ask(http.MethodDelete, ofTenant, operator, on(theSwitch), ""))
 	})
 	t.Run("say what does not fit", func(t *testing.T) {
 		t.Parallel()

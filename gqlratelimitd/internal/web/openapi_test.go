@@ -130,6 +130,19 @@ func TestEachStatusOfTheDocumentIsAnsweredAndNoOther(t *testing.T) {
 		alone.problem(404, alone.ask(http.MethodGet, path, alone.admin, nil, ""))
 		seen["GET "+path][404] = true
 	}
+	for _, a := range []attempt{
+		{route: "GET " + modes, path: modes}, {route: "PUT " + modes, path: ofAll, h: first, body: eased()},
+		{route: "DELETE " + modes, path: ofAll, h: on(`"1"`)},
+	} {
+		method, _, _ := strings.Cut(a.route, " ")
+		alone.problem(503, alone.ask(method, a.path, alone.admin, a.h, a.body))
+		seen[a.route][503] = true
+	}
+	away := newScene(t, plenty).start().publish()
+	require.NoError(t, away.redis.Close())
+	const effective = "/v1/orgs/acme/ratelimit/policies"
+	away.problem(503, away.ask(http.MethodGet, effective, away.admin, nil, ""))
+	seen["GET /v1/orgs/{org}/ratelimit/policies"][503] = true
 	s.budgets.away.Store(true)
 	try(attempt{status: 503, route: "GET /v1/orgs/{org}/ratelimit/usage", path: "/v1/orgs/acme/ratelimit/usage"})
 	down := newScene(t, plenty)

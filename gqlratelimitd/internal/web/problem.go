@@ -81,7 +81,8 @@ func (c *call) fail(ctx context.Context, err error) {
 // toldElsewhere reports whether an error need not be logged: strangers can ask as often as they like while nobody can be authenticated, of
 // which the authenticator tells now and then, and that there is no Redis is no failure.
 func toldElsewhere(err error) bool {
-	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, control.ErrNoBudgets) || errors.Is(err, control.ErrNoWebhooks)
+	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, control.ErrNoBudgets) || errors.Is(err, control.ErrNoWebhooks) ||
+		errors.Is(err, control.ErrNoModes)
 }
 
 // problemOf says an error in the words of HTTP. It repeats nothing of one that is not for clients.
@@ -136,6 +137,8 @@ func awayProblem(err error) *problem {
 		}
 	case errors.Is(err, control.ErrNoWebhooks):
 		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Events are there. Start it with -redis."}
+	case errors.Is(err, control.ErrNoModes):
+		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Mode switches are there. Start it with -redis."}
 	case errors.Is(err, control.ErrNoBudgets):
 		return &problem{Status: http.StatusServiceUnavailable, Title: "The daemon knows no Redis", Detail: "Budgets are there. Start it with -redis."}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -85,7 +85,7 @@ func otherGoods() map[string]map[access.Action]good {
 		"PUT /v1/tenants/{org}/allocations": {access.SetAllocations: {status: 200, path: allocations, h: first, body: allocated}},
 		"GET " + modes:                      {access.ReadPolicy: {status: 200}},
 		"PUT " + modes:                      {access.SwitchMode: {status: 200, path: ofAll, h: first, body: eased()}},
-		"DELETE " + modes:                   {access.EndModeSwitch: {status: 200, path: ofAll, h: on(`"1"`), before: switched}},
+		"DELETE " + modes:                   {access.EndModeSwitch: {status: 200, path: ofAll, h: on(theSwitch), before: switched}},
 		"GET /v1/tokens":                    {access.ReadToken: {status: 200}},
 		"POST /v1/tokens":                   {access.IssueToken: {status: 201, h: because()}},
 		"DELETE /v1/tokens/{id}": {access.RevokeToken: {status: 200, path: "/v1/tokens/", h: because(), before: func(s *scene) string {

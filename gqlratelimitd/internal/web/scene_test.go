@@ -3,16 +3,19 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gqlgen-ratelimit/ratelimit/bucket"
@@ -21,7 +24,9 @@ import (
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/store"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/storetest"
 	"github.com/gqlgen-ratelimit/ratelimit/gqlratelimitd/internal/web"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/redistest"
 	"github.com/gqlgen-ratelimit/ratelimit/policy"
+	"github.com/gqlgen-ratelimit/ratelimit/policy/redisswitch"
 )
 
 // document is a policy with limits at all levels.
@@ -82,6 +87,46 @@ type scene struct {
 		err  error
 	}
 	relay control.RelayStatus
+	// redis is the client of the Redis of mode switches, and switched the tag of the one that was set last.
+	redis    redis.UniversalClient
+	switched string
+}
+
+// folder is where the Redis of all tests has its files.
+var folder string
+
+// server is that Redis. Each scene has a namespace of its own.
+var server = sync.OnceValues(func() (_ *redistest.Server, err error) {
+	if folder, err = os.MkdirTemp("", "web"); err != nil {
+		return nil, err
+	}
+	return redistest.Launch(folder)
+})
+
+// scenes counts namespaces.
+var scenes atomic.Int64
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if scenes.Load() > 0 {
+		if launched, err := server(); err == nil {
+			launched.Kill()
+		}
+		_ = os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
+
+// modes are the mode switches of the scene.
+func (s *scene) modes() *redisswitch.Switches {
+	s.Helper()
+	namespace := fmt.Sprint("scene-", scenes.Add(1))
+	launched, err := server()
+	require.NoError(s, err)
+	s.redis = redistest.Connect(s, launched.Addr)
+	switches, err := redisswitch.New(redisswitch.Config{Client: s.redis, Namespace: namespace})
+	require.NoError(s, err)
+	return switches
 }
 
 // Instances implements control.Instances.
@@ -107,7 +152,7 @@ func newSceneOf(t *testing.T, limits web.LimitConfig, redis bool) *scene {
 	s.budgets = &budgets{Memory: bucket.NewMemory(bucket.MemoryConfig{})}
 	cfg := control.Config{Store: s.db, Changed: func() { s.web.Wake() }, Budgets: s.budgets}
 	if redis {
-		cfg.Webhooks = webhooks(t)
+		cfg.Webhooks, cfg.Modes = webhooks(t), s.modes()
 		cfg.Instances, cfg.Relay = s, func() control.RelayStatus { return s.relay }
 	}
 	c, err := control.New(cfg)
@@ -155,10 +200,16 @@ func (s *scene) ask(method, path, token string, h header, body string) answer {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	for name, value := range h {
+		if value == theSwitch {
+			value = s.switched
+		}
 		request.Header.Set(name, value)
 	}
 	response, err := s.server.Client().Do(request)
 	require.NoError(s, err)
+	if method == http.MethodPut && strings.HasPrefix(path, modes) && response.StatusCode == http.StatusOK {
+		s.switched = response.Header.Get("ETag")
+	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	require.NoError(s, err)

@@ -181,16 +181,7 @@ func (in *modeFlags) end(c cli.Console, live *session.Live) error {
 	if err != nil {
 		return err
 	}
-	var set []event.ModeSwitch
-	err = live.Call(func(ctx context.Context) (err error) {
-		set, err = switches.List(ctx)
-		return err
-	})
-	if err != nil && !errors.Is(err, redisswitch.ErrUnreadable) {
-		return err
-	}
-	at := slices.IndexFunc(set, func(m event.ModeSwitch) bool { return m.Tenant == in.tenant && m.Operation == in.operation })
-	var was bool
+	var was *redisswitch.Switch
 	err = live.Call(func(ctx context.Context) (err error) {
 		was, err = switches.End(ctx, in.tenant, in.operation)
 		return err
@@ -198,11 +189,11 @@ func (in *modeFlags) end(c cli.Console, live *session.Live) error {
 	if err != nil {
 		return err
 	}
-	if !was || at < 0 {
+	if was == nil {
 		fmt.Fprintf(c.Stderr, "no mode switch of this scope is in force (%s); gqlratelimit mode show has those that are\n", cli.Plain(scopeText(in.tenant, in.operation)))
 		return cli.ErrFound
 	}
-	return in.await(c, live, set[at], func(s *switchJSON) bool { return s.InForce == 0 })
+	return in.await(c, live, was.ModeSwitch, func(s *switchJSON) bool { return s.InForce == 0 })
 }
 
 // await waits until every instance says what is expected of it.

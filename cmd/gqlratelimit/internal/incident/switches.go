@@ -95,7 +95,7 @@ func modeShow(c cli.Console, args []string) error {
 	if err != nil {
 		return err
 	}
-	var set []event.ModeSwitch
+	var set []redisswitch.Switch
 	err = live.Call(func(ctx context.Context) (err error) {
 		set, err = switches.List(ctx)
 		return err
@@ -125,10 +125,10 @@ func modeShow(c cli.Console, args []string) error {
 }
 
 // everywhere are the switches of Redis, and those that instances apply although Redis has lost them.
-func everywhere(set []event.ModeSwitch, all []report.Instance) []switchJSON {
+func everywhere(set []redisswitch.Switch, all []report.Instance) []switchJSON {
 	list := []switchJSON{}
-	for _, m := range set {
-		list = append(list, where(m, all))
+	for i := range set {
+		list = append(list, where(set[i].ModeSwitch, all))
 	}
 	for i := range all {
 		for _, m := range inForce(&all[i]) {

@@ -10,7 +10,7 @@ CREATE TABLE head (
 	id        {integer} PRIMARY KEY CHECK (id = 1),
 	-- The newest revision of the policy, 0 before the first.
 	policy    {integer} NOT NULL DEFAULT 0,
-	-- The newest change of a tenant, an override or a mode switch, 0 before the first.
+	-- The newest change of a tenant or an override, 0 before the first.
 	directory {integer} NOT NULL DEFAULT 0,
 	-- How many messages were ever put into the outbox.
 	outbox    {integer} NOT NULL DEFAULT 0

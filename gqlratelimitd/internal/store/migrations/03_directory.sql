@@ -50,19 +50,3 @@ CREATE TABLE override_unmanaged (
 	found      {integer} NOT NULL,
 	PRIMARY KEY (tenant, level, name, part, limit_name)
 ){strict};
-
--- In an emergency: which mode is the strictest one, of everything, of a tenant or of an operation. It ends by itself.
-CREATE TABLE mode_switch (
-	scope    {text} NOT NULL,
-	name     {bytes} NOT NULL,
-	revision {integer} NOT NULL UNIQUE,
-	-- Empty where it was ended.
-	mode     {text} NOT NULL,
-	until    {integer} NOT NULL,
-	author   {text} NOT NULL,
-	reason   {text} NOT NULL,
-	at       {integer} NOT NULL,
-	-- The revision that Redis was given last, 0 before the first.
-	applied  {integer} NOT NULL DEFAULT 0,
-	PRIMARY KEY (scope, name)
-){strict};
