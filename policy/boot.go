@@ -33,7 +33,7 @@ func (f *Follower) boot(ctx context.Context) error {
 	}
 	patient, cancel := context.WithTimeout(ctx, f.cfg.Patience)
 	defer cancel()
-	err := f.ask(patient, false)
+	err := f.ask(patient)
 	if f.served.snapshot == nil {
 		return errors.Join(err, keptError(keptErr), errNothingToServe)
 	}
@@ -42,9 +42,7 @@ func (f *Follower) boot(ctx context.Context) error {
 		f.change(ctx, func() { f.serve(f.served, f.before) })
 	}
 	f.change(ctx, func() {
-		now := time.Now()
-		s := f.status
-		s.State = f.stateOf(&s, now)
+		now, s := time.Now(), f.statusOf(f.status)
 		if f.state = s.State; f.state == Never {
 			f.told.state("", &s, now)
 		}

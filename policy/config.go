@@ -32,8 +32,6 @@ const (
 	maxPatience     = time.Minute
 	maxKeys         = 16
 	maxName         = 64
-	// staleIntervals is after how many intervals without an answer a policy is stale.
-	staleIntervals = 5
 )
 
 // Config says how a [Follower] follows its feed. The zero value is the default in each field. Every mistake in it is
@@ -133,12 +131,4 @@ func (c *Config) validate(feed Feed) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// staleAfter is for how long nothing may be heard of the feed. Zero means for ever.
-func (c *Config) staleAfter() time.Duration {
-	if c.Interval == None {
-		return 0
-	}
-	return staleIntervals * c.Interval
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 )
 
 // Feed gives revisions. One feed serves one [Follower]; its methods are called by two goroutines at once, Newest and
@@ -29,9 +31,9 @@ var (
 	// ErrEmpty says that a feed has no revision yet, or none any more.
 	ErrEmpty = errors.New("policy: the feed has no revision")
 	// ErrNotYet says that a feed has something new and does not give it before it is asked again. It is no failure.
-	ErrNotYet = errors.New("policy: the feed waits whether what it has stays")
+	ErrNotYet = fmt.Errorf("policy: %w", follow.ErrPending)
 	// ErrNoHints says that a feed has no hints: it is only asked at intervals.
-	ErrNoHints = errors.New("policy: the feed has no hints")
+	ErrNoHints = fmt.Errorf("policy: %w", follow.ErrNoHints)
 	// ErrConflict says that a revision was not published, because another one has been published meanwhile: read it,
 	// and decide again. It is a [*ConflictError].
 	ErrConflict = errors.New("policy: another revision has been published")

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
@@ -20,8 +20,10 @@ type Follower struct {
 	// current is what decisions read.
 	current atomic.Pointer[tiers.Snapshot]
 
-	// asking is held by whoever asks the feed, so that one answer is judged at a time.
-	asking sync.Mutex
+	// keeps asks the feed.
+	keeps *follow.Follower[*Revision]
+	// have is the revision that the feed was asked with. It belongs to whoever asks.
+	have Head
 
 	// mu guards what follows. It is never held while the feed is asked.
 	mu     sync.Mutex
@@ -32,7 +34,7 @@ type Follower struct {
 	before []candidate
 	// confirmed says that this feed has had what is served: it may be given back.
 	confirmed bool
-	// status is what Status returns, but for the state.
+	// status is what Status returns, but for what keeps knows.
 	status Status
 	// anew says that what was refused is judged once more.
 	anew bool
@@ -44,12 +46,12 @@ type Follower struct {
 	// unreported says that a change under way is one that the reporter is told of. It is guarded by mu.
 	unreported bool
 
-	// unrestored says that the feed could not be given back what it has lost. It belongs to the goroutine that polls.
+	// unrestored says that the feed could not be given back what it has lost. It belongs to whoever asks.
 	unrestored bool
 	// saved is the revision on the disk. It belongs to the start, and then to the goroutine that saves.
 	saved Head
-	// woken, saveDue and reportDue have room for one sign each.
-	woken, saveDue, reportDue chan struct{}
+	// saveDue and reportDue have room for one sign each.
+	saveDue, reportDue chan struct{}
 
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -91,8 +93,9 @@ func Follow(ctx context.Context, feed Feed, cfg Config) (*Follower, error) {
 	}
 	f := &Follower{
 		cfg: cfg, feed: feed, told: newTeller(&cfg.Observe),
-		woken: make(chan struct{}, 1), saveDue: make(chan struct{}, 1), reportDue: make(chan struct{}, 1),
+		saveDue: make(chan struct{}, 1), reportDue: make(chan struct{}, 1),
 	}
+	f.keeps = follow.New(f.follows())
 	if err := errors.Join(f.told.prepare(), f.boot(ctx)); err != nil {
 		return nil, err
 	}
@@ -102,10 +105,9 @@ func Follow(ctx context.Context, feed Feed, cfg Config) (*Follower, error) {
 	f.told.start(ctx)
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop = stop
-	f.ended.Go(func() { f.poll(life) })
-	f.ended.Go(func() { f.listen(life) })
+	f.ended.Go(func() { f.keeps.Run(life) })
 	if cfg.LastGood != "" {
-		f.ended.Go(func() { f.save(life) })
+		f.ended.Go(func() { follow.Keep(life, saveAgain, f.saveDue, f.saveServed) })
 	}
 	if cfg.Reporter != nil {
 		f.ended.Go(func() { f.report(life) })
@@ -120,21 +122,17 @@ func (f *Follower) Snapshot() *tiers.Snapshot {
 
 // Status returns what is served, and what is known of the feed.
 func (f *Follower) Status() Status {
-	s := *f.shown.Load()
-	s.State = f.stateOf(&s, time.Now())
-	return s
+	return f.statusOf(*f.shown.Load())
 }
 
-func (f *Follower) stateOf(s *Status, now time.Time) State {
-	after := f.cfg.staleAfter()
-	switch {
-	case s.Asked.IsZero():
-		return Never
-	case after > 0 && now.Sub(s.Asked) > after:
-		return Stale
-	default:
-		return Current
+// statusOf adds what is known of the feed.
+func (f *Follower) statusOf(s Status) Status {
+	known := f.keeps.State()
+	s.State, s.Asked = State(known.Contact), known.Asked
+	if known.Err != nil {
+		s.Failure = errorText(known.Err, maxReportText)
 	}
+	return s
 }
 
 // Check implements tiers.Checker: from now on a revision that does not pass is refused as one that does not compile
@@ -183,10 +181,10 @@ func pass(s *tiers.Snapshot, check func(*tiers.Snapshot) error) error {
 func (f *Follower) Reload(ctx context.Context) error {
 	f.change(ctx, func() { f.anew = true })
 	defer f.change(ctx, func() { f.anew = false })
-	if err := f.ask(ctx, false); err != nil && !errors.Is(err, ErrNotYet) {
+	if err := f.ask(ctx); err != nil && !errors.Is(err, ErrNotYet) {
 		return err
 	}
-	return f.ask(ctx, false)
+	return f.ask(ctx)
 }
 
 // Close stops following and waits until that has ended; what is to be written to the disk is written before. It always

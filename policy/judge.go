@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
@@ -14,37 +15,50 @@ import (
 // askTimeout bounds one question to the feed.
 const askTimeout = 3 * time.Second
 
-// ask asks the feed and judges its answer. It returns why what the feed has is not what holds. restore says that the feed may
-// be given back what it has lost.
-func (f *Follower) ask(ctx context.Context, restore bool) error {
-	f.asking.Lock()
-	defer f.asking.Unlock()
-	f.mu.Lock()
-	have := f.served.head()
-	f.mu.Unlock()
+// ask asks the feed, and returns why what it has is not what holds.
+func (f *Follower) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var answer *Revision
-	err := guard.Call("Feed.Newest", func() (err error) {
-		answer, err = f.feed.Newest(ctx, have)
-		return err
-	})
+	err := f.keeps.Ask(ctx)
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+// read asks the feed for what differs from what is served.
+func (f *Follower) read(ctx context.Context) (*Revision, error) {
+	f.mu.Lock()
+	f.have = f.served.head()
+	f.mu.Unlock()
+	return f.feed.Newest(ctx, f.have)
+}
+
+// judge makes the answer of the feed hold if it is good. At an interval the feed is given back what it has lost.
+func (f *Follower) judge(ctx context.Context, answer follow.Answer[*Revision]) (err error) {
 	var lost *Revision
-	f.change(ctx, func() { lost, err = f.judge(have, answer, err) })
-	if lost != nil && restore {
+	// It is reported once the answer is known as one.
+	f.update(ctx, false, func() { lost, err = f.judged(f.have, answer.Value, answer.Err) })
+	if lost != nil && answer.Cause == follow.ByInterval {
 		f.restore(ctx, lost)
 	}
 	return err
 }
 
-// change changes what mu guards, and then shows and tells what has changed.
-func (f *Follower) change(ctx context.Context, by func()) {
+// errNothing says that nothing is to be judged.
+var errNothing = fmt.Errorf("policy: nothing was asked: %w", follow.ErrPending)
+
+// change changes what mu guards, and then shows, tells and reports what has changed.
+func (f *Follower) change(ctx context.Context, by func()) { f.update(ctx, true, by) }
+
+// update is change, which reports only if that is not left to a later one.
+func (f *Follower) update(ctx context.Context, report bool, by func()) {
 	f.mu.Lock()
 	by()
 	status := f.status
 	f.shown.Store(&status)
 	// Whoever is woken before that reports what was.
-	if f.unreported {
+	if f.unreported && report {
 		f.unreported = false
 		pace.Sign(f.reportDue)
 	}
@@ -52,26 +66,21 @@ func (f *Follower) change(ctx context.Context, by func()) {
 	f.told.flush(context.WithoutCancel(ctx))
 }
 
-// judge takes an answer of the feed. It returns the revision that the feed once had and has lost, nil if there is none.
-func (f *Follower) judge(have Head, answer *Revision, err error) (lost *Revision, _ error) {
+// judged takes an answer of the feed. It returns the revision that the feed once had and has lost, nil if there is none.
+func (f *Follower) judged(have Head, answer *Revision, err error) (lost *Revision, _ error) {
 	refused := (*RefusedError)(nil)
 	switch {
-	case errors.Is(err, ErrNotYet):
-		return nil, err
 	case errors.As(err, &refused):
 		// The feed itself has seen that what it has is no revision.
-		f.heard()
 		f.refuse(refused)
-		return nil, err
+		return nil, follow.Refused(err)
+	case errors.Is(err, ErrEmpty):
+		return f.lost(), follow.Behind(err)
 	case err != nil:
-		f.status.Failure = errorText(err, maxReportText)
-		if errors.Is(err, ErrEmpty) && f.confirmed {
-			lost = f.served.revision
-		}
-		return lost, err
+		return nil, err
 	case answer == nil && (have.Number == 0 || f.served.head() != have):
 		// There is nothing that it could have, or a check has taken another policy meanwhile.
-		return nil, nil
+		return nil, errNothing
 	case answer == nil || answer.Head() == f.served.head() && HashOf(answer.Document) == answer.Hash:
 		f.inStep()
 		return nil, nil
@@ -83,17 +92,20 @@ func (f *Follower) judge(have Head, answer *Revision, err error) (lost *Revision
 		f.inStep()
 		return nil, nil
 	}
+	f.refuse(refusal)
 	if refusal.Reason == ReasonOlder {
 		// A feed that is behind does not know what its newest revision is.
-		f.status.Failure = errorText(refusal, maxReportText)
-		if f.confirmed {
-			lost = f.served.revision
-		}
-	} else {
-		f.heard()
+		return f.lost(), follow.Behind(refusal)
 	}
-	f.refuse(refusal)
-	return lost, refusal
+	return nil, follow.Refused(refusal)
+}
+
+// lost is what is served if the feed once had it.
+func (f *Follower) lost() *Revision {
+	if f.confirmed {
+		return f.served.revision
+	}
+	return nil
 }
 
 // inspect returns why a revision is not applied, or its policy. What is cheap comes first, and what was refused before
@@ -168,17 +180,11 @@ func (f *Follower) serve(next candidate, before []candidate) {
 // inStep notes that the feed has what holds.
 func (f *Follower) inStep() {
 	f.confirmed = true
-	f.heard()
 	if f.status.Refused != nil {
 		f.status.Refused = nil
 		f.told.applied(&f.served, time.Now(), true)
 		f.unreported = true
 	}
-}
-
-// heard notes that the feed has said what its newest revision is.
-func (f *Follower) heard() {
-	f.status.Asked, f.status.Failure = time.Now(), ""
 }
 
 // refuse notes and tells that a revision is refused, once.
@@ -201,9 +207,7 @@ func (f *Follower) refuse(err error) {
 // tellState tells that the state has changed.
 func (f *Follower) tellState(ctx context.Context) {
 	f.change(ctx, func() {
-		now := time.Now()
-		s := f.status
-		s.State = f.stateOf(&s, now)
+		now, s := time.Now(), f.statusOf(f.status)
 		if s.State == f.state {
 			return
 		}

@@ -7,9 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
 )
 
@@ -37,23 +37,6 @@ func (f *Follower) lastGood() (*candidate, error) {
 	return &candidate{r, snapshot, originLastGood}, nil
 }
 
-// save keeps what is served on the disk, whenever it changes, and once more at the end. It is not part of asking: a disk
-// that hangs keeps nobody from the next policy.
-func (f *Follower) save(ctx context.Context) {
-	again := time.NewTicker(saveAgain)
-	defer again.Stop()
-	for {
-		f.saveServed(ctx)
-		select {
-		case <-ctx.Done():
-			f.saveServed(ctx)
-			return
-		case <-f.saveDue:
-		case <-again.C:
-		}
-	}
-}
-
 // saveServed writes what is served unless the disk has it.
 func (f *Follower) saveServed(ctx context.Context) {
 	f.mu.Lock()
@@ -78,45 +61,16 @@ func (f *Follower) saveServed(ctx context.Context) {
 	})
 }
 
-// writeRevision puts a revision in the place of a file: who reads it sees the old one or the new one, also after the machine
-// has lost power.
-func writeRevision(path string, r *Revision) (err error) {
+// writeRevision puts a revision in the place of a file.
+func writeRevision(path string, r *Revision) error {
 	data, err := r.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	folder := filepath.Dir(path)
-	file, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*")
-	if err != nil {
+	return follow.WriteFile(path, func(to io.Writer) error {
+		_, err := to.Write(data)
 		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(file.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
-}
-
-// syncFolder has the disk keep a rename.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	// Some file systems cannot sync a folder: the rename has happened all the same.
-	_ = folder.Sync()
-	return folder.Close()
+	})
 }
 
 var errNotRegular = errors.New("not a regular file")

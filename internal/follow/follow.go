@@ -29,18 +29,40 @@ const defaultGap = 20 * time.Millisecond
 // longestRetry is the longest time between two questions that nobody has answered, where there is no interval.
 const longestRetry = time.Second
 
-// Config says what is followed, and how. Read and Judge are required.
+// Cause is why a question is asked.
+type Cause uint8
+
+// Why a question is asked.
+const (
+	// ByCall is a question of [Follower.Ask].
+	ByCall Cause = iota
+	// ByInterval is one that was due.
+	ByInterval
+	// ByHint is one because of a hint.
+	ByHint
+)
+
+// Answer is what a question came to.
+type Answer[T any] struct {
+	// Value is what the source has, and Err why it has not answered.
+	Value T
+	Err   error
+	// Cause is why it was asked.
+	Cause Cause
+}
+
+// Config says what is followed, and how. Read, Judge and Patience are required.
 type Config[T any] struct {
 	// Source names what Read and Subscribe are methods of, in the error of one that panics.
 	Source string
 	// Read asks once. It ends when its context does.
 	Read func(ctx context.Context) (T, error)
-	// Judge takes an answer, or the error of Read, and makes what is good hold. It returns nil if what holds is what the source has, an
-	// error of [Refused] if the source has something else that does not hold, [ErrPending] if that is not known yet, and any other error
-	// if there was no answer. It is called by one goroutine at a time.
-	Judge func(ctx context.Context, answer T, err error) error
-	// Asked is called after each question of [Follower.Run], by its goroutine. hinted says that a hint had it asked. Nil is nobody.
-	Asked func(ctx context.Context, err error, hinted bool)
+	// Judge makes what is good hold. It returns nil if what holds is what the source has, an error of [Refused] if the source has
+	// something else that does not hold, one of [Behind] if the source does not know what its newest is, [ErrPending] if that is not known
+	// yet, and any other error if there was no answer. It is called by one goroutine at a time.
+	Judge func(ctx context.Context, answer Answer[T]) error
+	// Asked is called after each question of [Follower.Run], by its goroutine. Nil is nobody.
+	Asked func(ctx context.Context)
 	// Subscribe blocks while a subscription to hints stands, and calls wake when it stands and at each hint. [ErrNoHints] ends it, and
 	// any other error has the follower subscribe again. Nil is a source without hints.
 	Subscribe func(ctx context.Context, wake func()) error
@@ -51,7 +73,7 @@ type Config[T any] struct {
 	// AtOnce has the first question asked at once. Otherwise it comes anywhere in the interval, so that instances that start together do
 	// not ask together.
 	AtOnce bool
-	// Patience is for how long a question waits. It is required.
+	// Patience is for how long a question of [Follower.Run] waits for its answer.
 	Patience time.Duration
 	// Gap is the shortest time between two questions because of hints: whoever can send hints cannot have an instance ask without end.
 	// Zero means 20 ms.
@@ -61,9 +83,9 @@ type Config[T any] struct {
 // Errors that sources and judges return.
 var (
 	// ErrPending says that it is not known yet whether what holds is what the source has. It is no failure.
-	ErrPending = errors.New("follow: it is not known yet whether the newest holds")
+	ErrPending = errors.New("the source waits whether what it has stays")
 	// ErrNoHints says that a source has no hints.
-	ErrNoHints = errors.New("follow: the source has no hints")
+	ErrNoHints = errors.New("the source has no hints")
 )
 
 // refused is an answer that does not hold.
@@ -74,6 +96,16 @@ func (r refused) Unwrap() error { return r.error }
 
 // Refused says of an error that the source has answered, and that what it has does not hold.
 func Refused(err error) error { return refused{err} }
+
+// behind is an answer of a source that does not know its newest.
+type behind struct{ error }
+
+// Unwrap returns how that shows.
+func (b behind) Unwrap() error { return b.error }
+
+// Behind says of an error that the source has answered, and does not know what its newest is. It counts as out of touch, and is not asked
+// sooner for that.
+func Behind(err error) error { return behind{err} }
 
 // Follower keeps an instance in step. It is made by [New], does nothing before [Follower.Run] or [Follower.Ask], and is safe for
 // concurrent use.
@@ -102,23 +134,24 @@ func New[T any](cfg Config[T]) *Follower[T] {
 	return f
 }
 
-// Ask asks once, and returns what Judge has.
-func (f *Follower[T]) Ask(ctx context.Context) error {
+// Ask asks once, whatever [Follower.Run] does, and returns what Judge has returned.
+func (f *Follower[T]) Ask(ctx context.Context) error { return f.ask(ctx, ctx, ByCall) }
+
+// ask asks, and has the answer judged.
+func (f *Follower[T]) ask(ctx, reading context.Context, cause Cause) error {
 	f.asking.Lock()
 	defer f.asking.Unlock()
-	bounded, cancel := context.WithTimeout(ctx, f.cfg.Patience)
-	defer cancel()
-	var answer T
-	err := guard.Call(f.cfg.Source, func() (err error) {
-		answer, err = f.cfg.Read(bounded)
+	answer := Answer[T]{Cause: cause}
+	answer.Err = guard.Call(f.cfg.Source, func() (err error) {
+		answer.Value, err = f.cfg.Read(reading)
 		return err
 	})
-	err = f.cfg.Judge(bounded, answer, err)
+	err := f.cfg.Judge(ctx, answer)
 	next := *f.known.Load()
-	switch {
+	switch is := (refused{}); {
 	case errors.Is(err, ErrPending):
 		return err
-	case !unanswered(err):
+	case err == nil, errors.As(err, &is):
 		next = known{asked: time.Now()}
 	default:
 		next.err = err
@@ -127,10 +160,10 @@ func (f *Follower[T]) Ask(ctx context.Context) error {
 	return err
 }
 
-// unanswered says that nobody has said what the source has.
+// unanswered says that the source could not be read.
 func unanswered(err error) bool {
-	is := refused{}
-	return err != nil && !errors.Is(err, ErrPending) && !errors.As(err, &is)
+	no, late := refused{}, behind{}
+	return err != nil && !errors.Is(err, ErrPending) && !errors.As(err, &no) && !errors.As(err, &late)
 }
 
 // Run follows until the context ends.
@@ -152,30 +185,32 @@ func (f *Follower[T]) poll(ctx context.Context) {
 		longest = longestRetry
 	}
 	for {
-		hinted := false
+		cause := ByInterval
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.woken:
-			hinted = true
+			cause = ByHint
 		case <-timer.C:
 		}
-		err := f.Ask(ctx) // Kept for State.
+		reading, cancel := context.WithTimeout(ctx, f.cfg.Patience)
+		err := f.ask(ctx, reading, cause) // Kept for State.
+		cancel()
 		if f.cfg.Asked != nil {
-			f.cfg.Asked(ctx, err, hinted)
+			f.cfg.Asked(ctx)
 		}
 		silent := unanswered(err)
 		switch {
 		case silent && retry < longest:
 			timer.Reset(pace.Between(retry/2, retry))
 			retry *= 2
-		case !hinted:
+		case cause != ByHint:
 			timer.Reset(f.next())
 		}
 		if !silent {
 			retry = minRetry
 		}
-		if hinted && !pace.Sleep(ctx, f.cfg.Gap) {
+		if cause == ByHint && !pace.Sleep(ctx, f.cfg.Gap) {
 			return
 		}
 	}

@@ -20,9 +20,9 @@ type source struct {
 	err   error
 	asked []time.Time
 	// good is what was judged last that holds, and hinted counts questions because of hints.
-	good, hinted int
-	refuses      bool
-	wake         func()
+	good, hinted    int
+	refuses, behind bool
+	wake            func()
 }
 
 var errAway = errors.New("away")
@@ -34,16 +34,22 @@ func (s *source) read(context.Context) (int, error) {
 	return s.value, s.err
 }
 
-func (s *source) judge(_ context.Context, value int, err error) error {
+func (s *source) judge(_ context.Context, answer follow.Answer[int]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if answer.Cause == follow.ByHint {
+		s.hinted++
+	}
 	switch {
-	case err != nil:
-		return err
+	case answer.Err != nil:
+		return answer.Err
 	case s.refuses:
 		return follow.Refused(errors.New("refused"))
 	}
-	s.good = value
+	if s.behind {
+		return follow.Behind(errAway)
+	}
+	s.good = answer.Value
 	return nil
 }
 
@@ -62,11 +68,6 @@ func (s *source) questions() []time.Time {
 // start follows the source, until the test stops it.
 func (s *source) start(cfg follow.Config[int]) (f *follow.Follower[int], stop func()) {
 	cfg.Source, cfg.Read, cfg.Judge, cfg.Patience = "the source", s.read, s.judge, time.Second
-	cfg.Asked = func(_ context.Context, _ error, hinted bool) {
-		if hinted {
-			s.set(func() { s.hinted++ })
-		}
-	}
 	f = follow.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -129,7 +130,7 @@ func TestTheStateSaysWhetherAnInstanceIsInTouch(t *testing.T) {
 		require.Equal(t, follow.Current, f.State().Contact, "it has answered")
 		require.NoError(t, f.State().Err)
 		s.set(func() { s.err = errAway })
-		time.Sleep(4 * time.Second)
+		time.Sleep(3 * time.Second)
 		require.Equal(t, follow.Current, f.State().Contact)
 		require.ErrorIs(t, f.State().Err, errAway)
 		time.Sleep(4 * time.Second)
@@ -139,6 +140,19 @@ func TestTheStateSaysWhetherAnInstanceIsInTouch(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.Equal(t, follow.Current, f.State().Contact)
 		require.Equal(t, 8, s.good)
+	})
+}
+
+func TestASourceThatIsBehindIsOutOfTouchAndNotAskedSooner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{behind: true}
+		f, stop := s.start(follow.Config[int]{Interval: time.Second, AtOnce: true})
+		defer stop()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, follow.Never, f.State().Contact)
+		require.ErrorIs(t, f.State().Err, errAway)
+		require.InDelta(t, 10, len(s.questions()), 3)
 	})
 }
 
@@ -189,7 +203,7 @@ func TestASourceThatPanicsIsAway(t *testing.T) {
 		f := follow.New(follow.Config[int]{
 			Source: "the source", Interval: time.Second, Patience: time.Second,
 			Read:  func(context.Context) (int, error) { panic("broken") },
-			Judge: func(_ context.Context, _ int, err error) error { return err },
+			Judge: func(_ context.Context, answer follow.Answer[int]) error { return answer.Err },
 			Subscribe: func(context.Context, func()) error {
 				if subscribed++; subscribed > 3 {
 					return follow.ErrNoHints

@@ -16,21 +16,20 @@ import (
 
 // Defaults and bounds of a [Config].
 const (
-	defaultInterval  = 500 * time.Millisecond
-	minInterval      = 100 * time.Millisecond
-	maxInterval      = time.Minute
-	defaultPatience  = 2 * time.Second
-	maxPatience      = time.Minute
-	defaultDeadline  = 50 * time.Millisecond
-	minDeadline      = time.Millisecond
-	maxDeadline      = 5 * time.Second
-	defaultMaxBytes  = 32 << 20
-	minMaxBytes      = 1 << 20
-	maxMaxBytes      = 16 << 30
-	defaultMisses    = 1000
-	maxMisses        = 1_000_000
-	maxName          = 64
-	defaultSaveEvery = 30 * time.Second
+	defaultInterval = 500 * time.Millisecond
+	minInterval     = 100 * time.Millisecond
+	maxInterval     = time.Minute
+	defaultPatience = 2 * time.Second
+	maxPatience     = time.Minute
+	defaultDeadline = 50 * time.Millisecond
+	minDeadline     = time.Millisecond
+	maxDeadline     = 5 * time.Second
+	defaultMaxBytes = 32 << 20
+	minMaxBytes     = 1 << 20
+	maxMaxBytes     = 16 << 30
+	defaultMisses   = 1000
+	maxMisses       = 1_000_000
+	maxName         = 64
 )
 
 // Config says how a [Directory] asks its source, and what it keeps. The zero value is the default in each field. Every mistake

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -35,13 +36,12 @@ type Directory struct {
 	// failures counts questions in a row that were not answered. away says that requests do not wait for any.
 	failures int
 	away     bool
-	asked    time.Time
 	// changed counts what was written into the cache, and saved is what the disk has of that.
 	changed, saved uint64
 	// mark belongs to whoever asks what has changed.
 	mark Mark
-	// woken has room for one sign of a hint.
-	woken chan struct{}
+	// keeps asks that.
+	keeps *follow.Follower[*Page]
 
 	life  context.Context
 	stop  context.CancelFunc
@@ -65,9 +65,10 @@ func Open(ctx context.Context, policy tiers.Source, source Source, cfg Config) (
 	}
 	d := &Directory{
 		cfg: cfg, policy: policy, source: source, cache: newCache(cfg.MaxBytes), flights: make(map[string]*flight),
-		misses: float64(cfg.MissesPerSecond), refilled: time.Now(), woken: make(chan struct{}, 1),
+		misses: float64(cfg.MissesPerSecond), refilled: time.Now(),
 	}
 	d.epoch.Store(1)
+	d.keeps = follow.New(d.follows())
 	if cfg.WhileUnknown != "" {
 		d.unknown = tiers.AssignedTo(cfg.WhileUnknown)
 		if err := forward(policy, d.hasUnknown); err != nil {
@@ -75,7 +76,7 @@ func Open(ctx context.Context, policy tiers.Source, source Source, cfg Config) (
 		}
 	}
 	var err error
-	if d.told, err = newTeller(&cfg.Observe, d.Status); err != nil {
+	if d.told, err = newTeller(&cfg.Observe, d.Status, d.keeps.State); err != nil {
 		return nil, err
 	}
 	if err := d.restore(); err != nil {
@@ -84,14 +85,11 @@ func Open(ctx context.Context, policy tiers.Source, source Source, cfg Config) (
 	}
 	d.life, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	first, cancel := context.WithTimeout(ctx, cfg.Patience)
-	d.ask(first)
+	_ = d.keeps.Ask(first) // What is known of it is told by Judge.
 	cancel()
-	d.ended.Go(d.poll)
-	if hinter, ok := source.(Hinter); ok {
-		d.ended.Go(func() { d.listen(hinter) })
-	}
+	d.ended.Go(func() { d.keeps.Run(d.life) })
 	if cfg.LastGood != "" {
-		d.ended.Go(d.save)
+		d.ended.Go(func() { follow.Keep(d.life, saveEvery, nil, d.saveChanged) })
 	}
 	return d, nil
 }
@@ -152,10 +150,11 @@ type Status struct {
 
 // Status returns what the directory knows at this moment.
 func (d *Directory) Status() Status {
+	asked := d.keeps.State().Asked
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Status{
-		Asked: d.asked, Away: d.away, Mark: d.mark, Known: d.cache.known.count, Absent: d.cache.absent.count,
+		Asked: asked, Away: d.away, Mark: d.mark, Known: d.cache.known.count, Absent: d.cache.absent.count,
 		Bytes: d.cache.known.bytes + d.cache.absent.bytes,
 	}
 }

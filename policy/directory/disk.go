@@ -3,6 +3,7 @@ package directory
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,8 +13,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
+	"time"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -36,8 +38,11 @@ var (
 	errCut     = errors.New("directory: the file of records is cut off, or was changed")
 )
 
+// saveEvery is how often the file is written if anything has changed.
+const saveEvery = 30 * time.Second
+
 // saveChanged writes the file if something has changed since it was written.
-func (d *Directory) saveChanged() {
+func (d *Directory) saveChanged(ctx context.Context) {
 	d.mu.Lock()
 	changed, mark := d.changed, d.mark
 	var entries []diskEntry
@@ -49,7 +54,7 @@ func (d *Directory) saveChanged() {
 		return
 	}
 	if err := writeFile(d.cfg.LastGood, mark, entries); err != nil {
-		d.cfg.Observe.Logger.Error("directory: the last good records could not be written to the disk",
+		d.cfg.Observe.Logger.ErrorContext(ctx, "directory: the last good records could not be written to the disk",
 			slog.String("path", d.cfg.LastGood), slog.String("error", shortened(err)))
 		return
 	}
@@ -74,37 +79,23 @@ func (d *Directory) entries() []diskEntry {
 	return entries
 }
 
-// writeFile puts the records in the place of a file: who reads it sees the old ones or the new ones, also after the machine has
-// lost power.
-func writeFile(path string, mark Mark, entries []diskEntry) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
+// writeFile puts the records in the place of a file.
+func writeFile(path string, mark Mark, entries []diskEntry) error {
+	return follow.WriteFile(path, func(file io.Writer) error {
+		sum := sha256.New()
+		buffered := bufio.NewWriter(file)
+		to := io.MultiWriter(buffered, sum)
+		// The first error of a buffered writer is that of Flush.
+		_, _ = io.WriteString(to, diskMark)
+		encoder := json.NewEncoder(to)
+		encoder.SetEscapeHTML(false)
+		err := encoder.Encode(mark)
+		for i := range entries {
+			err = errors.Join(err, encoder.Encode(&entries[i]))
 		}
-	}()
-	sum := sha256.New()
-	buffered := bufio.NewWriter(file)
-	to := io.MultiWriter(buffered, sum)
-	// The first error of a buffered writer is that of Flush.
-	_, _ = io.WriteString(to, diskMark)
-	encoder := json.NewEncoder(to)
-	encoder.SetEscapeHTML(false)
-	err = encoder.Encode(mark)
-	for i := range entries {
-		err = errors.Join(err, encoder.Encode(&entries[i]))
-	}
-	_, _ = fmt.Fprintf(buffered, "%x\n", sum.Sum(nil))
-	if err = errors.Join(err, buffered.Flush()); err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+		_, _ = fmt.Fprintf(buffered, "%x\n", sum.Sum(nil))
+		return errors.Join(err, buffered.Flush())
+	})
 }
 
 // restore reads the file, if there is one, into the cache. A file that is not whole leaves the cache empty.

@@ -115,7 +115,7 @@ func (d *Directory) fly(f *flight) {
 	})
 	result := resultFailed
 	if err == nil {
-		record, result, err = d.read(f.tenant, answer)
+		record, result, err = d.compile(f.tenant, answer)
 	}
 	if err != nil && d.life.Err() == nil {
 		d.told.warn(ctx, result, f.tenant, err)
@@ -124,8 +124,8 @@ func (d *Directory) fly(f *flight) {
 	d.told.missed(ctx, result)
 }
 
-// read returns the record of a source's answer, compiled for the policy of the moment.
-func (d *Directory) read(tenant string, answer *Record) (record *tiers.Record, result string, err error) {
+// compile returns the record of a source's answer, compiled for the policy of the moment.
+func (d *Directory) compile(tenant string, answer *Record) (record *tiers.Record, result string, err error) {
 	if answer == nil {
 		return nil, resultAbsent, nil
 	}
@@ -200,29 +200,6 @@ func (d *Directory) failed() bool {
 // errGoesBack is a page that leads nowhere.
 var errGoesBack = errors.New("directory: a page of changes does not go on from the one before")
 
-// ask asks what has changed until the cache is in step.
-func (d *Directory) ask(ctx context.Context) {
-	for {
-		d.mu.Lock()
-		since := d.mark
-		d.mu.Unlock()
-		var page Page
-		err := guard.Call("Source.Changes", func() (err error) {
-			page, err = d.source.Changes(ctx, since)
-			return err
-		})
-		if err == nil {
-			err = page.check(since)
-		}
-		if err == nil && page.More {
-			d.apply(&page)
-			continue
-		}
-		d.answered(ctx, &page, err)
-		return
-	}
-}
-
 // check returns what is wrong with a page.
 func (p *Page) check(since Mark) error {
 	switch {
@@ -235,24 +212,6 @@ func (p *Page) check(since Mark) error {
 		return errGoesBack
 	}
 	return nil
-}
-
-// answered notes the last page, or that there is none.
-func (d *Directory) answered(ctx context.Context, page *Page, err error) {
-	if err == nil {
-		d.apply(page)
-	}
-	d.mu.Lock()
-	was := d.away
-	if err == nil {
-		d.failures, d.away, d.asked = 0, false, time.Now()
-	} else {
-		d.failures = max(d.failures, maxFailures-1)
-		d.failed()
-	}
-	is := d.away
-	d.mu.Unlock()
-	d.told.answered(ctx, was, is, err)
 }
 
 // apply has what a page names asked for again.

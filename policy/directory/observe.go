@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 )
 
 // scopeName is the instrumentation scope of the metrics.
@@ -54,7 +56,7 @@ type teller struct {
 	silent bool
 }
 
-func newTeller(cfg *ObserveConfig, status func() Status) (*teller, error) {
+func newTeller(cfg *ObserveConfig, status func() Status, known func() follow.State) (*teller, error) {
 	provider := cfg.MeterProvider
 	if provider == nil {
 		provider = otel.GetMeterProvider()
@@ -73,14 +75,10 @@ func newTeller(cfg *ObserveConfig, status func() Status) (*teller, error) {
 		metric.WithDescription("About how much memory the cache takes."))
 	age, err4 := meter.Float64ObservableGauge("ratelimit.directory.age", metric.WithUnit("s"),
 		metric.WithDescription("For how long the source has not said what has changed."))
-	started := time.Now()
 	if err = errors.Join(err1, err2, err3, err4); err == nil {
 		t.reading, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 			s, named := status(), metric.WithAttributes(t.named...)
-			if s.Asked.IsZero() {
-				s.Asked = started
-			}
-			o.ObserveFloat64(age, max(0, time.Since(s.Asked)).Seconds(), named)
+			o.ObserveFloat64(age, known().Age.Seconds(), named)
 			o.ObserveInt64(size, s.Bytes, named)
 			o.ObserveInt64(tenants, int64(s.Known), t.with(attrState, "known"))
 			o.ObserveInt64(tenants, int64(s.Absent), t.with(attrState, "absent"))

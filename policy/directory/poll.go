@@ -2,65 +2,60 @@ package directory
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/gqlgen-ratelimit/ratelimit/internal/guard"
-	"github.com/gqlgen-ratelimit/ratelimit/internal/pace"
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 )
 
 // hintGap is the shortest time between two questions because of hints: where records are written all the time, all instances ask.
 const hintGap = 100 * time.Millisecond
 
-// poll asks at each interval what has changed, and when it is woken.
-func (d *Directory) poll() {
-	// The first question comes anywhere in the interval: instances that start together do not ask together.
-	timer := time.NewTimer(pace.Between(0, d.cfg.Interval))
-	defer timer.Stop()
+// follows says how the changes of the source are followed.
+func (d *Directory) follows() follow.Config[*Page] {
+	cfg := follow.Config[*Page]{
+		Source: "Source", Read: d.read, Judge: d.judge, Interval: d.cfg.Interval, Patience: flightTimeout, Gap: hintGap,
+	}
+	if hinter, ok := d.source.(Hinter); ok {
+		cfg.Subscribe = hinter.Hints
+	}
+	return cfg
+}
+
+// read asks what has changed, page by page. It applies all pages but the last one, which it returns.
+func (d *Directory) read(ctx context.Context) (*Page, error) {
 	for {
-		hinted := false
-		select {
-		case <-d.life.Done():
-			return
-		case <-d.woken:
-			hinted = true
-		case <-timer.C:
+		d.mu.Lock()
+		since := d.mark
+		d.mu.Unlock()
+		page, err := d.source.Changes(ctx, since)
+		if err == nil {
+			err = page.check(since)
 		}
-		ctx, cancel := context.WithTimeout(d.life, flightTimeout)
-		d.ask(ctx)
-		cancel()
-		if !hinted {
-			timer.Reset(pace.Between(d.cfg.Interval*4/5, d.cfg.Interval*6/5))
-		} else if !pace.Sleep(d.life, hintGap) {
-			return
+		if err != nil {
+			return nil, err
 		}
+		if !page.More {
+			return &page, nil
+		}
+		d.apply(&page)
 	}
 }
 
-// listen subscribes to the hints of a source that has some.
-func (d *Directory) listen(source Hinter) {
-	pace.Subscribe(d.life, func(stands func()) bool {
-		err := guard.Call("Source.Hints", func() error {
-			return source.Hints(d.life, func() {
-				stands()
-				pace.Sign(d.woken)
-			})
-		})
-		return !errors.Is(err, ErrNoHints)
-	})
-}
-
-// save keeps the cache on the disk, at intervals and at the end.
-func (d *Directory) save() {
-	ticker := time.NewTicker(defaultSaveEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-d.life.Done():
-			d.saveChanged()
-			return
-		case <-ticker.C:
-			d.saveChanged()
-		}
+// judge applies the last page, or notes that there is none.
+func (d *Directory) judge(ctx context.Context, answer follow.Answer[*Page]) error {
+	if answer.Err == nil {
+		d.apply(answer.Value)
 	}
+	d.mu.Lock()
+	was := d.away
+	if answer.Err == nil {
+		d.failures, d.away = 0, false
+	} else {
+		d.failures = max(d.failures, maxFailures-1)
+		d.failed()
+	}
+	is := d.away
+	d.mu.Unlock()
+	d.told.answered(ctx, was, is, answer.Err)
+	return answer.Err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/gqlgen-ratelimit/ratelimit/internal/follow"
 	"github.com/gqlgen-ratelimit/ratelimit/tiers"
 )
 
@@ -93,7 +94,7 @@ var (
 	// ErrEmpty says that nothing was ever written into a source.
 	ErrEmpty = errors.New("directory: the source has never had a record")
 	// ErrNoHints says that a source has no hints: it is only asked at intervals.
-	ErrNoHints = errors.New("directory: the source has no hints")
+	ErrNoHints = fmt.Errorf("directory: %w", follow.ErrNoHints)
 	// ErrConflict says that a record was not written, because another one was written meanwhile: read it, and decide again. It
 	// is a [*ConflictError].
 	ErrConflict = errors.New("directory: another record was written")

@@ -141,10 +141,11 @@ func (f *Follower) Status() (status event.ModeSwitched, asked time.Time) {
 }
 
 // judge applies an answer.
-func (f *Follower) judge(_ context.Context, r *read, err error) error {
+func (f *Follower) judge(_ context.Context, answer follow.Answer[*read]) error {
+	r := answer.Value
 	switch {
-	case err != nil:
-		return err
+	case answer.Err != nil:
+		return answer.Err
 	case r.lost && len(f.good.Load().inForce(time.Now())) > 0:
 		return errLost
 	case r.unreadable != nil:
@@ -175,7 +176,7 @@ func (r *read) inForce(now time.Time) []event.ModeSwitch {
 }
 
 // tell tells the observer if something has changed. An error alone is told once the state has changed.
-func (f *Follower) tell(ctx context.Context, _ error, _ bool) {
+func (f *Follower) tell(ctx context.Context) {
 	now, _ := f.Status()
 	if was := &f.said; now.State == was.State && now.Refused == was.Refused && slices.Equal(now.InForce, was.InForce) {
 		return
