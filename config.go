@@ -126,27 +126,10 @@ type OutageConfig struct {
 	// heartbeats that they send through the store, if it counts them as those of package bucket do; until the first was
 	// answered nothing is admitted by limits that fail local, and each instance has each limit that fails bounded once.
 	Instances int
-	// Instance names this instance among those that are counted. Zero means a random name. Several that belong
-	// to one process and one store have the same.
-	Instance [8]byte
-	// OpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves, in any time:
-	// each has as much divided by their number, full when it is first needed. At most 100; zero means 2. What bounds
-	// nothing is bucket.FailOpen.
-	OpenMultiple int
 	// Percent is how much of each limit that fails local all instances together may admit by themselves, from 1 to 100.
 	// Zero means 70. What is missing to 100 covers what others have taken since this
 	// instance was last told what is left.
 	Percent int
-	// KnownFor is for how long it is believed what the store has said is left of a limit. What is older counts
-	// as unknown: a budget starts empty then, and gains its share of the refill. Zero means a sixtieth of the
-	// time in which the limit comes back, but at least one second and at most five; [None] believes nothing, so that
-	// what others took since does not matter, however unevenly the instances are used. A single instance always
-	// believes: nobody else takes from its budgets.
-	KnownFor time.Duration
-	// MaxOwners is how many owners are remembered for when a store goes away. Zero means 50 000: some 30 MB with short
-	// names, and 55 MB with names of 100 bytes. One tenant alone has at most half of them. While a store is away, what the
-	// shares have spent takes at most 64 MiB more.
-	MaxOwners int
 
 	// RefusalAge is the longest time for which a refusal of the store is the ground of others, at most a
 	// minute. Budget that comes back other than by time, and elsewhere than by what this extension settles, is noticed
@@ -154,13 +137,6 @@ type OutageConfig struct {
 	// records. The store is asked once in each half of it while refusals go on. Zero means a second, [None] that no
 	// refusal is remembered.
 	RefusalAge time.Duration
-	// MaxRefusals bounds what is remembered of each store: one entry for each tenant, and for each set of owners of it,
-	// that is refused. Zero means 10 000: some 10 MB, or some 40 MB where the names of owners are long.
-	MaxRefusals int
-	// CappedCalls is how many takes a second, at most 1000, of one tenant still reach the store although
-	// they are known to be refused: to look up an idempotency key, to judge a candidate, or to learn about
-	// owners that were not asked about before. Zero means 5.
-	CappedCalls int
 	// MaxConcurrent is how many calls of one tenant each store has at once. More of them are refused as [OutcomeBusy], in
 	// every mode, but for those of operations that run already. Where one tenant must not take all connections, choose it
 	// well below their number. Zero means 256, [None] that there is no bound.
@@ -172,25 +148,15 @@ type OutageConfig struct {
 }
 
 func (c *OutageConfig) local() fleet.Config {
-	return fleet.Config{
-		Instances: c.Instances, Instance: c.Instance, OpenMultiple: c.OpenMultiple, Percent: c.Percent,
-		KnownFor: c.KnownFor, MaxOwners: c.MaxOwners, Clock: c.Clock,
-	}
+	return fleet.Config{Instances: c.Instances, Percent: c.Percent, Clock: c.Clock}
 }
 
 func (c *OutageConfig) gate() backend.GateConfig {
-	return backend.GateConfig{
-		RefusalAge: c.RefusalAge, MaxRefusals: c.MaxRefusals, CappedCalls: c.CappedCalls,
-		MaxConcurrent: c.MaxConcurrent, Clock: c.Clock,
-	}
+	return backend.GateConfig{RefusalAge: c.RefusalAge, MaxConcurrent: c.MaxConcurrent, Clock: c.Clock}
 }
 
-// The bounds of an [OutageConfig], besides those of a fleet.
-const (
-	maxRefusalAge  = time.Minute
-	maxRefusals    = 10_000_000
-	maxCappedCalls = 1000
-)
+// maxRefusalAge is the longest [OutageConfig.RefusalAge].
+const maxRefusalAge = time.Minute
 
 func (c *OutageConfig) validate(fail failFunc) {
 	local := c.local()
@@ -198,8 +164,6 @@ func (c *OutageConfig) validate(fail failFunc) {
 		fail("Outage.%s", mistake)
 	}
 	orNone(fail, "Outage.RefusalAge", c.RefusalAge, maxRefusalAge)
-	within(fail, "Outage.MaxRefusals", c.MaxRefusals, 0, maxRefusals)
-	within(fail, "Outage.CappedCalls", c.CappedCalls, 0, maxCappedCalls)
 	countOrNone(fail, "Outage.MaxConcurrent", int64(c.MaxConcurrent))
 }
 

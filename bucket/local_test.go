@@ -295,8 +295,8 @@ func TestOverrideRecordsHoldAsTheStoreHasLastShownThem(t *testing.T) {
 
 func TestEveryMistakeInTheConfigurationOfALocalIsReported(t *testing.T) {
 	t.Parallel()
-	_, err := bucket.NewLocal(bucket.NewMemory(bucket.MemoryConfig{}), fleet.Config{Instances: 1001, Percent: 101, MaxOwners: -1})
-	for _, part := range []string{"Instances is 1001", "Percent is 101", "MaxOwners is -1"} {
+	_, err := bucket.NewLocal(bucket.NewMemory(bucket.MemoryConfig{}), fleet.Config{Instances: 1001, Percent: 101})
+	for _, part := range []string{"Instances is 1001", "Percent is 101"} {
 		require.ErrorContains(t, err, part)
 	}
 }

@@ -17,7 +17,7 @@ const None = -1
 const (
 	// DefaultRefusalAge is for how long a refusal is answered without the store.
 	DefaultRefusalAge = time.Second
-	// DefaultMaxRefusals is how many refusals are remembered.
+	// DefaultMaxRefusals is how many refusals are remembered: some 10 MB, or some 40 MB where the names of owners are long.
 	DefaultMaxRefusals = 10_000
 	// DefaultCappedCalls is how many calls a second a tenant has that is known to be refused.
 	DefaultCappedCalls = 5
@@ -31,13 +31,18 @@ const (
 // budget to those who ask most.
 var ErrTenantBusy = errors.New("too many calls of the tenant are under way")
 
-// GateConfig configures a [Gate]: ratelimit.OutageConfig says what each field means.
+// GateConfig configures a [Gate]: ratelimit.OutageConfig says what RefusalAge, MaxConcurrent and Clock mean. Nobody but tests sets
+// the others.
 type GateConfig struct {
 	RefusalAge    time.Duration
-	MaxRefusals   int
-	CappedCalls   int
 	MaxConcurrent int
 	Clock         func() time.Time
+	// MaxRefusals bounds what is remembered: one entry for each tenant, and for each set of owners of it, that is refused. Zero is
+	// DefaultMaxRefusals.
+	MaxRefusals int
+	// CappedCalls is how many takes a second of one tenant still reach the store although they are known to be refused: to look up an
+	// idempotency key, to judge a candidate, or to learn about owners that were not asked about before. Zero is DefaultCappedCalls.
+	CappedCalls int
 }
 
 // Origin is what decided about a take, in the word that metrics carry for what was not the store.

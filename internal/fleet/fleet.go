@@ -16,9 +16,7 @@ const (
 	DefaultPercent = 70
 	// DefaultOpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves.
 	DefaultOpenMultiple = 2
-	// MaxOpenMultiple is the largest multiple: a larger one bounds nothing.
-	MaxOpenMultiple = 100
-	// DefaultOwners is how many owners are remembered.
+	// DefaultOwners is how many tenants and owners are remembered: some 30 MB with short names, and 55 MB with names of 100 bytes.
 	DefaultOwners = 50_000
 	// MaxInstances is the largest fleet.
 	MaxInstances = state.MaxInstances
@@ -28,15 +26,23 @@ const (
 	BeatLife = 4 * BeatEvery
 )
 
-// Config configures local shares: ratelimit.OutageConfig says what each field means.
+// Config configures local shares: ratelimit.OutageConfig says what Instances, Percent and Clock mean. Nobody but tests sets OpenMultiple,
+// KnownFor and MaxOwners.
 type Config struct {
-	Instances    int
-	Instance     [8]byte
+	Instances int
+	Percent   int
+	Clock     func() time.Time
+	// Instance names this instance among those that are counted, the zero one at random. All that belong to one process and one
+	// store have the same.
+	Instance [8]byte
+	// OpenMultiple is how many times a limit that fails bounded all instances together may admit by themselves. Zero is
+	// DefaultOpenMultiple.
 	OpenMultiple int
-	Percent      int
-	KnownFor     time.Duration
-	MaxOwners    int
-	Clock        func() time.Time
+	// KnownFor is for how long it is believed what the store has said is left of a limit. Zero is a sixtieth of the time in which the
+	// limit comes back, at least one second and at most five, and less than nothing believes nothing. A single instance always believes.
+	KnownFor time.Duration
+	// MaxOwners is how many tenants and owners are remembered. Zero is DefaultOwners.
+	MaxOwners int
 	// Counted is told whose usage was counted with a settlement, or may have been, and when by the clock of the store. Nil is told nothing.
 	Counted func(tenant string, at time.Time)
 }
@@ -49,16 +55,11 @@ func (c *Config) Mistakes() []string {
 		value, most int
 	}{
 		{"Instances", c.Instances, MaxInstances},
-		{"OpenMultiple", c.OpenMultiple, MaxOpenMultiple},
 		{"Percent", c.Percent, 100},
-		{"MaxOwners", c.MaxOwners, 1 << 30},
 	} {
 		if number.value < 0 || number.value > number.most {
 			mistakes = append(mistakes, fmt.Sprintf("%s is %d, want 0 to %d", number.name, number.value, number.most))
 		}
-	}
-	if c.KnownFor < -1 {
-		mistakes = append(mistakes, fmt.Sprintf("KnownFor is %v, want a time, or None", c.KnownFor))
 	}
 	return mistakes
 }
